@@ -1,0 +1,159 @@
+//! What the echo server says to each message, in either era.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::scan::{Found, scan};
+
+/// The revision of the modern era.
+pub const MODERN: &str = "2026-07-28";
+/// The last revision of the old era.
+pub const LEGACY: &str = "2025-11-25";
+
+const TOOLS: &str = r#""tools":[{"name":"echo","description":"Says the same text","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}]"#;
+const SERVER: &str = r#"{"name":"signalbox-bench-backend","version":"1"}"#;
+
+/// Which eras the server speaks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Eras {
+    /// Both, told apart by request.
+    Both,
+    /// Sessions only.
+    Old,
+    /// Stateless only.
+    New,
+}
+
+impl FromStr for Eras {
+    type Err = UnknownEra;
+
+    fn from_str(text: &str) -> Result<Self, UnknownEra> {
+        match text {
+            "both" => Ok(Self::Both),
+            "old" => Ok(Self::Old),
+            "new" => Ok(Self::New),
+            _ => Err(UnknownEra),
+        }
+    }
+}
+
+/// An era that does not exist.
+#[derive(Debug, PartialEq)]
+pub struct UnknownEra;
+
+impl fmt::Display for UnknownEra {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected both, old or new")
+    }
+}
+
+/// One answer.
+#[derive(Debug, Default, PartialEq)]
+pub struct Answer {
+    /// The HTTP status it goes out with.
+    pub status: u16,
+    /// The JSON-RPC response; empty for a notification.
+    pub body: Vec<u8>,
+    /// Whether it opens a session.
+    pub opens_session: bool,
+}
+
+/// Answers one message; `header` is the value of `MCP-Protocol-Version`, if the transport has one.
+pub fn answer(message: &[u8], header: Option<&[u8]>, eras: Eras) -> Answer {
+    let found = scan(message);
+    let Some(id) = found.id else {
+        return Answer { status: 202, ..Answer::default() };
+    };
+    let method = found.method.unwrap_or_default();
+    let modern = method != b"initialize"
+        && (found.revision.or(header) == Some(MODERN.as_bytes()) || method == b"server/discover");
+    if modern && eras == Eras::Old {
+        return error(400, id, -32000, "no session");
+    }
+    match method {
+        b"tools/call" => call(id, &found, modern),
+        b"tools/list" if modern => {
+            result(id, &format!(r#"{TOOLS},"resultType":"complete","ttlMs":3600000,"cacheScope":"public""#))
+        }
+        b"tools/list" => result(id, TOOLS),
+        b"server/discover" => result(
+            id,
+            &format!(
+                r#""resultType":"complete","supportedVersions":["{MODERN}"],"capabilities":{{"tools":{{}}}},"ttlMs":3600000,"cacheScope":"public","_meta":{{"io.modelcontextprotocol/serverInfo":{SERVER}}}"#
+            ),
+        ),
+        b"initialize" if eras != Eras::New => Answer {
+            opens_session: true,
+            ..result(
+                id,
+                &format!(r#""protocolVersion":"{LEGACY}","capabilities":{{"tools":{{}}}},"serverInfo":{SERVER}"#),
+            )
+        },
+        b"ping" if !modern => result(id, ""),
+        _ => {
+            let status = if modern || eras == Eras::New { 404 } else { 200 };
+            error(status, id, -32601, "no such method")
+        }
+    }
+}
+
+fn call(id: &[u8], found: &Found<'_>, modern: bool) -> Answer {
+    if found.name != Some(b"echo") {
+        return error(200, id, -32602, "no such tool");
+    }
+    let text = found.text.unwrap_or_default();
+    let ending: &[u8] = if modern { br#""}],"resultType":"complete"}}"# } else { br#""}]}}"# };
+    let parts = [br#"{"jsonrpc":"2.0","id":"#, id, br#","result":{"content":[{"type":"text","text":""#, text, ending];
+    Answer { status: 200, body: parts.concat(), opens_session: false }
+}
+
+fn result(id: &[u8], members: &str) -> Answer {
+    let parts = [br#"{"jsonrpc":"2.0","id":"#, id, br#","result":{"#, members.as_bytes(), b"}}"];
+    Answer { status: 200, body: parts.concat(), opens_session: false }
+}
+
+fn error(status: u16, id: &[u8], code: i32, message: &str) -> Answer {
+    let fault = format!(r#","error":{{"code":{code},"message":"{message}"}}}}"#);
+    let parts = [br#"{"jsonrpc":"2.0","id":"#, id, fault.as_bytes()];
+    Answer { status, body: parts.concat(), opens_session: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Answer, Eras, MODERN, answer};
+
+    const CALL: &[u8] =
+        br#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"echo","arguments":{"text":"hi"}}}"#;
+
+    fn text(answer: &Answer) -> &str {
+        std::str::from_utf8(&answer.body).unwrap()
+    }
+
+    #[test]
+    fn a_call_comes_back_with_its_id_and_text() {
+        let old = answer(CALL, None, Eras::Both);
+        assert_eq!(text(&old), r#"{"jsonrpc":"2.0","id":"a","result":{"content":[{"type":"text","text":"hi"}]}}"#);
+        let new = answer(CALL, Some(MODERN.as_bytes()), Eras::Both);
+        assert_eq!(
+            text(&new),
+            r#"{"jsonrpc":"2.0","id":"a","result":{"content":[{"type":"text","text":"hi"}],"resultType":"complete"}}"#
+        );
+    }
+
+    #[test]
+    fn a_notification_gets_no_body() {
+        let message = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        let expected = Answer { status: 202, ..Answer::default() };
+        assert_eq!(answer(message, None, Eras::Both), expected);
+    }
+
+    #[test]
+    fn eras_can_be_switched_off() {
+        let discover = br#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#;
+        let initialize = br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#;
+        assert_eq!(answer(discover, None, Eras::Both).status, 200);
+        assert_eq!(answer(discover, None, Eras::Old).status, 400);
+        assert!(answer(initialize, None, Eras::Both).opens_session);
+        assert_eq!(answer(initialize, None, Eras::New).status, 404);
+    }
+}

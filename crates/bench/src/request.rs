@@ -1,0 +1,197 @@
+//! The load client's requests as bytes: built once, patched with a new id for each call.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use crate::answer::{LEGACY, MODERN};
+use crate::args::usage;
+
+/// Digits of a call's id. They never change in number, so neither does the length of the body.
+pub const ID_DIGITS: usize = 12;
+/// The least text in a call: the fixed members of a modern call alone are longer than 256 bytes.
+const TEXT_MIN: usize = 8;
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}"#;
+
+/// How the client speaks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Era {
+    /// A session of revision 2025-11-25 per connection.
+    Old,
+    /// Stateless requests of revision 2026-07-28.
+    New,
+}
+
+impl FromStr for Era {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "old" => Ok(Self::Old),
+            "new" => Ok(Self::New),
+            _ => Err("expected old or new"),
+        }
+    }
+}
+
+impl fmt::Display for Era {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Old => "old",
+            Self::New => "new",
+        })
+    }
+}
+
+/// Where requests go, and in which era.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The server's address.
+    pub address: SocketAddr,
+    /// The path of its MCP endpoint.
+    pub path: String,
+    /// How to speak to it.
+    pub era: Era,
+}
+
+impl Target {
+    /// Reads `http://IP:PORT/path`.
+    pub fn parse(url: &str, era: Era) -> io::Result<Self> {
+        let bad = || usage(format!("--url {url}: expected http://IP:PORT/path"));
+        let rest = url.strip_prefix("http://").ok_or_else(bad)?;
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        Ok(Self { address: authority.parse().map_err(|_| bad())?, path: format!("/{path}"), era })
+    }
+
+    /// The `initialize` that opens a session.
+    pub fn initialize(&self) -> Vec<u8> {
+        let params = format!(
+            r#""protocolVersion":"{LEGACY}","capabilities":{{}},"clientInfo":{{"name":"bench","version":"1"}}"#
+        );
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{{params}}}}}"#);
+        self.post("", &body)
+    }
+
+    /// The notification that ends a session's opening.
+    pub fn initialized(&self, session: Option<&str>) -> Vec<u8> {
+        let body = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        self.post(&self.headers(session, "notifications/initialized", None), body)
+    }
+
+    /// A request for the list of tools.
+    pub fn list(&self, session: Option<&str>) -> Vec<u8> {
+        let params = match self.era {
+            Era::Old => "",
+            Era::New => META,
+        };
+        let body = format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{{{params}}}}}"#);
+        self.post(&self.headers(session, "tools/list", None), &body)
+    }
+
+    /// A call of `tool` whose body is `size` bytes long, or as short as it can be.
+    pub fn call(&self, session: Option<&str>, tool: &str, size: usize) -> Call {
+        let meta = match self.era {
+            Era::Old => String::new(),
+            Era::New => format!("{META},"),
+        };
+        let before_id = r#"{"jsonrpc":"2.0","id":"#;
+        let zeros = "0".repeat(ID_DIGITS);
+        let before_text = format!(r#","method":"tools/call","params":{{{meta}"name":"{tool}","arguments":{{"text":""#);
+        let after_text = r#""}}}"#;
+        let fixed = before_id.len() + ID_DIGITS + before_text.len() + after_text.len();
+        let text = "x".repeat(size.saturating_sub(fixed).max(TEXT_MIN));
+        let body = [before_id, &zeros, &before_text, &text, after_text].concat();
+        let bytes = self.post(&self.headers(session, "tools/call", Some(tool)), &body);
+        let body_at = bytes.len() - body.len();
+        Call { id_at: body_at + before_id.len(), body_bytes: body.len(), text_bytes: text.len(), bytes }
+    }
+
+    fn headers(&self, session: Option<&str>, method: &str, name: Option<&str>) -> String {
+        match self.era {
+            Era::Old => {
+                let session = session.map(|id| format!("Mcp-Session-Id: {id}\r\n"));
+                format!("MCP-Protocol-Version: {LEGACY}\r\n{}", session.unwrap_or_default())
+            }
+            Era::New => {
+                let name = name.map(|name| format!("Mcp-Name: {name}\r\n"));
+                format!("MCP-Protocol-Version: {MODERN}\r\nMcp-Method: {method}\r\n{}", name.unwrap_or_default())
+            }
+        }
+    }
+
+    fn post(&self, headers: &str, body: &str) -> Vec<u8> {
+        format!(
+            "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+            self.path,
+            self.address,
+            body.len(),
+        )
+        .into_bytes()
+    }
+}
+
+/// A prebuilt `tools/call`.
+#[derive(Clone, Debug)]
+pub struct Call {
+    bytes: Vec<u8>,
+    id_at: usize,
+    /// Length of the body.
+    pub body_bytes: usize,
+    /// Length of the text in it, which the answer cannot be shorter than.
+    pub text_bytes: usize,
+}
+
+impl Call {
+    /// The request with this id in it; an id has at most `ID_DIGITS` digits.
+    pub fn with_id(&mut self, id: u64) -> &[u8] {
+        let mut rest = id;
+        for digit in self.bytes[self.id_at..][..ID_DIGITS].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        &self.bytes
+    }
+
+    /// The id that was set last.
+    pub fn id(&self) -> &[u8] {
+        &self.bytes[self.id_at..][..ID_DIGITS]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Era, Target};
+    use crate::scan::scan;
+
+    fn call(era: Era, size: usize) -> (String, String) {
+        let target = Target::parse("http://127.0.0.1:9/mcp", era).unwrap();
+        let mut call = target.call(Some("s1"), "echo", size);
+        let request = String::from_utf8(call.with_id(100_000_000_007).to_vec()).unwrap();
+        assert_eq!(call.id(), b"100000000007");
+        let (head, body) = request.split_once("\r\n\r\n").unwrap();
+        assert_eq!(call.body_bytes, body.len());
+        (head.to_owned(), body.to_owned())
+    }
+
+    #[test]
+    fn an_old_call_carries_its_session() {
+        let (head, body) = call(Era::Old, 256);
+        assert_eq!(body.len(), 256);
+        assert!(head.contains("MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: s1\r\n"));
+        assert!(head.ends_with("Content-Length: 256"));
+        assert_eq!(scan(body.as_bytes()).id, Some(&b"100000000007"[..]));
+    }
+
+    #[test]
+    fn a_new_call_carries_meta_and_headers() {
+        let (head, body) = call(Era::New, 65536);
+        assert_eq!(body.len(), 65536);
+        assert!(head.contains("Mcp-Method: tools/call\r\nMcp-Name: echo\r\n"));
+        assert!(!head.contains("Session"));
+        let found = scan(body.as_bytes());
+        assert_eq!(found.revision, Some(&b"2026-07-28"[..]));
+        assert_eq!(found.name, Some(&b"echo"[..]));
+    }
+}

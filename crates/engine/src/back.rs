@@ -1,0 +1,314 @@
+//! The machine that faces one backend connection: a child process, or a session with an HTTP backend.
+//!
+//! It opens the connection in the right era, gives every request an id and a progress token of its own, and says whose
+//! answer each message is. `O` is whoever asked: the machine only carries it.
+
+mod handshake;
+mod outbound;
+
+pub use handshake::{ClientOffer, Wish};
+pub use outbound::{BackCommand, Outbound};
+
+use crate::bridge;
+use crate::correlation::{Correlator, Strays};
+use crate::exchange::{Call, MethodName};
+use crate::fault::{Fault, FaultKind};
+use crate::profile::ServerProfile;
+use bytes::Bytes;
+use handshake::Phase;
+use signalbox_wire::{Edits, Envelope, Era, Kind, RawId, Revision, builder, header_params, json, meta, method};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Why a request is on the connection.
+#[derive(Clone, Debug)]
+enum Purpose<O> {
+    Handshake,
+    Call { origin: O, method: MethodName, client: Revision },
+}
+
+/// The machine.
+#[derive(Debug)]
+pub struct BackMachine<O> {
+    backend: Arc<str>,
+    wish: Wish,
+    offer: ClientOffer,
+    mirror_headers: bool,
+    phase: Phase,
+    profile: Option<Arc<ServerProfile>>,
+    calls: Correlator<Purpose<O>>,
+}
+
+impl<O: Clone> BackMachine<O> {
+    /// A machine for a connection that is about to open. `mirror_headers` says that the link can carry headers.
+    #[must_use]
+    pub fn new(backend: Arc<str>, wish: Wish, offer: ClientOffer, mirror_headers: bool) -> Self {
+        Self {
+            backend,
+            wish,
+            offer,
+            mirror_headers,
+            phase: Phase::Opening,
+            profile: None,
+            calls: Correlator::default(),
+        }
+    }
+
+    /// What the backend said about itself, once the connection is ready.
+    #[must_use]
+    pub fn profile(&self) -> Option<&Arc<ServerProfile>> {
+        self.profile.as_ref()
+    }
+
+    /// True once calls may be sent.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        matches!(self.phase, Phase::Ready)
+    }
+
+    /// How many requests wait for an answer.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// What did not fit, so far.
+    #[must_use]
+    pub fn strays(&self) -> Strays {
+        self.calls.strays()
+    }
+
+    /// Sends a client's call.
+    ///
+    /// # Errors
+    /// A fault if the call cannot be carried to this backend's revision.
+    pub fn call(&mut self, origin: O, mut call: Box<Call>, timeout: Duration, now: Instant) -> Result<Outbound, Fault> {
+        let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
+        bridge::request(&mut call, profile.revision, &self.offer.info)?;
+        let purpose = Purpose::Call { origin, method: call.method.clone(), client: call.client.revision };
+        let id = self.calls.open(purpose, now, timeout);
+        let mut digits = itoa(id);
+        if let Some(span) = call.envelope.id_span() {
+            call.edits.replace(span, digits.clone());
+        }
+        if let Some(span) = call.progress {
+            call.edits.replace(span, std::mem::take(&mut digits));
+        }
+        let modern = profile.era() == Era::Modern && self.mirror_headers;
+        let params = match call.envelope.params() {
+            Some(params) if modern && !call.param_headers.is_empty() => {
+                let arguments = json::member(params, "arguments").map_or(&b"{}"[..], |span| span.of(params));
+                header_params::param_values(&call.param_headers, arguments)
+            }
+            _ => Vec::new(),
+        };
+        Ok(Outbound {
+            bytes: call.edits.apply(call.envelope.bytes()),
+            key: Some(id),
+            revision: Some(profile.revision),
+            name: call.name.take().filter(|_| modern),
+            method: call.method,
+            params,
+        })
+    }
+
+    /// Sends a request of our own. `params` are the members of the params object without braces.
+    ///
+    /// # Errors
+    /// A fault while the connection is not ready.
+    pub fn own_request(
+        &mut self,
+        origin: O,
+        name: &'static str,
+        params: &str,
+        timeout: Duration,
+        now: Instant,
+    ) -> Result<Outbound, Fault> {
+        let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
+        let purpose = Purpose::Call { origin, method: name.into(), client: profile.revision };
+        let id = self.calls.open(purpose, now, timeout);
+        Ok(self.request(id, name, params, profile.revision))
+    }
+
+    /// A notification in the backend's own terms.
+    #[must_use]
+    pub fn notification(&self, name: MethodName, bytes: Bytes) -> Outbound {
+        let revision = self.profile.as_ref().map(|profile| profile.revision);
+        Outbound { bytes, key: None, revision, method: name, name: None, params: Vec::new() }
+    }
+
+    /// Gives up the request that fits; the notification, if the connection takes one, and the request's key.
+    pub fn cancel(&mut self, fits: impl Fn(&O) -> bool, reason: Option<&[u8]>) -> Option<(Option<Outbound>, u64)> {
+        let key = self.calls.find(|purpose| matches!(purpose, Purpose::Call { origin, .. } if fits(origin)))?;
+        self.calls.give_up(key);
+        Some((self.cancellation(key, reason), key))
+    }
+
+    /// In the new era an HTTP request is cancelled by dropping its connection; everywhere else by a notification.
+    fn cancellation(&self, key: u64, reason: Option<&[u8]>) -> Option<Outbound> {
+        let modern = self.profile.as_ref().is_some_and(|profile| profile.era() == Era::Modern);
+        if modern && self.mirror_headers {
+            return None;
+        }
+        let mut note = builder::Notification::new(method::CANCELLED).param_raw("requestId", itoa(key));
+        if let Some(reason) = reason {
+            note = note.param_raw("reason", reason);
+        }
+        Some(self.notification(method::CANCELLED.into(), note.build()))
+    }
+
+    /// Takes a message of the backend. `about` is the request on whose own stream it came.
+    pub fn received(
+        &mut self,
+        message: Envelope,
+        about: Option<u64>,
+        status: Option<u16>,
+        now: Instant,
+        out: &mut Vec<BackCommand<O>>,
+    ) {
+        match message.kind() {
+            Kind::Response | Kind::Error => self.answered(message, about, status, now, out),
+            Kind::Notification => self.notified(message, about, now, out),
+            Kind::Request => self.asked(message, about, out),
+        }
+    }
+
+    fn answered(
+        &mut self,
+        message: Envelope,
+        about: Option<u64>,
+        status: Option<u16>,
+        now: Instant,
+        out: &mut Vec<BackCommand<O>>,
+    ) {
+        let named = message.id().filter(|id| !id.is_null());
+        let id = match (&named, about) {
+            // An error that could not read our id still answers the request on whose stream it came.
+            (None, Some(key)) if message.kind() == Kind::Error => Some(key),
+            (Some(id), about) => id.as_u64().filter(|id| about.is_none_or(|key| key == *id)),
+            (None, _) => None,
+        };
+        let Ok(pending) = self.calls.close(id) else {
+            return out.push(BackCommand::Stray("answer"));
+        };
+        match pending.origin {
+            Purpose::Handshake => self.shaken(&message, now, out),
+            Purpose::Call { origin, method, client } => {
+                let backend = self.profile.as_ref().map_or(client, |profile| profile.revision);
+                let mut edits = Edits::new();
+                out.push(match bridge::answer(&method, client, backend, &message, &mut edits) {
+                    Ok(()) => BackCommand::Answer { to: origin, message, edits, status },
+                    Err(fault) => BackCommand::Fail { to: origin, fault },
+                });
+            }
+        }
+    }
+
+    fn notified(&mut self, message: Envelope, about: Option<u64>, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        let name = message.method().unwrap_or_default();
+        let params = message.params().unwrap_or_default();
+        let number = |path: &[&str]| {
+            let span = json::path(params, path)?;
+            RawId::from_token(Bytes::copy_from_slice(span.of(params))).as_u64()
+        };
+        let about = match name {
+            method::PROGRESS => number(&["progressToken"]),
+            _ => number(&["_meta", meta::SUBSCRIPTION_ID]).or(about),
+        };
+        if let Some(key) = about {
+            self.calls.touch(key, now);
+        }
+        let to = about.and_then(|key| self.calls.get(key)).and_then(|pending| match &pending.origin {
+            Purpose::Call { origin, .. } => Some(origin.clone()),
+            Purpose::Handshake => None,
+        });
+        if name == method::PROGRESS && to.is_none() {
+            return out.push(BackCommand::Stray("progress"));
+        }
+        out.push(BackCommand::Notify { about: to, message });
+    }
+
+    fn asked(&mut self, message: Envelope, about: Option<u64>, out: &mut Vec<BackCommand<O>>) {
+        let Some(id) = message.id() else { return };
+        if message.method() == Some(method::PING) {
+            let pong = builder::response(&id, b"{}");
+            return out.push(BackCommand::Transmit(self.notification(method::PING.into(), pong)));
+        }
+        let modern = self.profile.as_ref().is_some_and(|profile| profile.era() == Era::Modern);
+        if modern {
+            let no = builder::error(Some(&id), -32601, "a server of this revision sends no requests", None);
+            return out.push(BackCommand::Transmit(self.notification(method::PING.into(), no)));
+        }
+        let about = about.and_then(|key| self.calls.get(key)).and_then(|pending| match &pending.origin {
+            Purpose::Call { origin, .. } => Some(origin.clone()),
+            Purpose::Handshake => None,
+        });
+        out.push(BackCommand::Ask { about, message });
+    }
+
+    /// One request failed on its way: the transport says why.
+    pub fn failed(&mut self, key: u64, fault: Fault, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        match self.calls.give_up(key).map(|pending| pending.origin) {
+            Some(Purpose::Handshake) => self.refused(&fault, now, out),
+            Some(Purpose::Call { origin, .. }) => out.push(BackCommand::Fail { to: origin, fault }),
+            None => {}
+        }
+    }
+
+    /// The connection is gone: every call on it has ended with it.
+    pub fn lost(&mut self, why: &str, out: &mut Vec<BackCommand<O>>) {
+        self.phase = Phase::Dead;
+        for (_, pending) in self.calls.drain() {
+            if let Purpose::Call { origin, .. } = pending.origin {
+                out.push(BackCommand::Fail { to: origin, fault: self.died(why) });
+            }
+        }
+    }
+
+    /// Gives up what has waited too long.
+    pub fn tick(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        for (key, pending) in self.calls.expire(now) {
+            match pending.origin {
+                Purpose::Handshake => {
+                    let text = format!("backend `{}` did not answer the handshake in time", self.backend);
+                    self.refused(&Fault::new(FaultKind::TimedOut, text), now, out);
+                }
+                Purpose::Call { origin, .. } => {
+                    let text =
+                        format!("backend `{}` did not answer within {} s", self.backend, pending.timeout.as_secs_f32());
+                    let fault = Fault::new(FaultKind::TimedOut, text).with_str("backend", &self.backend);
+                    out.push(BackCommand::Fail { to: origin, fault });
+                    if let Some(note) = self.cancellation(key, Some(b"\"timed out\"")) {
+                        out.push(BackCommand::Transmit(note));
+                    }
+                    out.push(BackCommand::Abort(key));
+                }
+            }
+        }
+    }
+
+    /// Everyone who waits for an answer on this connection.
+    pub fn waiting(&self) -> impl Iterator<Item = &O> {
+        self.calls.iter().filter_map(|(_, pending)| match &pending.origin {
+            Purpose::Call { origin, .. } => Some(origin),
+            Purpose::Handshake => None,
+        })
+    }
+
+    fn died(&self, why: &str) -> Fault {
+        let text = format!("backend `{}` ended while it worked on this call: {why}", self.backend);
+        Fault::new(FaultKind::BackendDied, text).with_str("backend", &self.backend)
+    }
+
+    fn not_ready(&self) -> Fault {
+        let text = format!("backend `{}` is not connected", self.backend);
+        Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.backend)
+    }
+}
+
+fn itoa(number: u64) -> Vec<u8> {
+    number.to_string().into_bytes()
+}
+
+#[cfg(test)]
+mod tests;

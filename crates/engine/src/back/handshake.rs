@@ -1,0 +1,211 @@
+//! How a backend connection opens, and how the gateway finds out which era the backend speaks.
+//!
+//! With [`Wish::Auto`] the new era is tried first: a `server/discover` that succeeds, or fails in a way only the new era
+//! has, settles it; anything else, silence included, means `initialize`.
+
+use super::{BackCommand, BackMachine, Outbound, Purpose};
+use crate::exchange::MethodName;
+use crate::fault::{Fault, FaultKind};
+use crate::profile::ServerProfile;
+use bytes::Bytes;
+use signalbox_wire::{Envelope, Era, Kind, RawId, Revision, builder, json, meta, method};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Which era a connection is wanted in.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Wish {
+    /// Whatever the backend speaks, the new era first.
+    Auto,
+    /// Only by `initialize`.
+    Legacy,
+    /// Only stateless.
+    Modern,
+}
+
+/// What the gateway says about the client side when it opens a connection.
+#[derive(Clone, Debug)]
+pub struct ClientOffer {
+    /// The revision to ask for in the old era.
+    pub revision: Revision,
+    /// The capabilities object.
+    pub capabilities: Bytes,
+    /// The `clientInfo` object.
+    pub info: Arc<str>,
+    /// How long the backend may take for the whole handshake.
+    pub start_timeout: Duration,
+    /// How long a probe for the new era may stay unanswered.
+    pub probe_timeout: Duration,
+}
+
+/// How far the connection is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    Opening,
+    Probing,
+    Initializing,
+    Ready,
+    Dead,
+}
+
+impl<O: Clone> BackMachine<O> {
+    /// The link is open: say the first word.
+    pub fn opened(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        match self.wish {
+            Wish::Legacy => self.initialize(now, out),
+            Wish::Auto | Wish::Modern => {
+                self.phase = Phase::Probing;
+                let timeout = match self.wish {
+                    Wish::Auto => self.offer.probe_timeout,
+                    _ => self.offer.start_timeout,
+                };
+                let id = self.calls.open(Purpose::Handshake, now, timeout);
+                let probe = self.request(id, method::SERVER_DISCOVER, "", Revision::LATEST);
+                out.push(BackCommand::Transmit(probe));
+            }
+        }
+    }
+
+    /// The backend forgot our session: make a new one on the same link. Calls in flight stay in flight.
+    pub fn reopen(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        self.initialize(now, out);
+    }
+
+    fn initialize(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        self.phase = Phase::Initializing;
+        let id = self.calls.open(Purpose::Handshake, now, self.offer.start_timeout);
+        let bytes = builder::Request::new(method::INITIALIZE)
+            .id(RawId::number(id))
+            .param_str("protocolVersion", self.offer.revision.as_str())
+            .param_raw("capabilities", &self.offer.capabilities)
+            .param_raw("clientInfo", self.offer.info.as_bytes())
+            .build();
+        let name: MethodName = method::INITIALIZE.into();
+        let outbound = Outbound { bytes, key: Some(id), revision: None, method: name, name: None, params: Vec::new() };
+        out.push(BackCommand::Transmit(outbound));
+    }
+
+    /// A request of the gateway itself, in the terms of a revision.
+    pub(super) fn request(&self, id: u64, name: &'static str, params: &str, revision: Revision) -> Outbound {
+        let mut members = String::from("{");
+        members.push_str(params);
+        if revision.era() == Era::Modern {
+            if !params.is_empty() {
+                members.push(',');
+            }
+            members.push_str(&format!(
+                r#""_meta":{{"{}":"{}","{}":{{}},"{}":{}}}"#,
+                meta::PROTOCOL_VERSION,
+                revision.as_str(),
+                meta::CLIENT_CAPABILITIES,
+                meta::CLIENT_INFO,
+                self.offer.info
+            ));
+        }
+        members.push('}');
+        let bytes = builder::Request::new(name).id(RawId::number(id)).params_raw(members.as_bytes()).build();
+        Outbound { bytes, key: Some(id), revision: Some(revision), method: name.into(), name: None, params: Vec::new() }
+    }
+
+    /// The answer to the word we said last.
+    pub(super) fn shaken(&mut self, message: &Envelope, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        match self.phase {
+            Phase::Probing => self.probed(message, now, out),
+            Phase::Initializing => self.initialized(message, out),
+            _ => {}
+        }
+    }
+
+    fn probed(&mut self, message: &Envelope, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        match message.result().and_then(read_discovery) {
+            Some(profile) => self.ready(profile, out),
+            None if self.wish == Wish::Auto && !only_modern(message) => self.initialize(now, out),
+            None => self.unusable("does not serve revision 2026-07-28", out),
+        }
+    }
+
+    fn initialized(&mut self, message: &Envelope, out: &mut Vec<BackCommand<O>>) {
+        let Some(result) = message.result() else {
+            let why = format!("refused `initialize`: {}", error_text(message));
+            return self.unusable(&why, out);
+        };
+        match read_initialize(result) {
+            Ok(profile) => {
+                let name: MethodName = method::INITIALIZED.into();
+                let bytes = builder::Notification::new(method::INITIALIZED).build();
+                let revision = Some(profile.revision);
+                let note = Outbound { bytes, key: None, revision, method: name, name: None, params: Vec::new() };
+                out.push(BackCommand::Transmit(note));
+                self.ready(profile, out);
+            }
+            Err(why) => self.unusable(why, out),
+        }
+    }
+
+    /// The word we said last was refused by the transport, or never answered.
+    pub(super) fn refused(&mut self, fault: &Fault, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        if self.phase == Phase::Probing && self.wish == Wish::Auto && fault.kind != FaultKind::BackendDown {
+            return self.initialize(now, out);
+        }
+        self.phase = Phase::Dead;
+        out.push(BackCommand::Unusable(fault.clone()));
+    }
+
+    fn ready(&mut self, profile: ServerProfile, out: &mut Vec<BackCommand<O>>) {
+        let profile = Arc::new(profile);
+        self.phase = Phase::Ready;
+        self.profile = Some(Arc::clone(&profile));
+        out.push(BackCommand::Ready(profile));
+    }
+
+    fn unusable(&mut self, why: &str, out: &mut Vec<BackCommand<O>>) {
+        self.phase = Phase::Dead;
+        let text = format!("backend `{}` {why}", self.backend);
+        out.push(BackCommand::Unusable(Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.backend)));
+    }
+}
+
+fn read_discovery(result: &[u8]) -> Option<ServerProfile> {
+    let raw = |key: &str| json::member(result, key).map(|span| span.of(result));
+    let versions = raw("supportedVersions")?;
+    let served = json::elements(versions)
+        .filter_map(|span| json::string(span.of(versions)))
+        .any(|version| version == Revision::LATEST.as_str());
+    if !served {
+        return None;
+    }
+    let info = json::path(result, &["_meta", meta::SERVER_INFO]).map(|span| span.of(result));
+    Some(ServerProfile {
+        revision: Revision::LATEST,
+        capabilities: Bytes::copy_from_slice(raw("capabilities").unwrap_or(b"{}")),
+        info: Bytes::copy_from_slice(info.unwrap_or(b"{}")),
+        instructions: raw("instructions").and_then(json::string).map(|text| text.into_owned()),
+    })
+}
+
+fn read_initialize(result: &[u8]) -> Result<ServerProfile, &'static str> {
+    let raw = |key: &str| json::member(result, key).map(|span| span.of(result));
+    let version = raw("protocolVersion").and_then(json::string).ok_or("answered `initialize` without a version")?;
+    let revision = Revision::parse(&version)
+        .filter(|revision| revision.era() == Era::Legacy)
+        .ok_or("answered `initialize` with a revision that is not known")?;
+    Ok(ServerProfile {
+        revision,
+        capabilities: Bytes::copy_from_slice(raw("capabilities").unwrap_or(b"{}")),
+        info: Bytes::copy_from_slice(raw("serverInfo").unwrap_or(b"{}")),
+        instructions: raw("instructions").and_then(json::string).map(|text| text.into_owned()),
+    })
+}
+
+/// Errors that only a server of the new era gives: it exists, but does not serve the revision we named.
+fn only_modern(message: &Envelope) -> bool {
+    let Some(error) = message.error().filter(|_| message.kind() == Kind::Error) else { return false };
+    let code = json::member(error, "code").map(|span| span.of(error));
+    matches!(code, Some(b"-32020" | b"-32021"))
+}
+
+fn error_text(message: &Envelope) -> String {
+    let error = message.error().unwrap_or_default();
+    let text = json::member(error, "message").and_then(|span| json::string(span.of(error)));
+    text.map_or_else(|| "no reason given".to_owned(), |text| text.chars().take(200).collect())
+}

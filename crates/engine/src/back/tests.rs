@@ -1,0 +1,262 @@
+//! Dialogues with a back machine: what a backend says, and what the machine does about it.
+
+use super::*;
+use crate::capset::CapSet;
+use crate::exchange::Call;
+use crate::profile::ClientProfile;
+
+struct Dialogue {
+    machine: BackMachine<&'static str>,
+    now: Instant,
+}
+
+impl Dialogue {
+    fn new(wish: Wish, headers: bool) -> Self {
+        let offer = ClientOffer {
+            revision: Revision::LATEST_LEGACY,
+            capabilities: Bytes::from_static(b"{}"),
+            info: Arc::from(r#"{"name":"g","version":"0"}"#),
+            start_timeout: Duration::from_secs(30),
+            probe_timeout: Duration::from_secs(5),
+        };
+        Self { machine: BackMachine::new(Arc::from("a"), wish, offer, headers), now: Instant::now() }
+    }
+
+    fn run(
+        &mut self,
+        with: impl FnOnce(&mut BackMachine<&'static str>, Instant, &mut Vec<BackCommand<&'static str>>),
+    ) -> Vec<String> {
+        let mut out = Vec::new();
+        with(&mut self.machine, self.now, &mut out);
+        out.into_iter().map(tell).collect()
+    }
+
+    fn opened(&mut self) -> Vec<String> {
+        self.run(|machine, now, out| machine.opened(now, out))
+    }
+
+    fn says(&mut self, json: &str, about: Option<u64>) -> Vec<String> {
+        let message = Envelope::parse(Bytes::copy_from_slice(json.as_bytes())).unwrap();
+        self.run(|machine, now, out| machine.received(message, about, None, now, out))
+    }
+
+    fn calls(&mut self, who: &'static str, era: Era, json: &str) -> Result<String, Fault> {
+        let envelope = Envelope::parse(Bytes::copy_from_slice(json.as_bytes())).unwrap();
+        let params = envelope.params().unwrap_or_default();
+        let progress = json::path(params, &["_meta", "progressToken"])
+            .map(|span| span.shift(envelope.params_span().unwrap().start));
+        let revision = if era == Era::Modern { Revision::LATEST } else { Revision::V2025_06_18 };
+        let client = ClientProfile { revision, capabilities: Bytes::new(), caps: CapSet::bare(), info: None };
+        let call = Call {
+            method: envelope.method().unwrap().to_owned().into(),
+            envelope,
+            edits: Edits::new(),
+            client: Arc::new(client),
+            name: Some("t".into()),
+            progress,
+            param_headers: Arc::from([]),
+            era,
+        };
+        let sent = self.machine.call(who, Box::new(call), Duration::from_secs(60), self.now)?;
+        Ok(String::from_utf8(sent.bytes.to_vec()).unwrap())
+    }
+
+    fn legacy() -> Self {
+        let mut dialogue = Self::new(Wish::Legacy, false);
+        dialogue.opened();
+        dialogue.says(INITIALIZED.replace("ID", "1").as_str(), None);
+        dialogue
+    }
+
+    fn modern() -> Self {
+        let mut dialogue = Self::new(Wish::Modern, true);
+        dialogue.opened();
+        dialogue.says(DISCOVERED, None);
+        dialogue
+    }
+}
+
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"},"instructions":"hi"}}"#;
+const DISCOVERED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}}"#;
+
+fn tell(command: BackCommand<&'static str>) -> String {
+    let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+    match command {
+        BackCommand::Transmit(message) => format!("> {}", text(&message.bytes)),
+        BackCommand::Abort(key) => format!("abort {key}"),
+        BackCommand::Answer { to, message, edits, .. } => format!("{to}: {}", text(&edits.apply(message.bytes()))),
+        BackCommand::Fail { to, fault } => format!("{to}! {}: {}", fault.reason(), fault.message),
+        BackCommand::Notify { about, message } => format!("note {about:?}: {}", message.method().unwrap()),
+        BackCommand::Ask { about, message } => format!("ask {about:?}: {}", message.method().unwrap()),
+        BackCommand::Ready(profile) => format!("ready {}", profile.revision.as_str()),
+        BackCommand::Unusable(fault) => format!("unusable: {}", fault.message),
+        BackCommand::Stray(what) => format!("stray {what}"),
+    }
+}
+
+#[test]
+fn a_server_of_the_new_era_is_found_by_the_probe() {
+    let mut dialogue = Dialogue::new(Wish::Auto, false);
+    assert!(dialogue.opened()[0].contains(r#""method":"server/discover""#));
+    assert_eq!(dialogue.says(DISCOVERED, None), ["ready 2026-07-28"]);
+}
+
+#[test]
+fn any_other_error_to_the_probe_means_the_old_era() {
+    for code in [-32601, -32602, -32000, -1] {
+        let mut dialogue = Dialogue::new(Wish::Auto, false);
+        dialogue.opened();
+        let next =
+            dialogue.says(&format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"no"}}}}"#), None);
+        assert!(next[0].contains(r#""method":"initialize""#), "{code}: {next:?}");
+        let ready = dialogue.says(&INITIALIZED.replace("ID", "2"), None);
+        assert_eq!(ready, [r#"> {"jsonrpc":"2.0","method":"notifications/initialized"}"#, "ready 2025-06-18"]);
+        assert_eq!(dialogue.machine.profile().unwrap().instructions.as_deref(), Some("hi"));
+    }
+}
+
+#[test]
+fn silence_after_the_probe_means_the_old_era_and_silence_after_that_the_end() {
+    let mut dialogue = Dialogue::new(Wish::Auto, false);
+    dialogue.opened();
+    dialogue.now += Duration::from_secs(6);
+    assert!(dialogue.run(|machine, now, out| machine.tick(now, out))[0].contains("initialize"));
+    dialogue.now += Duration::from_secs(31);
+    let end = dialogue.run(|machine, now, out| machine.tick(now, out));
+    assert_eq!(end, ["unusable: backend `a` did not answer the handshake in time"]);
+}
+
+#[test]
+fn an_unreachable_backend_is_not_asked_twice() {
+    let mut dialogue = Dialogue::new(Wish::Auto, true);
+    dialogue.opened();
+    let fault = Fault::new(FaultKind::BackendDown, "refused");
+    assert_eq!(dialogue.run(|machine, now, out| machine.failed(1, fault, now, out)), ["unusable: refused"]);
+}
+
+#[test]
+fn calls_get_ids_and_tokens_of_the_gateway_and_find_their_way_back() {
+    let mut dialogue = Dialogue::legacy();
+    let one = dialogue.calls(
+        "x",
+        Era::Legacy,
+        r#"{"jsonrpc":"2.0","id":"same","method":"tools/call","params":{"name":"t","_meta":{"progressToken":"p"}}}"#,
+    );
+    assert_eq!(
+        one.unwrap(),
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":2}}}"#
+    );
+    dialogue
+        .calls("y", Era::Legacy, r#"{"jsonrpc":"2.0","id":"same","method":"tools/call","params":{"name":"t"}}"#)
+        .unwrap();
+    let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":2,"progress":1}}"#;
+    assert_eq!(dialogue.says(progress, None), [r#"note Some("x"): notifications/progress"#]);
+    assert_eq!(
+        dialogue.says(r#"{"jsonrpc":"2.0","id":3,"result":{"b":1}}"#, None),
+        [r#"y: {"jsonrpc":"2.0","id":3,"result":{"b":1}}"#]
+    );
+    assert_eq!(dialogue.says(r#"{"jsonrpc":"2.0","id":2,"error":{"code":1,"message":""}}"#, None).len(), 1);
+    assert_eq!(dialogue.says(progress, None), ["stray progress"]);
+}
+
+#[test]
+fn t21_answers_that_fit_nothing_reach_nobody() {
+    let mut dialogue = Dialogue::legacy();
+    dialogue
+        .calls("x", Era::Legacy, r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#)
+        .unwrap();
+    for stray in [r#""2""#, "2.0", "99", "-2"] {
+        let said = dialogue.says(&format!(r#"{{"jsonrpc":"2.0","id":{stray},"result":{{}}}}"#), None);
+        assert_eq!(said, ["stray answer"], "{stray}");
+    }
+    // On the stream of another request an answer under our id is none.
+    assert_eq!(dialogue.says(r#"{"jsonrpc":"2.0","id":2,"result":{}}"#, Some(7)), ["stray answer"]);
+    assert_eq!(dialogue.says(r#"{"jsonrpc":"2.0","id":2,"result":{}}"#, Some(2)).len(), 1);
+    assert_eq!(dialogue.says(r#"{"jsonrpc":"2.0","id":2,"result":{}}"#, Some(2)), ["stray answer"]);
+    assert_eq!(dialogue.machine.strays().duplicates, 1);
+}
+
+#[test]
+fn an_error_that_could_not_read_our_id_still_answers_its_stream() {
+    let mut dialogue = Dialogue::legacy();
+    dialogue
+        .calls("x", Era::Legacy, r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#)
+        .unwrap();
+    let said = dialogue.says(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}"#, Some(2));
+    assert!(said[0].starts_with("x: "), "{said:?}");
+}
+
+#[test]
+fn a_dead_backend_ends_its_calls_with_the_reason() {
+    let mut dialogue = Dialogue::legacy();
+    dialogue
+        .calls("x", Era::Legacy, r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#)
+        .unwrap();
+    let said = dialogue.run(|machine, _, out| machine.lost("was killed by signal 9", out));
+    assert_eq!(said, ["x! backend_died: backend `a` ended while it worked on this call: was killed by signal 9"]);
+}
+
+#[test]
+fn a_call_that_times_out_is_cancelled_at_the_backend() {
+    let mut dialogue = Dialogue::legacy();
+    dialogue
+        .calls("x", Era::Legacy, r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#)
+        .unwrap();
+    dialogue.now += Duration::from_secs(61);
+    let said = dialogue.run(|machine, now, out| machine.tick(now, out));
+    assert_eq!(
+        said,
+        [
+            "x! timed_out: backend `a` did not answer within 60 s",
+            r#"> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"timed out"}}"#,
+            "abort 2"
+        ]
+    );
+    assert_eq!(dialogue.says(r#"{"jsonrpc":"2.0","id":2,"result":{}}"#, None), ["stray answer"]);
+    assert_eq!(dialogue.machine.strays().late, 1);
+}
+
+#[test]
+fn ping_is_answered_here_and_other_questions_go_on() {
+    let mut dialogue = Dialogue::legacy();
+    assert_eq!(
+        dialogue.says(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#, None),
+        [r#"> {"jsonrpc":"2.0","id":"p","result":{}}"#]
+    );
+    assert_eq!(dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#, None), ["ask None: roots/list"]);
+}
+
+#[test]
+fn an_old_client_reaches_a_new_server_with_plain_methods() {
+    let mut dialogue = Dialogue::modern();
+    let sent = dialogue
+        .calls("x", Era::Legacy, r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#)
+        .unwrap();
+    assert_eq!(
+        sent,
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"g","version":"0"}}}}"#
+    );
+    let answer = r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{}}}"#;
+    let said = dialogue.says(answer, Some(2));
+    assert!(said[0].starts_with("x! not_bridged: multi round-trip input"), "{said:?}");
+    let fault = dialogue
+        .calls("x", Era::Legacy, r#"{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"t"}}"#)
+        .unwrap_err();
+    assert_eq!(fault.message, "resources/subscribe cannot be carried between revisions 2025-06-18 and 2026-07-28");
+}
+
+#[test]
+fn a_new_client_reaches_an_old_server_with_plain_methods() {
+    let mut dialogue = Dialogue::legacy();
+    dialogue
+        .calls("x", Era::Modern, r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"t"}}"#)
+        .unwrap();
+    assert_eq!(
+        dialogue.says(r#"{"jsonrpc":"2.0","id":2,"result":{"contents":[]}}"#, None),
+        [
+            r#"x: {"jsonrpc":"2.0","id":2,"result":{"contents":[],"resultType":"complete","ttlMs":0,"cacheScope":"private"}}"#
+        ]
+    );
+    let retry = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","requestState":"s"}}"#;
+    assert!(dialogue.calls("x", Era::Modern, retry).unwrap_err().message.contains("multi round-trip"));
+}

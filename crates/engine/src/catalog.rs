@@ -1,0 +1,247 @@
+//! All tools, prompts, resources and templates of all backends, as one.
+//!
+//! The catalog is the model that changes; a [`Snapshot`] of it is what requests read. Lists are kept per backend and per
+//! view (era and capability set), since old servers offer different things to different clients.
+
+mod cursor;
+mod item;
+mod names;
+mod persist;
+mod snapshot;
+mod template;
+mod view;
+
+pub use item::{Item, ItemError};
+pub use persist::{PersistError, read as read_saved, write as write_saved};
+pub use snapshot::{Page, Route, Snapshot, list_result};
+pub use view::{Selector, View, ViewKey};
+
+use crate::profile::ServerProfile;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The four lists of MCP.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum ListKind {
+    /// `tools/list`.
+    Tools,
+    /// `prompts/list`.
+    Prompts,
+    /// `resources/list`.
+    Resources,
+    /// `resources/templates/list`.
+    Templates,
+}
+
+impl ListKind {
+    /// Every list.
+    pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
+
+    /// The list that this method asks for.
+    #[must_use]
+    pub fn of_method(method: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.method() == method)
+    }
+
+    /// The method that lists these.
+    #[must_use]
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Tools => "tools/list",
+            Self::Prompts => "prompts/list",
+            Self::Resources => "resources/list",
+            Self::Templates => "resources/templates/list",
+        }
+    }
+
+    /// The member of the result that holds the list.
+    #[must_use]
+    pub fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+
+    /// The server capability without which there is no such list.
+    #[must_use]
+    pub fn capability(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Prompts => "prompts",
+            Self::Resources | Self::Templates => "resources",
+        }
+    }
+
+    /// The member of an entry that names it.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Tools | Self::Prompts => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+        }
+    }
+}
+
+/// Which lists a change touched.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Changed {
+    /// `tools/list` may differ.
+    pub tools: bool,
+    /// `prompts/list` may differ.
+    pub prompts: bool,
+    /// `resources/list` or the templates may differ.
+    pub resources: bool,
+}
+
+impl Changed {
+    /// True where anything may differ.
+    #[must_use]
+    pub fn any(self) -> bool {
+        self.tools || self.prompts || self.resources
+    }
+
+    fn everything(view: &View) -> Self {
+        Self {
+            tools: !view.tools.is_empty(),
+            prompts: !view.prompts.is_empty(),
+            resources: !view.resources.is_empty() || !view.templates.is_empty(),
+        }
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self {
+            tools: self.tools || other.tools,
+            prompts: self.prompts || other.prompts,
+            resources: self.resources || other.resources,
+        }
+    }
+}
+
+/// What is known of one backend.
+#[derive(Clone, Debug)]
+pub struct BackendEntry {
+    /// Its configured name.
+    pub name: Arc<str>,
+    /// False while it is down: it keeps its names but is left out of lists.
+    pub listed: bool,
+    /// The lists it gave, by era and capability set.
+    pub views: BTreeMap<ViewKey, Arc<View>>,
+}
+
+/// Most views kept per backend; a client that invents capability sets must not fill the memory.
+pub const MAX_VIEWS: usize = 64;
+
+/// The model of all lists.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    backends: Vec<BackendEntry>,
+    generation: u64,
+}
+
+impl Catalog {
+    /// An empty catalog of these backends, in their configured order.
+    #[must_use]
+    pub fn new(names: impl IntoIterator<Item = Arc<str>>) -> Self {
+        let backends =
+            names.into_iter().map(|name| BackendEntry { name, listed: true, views: BTreeMap::new() }).collect();
+        Self { backends, generation: 0 }
+    }
+
+    /// Stores the lists that a backend gave to a connection of this view.
+    pub fn set_view(&mut self, backend: &str, key: ViewKey, view: View) -> Changed {
+        let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) else {
+            return Changed::default();
+        };
+        let changed = match entry.views.get(&key) {
+            Some(known) => view.differs(known),
+            None => Changed::everything(&view),
+        };
+        if entry.views.len() >= MAX_VIEWS && !entry.views.contains_key(&key) {
+            let oldest = entry.views.keys().find(|known| !known.caps.is_bare()).cloned();
+            if let Some(oldest) = oldest {
+                entry.views.remove(&oldest);
+            }
+        }
+        entry.views.insert(key, Arc::new(view));
+        self.generation += 1;
+        changed
+    }
+
+    /// Says whether a backend is there at all.
+    pub fn set_listed(&mut self, backend: &str, listed: bool) -> Changed {
+        let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) else {
+            return Changed::default();
+        };
+        if entry.listed == listed {
+            return Changed::default();
+        }
+        entry.listed = listed;
+        self.generation += 1;
+        entry.views.values().map(|view| Changed::everything(view)).fold(Changed::default(), Changed::or)
+    }
+
+    /// What is known of each backend, in configured order.
+    #[must_use]
+    pub fn backends(&self) -> &[BackendEntry] {
+        &self.backends
+    }
+
+    /// An immutable picture of the catalog as it stands.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(self.backends.clone(), self.generation)
+    }
+}
+
+/// The capabilities that backends have between them, for `initialize` and `server/discover`.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Offer {
+    /// Some backend has tools.
+    pub tools: bool,
+    /// Some backend has prompts.
+    pub prompts: bool,
+    /// Some backend has resources.
+    pub resources: bool,
+    /// Some backend lets resources be subscribed to.
+    pub subscribe: bool,
+    /// Some backend completes arguments.
+    pub completions: bool,
+    /// Some backend sends log messages.
+    pub logging: bool,
+    /// Some backend runs tasks of the 2025-11-25 kind.
+    pub tasks: bool,
+}
+
+impl Offer {
+    /// Everything the gateway can carry: what it offers while a backend is still unknown.
+    #[must_use]
+    pub fn full() -> Self {
+        Self {
+            tools: true,
+            prompts: true,
+            resources: true,
+            subscribe: true,
+            completions: true,
+            logging: true,
+            tasks: false,
+        }
+    }
+
+    /// Adds what one backend has.
+    pub fn add(&mut self, profile: &ServerProfile) {
+        self.tools |= profile.has(&["tools"]);
+        self.prompts |= profile.has(&["prompts"]);
+        self.resources |= profile.has(&["resources"]);
+        self.subscribe |= profile.has(&["resources", "subscribe"]);
+        self.completions |= profile.has(&["completions"]);
+        self.logging |= profile.has(&["logging"]);
+        self.tasks |= profile.has(&["tasks"]);
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,54 @@
+//! Our own cursors: where in the one ordered list a page ended.
+//!
+//! A cursor names the last entry of its page, so it stays good when the catalog changes between two pages.
+
+use super::ListKind;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+/// Longest cursor that is read at all.
+const MAX_CURSOR: usize = 8 * 1024;
+
+/// The place after which the next page starts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cursor {
+    /// Name of the backend of the last entry.
+    pub backend: String,
+    /// Key of the last entry under that backend.
+    pub key: String,
+}
+
+impl Cursor {
+    /// The text a client gets.
+    pub fn encode(kind: ListKind, backend: &str, key: &str) -> String {
+        URL_SAFE_NO_PAD.encode(format!("1\n{}\n{backend}\n{key}", kind.member()))
+    }
+
+    /// Reads a text that a client sent back; `None` for anything that is not a cursor of this list.
+    pub fn decode(kind: ListKind, text: &str) -> Option<Self> {
+        if text.len() > MAX_CURSOR {
+            return None;
+        }
+        let plain = String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
+        let mut parts = plain.splitn(4, '\n');
+        let (version, member) = (parts.next()?, parts.next()?);
+        (version == "1" && member == kind.member())
+            .then(|| Some(Self { backend: parts.next()?.to_owned(), key: parts.next()?.to_owned() }))?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_reads_back_and_belongs_to_one_list() {
+        let text = Cursor::encode(ListKind::Tools, "files", "read\nme");
+        let cursor = Cursor::decode(ListKind::Tools, &text).unwrap();
+        assert_eq!((cursor.backend.as_str(), cursor.key.as_str()), ("files", "read\nme"));
+        assert_eq!(Cursor::decode(ListKind::Prompts, &text), None);
+        for bad in ["", "x", "!!!!", "AAAA", &"A".repeat(10_000)] {
+            assert_eq!(Cursor::decode(ListKind::Tools, bad), None, "{bad:.20}");
+        }
+    }
+}

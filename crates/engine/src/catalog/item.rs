@@ -1,0 +1,71 @@
+//! One entry of a list, kept as the bytes the backend sent.
+
+use super::ListKind;
+use bytes::Bytes;
+use signalbox_wire::header_params::{HeaderSchemaError, ParamHeader, param_headers};
+use signalbox_wire::{Edits, Span, json};
+use std::sync::Arc;
+
+/// A tool, prompt, resource or template. Every field is kept, known or not.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Its name or URI under the backend.
+    pub key: Box<str>,
+    /// The entry as it came.
+    pub raw: Bytes,
+    key_span: Span,
+    ui: Option<(Span, Box<str>)>,
+    /// Arguments that a 2026-07-28 client mirrors into headers.
+    pub params: Arc<[ParamHeader]>,
+}
+
+/// Why an entry of a backend's list is left out.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ItemError {
+    /// The entry has no usable name or URI.
+    #[error("an entry has no `{0}` that is a string")]
+    NoKey(&'static str),
+    /// The tool's `x-mcp-header` marks break the rules, so that no client may use it.
+    #[error("tool `{0}` is left out: {1}")]
+    BadHeaders(Box<str>, HeaderSchemaError),
+}
+
+impl Item {
+    /// Reads one entry.
+    ///
+    /// # Errors
+    /// Says why the entry cannot be offered to clients.
+    pub fn read(kind: ListKind, raw: Bytes) -> Result<Self, ItemError> {
+        let no_key = || ItemError::NoKey(kind.key());
+        let key_span = json::member(&raw, kind.key()).ok_or_else(no_key)?;
+        let key = json::string(key_span.of(&raw)).ok_or_else(no_key)?;
+        let key: Box<str> = key.as_ref().into();
+        let mut params: Arc<[ParamHeader]> = Arc::from([]);
+        let mut ui = None;
+        if kind == ListKind::Tools {
+            if let Some(schema) = json::member(&raw, "inputSchema") {
+                let found =
+                    param_headers(schema.of(&raw)).map_err(|error| ItemError::BadHeaders(key.clone(), error))?;
+                params = found.into();
+            }
+            ui = json::path(&raw, &["_meta", "ui", "resourceUri"])
+                .and_then(|span| Some((span, json::string(span.of(&raw))?.as_ref().into())));
+        }
+        Ok(Self { key, raw, key_span, ui, params })
+    }
+
+    /// The entry under the name it is exposed by, and with its `ui://` link following a renamed resource.
+    #[must_use]
+    pub fn render(&self, exposed: Option<&str>, renamed_uri: impl Fn(&str) -> Option<Box<str>>) -> Bytes {
+        let mut edits = Edits::new();
+        if let Some(exposed) = exposed {
+            edits.replace(self.key_span, json::quote(exposed));
+        }
+        if let Some((span, uri)) = &self.ui
+            && let Some(ours) = renamed_uri(uri)
+        {
+            edits.replace(*span, json::quote(&ours));
+        }
+        edits.apply(&self.raw)
+    }
+}

@@ -1,0 +1,127 @@
+//! The last known lists as a file: read at the start, so that names do not flip and a client need not wait.
+
+use super::{BackendEntry, Catalog, Item, ListKind, View, ViewKey};
+use crate::capset::CapSet;
+use crate::profile::ServerProfile;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use signalbox_wire::Revision;
+use std::sync::Arc;
+
+/// The version this program writes.
+pub const VERSION: u32 = 1;
+
+/// Why a saved catalog cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PersistError {
+    /// It is not the JSON we write.
+    #[error("the saved catalog is damaged: {0}")]
+    Damaged(String),
+    /// A newer program wrote it.
+    #[error("the saved catalog has version {0}, this program knows {VERSION}")]
+    Version(u32),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    version: u32,
+    backends: Vec<SavedBackend>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedBackend {
+    name: String,
+    views: Vec<SavedView>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedView {
+    revision: String,
+    caps: String,
+    capabilities: Box<RawValue>,
+    info: Box<RawValue>,
+    instructions: Option<String>,
+    tools: Vec<Box<RawValue>>,
+    prompts: Vec<Box<RawValue>>,
+    resources: Vec<Box<RawValue>>,
+    templates: Vec<Box<RawValue>>,
+}
+
+/// The catalog as it is saved.
+#[must_use]
+pub fn write(catalog: &Catalog) -> Vec<u8> {
+    let backends = catalog.backends().iter().map(write_backend).collect();
+    serde_json::to_vec(&Saved { version: VERSION, backends }).unwrap_or_default()
+}
+
+/// Fills a catalog with what was saved of the backends it has.
+///
+/// # Errors
+/// Says why the saved bytes are no use; the catalog is then as it was.
+pub fn read(catalog: &mut Catalog, bytes: &[u8]) -> Result<(), PersistError> {
+    let damaged = |error: serde_json::Error| PersistError::Damaged(error.to_string());
+    #[derive(Deserialize)]
+    struct Head {
+        version: u32,
+    }
+    let head: Head = serde_json::from_slice(bytes).map_err(damaged)?;
+    if head.version != VERSION {
+        return Err(PersistError::Version(head.version));
+    }
+    let saved: Saved = serde_json::from_slice(bytes).map_err(damaged)?;
+    for backend in saved.backends {
+        for view in backend.views {
+            if let Some((key, view)) = read_view(view) {
+                catalog.set_view(&backend.name, key, view);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_backend(entry: &BackendEntry) -> SavedBackend {
+    let views = entry.views.iter().filter_map(|(key, view)| write_view(key, view)).collect();
+    SavedBackend { name: entry.name.to_string(), views }
+}
+
+fn write_view(key: &ViewKey, view: &View) -> Option<SavedView> {
+    let list = |kind: ListKind| view.list(kind).iter().filter_map(|item| raw(&item.raw)).collect();
+    Some(SavedView {
+        revision: view.profile.revision.as_str().to_owned(),
+        caps: key.caps.as_json().to_owned(),
+        capabilities: raw(&view.profile.capabilities)?,
+        info: raw(&view.profile.info)?,
+        instructions: view.profile.instructions.clone(),
+        tools: list(ListKind::Tools),
+        prompts: list(ListKind::Prompts),
+        resources: list(ListKind::Resources),
+        templates: list(ListKind::Templates),
+    })
+}
+
+fn raw(bytes: &Bytes) -> Option<Box<RawValue>> {
+    serde_json::from_slice(bytes).ok()
+}
+
+fn read_view(saved: SavedView) -> Option<(ViewKey, View)> {
+    let revision = Revision::parse(&saved.revision)?;
+    let bytes = |value: &RawValue| Bytes::copy_from_slice(value.get().as_bytes());
+    let profile = ServerProfile {
+        revision,
+        capabilities: bytes(&saved.capabilities),
+        info: bytes(&saved.info),
+        instructions: saved.instructions,
+    };
+    let mut view = View::empty(Arc::new(profile));
+    let lists = [
+        (ListKind::Tools, saved.tools),
+        (ListKind::Prompts, saved.prompts),
+        (ListKind::Resources, saved.resources),
+        (ListKind::Templates, saved.templates),
+    ];
+    for (kind, list) in lists {
+        view.set(kind, list.iter().filter_map(|one| Item::read(kind, bytes(one)).ok()).collect());
+    }
+    Some((ViewKey { era: revision.era(), caps: CapSet::from_text(&saved.caps) }, view))
+}

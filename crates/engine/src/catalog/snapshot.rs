@@ -1,0 +1,307 @@
+//! An immutable picture of the catalog: who owns which name, and the lists as clients see them.
+
+use super::cursor::Cursor;
+use super::names::Names;
+use super::{BackendEntry, Item, ListKind, Offer, Selector, View, template};
+use crate::profile::ServerProfile;
+use bytes::Bytes;
+use signalbox_wire::header_params::ParamHeader;
+use signalbox_wire::json;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Most entries on one page.
+pub const PAGE_ENTRIES: usize = 1_000;
+/// Most bytes on one page, unless a single entry is larger.
+pub const PAGE_BYTES: usize = 1 << 20;
+/// Most rendered first pages that are kept.
+const MAX_RENDERED: usize = 64;
+
+/// Where a request goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Route {
+    /// The backend's configured name.
+    pub backend: Arc<str>,
+    /// What the backend calls the subject.
+    pub name: Box<str>,
+    /// True where that is not the exposed name.
+    pub renamed: bool,
+}
+
+/// One page of a list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Page {
+    /// The JSON array.
+    pub array: Bytes,
+    /// Where the next page starts.
+    pub next: Option<String>,
+}
+
+/// The catalog at one moment.
+#[derive(Debug)]
+pub struct Snapshot {
+    backends: Vec<BackendEntry>,
+    generation: u64,
+    tools: Names,
+    prompts: Names,
+    resources: Names,
+    templates: Names,
+    params: HashMap<Box<str>, Arc<[ParamHeader]>>,
+    rendered: Mutex<HashMap<(ListKind, Selector), Page>>,
+}
+
+impl Snapshot {
+    pub(super) fn new(backends: Vec<BackendEntry>, generation: u64) -> Self {
+        let names: Vec<Arc<str>> = backends.iter().map(|entry| Arc::clone(&entry.name)).collect();
+        let owned = |kind: ListKind| -> Vec<BTreeSet<Box<str>>> {
+            backends
+                .iter()
+                .map(|entry| {
+                    entry.views.values().flat_map(|view| view.list(kind)).map(|item| item.key.clone()).collect()
+                })
+                .collect()
+        };
+        let tools = Names::prefix_all(&names, &owned(ListKind::Tools));
+        let mut params = HashMap::new();
+        for (index, entry) in backends.iter().enumerate() {
+            for item in entry.views.values().flat_map(|view| &view.tools).filter(|item| !item.params.is_empty()) {
+                let exposed = tools.renamed(index, &item.key).unwrap_or(&item.key);
+                params.insert(exposed.into(), Arc::clone(&item.params));
+            }
+        }
+        Self {
+            tools,
+            prompts: Names::prefix_all(&names, &owned(ListKind::Prompts)),
+            resources: Names::first_plain(&names, &owned(ListKind::Resources)),
+            templates: Names::first_plain(&names, &owned(ListKind::Templates)),
+            params,
+            backends,
+            generation,
+            rendered: Mutex::default(),
+        }
+    }
+
+    /// Grows with every change.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// What is known of each backend, in configured order.
+    #[must_use]
+    pub fn backends(&self) -> &[BackendEntry] {
+        &self.backends
+    }
+
+    /// The only backend, where there is just one.
+    #[must_use]
+    pub fn only(&self) -> Option<&Arc<str>> {
+        match &self.backends[..] {
+            [one] => Some(&one.name),
+            _ => None,
+        }
+    }
+
+    /// True where the lists that this kind of client would be shown by the backend are known.
+    #[must_use]
+    pub fn knows(&self, backend: &str, selector: &Selector) -> bool {
+        self.entry(backend).is_some_and(|entry| entry.views.contains_key(selector))
+    }
+
+    /// The lists this kind of client sees of a backend; where they are not known, the nearest ones.
+    #[must_use]
+    pub fn view<'a>(&self, entry: &'a BackendEntry, selector: &Selector) -> Option<&'a Arc<View>> {
+        let views = &entry.views;
+        views
+            .get(selector)
+            .or_else(|| views.iter().find(|(key, _)| key.era == selector.era && key.caps.is_bare()).map(|(_, v)| v))
+            .or_else(|| views.iter().find(|(key, _)| key.era == selector.era).map(|(_, v)| v))
+            .or_else(|| views.iter().find(|(key, _)| key.caps.is_bare()).map(|(_, v)| v))
+            .or_else(|| views.values().next())
+    }
+
+    /// What each listed backend says about itself to this kind of client.
+    pub fn profiles(&self, selector: &Selector) -> impl Iterator<Item = (&Arc<str>, &ServerProfile)> {
+        let selector = selector.clone();
+        self.backends
+            .iter()
+            .filter(|entry| entry.listed)
+            .filter_map(move |entry| Some((&entry.name, &*self.view(entry, &selector)?.profile)))
+    }
+
+    /// The capabilities of all backends together; everything we can carry while one of them is unknown.
+    #[must_use]
+    pub fn offer(&self, selector: &Selector) -> Offer {
+        if self.backends.iter().any(|entry| entry.listed && entry.views.is_empty()) {
+            return Offer::full();
+        }
+        let mut offer = Offer::default();
+        for (_, profile) in self.profiles(selector) {
+            offer.add(profile);
+        }
+        offer
+    }
+
+    /// Whose tool this is.
+    #[must_use]
+    pub fn tool(&self, exposed: &str) -> Option<Route> {
+        self.route(&self.tools, exposed)
+    }
+
+    /// Whose prompt this is.
+    #[must_use]
+    pub fn prompt(&self, exposed: &str) -> Option<Route> {
+        self.route(&self.prompts, exposed)
+    }
+
+    /// Header marks of a tool.
+    #[must_use]
+    pub fn param_headers(&self, exposed_tool: &str) -> Option<&Arc<[ParamHeader]>> {
+        self.params.get(exposed_tool)
+    }
+
+    /// Whose resource this is: listed, written as `BACKEND+URI`, of a known template, of a scheme that only one backend
+    /// has, or of the only backend with resources at all.
+    #[must_use]
+    pub fn resource(&self, uri: &str) -> Option<Route> {
+        if let Some(route) = self.route(&self.resources, uri).or_else(|| self.route(&self.templates, uri)) {
+            return Some(route);
+        }
+        if let Some((backend, rest)) = uri.split_once('+')
+            && let Some(entry) = self.entry(backend)
+        {
+            return Some(Route { backend: Arc::clone(&entry.name), name: rest.into(), renamed: true });
+        }
+        let plain = |index: usize| {
+            Some(Route { backend: Arc::clone(&self.backends[index].name), name: uri.into(), renamed: false })
+        };
+        let by_template = |index: &usize| {
+            let views = self.backends[*index].views.values();
+            views.flat_map(|view| &view.templates).any(|item| template::matches(&item.key, uri))
+        };
+        if let Some(index) = (0..self.backends.len()).find(by_template) {
+            return plain(index);
+        }
+        let scheme = uri.split_once(':').map(|(scheme, _)| scheme);
+        self.single(|view| {
+            let mut items = view.resources.iter().chain(&view.templates);
+            scheme.is_some() && items.any(|item| item.key.split_once(':').map(|(known, _)| known) == scheme)
+        })
+        .or_else(|| self.single(|view| view.profile.has(&["resources"])))
+        .and_then(plain)
+    }
+
+    /// The URI under which a resource of this backend is exposed, where it is not its own.
+    #[must_use]
+    pub fn renamed_uri(&self, backend: &str, uri: &str) -> Option<&str> {
+        let index = self.index(backend)?;
+        self.resources.renamed(index, uri).or_else(|| self.templates.renamed(index, uri))
+    }
+
+    /// True where any resource of this backend is exposed under another URI.
+    #[must_use]
+    pub fn renames_uris(&self, backend: &str) -> bool {
+        self.index(backend).is_some_and(|index| self.resources.renames(index))
+    }
+
+    /// One page of a list for this kind of client. `None` for a cursor that is not ours.
+    #[must_use]
+    pub fn page(&self, kind: ListKind, selector: &Selector, cursor: Option<&str>) -> Option<Page> {
+        if let Some(text) = cursor {
+            return self.render(kind, selector, Some(Cursor::decode(kind, text)?));
+        }
+        let key = (kind, selector.clone());
+        let kept = self.rendered.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if kept.is_some() {
+            return kept;
+        }
+        let page = self.render(kind, selector, None)?;
+        let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
+        if rendered.len() < MAX_RENDERED {
+            rendered.insert(key, page.clone());
+        }
+        Some(page)
+    }
+
+    fn render(&self, kind: ListKind, selector: &Selector, after: Option<Cursor>) -> Option<Page> {
+        let start = match &after {
+            Some(cursor) => self.index(&cursor.backend)?,
+            None => 0,
+        };
+        let mut array = vec![b'['];
+        let mut count = 0;
+        let mut last: Option<(usize, &Item)> = None;
+        for (index, entry) in self.backends.iter().enumerate().skip(start) {
+            let Some(view) = self.view(entry, selector).filter(|_| entry.listed) else { continue };
+            for item in view.list(kind) {
+                if after.as_ref().is_some_and(|cursor| index == start && *item.key <= *cursor.key) {
+                    continue;
+                }
+                let bytes = self.render_item(kind, index, item);
+                if count == PAGE_ENTRIES || (count > 0 && array.len() + bytes.len() > PAGE_BYTES) {
+                    let next = last.map(|(i, item)| Cursor::encode(kind, &self.backends[i].name, &item.key));
+                    array.push(b']');
+                    return Some(Page { array: array.into(), next });
+                }
+                if count > 0 {
+                    array.push(b',');
+                }
+                array.extend_from_slice(&bytes);
+                count += 1;
+                last = Some((index, item));
+            }
+        }
+        array.push(b']');
+        Some(Page { array: array.into(), next: None })
+    }
+
+    fn render_item(&self, kind: ListKind, index: usize, item: &Item) -> Bytes {
+        let exposed = self.names(kind).renamed(index, &item.key);
+        item.render(exposed, |uri| self.resources.renamed(index, uri).map(Into::into))
+    }
+
+    fn names(&self, kind: ListKind) -> &Names {
+        match kind {
+            ListKind::Tools => &self.tools,
+            ListKind::Prompts => &self.prompts,
+            ListKind::Resources => &self.resources,
+            ListKind::Templates => &self.templates,
+        }
+    }
+
+    fn route(&self, names: &Names, exposed: &str) -> Option<Route> {
+        let (index, name) = names.owner(exposed)?;
+        Some(Route { backend: Arc::clone(&self.backends[index].name), name: name.into(), renamed: name != exposed })
+    }
+
+    fn entry(&self, backend: &str) -> Option<&BackendEntry> {
+        self.backends.iter().find(|entry| &*entry.name == backend)
+    }
+
+    fn index(&self, backend: &str) -> Option<usize> {
+        self.backends.iter().position(|entry| &*entry.name == backend)
+    }
+
+    fn single(&self, fits: impl Fn(&View) -> bool) -> Option<usize> {
+        let mut found = (0..self.backends.len()).filter(|i| self.backends[*i].views.values().any(|view| fits(view)));
+        let first = found.next()?;
+        found.next().is_none().then_some(first)
+    }
+}
+
+/// The result object of a list answer in the old era: the array and the next cursor.
+#[must_use]
+pub fn list_result(kind: ListKind, page: &Page, tail: &[u8]) -> Bytes {
+    let mut out = Vec::with_capacity(page.array.len() + 160);
+    out.push(b'{');
+    json::write_quoted(&mut out, kind.member());
+    out.push(b':');
+    out.extend_from_slice(&page.array);
+    if let Some(next) = &page.next {
+        out.extend_from_slice(b",\"nextCursor\":");
+        json::write_quoted(&mut out, next);
+    }
+    out.extend_from_slice(tail);
+    out.push(b'}');
+    out.into()
+}

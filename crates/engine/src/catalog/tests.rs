@@ -1,0 +1,157 @@
+//! The catalog as clients see it.
+
+use super::*;
+use crate::capset::CapSet;
+use bytes::Bytes;
+use signalbox_wire::{Era, Revision};
+
+pub(crate) fn profile(revision: Revision, capabilities: &'static str) -> Arc<ServerProfile> {
+    Arc::new(ServerProfile {
+        revision,
+        capabilities: Bytes::from_static(capabilities.as_bytes()),
+        info: Bytes::from_static(br#"{"name":"t","version":"1"}"#),
+        instructions: None,
+    })
+}
+
+pub(crate) fn bare(era: Era) -> ViewKey {
+    ViewKey { era, caps: CapSet::bare() }
+}
+
+pub(crate) fn view(kind: ListKind, items: &[&str]) -> View {
+    let capabilities = r#"{"tools":{},"prompts":{},"resources":{"subscribe":true},"completions":{},"logging":{}}"#;
+    let mut view = View::empty(profile(Revision::LATEST_LEGACY, capabilities));
+    let read = |raw: &&str| Item::read(kind, Bytes::copy_from_slice(raw.as_bytes())).unwrap();
+    view.set(kind, items.iter().map(read).collect());
+    view
+}
+
+fn catalog(names: &[&str]) -> Catalog {
+    Catalog::new(names.iter().map(|name| Arc::from(*name)))
+}
+
+fn text(catalog: &Catalog, kind: ListKind) -> String {
+    let page = catalog.snapshot().page(kind, &bare(Era::Legacy), None).unwrap();
+    String::from_utf8(page.array.to_vec()).unwrap()
+}
+
+#[test]
+fn n2_n31_one_list_in_a_stable_order_with_every_field_kept() {
+    let mut catalog = catalog(&["b", "a"]);
+    let odd = r#"{"z":1,"name":"two","x-unknown":[1.0,1e5],"execution":{"taskSupport":"optional"}}"#;
+    catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[odd, r#"{"name":"one"}"#]));
+    catalog.set_view("b", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"zed"}"#]));
+    // Backends in configured order, entries by name, whatever order the backend gave them in.
+    assert_eq!(text(&catalog, ListKind::Tools), format!(r#"[{{"name":"zed"}},{{"name":"one"}},{odd}]"#));
+}
+
+#[test]
+fn n20_collided_names_are_renamed_in_place_and_stay_when_a_backend_goes_down() {
+    let mut catalog = catalog(&["a", "b"]);
+    catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name" : "echo" ,"d":"A"}"#]));
+    catalog.set_view("b", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"d":"B","name":"echo"}"#]));
+    let both = r#"[{"name" : "a__echo" ,"d":"A"},{"d":"B","name":"b__echo"}]"#;
+    assert_eq!(text(&catalog, ListKind::Tools), both);
+    let changed = catalog.set_listed("a", false);
+    assert!(changed.tools && !changed.prompts);
+    assert_eq!(text(&catalog, ListKind::Tools), r#"[{"d":"B","name":"b__echo"}]"#);
+    let route = catalog.snapshot().tool("b__echo").unwrap();
+    assert_eq!((&*route.backend, &*route.name, route.renamed), ("b", "echo", true));
+    catalog.set_listed("a", true);
+    assert_eq!(text(&catalog, ListKind::Tools), both);
+}
+
+#[test]
+fn a_capability_set_has_lists_of_its_own_and_collisions_count_over_the_union() {
+    let mut catalog = catalog(&["a", "b"]);
+    let rich = ViewKey { era: Era::Legacy, caps: CapSet::read(br#"{"sampling":{}}"#) };
+    catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"plain"}"#]));
+    catalog.set_view("a", rich.clone(), view(ListKind::Tools, &[r#"{"name":"ask"}"#, r#"{"name":"plain"}"#]));
+    catalog.set_view("b", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"ask"}"#]));
+    assert_eq!(text(&catalog, ListKind::Tools), r#"[{"name":"plain"},{"name":"b__ask"}]"#);
+    let page = catalog.snapshot().page(ListKind::Tools, &rich, None).unwrap();
+    assert_eq!(page.array, r#"[{"name":"a__ask"},{"name":"plain"},{"name":"b__ask"}]"#);
+}
+
+#[test]
+fn ui_links_follow_a_resource_that_is_exposed_under_another_uri() {
+    let mut catalog = catalog(&["a", "b"]);
+    for name in ["a", "b"] {
+        let mut lists = view(ListKind::Tools, &[r#"{"name":"show","_meta":{"ui":{"resourceUri":"ui://x"}}}"#]);
+        lists.resources = view(ListKind::Resources, &[r#"{"uri":"ui://x","name":"x"}"#]).resources;
+        catalog.set_view(name, bare(Era::Legacy), lists);
+    }
+    assert_eq!(
+        text(&catalog, ListKind::Tools),
+        r#"[{"name":"a__show","_meta":{"ui":{"resourceUri":"ui://x"}}},{"name":"b__show","_meta":{"ui":{"resourceUri":"b+ui://x"}}}]"#
+    );
+    assert_eq!(text(&catalog, ListKind::Resources), r#"[{"uri":"ui://x","name":"x"},{"uri":"b+ui://x","name":"x"}]"#);
+    let snapshot = catalog.snapshot();
+    assert_eq!(snapshot.resource("ui://x").unwrap().backend, "a".into());
+    let second = snapshot.resource("b+ui://x").unwrap();
+    assert_eq!((&*second.backend, &*second.name), ("b", "ui://x"));
+}
+
+#[test]
+fn an_unlisted_resource_goes_by_template_scheme_or_the_only_backend() {
+    let mut catalog = catalog(&["a", "b"]);
+    catalog.set_view("a", bare(Era::Legacy), view(ListKind::Resources, &[r#"{"uri":"file:///one"}"#]));
+    catalog.set_view("b", bare(Era::Legacy), view(ListKind::Templates, &[r#"{"uriTemplate":"db://t/{id}"}"#]));
+    let snapshot = catalog.snapshot();
+    let of = |uri: &str| snapshot.resource(uri).map(|route| route.backend.to_string());
+    assert_eq!(of("db://t/7").as_deref(), Some("b"));
+    assert_eq!(of("file:///two").as_deref(), Some("a"));
+    assert_eq!(of("a+odd://z").as_deref(), Some("a"));
+    assert_eq!(of("odd://z"), None);
+}
+
+#[test]
+fn n32_one_page_up_to_a_thousand_entries_then_cursors_that_survive_changes() {
+    let names: Vec<String> = (0..2500).map(|n| format!(r#"{{"name":"t{n:04}"}}"#)).collect();
+    let items: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut catalog = catalog(&["a", "b"]);
+    catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &items[..1000]));
+    assert_eq!(catalog.snapshot().page(ListKind::Tools, &bare(Era::Legacy), None).unwrap().next, None);
+    catalog.set_view("b", bare(Era::Legacy), view(ListKind::Tools, &items[1000..]));
+    let mut seen = Vec::new();
+    let mut cursor = None;
+    loop {
+        let page = catalog.snapshot().page(ListKind::Tools, &bare(Era::Legacy), cursor.as_deref()).unwrap();
+        let list: Vec<serde_json::Value> = serde_json::from_slice(&page.array).unwrap();
+        assert!(list.len() <= 1000);
+        seen.extend(list.into_iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
+        // A change between two pages neither repeats nor loses what was there all the time.
+        catalog.set_view("b", ViewKey { era: Era::Modern, caps: CapSet::bare() }, view(ListKind::Tools, &[]));
+        match page.next {
+            Some(next) => cursor = Some(next),
+            None => break,
+        }
+    }
+    assert_eq!(seen.len(), 2500);
+    assert!(seen.windows(2).all(|pair| pair[0] < pair[1]));
+    assert_eq!(catalog.snapshot().page(ListKind::Tools, &bare(Era::Legacy), Some("bogus")), None);
+}
+
+#[test]
+fn t18_a_tool_whose_header_marks_break_the_rules_is_left_out() {
+    for schema in [
+        r#"{"type":"object","properties":{"a":{"type":"string","x-mcp-header":""}}}"#,
+        r#"{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"X\r\nY"}}}"#,
+        r#"{"type":"object","properties":{"a":{"type":"number","x-mcp-header":"A"}}}"#,
+    ] {
+        let raw = format!(r#"{{"name":"t","inputSchema":{schema}}}"#);
+        assert!(matches!(Item::read(ListKind::Tools, raw.into()), Err(ItemError::BadHeaders(..))), "{schema}");
+    }
+}
+
+#[test]
+fn what_is_saved_reads_back_and_damage_is_said() {
+    let mut one = catalog(&["a", "b"]);
+    one.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"echo","n":1.0}"#]));
+    let saved = write_saved(&one);
+    let mut two = catalog(&["b", "a"]);
+    read_saved(&mut two, &saved).unwrap();
+    assert_eq!(text(&two, ListKind::Tools), r#"[{"name":"echo","n":1.0}]"#);
+    assert!(matches!(read_saved(&mut two, b"{"), Err(PersistError::Damaged(_))));
+    assert_eq!(read_saved(&mut two, br#"{"version":9,"x":1}"#), Err(PersistError::Version(9)));
+}

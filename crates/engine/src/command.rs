@@ -1,0 +1,121 @@
+//! Everything a front machine can ask for.
+
+use crate::exchange::Call;
+use crate::fact::Fact;
+use crate::fault::Fault;
+use crate::keys::{ExchangeId, PeerId, StreamId};
+use bytes::Bytes;
+use std::sync::Arc;
+
+/// What is to be done. A front machine acts in no other way.
+#[derive(Clone, Debug)]
+pub enum Command {
+    /// Write a message to the client.
+    Send {
+        /// Where to.
+        stream: StreamId,
+        /// The message.
+        bytes: Bytes,
+        /// True for the answer after which the stream carries nothing more.
+        last: bool,
+        /// May be dropped, and counted, when the stream is full.
+        droppable: bool,
+        /// The HTTP status, if the whole answer goes out as one JSON body.
+        status: u16,
+    },
+    /// The stream carries nothing more, and there is no answer: its call was cancelled.
+    End {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// Bring a call to a backend.
+    Forward {
+        /// The exchange to answer.
+        exchange: ExchangeId,
+        /// The backend's configured name.
+        backend: Arc<str>,
+        /// The call.
+        call: Box<Call>,
+    },
+    /// Tell backends something; those that the session is not connected to are left alone.
+    Tell {
+        /// One backend, or all of them.
+        backend: Option<Arc<str>>,
+        /// The notification.
+        bytes: Bytes,
+    },
+    /// Hand the client's answer to the connection that asked.
+    Respond {
+        /// The connection.
+        peer: PeerId,
+        /// The answer, under the id the backend used.
+        bytes: Bytes,
+    },
+    /// Stop working on a call.
+    Cancel {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The backend it went to.
+        backend: Arc<str>,
+        /// The client's `params.reason`, raw.
+        reason: Option<Bytes>,
+    },
+    /// Hold a list request until the lists it needs are known.
+    AwaitLists {
+        /// The exchange to wake.
+        exchange: ExchangeId,
+    },
+    /// Start or change what the session hears of a resource.
+    Watch(Watch),
+    /// The session's log level changed; connections that belong to it must be told.
+    LogLevel,
+    /// The session is initialised: connections may be opened ahead of the first call.
+    Operational,
+    /// A long-lived request of the new era was opened or ended; see `front::listen`.
+    Listen(Listen),
+    /// Something worth recording happened.
+    Fact(Fact),
+    /// A message could not be delivered or understood and was dropped; the reason is a metric label.
+    Dropped(&'static str),
+    /// Tell the backend that asked that no answer will come.
+    RefuseQuestion {
+        /// The connection.
+        peer: PeerId,
+        /// The id the backend used, raw.
+        id: signalbox_wire::RawId,
+        /// Why.
+        fault: Fault,
+    },
+}
+
+/// A `resources/subscribe` or `unsubscribe` of an old-era session.
+#[derive(Clone, Debug)]
+pub struct Watch {
+    /// The exchange to answer.
+    pub exchange: ExchangeId,
+    /// The backend.
+    pub backend: Arc<str>,
+    /// The URI as the backend knows it.
+    pub uri: Box<str>,
+    /// True to subscribe.
+    pub on: bool,
+    /// The call, for a backend connection that belongs to this session alone.
+    pub call: Box<Call>,
+}
+
+/// What the gateway must hear from backends for a `subscriptions/listen` of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// Follow these resources, as (backend, URI of the backend).
+    Open {
+        /// The exchange of the listen request.
+        exchange: ExchangeId,
+        /// What to follow.
+        resources: Vec<(Arc<str>, Box<str>)>,
+    },
+    /// Stop.
+    Close {
+        /// The exchange of the listen request.
+        exchange: ExchangeId,
+    },
+}

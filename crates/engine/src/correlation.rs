@@ -1,0 +1,230 @@
+//! Which answer belongs to which request of one connection.
+//!
+//! Ids on a backend connection are the gateway's own counter, so two clients with the same id never meet (the key is
+//! the connection, the direction, and that number). Answers may come in any order; one that fits nothing is an orphan,
+//! one that comes twice a duplicate, one after its time-out late: each is counted, none reaches a client.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+/// How many ended ids are remembered, to tell late answers and duplicates from orphans.
+pub const REMEMBERED: usize = 1024;
+
+/// The longest a call may live, however much progress it reports.
+pub const MAX_CALL: Duration = Duration::from_secs(24 * 3600);
+
+/// A request that waits for its answer.
+#[derive(Clone, Debug)]
+pub struct Pending<T> {
+    /// Who asked.
+    pub origin: T,
+    /// When it was sent.
+    pub sent_at: Instant,
+    /// When it is given up.
+    pub deadline: Instant,
+    /// How long it may be silent.
+    pub timeout: Duration,
+}
+
+/// What an id that comes back turned out to be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Unmatched {
+    /// The request was answered before.
+    Duplicate,
+    /// The request had been given up.
+    Late,
+    /// No such request was ever sent.
+    Orphan,
+}
+
+/// Counts of what did not fit.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Strays {
+    /// Answers to nothing.
+    pub orphans: u64,
+    /// Second answers.
+    pub duplicates: u64,
+    /// Answers after the time-out or cancellation.
+    pub late: u64,
+    /// Requests given up for want of an answer.
+    pub timeouts: u64,
+}
+
+/// The requests in flight on one connection.
+#[derive(Debug)]
+pub struct Correlator<T> {
+    next: u64,
+    pending: HashMap<u64, Pending<T>>,
+    given_up: VecDeque<u64>,
+    strays: Strays,
+    earliest: Option<Instant>,
+}
+
+impl<T> Default for Correlator<T> {
+    fn default() -> Self {
+        Self { next: 1, pending: HashMap::new(), given_up: VecDeque::new(), strays: Strays::default(), earliest: None }
+    }
+}
+
+impl<T> Correlator<T> {
+    /// Registers a request and gives it its id, counted from 1.
+    pub fn open(&mut self, origin: T, now: Instant, timeout: Duration) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        let deadline = now + timeout;
+        self.earliest = Some(self.earliest.map_or(deadline, |known| known.min(deadline)));
+        self.pending.insert(id, Pending { origin, sent_at: now, deadline, timeout });
+        id
+    }
+
+    /// Takes the request that this answer is for.
+    ///
+    /// # Errors
+    /// Says what the id is, when it is not that of a request in flight.
+    pub fn close(&mut self, id: Option<u64>) -> Result<Pending<T>, Unmatched> {
+        if let Some(pending) = id.and_then(|id| self.pending.remove(&id)) {
+            return Ok(pending);
+        }
+        let stray = match id {
+            Some(id) if self.given_up.contains(&id) => Unmatched::Late,
+            Some(id) if id > 0 && id < self.next => Unmatched::Duplicate,
+            _ => Unmatched::Orphan,
+        };
+        match stray {
+            Unmatched::Late => self.strays.late += 1,
+            Unmatched::Duplicate => self.strays.duplicates += 1,
+            Unmatched::Orphan => self.strays.orphans += 1,
+        }
+        Err(stray)
+    }
+
+    /// Gives a request up before its answer: cancelled, or refused by the transport.
+    pub fn give_up(&mut self, id: u64) -> Option<Pending<T>> {
+        let pending = self.pending.remove(&id)?;
+        if self.given_up.len() == REMEMBERED {
+            self.given_up.pop_front();
+        }
+        self.given_up.push_back(id);
+        Some(pending)
+    }
+
+    /// The request in flight under this id.
+    #[must_use]
+    pub fn get(&self, id: u64) -> Option<&Pending<T>> {
+        self.pending.get(&id)
+    }
+
+    /// A sign of life: the call may be silent for another time-out.
+    pub fn touch(&mut self, id: u64, now: Instant) {
+        if let Some(pending) = self.pending.get_mut(&id) {
+            pending.deadline = (now + pending.timeout).min(pending.sent_at + MAX_CALL);
+        }
+    }
+
+    /// Takes out every request whose time is over.
+    pub fn expire(&mut self, now: Instant) -> Vec<(u64, Pending<T>)> {
+        if self.earliest.is_none_or(|earliest| earliest > now) {
+            return Vec::new();
+        }
+        let mut over: Vec<u64> =
+            self.pending.iter().filter(|(_, one)| one.deadline <= now).map(|(id, _)| *id).collect();
+        over.sort_unstable();
+        let expired: Vec<_> = over.into_iter().filter_map(|id| self.give_up(id).map(|one| (id, one))).collect();
+        self.strays.timeouts += expired.len() as u64;
+        self.earliest = self.pending.values().map(|one| one.deadline).min();
+        expired
+    }
+
+    /// Finds the first request in flight that fits.
+    pub fn find(&self, fits: impl Fn(&T) -> bool) -> Option<u64> {
+        self.pending.iter().find(|(_, one)| fits(&one.origin)).map(|(id, _)| *id)
+    }
+
+    /// The requests in flight.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &Pending<T>)> {
+        self.pending.iter().map(|(id, one)| (*id, one))
+    }
+
+    /// Takes everything out, in the order it was sent.
+    pub fn drain(&mut self) -> Vec<(u64, Pending<T>)> {
+        self.earliest = None;
+        let mut all: Vec<_> = self.pending.drain().collect();
+        all.sort_unstable_by_key(|(id, _)| *id);
+        all
+    }
+
+    /// How many are in flight.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// True where nothing is in flight.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// What did not fit, so far.
+    #[must_use]
+    pub fn strays(&self) -> Strays {
+        self.strays
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn s16_answers_may_come_in_any_order() {
+        let now = Instant::now();
+        let mut calls = Correlator::default();
+        let ids: Vec<u64> = ["a", "b", "c"].into_iter().map(|who| calls.open(who, now, MINUTE)).collect();
+        assert_eq!(ids, [1, 2, 3]);
+        assert_eq!(calls.close(Some(3)).unwrap().origin, "c");
+        assert_eq!(calls.close(Some(1)).unwrap().origin, "a");
+        assert_eq!(calls.close(Some(2)).unwrap().origin, "b");
+    }
+
+    #[test]
+    fn s17_orphans_duplicates_and_late_answers_are_told_apart() {
+        let now = Instant::now();
+        let mut calls = Correlator::default();
+        calls.open("a", now, MINUTE);
+        calls.open("b", now, MINUTE);
+        calls.close(Some(1)).unwrap();
+        assert_eq!(calls.close(Some(1)).unwrap_err(), Unmatched::Duplicate);
+        assert_eq!(calls.expire(now + MINUTE).len(), 1);
+        assert_eq!(calls.close(Some(2)).unwrap_err(), Unmatched::Late);
+        assert_eq!(calls.close(Some(77)).unwrap_err(), Unmatched::Orphan);
+        assert_eq!(calls.close(None).unwrap_err(), Unmatched::Orphan);
+        assert_eq!(calls.strays(), Strays { orphans: 2, duplicates: 1, late: 1, timeouts: 1 });
+    }
+
+    #[test]
+    fn s18_a_silent_call_times_out_and_progress_keeps_it_alive() {
+        let now = Instant::now();
+        let mut calls = Correlator::default();
+        let quiet = calls.open("quiet", now, MINUTE);
+        let busy = calls.open("busy", now, MINUTE);
+        calls.touch(busy, now + MINUTE / 2);
+        let over = calls.expire(now + MINUTE);
+        assert_eq!(over.len(), 1);
+        assert_eq!((over[0].0, over[0].1.origin), (quiet, "quiet"));
+        assert_eq!(calls.expire(now + MINUTE + MINUTE / 2).len(), 1);
+    }
+
+    #[test]
+    fn what_is_remembered_of_the_dead_is_bounded() {
+        let now = Instant::now();
+        let mut calls = Correlator::default();
+        for _ in 0..3 * REMEMBERED {
+            let id = calls.open((), now, MINUTE);
+            calls.give_up(id);
+        }
+        assert_eq!(calls.given_up.len(), REMEMBERED);
+    }
+}

@@ -1,0 +1,84 @@
+//! Everything that can happen to a front machine.
+
+use crate::catalog::Changed;
+use crate::fault::Fault;
+use crate::keys::{ExchangeId, PeerId, StreamId};
+use signalbox_wire::{Edits, Envelope};
+use std::sync::Arc;
+
+/// What happened. A front machine is told nothing in any other way.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The client sent a message; its answer, if it is due one, goes to the stream.
+    Received {
+        /// Where an answer goes.
+        stream: StreamId,
+        /// The message.
+        message: Envelope,
+    },
+    /// The client opened a stream for what belongs to no call: a GET stream, or its stdio pipe.
+    GeneralStream {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// Nobody reads this stream any more.
+    Gone {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// A backend answered a call.
+    Answered {
+        /// The exchange it answers.
+        exchange: ExchangeId,
+        /// The answer as it came.
+        message: Envelope,
+        /// What the bridge between revisions has to change in it.
+        edits: Edits,
+        /// The HTTP status the backend gave it, where it had one.
+        status: Option<u16>,
+    },
+    /// A call could not be brought to an answer.
+    Failed {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// Why.
+        fault: Fault,
+    },
+    /// A backend asks the client something (old era only).
+    Asked {
+        /// The connection that asked, and waits for the answer.
+        peer: PeerId,
+        /// The request.
+        message: Envelope,
+        /// The exchange on whose stream it arrived, where that is known.
+        about: Option<ExchangeId>,
+    },
+    /// A backend tells the client something.
+    Notified {
+        /// The backend's configured name.
+        backend: Arc<str>,
+        /// The connection.
+        peer: PeerId,
+        /// The notification.
+        message: Envelope,
+        /// The exchange on whose stream it arrived, or whose progress it tells.
+        about: Option<ExchangeId>,
+    },
+    /// The connection behind these exchanges is gone: questions it asked need no answer any more.
+    PeerGone {
+        /// The connection.
+        peer: PeerId,
+    },
+    /// The lists a held list request waited for are there, or have been waited for long enough.
+    ListsReady {
+        /// The held exchange.
+        exchange: ExchangeId,
+    },
+    /// The catalog changed.
+    ListsChanged {
+        /// Which lists.
+        changed: Changed,
+    },
+    /// The session ends: by DELETE, end of input, expiry or shutdown.
+    Close,
+}

@@ -1,0 +1,69 @@
+//! One request from arrival to outcome, and the call that leaves for a backend because of it.
+
+use crate::keys::{ExchangeId, SessionKey, StreamId};
+use crate::principal::Principal;
+use crate::profile::ClientProfile;
+use signalbox_wire::header_params::ParamHeader;
+use signalbox_wire::{Edits, Envelope, Era, RawId, Span};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A method name, borrowed where MCP knows it.
+pub type MethodName = Cow<'static, str>;
+
+/// The state of one client request while it is in flight.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// Its number within the session.
+    pub id: ExchangeId,
+    /// The session it belongs to.
+    pub session: SessionKey,
+    /// On whose behalf it runs.
+    pub principal: Principal,
+    /// The id as the client wrote it.
+    pub client_id: RawId,
+    /// Where the answer goes.
+    pub stream: StreamId,
+    /// False once nobody reads that stream.
+    pub stream_open: bool,
+    /// The era of the request.
+    pub era: Era,
+    /// The method as the client asked it.
+    pub method: MethodName,
+    /// The exposed name or URI the request is about.
+    pub subject: Option<Box<str>>,
+    /// The backend it was routed to.
+    pub backend: Option<Arc<str>>,
+    /// The client's progress token, raw.
+    pub progress_token: Option<RawId>,
+    /// The URI pair (the backend's, ours) to write back into the answer.
+    pub renamed_uri: Option<(Box<str>, Box<str>)>,
+    /// True where the client asked for a task of the 2025-11-25 kind.
+    pub wants_task: bool,
+    /// When it arrived.
+    pub started: Instant,
+    /// Bytes of the request.
+    pub bytes_in: usize,
+}
+
+/// A request on its way to a backend: the client's bytes and the edits gathered so far, applied once at the very end.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The client's message, untouched.
+    pub envelope: Envelope,
+    /// What has to be written differently for the backend.
+    pub edits: Edits,
+    /// What the client said about itself.
+    pub client: Arc<ClientProfile>,
+    /// The method.
+    pub method: MethodName,
+    /// The name or URI under which the backend knows the subject, for `Mcp-Name`.
+    pub name: Option<Box<str>>,
+    /// Where the progress token's value stands in the message.
+    pub progress: Option<Span>,
+    /// Arguments that must be mirrored into headers toward a 2026-07-28 backend.
+    pub param_headers: Arc<[ParamHeader]>,
+    /// The era of the client's request.
+    pub era: Era,
+}

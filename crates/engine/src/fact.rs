@@ -1,0 +1,112 @@
+//! What happened, for whoever wants to know: metrics today, tapes and audit later.
+
+use crate::exchange::MethodName;
+use crate::keys::{ExchangeId, SessionKey};
+use crate::principal::Principal;
+use bytes::Bytes;
+use signalbox_wire::Era;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The four points at which a message of an exchange is seen.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Point {
+    /// As the client sent it.
+    ClientIn,
+    /// As the backend gets it.
+    BackendOut,
+    /// As the backend answered it.
+    BackendIn,
+    /// As the client gets it.
+    ClientOut,
+}
+
+/// How an exchange ended.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Outcome {
+    /// A result.
+    Ok,
+    /// A tool result that says of itself that it is an error.
+    ToolError,
+    /// A JSON-RPC error of the backend.
+    BackendError,
+    /// A fault, by its reason.
+    Fault(&'static str),
+    /// The client cancelled it, or went away in the new era.
+    Cancelled,
+}
+
+impl Outcome {
+    /// A short word for metrics.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Ok => "success",
+            Self::ToolError => "tool_error",
+            Self::BackendError => "error",
+            Self::Fault(reason) => reason,
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A fact. It always names the principal.
+#[derive(Clone, Debug)]
+pub enum Fact {
+    /// A message passed a point.
+    Message {
+        /// When.
+        at: Instant,
+        /// Whose session.
+        session: SessionKey,
+        /// On whose behalf.
+        principal: Principal,
+        /// The exchange, where it belongs to one.
+        exchange: Option<ExchangeId>,
+        /// Where it was seen.
+        point: Point,
+        /// The message.
+        bytes: Bytes,
+    },
+    /// An exchange is over.
+    Finished(Box<Finished>),
+}
+
+/// The end of an exchange.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// When.
+    pub at: Instant,
+    /// Whose session.
+    pub session: SessionKey,
+    /// On whose behalf.
+    pub principal: Principal,
+    /// The exchange.
+    pub exchange: ExchangeId,
+    /// Its era.
+    pub era: Era,
+    /// The method.
+    pub method: MethodName,
+    /// The exposed tool, prompt or URI.
+    pub subject: Option<Box<str>>,
+    /// The backend.
+    pub backend: Option<Arc<str>>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How long it took.
+    pub took: Duration,
+    /// Bytes of the request.
+    pub bytes_in: usize,
+    /// Bytes of the answer.
+    pub bytes_out: usize,
+}
+
+/// A subscriber to facts.
+pub trait FactSink: Send + Sync {
+    /// True where message facts are wanted too; they are not even made otherwise.
+    fn wants_messages(&self) -> bool {
+        false
+    }
+    /// Takes a fact. Must not block.
+    fn fact(&self, fact: &Fact);
+}

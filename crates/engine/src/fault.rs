@@ -1,0 +1,242 @@
+//! What went wrong, whose it is, and the one place where it becomes a reply on the wire.
+
+use bytes::Bytes;
+use signalbox_wire::{Era, RawId, builder, codes, json};
+
+/// Whose doing a fault is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Owner {
+    /// The client sent something that cannot be served.
+    Client,
+    /// A backend failed.
+    Backend,
+    /// The gateway itself refused or failed.
+    Us,
+}
+
+/// The kinds of fault. Each has one code per era, one reason, one HTTP status.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub enum FaultKind {
+    /// The message is not JSON.
+    Parse,
+    /// The message is JSON but not a JSON-RPC message.
+    InvalidRequest,
+    /// Nobody serves this method.
+    MethodNotFound,
+    /// The parameters do not fit the method.
+    InvalidParams,
+    /// No tool of this name.
+    UnknownTool,
+    /// No prompt of this name.
+    UnknownPrompt,
+    /// No resource at this URI.
+    ResourceNotFound,
+    /// A request before the session was initialised.
+    NotInitialized,
+    /// The session has ended.
+    SessionClosed,
+    /// An id that is still in flight was used again.
+    DuplicateId,
+    /// A header is missing or disagrees with the body.
+    HeaderMismatch,
+    /// The revision is not one we serve.
+    UnsupportedVersion,
+    /// The connection to the backend ended while it worked on the call.
+    BackendDied,
+    /// The backend cannot be reached or started.
+    BackendDown,
+    /// The backend said something that is not an answer.
+    BackendGarbage,
+    /// The backend did not answer in time.
+    TimedOut,
+    /// A bound of the gateway is reached.
+    Overloaded,
+    /// Both sides work, but this feature cannot travel between their revisions.
+    NotBridged,
+    /// An interceptor refused the call.
+    Refused,
+    /// The gateway is shutting down.
+    Draining,
+    /// The gateway made a mistake.
+    Internal,
+}
+
+/// A fault with its sentence for people and the extra members of `error.data`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    /// What kind of thing went wrong.
+    pub kind: FaultKind,
+    /// A sentence that says what was wrong and where.
+    pub message: String,
+    /// Extra members for `error.data`, as (name, raw JSON).
+    pub data: Vec<(&'static str, Bytes)>,
+}
+
+impl Fault {
+    /// A fault without extra data.
+    #[must_use]
+    pub fn new(kind: FaultKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), data: Vec::new() }
+    }
+
+    /// Adds a string member to `error.data`.
+    #[must_use]
+    pub fn with_str(mut self, name: &'static str, value: &str) -> Self {
+        self.data.push((name, Bytes::from(json::quote(value))));
+        self
+    }
+
+    /// Adds a raw JSON member to `error.data`.
+    #[must_use]
+    pub fn with_raw(mut self, name: &'static str, value: impl Into<Bytes>) -> Self {
+        self.data.push((name, value.into()));
+        self
+    }
+
+    /// Whose it is.
+    #[must_use]
+    pub fn owner(&self) -> Owner {
+        use FaultKind as K;
+        match self.kind {
+            K::BackendDied | K::BackendDown | K::BackendGarbage | K::TimedOut => Owner::Backend,
+            K::Overloaded | K::Refused | K::Draining | K::Internal | K::NotBridged => Owner::Us,
+            _ => Owner::Client,
+        }
+    }
+
+    /// True where the same request may succeed later, and surely has not run.
+    #[must_use]
+    pub fn retry(&self) -> bool {
+        matches!(self.kind, FaultKind::BackendDown | FaultKind::Overloaded | FaultKind::Draining)
+    }
+
+    /// The error code in this era. The new revision reserves the range that the old codes lie in.
+    #[must_use]
+    pub fn code(&self, era: Era) -> i64 {
+        use FaultKind as K;
+        match (self.kind, era) {
+            (K::Parse, _) => codes::PARSE_ERROR,
+            (K::InvalidRequest | K::DuplicateId, _) => codes::INVALID_REQUEST,
+            (K::MethodNotFound | K::NotBridged, _) => codes::METHOD_NOT_FOUND,
+            (K::InvalidParams | K::UnknownTool | K::UnknownPrompt, _) | (K::ResourceNotFound, Era::Modern) => {
+                codes::INVALID_PARAMS
+            }
+            (K::ResourceNotFound, Era::Legacy) => codes::RESOURCE_NOT_FOUND,
+            (K::NotInitialized, Era::Legacy) => codes::NOT_INITIALIZED,
+            (K::NotInitialized | K::SessionClosed, Era::Modern) => codes::INVALID_REQUEST,
+            (K::HeaderMismatch, _) => codes::HEADER_MISMATCH,
+            (K::UnsupportedVersion, _) => codes::UNSUPPORTED_VERSION,
+            (K::Internal, _) => codes::INTERNAL_ERROR,
+            (K::BackendDied | K::BackendGarbage, Era::Modern) => codes::BACKEND_DIED,
+            (K::BackendDown | K::Draining, Era::Modern) => codes::BREAKER_OPEN,
+            (K::TimedOut, Era::Modern) => codes::TIMED_OUT,
+            (K::Overloaded, Era::Modern) => codes::LIMITED,
+            (K::Refused, Era::Modern) => codes::DENIED,
+            (_, Era::Legacy) => codes::LEGACY_SERVER_ERROR,
+        }
+    }
+
+    /// A stable word for programs: `error.data.reason`, metrics and logs.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        use FaultKind as K;
+        match self.kind {
+            K::Parse => "parse_error",
+            K::InvalidRequest => "invalid_request",
+            K::MethodNotFound => "method_not_found",
+            K::InvalidParams => "invalid_params",
+            K::UnknownTool => "unknown_tool",
+            K::UnknownPrompt => "unknown_prompt",
+            K::ResourceNotFound => "resource_not_found",
+            K::NotInitialized => "not_initialized",
+            K::SessionClosed => "session_closed",
+            K::DuplicateId => "duplicate_id",
+            K::HeaderMismatch => "header_mismatch",
+            K::UnsupportedVersion => "unsupported_version",
+            K::BackendDied => "backend_died",
+            K::BackendDown => "backend_down",
+            K::BackendGarbage => "backend_garbage",
+            K::TimedOut => "timed_out",
+            K::Overloaded => "overloaded",
+            K::NotBridged => "not_bridged",
+            K::Refused => "refused",
+            K::Draining => "draining",
+            K::Internal => "internal",
+        }
+    }
+
+    /// The HTTP status of a JSON answer that carries this fault. The old revisions answer 200: there a 404 means that the
+    /// session is gone.
+    #[must_use]
+    pub fn http_status(&self, era: Era) -> u16 {
+        use FaultKind as K;
+        match (self.kind, era) {
+            (K::Parse | K::InvalidRequest, _) => 400,
+            (_, Era::Legacy) => 200,
+            (K::HeaderMismatch | K::UnsupportedVersion | K::InvalidParams, Era::Modern) => 400,
+            (K::MethodNotFound | K::NotBridged, Era::Modern) => 404,
+            (_, Era::Modern) => 200,
+        }
+    }
+
+    /// The reply on the wire: the only place where a fault becomes bytes.
+    #[must_use]
+    pub fn reply(&self, id: Option<&RawId>, era: Era) -> Bytes {
+        let mut data = Vec::with_capacity(64);
+        data.extend_from_slice(b"{\"reason\":\"");
+        data.extend_from_slice(self.reason().as_bytes());
+        data.push(b'"');
+        for (name, value) in &self.data {
+            data.push(b',');
+            json::write_quoted(&mut data, name);
+            data.push(b':');
+            data.extend_from_slice(value);
+        }
+        data.push(b'}');
+        builder::error(id, self.code(era), &self.message, Some(&data))
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_has_the_code_of_its_era_and_always_a_reason() {
+        let fault = Fault::new(FaultKind::BackendDied, "backend `a` ended").with_str("backend", "a");
+        let id = RawId::string("x");
+        let old = String::from_utf8(fault.reply(Some(&id), Era::Legacy).to_vec()).unwrap();
+        assert_eq!(
+            old,
+            r#"{"jsonrpc":"2.0","id":"x","error":{"code":-32000,"message":"backend `a` ended","data":{"reason":"backend_died","backend":"a"}}}"#
+        );
+        assert_eq!(fault.code(Era::Modern), 5020);
+        assert_eq!(fault.owner(), Owner::Backend);
+        assert!(!fault.retry());
+    }
+
+    #[test]
+    fn the_new_revision_never_sees_a_code_of_the_old_range() {
+        use FaultKind as K;
+        for kind in [
+            K::NotInitialized,
+            K::SessionClosed,
+            K::ResourceNotFound,
+            K::TimedOut,
+            K::Overloaded,
+            K::Refused,
+            K::Draining,
+        ] {
+            let code = Fault::new(kind, "").code(Era::Modern);
+            assert!(!(-32019..=-32000).contains(&code), "{kind:?} gives {code}");
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! The machine that faces one client: an old-era session, a stdio pipe, or a single stateless request.
+//!
+//! It is told what happened by [`Event`] and says what to do by [`Command`]; it never waits. A request of the new era
+//! describes itself, so on a pipe both eras may come mixed, and telling the era comes before every gate.
+
+mod answers;
+mod initialize;
+mod inward;
+mod lifecycle;
+mod listen;
+mod modern;
+mod outward;
+mod params;
+mod requests;
+
+pub use lifecycle::Lifecycle;
+pub use modern::supported_versions;
+
+use crate::catalog::{Selector, Snapshot};
+use crate::chain::Chain;
+use crate::command::Command;
+use crate::event::Event;
+use crate::exchange::{Exchange, MethodName};
+use crate::fact::{Fact, Finished, Outcome, Point};
+use crate::fault::{Fault, FaultKind};
+use crate::keys::{ExchangeId, PeerId, SessionKey, StreamId};
+use crate::log_level::LogLevel;
+use crate::principal::Principal;
+use crate::profile::ClientProfile;
+use bytes::Bytes;
+use listen::Listener;
+use signalbox_wire::{Envelope, Era, RawId, Revision, meta, method};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What a machine may look at while it handles an event.
+pub struct Context<'a> {
+    /// The time.
+    pub now: Instant,
+    /// The lists and names.
+    pub catalog: &'a Snapshot,
+    /// The interceptors.
+    pub chain: &'a Chain,
+    /// Our own `serverInfo` object.
+    pub server_info: &'a str,
+    /// Most requests in flight in one session.
+    pub max_in_flight: usize,
+    /// True where somebody wants message facts.
+    pub message_facts: bool,
+    /// Says whether the lists this kind of client needs are known, or have been waited for long enough.
+    pub lists_ready: &'a dyn Fn(&Selector) -> bool,
+}
+
+/// Which eras a front serves.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// A pipe: every message tells its era.
+    Pipe,
+    /// A session of the old era over HTTP.
+    Session,
+    /// One request of the new era over HTTP.
+    Stateless,
+}
+
+/// A question of a backend that the client has yet to answer.
+#[derive(Clone, Debug)]
+struct Asked {
+    peer: PeerId,
+    id: RawId,
+    progress_token: Option<RawId>,
+}
+
+/// Most questions of backends that may wait for one client.
+pub const MAX_ASKED: usize = 256;
+/// Most task ids remembered per session.
+pub const MAX_TASKS: usize = 1024;
+
+/// The machine.
+#[derive(Debug)]
+pub struct FrontMachine {
+    session: SessionKey,
+    principal: Principal,
+    mode: Mode,
+    state: Lifecycle,
+    client: Option<Arc<ClientProfile>>,
+    log_level: Option<LogLevel>,
+    general: Option<StreamId>,
+    exchanges: HashMap<ExchangeId, Exchange>,
+    by_client_id: HashMap<RawId, ExchangeId>,
+    asked: HashMap<u64, Asked>,
+    listeners: HashMap<ExchangeId, Listener>,
+    held: HashMap<ExchangeId, Envelope>,
+    tasks: HashMap<Box<str>, Arc<str>>,
+    next_exchange: u64,
+    next_question: u64,
+}
+
+impl FrontMachine {
+    /// A machine that has seen nothing yet.
+    #[must_use]
+    pub fn new(session: SessionKey, principal: Principal, mode: Mode) -> Self {
+        Self {
+            session,
+            principal,
+            mode,
+            state: Lifecycle::Created,
+            client: None,
+            log_level: None,
+            general: None,
+            exchanges: HashMap::new(),
+            by_client_id: HashMap::new(),
+            asked: HashMap::new(),
+            listeners: HashMap::new(),
+            held: HashMap::new(),
+            tasks: HashMap::new(),
+            next_exchange: 1,
+            next_question: 1,
+        }
+    }
+
+    /// Takes an event and appends what is to be done about it.
+    pub fn handle(&mut self, event: Event, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        match event {
+            Event::Received { stream, message } => self.received(stream, message, ctx, out),
+            Event::GeneralStream { stream } => self.general = Some(stream),
+            Event::Gone { stream } => self.gone(stream, ctx, out),
+            Event::Answered { exchange, message, edits, status } => {
+                self.answered(exchange, &message, edits, status, ctx, out);
+            }
+            Event::Failed { exchange, fault } => self.fail(exchange, &fault, ctx, out),
+            Event::Asked { peer, message, about } => self.asked(peer, &message, about, out),
+            Event::Notified { backend, peer, message, about } => {
+                self.notified(&backend, peer, &message, about, ctx, out);
+            }
+            Event::PeerGone { peer } => self.asked.retain(|_, question| question.peer != peer),
+            Event::ListsReady { exchange } => self.resume(exchange, ctx, out),
+            Event::ListsChanged { changed } => self.lists_changed(changed, out),
+            Event::Close => self.close(ctx, out),
+        }
+    }
+
+    /// The session's own number.
+    #[must_use]
+    pub fn session(&self) -> SessionKey {
+        self.session
+    }
+
+    /// On whose behalf the session acts.
+    #[must_use]
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// Where the session is in its life.
+    #[must_use]
+    pub fn state(&self) -> Lifecycle {
+        self.state
+    }
+
+    /// What the client said about itself, once it has.
+    #[must_use]
+    pub fn client(&self) -> Option<&Arc<ClientProfile>> {
+        self.client.as_ref()
+    }
+
+    /// The level set by `logging/setLevel`.
+    #[must_use]
+    pub fn log_level(&self) -> Option<LogLevel> {
+        self.log_level
+    }
+
+    /// How many requests of the client wait for their answer.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.exchanges.len()
+    }
+
+    /// An exchange in flight.
+    #[must_use]
+    pub fn exchange(&self, id: ExchangeId) -> Option<&Exchange> {
+        self.exchanges.get(&id)
+    }
+
+    /// Which lists this client is shown.
+    #[must_use]
+    pub fn selector(&self, era: Era) -> Selector {
+        match (era, &self.client) {
+            (Era::Legacy, Some(client)) => Selector { era, caps: client.caps.clone() },
+            _ => Selector { era, caps: crate::capset::CapSet::bare() },
+        }
+    }
+
+    fn received(&mut self, stream: StreamId, message: Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let Some(name) = message.method() else {
+            return self.client_answered(&message, out);
+        };
+        if message.id_span().is_none() {
+            return self.client_notified(&message, ctx, out);
+        }
+        let era = self.era_of(name, &message);
+        let id = message.id().unwrap_or_else(RawId::null);
+        if let Err(fault) = self.admit(era, name, &id, ctx) {
+            out.push(send_fault(stream, &id, era, &fault));
+            return;
+        }
+        let exchange = self.open(stream, id, era, name, &message, ctx, out);
+        match era {
+            Era::Legacy => self.legacy_request(exchange, message, ctx, out),
+            Era::Modern => self.modern_request(exchange, message, ctx, out),
+        }
+    }
+
+    /// `initialize` is always the old era, whatever version it names; a message that carries the new era's version
+    /// describes itself; anything else is as the transport says.
+    fn era_of(&self, name: &str, message: &Envelope) -> Era {
+        if name == method::INITIALIZE {
+            return Era::Legacy;
+        }
+        match self.mode {
+            Mode::Stateless => Era::Modern,
+            Mode::Session => Era::Legacy,
+            Mode::Pipe if modern::describes_itself(message) => Era::Modern,
+            Mode::Pipe => Era::Legacy,
+        }
+    }
+
+    fn admit(&self, era: Era, name: &str, id: &RawId, ctx: &Context<'_>) -> Result<(), Fault> {
+        if era == Era::Legacy {
+            self.state.admit(name)?;
+        }
+        if self.exchanges.len() >= ctx.max_in_flight {
+            let text = format!("this session has {} requests in flight, which is the limit", ctx.max_in_flight);
+            return Err(Fault::new(FaultKind::Overloaded, text));
+        }
+        if self.by_client_id.contains_key(id) {
+            let text = format!("a request with id {id} is already in flight");
+            return Err(Fault::new(FaultKind::DuplicateId, text));
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the parts of a request, each needed once")]
+    fn open(
+        &mut self,
+        stream: StreamId,
+        client_id: RawId,
+        era: Era,
+        name: &str,
+        message: &Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> ExchangeId {
+        let id = ExchangeId(self.next_exchange);
+        self.next_exchange += 1;
+        let method: MethodName =
+            method::intern(name).map_or_else(|| name.to_owned().into(), std::borrow::Cow::Borrowed);
+        self.by_client_id.insert(client_id.clone(), id);
+        self.message_fact(Some(id), Point::ClientIn, message.bytes(), ctx, out);
+        let exchange = Exchange {
+            id,
+            session: self.session,
+            principal: self.principal.clone(),
+            client_id,
+            stream,
+            stream_open: true,
+            era,
+            method,
+            subject: None,
+            backend: None,
+            progress_token: None,
+            renamed_uri: None,
+            wants_task: false,
+            started: ctx.now,
+            bytes_in: message.bytes().len(),
+        };
+        self.exchanges.insert(id, exchange);
+        id
+    }
+
+    fn message_fact(
+        &self,
+        exchange: Option<ExchangeId>,
+        point: Point,
+        bytes: &Bytes,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        if ctx.message_facts {
+            out.push(Command::Fact(Fact::Message {
+                at: ctx.now,
+                session: self.session,
+                principal: self.principal.clone(),
+                exchange,
+                point,
+                bytes: bytes.clone(),
+            }));
+        }
+    }
+
+    /// Ends an exchange and sends its answer.
+    fn finish(
+        &mut self,
+        id: ExchangeId,
+        bytes: Bytes,
+        status: u16,
+        outcome: Outcome,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let Some(exchange) = self.take(id) else { return };
+        self.message_fact(Some(id), Point::ClientOut, &bytes, ctx, out);
+        self.finished(&exchange, outcome, bytes.len(), ctx, out);
+        if exchange.stream_open {
+            out.push(Command::Send { stream: exchange.stream, bytes, last: true, droppable: false, status });
+        } else {
+            out.push(Command::Dropped("client_gone"));
+        }
+    }
+
+    fn take(&mut self, id: ExchangeId) -> Option<Exchange> {
+        let exchange = self.exchanges.remove(&id)?;
+        self.by_client_id.remove(&exchange.client_id);
+        self.listeners.remove(&id);
+        self.held.remove(&id);
+        Some(exchange)
+    }
+
+    fn finished(
+        &self,
+        exchange: &Exchange,
+        outcome: Outcome,
+        bytes_out: usize,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let finished = Finished {
+            at: ctx.now,
+            session: self.session,
+            principal: self.principal.clone(),
+            exchange: exchange.id,
+            era: exchange.era,
+            method: exchange.method.clone(),
+            subject: exchange.subject.clone(),
+            backend: exchange.backend.clone(),
+            outcome,
+            took: ctx.now.saturating_duration_since(exchange.started),
+            bytes_in: exchange.bytes_in,
+            bytes_out,
+        };
+        ctx.chain.finished(&finished);
+        out.push(Command::Fact(Fact::Finished(Box::new(finished))));
+    }
+
+    fn fail(&mut self, id: ExchangeId, fault: &Fault, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let (era, client_id) = (exchange.era, exchange.client_id.clone());
+        let bytes = fault.reply(Some(&client_id), era);
+        self.finish(id, bytes, fault.http_status(era), Outcome::Fault(fault.reason()), ctx, out);
+    }
+
+    /// Ends an exchange without an answer and tells the backend to stop.
+    fn cancel(&mut self, id: ExchangeId, reason: Option<Bytes>, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let listening = self.listeners.contains_key(&id);
+        let Some(exchange) = self.take(id) else { return };
+        self.finished(&exchange, Outcome::Cancelled, 0, ctx, out);
+        if listening {
+            out.push(Command::Listen(crate::command::Listen::Close { exchange: id }));
+        } else if let Some(backend) = &exchange.backend {
+            out.push(Command::Cancel { exchange: id, backend: Arc::clone(backend), reason });
+        }
+        if exchange.stream_open && self.mode != Mode::Pipe {
+            out.push(Command::End { stream: exchange.stream });
+        }
+    }
+
+    /// A lost stream ends the request in the new era; in the old one the call goes on.
+    fn gone(&mut self, stream: StreamId, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        if self.general == Some(stream) {
+            self.general = None;
+        }
+        let mut lost = Vec::new();
+        for exchange in self.exchanges.values_mut().filter(|exchange| exchange.stream == stream) {
+            exchange.stream_open = false;
+            if exchange.era == Era::Modern {
+                lost.push(exchange.id);
+            }
+        }
+        for id in lost {
+            self.cancel(id, None, ctx, out);
+        }
+    }
+
+    fn close(&mut self, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        self.state = Lifecycle::Closed;
+        let mut open: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
+        open.sort_unstable();
+        for id in open {
+            self.cancel(id, None, ctx, out);
+        }
+        self.asked.clear();
+    }
+}
+
+fn send_fault(stream: StreamId, id: &RawId, era: Era, fault: &Fault) -> Command {
+    let bytes = fault.reply(Some(id), era);
+    Command::Send { stream, bytes, last: true, droppable: false, status: fault.http_status(era) }
+}
+
+/// The revision a message of the new era names, raw, where it names one.
+fn named_revision(message: &Envelope) -> Option<String> {
+    let params = message.params()?;
+    let span = signalbox_wire::json::path(params, &["_meta", meta::PROTOCOL_VERSION])?;
+    signalbox_wire::json::string(span.of(params)).map(std::borrow::Cow::into_owned)
+}
+
+/// The revision the gateway answers an `initialize` with.
+fn agreed(asked: &str) -> Revision {
+    Revision::parse(asked).filter(|revision| revision.era() == Era::Legacy).unwrap_or(Revision::LATEST_LEGACY)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! Answers of backends on their way to the client.
+
+use super::{Context, FrontMachine, MAX_TASKS};
+use crate::chain::Verdict;
+use crate::command::Command;
+use crate::exchange::Exchange;
+use crate::fact::{Outcome, Point};
+use crate::keys::ExchangeId;
+use signalbox_wire::{Edits, Envelope, Era, Kind, builder, json, method};
+use std::sync::Arc;
+
+impl FrontMachine {
+    pub(super) fn answered(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        mut edits: Edits,
+        status: Option<u16>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let Some(exchange) = self.exchanges.get(&id) else {
+            return out.push(Command::Dropped("late_answer"));
+        };
+        match message.id_span() {
+            Some(span) => edits.replace(span, exchange.client_id.token()),
+            None => edits.insert(1, id_member(exchange)),
+        }
+        rename_uris(exchange, message, &mut edits, ctx);
+        let task = exchange.wants_task.then(|| task_id(message)).flatten();
+        let backend = exchange.backend.clone();
+        self.message_fact(Some(id), Point::BackendIn, message.bytes(), ctx, out);
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        match ctx.chain.response(exchange, message, &mut edits, ctx.now) {
+            Verdict::Pass | Verdict::Modify(_) => {}
+            Verdict::Reply(result) => return self.reply(id, &result, ctx, out),
+            Verdict::Refuse(fault) => return self.fail(id, &fault, ctx, out),
+        }
+        let status = http_status(exchange.era, message, status);
+        let bytes = edits.apply(message.bytes());
+        if let (Some(task), Some(backend)) = (task, backend)
+            && self.tasks.len() < MAX_TASKS
+        {
+            self.tasks.insert(task, backend);
+        }
+        self.finish(id, bytes, status, outcome(message), ctx, out);
+    }
+}
+
+/// An error that could not name its request still answers the call on whose stream it came.
+fn id_member(exchange: &Exchange) -> Vec<u8> {
+    let mut member = b"\"id\":".to_vec();
+    member.extend_from_slice(exchange.client_id.token());
+    member.push(b',');
+    member
+}
+
+fn outcome(message: &Envelope) -> Outcome {
+    if message.kind() == Kind::Error {
+        return Outcome::BackendError;
+    }
+    let result = message.result().unwrap_or_default();
+    match json::member(result, "isError").map(|span| span.of(result)) {
+        Some(b"true") => Outcome::ToolError,
+        _ => Outcome::Ok,
+    }
+}
+
+/// In the new era the status follows the error; in the old one every answer is 200.
+fn http_status(era: Era, message: &Envelope, given: Option<u16>) -> u16 {
+    if era == Era::Legacy || message.kind() != Kind::Error {
+        return 200;
+    }
+    if let Some(status) = given.filter(|status| (400..500).contains(status)) {
+        return status;
+    }
+    let error = message.error().unwrap_or_default();
+    let code = json::member(error, "code").map(|span| span.of(error));
+    match code {
+        Some(b"-32601") => 404,
+        Some(b"-32020" | b"-32021" | b"-32022") => 400,
+        _ => 200,
+    }
+}
+
+/// Writes our URI in place of the backend's wherever a result names a resource that is exposed under another one.
+fn rename_uris(exchange: &Exchange, message: &Envelope, edits: &mut Edits, ctx: &Context<'_>) {
+    let (Some(backend), Some(whole)) = (&exchange.backend, message.result_span()) else { return };
+    if exchange.renamed_uri.is_none() && !ctx.catalog.renames_uris(backend) {
+        return;
+    }
+    let list = match &*exchange.method {
+        method::RESOURCES_READ => "contents",
+        method::TOOLS_CALL => "content",
+        _ => return,
+    };
+    let result = whole.of(message.bytes());
+    let Some(array) = json::member(result, list) else { return };
+    for element in json::elements(array.of(result)) {
+        let start = whole.start + array.start + element.start;
+        let object = element.of(array.of(result));
+        for path in [&["uri"][..], &["resource", "uri"]] {
+            let Some(span) = json::path(object, path) else { continue };
+            let Some(uri) = json::string(span.of(object)) else { continue };
+            let asked = exchange.renamed_uri.as_ref().filter(|(theirs, _)| **theirs == *uri).map(|(_, ours)| &**ours);
+            if let Some(ours) = asked.or_else(|| ctx.catalog.renamed_uri(backend, &uri)) {
+                edits.replace(span.shift(start), json::quote(ours));
+            }
+        }
+    }
+}
+
+fn task_id(message: &Envelope) -> Option<Box<str>> {
+    let result = message.result()?;
+    let span = json::path(result, &["task", "taskId"])?;
+    json::string(span.of(result)).map(|id| id.into_owned().into())
+}
+
+impl FrontMachine {
+    /// Hands the client's answer to the backend that asked, under the id the backend used.
+    pub(super) fn client_answered(&mut self, message: &Envelope, out: &mut Vec<Command>) {
+        let number = message.id().and_then(|id| id.as_u64());
+        let Some(question) = number.and_then(|number| self.asked.remove(&number)) else {
+            return out.push(Command::Dropped("orphan_client_answer"));
+        };
+        out.push(Command::Respond { peer: question.peer, bytes: message.with_id(question.id.token()) });
+    }
+
+    /// Answers every open question of the session with an error: nobody is there to answer.
+    pub fn unanswered(&mut self, out: &mut Vec<Command>) {
+        for (_, question) in std::mem::take(&mut self.asked) {
+            let error = builder::error(Some(&question.id), -32000, "the client has gone", None);
+            out.push(Command::Respond { peer: question.peer, bytes: error });
+        }
+    }
+
+    /// The backend that runs a task of this session.
+    #[must_use]
+    pub fn task_backend(&self, task: &str) -> Option<&Arc<str>> {
+        self.tasks.get(task)
+    }
+}

@@ -1,0 +1,176 @@
+//! How the gateway presents itself: `initialize` of the old era, `server/discover` of the new.
+
+use super::{Context, FrontMachine, Lifecycle, agreed, supported_versions};
+use crate::capset::CapSet;
+use crate::catalog::Offer;
+use crate::command::Command;
+use crate::fact::Outcome;
+use crate::fault::{Fault, FaultKind};
+use crate::keys::ExchangeId;
+use crate::profile::ClientProfile;
+use bytes::Bytes;
+use signalbox_wire::{Envelope, Era, Revision, builder, json};
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// Most bytes of instructions taken over from one backend.
+const MAX_INSTRUCTIONS: usize = 8 * 1024;
+
+impl FrontMachine {
+    pub(super) fn initialize(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let client = match read_client(message) {
+            Ok(client) => client,
+            Err(fault) => return self.fail(id, &fault, ctx, out),
+        };
+        let revision = client.revision;
+        self.client = Some(Arc::new(client));
+        self.state = Lifecycle::Initializing;
+        let selector = self.selector(Era::Legacy);
+        let mut result = format!(
+            r#"{{"protocolVersion":"{}","capabilities":{},"serverInfo":{}"#,
+            revision.as_str(),
+            legacy_capabilities(&ctx.catalog.offer(&selector), revision),
+            ctx.server_info
+        );
+        if let Some(text) = instructions(ctx, &selector) {
+            let _ = write!(result, r#","instructions":{}"#, json::quote(&text));
+        }
+        result.push('}');
+        self.reply(id, result.as_bytes(), ctx, out);
+    }
+
+    pub(super) fn discover(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let selector = self.selector(Era::Modern);
+        let mut result = format!(
+            r#"{{"resultType":"complete","supportedVersions":{},"capabilities":{},"ttlMs":0,"cacheScope":"private","_meta":{{"io.modelcontextprotocol/serverInfo":{}}}"#,
+            supported_versions(),
+            modern_capabilities(&ctx.catalog.offer(&selector), ctx, &selector),
+            ctx.server_info
+        );
+        if let Some(text) = instructions(ctx, &selector) {
+            let _ = write!(result, r#","instructions":{}"#, json::quote(&text));
+        }
+        result.push('}');
+        self.reply(id, result.as_bytes(), ctx, out);
+    }
+
+    /// Answers an exchange with a result of our own.
+    pub(super) fn reply(&mut self, id: ExchangeId, result: &[u8], ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let bytes = builder::response(&exchange.client_id, result);
+        self.finish(id, bytes, 200, Outcome::Ok, ctx, out);
+    }
+}
+
+fn read_client(message: &Envelope) -> Result<ClientProfile, Fault> {
+    let bad = |text: &str| Fault::new(FaultKind::InvalidParams, text);
+    let params = message.params().ok_or_else(|| bad("initialize needs params"))?;
+    let raw = |key: &str| json::member(params, key).map(|span| span.of(params));
+    let version = raw("protocolVersion")
+        .and_then(json::string)
+        .ok_or_else(|| bad("initialize needs params.protocolVersion, a string"))?;
+    let capabilities = raw("capabilities").unwrap_or(b"{}");
+    if !capabilities.starts_with(b"{") {
+        return Err(bad("params.capabilities must be an object"));
+    }
+    Ok(ClientProfile {
+        revision: agreed(&version),
+        capabilities: Bytes::copy_from_slice(capabilities),
+        caps: CapSet::read(capabilities),
+        info: raw("clientInfo").map(Bytes::copy_from_slice),
+    })
+}
+
+fn legacy_capabilities(offer: &Offer, revision: Revision) -> String {
+    let mut parts = Vec::new();
+    if offer.tools {
+        parts.push(r#""tools":{"listChanged":true}"#);
+    }
+    if offer.prompts {
+        parts.push(r#""prompts":{"listChanged":true}"#);
+    }
+    if offer.resources {
+        parts.push(match offer.subscribe {
+            true => r#""resources":{"subscribe":true,"listChanged":true}"#,
+            false => r#""resources":{"listChanged":true}"#,
+        });
+    }
+    if offer.completions && revision.completions_capability() {
+        parts.push(r#""completions":{}"#);
+    }
+    if offer.logging {
+        parts.push(r#""logging":{}"#);
+    }
+    if offer.tasks && revision.tasks_core() {
+        parts.push(r#""tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}"#);
+    }
+    format!("{{{}}}", parts.join(","))
+}
+
+fn modern_capabilities(offer: &Offer, ctx: &Context<'_>, selector: &crate::catalog::Selector) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    if offer.tools {
+        parts.push(r#""tools":{"listChanged":true}"#.into());
+    }
+    if offer.prompts {
+        parts.push(r#""prompts":{"listChanged":true}"#.into());
+    }
+    if offer.resources {
+        parts.push(match offer.subscribe {
+            true => r#""resources":{"subscribe":true,"listChanged":true}"#.into(),
+            false => r#""resources":{"listChanged":true}"#.into(),
+        });
+    }
+    if offer.completions {
+        parts.push(r#""completions":{}"#.into());
+    }
+    if offer.logging {
+        parts.push(r#""logging":{}"#.into());
+    }
+    let extensions = extensions(ctx, selector);
+    if !extensions.is_empty() {
+        parts.push(format!(r#""extensions":{{{}}}"#, extensions.join(",")));
+    }
+    format!("{{{}}}", parts.join(","))
+}
+
+/// The extensions of all backends, each as the first backend that has it declares it.
+fn extensions(ctx: &Context<'_>, selector: &crate::catalog::Selector) -> Vec<String> {
+    let mut seen = std::collections::BTreeMap::new();
+    for (_, profile) in ctx.catalog.profiles(selector) {
+        let capabilities = &profile.capabilities;
+        let Some(span) = json::member(capabilities, "extensions") else { continue };
+        let object = span.of(capabilities);
+        for member in json::members(object) {
+            let whole = String::from_utf8_lossy(member.value.of(object)).into_owned();
+            let key = String::from_utf8_lossy(member.key.of(object)).into_owned();
+            seen.entry(key).or_insert(whole);
+        }
+    }
+    seen.into_iter().map(|(key, value)| format!("{key}:{value}")).collect()
+}
+
+/// The backends' instructions under each other, each under its backend's name where there are several.
+fn instructions(ctx: &Context<'_>, selector: &crate::catalog::Selector) -> Option<String> {
+    let texts: Vec<(&Arc<str>, &str)> = ctx
+        .catalog
+        .profiles(selector)
+        .filter_map(|(name, profile)| Some((name, clip(profile.instructions.as_deref()?))))
+        .collect();
+    match &texts[..] {
+        [] => None,
+        [(_, only)] => Some((*only).to_owned()),
+        many => {
+            let parts: Vec<String> = many.iter().map(|(name, text)| format!("## {name}\n\n{text}")).collect();
+            Some(parts.join("\n\n"))
+        }
+    }
+}
+
+fn clip(text: &str) -> &str {
+    let mut end = text.len().min(MAX_INSTRUCTIONS);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

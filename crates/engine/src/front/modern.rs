@@ -1,0 +1,97 @@
+//! Requests of the new era: each one describes itself and stands alone.
+
+use super::{Context, FrontMachine, named_revision};
+use crate::catalog::ListKind;
+use crate::command::Command;
+use crate::fault::{Fault, FaultKind};
+use crate::keys::ExchangeId;
+use crate::log_level::LogLevel;
+use crate::profile::ClientProfile;
+use signalbox_wire::{Envelope, Era, Revision, json, meta, method};
+use std::sync::Arc;
+
+/// True where the message carries the new era's version, whatever that version is.
+pub(super) fn describes_itself(message: &Envelope) -> bool {
+    named_revision(message).is_some()
+}
+
+/// Every revision the gateway serves, as a JSON array, newest first.
+#[must_use]
+pub fn supported_versions() -> String {
+    let names: Vec<String> = Revision::ALL.iter().rev().map(|revision| format!("\"{}\"", revision.as_str())).collect();
+    format!("[{}]", names.join(","))
+}
+
+impl FrontMachine {
+    pub(super) fn modern_request(
+        &mut self,
+        id: ExchangeId,
+        message: Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let client = match read_client(&message) {
+            Ok(client) => Arc::new(client),
+            Err(fault) => return self.fail(id, &fault, ctx, out),
+        };
+        if self.mode == super::Mode::Stateless {
+            self.client = Some(Arc::clone(&client));
+        }
+        let name = message.method().unwrap_or_default();
+        match name {
+            method::SERVER_DISCOVER => self.discover(id, ctx, out),
+            method::SUBSCRIPTIONS_LISTEN => self.listen(id, &message, ctx, out),
+            _ if ListKind::of_method(name).is_some() => self.list(id, &message, ctx, out),
+            _ if removed(name) => {
+                let text = format!("`{name}` is not part of revision {}", Revision::LATEST.as_str());
+                self.fail(id, &Fault::new(FaultKind::MethodNotFound, text), ctx, out);
+            }
+            _ => self.route(id, message, client, ctx, out),
+        }
+    }
+}
+
+/// Methods of the old revisions that the new one took away.
+fn removed(name: &str) -> bool {
+    Revision::ALL.iter().any(|revision| revision.era() == Era::Legacy && method::exists(name, *revision))
+        && !method::exists(name, Revision::LATEST)
+        && !name.starts_with("tasks/")
+        || matches!(name, method::TASKS_RESULT | method::TASKS_LIST)
+}
+
+fn read_client(message: &Envelope) -> Result<ClientProfile, Fault> {
+    let bad = |text: String| Fault::new(FaultKind::InvalidParams, text);
+    let params = message.params().unwrap_or(b"{}");
+    let own = json::member(params, "_meta").map(|span| span.of(params));
+    let own = own.ok_or_else(|| bad(format!("params._meta[\"{}\"] is required", meta::PROTOCOL_VERSION)))?;
+    let raw = |key: &str| json::member(own, key).map(|span| span.of(own));
+    let version = raw(meta::PROTOCOL_VERSION)
+        .and_then(json::string)
+        .ok_or_else(|| bad(format!("params._meta[\"{}\"] is required, a string", meta::PROTOCOL_VERSION)))?;
+    let revision = Revision::parse(&version)
+        .filter(|revision| revision.era() == Era::Modern)
+        .ok_or_else(|| unsupported(&version))?;
+    let capabilities = raw(meta::CLIENT_CAPABILITIES)
+        .filter(|value| value.starts_with(b"{"))
+        .ok_or_else(|| bad(format!("params._meta[\"{}\"] is required, an object", meta::CLIENT_CAPABILITIES)))?;
+    if let Some(level) = raw(meta::LOG_LEVEL)
+        && json::string(level).and_then(|name| LogLevel::parse(&name)).is_none()
+    {
+        return Err(bad(format!("params._meta[\"{}\"] is not a log level", meta::LOG_LEVEL)));
+    }
+    Ok(ClientProfile {
+        revision,
+        capabilities: message.bytes().slice_ref(capabilities),
+        caps: crate::capset::CapSet::bare(),
+        info: raw(meta::CLIENT_INFO).map(|info| message.bytes().slice_ref(info)),
+    })
+}
+
+/// The refusal of a version, with what is served instead.
+#[must_use]
+pub fn unsupported(version: &str) -> Fault {
+    let shown: String = version.chars().take(64).collect();
+    Fault::new(FaultKind::UnsupportedVersion, format!("protocol version `{shown}` is not supported"))
+        .with_raw("supported", supported_versions())
+        .with_str("requested", &shown)
+}

@@ -1,0 +1,281 @@
+//! What becomes of a request: answered here, or routed to a backend.
+
+use super::params::Params;
+use super::{Context, FrontMachine};
+use crate::catalog::{ListKind, Route, list_result};
+use crate::chain::Verdict;
+use crate::command::{Command, Watch};
+use crate::exchange::Call;
+use crate::fault::{Fault, FaultKind};
+use crate::keys::ExchangeId;
+use crate::log_level::LogLevel;
+use crate::profile::ClientProfile;
+use signalbox_wire::{Edits, Envelope, Era, RawId, Span, json, method};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The members that every complete result of a list has in the new era.
+const MODERN_LIST_TAIL: &str = r#","resultType":"complete","ttlMs":0,"cacheScope":"private""#;
+
+impl FrontMachine {
+    pub(super) fn legacy_request(
+        &mut self,
+        id: ExchangeId,
+        message: Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let name = message.method().unwrap_or_default();
+        match name {
+            method::INITIALIZE => return self.initialize(id, &message, ctx, out),
+            method::PING => return self.reply(id, b"{}", ctx, out),
+            method::LOGGING_SET_LEVEL => return self.set_level(id, &message, ctx, out),
+            _ if ListKind::of_method(name).is_some() => return self.list(id, &message, ctx, out),
+            _ => {}
+        }
+        match self.client.clone() {
+            Some(client) => self.route(id, message, client, ctx, out),
+            None => {
+                let fault = Fault::new(FaultKind::NotInitialized, "Server not initialized");
+                self.fail(id, &fault, ctx, out);
+            }
+        }
+    }
+
+    /// Answers a list from the catalog, or holds it until the lists it needs are there.
+    pub(super) fn list(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let Some(era) = self.exchanges.get(&id).map(|exchange| exchange.era) else { return };
+        if (ctx.lists_ready)(&self.selector(era)) {
+            self.list_page(id, message, ctx, out);
+        } else {
+            self.held.insert(id, message.clone());
+            out.push(Command::AwaitLists { exchange: id });
+        }
+    }
+
+    /// Goes on with a request that was held for the lists.
+    pub(super) fn resume(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let Some(message) = self.held.remove(&id) else { return };
+        let is_list = message.method().and_then(ListKind::of_method).is_some();
+        if is_list {
+            return self.list_page(id, &message, ctx, out);
+        }
+        if let Some(client) = self.client.clone() {
+            self.route_known(id, message, client, ctx, out);
+        }
+    }
+
+    fn list_page(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let Some(era) = self.exchanges.get(&id).map(|exchange| exchange.era) else { return };
+        let Some(kind) = message.method().and_then(ListKind::of_method) else { return };
+        let token = Params::read(message).cursor.map(|span| span.of(message.bytes()));
+        let cursor = token.map(|token| json::string(token).unwrap_or(Cow::Borrowed("")));
+        let Some(page) = ctx.catalog.page(kind, &self.selector(era), cursor.as_deref()) else {
+            let fault = Fault::new(FaultKind::InvalidParams, "params.cursor is not a cursor of this list");
+            return self.fail(id, &fault, ctx, out);
+        };
+        let result = match era {
+            Era::Legacy => list_result(kind, &page, b""),
+            Era::Modern => {
+                let tail = format!(
+                    r#"{MODERN_LIST_TAIL},"_meta":{{"io.modelcontextprotocol/serverInfo":{}}}"#,
+                    ctx.server_info
+                );
+                list_result(kind, &page, tail.as_bytes())
+            }
+        };
+        self.reply(id, &result, ctx, out);
+    }
+
+    fn set_level(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        if !ctx.catalog.offer(&self.selector(Era::Legacy)).logging {
+            return self.fail(id, &no_method(method::LOGGING_SET_LEVEL), ctx, out);
+        }
+        let token = Params::read(message).level.map(|span| span.of(message.bytes()));
+        let level = token.and_then(json::string).and_then(|name| LogLevel::parse(&name));
+        let Some(level) = level else {
+            let fault = Fault::new(FaultKind::InvalidParams, "params.level must be one of the eight log levels");
+            return self.fail(id, &fault, ctx, out);
+        };
+        self.log_level = Some(level);
+        out.push(Command::LogLevel);
+        self.reply(id, b"{}", ctx, out);
+    }
+
+    /// Routes a request. One whose subject is unknown while lists are still on their way waits for them first.
+    pub(super) fn route(
+        &mut self,
+        id: ExchangeId,
+        message: Envelope,
+        client: Arc<ClientProfile>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let Some(era) = self.exchanges.get(&id).map(|exchange| exchange.era) else { return };
+        let params = Params::read(&message);
+        let unknown = self.find(&message, &params, ctx).is_err();
+        if unknown && !(ctx.lists_ready)(&self.selector(era)) {
+            if self.client.is_none() {
+                self.client = Some(client);
+            }
+            self.held.insert(id, message);
+            out.push(Command::AwaitLists { exchange: id });
+            return;
+        }
+        self.route_known(id, message, client, ctx, out);
+    }
+
+    fn route_known(
+        &mut self,
+        id: ExchangeId,
+        message: Envelope,
+        client: Arc<ClientProfile>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let params = Params::read(&message);
+        let (route, token) = match self.find(&message, &params, ctx) {
+            Ok(found) => found,
+            Err(fault) => return self.fail(id, &fault, ctx, out),
+        };
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let subject = token.and_then(|span| json::string(span.of(message.bytes())));
+        exchange.backend = Some(Arc::clone(&route.backend));
+        exchange.wants_task = params.task.is_some();
+        exchange.progress_token =
+            params.progress_token.map(|span| RawId::from_token(message.bytes().slice(span.range())));
+        let mut edits = Edits::new();
+        if route.renamed
+            && let Some(span) = token
+        {
+            edits.replace(span, json::quote(&route.name));
+            if params.uri.is_some() {
+                exchange.renamed_uri = subject.as_deref().map(|ours| (route.name.clone(), ours.into()));
+            }
+        }
+        let param_headers = match (&*exchange.method, subject.as_deref()) {
+            (method::TOOLS_CALL, Some(tool)) => ctx.catalog.param_headers(tool).cloned(),
+            _ => None,
+        };
+        exchange.subject = subject.map(|text| text.into_owned().into());
+        match ctx.chain.request(exchange, &message, &mut edits, ctx.now) {
+            Verdict::Pass | Verdict::Modify(_) => {}
+            Verdict::Reply(result) => return self.reply(id, &result, ctx, out),
+            Verdict::Refuse(fault) => return self.fail(id, &fault, ctx, out),
+        }
+        let call = Box::new(Call {
+            edits,
+            client,
+            method: exchange.method.clone(),
+            name: Some(route.name),
+            progress: params.progress_token,
+            param_headers: param_headers.unwrap_or_else(|| Arc::from([])),
+            era: exchange.era,
+            envelope: message,
+        });
+        let subscribe = match &*call.method {
+            method::RESOURCES_SUBSCRIBE => Some(true),
+            method::RESOURCES_UNSUBSCRIBE => Some(false),
+            _ => None,
+        };
+        out.push(match (subscribe, call.name.clone()) {
+            (Some(on), Some(uri)) => Command::Watch(Watch { exchange: id, backend: route.backend, uri, on, call }),
+            _ => Command::Forward { exchange: id, backend: route.backend, call },
+        });
+    }
+
+    /// Whose request this is, and where the subject's name stands in the message.
+    fn find(&self, message: &Envelope, params: &Params, ctx: &Context<'_>) -> Result<(Route, Option<Span>), Fault> {
+        let name = message.method().unwrap_or_default();
+        match name {
+            method::TOOLS_CALL => {
+                let (span, tool) = text(message, params.name, "name")?;
+                let route = ctx.catalog.tool(&tool).ok_or_else(|| unknown(FaultKind::UnknownTool, "tool", &tool))?;
+                Ok((route, Some(span)))
+            }
+            method::PROMPTS_GET => {
+                let (span, prompt) = text(message, params.name, "name")?;
+                let route =
+                    ctx.catalog.prompt(&prompt).ok_or_else(|| unknown(FaultKind::UnknownPrompt, "prompt", &prompt))?;
+                Ok((route, Some(span)))
+            }
+            method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
+                let (span, uri) = text(message, params.uri, "uri")?;
+                let route = ctx.catalog.resource(&uri).ok_or_else(|| {
+                    Fault::new(FaultKind::ResourceNotFound, format!("Resource not found: {}", short(&uri)))
+                        .with_str("uri", &uri)
+                })?;
+                Ok((route, Some(span)))
+            }
+            method::COMPLETION_COMPLETE => find_reference(message, params, ctx),
+            method::TASKS_GET
+            | method::TASKS_CANCEL
+            | method::TASKS_RESULT
+            | method::TASKS_LIST
+            | method::TASKS_UPDATE => self.find_task(message, params, ctx),
+            _ => {
+                let only = ctx.catalog.only().ok_or_else(|| no_method(name))?;
+                Ok((Route { backend: Arc::clone(only), name: "".into(), renamed: false }, None))
+            }
+        }
+    }
+
+    /// A task belongs to the backend that started it in this session, else to the only one that has tasks.
+    fn find_task(
+        &self,
+        message: &Envelope,
+        params: &Params,
+        ctx: &Context<'_>,
+    ) -> Result<(Route, Option<Span>), Fault> {
+        let token = params.task_id.map(|span| span.of(message.bytes())).and_then(json::string);
+        let task: Box<str> = token.as_deref().unwrap_or_default().into();
+        let known = self.tasks.get(&task).cloned();
+        let backend = known.or_else(|| {
+            let legacy = self.selector(Era::Legacy);
+            let modern = self.selector(Era::Modern);
+            let has = |name: &&Arc<str>| {
+                let of = |selector| ctx.catalog.profiles(selector).find(|(one, _)| one == name).map(|(_, p)| p.clone());
+                of(&legacy).is_some_and(|p| p.has(&["tasks"]))
+                    || of(&modern).is_some_and(|p| p.has(&["extensions", "io.modelcontextprotocol/tasks"]))
+            };
+            let names: Vec<&Arc<str>> = ctx.catalog.backends().iter().map(|entry| &entry.name).collect();
+            names.into_iter().find(has).cloned()
+        });
+        let backend = backend.ok_or_else(|| no_method(message.method().unwrap_or_default()))?;
+        Ok((Route { backend, name: task, renamed: false }, None))
+    }
+}
+
+/// A completion is about a prompt by name or a resource template by URI.
+fn find_reference(message: &Envelope, params: &Params, ctx: &Context<'_>) -> Result<(Route, Option<Span>), Fault> {
+    let bad = || Fault::new(FaultKind::InvalidParams, "params.ref must name a prompt or a resource");
+    let outer = params.reference.ok_or_else(bad)?;
+    let reference = outer.of(message.bytes());
+    let member = |key: &str| json::member(reference, key).map(|span| span.shift(outer.start));
+    if let Some(span) = member("name") {
+        let (span, name) = text(message, Some(span), "ref.name")?;
+        let route = ctx.catalog.prompt(&name).ok_or_else(|| unknown(FaultKind::UnknownPrompt, "prompt", &name))?;
+        return Ok((route, Some(span)));
+    }
+    let (span, uri) = text(message, member("uri"), "ref.uri")?;
+    let route = ctx.catalog.resource(&uri).ok_or_else(|| unknown(FaultKind::InvalidParams, "resource", &uri))?;
+    Ok((route, Some(span)))
+}
+
+fn text<'a>(message: &'a Envelope, span: Option<Span>, key: &str) -> Result<(Span, Cow<'a, str>), Fault> {
+    span.and_then(|span| Some((span, json::string(span.of(message.bytes()))?)))
+        .ok_or_else(|| Fault::new(FaultKind::InvalidParams, format!("params.{key} is required, a string")))
+}
+
+fn unknown(kind: FaultKind, what: &str, name: &str) -> Fault {
+    Fault::new(kind, format!("Unknown {what}: {}", short(name)))
+}
+
+/// Enough of a client's text to recognise it in a message.
+fn short(text: &str) -> String {
+    text.chars().take(200).collect()
+}
+
+pub(super) fn no_method(name: &str) -> Fault {
+    Fault::new(FaultKind::MethodNotFound, format!("Method not found: {}", short(name)))
+}

@@ -1,0 +1,423 @@
+//! Dialogues with a front machine: what a client and a backend say, and what the machine does about it.
+
+use super::*;
+use crate::catalog::tests::{bare, view};
+use crate::catalog::{Catalog, Changed, ListKind};
+use crate::command::Watch;
+use crate::exchange::Call;
+use signalbox_wire::Edits;
+
+struct Dialogue {
+    machine: FrontMachine,
+    catalog: Catalog,
+    ready: bool,
+    calls: Vec<(ExchangeId, Box<Call>)>,
+    now: Instant,
+}
+
+const STREAM: StreamId = StreamId(1);
+
+impl Dialogue {
+    fn new(mode: Mode) -> Self {
+        let mut catalog = Catalog::new(["a", "b"].map(Arc::from));
+        let tools = [r#"{"name":"echo"}"#, r#"{"name":"one"}"#];
+        let mut first = view(ListKind::Tools, &tools);
+        first.resources = view(ListKind::Resources, &[r#"{"uri":"x://1"}"#]).resources;
+        first.prompts = view(ListKind::Prompts, &[r#"{"name":"hello"}"#]).prompts;
+        let mut second = view(ListKind::Tools, &[r#"{"name":"echo"}"#]);
+        second.resources = view(ListKind::Resources, &[r#"{"uri":"x://1"}"#]).resources;
+        catalog.set_view("a", bare(Era::Legacy), first);
+        catalog.set_view("b", bare(Era::Legacy), second);
+        let machine = FrontMachine::new(SessionKey(1), Principal::anonymous(), mode);
+        Self { machine, catalog, ready: true, calls: Vec::new(), now: Instant::now() }
+    }
+
+    fn operational() -> Self {
+        let mut dialogue = Self::new(Mode::Pipe);
+        dialogue.says(r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}},"clientInfo":{"name":"c","version":"1"}}}"#);
+        dialogue.says(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        dialogue.event(Event::GeneralStream { stream: STREAM });
+        dialogue
+    }
+
+    fn event(&mut self, event: Event) -> Vec<String> {
+        let snapshot = self.catalog.snapshot();
+        let ready = self.ready;
+        let chain = Chain::default();
+        let ctx = Context {
+            now: self.now,
+            catalog: &snapshot,
+            chain: &chain,
+            server_info: r#"{"name":"signalbox","version":"0"}"#,
+            max_in_flight: 4,
+            message_facts: false,
+            lists_ready: &|_| ready,
+        };
+        let mut out = Vec::new();
+        self.machine.handle(event, &ctx, &mut out);
+        out.into_iter().filter_map(|command| self.tell(command)).collect()
+    }
+
+    fn says(&mut self, json: &str) -> Vec<String> {
+        let message = envelope(json);
+        self.event(Event::Received { stream: STREAM, message })
+    }
+
+    fn answers(&mut self, json: &str) -> Vec<String> {
+        let (exchange, _) = self.calls.pop().unwrap();
+        self.event(Event::Answered { exchange, message: envelope(json), edits: Edits::new(), status: None })
+    }
+
+    fn tell(&mut self, command: Command) -> Option<String> {
+        let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+        Some(match command {
+            Command::Send { bytes, last: true, .. } => format!("< {}", text(&bytes)),
+            Command::Send { bytes, droppable: true, .. } => format!("~ {}", text(&bytes)),
+            Command::Send { bytes, .. } => format!("- {}", text(&bytes)),
+            Command::Forward { exchange, backend, call } | Command::Watch(Watch { exchange, backend, call, .. }) => {
+                let sent = text(&call.edits.apply(call.envelope.bytes()));
+                self.calls.push((exchange, call));
+                format!("{backend}> {sent}")
+            }
+            Command::Tell { bytes, .. } => format!("all> {}", text(&bytes)),
+            Command::Respond { peer, bytes } => format!("peer{peer}> {}", text(&bytes)),
+            Command::Cancel { backend, .. } => format!("cancel at {backend}"),
+            Command::AwaitLists { .. } => "wait for lists".to_owned(),
+            Command::Dropped(reason) => format!("dropped {reason}"),
+            Command::RefuseQuestion { fault, .. } => format!("refused {}", fault.reason()),
+            Command::LogLevel => "level".to_owned(),
+            Command::Operational => "operational".to_owned(),
+            Command::Listen(listen) => format!("{listen:?}"),
+            Command::End { .. } => "end".to_owned(),
+            Command::Fact(_) => return None,
+        })
+    }
+}
+
+fn envelope(json: &str) -> Envelope {
+    Envelope::parse(Bytes::copy_from_slice(json.as_bytes())).unwrap()
+}
+
+#[test]
+fn n7_to_n10_the_gate_of_an_old_session() {
+    let mut dialogue = Dialogue::new(Mode::Pipe);
+    assert_eq!(
+        dialogue.says(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#),
+        [
+            r#"< {"jsonrpc":"2.0","id":2,"error":{"code":-32002,"message":"Server not initialized","data":{"reason":"not_initialized","method":"tools/list"}}}"#
+        ]
+    );
+    assert_eq!(
+        dialogue.says(r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#),
+        [r#"< {"jsonrpc":"2.0","id":3,"result":{}}"#]
+    );
+    assert_eq!(dialogue.machine.state(), Lifecycle::Created);
+    let greeting = dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#);
+    assert_eq!(
+        greeting,
+        [
+            r#"< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26","capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}},"serverInfo":{"name":"signalbox","version":"0"}}}"#
+        ]
+    );
+    assert_eq!(dialogue.machine.state(), Lifecycle::Initializing);
+    assert!(dialogue.says(r#"{"jsonrpc":"2.0","id":4,"method":"tools/list"}"#)[0].contains("-32002"));
+    assert_eq!(dialogue.says(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#), ["operational"]);
+    assert!(dialogue.says(r#"{"jsonrpc":"2.0","id":5,"method":"tools/list"}"#)[0].contains("a__echo"));
+    dialogue.event(Event::Close);
+    assert!(dialogue.says(r#"{"jsonrpc":"2.0","id":6,"method":"ping"}"#)[0].contains("session_closed"));
+}
+
+#[test]
+fn n17_an_unknown_or_new_version_is_answered_with_the_newest_old_one() {
+    for version in ["2026-07-28", "2099-01-01", "1.0"] {
+        let mut dialogue = Dialogue::new(Mode::Session);
+        let answer = dialogue.says(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"protocolVersion":"{version}","capabilities":{{}}}}}}"#));
+        assert!(answer[0].contains(r#""protocolVersion":"2025-11-25""#), "{version}: {answer:?}");
+    }
+}
+
+#[test]
+fn a_call_reaches_the_backend_under_its_own_name_and_every_other_byte_stays() {
+    let mut dialogue = Dialogue::operational();
+    assert_eq!(
+        dialogue.says(r#"{"jsonrpc":"2.0", "id" : "1" ,"method":"tools/call","params":{ "name":"b__echo" ,"arguments":{"n":1.0,"u":"\u0041"},"x":[] }}"#),
+        [r#"b> {"jsonrpc":"2.0", "id" : "1" ,"method":"tools/call","params":{ "name":"echo" ,"arguments":{"n":1.0,"u":"\u0041"},"x":[] }}"#]
+    );
+    assert_eq!(
+        dialogue.answers(r#"{"id":77,"jsonrpc":"2.0","result":{"content":[], "odd":1e3}}"#),
+        [r#"< {"id":"1","jsonrpc":"2.0","result":{"content":[], "odd":1e3}}"#]
+    );
+    assert_eq!(dialogue.machine.in_flight(), 0);
+}
+
+#[test]
+fn unknown_names_bad_params_and_unknown_methods_are_clear_errors() {
+    let mut dialogue = Dialogue::operational();
+    for (request, part) in [
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}"#,
+            r#""code":-32602,"message":"Unknown tool: echo""#,
+        ),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#, "params.name is required"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#, "params.name is required"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nope"}}"#, "Unknown prompt"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"zz://1"}}"#, r#""code":-32002"#),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"made/up"}"#, r#""code":-32601"#),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"bogus"}}"#, "not a cursor"),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"loud"}}"#, "log levels"),
+    ] {
+        let said = dialogue.says(request);
+        assert!(said[0].contains(part), "{request} gave {said:?}");
+    }
+}
+
+#[test]
+fn t21_ids_keep_their_type_and_a_second_use_in_flight_is_refused() {
+    let mut dialogue = Dialogue::operational();
+    for id in ["1", "\"1\"", "1.0"] {
+        let said =
+            dialogue.says(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"one"}}}}"#));
+        assert!(said[0].starts_with("a> "));
+    }
+    let again = dialogue.says(r#"{"jsonrpc":"2.0","id":1.0,"method":"tools/call","params":{"name":"one"}}"#);
+    assert!(again[0].contains("duplicate_id"), "{again:?}");
+    for id in ["1.0", "\"1\"", "1"] {
+        assert_eq!(
+            dialogue.answers(r#"{"jsonrpc":"2.0","id":9,"result":{}}"#),
+            [format!(r#"< {{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)]
+        );
+    }
+}
+
+#[test]
+fn requests_in_flight_are_bounded() {
+    let mut dialogue = Dialogue::operational();
+    for id in 0..4 {
+        dialogue.says(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"one"}}}}"#));
+    }
+    let said = dialogue.says(r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"one"}}"#);
+    assert!(said[0].contains("overloaded"), "{said:?}");
+}
+
+#[test]
+fn progress_comes_back_under_the_clients_own_token() {
+    let mut dialogue = Dialogue::operational();
+    dialogue.says(
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one","_meta":{"progressToken":"p"}}}"#,
+    );
+    let exchange = dialogue.calls[0].0;
+    let message =
+        envelope(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":55}}"#);
+    let told = dialogue.event(Event::Notified {
+        backend: "a".into(),
+        peer: PeerId(1),
+        message: message.clone(),
+        about: Some(exchange),
+    });
+    assert_eq!(
+        told,
+        [r#"~ {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":"p"}}"#]
+    );
+    dialogue.answers(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    let late = dialogue.event(Event::Notified { backend: "a".into(), peer: PeerId(1), message, about: Some(exchange) });
+    assert_eq!(late, ["dropped stray_progress"]);
+}
+
+#[test]
+fn a_cancelled_call_is_stopped_and_never_answered() {
+    let mut dialogue = Dialogue::operational();
+    dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one"}}"#);
+    assert_eq!(
+        dialogue.says(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"x"}}"#),
+        ["cancel at a"]
+    );
+    assert_eq!(dialogue.answers(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), ["dropped late_answer"]);
+    assert_eq!(
+        dialogue.says(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#),
+        ["dropped stray_cancel"]
+    );
+}
+
+#[test]
+fn a_backends_question_travels_to_the_client_and_back() {
+    let mut dialogue = Dialogue::operational();
+    let ask = envelope(
+        r#"{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"_meta":{"progressToken":"t"}}}"#,
+    );
+    let asked = dialogue.event(Event::Asked { peer: PeerId(7), message: ask, about: None });
+    assert_eq!(
+        asked,
+        [r#"- {"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"_meta":{"progressToken":1}}}"#]
+    );
+    assert_eq!(
+        dialogue
+            .says(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":5}}"#),
+        [r#"peer7> {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":5}}"#]
+    );
+    assert_eq!(
+        dialogue.says(r#"{"jsonrpc":"2.0","id":1,"result":{"role":"assistant"}}"#),
+        [r#"peer7> {"jsonrpc":"2.0","id":"q","result":{"role":"assistant"}}"#]
+    );
+    assert_eq!(dialogue.says(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), ["dropped orphan_client_answer"]);
+}
+
+#[test]
+fn a_question_without_a_way_to_the_client_is_refused() {
+    let mut dialogue = Dialogue::new(Mode::Session);
+    let message = envelope(r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
+    assert_eq!(dialogue.event(Event::Asked { peer: PeerId(1), message, about: None }), ["refused method_not_found"]);
+}
+
+#[test]
+fn a_list_waits_for_backends_that_are_still_starting() {
+    let mut dialogue = Dialogue::operational();
+    dialogue.ready = false;
+    assert_eq!(dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#), ["wait for lists"]);
+    assert_eq!(
+        dialogue.says(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"later"}}"#),
+        ["wait for lists"]
+    );
+    assert!(
+        dialogue.says(r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"one"}}"#)[0].starts_with("a>")
+    );
+    dialogue.ready = true;
+    assert!(dialogue.event(Event::ListsReady { exchange: ExchangeId(2) })[0].contains("a__echo"));
+    assert!(dialogue.event(Event::ListsReady { exchange: ExchangeId(3) })[0].contains("Unknown tool: later"));
+}
+
+#[test]
+fn list_changes_are_told_in_the_way_of_each_era() {
+    let mut dialogue = Dialogue::operational();
+    let changed = Changed { tools: true, prompts: false, resources: false };
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
+    assert_eq!(dialogue.event(Event::ListsChanged { changed }), [format!("- {note}")]);
+
+    let mut dialogue = Dialogue::new(Mode::Stateless);
+    let said = dialogue.says(&modern("\"L\"", "subscriptions/listen", r#""notifications":{"toolsListChanged":true,"promptsListChanged":false,"resourceSubscriptions":["b+x://1","q://"]}"#));
+    assert_eq!(
+        said[0],
+        r#"- {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["b+x://1"]},"_meta":{"io.modelcontextprotocol/subscriptionId":"L"}}}"#
+    );
+    assert!(said[1].contains("Open"));
+    let told = dialogue.event(Event::ListsChanged { changed: Changed { tools: true, prompts: true, resources: true } });
+    assert_eq!(told.len(), 1);
+    assert!(told[0].contains(r#""io.modelcontextprotocol/subscriptionId":"L""#), "{told:?}");
+    let update = envelope(
+        r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x://1","_meta":{"io.modelcontextprotocol/subscriptionId":4}}}"#,
+    );
+    let heard = dialogue.event(Event::Notified {
+        backend: "b".into(),
+        peer: PeerId(1),
+        message: update,
+        about: Some(ExchangeId(1)),
+    });
+    assert_eq!(
+        heard,
+        [
+            r#"~ {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"b+x://1","_meta":{"io.modelcontextprotocol/subscriptionId":"L"}}}"#
+        ]
+    );
+}
+
+fn modern(id: &str, method: &str, params: &str) -> String {
+    let comma = if params.is_empty() { "" } else { "," };
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{{params}{comma}"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+    )
+}
+
+#[test]
+fn n11_on_a_pipe_the_era_is_told_before_the_gate() {
+    let mut dialogue = Dialogue::new(Mode::Pipe);
+    let said = dialogue.says(&modern("1", "server/discover", ""));
+    assert!(said[0].contains(r#""supportedVersions":["2026-07-28","2025-11-25""#), "{said:?}");
+    assert!(dialogue.says(&modern("2", "tools/list", ""))[0].contains(r#""resultType":"complete","ttlMs":0"#));
+    assert!(dialogue.says(&modern("3", "ping", ""))[0].contains("-32601"));
+    assert!(dialogue.says(r#"{"jsonrpc":"2.0","id":4,"method":"tools/list"}"#)[0].contains("-32002"));
+}
+
+#[test]
+fn the_new_era_wants_its_meta_and_a_version_we_serve() {
+    let mut dialogue = Dialogue::new(Mode::Stateless);
+    let bare = dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    assert!(bare[0].contains("-32602"), "{bare:?}");
+    let old = dialogue.says(&modern("1", "tools/list", "").replace("2026-07-28", "2031-01-01"));
+    assert!(old[0].contains("-32022") && old[0].contains(r#""requested":"2031-01-01""#), "{old:?}");
+    let caps =
+        dialogue.says(&modern("1", "tools/list", "").replace("clientCapabilities\":{}", "clientCapabilities\":7"));
+    assert!(caps[0].contains("-32602"));
+}
+
+#[test]
+fn a_lost_stream_ends_a_new_request_and_not_an_old_one() {
+    let mut dialogue = Dialogue::new(Mode::Stateless);
+    dialogue.says(&modern("1", "tools/call", r#""name":"one""#));
+    assert_eq!(dialogue.event(Event::Gone { stream: STREAM }), ["cancel at a"]);
+    assert_eq!(dialogue.machine.in_flight(), 0);
+
+    let mut dialogue = Dialogue::operational();
+    dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one"}}"#);
+    assert!(dialogue.event(Event::Gone { stream: STREAM }).is_empty());
+    assert_eq!(dialogue.machine.in_flight(), 1);
+    assert_eq!(dialogue.answers(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), ["dropped client_gone"]);
+}
+
+#[test]
+fn a_renamed_resource_is_spliced_both_ways() {
+    let mut dialogue = Dialogue::operational();
+    assert_eq!(
+        dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"b+x://1"}}"#),
+        [r#"b> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"x://1"}}"#]
+    );
+    assert_eq!(
+        dialogue.answers(
+            r#"{"jsonrpc":"2.0","id":4,"result":{"contents":[{"uri":"x://1","text":"x://1"},{"uri":"x://2"}]}}"#
+        ),
+        [r#"< {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"b+x://1","text":"x://1"},{"uri":"x://2"}]}}"#]
+    );
+    let update = envelope(r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x://1"}}"#);
+    let told = dialogue.event(Event::Notified { backend: "b".into(), peer: PeerId(1), message: update, about: None });
+    assert_eq!(told, [r#"~ {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"b+x://1"}}"#]);
+}
+
+#[test]
+fn log_messages_below_the_level_of_the_session_stay_behind() {
+    let mut dialogue = Dialogue::operational();
+    let said = dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"warning"}}"#);
+    assert_eq!(said, ["level", r#"< {"jsonrpc":"2.0","id":1,"result":{}}"#]);
+    let mut log = |level: &str| {
+        let message = envelope(&format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"{level}","data":1}}}}"#
+        ));
+        dialogue.event(Event::Notified { backend: "a".into(), peer: PeerId(1), message, about: None }).len()
+    };
+    assert_eq!((log("info"), log("warning"), log("alert")), (0, 1, 1));
+}
+
+#[test]
+fn s58_ten_thousand_pending_calls_fit() {
+    let mut dialogue = Dialogue::operational();
+    let snapshot = dialogue.catalog.snapshot();
+    let chain = Chain::default();
+    let ctx = Context {
+        now: Instant::now(),
+        catalog: &snapshot,
+        chain: &chain,
+        server_info: "{}",
+        max_in_flight: 20_000,
+        message_facts: false,
+        lists_ready: &|_| true,
+    };
+    let mut out = Vec::new();
+    for id in 0..10_000 {
+        let json = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"one"}}}}"#);
+        dialogue.machine.handle(Event::Received { stream: STREAM, message: envelope(&json) }, &ctx, &mut out);
+    }
+    assert_eq!(dialogue.machine.in_flight(), 10_000);
+    for exchange in (1..=10_001).rev() {
+        let message = envelope(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        let event = Event::Answered { exchange: ExchangeId(exchange), message, edits: Edits::new(), status: None };
+        dialogue.machine.handle(event, &ctx, &mut out);
+    }
+    assert_eq!(dialogue.machine.in_flight(), 0);
+}

@@ -1,0 +1,36 @@
+//! The sans-IO core of Signalbox: machines that turn events into commands.
+//!
+//! Nothing here owns a socket, a task, a file, a clock or a source of randomness. Time comes in as an argument, so that
+//! feeding the same events again gives the same commands. `ARCHITECTURE.md` draws the path of a message.
+
+pub mod back;
+pub mod bridge;
+pub mod capset;
+pub mod catalog;
+pub mod chain;
+pub mod command;
+pub mod correlation;
+pub mod event;
+pub mod exchange;
+pub mod fact;
+pub mod fault;
+pub mod front;
+pub mod keys;
+pub mod log_level;
+pub mod metrics;
+pub mod principal;
+pub mod profile;
+
+pub use back::BackMachine;
+pub use capset::CapSet;
+pub use catalog::{Catalog, Snapshot};
+pub use chain::{Chain, Interceptor, Verdict};
+pub use command::Command;
+pub use event::Event;
+pub use exchange::{Call, Exchange};
+pub use fact::{Fact, FactSink};
+pub use fault::{Fault, FaultKind};
+pub use front::{Context, FrontMachine};
+pub use keys::{ExchangeId, PeerId, SessionKey, StreamId};
+pub use principal::Principal;
+pub use profile::{ClientProfile, ServerProfile};

@@ -1,0 +1,33 @@
+//! Who a session, an exchange, a cache entry or a fact belongs to.
+
+use std::sync::Arc;
+
+/// The identity on whose behalf a call runs. There is no default: every constructor names one.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Principal(Arc<str>);
+
+impl Principal {
+    /// A loopback caller of the HTTP front while authentication is not required.
+    #[must_use]
+    pub fn anonymous() -> Self {
+        Self(Arc::from("anonymous"))
+    }
+
+    /// The person who started `signalbox stdio`: whoever owns the pipe.
+    #[must_use]
+    pub fn local(user: &str) -> Self {
+        Self(Arc::from(format!("local:{user}")))
+    }
+
+    /// The name as it appears in logs, facts and keys.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for Principal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}

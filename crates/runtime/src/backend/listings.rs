@@ -1,0 +1,175 @@
+//! Keeping the catalog true: a backend's lists are read when it comes up and whenever it says that they changed.
+
+use super::Backend;
+use super::state::Home;
+use crate::lists;
+use crate::origin::Origin;
+use crate::peer::Peer;
+use signalbox_engine::catalog::{ListKind, Selector, View};
+use signalbox_engine::{Fault, ServerProfile};
+use signalbox_wire::{Era, method};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long changes are gathered before a list is read again.
+const SETTLE: Duration = Duration::from_millis(30);
+/// How long a stream of changes may stay open.
+const LISTEN_FOR: Duration = Duration::from_secs(24 * 3600);
+/// How long to wait before a stream of changes is opened again.
+const LISTEN_AGAIN: Duration = Duration::from_secs(5);
+
+impl Backend {
+    /// True where this kind of client need not wait for the backend's lists.
+    pub(crate) fn lists_ready(&self, selector: &Selector) -> bool {
+        let Some(gateway) = self.gateway() else { return true };
+        let catalog = gateway.catalog.snapshot();
+        if catalog.knows(&self.name, selector) {
+            return true;
+        }
+        let (known, down, failed) = {
+            let inner = self.lock();
+            let down = matches!(inner.home, Home::Down(_));
+            (inner.support.known(), down, inner.failed_views.contains(&selector.caps))
+        };
+        down || (known && (failed || catalog.knows(&self.name, &self.effective(selector))))
+    }
+
+    /// Reads all lists over a connection that has just become ready, unless its view is known already.
+    pub(super) fn refresh(self: &Arc<Self>, peer: &Arc<Peer>, profile: &Arc<ServerProfile>, home: bool) {
+        let Some(gateway) = self.gateway() else { return };
+        let Some(key) = peer.view_key() else { return };
+        if home {
+            self.follow_changes(peer, profile);
+        } else if gateway.catalog.snapshot().knows(&self.name, &key) {
+            return;
+        }
+        let (backend, peer, profile) = (Arc::clone(self), Arc::clone(peer), Arc::clone(profile));
+        tokio::spawn(async move {
+            match lists::fetch_view(&peer, &profile, &backend.spec).await {
+                Ok(view) => backend.store(&peer, view).await,
+                Err(fault) => backend.unread(&peer, &fault),
+            }
+        });
+    }
+
+    /// Lets the backend tell of changes: by its GET stream, or by a listen request of our own.
+    fn follow_changes(self: &Arc<Self>, peer: &Arc<Peer>, profile: &ServerProfile) {
+        if profile.era() == Era::Legacy {
+            return peer.open_general();
+        }
+        let wanted: Vec<&str> = [
+            ("tools", "\"toolsListChanged\":true"),
+            ("prompts", "\"promptsListChanged\":true"),
+            ("resources", "\"resourcesListChanged\":true"),
+        ]
+        .into_iter()
+        .filter(|(capability, _)| profile.has(&[capability, "listChanged"]))
+        .map(|(_, member)| member)
+        .collect();
+        if wanted.is_empty() {
+            return;
+        }
+        let params = format!("\"notifications\":{{{}}}", wanted.join(","));
+        let peer = Arc::clone(peer);
+        tokio::spawn(async move {
+            while !peer.is_lost() {
+                let ended = peer.ask(method::SUBSCRIPTIONS_LISTEN, &params, LISTEN_FOR).await;
+                tracing::debug!(peer = %peer.id, ok = matches!(ended, Ok(Ok(_))), "stream of changes ended");
+                tokio::time::sleep(LISTEN_AGAIN).await;
+            }
+        });
+    }
+
+    /// The backend says that a list changed: read it again, once for many such words.
+    pub(crate) fn lists_changed(self: &Arc<Self>, peer: &Arc<Peer>, name: &str) {
+        let kinds: &'static [ListKind] = match name {
+            method::TOOLS_LIST_CHANGED => &[ListKind::Tools],
+            method::PROMPTS_LIST_CHANGED => &[ListKind::Prompts],
+            _ => &[ListKind::Resources, ListKind::Templates],
+        };
+        let mark = (peer.id.0, kinds[0].member());
+        if !self.lock().refreshing.insert(mark) {
+            return;
+        }
+        let (backend, peer) = (Arc::clone(self), Arc::clone(peer));
+        tokio::spawn(async move {
+            tokio::time::sleep(SETTLE).await;
+            backend.lock().refreshing.remove(&mark);
+            if let Err(fault) = backend.reread(&peer, kinds).await {
+                backend.unread(&peer, &fault);
+            }
+        });
+    }
+
+    async fn reread(self: &Arc<Self>, peer: &Arc<Peer>, kinds: &[ListKind]) -> Result<(), Fault> {
+        let (Some(gateway), Some(key), Some(profile)) = (self.gateway(), peer.view_key(), peer.profile()) else {
+            return Ok(());
+        };
+        let mut lists = Vec::new();
+        for kind in kinds {
+            if profile.has(&[kind.capability()]) {
+                match lists::fetch(peer, *kind, &self.spec).await {
+                    Ok(items) => lists.push((*kind, items)),
+                    Err(_) if *kind == ListKind::Templates => {}
+                    Err(fault) => return Err(fault),
+                }
+            }
+        }
+        let known: Option<View> = {
+            let catalog = gateway.catalog.snapshot();
+            let entry = catalog.backends().iter().find(|entry| entry.name == self.name);
+            entry.and_then(|entry| entry.views.get(&key)).map(|view| View::clone(view))
+        };
+        let mut view = known.unwrap_or_else(|| View::empty(profile));
+        for (kind, items) in lists {
+            view.set(kind, items);
+        }
+        self.store(peer, view).await;
+        Ok(())
+    }
+
+    async fn store(&self, peer: &Peer, view: View) {
+        let (Some(gateway), Some(key)) = (self.gateway(), peer.view_key()) else { return };
+        tracing::debug!(
+            backend = %self.name,
+            tools = view.tools.len(),
+            prompts = view.prompts.len(),
+            resources = view.resources.len(),
+            templates = view.templates.len(),
+            "lists read"
+        );
+        self.lock().failed_views.remove(&key.caps);
+        let changed = gateway.catalog.set_view(&self.name, key.clone(), view);
+        if changed.any() {
+            gateway.tell_lists_changed(changed, Some(&key.caps));
+            gateway.catalog.save().await;
+        }
+    }
+
+    fn unread(&self, peer: &Peer, fault: &Fault) {
+        tracing::warn!(backend = %self.name, why = %fault, "the backend's lists could not be read");
+        let mut inner = self.lock();
+        inner.failed_views.insert(peer.caps.clone());
+        inner.last_error = Some(fault.message.clone());
+        drop(inner);
+        if let Some(gateway) = self.gateway() {
+            gateway.catalog.nudge();
+        }
+    }
+
+    /// Follows resources of a backend of the new era for a client's listen request.
+    pub(crate) fn follow(
+        self: &Arc<Self>,
+        session: &Arc<crate::session::Session>,
+        exchange: signalbox_engine::ExchangeId,
+        uris: &[&str],
+    ) {
+        let Some(peer) = self.modern_peer(session) else { return };
+        let list: Vec<String> = uris.iter().map(|uri| signalbox_wire::json::quote(uri)).collect();
+        let params = format!("\"notifications\":{{\"resourceSubscriptions\":[{}]}}", list.join(","));
+        let origin = Origin::Listen(Arc::clone(session), exchange);
+        if let Err(fault) = peer.own(origin, method::SUBSCRIPTIONS_LISTEN, &params, LISTEN_FOR) {
+            tracing::debug!(backend = %self.name, %fault, "resources cannot be followed");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Which connection carries a call.
+
+use super::Backend;
+use super::state::{Home, Inner};
+use crate::peer::{MAX_QUEUED, Peer, Queued};
+use crate::session::Session;
+use signalbox_engine::back::{ClientOffer, Wish};
+use signalbox_engine::catalog::Selector;
+use signalbox_engine::{Call, CapSet, Event, ExchangeId, Fault, FaultKind};
+use signalbox_wire::{Era, Revision};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a probe for the new era may stay unanswered before `initialize` is tried.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
+
+enum Pick {
+    Peer(Arc<Peer>),
+    Wait,
+    Refuse(Fault),
+}
+
+impl Backend {
+    /// Brings a call to a connection that may carry it; opens one, or lets the call wait, where there is none yet.
+    pub(crate) fn dispatch(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
+        let timeout = self.spec.timeout;
+        let mut inner = self.lock();
+        match self.pick(&mut inner, session, call.era) {
+            Pick::Peer(peer) => {
+                drop(inner);
+                peer.call(session, exchange, call, timeout);
+            }
+            Pick::Wait if inner.waiting.len() < MAX_QUEUED => {
+                let deadline = Instant::now() + timeout;
+                inner.waiting.push_back(Queued { session: Arc::clone(session), exchange, call, deadline });
+            }
+            Pick::Wait => {
+                drop(inner);
+                let text = format!("{MAX_QUEUED} calls already wait for backend `{}` to start", self.name);
+                let fault = Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name);
+                session.handle(Event::Failed { exchange, fault });
+            }
+            Pick::Refuse(fault) => {
+                drop(inner);
+                session.handle(Event::Failed { exchange, fault });
+            }
+        }
+    }
+
+    /// Opens what a session of this era needs to be shown the right lists.
+    pub(crate) fn prepare(self: &Arc<Self>, session: &Arc<Session>, era: Era) {
+        let mut inner = self.lock();
+        if inner.support.known() {
+            let _ = self.pick(&mut inner, session, era);
+        }
+    }
+
+    /// The connection of the new era that a session may use, if it is ready.
+    pub(crate) fn modern_peer(self: &Arc<Self>, session: &Arc<Session>) -> Option<Arc<Peer>> {
+        let mut inner = self.lock();
+        if inner.support.modern != Some(true) {
+            return None;
+        }
+        match self.pick(&mut inner, session, Era::Modern) {
+            Pick::Peer(peer) => Some(peer),
+            Pick::Wait | Pick::Refuse(_) => None,
+        }
+    }
+
+    fn pick(self: &Arc<Self>, inner: &mut Inner, session: &Arc<Session>, era: Era) -> Pick {
+        if let Home::Down(fault) = &inner.home {
+            let text = format!("backend `{}` is down: {}", self.name, fault.message);
+            return Pick::Refuse(Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name));
+        }
+        if !inner.support.known() {
+            return Pick::Wait;
+        }
+        let target = inner.support.target(era);
+        let client = session.client();
+        let caps = client.as_ref().map_or_else(CapSet::bare, |client| client.caps.clone());
+        // An old-era HTTP backend keeps state per session; an old-era pipe cannot say which call a question is about.
+        let own = era == Era::Legacy && target == Era::Legacy && (self.connector.carries_headers() || !caps.is_bare());
+        if own {
+            if let Some(peer) = inner.owned.get(&session.key) {
+                return Pick::Peer(Arc::clone(peer));
+            }
+        } else if let Some(peer) = inner.shared.get(&(session.principal.clone(), target)) {
+            return Pick::Peer(Arc::clone(peer));
+        } else if matches!(inner.home, Home::Starting | Home::Restarting) {
+            return Pick::Wait;
+        }
+        if let Some(fault) = self.no_room(inner) {
+            return Pick::Refuse(fault);
+        }
+        let wish = match target {
+            Era::Legacy => Wish::Legacy,
+            Era::Modern => Wish::Modern,
+        };
+        let mut offer = self.offer();
+        if let (true, Some(client)) = (own, &client) {
+            offer.revision = client.revision;
+            offer.capabilities = client.capabilities.clone();
+            if let Some(info) = client.info.as_deref().and_then(|info| std::str::from_utf8(info).ok()) {
+                offer.info = Arc::from(info);
+            }
+        }
+        let peer = Peer::new(self, own.then(|| Arc::clone(session)), wish, offer);
+        if own {
+            inner.owned.insert(session.key, Arc::clone(&peer));
+        } else {
+            inner.shared.insert((session.principal.clone(), target), Arc::clone(&peer));
+        }
+        tokio::spawn(Arc::clone(&peer).open());
+        Pick::Peer(peer)
+    }
+
+    fn no_room(&self, inner: &Inner) -> Option<Fault> {
+        if !self.connector.is_process() || inner.peers().len() < self.spec.max_children {
+            return None;
+        }
+        let text = format!(
+            "backend `{}` already runs {} processes, its `max_children`; a session that declares sampling, elicitation or \
+             roots needs one of its own",
+            self.name, self.spec.max_children
+        );
+        Some(Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name))
+    }
+
+    /// What the gateway says about itself to a backend.
+    pub(super) fn offer(&self) -> ClientOffer {
+        let info = self.gateway().map_or_else(String::new, |gateway| gateway.settings.server_info.clone());
+        ClientOffer {
+            revision: Revision::LATEST_LEGACY,
+            capabilities: bytes::Bytes::from_static(b"{}"),
+            info: Arc::from(info),
+            start_timeout: self.spec.start_timeout,
+            probe_timeout: PROBE_TIMEOUT.min(self.spec.start_timeout),
+        }
+    }
+
+    /// Under which view this kind of client sees the backend.
+    pub(crate) fn effective(&self, selector: &Selector) -> Selector {
+        let target = self.lock().support.target(selector.era);
+        if target == selector.era {
+            return selector.clone();
+        }
+        Selector { era: target, caps: CapSet::bare() }
+    }
+}

@@ -1,0 +1,82 @@
+//! Keeps the home connection alive: opens it, waits until it is lost, and opens it again after a while.
+
+use super::Backend;
+use super::state::Home;
+use crate::peer::Peer;
+use signalbox_engine::back::Wish;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The shortest wait before a new attempt.
+pub const BACKOFF_MIN: Duration = Duration::from_secs(1);
+/// The longest.
+pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
+/// A connection that lived this long starts counting anew.
+pub const HEALTHY: Duration = Duration::from_secs(60);
+
+/// The wait after so many failures in a row.
+#[must_use]
+pub fn backoff(failures: u32) -> Duration {
+    BACKOFF_MIN.saturating_mul(1 << failures.min(6)).min(BACKOFF_MAX)
+}
+
+impl Backend {
+    /// Runs until the backend is stopped.
+    pub(crate) async fn supervise(self: Arc<Self>) {
+        let mut failures = 0;
+        let mut wish = self.spec.wish;
+        loop {
+            let peer = {
+                let mut inner = self.lock();
+                if inner.stopping {
+                    return;
+                }
+                let peer = Peer::new(&self, None, wish, self.offer());
+                inner.home_peer = Some(Arc::clone(&peer));
+                peer
+            };
+            let opened = Instant::now();
+            tokio::spawn(Arc::clone(&peer).open());
+            while !peer.is_lost() {
+                self.changed.notified().await;
+            }
+            if self.lock().stopping {
+                return;
+            }
+            if peer.profile().is_none() && self.spec.wish == Wish::Auto {
+                // A server that dies of the question which era it speaks gets the old greeting the next time.
+                wish = if wish == Wish::Auto { Wish::Legacy } else { Wish::Auto };
+            }
+            if peer.profile().is_some() && opened.elapsed() >= HEALTHY {
+                failures = 0;
+            }
+            let wait = backoff(failures);
+            failures += 1;
+            self.lock().restarts += 1;
+            tracing::info!(backend = %self.name, seconds = wait.as_secs(), "backend is started again after a wait");
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = self.changed.notified() => {}
+            }
+            let mut inner = self.lock();
+            if inner.stopping {
+                return;
+            }
+            // A backend that has failed stays down for its callers until it is really back.
+            if matches!(inner.home, Home::Up(_)) {
+                inner.home = Home::Restarting;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no4_backoff_grows_from_one_second_to_sixty() {
+        let waits: Vec<u64> = (0..8).map(|failures| backoff(failures).as_secs()).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
+    }
+}

@@ -1,0 +1,41 @@
+//! Counts of what was dropped, refused or did not fit, and of what is open now.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// The counters of one gateway. Reasons are words of this program, never of a client.
+#[derive(Debug, Default)]
+pub struct Counters {
+    dropped: Mutex<BTreeMap<&'static str, u64>>,
+    /// Requests in flight.
+    pub in_flight: AtomicI64,
+    /// Sessions ever opened.
+    pub sessions_opened: AtomicU64,
+    /// Sessions refused for want of room.
+    pub sessions_refused: AtomicU64,
+    /// Front connections open now.
+    pub connections: AtomicI64,
+    /// Front connections refused for want of room.
+    pub connections_refused: AtomicU64,
+    /// Messages refused by the strict scan or the envelope.
+    pub malformed: AtomicU64,
+}
+
+impl Counters {
+    /// Counts a dropped message.
+    pub fn dropped(&self, reason: &'static str) {
+        *self.dropped.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
+    }
+
+    /// What was dropped, by reason.
+    #[must_use]
+    pub fn all_dropped(&self) -> BTreeMap<&'static str, u64> {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Adds to a gauge or counter.
+    pub fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}

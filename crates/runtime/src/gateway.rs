@@ -1,0 +1,285 @@
+//! The whole: all backends, all sessions, the catalog, and what they share.
+
+use crate::backend::Backend;
+use crate::catalog_keeper::CatalogKeeper;
+use crate::counters::Counters;
+use crate::peer::Peer;
+use crate::session::Session;
+use crate::session_table::SessionTable;
+use crate::settings::Settings;
+use signalbox_engine::catalog::{Changed, Selector};
+use signalbox_engine::front::Mode;
+use signalbox_engine::{CapSet, Chain, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey};
+use signalbox_wire::{Era, RawId};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often machines are asked whether something has waited too long.
+const TICK: Duration = Duration::from_millis(100);
+/// How often idle sessions are looked for.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// The gateway.
+pub struct Gateway {
+    /// The bounds it works with.
+    pub settings: Settings,
+    /// The lists.
+    pub catalog: CatalogKeeper,
+    /// The backends, in configured order.
+    pub backends: Vec<Arc<Backend>>,
+    /// The open sessions.
+    pub sessions: SessionTable,
+    /// What is counted.
+    pub counters: Counters,
+    /// On whose behalf the gateway's own connections are opened.
+    pub principal: Principal,
+    /// When it began.
+    pub started: Instant,
+    pub(crate) chain: Chain,
+    pub(crate) message_facts: bool,
+    facts: Vec<Arc<dyn FactSink>>,
+    next_session: AtomicU64,
+    draining: AtomicBool,
+}
+
+/// What a gateway is made of.
+pub struct Parts {
+    /// Bounds.
+    pub settings: Settings,
+    /// Backends, in configured order.
+    pub backends: Vec<Arc<Backend>>,
+    /// Interceptors.
+    pub chain: Chain,
+    /// Subscribers to facts.
+    pub facts: Vec<Arc<dyn FactSink>>,
+    /// On whose behalf the gateway's own connections are opened.
+    pub principal: Principal,
+    /// Where the last known lists are kept.
+    pub catalog_file: Option<PathBuf>,
+}
+
+impl Gateway {
+    /// Puts a gateway together; nothing runs yet.
+    #[must_use]
+    pub fn new(parts: Parts) -> Arc<Self> {
+        let names: Vec<Arc<str>> = parts.backends.iter().map(|backend| Arc::clone(&backend.name)).collect();
+        let gateway = Arc::new(Self {
+            catalog: CatalogKeeper::new(names, parts.catalog_file),
+            settings: parts.settings,
+            backends: parts.backends,
+            sessions: SessionTable::default(),
+            counters: Counters::default(),
+            principal: parts.principal,
+            started: Instant::now(),
+            chain: parts.chain,
+            message_facts: parts.facts.iter().any(|sink| sink.wants_messages()),
+            facts: parts.facts,
+            next_session: AtomicU64::new(1),
+            draining: AtomicBool::new(false),
+        });
+        for backend in &gateway.backends {
+            backend.attach(&gateway);
+        }
+        gateway
+    }
+
+    /// Starts every backend and the clock.
+    pub fn start(self: &Arc<Self>) {
+        for backend in &self.backends {
+            tokio::spawn(Arc::clone(backend).supervise());
+        }
+        tokio::spawn(tick(Arc::clone(self)));
+    }
+
+    /// Opens a session. `external` is the id its client will hold; a session without one is not kept in the table.
+    ///
+    /// # Errors
+    /// A fault if there are too many, or the gateway is shutting down.
+    pub fn open_session(
+        self: &Arc<Self>,
+        principal: Principal,
+        mode: Mode,
+        external: &str,
+    ) -> Result<Arc<Session>, Fault> {
+        if self.is_draining() {
+            return Err(Fault::new(FaultKind::Draining, "the gateway is shutting down"));
+        }
+        let kept = mode != Mode::Stateless;
+        if kept && self.sessions.len() >= self.settings.max_sessions {
+            Counters::add(&self.counters.sessions_refused);
+            let text = format!("{} sessions are open, which is the limit", self.settings.max_sessions);
+            return Err(Fault::new(FaultKind::Overloaded, text));
+        }
+        let key = SessionKey(self.next_session.fetch_add(1, Ordering::Relaxed));
+        let session = Session::new(Arc::clone(self), key, principal, mode, external.into());
+        if kept {
+            Counters::add(&self.counters.sessions_opened);
+            self.sessions.insert(&session);
+        }
+        Ok(session)
+    }
+
+    /// The backend of this name.
+    #[must_use]
+    pub fn backend(&self, name: &str) -> Option<&Arc<Backend>> {
+        self.backends.iter().find(|backend| &*backend.name == name)
+    }
+
+    pub(crate) fn no_backend(name: &str) -> Fault {
+        Fault::new(FaultKind::Internal, format!("there is no backend `{name}`"))
+    }
+
+    /// The connections that belong to this session alone.
+    pub(crate) fn peers_of(&self, session: SessionKey) -> Vec<Arc<Peer>> {
+        self.backends.iter().filter_map(|backend| backend.owned(session)).collect()
+    }
+
+    pub(crate) fn general_opened(&self, session: &Session) {
+        for peer in self.peers_of(session.key) {
+            if peer.is_ready() {
+                peer.open_general();
+            }
+        }
+    }
+
+    /// True where this kind of client need not wait for any backend's lists.
+    pub(crate) fn lists_ready(&self, selector: &Selector) -> bool {
+        self.backends.iter().all(|backend| backend.lists_ready(selector))
+    }
+
+    pub(crate) fn prepare(&self, session: &Arc<Session>, era: Era) {
+        let selector = session.selector(era);
+        for backend in self.backends.iter().filter(|backend| !backend.lists_ready(&selector)) {
+            backend.prepare(session, era);
+        }
+    }
+
+    /// Waits until the lists are there, or for as long as is allowed.
+    pub(crate) async fn wait_for_lists(&self, selector: &Selector, within: Duration) {
+        let mut changes = self.catalog.follow();
+        let waiting = async {
+            while !self.lists_ready(selector) {
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        if tokio::time::timeout(within, waiting).await.is_err() {
+            let missing: Vec<&str> = self
+                .backends
+                .iter()
+                .filter(|backend| !backend.lists_ready(selector))
+                .map(|backend| &*backend.name)
+                .collect();
+            tracing::warn!(?missing, "a list was answered without backends that did not start in time");
+        }
+    }
+
+    /// Tells the sessions concerned that lists changed: all of them, or those who see this capability set's lists.
+    pub(crate) fn tell_lists_changed(&self, changed: Changed, caps: Option<&CapSet>) {
+        if !changed.any() {
+            return;
+        }
+        for session in self.sessions.all() {
+            let concerned = caps.is_none_or(|caps| caps.is_bare() || session.selector(Era::Legacy).caps == *caps);
+            if concerned {
+                session.handle(Event::ListsChanged { changed });
+            }
+        }
+    }
+
+    pub(crate) fn listen(&self, session: &Arc<Session>, exchange: ExchangeId, resources: &[(Arc<str>, Box<str>)]) {
+        let mut by_backend: HashMap<&Arc<str>, Vec<&str>> = HashMap::new();
+        for (backend, uri) in resources {
+            by_backend.entry(backend).or_default().push(uri);
+        }
+        for (backend, uris) in by_backend {
+            if let Some(backend) = self.backend(backend) {
+                backend.follow(session, exchange, &uris);
+            }
+        }
+    }
+
+    pub(crate) fn unlisten(&self, session: &Arc<Session>, exchange: ExchangeId) {
+        for backend in &self.backends {
+            backend.cancel(session, exchange, None);
+        }
+    }
+
+    pub(crate) fn fact(&self, fact: &Fact) {
+        for sink in &self.facts {
+            sink.fact(fact);
+        }
+    }
+
+    pub(crate) fn session_closed(&self, session: &Arc<Session>) {
+        self.sessions.remove(session);
+        for backend in &self.backends {
+            backend.session_closed(session);
+        }
+    }
+
+    /// True once no new work is taken.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Takes no new sessions, waits for calls in flight, then ends every session and backend.
+    pub async fn shut_down(&self, within: Duration) {
+        self.draining.store(true, Ordering::Relaxed);
+        let deadline = Instant::now() + within;
+        while self.counters.in_flight.load(Ordering::Relaxed) > 0 && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        for session in self.sessions.all() {
+            session.close();
+        }
+        for backend in &self.backends {
+            backend.stop();
+        }
+        self.catalog.save().await;
+    }
+
+    /// A session id that cannot be guessed: 128 random bits.
+    ///
+    /// # Errors
+    /// A fault if the system gives no randomness.
+    pub fn new_session_id() -> Result<String, Fault> {
+        let mut bytes = [0_u8; 16];
+        getrandom::fill(&mut bytes)
+            .map_err(|error| Fault::new(FaultKind::Internal, format!("no randomness from the system: {error}")))?;
+        Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// The reply to a message that could not even be read.
+    #[must_use]
+    pub fn unreadable(id: Option<&RawId>, fault: &Fault) -> bytes::Bytes {
+        fault.reply(id, Era::Legacy)
+    }
+}
+
+async fn tick(gateway: Arc<Gateway>) {
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut swept = Instant::now();
+    loop {
+        ticks.tick().await;
+        let now = Instant::now();
+        for backend in &gateway.backends {
+            backend.tick(now);
+        }
+        if now.duration_since(swept) >= SWEEP {
+            swept = now;
+            for session in gateway.sessions.all() {
+                if session.idle() > gateway.settings.session_timeout {
+                    tracing::info!(session = %session.key, "idle session ended");
+                    session.close();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The runtime: turns what happens on links and streams into events for the engine's machines, and their commands into
+//! messages on links and streams.
+
+pub mod backend;
+pub mod catalog_keeper;
+pub mod counters;
+pub mod gateway;
+pub mod link;
+pub mod lists;
+pub mod origin;
+pub mod outbox;
+pub mod peer;
+pub mod session;
+pub mod session_table;
+pub mod settings;
+pub mod status;
+
+pub use backend::{Backend, BackendSpec};
+pub use gateway::{Gateway, Parts};
+pub use link::{BoxFuture, Connector, Link, LinkEvents};
+pub use outbox::{Out, Outbox};
+pub use session::{Session, StreamReader};
+pub use settings::Settings;

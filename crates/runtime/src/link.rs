@@ -1,0 +1,70 @@
+//! The seam between the runtime and every transport toward a backend.
+//!
+//! A link is a duplex of messages. Sending never waits: what cannot be taken now is refused. What comes back is posted to
+//! the [`LinkEvents`] that the link was opened with.
+
+use bytes::Bytes;
+use signalbox_engine::Fault;
+use signalbox_engine::back::Outbound;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// A boxed future, as trait objects need it.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// An open connection to a backend.
+pub trait Link: Send + Sync {
+    /// Hands a message over. Order is kept where the transport has one.
+    ///
+    /// # Errors
+    /// A fault if the link is closed or its queue is full; the message is then surely not sent.
+    fn send(&self, message: Outbound) -> Result<(), Fault>;
+
+    /// Stops any work on this request: in the new era over HTTP, dropping the connection is the cancellation.
+    fn abort(&self, _key: u64) {}
+
+    /// Opens the stream for what belongs to no request, where the transport has one of its own (GET).
+    fn open_general(&self) {}
+
+    /// Forgets the backend session that has expired, so that a new handshake can be made on the same link.
+    fn forget_session(&self) {}
+
+    /// Ends the connection: a child process and all its descendants, or the backend session.
+    fn close(&self);
+
+    /// The process id of a child.
+    fn pid(&self) -> Option<u32> {
+        None
+    }
+}
+
+/// Where a link posts what happens on it. All calls return at once.
+pub trait LinkEvents: Send + Sync {
+    /// A message came. `about` is the request on whose own stream it came, `status` the HTTP status it had.
+    fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>);
+
+    /// This request got no JSON-RPC answer and will not get one.
+    fn failed(&self, key: u64, fault: Fault);
+
+    /// The backend no longer knows our session, and has surely not processed this message.
+    fn expired(&self, message: Outbound);
+
+    /// The connection is gone with everything on it.
+    fn lost(&self, why: String);
+}
+
+/// Opens links to one backend.
+pub trait Connector: Send + Sync {
+    /// Opens a new connection.
+    fn open(&self, events: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>>;
+
+    /// True where the transport mirrors parts of a message into headers, and cancels by closing.
+    fn carries_headers(&self) -> bool;
+
+    /// True where every connection is a process of its own, which sessions share by the rule of invariant 14.
+    fn is_process(&self) -> bool;
+
+    /// `stdio`, `http`, …: for people.
+    fn kind(&self) -> &'static str;
+}

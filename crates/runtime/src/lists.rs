@@ -1,0 +1,79 @@
+//! Fetching a backend's lists, page by page, into a view.
+
+use crate::backend::BackendSpec;
+use crate::peer::Peer;
+use signalbox_engine::catalog::{Item, ListKind, View};
+use signalbox_engine::{Fault, FaultKind, ServerProfile};
+use signalbox_wire::json;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Most pages read of one list.
+pub const MAX_PAGES: usize = 1_000;
+/// Most entries kept of one list.
+pub const MAX_ITEMS: usize = 100_000;
+/// How long one page may take.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Every list the backend declares to have.
+///
+/// # Errors
+/// The fault of the first list that could not be read.
+pub async fn fetch_view(peer: &Peer, profile: &Arc<ServerProfile>, spec: &BackendSpec) -> Result<View, Fault> {
+    let mut view = View::empty(Arc::clone(profile));
+    for kind in ListKind::ALL {
+        if profile.has(&[kind.capability()]) {
+            let items = fetch(peer, kind, spec).await;
+            match (kind, items) {
+                (_, Ok(items)) => view.set(kind, items),
+                // Many servers declare resources and have no templates at all.
+                (ListKind::Templates, Err(fault)) => tracing::debug!(%fault, "no resource templates"),
+                (_, Err(fault)) => return Err(fault),
+            }
+        }
+    }
+    Ok(view)
+}
+
+/// One list, all pages.
+///
+/// # Errors
+/// A fault if a page cannot be read.
+pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Vec<Item>, Fault> {
+    let mut items = Vec::new();
+    let mut cursor: Option<String> = None;
+    for _ in 0..MAX_PAGES {
+        let params = cursor.as_deref().map(|cursor| format!("\"cursor\":{}", json::quote(cursor))).unwrap_or_default();
+        let answer = peer.ask(kind.method(), &params, PAGE_TIMEOUT).await;
+        let message = answer.unwrap_or_else(|_| Err(Fault::new(FaultKind::BackendDied, "the connection ended")))?;
+        let Some(result) = message.result() else {
+            return Err(refused(kind, message.error().unwrap_or_default()));
+        };
+        let array = json::member(result, kind.member()).map(|span| span.of(result)).unwrap_or(b"[]");
+        for span in json::elements(array) {
+            let raw = message.bytes().slice_ref(span.of(array));
+            // A copy, so that one entry does not keep the whole page alive.
+            match Item::read(kind, bytes::Bytes::copy_from_slice(&raw)) {
+                Ok(item) if kind != ListKind::Tools || (spec.allows)(&item.key) => items.push(item),
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%error, "an entry of a backend's list is left out"),
+            }
+        }
+        if items.len() > MAX_ITEMS {
+            let text = format!("{} has more than {MAX_ITEMS} entries", kind.method());
+            return Err(Fault::new(FaultKind::BackendGarbage, text));
+        }
+        let next = json::member(result, "nextCursor").and_then(|span| json::string(span.of(result)));
+        match next {
+            Some(next) => cursor = Some(next.into_owned()),
+            None => return Ok(items),
+        }
+    }
+    Err(Fault::new(FaultKind::BackendGarbage, format!("{} has more than {MAX_PAGES} pages", kind.method())))
+}
+
+fn refused(kind: ListKind, error: &[u8]) -> Fault {
+    let text = json::member(error, "message").and_then(|span| json::string(span.of(error)));
+    let why = text.as_deref().unwrap_or("no reason given").chars().take(200).collect::<String>();
+    Fault::new(FaultKind::BackendGarbage, format!("{} was refused: {why}", kind.method()))
+}

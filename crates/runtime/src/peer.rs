@@ -1,0 +1,541 @@
+//! One connection to a backend: the engine's back machine, the link it speaks on, and what waits for it to be ready.
+
+use crate::backend::Backend;
+use crate::link::{Link, LinkEvents};
+use crate::origin::{Origin, OwnAnswer, OwnReply};
+use crate::session::Session;
+use bytes::Bytes;
+use signalbox_engine::back::{BackCommand, BackMachine, ClientOffer, Outbound, Wish};
+use signalbox_engine::catalog::ViewKey;
+use signalbox_engine::log_level::LogLevel;
+use signalbox_engine::{Call, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
+use signalbox_wire::{Edits, Envelope, builder, json, method, scan};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Most calls that may wait for one connection to become ready.
+pub const MAX_QUEUED: usize = 1024;
+/// Most expired messages that are sent again after a new handshake.
+const MAX_RESENT: usize = 1024;
+
+/// A call that waits for the connection.
+pub struct Queued {
+    /// Whose.
+    pub session: Arc<Session>,
+    /// Which exchange.
+    pub exchange: ExchangeId,
+    /// The call.
+    pub call: Box<Call>,
+    /// When it is given up.
+    pub deadline: Instant,
+}
+
+struct Inner {
+    machine: BackMachine<Origin>,
+    queue: VecDeque<Queued>,
+    resend: Vec<Outbound>,
+    watchers: HashMap<Box<str>, HashSet<SessionKey>>,
+    levels: HashMap<SessionKey, LogLevel>,
+    buffer: Vec<BackCommand<Origin>>,
+    lost: bool,
+}
+
+/// The connection.
+pub struct Peer {
+    /// Its number.
+    pub id: PeerId,
+    /// The session it belongs to; none for one that is shared.
+    pub owner: Option<Arc<Session>>,
+    /// The capabilities it was opened with.
+    pub caps: CapSet,
+    /// Which era was asked for.
+    pub wish: Wish,
+    backend: Weak<Backend>,
+    link: OnceLock<Arc<dyn Link>>,
+    inner: Mutex<Inner>,
+}
+
+impl Peer {
+    /// A connection that is about to be opened.
+    #[must_use]
+    pub fn new(backend: &Arc<Backend>, owner: Option<Arc<Session>>, wish: Wish, offer: ClientOffer) -> Arc<Self> {
+        let caps = CapSet::read(&offer.capabilities);
+        let machine = BackMachine::new(Arc::clone(&backend.name), wish, offer, backend.connector.carries_headers());
+        Arc::new(Self {
+            id: backend.next_peer(),
+            owner,
+            caps,
+            wish,
+            backend: Arc::downgrade(backend),
+            link: OnceLock::new(),
+            inner: Mutex::new(Inner {
+                machine,
+                queue: VecDeque::new(),
+                resend: Vec::new(),
+                watchers: HashMap::new(),
+                levels: HashMap::new(),
+                buffer: Vec::new(),
+                lost: false,
+            }),
+        })
+    }
+
+    /// Opens the link and begins the handshake; the outcome arrives as ready or lost.
+    pub async fn open(self: Arc<Self>) {
+        let Some(backend) = self.backend.upgrade() else { return };
+        let events: Arc<dyn LinkEvents> = Arc::new(PeerEvents(Arc::downgrade(&self)));
+        match backend.connector.open(events).await {
+            Ok(link) => {
+                if self.link.set(Arc::clone(&link)).is_err() || self.lock().lost {
+                    return link.close();
+                }
+                self.drive(|machine, now, out| machine.opened(now, out));
+            }
+            Err(fault) => self.end(&fault),
+        }
+    }
+
+    /// What the backend said about itself on this connection, once it is ready.
+    #[must_use]
+    pub fn profile(&self) -> Option<Arc<ServerProfile>> {
+        self.lock().machine.profile().cloned()
+    }
+
+    /// The lists this connection is shown.
+    #[must_use]
+    pub fn view_key(&self) -> Option<ViewKey> {
+        self.profile().map(|profile| ViewKey { era: profile.era(), caps: self.caps.clone() })
+    }
+
+    /// The child's process id.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.link.get().and_then(|link| link.pid())
+    }
+
+    /// How many requests wait for an answer on it.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        let inner = self.lock();
+        inner.machine.in_flight() + inner.queue.len()
+    }
+
+    /// True once calls can be sent at once.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.lock().machine.is_ready()
+    }
+
+    /// True once it can never be used again.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.lock().lost
+    }
+
+    /// Sends a call, now or as soon as the handshake is done.
+    pub fn call(&self, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>, timeout: Duration) {
+        let now = Instant::now();
+        let mut inner = self.lock();
+        if inner.lost {
+            drop(inner);
+            return session.handle(Event::Failed { exchange, fault: self.gone() });
+        }
+        if !inner.machine.is_ready() {
+            if inner.queue.len() >= MAX_QUEUED {
+                drop(inner);
+                return session.handle(Event::Failed { exchange, fault: self.overloaded() });
+            }
+            let session = Arc::clone(session);
+            inner.queue.push_back(Queued { session, exchange, call, deadline: now + timeout });
+            return;
+        }
+        let origin = Origin::Exchange(Arc::clone(session), exchange);
+        let sent =
+            inner.machine.call(origin, call, timeout, now).and_then(|message| self.transmit(&mut inner, message));
+        drop(inner);
+        if let Err(fault) = sent {
+            session.handle(Event::Failed { exchange, fault });
+        }
+    }
+
+    /// Asks the backend something for ourselves.
+    pub fn ask(&self, name: &'static str, params: &str, timeout: Duration) -> oneshot::Receiver<OwnAnswer> {
+        let (reply, receiver) = OwnReply::new();
+        if let Err(fault) = self.own(Origin::Own(reply.clone()), name, params, timeout) {
+            reply.send(Err(fault));
+        }
+        receiver
+    }
+
+    /// Sends a request of our own on behalf of `origin`.
+    ///
+    /// # Errors
+    /// A fault if the connection is not ready or refuses it.
+    pub fn own(&self, origin: Origin, name: &'static str, params: &str, timeout: Duration) -> Result<(), Fault> {
+        let mut inner = self.lock();
+        let message = inner.machine.own_request(origin, name, params, timeout, Instant::now())?;
+        self.transmit(&mut inner, message)
+    }
+
+    /// Sends what gets no answer: a notification, or the client's answer to a question.
+    pub fn tell(&self, name: &'static str, bytes: Bytes) {
+        let mut inner = self.lock();
+        let message = inner.machine.notification(name.into(), bytes);
+        if let Err(fault) = self.transmit(&mut inner, message) {
+            tracing::debug!(peer = %self.id, %fault, "message to the backend dropped");
+        }
+    }
+
+    /// Stops the work on an exchange.
+    pub fn cancel(&self, session: &Arc<Session>, exchange: ExchangeId, reason: Option<&[u8]>) {
+        let mut inner = self.lock();
+        inner.queue.retain(|queued| !(queued.exchange == exchange && Arc::ptr_eq(&queued.session, session)));
+        let Some((note, key)) = inner.machine.cancel(|origin| origin.is(session, exchange), reason) else { return };
+        if let Some(note) = note {
+            let _ = self.transmit(&mut inner, note);
+        } else if let Some(link) = self.link.get() {
+            link.abort(key);
+        }
+    }
+
+    /// Notes that a session follows a resource, or no longer does. True where the backend must be told.
+    pub fn watch(&self, session: SessionKey, uri: &str, on: bool) -> bool {
+        let mut inner = self.lock();
+        if on {
+            inner.watchers.entry(uri.into()).or_default().insert(session);
+            return true;
+        }
+        let Some(sessions) = inner.watchers.get_mut(uri) else { return true };
+        sessions.remove(&session);
+        let nobody = sessions.is_empty();
+        if nobody {
+            inner.watchers.remove(uri);
+        }
+        nobody
+    }
+
+    /// Forgets a session that has ended.
+    pub fn forget(&self, session: SessionKey) {
+        let mut inner = self.lock();
+        inner.levels.remove(&session);
+        inner.watchers.retain(|_, sessions| {
+            sessions.remove(&session);
+            !sessions.is_empty()
+        });
+    }
+
+    /// Tells the backend the lowest level that any session on this connection wants.
+    pub fn set_level(&self, session: SessionKey, level: LogLevel) {
+        let lowest = {
+            let mut inner = self.lock();
+            let before = inner.levels.values().min().copied();
+            inner.levels.insert(session, level);
+            let lowest = inner.levels.values().min().copied();
+            let logging = inner.machine.profile().is_some_and(|profile| profile.has(&["logging"]));
+            lowest.filter(|lowest| logging && Some(*lowest) != before)
+        };
+        if let Some(lowest) = lowest {
+            let params = format!(r#""level":"{}""#, lowest.as_str());
+            let _ = self.own(Origin::Nobody, method::LOGGING_SET_LEVEL, &params, Duration::from_secs(10));
+        }
+    }
+
+    /// Lets the backend speak without being asked, where the transport needs a stream for that.
+    pub fn open_general(&self) {
+        if let Some(link) = self.link.get() {
+            link.open_general();
+        }
+    }
+
+    /// Gives up what has waited too long.
+    pub fn tick(self: &Arc<Self>, now: Instant) {
+        let late: Vec<Queued> = {
+            let mut inner = self.lock();
+            let (late, kept) = std::mem::take(&mut inner.queue).into_iter().partition(|queued| queued.deadline <= now);
+            inner.queue = kept;
+            VecDeque::into(late)
+        };
+        for queued in late {
+            let text = format!("backend `{}` was not ready in time", self.backend_name());
+            let fault = Fault::new(FaultKind::TimedOut, text).with_str("backend", &self.backend_name());
+            queued.session.handle(Event::Failed { exchange: queued.exchange, fault });
+        }
+        self.drive(|machine, now, out| machine.tick(now, out));
+    }
+
+    /// Ends the connection on our own account.
+    pub fn close(self: &Arc<Self>) {
+        self.end(&Fault::new(FaultKind::BackendDied, format!("backend `{}` was stopped", self.backend_name())));
+    }
+
+    /// Runs the machine and does what it asks for. Nothing else is locked while it runs, and nothing is awaited.
+    fn drive(self: &Arc<Self>, run: impl FnOnce(&mut BackMachine<Origin>, Instant, &mut Vec<BackCommand<Origin>>)) {
+        let mut inner = self.lock();
+        let mut commands = std::mem::take(&mut inner.buffer);
+        run(&mut inner.machine, Instant::now(), &mut commands);
+        if commands.is_empty() {
+            inner.buffer = commands;
+            return;
+        }
+        let mut after = Vec::new();
+        for command in commands.drain(..) {
+            match command {
+                BackCommand::Transmit(message) => {
+                    if let Err(fault) = self.transmit(&mut inner, message) {
+                        tracing::debug!(peer = %self.id, %fault, "message to the backend dropped");
+                    }
+                }
+                BackCommand::Abort(key) => {
+                    if let Some(link) = self.link.get() {
+                        link.abort(key);
+                    }
+                }
+                other => after.push(other),
+            }
+        }
+        inner.buffer = commands;
+        drop(inner);
+        for command in after {
+            self.deliver(command);
+        }
+    }
+
+    fn deliver(self: &Arc<Self>, command: BackCommand<Origin>) {
+        match command {
+            BackCommand::Answer { to, message, edits, status } => answer(to, message, edits, status),
+            BackCommand::Fail { to, fault } => fail(&to, fault),
+            BackCommand::Notify { about, message } => self.notified(about, message),
+            BackCommand::Ask { about, message } => self.asked(about, message),
+            BackCommand::Ready(profile) => self.ready(&profile),
+            BackCommand::Unusable(fault) => self.end(&fault),
+            BackCommand::Stray(what) => {
+                if let Some(backend) = self.backend.upgrade() {
+                    backend.count_stray(what);
+                }
+            }
+            BackCommand::Transmit(_) | BackCommand::Abort(_) => {}
+        }
+    }
+
+    fn notified(self: &Arc<Self>, about: Option<Origin>, message: Envelope) {
+        let Some(backend) = self.backend.upgrade() else { return };
+        let name = message.method().unwrap_or_default();
+        if matches!(name, method::TOOLS_LIST_CHANGED | method::PROMPTS_LIST_CHANGED | method::RESOURCES_LIST_CHANGED) {
+            return backend.lists_changed(self, name);
+        }
+        let event = |message: Envelope, about: Option<ExchangeId>| Event::Notified {
+            backend: Arc::clone(&backend.name),
+            peer: self.id,
+            message,
+            about,
+        };
+        if let Some((session, exchange)) = about.as_ref().and_then(Origin::exchange) {
+            return session.handle(event(message, Some(exchange)));
+        }
+        if let Some(owner) = &self.owner {
+            return owner.handle(event(message, None));
+        }
+        let listeners = self.listeners(&message);
+        if listeners.is_empty() {
+            backend.count_stray("notification");
+        }
+        for (session, exchange) in listeners {
+            session.handle(event(message.clone(), exchange));
+        }
+    }
+
+    /// Who hears a notification of a shared connection that belongs to no request: those who follow the resource; for a
+    /// log message the only caller in flight, else every session that set a level.
+    fn listeners(&self, message: &Envelope) -> Vec<(Arc<Session>, Option<ExchangeId>)> {
+        let Some(backend) = self.backend.upgrade() else { return Vec::new() };
+        let inner = self.lock();
+        let keys: Vec<SessionKey> = match message.method().unwrap_or_default() {
+            method::RESOURCES_UPDATED => {
+                let params = message.params().unwrap_or_default();
+                let uri = json::member(params, "uri").and_then(|span| json::string(span.of(params)));
+                let watchers = uri.and_then(|uri| inner.watchers.get(&*uri));
+                watchers.into_iter().flatten().copied().collect()
+            }
+            method::MESSAGE => {
+                let mut callers = inner.machine.waiting().filter_map(|origin| origin.exchange());
+                if let (Some((session, exchange)), None) = (callers.next(), callers.next()) {
+                    return vec![(Arc::clone(session), Some(exchange))];
+                }
+                inner.levels.keys().copied().collect()
+            }
+            _ => Vec::new(),
+        };
+        drop(inner);
+        keys.into_iter().filter_map(|key| Some((backend.session(key)?, None))).collect()
+    }
+
+    fn asked(&self, about: Option<Origin>, message: Envelope) {
+        let exchange = about.as_ref().and_then(Origin::exchange).map(|(_, exchange)| exchange);
+        match &self.owner {
+            Some(owner) => owner.handle(Event::Asked { peer: self.id, message, about: exchange }),
+            None => {
+                // A shared connection was opened without any capability, so the question is out of order.
+                if let Some(id) = message.id() {
+                    let text = "the client declared no capability for this request";
+                    self.tell(method::PING, builder::error(Some(&id), -32601, text, None));
+                }
+            }
+        }
+    }
+
+    fn ready(self: &Arc<Self>, profile: &Arc<ServerProfile>) {
+        let Some(backend) = self.backend.upgrade() else { return };
+        let (queue, resend) = {
+            let mut inner = self.lock();
+            (std::mem::take(&mut inner.queue), std::mem::take(&mut inner.resend))
+        };
+        tracing::debug!(backend = %backend.name, peer = %self.id, revision = profile.revision.as_str(), "connection ready");
+        {
+            let mut inner = self.lock();
+            for message in resend {
+                let _ = self.transmit(&mut inner, message);
+            }
+        }
+        if let Some(owner) = &self.owner {
+            if let Some(level) = owner.log_level() {
+                self.set_level(owner.key, level);
+            }
+            if owner.has_general() {
+                self.open_general();
+            }
+        }
+        backend.peer_ready(self, profile);
+        let now = Instant::now();
+        for queued in queue {
+            let left = queued.deadline.saturating_duration_since(now);
+            self.call(&queued.session, queued.exchange, queued.call, left);
+        }
+    }
+
+    /// The connection cannot be used any more: everyone on it is told, once.
+    fn end(self: &Arc<Self>, fault: &Fault) {
+        let mut out = Vec::new();
+        let queue = {
+            let mut inner = self.lock();
+            if inner.lost {
+                return;
+            }
+            inner.lost = true;
+            inner.machine.lost(&fault.message, &mut out);
+            std::mem::take(&mut inner.queue)
+        };
+        if let Some(link) = self.link.get() {
+            link.close();
+        }
+        for command in out {
+            self.deliver(command);
+        }
+        if let Some(owner) = &self.owner {
+            owner.handle(Event::PeerGone { peer: self.id });
+        }
+        if let Some(backend) = self.backend.upgrade() {
+            backend.peer_lost(self, fault, queue.into());
+        }
+    }
+
+    fn transmit(&self, _inner: &mut MutexGuard<'_, Inner>, message: Outbound) -> Result<(), Fault> {
+        // The lock is held while the message is handed over, so that messages leave in the order they were made.
+        match self.link.get() {
+            Some(link) => link.send(message),
+            None => Err(self.gone()),
+        }
+    }
+
+    fn gone(&self) -> Fault {
+        let name = self.backend_name();
+        Fault::new(FaultKind::BackendDown, format!("backend `{name}` is not connected")).with_str("backend", &name)
+    }
+
+    fn overloaded(&self) -> Fault {
+        let name = self.backend_name();
+        let text = format!("backend `{name}` is starting and {MAX_QUEUED} calls already wait for it");
+        Fault::new(FaultKind::Overloaded, text).with_str("backend", &name)
+    }
+
+    fn backend_name(&self) -> Arc<str> {
+        self.backend.upgrade().map_or_else(|| Arc::from("?"), |backend| Arc::clone(&backend.name))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn answer(to: Origin, message: Envelope, edits: Edits, status: Option<u16>) {
+    match to {
+        Origin::Exchange(session, exchange) => session.handle(Event::Answered { exchange, message, edits, status }),
+        Origin::Own(reply) => reply.send(Ok(message)),
+        Origin::Listen(..) | Origin::Nobody => {}
+    }
+}
+
+fn fail(to: &Origin, fault: Fault) {
+    match to {
+        Origin::Exchange(session, exchange) => session.handle(Event::Failed { exchange: *exchange, fault }),
+        Origin::Own(reply) => reply.send(Err(fault)),
+        Origin::Listen(..) | Origin::Nobody => {}
+    }
+}
+
+/// The link's way to its connection; a link that outlives it speaks to nobody.
+struct PeerEvents(Weak<Peer>);
+
+impl LinkEvents for PeerEvents {
+    fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
+        let Some(peer) = self.0.upgrade() else { return };
+        let Some(backend) = peer.backend.upgrade() else { return };
+        let checked = backend.strict_limits().map_or(Ok(()), |limits| scan(&bytes, limits));
+        let parsed = checked
+            .map_err(|error| error.to_string())
+            .and_then(|()| Envelope::parse(bytes).map_err(|rejected| rejected.error.to_string()));
+        match parsed {
+            Ok(message) => peer.drive(|machine, now, out| machine.received(message, about, status, now, out)),
+            Err(why) => {
+                tracing::warn!(backend = %backend.name, %why, "the backend sent something that is not a message");
+                backend.count_stray("garbage");
+                if let Some(key) = about {
+                    let text =
+                        format!("backend `{}` answered with something that is not JSON-RPC: {why}", backend.name);
+                    self.failed(key, Fault::new(FaultKind::BackendGarbage, text).with_str("backend", &backend.name));
+                }
+            }
+        }
+    }
+
+    fn failed(&self, key: u64, fault: Fault) {
+        if let Some(peer) = self.0.upgrade() {
+            peer.drive(|machine, now, out| machine.failed(key, fault, now, out));
+        }
+    }
+
+    fn expired(&self, message: Outbound) {
+        let Some(peer) = self.0.upgrade() else { return };
+        let first = {
+            let mut inner = peer.lock();
+            if inner.resend.len() >= MAX_RESENT {
+                return;
+            }
+            inner.resend.push(message);
+            inner.machine.is_ready()
+        };
+        // Only the first expired message opens the session anew; the others wait with it.
+        if first {
+            if let Some(link) = peer.link.get() {
+                link.forget_session();
+            }
+            peer.drive(|machine, now, out| machine.reopen(now, out));
+        }
+    }
+
+    fn lost(&self, why: String) {
+        let Some(peer) = self.0.upgrade() else { return };
+        peer.end(&Fault::new(FaultKind::BackendDied, why));
+    }
+}

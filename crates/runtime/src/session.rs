@@ -1,0 +1,370 @@
+//! One front session: the engine's front machine, the streams toward the client, and the doing of what the machine asks.
+
+use crate::gateway::Gateway;
+use crate::outbox::{Out, Outbox, Pushed};
+use bytes::Bytes;
+use signalbox_engine::catalog::Selector;
+use signalbox_engine::command::{Listen, Watch};
+use signalbox_engine::front::{Lifecycle, Mode};
+use signalbox_engine::log_level::LogLevel;
+use signalbox_engine::{
+    ClientProfile, Command, Context, Event, ExchangeId, FrontMachine, Principal, SessionKey, StreamId,
+};
+use signalbox_wire::{Edits, Envelope, Era, builder};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+struct Inner {
+    machine: FrontMachine,
+    streams: HashMap<StreamId, Arc<Outbox>>,
+    general: Option<StreamId>,
+    next_stream: u64,
+    buffer: Vec<Command>,
+    ended: bool,
+}
+
+/// The session.
+pub struct Session {
+    /// Its number.
+    pub key: SessionKey,
+    /// On whose behalf it acts.
+    pub principal: Principal,
+    /// The id a client holds, where the transport gives it one.
+    pub external: Box<str>,
+    /// When it began.
+    pub started: Instant,
+    mode: Mode,
+    gateway: Arc<Gateway>,
+    last_used: AtomicU64,
+    inner: Mutex<Inner>,
+}
+
+impl Session {
+    pub(crate) fn new(
+        gateway: Arc<Gateway>,
+        key: SessionKey,
+        principal: Principal,
+        mode: Mode,
+        external: Box<str>,
+    ) -> Arc<Self> {
+        let machine = FrontMachine::new(key, principal.clone(), mode);
+        Arc::new(Self {
+            key,
+            principal,
+            external,
+            started: Instant::now(),
+            mode,
+            gateway,
+            last_used: AtomicU64::new(0),
+            inner: Mutex::new(Inner {
+                machine,
+                streams: HashMap::new(),
+                general: None,
+                next_stream: 1,
+                buffer: Vec::new(),
+                ended: false,
+            }),
+        })
+    }
+
+    /// Opens a stream toward the client for the answer to one message. `None` when the session has too many.
+    #[must_use]
+    pub fn open_stream(self: &Arc<Self>) -> Option<StreamReader> {
+        let mut inner = self.lock();
+        if inner.streams.len() >= self.gateway.settings.max_streams.max(self.gateway.settings.max_in_flight) {
+            return None;
+        }
+        let id = StreamId(inner.next_stream);
+        inner.next_stream += 1;
+        let outbox = Arc::new(Outbox::default());
+        inner.streams.insert(id, Arc::clone(&outbox));
+        Some(StreamReader { session: Arc::clone(self), id, outbox })
+    }
+
+    /// Opens the stream for what belongs to no call. An earlier one ends: its client has come back by another way.
+    #[must_use]
+    pub fn open_general(self: &Arc<Self>) -> Option<StreamReader> {
+        let reader = self.open_stream()?;
+        let before = {
+            let mut inner = self.lock();
+            let before = inner.general.replace(reader.id);
+            before.and_then(|id| inner.streams.remove(&id))
+        };
+        if let Some(before) = before {
+            before.close();
+        }
+        self.handle(Event::GeneralStream { stream: reader.id });
+        self.gateway.general_opened(self);
+        Some(reader)
+    }
+
+    /// Takes a message of the client, whose answer goes to the stream.
+    pub fn receive(self: &Arc<Self>, stream: &StreamReader, message: Envelope) {
+        self.touch();
+        self.handle(Event::Received { stream: stream.id, message });
+    }
+
+    /// Feeds the machine one event and does what it asks for.
+    pub fn handle(self: &Arc<Self>, event: Event) {
+        let catalog = self.gateway.catalog.snapshot();
+        let ready = |selector: &Selector| self.gateway.lists_ready(selector);
+        let ctx = Context {
+            now: Instant::now(),
+            catalog: &catalog,
+            chain: &self.gateway.chain,
+            server_info: &self.gateway.settings.server_info,
+            max_in_flight: self.gateway.settings.max_in_flight,
+            message_facts: self.gateway.message_facts,
+            lists_ready: &ready,
+        };
+        let mut after = Vec::new();
+        let mut inner = self.lock();
+        let mut commands = std::mem::take(&mut inner.buffer);
+        let before = inner.machine.in_flight();
+        inner.machine.handle(event, &ctx, &mut commands);
+        let opened = inner.machine.in_flight() as i64 - before as i64;
+        for command in commands.drain(..) {
+            match command {
+                Command::Send { stream, bytes, last, droppable, status } => {
+                    self.send(&mut inner, stream, Out { bytes, last, status }, droppable);
+                }
+                Command::End { stream } => {
+                    if let Some(outbox) = inner.streams.remove(&stream) {
+                        outbox.close();
+                    }
+                }
+                other => after.push(other),
+            }
+        }
+        inner.buffer = commands;
+        drop(inner);
+        if opened != 0 {
+            self.gateway.counters.in_flight.fetch_add(opened, Ordering::Relaxed);
+        }
+        for command in after {
+            self.perform(command);
+        }
+    }
+
+    /// Writes to a stream while the session is locked, so that messages leave in the order they were decided.
+    fn send(&self, inner: &mut Inner, stream: StreamId, mut out: Out, droppable: bool) {
+        let pipe = self.mode == Mode::Pipe;
+        let last = out.last;
+        out.last &= !pipe;
+        let pushed = match inner.streams.get(&stream) {
+            Some(outbox) => outbox.push(out, droppable),
+            None => Pushed::Closed,
+        };
+        if last && !pipe {
+            inner.streams.remove(&stream);
+        }
+        match pushed {
+            Pushed::Taken => {}
+            Pushed::Dropped => self.gateway.counters.dropped("slow_client"),
+            Pushed::Closed => self.gateway.counters.dropped("client_gone"),
+        }
+    }
+
+    fn perform(self: &Arc<Self>, command: Command) {
+        match command {
+            Command::Forward { exchange, backend, call } => match self.gateway.backend(&backend) {
+                Some(backend) => backend.dispatch(self, exchange, call),
+                None => self.handle(Event::Failed { exchange, fault: Gateway::no_backend(&backend) }),
+            },
+            Command::Watch(watch) => self.watch(watch),
+            Command::Tell { bytes, .. } => {
+                for peer in self.gateway.peers_of(self.key) {
+                    peer.tell("", bytes.clone());
+                }
+            }
+            Command::Respond { peer, bytes } => {
+                if let Some(peer) = self.gateway.peers_of(self.key).into_iter().find(|one| one.id == peer) {
+                    peer.tell("", bytes);
+                }
+            }
+            Command::RefuseQuestion { peer, id, fault } => {
+                if let Some(peer) = self.gateway.peers_of(self.key).into_iter().find(|one| one.id == peer) {
+                    let bytes = builder::error(Some(&id), fault.code(Era::Legacy), &fault.message, None);
+                    peer.tell("", bytes);
+                }
+            }
+            Command::Cancel { exchange, backend, reason } => {
+                if let Some(backend) = self.gateway.backend(&backend) {
+                    backend.cancel(self, exchange, reason.as_deref());
+                }
+            }
+            Command::AwaitLists { exchange } => self.await_lists(exchange),
+            Command::LogLevel => self.level_changed(),
+            Command::Operational => self.operational(),
+            Command::Listen(Listen::Open { exchange, resources }) => {
+                self.gateway.sessions.follow(self);
+                self.gateway.listen(self, exchange, &resources);
+            }
+            Command::Listen(Listen::Close { exchange }) => self.gateway.unlisten(self, exchange),
+            Command::Fact(fact) => self.gateway.fact(&fact),
+            Command::Dropped(reason) => self.gateway.counters.dropped(reason),
+            Command::Send { .. } | Command::End { .. } => {}
+        }
+    }
+
+    fn watch(self: &Arc<Self>, watch: Watch) {
+        let Some(backend) = self.gateway.backend(&watch.backend) else { return };
+        if backend.watch(self, &watch.uri, watch.on) {
+            backend.dispatch(self, watch.exchange, watch.call);
+        } else if let Ok(message) = Envelope::parse(Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#)) {
+            // Another session still follows the resource on this connection, so the backend is not told.
+            self.handle(Event::Answered { exchange: watch.exchange, message, edits: Edits::new(), status: None });
+        }
+    }
+
+    fn await_lists(self: &Arc<Self>, exchange: ExchangeId) {
+        let era = self.lock().machine.exchange(exchange).map(|exchange| exchange.era);
+        let Some(era) = era else { return };
+        let selector = self.selector(era);
+        let session = Arc::clone(self);
+        self.gateway.prepare(self, era);
+        tokio::spawn(async move {
+            let gateway = Arc::clone(&session.gateway);
+            gateway.wait_for_lists(&selector, gateway.settings.first_list_wait).await;
+            session.handle(Event::ListsReady { exchange });
+        });
+    }
+
+    fn level_changed(&self) {
+        if let Some(level) = self.log_level() {
+            for backend in &self.gateway.backends {
+                backend.set_level(self, level);
+            }
+        }
+    }
+
+    fn operational(self: &Arc<Self>) {
+        let client = self.client();
+        let info = client.as_ref().and_then(|client| client.info.as_deref()).unwrap_or(b"{}");
+        tracing::info!(
+            session = %self.key,
+            principal = %self.principal,
+            client = %String::from_utf8_lossy(info).escape_debug(),
+            revision = client.as_ref().map(|client| client.revision.as_str()),
+            "session open"
+        );
+    }
+
+    /// What the client said about itself.
+    #[must_use]
+    pub fn client(&self) -> Option<Arc<ClientProfile>> {
+        self.lock().machine.client().cloned()
+    }
+
+    /// Which lists the client is shown.
+    #[must_use]
+    pub fn selector(&self, era: Era) -> Selector {
+        self.lock().machine.selector(era)
+    }
+
+    /// The level set by the client.
+    #[must_use]
+    pub fn log_level(&self) -> Option<LogLevel> {
+        self.lock().machine.log_level()
+    }
+
+    /// Where the session is in its life.
+    #[must_use]
+    pub fn state(&self) -> Lifecycle {
+        self.lock().machine.state()
+    }
+
+    /// True where the client can hear what belongs to no call.
+    #[must_use]
+    pub fn has_general(&self) -> bool {
+        self.lock().general.is_some()
+    }
+
+    /// How many requests wait for an answer.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.lock().machine.in_flight()
+    }
+
+    /// How long nothing has come from the client, while no stream is open and nothing is in flight.
+    #[must_use]
+    pub fn idle(&self) -> Duration {
+        let inner = self.lock();
+        if !inner.streams.is_empty() || inner.machine.in_flight() > 0 {
+            return Duration::ZERO;
+        }
+        let used = Duration::from_millis(self.last_used.load(Ordering::Relaxed));
+        self.started.elapsed().saturating_sub(used)
+    }
+
+    fn touch(&self) {
+        let millis = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_used.store(millis, Ordering::Relaxed);
+    }
+
+    /// Ends the session and the backend connections that are its own.
+    pub fn close(self: &Arc<Self>) {
+        if std::mem::replace(&mut self.lock().ended, true) {
+            return;
+        }
+        self.handle(Event::Close);
+        let streams: Vec<Arc<Outbox>> = self.lock().streams.drain().map(|(_, outbox)| outbox).collect();
+        for outbox in streams {
+            outbox.close();
+        }
+        self.gateway.session_closed(self);
+    }
+
+    fn gone(self: &Arc<Self>, stream: StreamId) {
+        let known = {
+            let mut inner = self.lock();
+            if inner.general == Some(stream) {
+                inner.general = None;
+            }
+            inner.streams.remove(&stream).is_some()
+        };
+        // A stream that ended with its answer is nobody's loss.
+        if known {
+            self.handle(Event::Gone { stream });
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The reading end of a stream. Dropping it tells the session that nobody reads any more.
+pub struct StreamReader {
+    session: Arc<Session>,
+    id: StreamId,
+    outbox: Arc<Outbox>,
+}
+
+impl StreamReader {
+    /// The stream's number.
+    #[must_use]
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// The queue to read from.
+    #[must_use]
+    pub fn outbox(&self) -> &Outbox {
+        &self.outbox
+    }
+
+    /// The next message; `None` once the stream is over.
+    pub async fn next(&self) -> Option<Out> {
+        self.outbox.next().await
+    }
+}
+
+impl Drop for StreamReader {
+    fn drop(&mut self) {
+        self.outbox.close();
+        self.session.gone(self.id);
+    }
+}

@@ -1,0 +1,40 @@
+//! The bounds and durations the runtime works with.
+
+use signalbox_wire::Limits;
+use std::time::Duration;
+
+/// Everything that can be set, with its default.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Our own `serverInfo`/`clientInfo` object, as JSON.
+    pub server_info: String,
+    /// Bounds on messages.
+    pub limits: Limits,
+    /// Governed messages pass the strict scan.
+    pub strict: bool,
+    /// How long a list waits for backends whose lists are unknown.
+    pub first_list_wait: Duration,
+    /// Most requests in flight in one session.
+    pub max_in_flight: usize,
+    /// Most front sessions.
+    pub max_sessions: usize,
+    /// How long a session may be idle.
+    pub session_timeout: Duration,
+    /// Most streams open in one session.
+    pub max_streams: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            server_info: format!(r#"{{"name":"signalbox","version":"{}"}}"#, env!("CARGO_PKG_VERSION")),
+            limits: Limits::default(),
+            strict: true,
+            first_list_wait: Duration::from_secs(30),
+            max_in_flight: 1024,
+            max_sessions: 10_000,
+            session_timeout: Duration::from_secs(3600),
+            max_streams: 64,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What `signalbox status` and `/metrics` show, gathered at one moment.
+
+use crate::backend::{Backend, Home};
+use crate::gateway::Gateway;
+use serde::Serialize;
+use signalbox_engine::catalog::ListKind;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+/// The state of the gateway.
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    /// Process id.
+    pub pid: u32,
+    /// Program version.
+    pub version: &'static str,
+    /// Seconds since the start.
+    pub uptime_seconds: u64,
+    /// Sessions open now.
+    pub sessions: usize,
+    /// Sessions ever opened.
+    pub sessions_opened: u64,
+    /// Requests in flight.
+    pub in_flight: i64,
+    /// Front connections.
+    pub connections: i64,
+    /// What was dropped, by reason.
+    pub dropped: BTreeMap<&'static str, u64>,
+    /// The interceptors, in order.
+    pub interceptors: Vec<&'static str>,
+    /// The backends, in configured order.
+    pub backends: Vec<BackendStatus>,
+}
+
+/// The state of a backend.
+#[derive(Clone, Debug, Serialize)]
+pub struct BackendStatus {
+    /// Its name.
+    pub name: String,
+    /// `stdio`, `http`, …
+    pub transport: &'static str,
+    /// `starting`, `up`, `restarting` or `down`.
+    pub state: &'static str,
+    /// The revision agreed with it.
+    pub revision: Option<&'static str>,
+    /// Which eras it speaks: `old`, `new`.
+    pub eras: Vec<&'static str>,
+    /// What it calls itself.
+    pub server: Option<String>,
+    /// How many tools, prompts, resources and templates it lists.
+    pub lists: BTreeMap<&'static str, usize>,
+    /// Connections open now.
+    pub connections: usize,
+    /// Their process ids.
+    pub pids: Vec<u32>,
+    /// Requests in flight on them.
+    pub in_flight: usize,
+    /// Calls that wait for it to start.
+    pub waiting: usize,
+    /// How often it was started again.
+    pub restarts: u64,
+    /// Messages of it that fitted nothing.
+    pub strays: BTreeMap<&'static str, u64>,
+    /// What went wrong last.
+    pub last_error: Option<String>,
+}
+
+impl Gateway {
+    /// The state at this moment.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        Status {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION"),
+            uptime_seconds: self.started.elapsed().as_secs(),
+            sessions: self.sessions.len(),
+            sessions_opened: self.counters.sessions_opened.load(Ordering::Relaxed),
+            in_flight: self.counters.in_flight.load(Ordering::Relaxed),
+            connections: self.counters.connections.load(Ordering::Relaxed),
+            dropped: self.counters.all_dropped(),
+            interceptors: self.chain.names(),
+            backends: self.backends.iter().map(|backend| backend.status(self)).collect(),
+        }
+    }
+
+    /// True once every backend has been tried and at least one of them serves.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        !self.is_draining() && self.backends.iter().any(|backend| backend.is_up())
+    }
+}
+
+impl Backend {
+    /// True while the home connection is ready.
+    #[must_use]
+    pub fn is_up(&self) -> bool {
+        matches!(self.state().home, Home::Up(_))
+    }
+
+    fn status(&self, gateway: &Gateway) -> BackendStatus {
+        let catalog = gateway.catalog.snapshot();
+        let entry = catalog.backends().iter().find(|entry| entry.name == self.name);
+        let view = entry.and_then(|entry| {
+            let bare = entry.views.iter().find(|(key, _)| key.caps.is_bare());
+            bare.or_else(|| entry.views.iter().next()).map(|(_, view)| view.clone())
+        });
+        let peers = self.state().peers();
+        let inner = self.state();
+        let revision = match &inner.home {
+            Home::Up(peer) => peer.profile().map(|profile| profile.revision.as_str()),
+            _ => None,
+        };
+        let mut eras = Vec::new();
+        if inner.support.legacy == Some(true) {
+            eras.push("old");
+        }
+        if inner.support.modern == Some(true) {
+            eras.push("new");
+        }
+        BackendStatus {
+            name: self.name.to_string(),
+            transport: self.connector.kind(),
+            state: inner.home.as_str(),
+            revision,
+            eras,
+            server: view.as_ref().and_then(|view| view.profile.name()),
+            lists: view
+                .iter()
+                .flat_map(|view| ListKind::ALL.map(|kind| (kind.member(), view.list(kind).len())))
+                .collect(),
+            connections: peers.len(),
+            pids: peers.iter().filter_map(|peer| peer.pid()).collect(),
+            in_flight: peers.iter().map(|peer| peer.in_flight()).sum(),
+            waiting: inner.waiting.len(),
+            restarts: inner.restarts,
+            strays: inner.strays.clone(),
+            last_error: inner.last_error.clone(),
+        }
+    }
+}

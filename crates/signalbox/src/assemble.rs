@@ -1,0 +1,165 @@
+//! From a configuration to a gateway that is ready to start.
+
+use crate::config::{BackendConfig, Config, Era, Target};
+use crate::demo::{DemoError, DemoServer};
+use crate::interceptors;
+use signalbox_engine::Principal;
+use signalbox_engine::back::Wish;
+use signalbox_engine::metrics::MethodMetrics;
+use signalbox_runtime::{Backend, BackendSpec, Connector, Gateway, Parts, Settings};
+use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
+use signalbox_transport::http_back::{HttpConnector, HttpSpec, HttpSpecError};
+use signalbox_transport::in_process::InProcessConnector;
+use signalbox_wire::Limits;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The name of the backend that exists while none is configured.
+pub const DEMO: &str = "demo";
+/// How long children may take to end: once by themselves, once after they were asked to, and a little more.
+const CHILDREN_END: Duration = KILL_GRACE.saturating_mul(2).saturating_add(Duration::from_secs(1));
+
+/// Why the backends cannot be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum AssembleError {
+    /// An HTTP backend that cannot be reached like this.
+    #[error(transparent)]
+    Http(#[from] HttpSpecError),
+    /// The folder of the demo tools is missing.
+    #[error("{0}; set `gateway.demo_root` to a folder that exists, or configure a backend")]
+    Demo(#[from] DemoError),
+}
+
+/// A gateway and what its owner needs besides. Clones are the same.
+#[derive(Clone)]
+pub struct App {
+    /// The gateway.
+    pub gateway: Arc<Gateway>,
+    /// Counts per method.
+    pub metrics: Arc<MethodMetrics>,
+    /// Knows the child processes.
+    pub reaper: Reaper,
+}
+
+impl App {
+    /// Takes no new work, waits for what is in flight, and ends every backend.
+    pub async fn shut_down(&self, drain: Duration) {
+        self.gateway.shut_down(drain).await;
+        self.reaper.all_gone(CHILDREN_END).await;
+    }
+
+    /// Ends every child process at once.
+    pub async fn abandon(&self) {
+        self.reaper.all_gone(Duration::ZERO).await;
+    }
+}
+
+/// Puts everything together; nothing runs yet. Both the fronts' sessions and the gateway's own connections act for
+/// `principal`.
+///
+/// # Errors
+/// If a backend cannot be made of what is configured.
+pub fn assemble(config: &Config, principal: Principal, catalog_file: Option<PathBuf>) -> Result<App, AssembleError> {
+    let settings = settings(config);
+    let reaper = Reaper::new();
+    let mut backends = Vec::new();
+    for backend in config.backends.iter().filter(|backend| !backend.disabled) {
+        let connector = connector(backend, &reaper, &settings.limits)?;
+        backends.push(Backend::new(&backend.name, connector, spec(backend, &settings)));
+    }
+    if uses_demo(config) {
+        backends.push(demo(config, &settings)?);
+    }
+    let metrics = Arc::new(MethodMetrics::default());
+    let gateway = Gateway::new(Parts {
+        settings,
+        backends,
+        chain: interceptors::chain(),
+        facts: vec![metrics.clone()],
+        principal,
+        catalog_file,
+    });
+    Ok(App { gateway, metrics, reaper })
+}
+
+/// True where the demo tools stand in for backends.
+#[must_use]
+pub fn uses_demo(config: &Config) -> bool {
+    config.backends.is_empty()
+}
+
+fn settings(config: &Config) -> Settings {
+    let gateway = &config.gateway;
+    Settings {
+        limits: Limits {
+            message: gateway.max_message,
+            line: gateway.max_message,
+            sse_event: gateway.max_message,
+            ..Limits::default()
+        },
+        first_list_wait: gateway.first_list_wait,
+        max_in_flight: gateway.max_in_flight,
+        max_sessions: gateway.max_sessions,
+        session_timeout: gateway.session_timeout,
+        max_streams: gateway.max_streams,
+        ..Settings::default()
+    }
+}
+
+fn connector(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Result<Arc<dyn Connector>, AssembleError> {
+    match &backend.target {
+        Target::Command { program, args, env, env_pass, cwd } => {
+            let spec = ChildSpec {
+                args: args.clone(),
+                env: env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect(),
+                env_pass: env_pass.clone(),
+                cwd: cwd.clone(),
+                max_message: limits.line,
+                ..ChildSpec::new(backend.name.as_str(), program)
+            };
+            Ok(Arc::new(ChildConnector::new(spec).with_reaper(reaper)))
+        }
+        Target::Url { url, headers } => {
+            let spec = HttpSpec {
+                headers: headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+                limits: *limits,
+                ..HttpSpec::new(backend.name.as_str(), url.to_string())
+            };
+            Ok(Arc::new(HttpConnector::new(spec)?))
+        }
+    }
+}
+
+fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec {
+    let tools = backend.tools.clone();
+    BackendSpec {
+        timeout: backend.timeout,
+        start_timeout: backend.start_timeout,
+        max_children: backend.max_children,
+        wish: match backend.era {
+            Era::Auto => Wish::Auto,
+            Era::Old => Wish::Legacy,
+            Era::New => Wish::Modern,
+        },
+        strict: settings.strict.then_some(settings.limits),
+        allows: Box::new(move |tool| tools.allows(tool)),
+    }
+}
+
+fn demo(config: &Config, settings: &Settings) -> Result<Arc<Backend>, AssembleError> {
+    let server = DemoServer::new(config.gateway.demo_root.clone())?;
+    let connector = InProcessConnector::new(DEMO, move |incoming, outgoing| {
+        let server = server.clone();
+        Box::pin(server.serve(incoming, outgoing))
+    });
+    let spec = BackendSpec {
+        timeout: config.gateway.call_timeout,
+        start_timeout: Duration::from_secs(10),
+        max_children: 1,
+        wish: Wish::Auto,
+        strict: settings.strict.then_some(settings.limits),
+        allows: Box::new(|_| true),
+    };
+    Ok(Backend::new(DEMO, Arc::new(connector), spec))
+}

@@ -1,0 +1,74 @@
+//! What a person sees first.
+
+use crate::assemble;
+use crate::config::Config;
+use std::fmt::Write as _;
+
+/// Where it is, where it keeps things, how to connect, and what to do next.
+#[must_use]
+pub fn serving(config: &Config, url: &str) -> String {
+    let mut text = format!("signalbox {} serves MCP at {url}\n", env!("CARGO_PKG_VERSION"));
+    let mut line = |label: &str, value: &str| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {label:<9} {value}");
+    };
+    line("data", &config.data_dir.display().to_string());
+    line("config", &source(config));
+    line("backends", &backends(config));
+    line("connect", &format!("claude mcp add --transport http signalbox {url}"));
+    line("or", &format!(r#"{{"mcpServers": {{"signalbox": {{"type": "http", "url": "{url}"}}}}}}"#));
+    line("next", next(config));
+    text
+}
+
+fn source(config: &Config) -> String {
+    match &config.source {
+        Some(file) => file.display().to_string(),
+        None => "none found, defaults are used".to_owned(),
+    }
+}
+
+fn backends(config: &Config) -> String {
+    if assemble::uses_demo(config) {
+        return format!(
+            "none configured: the demo tools directory_list, echo and countdown look at {}",
+            config.gateway.demo_root.display()
+        );
+    }
+    let names: Vec<&str> = config.backends.iter().filter(|one| !one.disabled).map(|one| one.name.as_str()).collect();
+    if names.is_empty() { "all are disabled".to_owned() } else { names.join(", ") }
+}
+
+fn next(config: &Config) -> &'static str {
+    if assemble::uses_demo(config) {
+        "bring your own servers: `signalbox import YOUR_CLIENTS_MCP.json -o signalbox.toml`, then start again"
+    } else {
+        "`signalbox status` shows how the backends are, `signalbox tools list` what they offer"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Located, Overrides};
+
+    #[test]
+    fn the_banner_says_where_and_how() {
+        let env = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
+        let config = Config::load(&Located::Defaults, &env, &Overrides::default()).unwrap().config;
+        assert_eq!(
+            serving(&config, "http://127.0.0.1:8080/mcp"),
+            concat!(
+                "signalbox ",
+                env!("CARGO_PKG_VERSION"),
+                " serves MCP at http://127.0.0.1:8080/mcp\n",
+                "  data      /home/me/.local/state/signalbox\n",
+                "  config    none found, defaults are used\n",
+                "  backends  none configured: the demo tools directory_list, echo and countdown look at .\n",
+                "  connect   claude mcp add --transport http signalbox http://127.0.0.1:8080/mcp\n",
+                "  or        {\"mcpServers\": {\"signalbox\": {\"type\": \"http\", \"url\": \"http://127.0.0.1:8080/mcp\"}}}\n",
+                "  next      bring your own servers: `signalbox import YOUR_CLIENTS_MCP.json -o signalbox.toml`, then start again\n",
+            )
+        );
+    }
+}

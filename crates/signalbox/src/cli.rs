@@ -1,0 +1,155 @@
+//! The command line.
+
+use crate::config::{ListenAddr, LogLevel};
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use std::path::PathBuf;
+
+/// The gate that every MCP tool call goes through.
+///
+/// Signalbox stands between MCP clients and MCP servers: all servers ("backends") of one configuration file behind one
+/// endpoint, over HTTP (`serve`) or standard input and output (`stdio`). Without a command it serves over HTTP; without a
+/// configuration it offers a few safe demo tools.
+#[derive(Debug, Parser)]
+#[command(name = "signalbox", version, max_term_width = 100, after_help = AFTER_HELP)]
+pub struct Cli {
+    /// What goes with every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// What to do; nothing means `serve`.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+const AFTER_HELP: &str = "\
+Configuration: -c FILE, else $SIGNALBOX_CONFIG, else ./signalbox.toml, else signalbox/signalbox.toml in the user's \
+config folder, else defaults. A client's `mcpServers` JSON file is accepted as it is. The variables SIGNALBOX_LISTEN, \
+SIGNALBOX_DATA_DIR and SIGNALBOX_LOG_LEVEL win over the file, flags win over both.
+
+Exit codes: 0 fine, 1 failed, 2 usage or configuration.";
+
+/// What goes with every command.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Global {
+    /// Configuration file, in our TOML or a client's mcpServers JSON
+    #[arg(short, long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Folder for state [default: signalbox in the user's state folder]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+    /// How much to log: error, warn, info, debug or trace
+    #[arg(long, global = true, value_name = "LEVEL")]
+    pub log_level: Option<LogLevel>,
+    /// Print results and logs as JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve all backends over HTTP (the default)
+    Serve(ServeArgs),
+    /// Serve all backends over standard input and output, for clients that start their servers
+    Stdio,
+    /// List or call the tools of all backends
+    Tools {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: ToolsCommand,
+    },
+    /// Show the running signalbox processes and the state of their backends
+    Status,
+    /// Check the configuration without starting anything
+    Check,
+    /// Turn a client's mcpServers file into our configuration
+    Import(ImportArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// About the configuration
+    Config {
+        /// What about it.
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+}
+
+/// Arguments of `serve`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ServeArgs {
+    /// Address to listen on; port 0 takes any free one [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<ListenAddr>,
+}
+
+/// Commands about tools.
+#[derive(Debug, Subcommand)]
+pub enum ToolsCommand {
+    /// List the tools, under the names clients see
+    List {
+        /// Where to ask.
+        #[command(flatten)]
+        from: From,
+    },
+    /// Call a tool and print what it returns
+    ///
+    /// Exits with 1 if the tool says that it failed.
+    Call {
+        /// Name of the tool, as `tools list` shows it
+        name: String,
+        /// Arguments, a JSON object
+        #[arg(long, value_name = "JSON", default_value = "{}")]
+        args: String,
+        /// Where to ask.
+        #[command(flatten)]
+        from: From,
+    },
+}
+
+/// Where the tools are.
+#[derive(Debug, Clone, Args)]
+pub struct From {
+    /// Ask a running gateway, or any MCP server, instead of starting the configured backends
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+}
+
+/// Arguments of `import`.
+#[derive(Debug, Clone, Args)]
+pub struct ImportArgs {
+    /// The client's file, such as ~/.claude.json, claude_desktop_config.json or .cursor/mcp.json
+    pub file: PathBuf,
+    /// Write to this file, which must not exist yet, instead of standard output
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+}
+
+/// Commands about the configuration.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print a table of every key, in Markdown
+    Reference,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn global_flags_go_before_and_after_the_command() {
+        for line in ["signalbox -c x --json status", "signalbox status -c x --json"] {
+            let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+            assert!(cli.global.json && matches!(cli.command, Some(Command::Status)), "{line}");
+        }
+        assert!(Cli::try_parse_from(["signalbox"]).unwrap().command.is_none());
+    }
+}

@@ -1,0 +1,78 @@
+//! The commands, one file each.
+
+mod check;
+mod completions;
+mod import;
+pub mod serve;
+mod status;
+pub mod stdio;
+mod tools;
+
+use crate::cli::{Cli, Command, ConfigCommand, Global, ServeArgs};
+use crate::config::{Config, Environment, Loaded, Located, LogLevel, Overrides, reference};
+use crate::failure::Failure;
+use crate::{logging, output};
+use std::future::Future;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Runs what was asked for.
+///
+/// # Errors
+/// Why it failed.
+pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    let global = cli.global;
+    match cli.command.unwrap_or_else(|| Command::Serve(ServeArgs::default())) {
+        Command::Serve(args) => {
+            let loaded = load(&global, Overrides { listen: args.listen, ..Overrides::default() })?;
+            let _logs = logging::start(loaded.config.log_level, global.json);
+            block_on(serve::run(loaded))
+        }
+        Command::Stdio => {
+            let loaded = load(&global, Overrides::default())?;
+            let _logs = logging::start(loaded.config.log_level, global.json);
+            block_on(stdio::run(loaded))
+        }
+        Command::Tools { command } => {
+            let _logs = quiet_logs(&global);
+            block_on(tools::run(&global, command))
+        }
+        Command::Status => {
+            let _logs = quiet_logs(&global);
+            block_on(status::run(&global))
+        }
+        Command::Check => check::run(&global),
+        Command::Import(args) => import::run(&args),
+        Command::Completions { shell } => completions::run(shell),
+        Command::Config { command: ConfigCommand::Reference } => {
+            output::result(&reference::markdown())?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// A command that ends by itself is about its result; it logs only what is odd, unless asked for more.
+fn quiet_logs(global: &Global) -> logging::Flusher {
+    logging::start(global.log_level.unwrap_or(LogLevel::Warn), global.json)
+}
+
+/// Reads the configuration: file, environment, flags.
+fn load(global: &Global, flags: Overrides) -> Result<Loaded, Failure> {
+    let environment = Environment::read(std::env::vars_os())?;
+    let found = Located::find(global.config.as_deref(), environment.config.as_deref(), Path::new("."), &env);
+    let flags = Overrides { data_dir: global.data_dir.clone(), log_level: global.log_level, ..flags };
+    Ok(Config::load(&found, &env, &flags.over(environment.overrides))?)
+}
+
+fn env(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// Runs a command that waits for things. Threads that still block on a pipe at the end are left behind: nothing can wake
+/// them, and the process is about to end.
+fn block_on(command: impl Future<Output = Result<ExitCode, Failure>>) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Failure::Start)?;
+    let outcome = runtime.block_on(command);
+    runtime.shutdown_background();
+    outcome
+}

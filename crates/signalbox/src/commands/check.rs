@@ -1,0 +1,58 @@
+//! `signalbox check`: is the configuration usable?
+
+use crate::assemble;
+use crate::cli::Global;
+use crate::config::{Config, Overrides};
+use crate::failure::Failure;
+use crate::output;
+use serde_json::json;
+use signalbox_engine::Principal;
+use std::process::ExitCode;
+
+/// Reads everything and starts nothing.
+pub(super) fn run(global: &Global) -> Result<ExitCode, Failure> {
+    let loaded = super::load(global, Overrides::default())?;
+    // Putting it together opens the demo folder and reads the addresses, and starts nothing.
+    assemble::assemble(&loaded.config, Principal::anonymous(), None)?;
+    if global.json {
+        let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+        let answer = json!({
+            "ok": true,
+            "config": loaded.config.source,
+            "data_dir": loaded.config.data_dir,
+            "backends": names(&loaded.config, false),
+            "disabled": names(&loaded.config, true),
+            "warnings": warnings,
+        });
+        output::result(&format!("{answer}\n"))?;
+    } else {
+        for warning in &loaded.warnings {
+            output::say(format_args!("warning: {warning}"));
+        }
+        output::result(&summary(&loaded.config))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn summary(config: &Config) -> String {
+    let source = config.source.as_ref().map_or_else(
+        || "no configuration file, so the defaults apply".to_owned(),
+        |file| format!("{} is fine", file.display()),
+    );
+    let backends = match names(config, false) {
+        names if names.is_empty() && assemble::uses_demo(config) => {
+            "no backends, so the demo tools are offered".to_owned()
+        }
+        names if names.is_empty() => "no backends".to_owned(),
+        names => format!("backends {}", names.join(", ")),
+    };
+    let disabled = match names(config, true) {
+        names if names.is_empty() => String::new(),
+        names => format!("; disabled {}", names.join(", ")),
+    };
+    format!("{source}: {backends}{disabled}\n")
+}
+
+fn names(config: &Config, disabled: bool) -> Vec<&str> {
+    config.backends.iter().filter(|one| one.disabled == disabled).map(|one| one.name.as_str()).collect()
+}

@@ -1,0 +1,52 @@
+//! `signalbox import`: a client's file as our configuration.
+
+use crate::cli::ImportArgs;
+use crate::config::locate::MAX_FILE;
+use crate::failure::Failure;
+use crate::{import, output};
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Converts the file, to standard output or to a new file.
+pub(super) fn run(args: &ImportArgs) -> Result<ExitCode, Failure> {
+    let unreadable = |error: io::Error| Failure::Usage(format!("{}: {error}", args.file.display()));
+    let json = read(&args.file).map_err(unreadable)?;
+    let imported = import::import(&json, &args.file, &super::env)?;
+    for warning in &imported.warnings {
+        output::say(format_args!("warning: {warning}"));
+    }
+    match &args.output {
+        None => output::result(&imported.toml)?,
+        Some(path) => {
+            write_new(path, &imported.toml).map_err(|error| failed(path, error))?;
+            let path = path.display();
+            output::say(format_args!("wrote {path}; check it with `signalbox check -c {path}`"));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(path)?.take(MAX_FILE + 1).read_to_string(&mut text)?;
+    if read as u64 > MAX_FILE {
+        return Err(io::Error::other(format!("the file is larger than {MAX_FILE} bytes")));
+    }
+    Ok(text)
+}
+
+/// The file may hold secrets that the client's file held, so it is for this user only.
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+fn failed(path: &Path, error: io::Error) -> Failure {
+    if error.kind() == ErrorKind::AlreadyExists {
+        return Failure::Usage(format!("{} exists already; name a new file, or remove it first", path.display()));
+    }
+    Failure::File { path: path.to_owned(), error }
+}

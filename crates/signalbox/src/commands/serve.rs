@@ -1,0 +1,135 @@
+//! `signalbox serve`: all backends behind one HTTP address.
+
+use crate::assemble::{App, assemble};
+use crate::config::{Config, Listen, Loaded};
+use crate::control::Control;
+use crate::data_dir::DataDir;
+use crate::failure::{Failure, log_warnings};
+use crate::signals::Signals;
+use crate::status::{self, Process};
+use crate::{banner, output, probes};
+use signalbox_engine::Principal;
+use signalbox_transport::http_front::{self, FrontSpec};
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// The exit code after a second signal: what a shell gives to a program that Ctrl-C ended.
+pub(super) const FORCED: u8 = 130;
+/// How long connections may take to end once all sessions are closed.
+const CONNECTIONS_END: Duration = Duration::from_secs(2);
+
+/// Serves until a signal.
+pub(super) async fn run(loaded: Loaded) -> Result<ExitCode, Failure> {
+    let config = loaded.config;
+    let data_dir = DataDir::prepare(&config.data_dir)?;
+    let mut signals = Signals::listen().map_err(Failure::Start)?;
+    let server = Server::build(&config, &data_dir, listen(&config.listen).await?)?;
+    output::say(banner::serving(&config, server.url()));
+    log_warnings(&loaded.warnings);
+    let app = server.app().clone();
+    let (stop, stopping) = watch::channel(false);
+    let mut serving = std::pin::pin!(server.run(stopping));
+    tokio::select! {
+        () = &mut serving => return Ok(ExitCode::SUCCESS),
+        signal = signals.next() => {
+            tracing::info!(signal, "ending: calls in flight are finished first; a second signal ends at once");
+            stop.send_replace(true);
+        }
+    }
+    tokio::select! {
+        () = &mut serving => Ok(ExitCode::SUCCESS),
+        signal = signals.next() => {
+            tracing::warn!(signal, "ending at once");
+            app.abandon().await;
+            Ok(ExitCode::from(FORCED))
+        }
+    }
+}
+
+async fn listen(listen: &Listen) -> Result<TcpListener, Failure> {
+    let address = SocketAddr::new(listen.host, listen.port);
+    TcpListener::bind(address).await.map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => Failure::PortTaken(address),
+        _ => Failure::Listen { address, error },
+    })
+}
+
+/// Everything that `serve` runs, over a listener that somebody else has opened.
+pub struct Server {
+    app: App,
+    front: FrontSpec,
+    listener: TcpListener,
+    control: Option<Control>,
+    url: String,
+    drain: Duration,
+}
+
+impl Server {
+    /// Puts it together; nothing runs yet. Needs a runtime for the control socket.
+    ///
+    /// # Errors
+    /// If a backend cannot be made of what is configured.
+    pub fn build(config: &Config, data_dir: &DataDir, listener: TcpListener) -> Result<Self, Failure> {
+        let principal = Principal::anonymous();
+        let app = assemble(config, principal.clone(), Some(data_dir.catalog()))?;
+        let gateway = &config.gateway;
+        let front = FrontSpec {
+            path: config.listen.path.clone(),
+            max_connections: gateway.max_connections,
+            allowed_origins: gateway.allowed_origins.clone(),
+            allowed_hosts: gateway.allowed_hosts.clone(),
+            principal,
+            ..FrontSpec::default()
+        };
+        let address = listener.local_addr().map_err(Failure::Start)?;
+        let url = format!("http://{address}{}", front.path);
+        let process = Process::new("serve", Some(url.clone()), config);
+        let control = Control::open(data_dir, status::route(&app, process));
+        Ok(Self { app, front, listener, control, url, drain: gateway.drain })
+    }
+
+    /// Where clients connect.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The gateway and its surroundings.
+    #[must_use]
+    pub fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// Starts the backends and serves until told to stop, then finishes what is in flight and ends the backends.
+    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+        let Self { app, front, listener, control, drain, .. } = self;
+        app.gateway.start();
+        let extra = probes::routes(Arc::clone(&app.gateway), Arc::clone(&app.metrics));
+        let serving = http_front::serve(listener, Arc::clone(&app.gateway), Arc::new(front), extra, stop.clone());
+        let until_stopped = async {
+            let mut serving = std::pin::pin!(serving);
+            tokio::select! {
+                () = &mut serving => {}
+                _ = stop.wait_for(|stop| *stop) => {}
+            }
+            // Answers are still being written while the gateway drains, and the last ones after it.
+            let ending = async {
+                app.shut_down(drain).await;
+                tokio::time::sleep(CONNECTIONS_END).await;
+            };
+            tokio::select! {
+                () = serving => app.shut_down(drain).await,
+                () = ending => tracing::warn!("connections that did not end in time are dropped"),
+            }
+        };
+        tokio::select! {
+            () = until_stopped => {}
+            () = Control::serve(control.as_ref()) => {}
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! `signalbox stdio`: all backends as one server on standard input and output.
+
+use super::serve::FORCED;
+use crate::assemble::{App, assemble};
+use crate::config::Loaded;
+use crate::control::Control;
+use crate::data_dir::DataDir;
+use crate::failure::{Failure, log_warnings};
+use crate::signals::Signals;
+use crate::status::{self, Process};
+use signalbox_engine::Principal;
+use signalbox_transport::stdio_front::{self, StdioError};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Serves until the client closes its end, or a signal.
+pub(super) async fn run(loaded: Loaded) -> Result<ExitCode, Failure> {
+    let config = loaded.config;
+    let data_dir = DataDir::prepare(&config.data_dir)?;
+    let mut signals = Signals::listen().map_err(Failure::Start)?;
+    let principal = Principal::local(&user());
+    let app = assemble(&config, principal.clone(), Some(data_dir.catalog()))?;
+    let control = Control::open(&data_dir, status::route(&app, Process::new("stdio", None, &config)));
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        data = %config.data_dir.display(),
+        backends = app.gateway.backends.len(),
+        "serving MCP on standard input and output"
+    );
+    log_warnings(&loaded.warnings);
+    app.gateway.start();
+    tokio::select! {
+        ended = until_done(&app, principal, config.gateway.drain, &mut signals) => ended,
+        () = Control::serve(control.as_ref()) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+async fn until_done(
+    app: &App,
+    principal: Principal,
+    drain: Duration,
+    signals: &mut Signals,
+) -> Result<ExitCode, Failure> {
+    let mut serving = std::pin::pin!(serve(app, principal, drain));
+    tokio::select! {
+        ended = &mut serving => return ended,
+        signal = signals.next() => tracing::info!(signal, "ending; a second signal ends at once"),
+    }
+    let ending = async {
+        app.shut_down(drain).await;
+        // The last answers are written when the session is closed, which has happened now.
+        let _ = tokio::time::timeout(LAST_WORDS, serving).await;
+    };
+    tokio::select! {
+        () = ending => Ok(ExitCode::SUCCESS),
+        signal = signals.next() => {
+            tracing::warn!(signal, "ending at once");
+            app.abandon().await;
+            Ok(ExitCode::from(FORCED))
+        }
+    }
+}
+
+/// How long a client may take to read the last answers.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+async fn serve(app: &App, principal: Principal, drain: Duration) -> Result<ExitCode, Failure> {
+    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+    let served = stdio_front::serve(input, output, Arc::clone(&app.gateway), principal, drain).await;
+    app.shut_down(Duration::ZERO).await;
+    match served {
+        Err(error @ (StdioError::Session(_) | StdioError::Stuck)) => Err(error.into()),
+        Err(StdioError::Output(error)) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(StdioError::Output(error).into())
+        }
+        // A client that is gone has what it wanted, or will not hear otherwise.
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Who owns the pipe: the user's name, else the number.
+fn user() -> String {
+    std::env::var("USER")
+        .ok()
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| rustix::process::getuid().as_raw().to_string())
+}

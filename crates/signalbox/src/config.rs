@@ -1,0 +1,245 @@
+//! The configuration: one TOML file, or a client's `mcpServers` JSON file as it is.
+//!
+//! It is read in two stages. The first ([`raw`], [`json`]) says what the file holds and where; the second ([`check`],
+//! [`foreign`]) makes a [`Config`] of it that cannot be wrong, or one error that names the place and the remedy. Every key is
+//! defined once, in [`keys`]. Over the file come the environment and the flags ([`layers`]).
+
+pub mod backend;
+mod check;
+pub mod error;
+pub(crate) mod expand;
+pub(crate) mod foreign;
+mod json;
+pub mod keys;
+pub mod layers;
+pub mod listen;
+pub mod locate;
+pub mod path;
+pub(crate) mod raw;
+pub(crate) mod read;
+pub mod reference;
+pub mod secret;
+#[cfg(test)]
+mod tests;
+pub mod tools;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+pub use backend::{BackendConfig, Era, Target, TrustLevel};
+pub use error::{ConfigError, Note, Place, Problem, Warning};
+pub use expand::Env;
+pub use layers::{Environment, Overrides};
+pub use listen::{Listen, ListenAddr, ListenError};
+pub use locate::Located;
+pub use secret::Secret;
+pub use tools::ToolFilter;
+
+use expand::Dialect;
+use read::{Document, Table};
+
+/// Everything that can be set, checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Where clients connect.
+    pub listen: Listen,
+    /// The gateway's own knobs.
+    pub gateway: Gateway,
+    /// The backends, in the order of the file, disabled ones too.
+    pub backends: Vec<BackendConfig>,
+    /// Where state is kept.
+    pub data_dir: PathBuf,
+    /// How much is logged.
+    pub log_level: LogLevel,
+    /// The file it was read from, if any.
+    pub source: Option<PathBuf>,
+}
+
+/// The gateway's own knobs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gateway {
+    /// How long the first list waits for backends whose list is not known from before.
+    pub first_list_wait: Duration,
+    /// How long calls in flight may finish when stopping.
+    pub drain: Duration,
+    /// How long a call may take where its backend does not say.
+    pub call_timeout: Duration,
+    /// How long a session may be idle.
+    pub session_timeout: Duration,
+    /// How many sessions may be open.
+    pub max_sessions: usize,
+    /// How many connections may be open.
+    pub max_connections: usize,
+    /// How many event streams one session may hold open.
+    pub max_streams: usize,
+    /// How many requests of one session may be unanswered.
+    pub max_in_flight: usize,
+    /// The largest message, in bytes.
+    pub max_message: usize,
+    /// Web origins let in besides those of loopback, in lower case.
+    pub allowed_origins: Vec<String>,
+    /// `Host` headers let in besides those of loopback, in lower case.
+    pub allowed_hosts: Vec<String>,
+    /// The folder the demo tools may read.
+    pub demo_root: PathBuf,
+}
+
+/// A configuration, and what its user should know about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// What was tolerated, in the order of the file.
+    pub warnings: Vec<Warning>,
+}
+
+/// How much is logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// Only what failed.
+    Error,
+    /// Also what is odd.
+    Warn,
+    /// Also what happens.
+    Info,
+    /// Also how.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+impl LogLevel {
+    const ALL: [Self; 5] = [Self::Error, Self::Warn, Self::Info, Self::Debug, Self::Trace];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        keys::LOG_LEVELS.get(self as usize).copied().unwrap_or("info")
+    }
+}
+
+impl fmt::Display for LogLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A word that is no log level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected {}", error::list(keys::LOG_LEVELS))]
+pub struct LogLevelError;
+
+impl FromStr for LogLevel {
+    type Err = LogLevelError;
+
+    fn from_str(word: &str) -> Result<Self, LogLevelError> {
+        Self::ALL.into_iter().find(|level| level.as_str() == word).ok_or(LogLevelError)
+    }
+}
+
+/// What a file says, before the other layers.
+struct Settings {
+    listen: Listen,
+    gateway: Gateway,
+    backends: Vec<BackendConfig>,
+    data_dir: Option<PathBuf>,
+    log_level: LogLevel,
+}
+
+impl Config {
+    /// Read what was found, and lay `overrides` over it.
+    pub fn load(found: &Located, env: &Env<'_>, overrides: &Overrides) -> Result<Loaded, ConfigError> {
+        match found {
+            Located::Defaults => Self::assemble(None, "", env, overrides),
+            Located::File(path) => Self::parse(path, &locate::read(path)?, env, overrides),
+        }
+    }
+
+    /// The same for a text that was read already; `file` is what messages call it, and what relative folders start from.
+    pub fn parse(file: &Path, text: &str, env: &Env<'_>, overrides: &Overrides) -> Result<Loaded, ConfigError> {
+        Self::assemble(Some(file), text, env, overrides)
+    }
+
+    fn assemble(file: Option<&Path>, text: &str, env: &Env<'_>, overrides: &Overrides) -> Result<Loaded, ConfigError> {
+        let mut warnings = Vec::new();
+        let settings = settings(file, text, env, &mut warnings)?;
+        let in_state = || locate::user_folder(env, "XDG_STATE_HOME", ".local/state");
+        let data_dir = overrides
+            .data_dir
+            .clone()
+            .or(settings.data_dir)
+            .or_else(|| in_state().map(|folder| folder.join("signalbox")))
+            .ok_or_else(|| ConfigError::new(Place::variable("HOME"), Problem::NoHome))?;
+        let mut config = Self {
+            listen: settings.listen,
+            gateway: settings.gateway,
+            backends: settings.backends,
+            data_dir,
+            log_level: settings.log_level,
+            source: file.map(Path::to_owned),
+        };
+        overrides.apply(&mut config);
+        Ok(Loaded { config, warnings })
+    }
+}
+
+fn settings(
+    file: Option<&Path>,
+    text: &str,
+    env: &Env<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Settings, ConfigError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if is_json(file, text) {
+        return foreign_settings(file, text, env, warnings);
+    }
+    let dialect = Dialect::Own;
+    let document = Document { file, text, dialect, env };
+    let node = raw::parse_toml(text).map_err(|fault| match fault {
+        raw::TomlFault::Duplicate { path, at } => document.error(&path, at, Problem::Duplicate),
+        raw::TomlFault::Syntax { message, at } => document.error(&path::KeyPath::root(), at, Problem::Toml(message)),
+    })?;
+    check::check(&Table::root(&document, &node)?, warnings)
+}
+
+/// A client's file says nothing but which backends there are; the rest is the defaults.
+fn foreign_settings(
+    file: Option<&Path>,
+    text: &str,
+    env: &Env<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Settings, ConfigError> {
+    let mut settings = settings(None, "", env, warnings)?;
+    with_foreign(file, text, env, warnings, |document, server, warnings| {
+        let backend = foreign::check(document, server, settings.gateway.call_timeout, warnings)?;
+        settings.backends.push(backend);
+        Ok(())
+    })?;
+    Ok(settings)
+}
+
+/// Call `each` with every server of a client's file.
+pub(crate) fn with_foreign(
+    file: Option<&Path>,
+    text: &str,
+    env: &Env<'_>,
+    warnings: &mut Vec<Warning>,
+    mut each: impl FnMut(&Document<'_>, &foreign::Server, &mut Vec<Warning>) -> Result<(), ConfigError>,
+) -> Result<(), ConfigError> {
+    let dialect = Dialect::Foreign;
+    let document = Document { file, text, dialect, env };
+    let node = json::parse(text, &foreign::LISTS).map_err(|fault| match fault {
+        json::JsonFault::Duplicate { path, at } => document.error(&path, at, Problem::Duplicate),
+        json::JsonFault::Syntax { message, at } => document.error(&path::KeyPath::root(), at, Problem::Json(message)),
+    })?;
+    let servers = foreign::servers(&document, &node, warnings)?;
+    servers.iter().try_for_each(|server| each(&document, server, warnings))
+}
+
+/// By the content, or else by the name.
+fn is_json(file: Option<&Path>, text: &str) -> bool {
+    let extension = file.and_then(Path::extension).and_then(|extension| extension.to_str());
+    text.trim_start().starts_with('{')
+        || extension.is_some_and(|extension| ["json", "jsonc"].iter().any(|json| extension.eq_ignore_ascii_case(json)))
+}

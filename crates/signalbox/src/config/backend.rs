@@ -1,0 +1,359 @@
+//! One backend: an MCP server to start, or to connect to.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::uri::{Scheme, Uri};
+
+use super::error::{ConfigError, Note, Problem, Warning};
+use super::read::{Table, Text};
+use super::secret::Secret;
+use super::tools::ToolFilter;
+
+/// Whether backends can be reached over TLS. While false, `https://` is refused by name.
+const TLS_BUILT: bool = false;
+
+/// The longest backend name, which becomes part of tool names.
+pub const MAX_NAME: usize = 32;
+
+/// A backend as configured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BackendConfig {
+    /// Its name: 1 to 32 of `A-Z a-z 0-9 _ . -`, without `__`.
+    pub name: String,
+    /// What to start or connect to.
+    pub target: Target,
+    /// Which of its tools are offered.
+    pub tools: ToolFilter,
+    /// What kind of tools it has.
+    pub category: Option<String>,
+    /// How far its tools are trusted.
+    pub trust_level: TrustLevel,
+    /// Configured, but neither started nor offered. Its target may be of a kind that is not built yet.
+    pub disabled: bool,
+    /// How long one call may take.
+    pub timeout: Duration,
+    /// How long it may take to start and shake hands.
+    pub start_timeout: Duration,
+    /// How many copies of it may run for sessions that cannot share one.
+    pub max_children: usize,
+    /// Which era of MCP it speaks.
+    pub era: Era,
+}
+
+/// Where a backend is. `Debug` shows only the names of what may hold a secret.
+#[derive(Clone, PartialEq)]
+pub enum Target {
+    /// A program to start, speaking MCP over its standard input and output.
+    Command {
+        /// The program: a path, or a name to look for in PATH.
+        program: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables set for it, in file order.
+        env: Vec<(String, Secret)>,
+        /// Variables passed on from our own environment, besides the fixed few.
+        env_pass: Vec<String>,
+        /// Its working folder.
+        cwd: Option<PathBuf>,
+    },
+    /// A server to connect to over HTTP.
+    Url {
+        /// Its address: with a scheme and a host, without user name or fragment.
+        url: Uri,
+        /// Headers sent with every request, marked as sensitive.
+        headers: HeaderMap,
+    },
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command { program, args, env, env_pass, cwd } => f
+                .debug_struct("Command")
+                .field("program", program)
+                .field("args", &format_args!("{} hidden", args.len()))
+                .field("env", env)
+                .field("env_pass", env_pass)
+                .field("cwd", cwd)
+                .finish(),
+            Self::Url { url, headers } => f
+                .debug_struct("Url")
+                .field("host", &url.authority().map(http::uri::Authority::as_str))
+                .field("headers", headers)
+                .finish(),
+        }
+    }
+}
+
+/// How far a backend's tools are trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrustLevel {
+    /// Part of the system itself.
+    System,
+    /// Checked by someone the operator trusts.
+    Verified,
+    /// Known, but not checked.
+    Community,
+    /// Not trusted.
+    Untrusted,
+}
+
+/// The eras of MCP: with sessions and a handshake, or from 2026-07-28 on without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    /// Found out by asking.
+    Auto,
+    /// Revisions before 2026-07-28.
+    Old,
+    /// 2026-07-28 and later.
+    New,
+}
+
+/// Whether a name can be used: it becomes part of tool names, before a `__`, and of file names.
+pub fn is_name(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().all(allowed)
+        && name.bytes().any(|byte| byte.is_ascii_alphanumeric())
+        && !name.contains("__")
+        && !name.ends_with('_')
+}
+
+/// Check one backend's table, whose keys are known to be right.
+pub(super) fn check(
+    name: &str,
+    table: &Table<'_>,
+    call_timeout: Duration,
+    warnings: &mut Vec<Warning>,
+) -> Result<BackendConfig, ConfigError> {
+    if !is_name(name) {
+        return Err(table.error(Problem::BadName));
+    }
+    let disabled = table.flag("disabled")?;
+    let target = match (table.has("command"), table.has("url")) {
+        (true, true) => return Err(table.error(Problem::BothTargets)),
+        (false, false) => return Err(table.error(Problem::NoTarget)),
+        (true, false) => command(table, warnings)?,
+        (false, true) => remote(table, disabled)?,
+    };
+    Ok(BackendConfig {
+        name: name.to_owned(),
+        target,
+        tools: tool_filter(&table.table("tools")?)?,
+        category: category(table)?,
+        trust_level: match table.choice("trust_level")?.as_str() {
+            "system" => TrustLevel::System,
+            "verified" => TrustLevel::Verified,
+            "community" => TrustLevel::Community,
+            _ => TrustLevel::Untrusted,
+        },
+        disabled,
+        timeout: table.seconds("timeout")?.unwrap_or(call_timeout),
+        start_timeout: table.duration("start_timeout")?,
+        max_children: table.count("max_children")?,
+        era: match table.choice("era")?.as_str() {
+            "old" => Era::Old,
+            "new" => Era::New,
+            _ => Era::Auto,
+        },
+    })
+}
+
+/// The keys that only make sense beside `command`.
+pub(super) const COMMAND_KEYS: &[&str] = &["args", "env", "env_pass", "cwd", "max_children"];
+/// The keys that only make sense beside `url`.
+pub(super) const URL_KEYS: &[&str] = &["headers"];
+
+fn refuse(table: &Table<'_>, keys: &[&str], belongs_to: &'static str) -> Result<(), ConfigError> {
+    match keys.iter().find(|key| table.has(key)) {
+        Some(key) => Err(table.key_error(key, Problem::Misplaced(belongs_to))),
+        None => Ok(()),
+    }
+}
+
+fn command(table: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Target, ConfigError> {
+    refuse(table, URL_KEYS, "url")?;
+    let Some(program) = table.text("command")? else {
+        return Err(table.error(Problem::NoTarget));
+    };
+    if program.value.trim().is_empty() {
+        return Err(bad(table, &program, "a program to start"));
+    }
+    no_nul(table, &program)?;
+    let args = table.texts("args")?;
+    args.iter().try_for_each(|argument| no_nul(table, argument))?;
+    if program.value.contains(' ') && args.is_empty() && !Path::new(&program.value).exists() {
+        warnings.push(Warning { place: table.document.place(&program.path, program.at), note: Note::CommandLine });
+    }
+    let mut env = Vec::new();
+    for (entry, text) in table.text_table("env")? {
+        if !is_variable(&entry.key) {
+            return Err(table.document.error(&text.path, entry.key_at, bad_variable(&entry.key)));
+        }
+        no_nul(table, &text)?;
+        env.push((entry.key.clone(), Secret::new(text.value)));
+    }
+    let mut env_pass = Vec::new();
+    for text in table.texts("env_pass")? {
+        if !is_variable(&text.value) {
+            return Err(table.document.error(&text.path, text.at, bad_variable(text.raw)));
+        }
+        env_pass.push(text.value);
+    }
+    Ok(Target::Command {
+        program: program.value,
+        args: args.into_iter().map(|text| text.value).collect(),
+        env,
+        env_pass,
+        cwd: folder(table, "cwd")?,
+    })
+}
+
+fn bad_variable(found: &str) -> Problem {
+    Problem::BadValue { expected: "the name of an environment variable".to_owned(), found: super::error::shown(found) }
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && !name.chars().any(|c| c == '=' || c.is_control() || c.is_whitespace())
+}
+
+fn no_nul(table: &Table<'_>, text: &Text<'_>) -> Result<(), ConfigError> {
+    if text.value.contains('\0') {
+        let problem = Problem::BadHiddenValue("a string without NUL characters");
+        return Err(table.document.error(&text.path, text.at, problem));
+    }
+    Ok(())
+}
+
+/// A folder; a relative one is taken from the folder of the file.
+pub(super) fn folder(table: &Table<'_>, key: &str) -> Result<Option<PathBuf>, ConfigError> {
+    let Some(text) = table.text(key)? else {
+        return Ok(None);
+    };
+    if text.value.is_empty() || text.value.contains('\0') {
+        return Err(bad(table, &text, "the path of a folder"));
+    }
+    if text.value.starts_with('~') {
+        return Err(bad(table, &text, "a path with `${HOME}` for `~`"));
+    }
+    let base = table.document.file.and_then(Path::parent).filter(|_| table.has(key));
+    Ok(Some(base.map_or_else(|| PathBuf::from(&text.value), |base| base.join(&text.value))))
+}
+
+fn remote(table: &Table<'_>, disabled: bool) -> Result<Target, ConfigError> {
+    refuse(table, COMMAND_KEYS, "command")?;
+    let Some(text) = table.text("url")? else {
+        return Err(table.error(Problem::NoTarget));
+    };
+    let error = |problem| Err(table.document.error(&text.path, text.at, problem));
+    let address = "an address like `http://host:port/mcp`";
+    let Ok(url) = text.value.parse::<Uri>() else {
+        return error(Problem::BadHiddenValue(address));
+    };
+    let Some(authority) = url.authority().filter(|authority| !authority.host().is_empty()) else {
+        return error(Problem::BadHiddenValue(address));
+    };
+    if authority.as_str().contains('@') {
+        let expected = "an address without user name and password; put them into an `authorization` header";
+        return error(Problem::BadHiddenValue(expected));
+    }
+    let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+    if text.value.contains('#') || (!port.is_empty() && authority.port_u16().is_none_or(|port| port == 0)) {
+        return error(Problem::BadHiddenValue(address));
+    }
+    if url.scheme() == Some(&Scheme::HTTPS) {
+        if !TLS_BUILT && !disabled {
+            return error(Problem::NotBuilt {
+                feature: "`https://` is",
+                remedy: "use an `http://` address or set `disabled` to true".to_owned(),
+            });
+        }
+    } else if url.scheme() != Some(&Scheme::HTTP) {
+        return error(Problem::BadHiddenValue(address));
+    }
+    let headers = headers(table)?;
+    Ok(Target::Url { url, headers })
+}
+
+fn headers(table: &Table<'_>) -> Result<HeaderMap, ConfigError> {
+    let mut headers = HeaderMap::new();
+    for (entry, text) in table.text_table("headers")? {
+        let at_key = |problem| Err(table.document.error(&text.path, entry.key_at, problem));
+        let Ok(name) = HeaderName::from_bytes(entry.key.as_bytes()) else {
+            return at_key(Problem::BadValue {
+                expected: "a header name of letters, digits and `-`".to_owned(),
+                found: super::error::shown(&entry.key),
+            });
+        };
+        if is_ours(&name) {
+            return at_key(Problem::ReservedHeader);
+        }
+        let Ok(mut value) = HeaderValue::from_str(&text.value) else {
+            let problem = Problem::BadHiddenValue("a header value of visible ASCII characters on one line");
+            return Err(table.document.error(&text.path, text.at, problem));
+        };
+        value.set_sensitive(true);
+        if headers.insert(name, value).is_some() {
+            return at_key(Problem::Duplicate);
+        }
+    }
+    Ok(headers)
+}
+
+/// Headers of one hop, of the framing, and of the protocol itself.
+fn is_ours(name: &HeaderName) -> bool {
+    const OURS: [HeaderName; 14] = [
+        header::ACCEPT,
+        header::CONNECTION,
+        header::CONTENT_LENGTH,
+        header::CONTENT_TYPE,
+        header::EXPECT,
+        header::HOST,
+        header::PROXY_AUTHENTICATE,
+        header::PROXY_AUTHORIZATION,
+        header::TE,
+        header::TRAILER,
+        header::TRANSFER_ENCODING,
+        header::UPGRADE,
+        HeaderName::from_static("keep-alive"),
+        HeaderName::from_static("last-event-id"),
+    ];
+    OURS.contains(name) || name.as_str().starts_with("mcp-") || name.as_str() == "proxy-connection"
+}
+
+fn tool_filter(table: &Table<'_>) -> Result<ToolFilter, ConfigError> {
+    let patterns = |key: &str| {
+        let texts = table.texts(key)?;
+        if let Some(empty) = texts.iter().find(|text| text.value.is_empty()) {
+            return Err(bad(table, empty, "a pattern like `read_*`"));
+        }
+        Ok(texts.into_iter().map(|text| text.value).collect::<Vec<_>>())
+    };
+    let (include, exclude) = (patterns("include")?, patterns("exclude")?);
+    if include.is_empty() && table.has("include") {
+        let problem = Problem::BadHiddenValue("at least one pattern; to offer no tools, exclude `*`");
+        return Err(table.key_error("include", problem));
+    }
+    Ok(ToolFilter { include, exclude })
+}
+
+fn category(table: &Table<'_>) -> Result<Option<String>, ConfigError> {
+    const LONGEST: usize = 64;
+    let Some(text) = table.text("category")? else {
+        return Ok(None);
+    };
+    let chars = text.value.chars();
+    if text.value.is_empty() || text.value.len() > LONGEST || chars.clone().any(char::is_control) {
+        return Err(bad(table, &text, "a word of 1 to 64 bytes"));
+    }
+    Ok(Some(text.value))
+}
+
+/// A bad value, shown as the file has it.
+pub(super) fn bad(table: &Table<'_>, text: &Text<'_>, expected: &str) -> ConfigError {
+    let problem = Problem::BadValue { expected: expected.to_owned(), found: super::error::shown(text.raw) };
+    table.document.error(&text.path, text.at, problem)
+}

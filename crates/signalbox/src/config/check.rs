@@ -1,0 +1,109 @@
+//! The second stage for our own files: from what the file says to a [`Config`] that cannot be wrong.
+
+use http::uri::{Authority, PathAndQuery, Uri};
+
+use super::backend::{self, bad, folder};
+use super::error::{ConfigError, Problem, Warning};
+use super::listen::{self, Listen};
+use super::read::{Table, Text};
+use super::{Gateway, LogLevel, Settings};
+
+/// Paths that the gateway answers itself.
+const OWN_PATHS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+
+/// Check a whole file.
+pub(super) fn check(root: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Settings, ConfigError> {
+    root.check_keys()?;
+    let protocol = root.table("mcp")?.table("protocol")?;
+    protocol.choice("version")?;
+    let gateway = gateway(&root.table("gateway")?, &protocol.table("security")?)?;
+    let backends = root.table("backends")?;
+    let mut checked = Vec::with_capacity(backends.entries.len());
+    for entry in backends.entries {
+        let table = backends.inside(entry)?;
+        checked.push(backend::check(&entry.key, &table, gateway.call_timeout, warnings)?);
+    }
+    let own = root.table("gateway")?;
+    Ok(Settings {
+        listen: listen(&protocol.table("transport")?)?,
+        gateway,
+        backends: checked,
+        data_dir: folder(&own, "data_dir")?,
+        log_level: own.choice("log_level")?.parse().unwrap_or(LogLevel::Info),
+    })
+}
+
+fn listen(table: &Table<'_>) -> Result<Listen, ConfigError> {
+    table.choice("type")?;
+    let host = required(table, "host")?;
+    let path = required(table, "path")?;
+    let Some(address) = listen::loopback(&host.value) else {
+        return Err(table.document.error(&host.path, host.at, Problem::BeyondLoopback));
+    };
+    let parsed = path.value.parse::<PathAndQuery>();
+    let plain = parsed.is_ok_and(|parsed| parsed.path() == path.value && path.value.starts_with('/'));
+    if !plain {
+        return Err(bad(table, &path, "a path like `/mcp`"));
+    }
+    if OWN_PATHS.contains(&path.value.as_str()) {
+        return Err(bad(table, &path, "a path other than `/healthz`, `/readyz` and `/metrics`"));
+    }
+    Ok(Listen { host: address, port: table.count("port")?, path: path.value })
+}
+
+/// A string whose key has a default.
+fn required<'a>(table: &Table<'a>, key: &str) -> Result<Text<'a>, ConfigError> {
+    let expected = Problem::BadHiddenValue("a string");
+    table.text(key)?.ok_or_else(|| table.key_error(key, expected))
+}
+
+fn gateway(table: &Table<'_>, security: &Table<'_>) -> Result<Gateway, ConfigError> {
+    Ok(Gateway {
+        first_list_wait: table.duration("first_list_wait")?,
+        drain: table.duration("drain")?,
+        call_timeout: table.duration("call_timeout")?,
+        session_timeout: security.duration("session_timeout")?,
+        max_sessions: security.count("max_concurrent_sessions")?,
+        max_connections: table.count("max_connections")?,
+        max_streams: table.count("max_streams")?,
+        max_in_flight: table.count("max_in_flight")?,
+        max_message: table.count("max_message")?,
+        allowed_origins: checked(table, "allowed_origins", is_origin, "an origin like `https://app.example:8443`")?,
+        allowed_hosts: checked(table, "allowed_hosts", is_host, "a host like `box.example` or `box.example:8080`")?,
+        demo_root: folder(table, "demo_root")?.unwrap_or_else(|| ".".into()),
+    })
+}
+
+fn checked(
+    table: &Table<'_>,
+    key: &str,
+    is_good: fn(&str) -> bool,
+    expected: &str,
+) -> Result<Vec<String>, ConfigError> {
+    let mut values = Vec::new();
+    for text in table.texts(key)? {
+        if !is_good(&text.value) {
+            return Err(bad(table, &text, expected));
+        }
+        // Browsers send both in lower case.
+        values.push(text.value.to_ascii_lowercase());
+    }
+    Ok(values)
+}
+
+/// A scheme and a host, as a browser's `Origin` header has them: nothing after the host, not even a slash.
+fn is_origin(text: &str) -> bool {
+    let Some((scheme, host)) = text.split_once("://") else {
+        return false;
+    };
+    !scheme.is_empty() && is_host(host) && text.parse::<Uri>().is_ok()
+}
+
+fn is_host(text: &str) -> bool {
+    let plain = !text.contains(['@', '*', '/']);
+    plain
+        && text.parse::<Authority>().is_ok_and(|authority| {
+            let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+            !authority.host().is_empty() && (port.is_empty() || authority.port_u16().is_some())
+        })
+}

@@ -1,0 +1,268 @@
+//! Clients' own files: `{"mcpServers": {…}}` as most have it, `{"servers": {…}}` as VS Code does.
+//!
+//! They are taken as they are. What Signalbox has no setting for is skipped with a warning, as every client adds keys of its
+//! own; what would make a server behave differently is refused.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::backend::{self, BackendConfig, COMMAND_KEYS, MAX_NAME, URL_KEYS};
+use super::error::{self, ConfigError, Note, Problem, Warning};
+use super::keys::FOREIGN_KEYS;
+use super::path::KeyPath;
+use super::raw::{Entry, Node, Value};
+use super::read::{Document, Table};
+
+/// The keys that a list of servers stands under, first come first served.
+pub(super) const LISTS: [&str; 2] = ["mcpServers", "servers"];
+
+/// The feature that `"type": "sse"` needs.
+const SSE: &str = "HTTP+SSE is";
+
+/// One server of a client's file, with only the keys that Signalbox reads.
+pub(crate) struct Server {
+    /// Its name here.
+    pub(crate) name: String,
+    /// Its name in the file.
+    pub(crate) original: String,
+    path: KeyPath,
+    at: usize,
+    node: Node,
+    kind: Option<(String, usize)>,
+}
+
+impl Server {
+    /// Where it stands in the file.
+    pub(crate) fn path(&self) -> &KeyPath {
+        &self.path
+    }
+
+    /// Its keys, of those that Signalbox reads.
+    pub(crate) fn entries(&self) -> &[Entry] {
+        match &self.node.value {
+            Value::Table(entries) => entries,
+            _ => &[],
+        }
+    }
+}
+
+/// The servers of a file.
+pub(super) fn servers(
+    document: &Document<'_>,
+    root: &Node,
+    warnings: &mut Vec<Warning>,
+) -> Result<Vec<Server>, ConfigError> {
+    let root = Table::root(document, root)?;
+    let Some(list) = LISTS.iter().find_map(|key| root.entry(key)) else {
+        return Err(root.error(Problem::NoServers));
+    };
+    note_others(&root, list, warnings);
+    let path = KeyPath::root().child(&list.key);
+    let table = Table::new(document, &list.node, path.clone(), path, list.key_at)?;
+    let valid = table.entries.iter().filter(|entry| backend::is_name(&entry.key));
+    let mut taken: HashSet<String> = valid.map(|entry| entry.key.clone()).collect();
+    table.entries.iter().map(|entry| server(&table, entry, &mut taken, warnings)).collect()
+}
+
+/// Check one server, as far as the environment allows.
+pub(crate) fn check(
+    document: &Document<'_>,
+    server: &Server,
+    call_timeout: Duration,
+    warnings: &mut Vec<Warning>,
+) -> Result<BackendConfig, ConfigError> {
+    let known_as = KeyPath::root().child("backends").child(&server.name);
+    let table = Table::new(document, &server.node, server.path.clone(), known_as, server.at)?;
+    table.check_keys()?;
+    if let Some((kind, at)) = &server.kind {
+        let error = |problem| Err(document.error(&server.path.child("type"), *at, problem));
+        let (needs, other) = if kind == "stdio" { ("command", "url") } else { ("url", "command") };
+        if table.has(other) && !table.has(needs) {
+            return error(Problem::TypeMismatch { kind: kind.clone(), needs });
+        }
+        if kind == "sse" && !table.flag("disabled")? {
+            return error(Problem::NotBuilt {
+                feature: SSE,
+                remedy: "use the server's Streamable HTTP address or add `\"disabled\": true`".to_owned(),
+            });
+        }
+    }
+    backend::check(&server.name, &table, call_timeout, warnings)
+}
+
+fn note_others(root: &Table<'_>, list: &Entry, warnings: &mut Vec<Warning>) {
+    const SHOWN: usize = 5;
+    let others: Vec<&Entry> = root.entries.iter().filter(|entry| entry.key != list.key).collect();
+    let Some(first) = others.first() else {
+        return;
+    };
+    let mut names: Vec<String> =
+        others.iter().take(SHOWN).map(|entry| format!("`{}`", error::shown(&entry.key))).collect();
+    if others.len() > SHOWN {
+        names.push("…".to_owned());
+    }
+    warnings.push(Warning {
+        place: root.document.place(&KeyPath::root(), first.key_at),
+        note: Note::IgnoredTopLevel { count: others.len(), names: names.join(", ") },
+    });
+}
+
+fn server<'a>(
+    list: &Table<'a>,
+    entry: &'a Entry,
+    taken: &mut HashSet<String>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Server, ConfigError> {
+    let table = list.inside(entry)?;
+    let mut warn = |path: &KeyPath, at, note| {
+        let place = list.document.place(path, at);
+        warnings.push(Warning { place, note });
+    };
+    let name = if backend::is_name(&entry.key) {
+        entry.key.clone()
+    } else {
+        let name = valid_name(&entry.key, taken);
+        warn(&table.path, entry.key_at, Note::Renamed(name.clone()));
+        taken.insert(name.clone());
+        name
+    };
+    let (has_command, has_url) = (is_given(&table, "command"), is_given(&table, "url"));
+    let mut kept: Vec<Entry> = Vec::new();
+    for entry in table.entries.iter().filter(|entry| entry.node.value != Value::Null) {
+        let key = entry.key.as_str();
+        let path = table.path.child(key);
+        if matches!(key, "type" | "enabled") {
+            continue;
+        } else if !FOREIGN_KEYS.contains(&key) {
+            warn(&path, entry.key_at, Note::IgnoredKey);
+        } else if has_url && !has_command && COMMAND_KEYS.contains(&key) {
+            warn(&path, entry.key_at, Note::IgnoredMisplaced("command"));
+        } else if has_command && !has_url && URL_KEYS.contains(&key) {
+            warn(&path, entry.key_at, Note::IgnoredMisplaced("url"));
+        } else {
+            kept.push(without_set_headers(entry, |header_at, header| {
+                warn(&path.child(header), header_at, Note::IgnoredHeader);
+            }));
+        }
+    }
+    switch_off_if_not_enabled(&table, &mut kept)?;
+    Ok(Server {
+        name,
+        original: entry.key.clone(),
+        path: table.path.clone(),
+        at: entry.key_at,
+        kind: kind(&table)?,
+        node: Node { value: Value::Table(kept), at: entry.node.at },
+    })
+}
+
+/// Clients' files often spell out the headers that HTTP transport has anyway. Any other value of them would be wrong.
+fn without_set_headers(entry: &Entry, mut dropped: impl FnMut(usize, &str)) -> Entry {
+    let mut entry = entry.clone();
+    if let (true, Value::Table(headers)) = (entry.key == "headers", &mut entry.node.value) {
+        headers.retain(|header| {
+            let is_set = ["accept", "content-type"].iter().any(|name| header.key.eq_ignore_ascii_case(name));
+            if is_set {
+                dropped(header.key_at, &header.key);
+            }
+            !is_set
+        });
+    }
+    entry
+}
+
+fn is_given(table: &Table<'_>, key: &str) -> bool {
+    table.entry(key).is_some_and(|entry| entry.node.value != Value::Null)
+}
+
+/// Some clients have `"enabled": false` for `"disabled": true`. To skip it would start what the user switched off.
+fn switch_off_if_not_enabled(table: &Table<'_>, kept: &mut Vec<Entry>) -> Result<(), ConfigError> {
+    let Some(entry) = table.entry("enabled") else {
+        return Ok(());
+    };
+    match entry.node.value {
+        Value::Bool(true) | Value::Null => Ok(()),
+        Value::Bool(false) => {
+            kept.retain(|other| other.key != "disabled");
+            kept.push(Entry {
+                key: "disabled".to_owned(),
+                key_at: entry.key_at,
+                node: Node { value: Value::Bool(true), at: entry.node.at },
+            });
+            Ok(())
+        }
+        _ => {
+            let (expected, found) = ("`true` or `false`".to_owned(), entry.node.value.kind());
+            let problem = Problem::WrongType { expected, found };
+            Err(table.document.error(&table.path.child("enabled"), entry.node.at, problem))
+        }
+    }
+}
+
+/// The `type` of an entry, in our spelling, and where it stands.
+fn kind(table: &Table<'_>) -> Result<Option<(String, usize)>, ConfigError> {
+    const KINDS: [&str; 4] = ["stdio", "http", "streamable-http", "sse"];
+    let Some(entry) = table.entry("type") else {
+        return Ok(None);
+    };
+    let error = |problem| Err(table.document.error(&table.path.child("type"), entry.node.at, problem));
+    match &entry.node.value {
+        Value::Null => Ok(None),
+        Value::Text(kind) => {
+            let plain = if kind == "streamableHttp" { "streamable-http" } else { kind };
+            if KINDS.contains(&plain) {
+                return Ok(Some((plain.to_owned(), entry.node.at)));
+            }
+            error(Problem::BadValue { expected: error::list(&KINDS), found: error::shown(kind) })
+        }
+        other => error(Problem::WrongType { expected: error::list(&KINDS), found: other.kind() }),
+    }
+}
+
+/// A name that can be used, as like the one in the file as can be, and not taken.
+fn valid_name(name: &str, taken: &HashSet<String>) -> String {
+    let mut valid = String::new();
+    for c in name.trim().chars() {
+        let c = if c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-') { c } else { '-' };
+        let repeated = matches!(c, '_' | '-') && valid.ends_with(c);
+        if !repeated && valid.len() < MAX_NAME {
+            valid.push(c);
+        }
+    }
+    let mut valid = valid.trim_matches(['-', '_']).to_owned();
+    if !backend::is_name(&valid) {
+        valid = "server".to_owned();
+    }
+    let numbered = |number: usize| {
+        let suffix = format!("-{number}");
+        let stem: String = valid.chars().take(MAX_NAME - suffix.len()).collect();
+        format!("{stem}{suffix}")
+    };
+    let numbers = (2..=taken.len() + 2).map(numbered);
+    let mut candidates = std::iter::once(valid.clone()).chain(numbers);
+    candidates.find(|candidate| !taken.contains(candidate)).unwrap_or(valid.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_made_valid() {
+        let taken: HashSet<String> = ["my-server".to_owned()].into();
+        for (name, expected) in [
+            ("a b", "a-b"),
+            ("my server", "my-server-2"),
+            ("@scope/name+x", "scope-name-x"),
+            ("a__b", "a_b"),
+            ("", "server"),
+            ("..", "server"),
+            ("日本", "server"),
+            ("tail_", "tail"),
+        ] {
+            assert_eq!(valid_name(name, &taken), expected, "{name}");
+        }
+        assert_eq!(valid_name(&"é b".repeat(40), &taken), "b-b-b-b-b-b-b-b-b-b-b-b-b-b-b-b");
+        assert!(backend::is_name(&valid_name(&"x".repeat(99), &["x".repeat(32)].into())));
+    }
+}

@@ -1,0 +1,200 @@
+//! Every key of the configuration file, once.
+//!
+//! The parser refuses what is not in this table, takes types, bounds and defaults from it, and the reference page is printed
+//! from it; so the three cannot say different things.
+
+mod table;
+
+pub use table::{FOREIGN_KEYS, KEYS, LOG_LEVELS};
+
+/// One key.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Key {
+    /// Where it stands; `NAME` stands for any name.
+    pub path: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// Whether it can be used.
+    pub state: State,
+    /// What it is for.
+    pub meaning: &'static str,
+}
+
+/// What a key takes, with its bounds and default.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// A string, perhaps with a default (empty: none).
+    Text(&'static str),
+    /// One of a few words.
+    Choice {
+        /// What can be used.
+        built: &'static [&'static str],
+        /// What a later version will have.
+        later: &'static [&'static str],
+        /// The default (empty: none).
+        default: &'static str,
+    },
+    /// A boolean and its default.
+    Flag(bool),
+    /// A number of seconds, whole or not.
+    Seconds {
+        /// The default, if there is one.
+        default: Option<f64>,
+        /// The most that makes sense.
+        max: f64,
+    },
+    /// A whole number.
+    Count {
+        /// The default.
+        default: u64,
+        /// The least allowed.
+        min: u64,
+        /// The most allowed.
+        max: u64,
+    },
+    /// A list of strings.
+    Texts,
+    /// A table of strings under names of the user's choice.
+    TextTable,
+    /// A table that is refused as a whole.
+    Table,
+}
+
+/// Whether a key can be used in this version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It works.
+    Built,
+    /// It switches on a feature that does not exist yet, so it can only be `false`.
+    OnlyFalse(&'static str),
+    /// It belongs to a feature that does not exist yet.
+    NotYet(&'static str),
+    /// It belongs to a feature that does not exist yet, and is let pass when `enabled = false` stands beside it.
+    WithoutEffect(&'static str),
+}
+
+impl Kind {
+    /// What belongs here, with its article and bounds, for messages and the reference.
+    pub fn expected(&self) -> String {
+        match self {
+            Self::Text(_) => "a string".to_owned(),
+            Self::Choice { built, .. } => super::error::list(built),
+            Self::Flag(_) => "`true` or `false`".to_owned(),
+            Self::Seconds { max, .. } => {
+                format!("a number of seconds from {LEAST_SECONDS} to {max}")
+            }
+            Self::Count { min, max, .. } => format!("a whole number from {min} to {max}"),
+            Self::Texts => "a list of strings".to_owned(),
+            Self::TextTable => "a table of strings".to_owned(),
+            Self::Table => "a table".to_owned(),
+        }
+    }
+}
+
+/// The shortest time that can be asked for: every duration is above zero.
+pub const LEAST_SECONDS: f64 = 0.001;
+
+impl Key {
+    const fn only_false(mut self, feature: &'static str) -> Self {
+        self.state = State::OnlyFalse(feature);
+        self
+    }
+
+    const fn not_yet(mut self, feature: &'static str) -> Self {
+        self.state = State::NotYet(feature);
+        self
+    }
+
+    const fn without_effect(mut self, feature: &'static str) -> Self {
+        self.state = State::WithoutEffect(feature);
+        self
+    }
+
+    /// What follows `path` in this key's path, if it lies below or at it.
+    fn below(&self, path: &[String]) -> Option<std::str::Split<'static, char>> {
+        let mut rest = self.path.split('.');
+        for segment in path {
+            let pattern = rest.next()?;
+            if pattern != NAME && pattern != segment {
+                return None;
+            }
+        }
+        Some(rest)
+    }
+}
+
+/// Stands for any name in a path.
+pub const NAME: &str = "NAME";
+
+/// What the table knows of a path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Known {
+    /// It is a key.
+    Key(&'static Key),
+    /// It is a table with known keys in it.
+    Table,
+    /// Nothing.
+    Unknown,
+}
+
+/// Look a path up.
+pub fn look_up(path: &[String]) -> Known {
+    let mut known = Known::Unknown;
+    for key in KEYS {
+        match key.below(path).map(|mut rest| rest.next()) {
+            Some(None) => return Known::Key(key),
+            Some(Some(_)) => known = Known::Table,
+            None => {}
+        }
+    }
+    known
+}
+
+/// The keys that a table can hold.
+pub fn children(path: &[String]) -> Vec<&'static str> {
+    let mut children = Vec::new();
+    for key in KEYS {
+        if let Some(child) = key.below(path).and_then(|mut rest| rest.next())
+            && child != NAME
+            && !children.contains(&child)
+        {
+            children.push(child);
+        }
+    }
+    children
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> Vec<String> {
+        text.split('.').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn paths_are_found() {
+        assert!(matches!(look_up(&path("backends.files.command")), Known::Key(_)));
+        assert!(matches!(look_up(&path("mcp.protocol.rate_limits")), Known::Key(_)));
+        assert_eq!(look_up(&path("backends.files")), Known::Table);
+        assert_eq!(look_up(&path("backends.files.comand")), Known::Unknown);
+        assert_eq!(look_up(&path("gateway.drain.x")), Known::Unknown);
+        assert_eq!(children(&[]), ["mcp", "gateway", "backends"]);
+        assert_eq!(children(&path("backends.x.tools")), ["include", "exclude"]);
+    }
+
+    #[test]
+    fn defaults_are_within_their_own_bounds_and_paths_are_unique() {
+        for (index, key) in KEYS.iter().enumerate() {
+            assert!(KEYS[..index].iter().all(|other| other.path != key.path), "{}", key.path);
+            match key.kind {
+                Kind::Count { default, min, max } => assert!((min..=max).contains(&default)),
+                Kind::Seconds { default: Some(default), max } => {
+                    assert!((LEAST_SECONDS..=max).contains(&default));
+                }
+                Kind::Choice { built, default, .. } => assert!(built.contains(&default)),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! The table of keys itself.
+
+use super::{Key, Kind, State};
+
+/// The version of the governed dialect's configuration.
+pub const PROTOCOL_VERSION: &str = "1.0.0";
+
+const HOUR: f64 = 3600.0;
+const DAY: f64 = 24.0 * HOUR;
+const MIB: u64 = 1024 * 1024;
+
+/// Every key, in the order of the reference.
+pub const KEYS: &[Key] = &[
+    key("mcp.protocol.version", one_of(&[PROTOCOL_VERSION], PROTOCOL_VERSION), "The version of these settings."),
+    key(
+        "mcp.protocol.transport.type",
+        Kind::Choice { built: &["http"], later: &["websocket", "tcp"], default: "http" },
+        "How clients connect.",
+    ),
+    key(
+        "mcp.protocol.transport.host",
+        Kind::Text("127.0.0.1"),
+        "The loopback address to listen on: `127.0.0.1`, `::1` or `localhost`.",
+    ),
+    key("mcp.protocol.transport.port", count(8080, 0, 65_535), "The port to listen on; 0 takes any free one."),
+    key(
+        "mcp.protocol.transport.path",
+        Kind::Text("/mcp"),
+        "The path that MCP is served under; not `/healthz`, `/readyz` or `/metrics`.",
+    ),
+    key("mcp.protocol.transport.tls.enabled", Kind::Flag(false), "Serve over TLS.").only_false(TLS),
+    key("mcp.protocol.transport.tls.cert_file", Kind::Text(""), "The server's certificate.").without_effect(TLS),
+    key("mcp.protocol.transport.tls.key_file", Kind::Text(""), "The server's private key.").without_effect(TLS),
+    key("mcp.protocol.transport.tls.ca_file", Kind::Text(""), "Who signs clients' certificates.").without_effect(TLS),
+    key("mcp.protocol.security.require_authentication", Kind::Flag(false), "Refuse callers without credentials.")
+        .only_false(AUTHENTICATION),
+    key("mcp.protocol.security.authentication_timeout", seconds(30.0, HOUR), "How long a client has to authenticate.")
+        .not_yet("the authentication timeout is"),
+    key(
+        "mcp.protocol.security.session_timeout",
+        seconds(3600.0, 30.0 * DAY),
+        "How long a session may be idle before it ends.",
+    ),
+    key(
+        "mcp.protocol.security.max_concurrent_sessions",
+        count(10_000, 1, 1_000_000),
+        "How many sessions may be open; more are refused.",
+    ),
+    key("mcp.protocol.rate_limits", Kind::Table, "Limits on how often callers may call.").not_yet(RATE_LIMITS),
+    limit("mcp.protocol.rate_limits.global_requests_per_second", 1_000),
+    limit("mcp.protocol.rate_limits.global_requests_per_minute", 60_000),
+    limit("mcp.protocol.rate_limits.user_requests_per_second", 10),
+    limit("mcp.protocol.rate_limits.user_requests_per_minute", 600),
+    limit("mcp.protocol.rate_limits.tool_requests_per_second", 5),
+    limit("mcp.protocol.rate_limits.tool_requests_per_minute", 300),
+    key("mcp.protocol.audit.enabled", Kind::Flag(false), "Write an audit log.").only_false(AUDIT),
+    key("mcp.protocol.audit.log_tool_invocations", Kind::Flag(true), "Log every tool call.").not_yet(AUDIT),
+    key("mcp.protocol.audit.log_security_events", Kind::Flag(true), "Log refusals.").not_yet(AUDIT),
+    key("mcp.protocol.audit.log_performance_events", Kind::Flag(true), "Log slow calls.").not_yet(AUDIT),
+    key("mcp.protocol.audit.log_protocol_errors", Kind::Flag(true), "Log bad messages.").not_yet(AUDIT),
+    key("mcp.protocol.audit.retention_days", count(90, 1, 36_500), "How long to keep it.").not_yet(AUDIT),
+    key("mcp.protocol.audit.sinks", Kind::Table, "Where the audit log goes.").not_yet(AUDIT),
+    key("mcp.protocol.audit.sinks.file_sink", Kind::Flag(true), "To a file.").not_yet(AUDIT),
+    key("mcp.protocol.audit.sinks.file_path", Kind::Text(""), "Which file.").not_yet(AUDIT),
+    key("mcp.protocol.audit.sinks.database_sink", Kind::Flag(true), "To a database.").not_yet(AUDIT),
+    key("mcp.protocol.audit.sinks.database_url", Kind::Text(""), "Which database.").not_yet(AUDIT),
+    key("mcp.protocol.audit.sinks.remote_sink", Kind::Flag(false), "To a remote service.").not_yet(AUDIT),
+    key("mcp.protocol.audit.sinks.remote_endpoint", Kind::Text(""), "Which service.").not_yet(AUDIT),
+    key(
+        "gateway.first_list_wait",
+        seconds(30.0, HOUR),
+        "How long the first list waits for backends whose list is not known from before.",
+    ),
+    key("gateway.drain", seconds(10.0, HOUR), "How long calls in flight may finish when stopping."),
+    key("gateway.call_timeout", seconds(60.0, DAY), "How long a call may take; a backend's `timeout` wins."),
+    key("gateway.max_connections", count(10_000, 1, 1_000_000), "How many connections may be open."),
+    key("gateway.max_streams", count(64, 1, 10_000), "How many event streams one session may hold open."),
+    key("gateway.max_in_flight", count(1024, 1, 1_000_000), "How many requests of one session may be unanswered."),
+    key("gateway.max_message", count(16 * MIB, 1024, 1024 * MIB), "The largest message, in bytes."),
+    key("gateway.allowed_origins", Kind::Texts, "Web origins let in besides those of loopback: `https://app.example`."),
+    key("gateway.allowed_hosts", Kind::Texts, "`Host` headers let in besides those of loopback: `box.example:8080`."),
+    key(
+        "gateway.demo_root",
+        Kind::Text("."),
+        "The folder the demo tools may read, which exist only while no backend is configured.",
+    ),
+    key("gateway.data_dir", Kind::Text(""), "Where state is kept; by default `signalbox` in the user's state folder."),
+    key("gateway.log_level", one_of(LOG_LEVELS, "info"), "How much is logged, on stderr."),
+    key("backends.NAME.command", Kind::Text(""), "The program of a local server; alone, without arguments."),
+    key("backends.NAME.args", Kind::Texts, "Its arguments."),
+    key("backends.NAME.env", Kind::TextTable, "Variables set for it."),
+    key(
+        "backends.NAME.env_pass",
+        Kind::Texts,
+        "Variables passed on to it from our own environment, besides PATH HOME USER LANG NODE_PATH NVM_DIR NVM_BIN TMPDIR TERM.",
+    ),
+    key(
+        "backends.NAME.cwd",
+        Kind::Text(""),
+        "Its working folder; a relative one is taken from the configuration file's.",
+    ),
+    key(
+        "backends.NAME.max_children",
+        count(8, 1, 1024),
+        "How many copies of it may run for sessions that cannot share one.",
+    ),
+    key(
+        "backends.NAME.url",
+        Kind::Text(""),
+        "The address of a remote server, instead of `command`: `http://host:port/mcp`.",
+    ),
+    key("backends.NAME.headers", Kind::TextTable, "Headers sent to it with every request."),
+    key(
+        "backends.NAME.tools.include",
+        Kind::Texts,
+        "Only tools that match one of these patterns (`*` and `?`) are offered.",
+    ),
+    key("backends.NAME.tools.exclude", Kind::Texts, "Tools that match one of these patterns are not offered."),
+    key("backends.NAME.category", Kind::Text(""), "What kind of tools it has, for listings."),
+    key("backends.NAME.trust_level", one_of(TRUST_LEVELS, "community"), "How far its tools are trusted."),
+    key("backends.NAME.disabled", Kind::Flag(false), "Keep the settings, but do not start or offer it."),
+    key(
+        "backends.NAME.timeout",
+        Kind::Seconds { default: None, max: DAY },
+        "How long one call may take; by default `gateway.call_timeout`.",
+    ),
+    key("backends.NAME.start_timeout", seconds(30.0, HOUR), "How long it may take to start and shake hands."),
+    key("backends.NAME.era", one_of(&["auto", "old", "new"], "auto"), "Which era of MCP it speaks; `auto` asks it."),
+];
+
+/// The words of `gateway.log_level`, quietest first.
+pub const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
+/// The words of `trust_level`, most trusted first.
+pub const TRUST_LEVELS: &[&str] = &["system", "verified", "community", "untrusted"];
+
+/// The keys read from a server entry of a client's JSON file, beside `type` and `enabled` which have no counterpart here.
+pub const FOREIGN_KEYS: &[&str] = &["command", "args", "env", "cwd", "url", "headers", "disabled"];
+
+const TLS: &str = "TLS is";
+const AUTHENTICATION: &str = "authentication is";
+const RATE_LIMITS: &str = "rate limits are";
+const AUDIT: &str = "the audit log is";
+
+const fn key(path: &'static str, kind: Kind, meaning: &'static str) -> Key {
+    Key { path, kind, state: State::Built, meaning }
+}
+
+const fn limit(path: &'static str, default: u64) -> Key {
+    key(path, count(default, 1, 1_000_000_000), "A rate limit.").not_yet(RATE_LIMITS)
+}
+
+const fn seconds(default: f64, max: f64) -> Kind {
+    Kind::Seconds { default: Some(default), max }
+}
+
+const fn count(default: u64, min: u64, max: u64) -> Kind {
+    Kind::Count { default, min, max }
+}
+
+const fn one_of(built: &'static [&'static str], default: &'static str) -> Kind {
+    Kind::Choice { built, later: &[], default }
+}

@@ -1,0 +1,108 @@
+//! What comes after the file: the `SIGNALBOX_*` variables, and after them the flags.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::error::{self, ConfigError, Place, Problem};
+use super::listen::{ListenAddr, ListenError};
+use super::{Config, LogLevel};
+
+const LISTEN: &str = "SIGNALBOX_LISTEN";
+const DATA_DIR: &str = "SIGNALBOX_DATA_DIR";
+const LOG_LEVEL: &str = "SIGNALBOX_LOG_LEVEL";
+const CONFIG: &str = "SIGNALBOX_CONFIG";
+
+/// Every variable that is read.
+pub const VARIABLES: &[&str] = &[LISTEN, DATA_DIR, LOG_LEVEL, CONFIG];
+
+/// Settings that win over the file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Overrides {
+    /// `--listen`, `SIGNALBOX_LISTEN`.
+    pub listen: Option<ListenAddr>,
+    /// `--data-dir`, `SIGNALBOX_DATA_DIR`.
+    pub data_dir: Option<PathBuf>,
+    /// `--log-level`, `SIGNALBOX_LOG_LEVEL`.
+    pub log_level: Option<LogLevel>,
+}
+
+impl Overrides {
+    /// These settings laid over `lower`: `flags.over(environment)`.
+    #[must_use]
+    pub fn over(self, lower: Self) -> Self {
+        Self {
+            listen: self.listen.or(lower.listen),
+            data_dir: self.data_dir.or(lower.data_dir),
+            log_level: self.log_level.or(lower.log_level),
+        }
+    }
+
+    pub(super) fn apply(&self, config: &mut Config) {
+        if let Some(listen) = self.listen {
+            config.listen.host = listen.host;
+            config.listen.port = listen.port;
+        }
+        if let Some(data_dir) = &self.data_dir {
+            config.data_dir.clone_from(data_dir);
+        }
+        if let Some(log_level) = self.log_level {
+            config.log_level = log_level;
+        }
+    }
+}
+
+/// What the environment says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Environment {
+    /// `SIGNALBOX_CONFIG`: the file to use when no `-c` is given.
+    pub config: Option<PathBuf>,
+    /// The settings that win over the file.
+    pub overrides: Overrides,
+}
+
+impl Environment {
+    /// Read the `SIGNALBOX_*` variables among `variables` (`std::env::vars_os()`). An empty one counts as not set.
+    pub fn read(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Self, ConfigError> {
+        let mut environment = Self::default();
+        for (name, value) in variables {
+            let name = name.to_string_lossy();
+            if name.starts_with("SIGNALBOX_") {
+                environment.take(&name, value)?;
+            }
+        }
+        Ok(environment)
+    }
+
+    fn take(&mut self, name: &str, value: OsString) -> Result<(), ConfigError> {
+        let error = |problem| ConfigError::new(Place::variable(name), problem);
+        if !VARIABLES.contains(&name) {
+            return Err(error(Problem::UnknownVariable {
+                suggestion: error::closest(name, VARIABLES),
+                known: VARIABLES.to_vec(),
+            }));
+        }
+        if value.is_empty() {
+            return Ok(());
+        }
+        let bad = |expected: &str| {
+            error(Problem::BadValue { expected: expected.to_owned(), found: error::shown(&value.to_string_lossy()) })
+        };
+        match name {
+            CONFIG => self.config = Some(value.into()),
+            DATA_DIR => self.overrides.data_dir = Some(value.into()),
+            LISTEN => {
+                let listen = value.to_string_lossy().parse().map_err(|fault| match fault {
+                    ListenError::Malformed => bad("HOST:PORT, like 127.0.0.1:8080"),
+                    ListenError::BeyondLoopback => error(Problem::BeyondLoopback),
+                })?;
+                self.overrides.listen = Some(listen);
+            }
+            _ => {
+                let level = value.to_string_lossy().parse();
+                let expected = error::list(super::keys::LOG_LEVELS);
+                self.overrides.log_level = Some(level.map_err(|_| bad(&expected))?);
+            }
+        }
+        Ok(())
+    }
+}

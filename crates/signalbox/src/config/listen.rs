@@ -1,0 +1,89 @@
+//! The address to listen on.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::str::FromStr;
+
+/// Where clients connect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listen {
+    /// A loopback address.
+    pub host: IpAddr,
+    /// The port; 0 takes any free one.
+    pub port: u16,
+    /// The path that MCP is served under.
+    pub path: String,
+}
+
+/// `HOST:PORT`, as `--listen` and `SIGNALBOX_LISTEN` take it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListenAddr {
+    /// A loopback address.
+    pub host: IpAddr,
+    /// The port; 0 takes any free one.
+    pub port: u16,
+}
+
+/// Why a text is not an address to listen on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ListenError {
+    /// Not an address at all.
+    #[error("expected HOST:PORT, like 127.0.0.1:8080, [::1]:8080 or localhost:0")]
+    Malformed,
+    /// An address that others could reach.
+    #[error("{}", super::error::Problem::BeyondLoopback)]
+    BeyondLoopback,
+}
+
+impl FromStr for ListenAddr {
+    type Err = ListenError;
+
+    fn from_str(text: &str) -> Result<Self, ListenError> {
+        let (host, port) = text.rsplit_once(':').ok_or(ListenError::Malformed)?;
+        // `u16::from_str` would let a sign pass.
+        if host.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(ListenError::Malformed);
+        }
+        let port = port.parse().map_err(|_| ListenError::Malformed)?;
+        if host.contains(':') && !host.starts_with('[') {
+            return Err(ListenError::Malformed);
+        }
+        let host = loopback(host).ok_or(ListenError::BeyondLoopback)?;
+        Ok(Self { host, port })
+    }
+}
+
+/// The loopback address that `host` names, if it does.
+pub(super) fn loopback(host: &str) -> Option<IpAddr> {
+    if host.eq_ignore_ascii_case("localhost") {
+        return Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    }
+    let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let address: IpAddr = inner.unwrap_or(host).parse().ok()?;
+    address.is_loopback().then_some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for (text, expected) in [
+            ("127.0.0.1:8080", Ok(("127.0.0.1", 8080))),
+            ("localhost:0", Ok(("127.0.0.1", 0))),
+            ("[::1]:65535", Ok(("::1", 65535))),
+            ("127.8.9.1:1", Ok(("127.8.9.1", 1))),
+            ("0.0.0.0:80", Err(ListenError::BeyondLoopback)),
+            ("example.com:80", Err(ListenError::BeyondLoopback)),
+            ("::1:80", Err(ListenError::Malformed)),
+            ("127.0.0.1:65536", Err(ListenError::Malformed)),
+            ("127.0.0.1:+1", Err(ListenError::Malformed)),
+            ("127.0.0.1:", Err(ListenError::Malformed)),
+            ("8080", Err(ListenError::Malformed)),
+            (":8080", Err(ListenError::Malformed)),
+        ] {
+            let expected = expected.map(|(host, port)| ListenAddr { host: host.parse().expect("an address"), port });
+            assert_eq!(text.parse::<ListenAddr>(), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Finding and reading the file.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use super::error::{ConfigError, Place, Position, Problem};
+use super::expand::Env;
+
+/// The name of the configuration file.
+pub const FILE_NAME: &str = "signalbox.toml";
+
+/// The most that is read of a file.
+pub const MAX_FILE: u64 = 1024 * 1024;
+
+/// Where the configuration is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Located {
+    /// In this file.
+    File(PathBuf),
+    /// Nowhere: the defaults apply.
+    Defaults,
+}
+
+impl Located {
+    /// `-c FILE`, else `SIGNALBOX_CONFIG`, else `signalbox.toml` in `current`, else in the user's config folder, else the defaults.
+    ///
+    /// A file that was asked for is taken even if it does not exist, so that loading it says so.
+    pub fn find(flag: Option<&Path>, variable: Option<&Path>, current: &Path, env: &Env<'_>) -> Self {
+        if let Some(asked) = flag.or(variable) {
+            return Self::File(asked.to_owned());
+        }
+        // In the current folder messages name the file as the user would.
+        let here = if current == Path::new(".") { PathBuf::new() } else { current.to_owned() };
+        let user = user_folder(env, "XDG_CONFIG_HOME", ".config");
+        let candidates = [Some(here), user.map(|folder| folder.join("signalbox"))];
+        candidates
+            .into_iter()
+            .flatten()
+            .map(|folder| folder.join(FILE_NAME))
+            .find(|file| file.symlink_metadata().is_ok())
+            .map_or(Self::Defaults, Self::File)
+    }
+}
+
+/// A folder of the user's by the XDG rules, by which a relative path does not count.
+pub(super) fn user_folder(env: &Env<'_>, variable: &str, below_home: &str) -> Option<PathBuf> {
+    let absolute = |path: String| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
+    let home = || env("HOME").and_then(absolute).map(|home| home.join(below_home));
+    env(variable).and_then(absolute).or_else(home)
+}
+
+/// The text of a file, without a byte order mark.
+pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
+    let fail = |problem| ConfigError::new(Place::file(path), problem);
+    let unreadable = |error: std::io::Error| {
+        fail(match error.kind() {
+            ErrorKind::NotFound => Problem::FileMissing,
+            kind => Problem::Unreadable(kind),
+        })
+    };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(fail(Problem::TooLarge { limit: MAX_FILE }));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let bytes = error.into_bytes();
+        let before = String::from_utf8_lossy(&bytes[..valid]);
+        let mut place = Place::file(path);
+        place.position = Some(Position::of(&before, valid));
+        ConfigError::new(place, Problem::NotUtf8)
+    })
+}

@@ -1,0 +1,346 @@
+//! Reading a table: each value by its key, with the type, bounds and default that the table of keys gives it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::error::{self, ConfigError, Origin, Place, Position, Problem};
+use super::expand::{Dialect, Env, ExpandFault, expand};
+use super::keys::{self, Key, Kind, Known, LEAST_SECONDS, State};
+use super::path::KeyPath;
+use super::raw::{Entry, Node, Value};
+
+/// A file being read.
+pub(crate) struct Document<'a> {
+    /// The file's path, as messages name it. None for the defaults.
+    pub(crate) file: Option<&'a Path>,
+    pub(crate) text: &'a str,
+    pub(crate) dialect: Dialect,
+    pub(crate) env: &'a Env<'a>,
+}
+
+impl Document<'_> {
+    /// The place of a key or value.
+    pub(crate) fn place(&self, key: &KeyPath, at: usize) -> Place {
+        let origin = self.file.map_or(Origin::Defaults, |file| Origin::File(file.to_owned()));
+        Place { origin, position: Some(Position::of(self.text, at)), key: Some(key.clone()) }
+    }
+
+    /// An error at a key or value.
+    pub(crate) fn error(&self, key: &KeyPath, at: usize, problem: Problem) -> ConfigError {
+        ConfigError::new(self.place(key, at), problem)
+    }
+}
+
+/// A table of the file, with the path it has and the path that the table of keys knows it by.
+///
+/// They differ in a client's file, where `mcpServers.NAME` is what we call `backends.NAME`.
+#[derive(Clone)]
+pub(crate) struct Table<'a> {
+    pub(crate) document: &'a Document<'a>,
+    pub(crate) entries: &'a [Entry],
+    pub(crate) path: KeyPath,
+    pub(crate) known_as: KeyPath,
+    /// Where an error about the table as a whole points.
+    pub(crate) at: usize,
+}
+
+/// A string of the file.
+#[derive(Debug)]
+pub(crate) struct Text<'a> {
+    pub(crate) path: KeyPath,
+    pub(crate) at: usize,
+    /// As the file has it: what messages may show.
+    pub(crate) raw: &'a str,
+    /// With its references replaced.
+    pub(crate) value: String,
+}
+
+impl<'a> Table<'a> {
+    /// The whole file.
+    pub(crate) fn root(document: &'a Document<'a>, node: &'a Node) -> Result<Self, ConfigError> {
+        let root = KeyPath::root();
+        Self::new(document, node, root.clone(), root, node.at)
+    }
+
+    pub(crate) fn new(
+        document: &'a Document<'a>,
+        node: &'a Node,
+        path: KeyPath,
+        known_as: KeyPath,
+        at: usize,
+    ) -> Result<Self, ConfigError> {
+        let Value::Table(entries) = &node.value else {
+            return Err(wrong_type(document, &path, node, Kind::Table.expected()));
+        };
+        Ok(Self { document, entries, path, known_as, at })
+    }
+
+    /// The table under `key`; an absent one is empty.
+    pub(crate) fn table(&self, key: &str) -> Result<Self, ConfigError> {
+        match self.entry(key) {
+            Some(entry) => self.inside(entry),
+            None => Ok(Self {
+                document: self.document,
+                entries: &[],
+                path: self.path.child(key),
+                known_as: self.known_as.child(key),
+                at: self.at,
+            }),
+        }
+    }
+
+    /// The table that is the value of `entry`, one of this table's.
+    pub(crate) fn inside(&self, entry: &'a Entry) -> Result<Self, ConfigError> {
+        let (path, known_as) = (self.path.child(&entry.key), self.known_as.child(&entry.key));
+        Self::new(self.document, &entry.node, path, known_as, entry.key_at)
+    }
+
+    pub(crate) fn entry(&self, key: &str) -> Option<&'a Entry> {
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.entry(key).is_some()
+    }
+
+    /// An error about the table as a whole.
+    pub(crate) fn error(&self, problem: Problem) -> ConfigError {
+        self.document.error(&self.path, self.at, problem)
+    }
+
+    /// An error about a key, as opposed to its value.
+    pub(crate) fn key_error(&self, key: &str, problem: Problem) -> ConfigError {
+        let at = self.entry(key).map_or(self.at, |entry| entry.key_at);
+        self.document.error(&self.path.child(key), at, problem)
+    }
+
+    /// A string, or its default from the table of keys, if it has any.
+    pub(crate) fn text(&self, key: &str) -> Result<Option<Text<'a>>, ConfigError> {
+        let kind = self.kind(key)?;
+        match self.entry(key) {
+            Some(entry) => self.text_at(&entry.node, self.path.child(key), kind).map(Some),
+            None => Ok(match kind {
+                Kind::Text("") => None,
+                Kind::Text(default) | Kind::Choice { default, .. } => {
+                    Some(Text { path: self.path.child(key), at: self.at, raw: default, value: default.to_owned() })
+                }
+                _ => None,
+            }),
+        }
+    }
+
+    /// One of the words that the table of keys allows.
+    pub(crate) fn choice(&self, key: &str) -> Result<String, ConfigError> {
+        let Kind::Choice { built, later, default } = self.kind(key)? else {
+            return Err(self.unknown(key));
+        };
+        let Some(text) = self.text(key)? else {
+            return Ok(default.to_owned());
+        };
+        if built.contains(&text.value.as_str()) {
+            return Ok(text.value);
+        }
+        let problem = match later.iter().find(|word| **word == text.value) {
+            Some(word) => Problem::NotBuilt {
+                feature: transport_feature(word),
+                remedy: format!("remove the key or set it to {}", error::list(built)),
+            },
+            None => Problem::BadValue { expected: error::list(built), found: error::shown(text.raw) },
+        };
+        Err(self.document.error(&text.path, text.at, problem))
+    }
+
+    pub(crate) fn flag(&self, key: &str) -> Result<bool, ConfigError> {
+        match (self.entry(key).map(|entry| &entry.node), self.kind(key)?) {
+            (Some(Node { value: Value::Bool(flag), .. }), _) => Ok(*flag),
+            (Some(node), kind) => Err(self.wrong_type(key, node, kind)),
+            (None, Kind::Flag(default)) => Ok(default),
+            (None, _) => Err(self.unknown(key)),
+        }
+    }
+
+    /// A time, or its default. None only for keys without a default.
+    pub(crate) fn seconds(&self, key: &str) -> Result<Option<Duration>, ConfigError> {
+        let kind = self.kind(key)?;
+        let Kind::Seconds { default, max } = kind else {
+            return Err(self.unknown(key));
+        };
+        let Some(node) = self.entry(key).map(|entry| &entry.node) else {
+            return Ok(default.map(Duration::from_secs_f64));
+        };
+        let seconds = match node.value {
+            Value::Float(seconds) => seconds,
+            // The bound is far below where whole numbers stop being exact.
+            Value::Integer(seconds) => seconds as f64,
+            _ => return Err(self.wrong_type(key, node, kind)),
+        };
+        if !(LEAST_SECONDS..=max).contains(&seconds) {
+            return Err(self.out_of_range(key, node, kind, &seconds.to_string()));
+        }
+        Duration::try_from_secs_f64(seconds)
+            .map(Some)
+            .map_err(|_| self.out_of_range(key, node, kind, &seconds.to_string()))
+    }
+
+    /// A time whose key has a default.
+    pub(crate) fn duration(&self, key: &str) -> Result<Duration, ConfigError> {
+        self.seconds(key)?.ok_or_else(|| self.unknown(key))
+    }
+
+    /// A whole number, in whatever type holds its bounds.
+    pub(crate) fn count<T: TryFrom<u64>>(&self, key: &str) -> Result<T, ConfigError> {
+        let kind = self.kind(key)?;
+        let Kind::Count { default, min, max } = kind else {
+            return Err(self.unknown(key));
+        };
+        let Some(node) = self.entry(key).map(|entry| &entry.node) else {
+            return T::try_from(default).map_err(|_| self.unknown(key));
+        };
+        let Value::Integer(number) = node.value else {
+            return Err(self.wrong_type(key, node, kind));
+        };
+        u64::try_from(number)
+            .ok()
+            .filter(|number| (min..=max).contains(number))
+            .and_then(|number| T::try_from(number).ok())
+            .ok_or_else(|| self.out_of_range(key, node, kind, &number.to_string()))
+    }
+
+    /// A list of strings; an absent one is empty.
+    pub(crate) fn texts(&self, key: &str) -> Result<Vec<Text<'a>>, ConfigError> {
+        let kind = self.kind(key)?;
+        let Some(node) = self.entry(key).map(|entry| &entry.node) else {
+            return Ok(Vec::new());
+        };
+        let Value::List(items) = &node.value else {
+            return Err(self.wrong_type(key, node, kind));
+        };
+        let path = self.path.child(key);
+        let texts = items.iter().enumerate();
+        texts.map(|(index, item)| self.text_at(item, path.item(index), Kind::Text(""))).collect()
+    }
+
+    /// A table of strings under free names, each with the entry it comes from; an absent one is empty.
+    pub(crate) fn text_table(&self, key: &str) -> Result<Vec<(&'a Entry, Text<'a>)>, ConfigError> {
+        let table = self.table(key)?;
+        let texts = table.entries.iter();
+        texts
+            .map(|entry| Ok((entry, self.text_at(&entry.node, table.path.child(&entry.key), Kind::Text(""))?)))
+            .collect()
+    }
+
+    fn text_at(&self, node: &'a Node, path: KeyPath, kind: Kind) -> Result<Text<'a>, ConfigError> {
+        let Value::Text(raw) = &node.value else {
+            return Err(wrong_type(self.document, &path, node, kind.expected()));
+        };
+        let value = expand(raw, self.document.dialect, self.document.env).map_err(|fault| {
+            let problem = match fault {
+                ExpandFault::Unset(name) => Problem::Unset { name },
+                ExpandFault::Malformed => Problem::BadReference,
+                ExpandFault::ClientOnly(reference) => Problem::ClientReference(error::shown(&reference)),
+            };
+            self.document.error(&path, node.at, problem)
+        })?;
+        Ok(Text { path, at: node.at, raw, value })
+    }
+
+    /// What the table of keys says about a key. A key that is not there is unknown, whoever asks for it.
+    fn kind(&self, key: &str) -> Result<Kind, ConfigError> {
+        match keys::look_up(self.known_as.child(key).segments()) {
+            Known::Key(known) => Ok(known.kind),
+            Known::Table => Ok(Kind::Table),
+            Known::Unknown => Err(self.unknown(key)),
+        }
+    }
+
+    fn unknown(&self, key: &str) -> ConfigError {
+        let known = keys::children(self.known_as.segments());
+        let suggestion = error::closest(key, &known);
+        self.key_error(key, Problem::UnknownKey { suggestion, known })
+    }
+
+    fn wrong_type(&self, key: &str, node: &Node, kind: Kind) -> ConfigError {
+        wrong_type(self.document, &self.path.child(key), node, kind.expected())
+    }
+
+    fn out_of_range(&self, key: &str, node: &Node, kind: Kind, found: &str) -> ConfigError {
+        let problem = Problem::BadValue { expected: kind.expected(), found: found.to_owned() };
+        self.document.error(&self.path.child(key), node.at, problem)
+    }
+
+    /// Refuse unknown keys, values of a wrong type, and what is not built yet, in the order of the file.
+    pub(crate) fn check_keys(&self) -> Result<(), ConfigError> {
+        for entry in self.entries {
+            match keys::look_up(self.known_as.child(&entry.key).segments()) {
+                Known::Key(known) => self.check_key(entry, known)?,
+                Known::Table => self.inside(entry)?.check_keys()?,
+                Known::Unknown => return Err(self.unknown(&entry.key)),
+            }
+        }
+        Ok(())
+    }
+
+    fn check_key(&self, entry: &'a Entry, known: &Key) -> Result<(), ConfigError> {
+        let not_built =
+            |feature, remedy: String| Err(self.key_error(&entry.key, Problem::NotBuilt { feature, remedy }));
+        if let State::NotYet(feature) = known.state {
+            // A key inside is a better name for what is asked for than its table.
+            if matches!(entry.node.value, Value::Table(_)) {
+                self.inside(entry)?.check_keys()?;
+            }
+            return not_built(feature, "remove the key".to_owned());
+        }
+        if !fits(&known.kind, &entry.node.value) {
+            return Err(self.wrong_type(&entry.key, &entry.node, known.kind));
+        }
+        match known.state {
+            State::OnlyFalse(feature) if entry.node.value == Value::Bool(true) => {
+                not_built(feature, "remove the key or set it to false".to_owned())
+            }
+            State::WithoutEffect(feature) if !self.switched_off() => {
+                let switch = self.path.child("enabled");
+                not_built(feature, format!("remove the key or set `{switch}` to false"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn switched_off(&self) -> bool {
+        self.entry("enabled").is_some_and(|entry| entry.node.value == Value::Bool(false))
+    }
+}
+
+/// Whether a value has the type a key takes. What it holds is checked when it is read.
+fn fits(kind: &Kind, value: &Value) -> bool {
+    match kind {
+        Kind::Text(_) | Kind::Choice { .. } => matches!(value, Value::Text(_)),
+        Kind::Flag(_) => matches!(value, Value::Bool(_)),
+        Kind::Seconds { .. } => matches!(value, Value::Integer(_) | Value::Float(_)),
+        Kind::Count { .. } => matches!(value, Value::Integer(_)),
+        Kind::Texts => matches!(value, Value::List(_)),
+        Kind::TextTable | Kind::Table => matches!(value, Value::Table(_)),
+    }
+}
+
+fn wrong_type(document: &Document<'_>, path: &KeyPath, node: &Node, expected: String) -> ConfigError {
+    let in_json = document.dialect == Dialect::Foreign;
+    let is_command = path.segments().last().is_some_and(|key| key == "command");
+    let expected = match (&node.value, expected.strip_prefix("a table")) {
+        (_, Some(rest)) if in_json => format!("an object{rest}"),
+        (Value::List(_), _) if is_command => "a program as a string, with its arguments in `args`".to_owned(),
+        _ => expected,
+    };
+    let found = match &node.value {
+        Value::Table(_) if in_json => "an object",
+        other => other.kind(),
+    };
+    document.error(path, node.at, Problem::WrongType { expected, found })
+}
+
+fn transport_feature(word: &str) -> &'static str {
+    match word {
+        "websocket" => "WebSocket transport is",
+        "tcp" => "TCP transport is",
+        _ => "this is",
+    }
+}

@@ -1,0 +1,86 @@
+//! The reference page of the configuration, printed from the table that the parser uses.
+
+use std::fmt::Write as _;
+
+use super::keys::{FOREIGN_KEYS, KEYS, Key, Kind, State};
+
+/// A Markdown table of every key: what it takes, its default, and what it is for.
+pub fn markdown() -> String {
+    let mut page = String::from("| key | takes | default | meaning |\n|---|---|---|---|\n");
+    for key in KEYS {
+        // Writing to a string cannot fail.
+        let _ = writeln!(page, "| `{}` | {} | {} | {} |", key.path, takes(&key.kind), default(&key.kind), meaning(key));
+    }
+    let foreign: Vec<String> = FOREIGN_KEYS.iter().map(|key| format!("`{key}`")).collect();
+    let _ = writeln!(
+        page,
+        "\nOf a server entry in a client's `mcpServers` or `servers` JSON file, these are read: {}, `type` and `enabled`.",
+        foreign.join(", ")
+    );
+    page
+}
+
+fn takes(kind: &Kind) -> String {
+    match kind {
+        Kind::Choice { built, .. } => {
+            let words: Vec<String> = built.iter().map(|word| format!("`\"{word}\"`")).collect();
+            words.join(", ")
+        }
+        other => other.expected(),
+    }
+}
+
+fn default(kind: &Kind) -> String {
+    match kind {
+        Kind::Text("") | Kind::Choice { default: "", .. } | Kind::Table => String::new(),
+        Kind::Text(text) | Kind::Choice { default: text, .. } => format!("`\"{text}\"`"),
+        Kind::Flag(flag) => format!("`{flag}`"),
+        Kind::Seconds { default, .. } => default.map_or(String::new(), |number| format!("`{number}`")),
+        Kind::Count { default, .. } => format!("`{default}`"),
+        Kind::Texts => "`[]`".to_owned(),
+        Kind::TextTable => "`{}`".to_owned(),
+    }
+}
+
+fn meaning(key: &Key) -> String {
+    let later = match key.kind {
+        Kind::Choice { later, .. } if !later.is_empty() => {
+            format!(" Not in this version yet: {}.", super::error::list(later).replace(" or ", " and "))
+        }
+        _ => String::new(),
+    };
+    let state = match key.state {
+        State::Built => "",
+        State::OnlyFalse(_) => " Not in this version yet; can only be `false`.",
+        State::NotYet(_) => " Not in this version yet; refused.",
+        State::WithoutEffect(_) => " Not in this version yet; let pass beside `enabled = false`.",
+    };
+    format!("{}{later}{state}", key.meaning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_one_row_of_four_cells() {
+        let page = markdown();
+        assert_eq!(page.lines().filter(|line| line.starts_with("| `")).count(), KEYS.len());
+        for row in page.lines().take_while(|line| line.starts_with('|')) {
+            assert_eq!(row.matches('|').count(), 5, "{row}");
+        }
+    }
+
+    #[test]
+    fn rows() {
+        let page = markdown();
+        for row in [
+            "| `mcp.protocol.transport.port` | a whole number from 0 to 65535 | `8080` | The port to listen on; 0 takes any free one. |",
+            "| `mcp.protocol.transport.type` | `\"http\"` | `\"http\"` | How clients connect. Not in this version yet: `websocket` and `tcp`. |",
+            "| `gateway.drain` | a number of seconds from 0.001 to 3600 | `10` | How long calls in flight may finish when stopping. |",
+            "| `mcp.protocol.security.require_authentication` | `true` or `false` | `false` | Refuse callers without credentials. Not in this version yet; can only be `false`. |",
+        ] {
+            assert!(page.contains(row), "{row}");
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Whole files, good and bad, with what loading makes of them.
+
+mod bad;
+mod layers;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::*;
+use crate::import::import;
+
+fn env(name: &str) -> Option<String> {
+    let value = match name {
+        "HOME" => "/home/ann",
+        "TOKEN" => "s3cret",
+        "LINES" => "a\r\nb: c",
+        _ => return None,
+    };
+    Some(value.to_owned())
+}
+
+fn load(file: &str, text: &str) -> Result<Loaded, ConfigError> {
+    Config::parse(Path::new(file), text, &env, &Overrides::default())
+}
+
+fn good(text: &str) -> Config {
+    let loaded = load("signalbox.toml", text).expect("a good file");
+    assert_eq!(loaded.warnings, []);
+    loaded.config
+}
+
+fn message(file: &str, text: &str) -> String {
+    match load(file, text) {
+        Ok(_) => "no error".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn warnings(file: &str, text: &str) -> Vec<String> {
+    let loaded = load(file, text).expect("a good file");
+    loaded.warnings.iter().map(ToString::to_string).collect()
+}
+
+const FULL: &str = r#"
+[mcp.protocol]
+version = "1.0.0"
+
+[mcp.protocol.transport]
+type = "http"
+host = "localhost"
+port = 0
+path = "/tools/mcp"
+
+[mcp.protocol.transport.tls]
+enabled = false
+cert_file = "/etc/cert"
+key_file = "/etc/key"
+ca_file = "/etc/ca"
+
+[mcp.protocol.security]
+require_authentication = false
+session_timeout = 1800
+max_concurrent_sessions = 100
+
+[mcp.protocol.audit]
+enabled = false
+
+[gateway]
+first_list_wait = 1.5
+drain = 2
+call_timeout = 90
+max_connections = 10
+max_streams = 3
+max_in_flight = 4
+max_message = 4096
+allowed_origins = ["https://App.example", "vscode-webview://abc", "http://[::1]:80"]
+allowed_hosts = ["Box.example:8080", "box"]
+demo_root = "demo"
+data_dir = "${HOME}/data"
+log_level = "debug"
+
+[backends.zeta]
+command = "npx"
+args = ["-y", "server", "--token=${TOKEN}", "$$5"]
+env = { API_KEY = "${TOKEN}", MODE = "${MODE:-fast}" }
+env_pass = ["SSH_AUTH_SOCK"]
+cwd = "work"
+tools = { include = ["read_*"], exclude = ["*_all"] }
+category = "files"
+trust_level = "verified"
+timeout = 0.5
+start_timeout = 5
+max_children = 2
+era = "old"
+
+[backends."a.b-1"]
+url = "http://localhost:9000/mcp?key=${TOKEN}"
+headers = { Authorization = "Bearer ${TOKEN}" }
+era = "new"
+
+[backends.off]
+url = "https://example.com/mcp"
+disabled = true
+"#;
+
+#[test]
+fn a_full_file() {
+    let config = load("/etc/box/signalbox.toml", FULL).expect("a good file").config;
+    let listen = Listen { host: "127.0.0.1".parse().expect("an address"), port: 0, path: "/tools/mcp".to_owned() };
+    assert_eq!(config.listen, listen);
+    let gateway = Gateway {
+        first_list_wait: Duration::from_millis(1500),
+        drain: Duration::from_secs(2),
+        call_timeout: Duration::from_secs(90),
+        session_timeout: Duration::from_secs(1800),
+        max_sessions: 100,
+        max_connections: 10,
+        max_streams: 3,
+        max_in_flight: 4,
+        max_message: 4096,
+        allowed_origins: vec![
+            "https://app.example".to_owned(),
+            "vscode-webview://abc".to_owned(),
+            "http://[::1]:80".to_owned(),
+        ],
+        allowed_hosts: vec!["box.example:8080".to_owned(), "box".to_owned()],
+        demo_root: PathBuf::from("/etc/box/demo"),
+    };
+    assert_eq!(config.gateway, gateway);
+    assert_eq!(config.data_dir, Path::new("/home/ann/data"));
+    assert_eq!(config.log_level, LogLevel::Debug);
+    assert_eq!(config.source.as_deref(), Some(Path::new("/etc/box/signalbox.toml")));
+    let names: Vec<&str> = config.backends.iter().map(|backend| backend.name.as_str()).collect();
+    assert_eq!(names, ["zeta", "a.b-1", "off"]);
+}
+
+#[test]
+fn a_command_backend() {
+    let backend = load("/etc/box/signalbox.toml", FULL).expect("a good file").config.backends.remove(0);
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let expected = BackendConfig {
+        name: "zeta".to_owned(),
+        target: Target::Command {
+            program: "npx".to_owned(),
+            args: texts(&["-y", "server", "--token=s3cret", "$5"]),
+            env: vec![("API_KEY".to_owned(), Secret::new("s3cret")), ("MODE".to_owned(), Secret::new("fast"))],
+            env_pass: texts(&["SSH_AUTH_SOCK"]),
+            cwd: Some(PathBuf::from("/etc/box/work")),
+        },
+        tools: ToolFilter { include: texts(&["read_*"]), exclude: texts(&["*_all"]) },
+        category: Some("files".to_owned()),
+        trust_level: TrustLevel::Verified,
+        disabled: false,
+        timeout: Duration::from_millis(500),
+        start_timeout: Duration::from_secs(5),
+        max_children: 2,
+        era: Era::Old,
+    };
+    assert_eq!(backend, expected);
+}
+
+#[test]
+fn a_remote_backend() {
+    let backends = good(FULL).backends;
+    let Target::Url { url, headers } = &backends[1].target else {
+        panic!("{:?}", backends[1]);
+    };
+    assert_eq!(url.to_string(), "http://localhost:9000/mcp?key=s3cret");
+    assert_eq!(headers["authorization"], "Bearer s3cret");
+    assert_eq!(backends[1].timeout, Duration::from_secs(90));
+    assert_eq!(backends[1].era, Era::New);
+    assert!(backends[2].disabled);
+}
+
+#[test]
+fn secrets_stay_out_of_debug_output() {
+    let shown = format!("{:?}", good(FULL));
+    assert!(!shown.contains("s3cret"), "{shown}");
+    assert!(shown.contains("API_KEY") && shown.contains("authorization"), "{shown}");
+}
+
+#[test]
+fn defaults() {
+    let config = Config::load(&Located::Defaults, &env, &Overrides::default()).expect("defaults").config;
+    assert_eq!(config, Config { source: None, ..good("") });
+    assert_eq!((config.listen.host.to_string().as_str(), config.listen.port), ("127.0.0.1", 8080));
+    assert_eq!(config.listen.path, "/mcp");
+    let gateway = Gateway {
+        first_list_wait: Duration::from_secs(30),
+        drain: Duration::from_secs(10),
+        call_timeout: Duration::from_secs(60),
+        session_timeout: Duration::from_secs(3600),
+        max_sessions: 10_000,
+        max_connections: 10_000,
+        max_streams: 64,
+        max_in_flight: 1024,
+        max_message: 16 * 1024 * 1024,
+        allowed_origins: Vec::new(),
+        allowed_hosts: Vec::new(),
+        demo_root: PathBuf::from("."),
+    };
+    assert_eq!(config.gateway, gateway);
+    assert_eq!(config.data_dir, Path::new("/home/ann/.local/state/signalbox"));
+    assert_eq!(config.log_level, LogLevel::Info);
+    let backend = good("[backends.a]\ncommand = 'x'\n").backends.remove(0);
+    assert_eq!(backend.timeout, Duration::from_secs(60));
+    assert_eq!(backend.start_timeout, Duration::from_secs(30));
+    assert_eq!((backend.max_children, backend.era), (8, Era::Auto));
+    assert_eq!((backend.trust_level, backend.category), (TrustLevel::Community, None));
+}
+
+/// Whatever the reference lists is read: each key is accepted, or refused for what it is, but never unknown.
+#[test]
+fn every_key_of_the_reference_is_known_to_the_parser() {
+    for key in keys::KEYS {
+        let path = key.path.replace(keys::NAME, "x");
+        let text = format!("{path} = 1979-05-27\n");
+        let error = load("signalbox.toml", &text).expect_err("a date is never right");
+        let known = matches!(*error.problem, Problem::WrongType { .. } | Problem::NotBuilt { .. });
+        assert!(known, "{error}");
+        assert!(error.to_string().contains(&path), "{error}");
+    }
+}
+
+#[test]
+fn the_example_of_document_001_is_refused_for_what_is_not_built() {
+    let text = "[mcp.protocol]\nversion = '1.0.0'\n[mcp.protocol.transport]\ntype = 'websocket'\nhost = 'localhost'\n";
+    assert_eq!(
+        message("signalbox.toml", text),
+        "signalbox.toml:4:8: mcp.protocol.transport.type: WebSocket transport is not in this version yet; remove the key or set it to `http`"
+    );
+}
+
+#[test]
+fn a_command_line_in_command_is_warned_of() {
+    assert_eq!(
+        warnings("signalbox.toml", "[backends.a]\ncommand = 'npx -y x'\n"),
+        [
+            "signalbox.toml:2:11: backends.a.command: holds spaces and there are no `args`; if it is a command line, move the arguments to `args`"
+        ]
+    );
+}
+
+#[test]
+fn a_byte_order_mark_is_skipped() {
+    assert_eq!(good("\u{feff}[gateway]\ndrain = 3\n").gateway.drain, Duration::from_secs(3));
+    assert!(load("x", "\u{feff}{\"mcpServers\": {}}").is_ok());
+}
+
+const CLAUDE: &str = r#"{
+  "numStartups": 3,
+  "mcpServers": {
+    "my files": {
+      "command": "npx",
+      "args": ["-y", "server-filesystem", "$HOME", "$${TOKEN}"],
+      "env": { "API_KEY": "ghp_literal", "PLAIN": "1", "TOKEN": "${TOKEN}" },
+      "autoApprove": ["read"],
+      "timeout": 60000,
+      "cwd": null
+    },
+    "remote": {
+      "type": "streamable-http",
+      "url": "http://localhost:9000/mcp",
+      "args": [],
+      "headers": { "Accept": "*/*", "Authorization": "Bearer abc", "X-Quote": "a \"b\" \\c" }
+    },
+    "old": { "type": "sse", "url": "http://localhost/sse", "disabled": true },
+    "off": { "command": "x", "enabled": false, "disabled": false }
+  },
+  "projects": { "deep": [1, { "x": null }], "deep ": 1 }
+}"#;
+
+#[test]
+fn a_claude_file_as_it_is() {
+    let loaded = load("claude.json", CLAUDE).expect("a good file");
+    let backends = &loaded.config.backends;
+    let summary: Vec<(&str, bool)> = backends.iter().map(|backend| (backend.name.as_str(), backend.disabled)).collect();
+    assert_eq!(summary, [("my-files", false), ("remote", false), ("old", true), ("off", true)]);
+    let Target::Command { args, env, cwd, .. } = &backends[0].target else {
+        panic!("{:?}", backends[0]);
+    };
+    assert_eq!(args, &["-y", "server-filesystem", "$HOME", "$s3cret"]);
+    assert_eq!(env[2], ("TOKEN".to_owned(), Secret::new("s3cret")));
+    assert_eq!(*cwd, None);
+    let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "claude.json:2:3: ignored 2 other top-level keys: `numStartups`, `projects`",
+            "claude.json:4:5: mcpServers.\"my files\": the name cannot be used in tool names; it is called `my-files` here",
+            "claude.json:8:7: mcpServers.\"my files\".autoApprove: ignored: Signalbox has no such setting",
+            "claude.json:9:7: mcpServers.\"my files\".timeout: ignored: Signalbox has no such setting",
+            "claude.json:15:7: mcpServers.remote.args: ignored: only goes with `command`",
+            "claude.json:16:20: mcpServers.remote.headers.Accept: ignored: the gateway sets this header itself",
+        ]
+    );
+}
+
+#[test]
+fn a_vs_code_file_as_it_is() {
+    let text = r#"// servers for this workspace
+{
+  "servers": {
+    /* the local one */
+    "local": { "type": "stdio", "command": "${env:TOKEN}", "args": ["a//b",], },
+    "web": { "type": "http", "url": "http://localhost/mcp" },
+  },
+}"#;
+    let loaded = load("mcp.json", text).expect("a good file");
+    assert_eq!(loaded.warnings, []);
+    let Target::Command { program, args, .. } = &loaded.config.backends[0].target else {
+        panic!("{:?}", loaded.config.backends[0]);
+    };
+    assert_eq!((program.as_str(), args.as_slice()), ("s3cret", ["a//b".to_owned()].as_slice()));
+    assert_eq!(loaded.config.backends[1].name, "web");
+}
+
+#[test]
+fn json_is_known_by_its_content_too() {
+    assert_eq!(load("config", " {\"mcpServers\": {}}").expect("a good file").config.backends, []);
+}
+
+const IMPORTED: &str = r#"# Imported by `signalbox import` from "claude.json".
+# `${NAME}` is filled in from the environment at start.
+
+# Called "my files" there.
+[backends.my-files]
+command = "npx"
+args = ["-y", "server-filesystem", "$HOME", "$$${TOKEN}"]
+
+[backends.my-files.env]
+API_KEY = "ghp_literal"
+PLAIN = "1"
+TOKEN = "${TOKEN}"
+
+[backends.remote]
+url = "http://localhost:9000/mcp"
+
+[backends.remote.headers]
+Authorization = "Bearer abc"
+X-Quote = "a \"b\" \\c"
+
+[backends.old]
+url = "http://localhost/sse"
+disabled = true
+
+[backends.off]
+command = "x"
+disabled = true
+"#;
+
+#[test]
+fn an_import_loads_to_the_same_backends() {
+    let imported = import(CLAUDE, Path::new("/x/claude.json"), &env).expect("a good file");
+    assert_eq!(imported.toml, IMPORTED);
+    let direct = load("claude.json", CLAUDE).expect("a good file").config;
+    assert_eq!(good(&imported.toml).backends, direct.backends);
+    let secrets: Vec<String> = imported
+        .warnings
+        .iter()
+        .filter(|warning| matches!(warning.note, Note::PlainSecret(_)))
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        secrets,
+        [
+            "/x/claude.json:7:27: mcpServers.\"my files\".env.API_KEY: looks like a secret in plain text; put it into the environment and write `${API_KEY}`",
+            "/x/claude.json:16:54: mcpServers.remote.headers.Authorization: looks like a secret in plain text; put it into the environment and write `${REMOTE_AUTHORIZATION}`",
+        ]
+    );
+}
+
+#[test]
+fn an_import_switches_off_what_is_not_built_and_warns_of_unset_variables() {
+    let text = r#"{"mcpServers": {
+  "web": { "url": "https://example.com/mcp", "disabled": false },
+  "sse": { "type": "sse", "url": "http://example.com/sse" },
+  "key": { "command": "x\u0001\n", "env": { "A": "${NOPE}" } }
+}}"#;
+    let imported = import(text, Path::new("mcp.json"), &env).expect("a good file");
+    let warnings: Vec<String> = imported.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "mcp.json:2:19: mcpServers.web.url: `https://` is not in this version yet; imported with `disabled = true`",
+            "mcp.json:3:20: mcpServers.sse.type: HTTP+SSE is not in this version yet; imported with `disabled = true`",
+            "mcp.json:4:50: mcpServers.key.env.A: the environment variable `NOPE` is not set now; set it before starting Signalbox",
+        ]
+    );
+    let set = |name: &str| Some(format!("/{name}"));
+    let loaded = Config::parse(Path::new("x.toml"), &imported.toml, &set, &Overrides::default());
+    let backends = loaded.expect("a good file").config.backends;
+    assert!(backends[0].disabled && backends[1].disabled && !backends[2].disabled);
+    assert!(import("{\"mcpServers\": {\"a\": {}}}", Path::new("mcp.json"), &env).is_err());
+}
+
+/// Cut anywhere, a file gives an answer or an error, and the error does not show what a variable holds.
+#[test]
+fn no_cut_panics_or_leaks() {
+    for (file, text) in [("a.toml", FULL), ("a.json", CLAUDE), ("a.toml", IMPORTED)] {
+        for (cut, _) in text.char_indices().step_by(3) {
+            for part in [&text[..cut], &text[cut..]] {
+                let message = message(file, part);
+                assert!(!message.contains("s3cret") && !message.contains('\n'), "{message}");
+            }
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! Bad files, each with the exact message it gives.
+
+use super::message;
+
+#[test]
+fn bad_toml() {
+    for (text, expected) in TOML {
+        assert_eq!(message("signalbox.toml", text), *expected, "{text}");
+    }
+}
+
+#[test]
+fn bad_json() {
+    for (text, expected) in JSON {
+        assert_eq!(message("mcp.json", text), *expected, "{text}");
+    }
+}
+
+const TOML: &[(&str, &str)] = &[
+    (
+        "[backends.files]\ncommand = 'a'\n  comand = 'b'\n",
+        "signalbox.toml:3:3: backends.files.comand: unknown key; did you mean `command`?",
+    ),
+    ("[backend.files]\ncommand = 'a'\n", "signalbox.toml:1:2: backend: unknown key; did you mean `backends`?"),
+    ("colour = 1\n", "signalbox.toml:1:1: colour: unknown key; expected one of `mcp`, `gateway` or `backends`"),
+    (
+        "[mcp.protocol.transport]\nprot = 1\n",
+        "signalbox.toml:2:1: mcp.protocol.transport.prot: unknown key; did you mean `port`?",
+    ),
+    (
+        "[gateway]\nx.y = 1\n",
+        "signalbox.toml:2:1: gateway.x: unknown key; expected one of `first_list_wait`, `drain`, `call_timeout`, `max_connections`, `max_streams`, `max_in_flight`, `max_message`, `allowed_origins`, `allowed_hosts`, `demo_root`, `data_dir` or `log_level`",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\ntools = { incldue = ['a'] }\n",
+        "signalbox.toml:3:11: backends.a.tools.incldue: unknown key; did you mean `include`?",
+    ),
+    ("[backends.a]\ncommand = 3\n", "signalbox.toml:2:11: backends.a.command: expected a string, found a whole number"),
+    (
+        "[backends.a]\ncommand = ['npx', '-y']\n",
+        "signalbox.toml:2:11: backends.a.command: expected a program as a string, with its arguments in `args`, found a list",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\nargs = '-y'\n",
+        "signalbox.toml:3:8: backends.a.args: expected a list of strings, found a string",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\nargs = ['-y', 2]\n",
+        "signalbox.toml:3:15: backends.a.args[1]: expected a string, found a whole number",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\nenv = ['A=1']\n",
+        "signalbox.toml:3:7: backends.a.env: expected a table of strings, found a list",
+    ),
+    (
+        "[backends.a.env]\nTOKEN = 12345\n[backends.a]\ncommand = 'x'\n",
+        "signalbox.toml:2:9: backends.a.env.TOKEN: expected a string, found a whole number",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\ndisabled = 'yes'\n",
+        "signalbox.toml:3:12: backends.a.disabled: expected `true` or `false`, found a string",
+    ),
+    ("[[backends]]\nname = 'a'\n", "signalbox.toml:1:1: backends: expected a table, found a list"),
+    ("backends = 1979-05-27\n", "signalbox.toml:1:12: backends: expected a table, found a date or time"),
+    ("[backends]\na = 'npx'\n", "signalbox.toml:2:5: backends.a: expected a table, found a string"),
+    (
+        "[backends.a]\ncommand = 'x'\nurl = 'http://localhost/'\n",
+        "signalbox.toml:1:11: backends.a: has both `command` and `url`; keep `command` for a local server or `url` for a remote one",
+    ),
+    (
+        "\n[backends.a]\ncategory = 'x'\n",
+        "signalbox.toml:2:11: backends.a: has neither `command` nor `url`; add `command` for a local server or `url` for a remote one",
+    ),
+    (
+        "[backends.a]\ncommand = ''\n",
+        "signalbox.toml:2:11: backends.a.command: expected a program to start, found an empty string",
+    ),
+    (
+        "[backends.a]\ncommand = \"x\\u0000\"\n",
+        "signalbox.toml:2:11: backends.a.command: expected a string without NUL characters",
+    ),
+    (
+        "[backends.a__b]\ncommand = 'x'\n",
+        "signalbox.toml:1:11: backends.a__b: bad backend name; use 1 to 32 of `A-Z a-z 0-9 _ . -`, with a letter or digit, without `__`, and not ending in `_`",
+    ),
+    (
+        "[backends.'a+b']\ncommand = 'x'\n",
+        r#"signalbox.toml:1:11: backends."a+b": bad backend name; use 1 to 32 of `A-Z a-z 0-9 _ . -`, with a letter or digit, without `__`, and not ending in `_`"#,
+    ),
+    (
+        "[backends.'..']\ncommand = 'x'\n",
+        r#"signalbox.toml:1:11: backends."..": bad backend name; use 1 to 32 of `A-Z a-z 0-9 _ . -`, with a letter or digit, without `__`, and not ending in `_`"#,
+    ),
+    (
+        "[backends.a_]\ncommand = 'x'\n",
+        "signalbox.toml:1:11: backends.a_: bad backend name; use 1 to 32 of `A-Z a-z 0-9 _ . -`, with a letter or digit, without `__`, and not ending in `_`",
+    ),
+    (
+        "[backends.abcdefghijklmnopqrstuvwxyz0123456]\ncommand = 'x'\n",
+        "signalbox.toml:1:11: backends.abcdefghijklmnopqrstuvwxyz0123456: bad backend name; use 1 to 32 of `A-Z a-z 0-9 _ . -`, with a letter or digit, without `__`, and not ending in `_`",
+    ),
+    (
+        "[backends.'']\ncommand = 'x'\n",
+        r#"signalbox.toml:1:11: backends."": bad backend name; use 1 to 32 of `A-Z a-z 0-9 _ . -`, with a letter or digit, without `__`, and not ending in `_`"#,
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\nheaders = { a = 'b' }\n",
+        "signalbox.toml:3:1: backends.a.headers: only goes with `url`; remove it",
+    ),
+    (
+        "[backends.a]\nurl = 'http://h/'\nargs = []\n",
+        "signalbox.toml:3:1: backends.a.args: only goes with `command`; remove it",
+    ),
+    (
+        "[backends.a]\nurl = 'http://h/'\nmax_children = 2\n",
+        "signalbox.toml:3:1: backends.a.max_children: only goes with `command`; remove it",
+    ),
+    (
+        "[backends.a]\nurl = 'https://h/mcp'\n",
+        "signalbox.toml:2:7: backends.a.url: `https://` is not in this version yet; use an `http://` address or set `disabled` to true",
+    ),
+    (
+        "[backends.a]\nurl = 'ftp://h/mcp'\n",
+        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp`",
+    ),
+    (
+        "[backends.a]\nurl = 'localhost:80'\n",
+        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp`",
+    ),
+    (
+        "[backends.a]\nurl = '/mcp'\n",
+        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp`",
+    ),
+    (
+        "[backends.a]\nurl = 'http://'\n",
+        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp`",
+    ),
+    (
+        "[backends.a]\nurl = 'http://h:99999/'\n",
+        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp`",
+    ),
+    (
+        "[backends.a]\nurl = 'http://h:/'\n",
+        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp`",
+    ),
+    (
+        "[backends.a]\nurl = 'http://h/#x'\n",
+        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp`",
+    ),
+    (
+        "[backends.a]\nurl = 'http://ann:s3cret@h/'\n",
+        "signalbox.toml:2:7: backends.a.url: expected an address without user name and password; put them into an `authorization` header",
+    ),
+    (
+        "[backends.a]\nurl = 'http://h/'\nheaders = { Host = 'x' }\n",
+        "signalbox.toml:3:13: backends.a.headers.Host: the gateway sets this header itself; remove it",
+    ),
+    (
+        "[backends.a]\nurl = 'http://h/'\nheaders = { Mcp-Session-Id = 'x' }\n",
+        "signalbox.toml:3:13: backends.a.headers.Mcp-Session-Id: the gateway sets this header itself; remove it",
+    ),
+    (
+        "[backends.a]\nurl = 'http://h/'\nheaders = { transfer-encoding = 'x' }\n",
+        "signalbox.toml:3:13: backends.a.headers.transfer-encoding: the gateway sets this header itself; remove it",
+    ),
+    (
+        "[backends.a]\nurl = 'http://h/'\nheaders = { 'a b' = 'x' }\n",
+        r#"signalbox.toml:3:13: backends.a.headers."a b": expected a header name of letters, digits and `-`, found `a b`"#,
+    ),
+    (
+        "[backends.a]\nurl = 'http://h/'\nheaders = { x = '${LINES}' }\n",
+        "signalbox.toml:3:17: backends.a.headers.x: expected a header value of visible ASCII characters on one line",
+    ),
+    (
+        "[backends.a]\nurl = 'http://h/'\nheaders = { x-a = '1', X-A = '2' }\n",
+        "signalbox.toml:3:24: backends.a.headers.X-A: duplicate key; keep one of them",
+    ),
+    (
+        "[backends.a]\ncommand = '${NOPE}/x'\n",
+        "signalbox.toml:2:11: backends.a.command: the environment variable `NOPE` is not set; set it, or write `${NOPE:-default}`",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\nargs = ['a', '${NOPE}']\n",
+        "signalbox.toml:3:14: backends.a.args[1]: the environment variable `NOPE` is not set; set it, or write `${NOPE:-default}`",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\nenv = { A = '${NO PE}' }\n",
+        "signalbox.toml:3:13: backends.a.env.A: expected `${NAME}` with letters, digits and `_`; in signalbox.toml `$${` is a literal `${`",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\nenv = { A = '${input:key}' }\n",
+        "signalbox.toml:3:13: backends.a.env.A: `${input:key}` can only be filled in by the client this file was written for; use an environment variable, `${NAME}`",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\nenv = { 'A=B' = '1' }\n",
+        r#"signalbox.toml:3:9: backends.a.env."A=B": expected the name of an environment variable, found `A=B`"#,
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\nenv_pass = ['']\n",
+        "signalbox.toml:3:13: backends.a.env_pass[0]: expected the name of an environment variable, found an empty string",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\ncwd = '~/x'\n",
+        "signalbox.toml:3:7: backends.a.cwd: expected a path with `${HOME}` for `~`, found `~/x`",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\ntrust_level = 'full'\n",
+        "signalbox.toml:3:15: backends.a.trust_level: expected `system`, `verified`, `community` or `untrusted`, found `full`",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\nera = '${TOKEN}'\n",
+        "signalbox.toml:3:7: backends.a.era: expected `auto`, `old` or `new`, found `${TOKEN}`",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\ntimeout = 0\n",
+        "signalbox.toml:3:11: backends.a.timeout: expected a number of seconds from 0.001 to 86400, found `0`",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\ntimeout = nan\n",
+        "signalbox.toml:3:11: backends.a.timeout: expected a number of seconds from 0.001 to 86400, found `NaN`",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\ntimeout = '60s'\n",
+        "signalbox.toml:3:11: backends.a.timeout: expected a number of seconds from 0.001 to 86400, found a string",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\nstart_timeout = 1e9\n",
+        "signalbox.toml:3:17: backends.a.start_timeout: expected a number of seconds from 0.001 to 3600, found `1000000000`",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\nmax_children = 0\n",
+        "signalbox.toml:3:16: backends.a.max_children: expected a whole number from 1 to 1024, found `0`",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\ntools = { include = [] }\n",
+        "signalbox.toml:3:11: backends.a.tools.include: expected at least one pattern; to offer no tools, exclude `*`",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\ntools = { exclude = ['a', ''] }\n",
+        "signalbox.toml:3:27: backends.a.tools.exclude[1]: expected a pattern like `read_*`, found an empty string",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\ncategory = ''\n",
+        "signalbox.toml:3:12: backends.a.category: expected a word of 1 to 64 bytes, found an empty string",
+    ),
+    ("[mcp.protocol]\nversion = '2.0'\n", "signalbox.toml:2:11: mcp.protocol.version: expected `1.0.0`, found `2.0`"),
+    (
+        "[mcp.protocol.transport]\ntype = 'websocket'\n",
+        "signalbox.toml:2:8: mcp.protocol.transport.type: WebSocket transport is not in this version yet; remove the key or set it to `http`",
+    ),
+    (
+        "[mcp.protocol.transport]\ntype = 'tcp'\n",
+        "signalbox.toml:2:8: mcp.protocol.transport.type: TCP transport is not in this version yet; remove the key or set it to `http`",
+    ),
+    (
+        "[mcp.protocol.transport]\ntype = 'udp'\n",
+        "signalbox.toml:2:8: mcp.protocol.transport.type: expected `http`, found `udp`",
+    ),
+    (
+        "[mcp.protocol.transport]\nhost = '0.0.0.0'\n",
+        "signalbox.toml:2:8: mcp.protocol.transport.host: listening beyond loopback needs authentication, which is not in this version yet; use 127.0.0.1, ::1 or localhost",
+    ),
+    (
+        "[mcp.protocol.transport]\nhost = 'box.example'\n",
+        "signalbox.toml:2:8: mcp.protocol.transport.host: listening beyond loopback needs authentication, which is not in this version yet; use 127.0.0.1, ::1 or localhost",
+    ),
+    (
+        "[mcp.protocol.transport]\nport = 70000\n",
+        "signalbox.toml:2:8: mcp.protocol.transport.port: expected a whole number from 0 to 65535, found `70000`",
+    ),
+    (
+        "[mcp.protocol.transport]\nport = -1\n",
+        "signalbox.toml:2:8: mcp.protocol.transport.port: expected a whole number from 0 to 65535, found `-1`",
+    ),
+    (
+        "[mcp.protocol.transport]\nport = '8080'\n",
+        "signalbox.toml:2:8: mcp.protocol.transport.port: expected a whole number from 0 to 65535, found a string",
+    ),
+    (
+        "[mcp.protocol.transport]\nport = 80.0\n",
+        "signalbox.toml:2:8: mcp.protocol.transport.port: expected a whole number from 0 to 65535, found a decimal number",
+    ),
+    (
+        "[mcp.protocol.transport]\nport = 99999999999999999999999999999999999999999999\n",
+        "signalbox.toml:2:8: mcp.protocol.transport.port: expected a whole number from 0 to 65535, found `170141183460469231731687303715884105727`",
+    ),
+    (
+        "[mcp.protocol.transport]\npath = 'mcp'\n",
+        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path like `/mcp`, found `mcp`",
+    ),
+    (
+        "[mcp.protocol.transport]\npath = '/mcp?x'\n",
+        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path like `/mcp`, found `/mcp?x`",
+    ),
+    (
+        "[mcp.protocol.transport]\npath = '/healthz'\n",
+        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz` and `/metrics`, found `/healthz`",
+    ),
+    (
+        "[mcp.protocol.transport.tls]\nenabled = true\n",
+        "signalbox.toml:2:1: mcp.protocol.transport.tls.enabled: TLS is not in this version yet; remove the key or set it to false",
+    ),
+    (
+        "[mcp.protocol.transport.tls]\ncert_file = 'a'\n",
+        "signalbox.toml:2:1: mcp.protocol.transport.tls.cert_file: TLS is not in this version yet; remove the key or set `mcp.protocol.transport.tls.enabled` to false",
+    ),
+    (
+        "[mcp.protocol.transport.tls]\nenabled = false\ncert_file = 1\n",
+        "signalbox.toml:3:13: mcp.protocol.transport.tls.cert_file: expected a string, found a whole number",
+    ),
+    (
+        "[mcp.protocol.security]\nrequire_authentication = true\n",
+        "signalbox.toml:2:1: mcp.protocol.security.require_authentication: authentication is not in this version yet; remove the key or set it to false",
+    ),
+    (
+        "[mcp.protocol.security]\nauthentication_timeout = 30\n",
+        "signalbox.toml:2:1: mcp.protocol.security.authentication_timeout: the authentication timeout is not in this version yet; remove the key",
+    ),
+    (
+        "[mcp.protocol.security]\nsession_timeout = -1\n",
+        "signalbox.toml:2:19: mcp.protocol.security.session_timeout: expected a number of seconds from 0.001 to 2592000, found `-1`",
+    ),
+    (
+        "[mcp.protocol.security]\nmax_concurrent_sessions = 0\n",
+        "signalbox.toml:2:27: mcp.protocol.security.max_concurrent_sessions: expected a whole number from 1 to 1000000, found `0`",
+    ),
+    (
+        "[mcp.protocol.rate_limits]\nuser_requests_per_second = 10\n",
+        "signalbox.toml:2:1: mcp.protocol.rate_limits.user_requests_per_second: rate limits are not in this version yet; remove the key",
+    ),
+    (
+        "[mcp.protocol.rate_limits]\n",
+        "signalbox.toml:1:15: mcp.protocol.rate_limits: rate limits are not in this version yet; remove the key",
+    ),
+    (
+        "[mcp.protocol.audit]\nenabled = true\n",
+        "signalbox.toml:2:1: mcp.protocol.audit.enabled: the audit log is not in this version yet; remove the key or set it to false",
+    ),
+    (
+        "[mcp.protocol.audit]\nenabled = false\nretention_days = 90\n",
+        "signalbox.toml:3:1: mcp.protocol.audit.retention_days: the audit log is not in this version yet; remove the key",
+    ),
+    (
+        "[mcp.protocol.audit.sinks]\nfile_sink = true\n",
+        "signalbox.toml:2:1: mcp.protocol.audit.sinks.file_sink: the audit log is not in this version yet; remove the key",
+    ),
+    (
+        "[gateway]\nmax_message = 10\n",
+        "signalbox.toml:2:15: gateway.max_message: expected a whole number from 1024 to 1073741824, found `10`",
+    ),
+    (
+        "[gateway]\nfirst_list_wait = 0.0\n",
+        "signalbox.toml:2:19: gateway.first_list_wait: expected a number of seconds from 0.001 to 3600, found `0`",
+    ),
+    (
+        "[gateway]\nallowed_origins = ['*']\n",
+        "signalbox.toml:2:20: gateway.allowed_origins[0]: expected an origin like `https://app.example:8443`, found `*`",
+    ),
+    (
+        "[gateway]\nallowed_origins = ['https://a.example/']\n",
+        "signalbox.toml:2:20: gateway.allowed_origins[0]: expected an origin like `https://app.example:8443`, found `https://a.example/`",
+    ),
+    (
+        "[gateway]\nallowed_hosts = ['http://a']\n",
+        "signalbox.toml:2:18: gateway.allowed_hosts[0]: expected a host like `box.example` or `box.example:8080`, found `http://a`",
+    ),
+    (
+        "[gateway]\nlog_level = 'loud'\n",
+        "signalbox.toml:2:13: gateway.log_level: expected `error`, `warn`, `info`, `debug` or `trace`, found `loud`",
+    ),
+    (
+        "[gateway]\ndemo_root = ''\n",
+        "signalbox.toml:2:13: gateway.demo_root: expected the path of a folder, found an empty string",
+    ),
+    ("a = \n", r#"signalbox.toml:1:5: not valid TOML: expected a value; strings need quotes, like "text""#),
+    ("[backends.a\ncommand = 1\n", "signalbox.toml:1:12: not valid TOML: unclosed table, expected `]`"),
+    ("[backends.a]\ncommand = \"x\n", r#"signalbox.toml:2:13: not valid TOML: invalid basic string, expected `"`"#),
+    (
+        "[backends.a]\ncommand = npx\n",
+        r#"signalbox.toml:2:11: not valid TOML: expected a value; strings need quotes, like "text""#,
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\nargs = ['a'\ncommand = 'y'\n",
+        "signalbox.toml:4:1: not valid TOML: missing comma between array elements, expected `,`",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\ncommand = 'y'\n",
+        "signalbox.toml:3:1: backends.a.command: duplicate key; keep one of them",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\n[backends.a]\nurl = 'http://h/'\n",
+        "signalbox.toml:3:11: backends.a: duplicate key; keep one of them",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\n[backends.a.env]\nA = '1'\nA = '2'\n",
+        "signalbox.toml:5:1: backends.a.env.A: duplicate key; keep one of them",
+    ),
+    (
+        "\"\\u001b[31m\" = 1\n",
+        "signalbox.toml:1:1: \"\\u{1b}[31m\": unknown key; expected one of `mcp`, `gateway` or `backends`",
+    ),
+];
+
+const JSON: &[(&str, &str)] = &[
+    ("{", "mcp.json:1:1: not valid JSON: EOF while parsing an object"),
+    ("[]", "mcp.json:1:1: expected an object, found a list"),
+    ("", "mcp.json:1:1: not valid JSON: EOF while parsing a value"),
+    ("{}", "mcp.json:1:1: expected an object with `mcpServers` or `servers`; is this a client's MCP configuration?"),
+    (
+        r#"{"mcpservers": {}}"#,
+        "mcp.json:1:1: expected an object with `mcpServers` or `servers`; is this a client's MCP configuration?",
+    ),
+    (r#"{"mcpServers": []}"#, "mcp.json:1:16: mcpServers: expected an object, found a list"),
+    (r#"{"mcpServers": {"a": "npx"}}"#, "mcp.json:1:22: mcpServers.a: expected an object, found a string"),
+    (
+        r#"{"mcpServers": {"a": {}}}"#,
+        "mcp.json:1:17: mcpServers.a: has neither `command` nor `url`; add `command` for a local server or `url` for a remote one",
+    ),
+    (
+        r#"{"mcpServers": {"a": {"command": "x", "url": "http://h/"}}}"#,
+        "mcp.json:1:17: mcpServers.a: has both `command` and `url`; keep `command` for a local server or `url` for a remote one",
+    ),
+    (
+        r#"{"mcpServers": {"a": {"command": "x", "args": "y"}}}"#,
+        "mcp.json:1:47: mcpServers.a.args: expected a list of strings, found a string",
+    ),
+    (
+        r#"{"mcpServers": {"a": {"command": "x", "env": {"PORT": 8080}}}}"#,
+        "mcp.json:1:55: mcpServers.a.env.PORT: expected a string, found a whole number",
+    ),
+    (
+        "{\n  \"mcpServers\": {\n    \"a\": {\"type\": \"sse\", \"url\": \"http://h/sse\"}\n  }\n}",
+        r#"mcp.json:3:19: mcpServers.a.type: HTTP+SSE is not in this version yet; use the server's Streamable HTTP address or add `"disabled": true`"#,
+    ),
+    (
+        r#"{"servers": {"a": {"type": "carrier-pigeon", "url": "http://h/"}}}"#,
+        "mcp.json:1:28: servers.a.type: expected `stdio`, `http`, `streamable-http` or `sse`, found `carrier-pigeon`",
+    ),
+    (
+        r#"{"servers": {"a": {"type": "stdio", "url": "http://h/"}}}"#,
+        "mcp.json:1:28: servers.a.type: `type` is `stdio`, which needs `command`; correct the type or the target",
+    ),
+    (
+        r#"{"servers": {"a": {"type": "http", "command": "x"}}}"#,
+        "mcp.json:1:28: servers.a.type: `type` is `http`, which needs `url`; correct the type or the target",
+    ),
+    (
+        r#"{"servers": {"a": {"type": 1, "command": "x"}}}"#,
+        "mcp.json:1:28: servers.a.type: expected `stdio`, `http`, `streamable-http` or `sse`, found a whole number",
+    ),
+    (
+        r#"{"servers": {"a": {"command": "x", "enabled": "no"}}}"#,
+        "mcp.json:1:47: servers.a.enabled: expected `true` or `false`, found a string",
+    ),
+    (
+        r#"{"mcpServers": {"a": {"url": "https://h/mcp"}}}"#,
+        "mcp.json:1:30: mcpServers.a.url: `https://` is not in this version yet; use an `http://` address or set `disabled` to true",
+    ),
+    (
+        r#"{"mcpServers": {"a": {"command": "x", "env": {"A": "${input:key}"}}}}"#,
+        "mcp.json:1:52: mcpServers.a.env.A: `${input:key}` can only be filled in by the client this file was written for; use an environment variable, `${NAME}`",
+    ),
+    (
+        r#"{"mcpServers": {"a": {"command": "x", "env": {"A": "${NOPE}"}}}}"#,
+        "mcp.json:1:52: mcpServers.a.env.A: the environment variable `NOPE` is not set; set it, or write `${NOPE:-default}`",
+    ),
+    (
+        r#"{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}"#,
+        "mcp.json:1:40: mcpServers.a: duplicate key; keep one of them",
+    ),
+];

@@ -1,0 +1,44 @@
+//! How a running process is reached: HTTP on a Unix socket in the data folder, one per process, for its user only.
+
+mod ask;
+mod server;
+mod socket;
+
+pub use ask::{AskError, ask};
+pub use server::Route;
+pub use socket::{ControlSocket, SocketError, sockets};
+
+use crate::data_dir::DataDir;
+
+/// The state of the process, as JSON.
+pub const STATUS: &str = "/api/v1/status";
+/// The version of the program, as JSON.
+pub const VERSION: &str = "/api/v1/version";
+
+/// An open socket and what it answers.
+pub struct Control {
+    socket: ControlSocket,
+    route: Route,
+}
+
+impl Control {
+    /// Opens the socket of this process. Without one everything works but `signalbox status`, so failing to is only logged.
+    #[must_use]
+    pub fn open(data_dir: &DataDir, route: Route) -> Option<Self> {
+        match ControlSocket::open(data_dir) {
+            Ok(socket) => Some(Self { socket, route }),
+            Err(error) => {
+                tracing::warn!(%error, "`signalbox status` will not see this process");
+                None
+            }
+        }
+    }
+
+    /// Answers, if there is a socket, until dropped.
+    pub async fn serve(control: Option<&Self>) {
+        match control {
+            Some(control) => server::serve(control.socket.listener(), control.route.clone()).await,
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The folder that state is kept in.
+
+use std::fs::{DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// The folder is nobody else's business.
+const PRIVATE: u32 = 0o700;
+
+/// Why the data folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the data folder {} cannot be used: {error}; choose another with `--data-dir DIR`", path.display())]
+pub struct DataDirError {
+    path: PathBuf,
+    error: io::Error,
+}
+
+/// The data folder, which exists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataDir(PathBuf);
+
+impl DataDir {
+    /// Creates the folder, with what is missing above it, if need be.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub fn prepare(path: &Path) -> Result<Self, DataDirError> {
+        create(path).map_err(|error| DataDirError { path: path.to_owned(), error })?;
+        Ok(Self(path.to_owned()))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Where the last known lists are kept.
+    #[must_use]
+    pub fn catalog(&self) -> PathBuf {
+        self.0.join("catalog.json")
+    }
+
+    /// The folder of the control sockets, for this user only even if the data folder is not.
+    ///
+    /// # Errors
+    /// If it cannot be created or closed to others.
+    pub fn run(&self) -> Result<PathBuf, DataDirError> {
+        let path = run_folder(&self.0);
+        let made = create(&path).and_then(|()| std::fs::set_permissions(&path, Permissions::from_mode(PRIVATE)));
+        match made {
+            Ok(()) => Ok(path),
+            Err(error) => Err(DataDirError { path, error }),
+        }
+    }
+}
+
+/// Where the control sockets are in a data folder.
+#[must_use]
+pub fn run_folder(data_dir: &Path) -> PathBuf {
+    data_dir.join("run")
+}
+
+fn create(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(PRIVATE).create(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_is_private() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("a/b");
+        let data_dir = DataDir::prepare(&path).unwrap();
+        let run = data_dir.run().unwrap();
+        for folder in [&path, &run] {
+            assert_eq!(folder.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        }
+        assert!(DataDir::prepare(&path).is_ok());
+        std::fs::write(root.path().join("file"), "").unwrap();
+        let error = DataDir::prepare(&root.path().join("file/x")).unwrap_err().to_string();
+        assert!(error.contains("--data-dir"), "{error}");
+    }
+}

@@ -1,0 +1,225 @@
+//! Reads a tool's arguments by hand and collects everything that is wrong with them.
+//!
+//! A model that gets one complaint at a time needs one call per mistake, so a reader goes on after the first problem
+//! and `finish` reports them all, each with what was expected.
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value};
+
+use super::fault::ToolFault;
+
+/// The largest whole number that every JSON reader keeps exact.
+pub(super) const MAX_SAFE: u64 = (1 << 53) - 1;
+
+/// How much of a wrong value, or of an unknown name, is quoted back.
+const MAX_QUOTE: usize = 40;
+
+/// How many problems are reported; the rest are counted.
+const MAX_PROBLEMS: usize = 8;
+
+/// A reader over one object of arguments.
+#[derive(Debug)]
+pub(super) struct Arguments<'a> {
+    owner: String,
+    prefix: String,
+    map: &'a Map<String, Value>,
+    problems: Vec<String>,
+}
+
+impl<'a> Arguments<'a> {
+    /// Starts reading the arguments of `tool`.
+    pub(super) fn new(tool: &str, map: &'a Map<String, Value>) -> Arguments<'a> {
+        Arguments { owner: tool.to_owned(), prefix: String::new(), map, problems: Vec::new() }
+    }
+
+    /// Complains about every argument that is not `known`.
+    pub(super) fn only(&mut self, known: &[&str]) {
+        for key in self.map.keys().filter(|key| !known.contains(&key.as_str())) {
+            let (prefix, owner, list) = (&self.prefix, &self.owner, known.join(", "));
+            let name = quote(key);
+            self.problems.push(format!("`{prefix}{name}` is not an argument; {owner} takes {list}"));
+        }
+    }
+
+    /// Notes a problem.
+    pub(super) fn problem(&mut self, text: String) {
+        self.problems.push(text);
+    }
+
+    /// A text of at most `max` characters.
+    pub(super) fn text(&mut self, key: &str, max: usize) -> Option<String> {
+        match self.map.get(key)? {
+            Value::String(text) if text.chars().count() <= max => Some(text.clone()),
+            Value::String(text) => {
+                let length = text.chars().count();
+                self.expected(key, &format!("at most {max} characters long"), &format!("{length} of them"))
+            }
+            other => self.expected(key, "a string", &quote(&other.to_string())),
+        }
+    }
+
+    /// `true` or `false`.
+    pub(super) fn flag(&mut self, key: &str) -> Option<bool> {
+        match self.map.get(key)? {
+            Value::Bool(flag) => Some(*flag),
+            other => self.expected(key, "true or false", &quote(&other.to_string())),
+        }
+    }
+
+    /// A whole number in `range`; `3.0` counts as one, as it does in JSON Schema.
+    pub(super) fn whole(&mut self, key: &str, range: RangeInclusive<u64>) -> Option<u64> {
+        let value = self.map.get(key)?;
+        match whole_number(value) {
+            Some(number) if range.contains(&number) => Some(number),
+            _ => {
+                let what = format!("a whole number from {} to {}", range.start(), range.end());
+                self.expected(key, &what, &quote(&value.to_string()))
+            }
+        }
+    }
+
+    /// One of a few words.
+    pub(super) fn choice<T: Copy>(&mut self, key: &str, options: &[(&str, T)]) -> Option<T> {
+        let value = self.map.get(key)?;
+        match pick(value, options) {
+            Some(picked) => Some(picked),
+            None => self.expected(key, &one_of(options), &quote(&value.to_string())),
+        }
+    }
+
+    /// A list of words, each one of a few.
+    pub(super) fn choices<T: Copy>(&mut self, key: &str, options: &[(&str, T)]) -> Option<Vec<T>> {
+        let value = self.map.get(key)?;
+        let picked = value.as_array().and_then(|items| items.iter().map(|item| pick(item, options)).collect());
+        match picked {
+            Some(picked) => Some(picked),
+            None => {
+                let what = format!("a list whose items are each {}", one_of(options));
+                self.expected(key, &what, &quote(&value.to_string()))
+            }
+        }
+    }
+
+    /// An object inside, read by `read`; its problems are this reader's problems.
+    pub(super) fn section<T>(&mut self, key: &str, read: impl FnOnce(&mut Arguments<'a>) -> T) -> Option<T> {
+        let map = self.map;
+        match map.get(key)? {
+            Value::Object(inner) => {
+                let mut section = Arguments {
+                    owner: format!("`{}{key}`", self.prefix),
+                    prefix: format!("{}{key}.", self.prefix),
+                    map: inner,
+                    problems: std::mem::take(&mut self.problems),
+                };
+                let result = read(&mut section);
+                self.problems = section.problems;
+                Some(result)
+            }
+            other => self.expected(key, "an object", &quote(&other.to_string())),
+        }
+    }
+
+    /// Fine, or everything that was wrong.
+    pub(super) fn finish(mut self) -> Result<(), ToolFault> {
+        if self.problems.is_empty() {
+            return Ok(());
+        }
+        let more = self.problems.len().saturating_sub(MAX_PROBLEMS);
+        self.problems.truncate(MAX_PROBLEMS);
+        if more > 0 {
+            self.problems.push(format!("and {more} more"));
+        }
+        Err(ToolFault::InvalidArguments(self.problems))
+    }
+
+    fn expected<T>(&mut self, key: &str, what: &str, got: &str) -> Option<T> {
+        let prefix = &self.prefix;
+        self.problems.push(format!("`{prefix}{key}` must be {what}; got {got}"));
+        None
+    }
+}
+
+/// The whole number that a value is, however it is written.
+pub(super) fn whole_number(value: &Value) -> Option<u64> {
+    if let Some(number) = value.as_u64() {
+        return Some(number);
+    }
+    let number = value.as_f64()?;
+    // Above 2^53 a float no longer says which whole number was meant.
+    let exact = number.fract() == 0.0 && (0.0..=9_007_199_254_740_991.0).contains(&number);
+    exact.then_some(number as u64)
+}
+
+fn pick<T: Copy>(value: &Value, options: &[(&str, T)]) -> Option<T> {
+    let word = value.as_str()?;
+    options.iter().find(|(name, _)| *name == word).map(|(_, picked)| *picked)
+}
+
+fn one_of<T>(options: &[(&str, T)]) -> String {
+    let names: Vec<&str> = options.iter().map(|(name, _)| *name).collect();
+    format!("one of {}", names.join(", "))
+}
+
+fn quote(text: &str) -> String {
+    match text.char_indices().nth(MAX_QUOTE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn problems(arguments: Value, read: impl FnOnce(&mut Arguments<'_>)) -> Vec<String> {
+        let map = arguments.as_object().expect("an object").clone();
+        let mut reader = Arguments::new("tool", &map);
+        read(&mut reader);
+        match reader.finish() {
+            Ok(()) => Vec::new(),
+            Err(ToolFault::InvalidArguments(problems)) => problems,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_problem_names_the_argument_and_what_was_expected() {
+        let found = problems(json!({"n": "3", "deep": {"by": "colour", "x": 1}, "flag": 1, "odd": null}), |reader| {
+            reader.only(&["n", "deep", "flag"]);
+            assert_eq!(reader.whole("n", 1..=10), None);
+            reader.section("deep", |inner| {
+                inner.only(&["by"]);
+                assert_eq!(inner.choice("by", &[("name", 1), ("size", 2)]), None);
+            });
+            assert_eq!(reader.flag("flag"), None);
+        });
+        assert_eq!(
+            found,
+            [
+                "`odd` is not an argument; tool takes n, deep, flag",
+                "`n` must be a whole number from 1 to 10; got \"3\"",
+                "`deep.x` is not an argument; `deep` takes by",
+                "`deep.by` must be one of name, size; got \"colour\"",
+                "`flag` must be true or false; got 1",
+            ]
+        );
+    }
+
+    #[test]
+    fn whole_numbers_may_be_written_as_floats() {
+        assert_eq!(whole_number(&json!(3.0)), Some(3));
+        for bad in [json!(3.5), json!(-1), json!(1e300), json!("3"), json!(null), json!(true)] {
+            assert_eq!(whole_number(&bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn reports_stay_short() {
+        let many: Map<String, Value> = (0..100).map(|n| (format!("{n:0100}"), json!(1))).collect();
+        let found = problems(Value::Object(many), |reader| reader.only(&["a"]));
+        assert_eq!(found.len(), MAX_PROBLEMS + 1);
+        assert!(found.iter().all(|problem| problem.chars().count() < 100));
+    }
+}

@@ -1,0 +1,87 @@
+//! The `countdown` tool: slow on purpose, and it says how far it has come.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc::Sender;
+use tokio::time::{Instant, sleep_until};
+
+use super::arguments::Arguments;
+use super::fault::ToolFault;
+use super::message;
+use super::revision::Revision;
+use super::toolbox::Answer;
+
+/// Where a countdown may start.
+pub(super) const FROM: std::ops::RangeInclusive<u64> = 1..=20;
+/// Where it starts when nothing is said.
+pub(super) const DEFAULT_FROM: u64 = 5;
+/// How long a step may take, in milliseconds.
+pub(super) const INTERVAL_MS: std::ops::RangeInclusive<u64> = 10..=2000;
+/// How long it takes when nothing is said.
+pub(super) const DEFAULT_INTERVAL_MS: u64 = 500;
+
+/// Sends progress for one call, if the caller asked for it.
+#[derive(Debug, Clone)]
+pub(super) struct Progress {
+    token: Option<Value>,
+    revision: Revision,
+    outgoing: Sender<Bytes>,
+}
+
+impl Progress {
+    /// Reports go to `outgoing` under the caller's own `token`; without one, nothing is sent.
+    pub(super) fn new(token: Option<Value>, revision: Revision, outgoing: Sender<Bytes>) -> Progress {
+        Progress { token, revision, outgoing }
+    }
+
+    async fn report(&self, done: u64, total: u64, text: String) {
+        let Some(token) = &self.token else { return };
+        let mut params = json!({"progressToken": token, "progress": done, "total": total});
+        if self.revision >= Revision::V2025_03_26 {
+            params["message"] = text.into();
+        }
+        // A closed channel ends the whole server; this call need not notice by itself.
+        let _ = self.outgoing.send(message::notify("notifications/progress", params)).await;
+    }
+}
+
+/// Counts down, one report per step.
+pub(super) async fn run(arguments: &Map<String, Value>, progress: &Progress) -> Result<Answer, ToolFault> {
+    let (from, interval) = check(arguments)?;
+    let mut next = Instant::now();
+    for done in 1..=from {
+        next += interval;
+        sleep_until(next).await;
+        progress.report(done, from, format!("{} to go", from - done)).await;
+    }
+    Ok(Answer::text(format!("Counted down from {from} to 0.")))
+}
+
+fn check(arguments: &Map<String, Value>) -> Result<(u64, Duration), ToolFault> {
+    let mut reader = Arguments::new("countdown", arguments);
+    reader.only(&["from", "interval_ms"]);
+    let from = reader.whole("from", FROM).unwrap_or(DEFAULT_FROM);
+    let interval = reader.whole("interval_ms", INTERVAL_MS).unwrap_or(DEFAULT_INTERVAL_MS);
+    reader.finish()?;
+    Ok((from, Duration::from_millis(interval)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_and_defaults() {
+        let run = |arguments: Value| check(arguments.as_object().expect("an object"));
+        assert_eq!(run(json!({})), Ok((5, Duration::from_millis(500))));
+        assert_eq!(run(json!({"from": 20, "interval_ms": 10})), Ok((20, Duration::from_millis(10))));
+        for bad in [json!({"from": 0}), json!({"from": 21}), json!({"from": "3"}), json!({"from": 1.5})] {
+            assert!(run(bad).is_err());
+        }
+        for bad in [json!({"interval_ms": 9}), json!({"interval_ms": 2001}), json!({"steps": 3})] {
+            assert!(run(bad).is_err());
+        }
+    }
+}

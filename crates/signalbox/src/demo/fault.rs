@@ -1,0 +1,165 @@
+//! What can go wrong inside a tool, each with a code, a reason and a way out.
+
+use std::io;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+/// How much of a requested path is repeated in an error.
+const MAX_SHOWN_PATH: usize = 256;
+
+/// A tool did not do what was asked. The text is the reason.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ToolFault {
+    /// The arguments do not fit the tool's schema.
+    #[error("{}", .0.join("; "))]
+    InvalidArguments(Vec<String>),
+    /// The path has too many characters.
+    #[error("the path has {length} characters; at most {limit} are accepted")]
+    PathTooLong {
+        /// How many there were.
+        length: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// The path contains something that is only useful for getting out.
+    #[error("the path contains {0}")]
+    DangerousPathSequence(&'static str),
+    /// The path is outside the root folder.
+    #[error("the path is not inside the folder that this tool may show")]
+    PathNotAllowed,
+    /// The path is inside a system folder that is never shown.
+    #[error("the path is inside a system folder that is never shown")]
+    PathBlocked,
+    /// The path is a place where keys are kept.
+    #[error("the path is inside a folder that holds keys")]
+    SensitivePathAccess,
+    /// A part of the path is a symbolic link.
+    #[error("a part of the path is a symbolic link, and links are not followed")]
+    SymlinksNotAllowed,
+    /// More levels were asked for than are ever walked.
+    #[error("a depth of {asked} was asked for; at most {limit} levels are walked")]
+    DepthLimitExceeded {
+        /// How many were asked for.
+        asked: u64,
+        /// How many there may be.
+        limit: u64,
+    },
+    /// The walk took too long.
+    #[error("the listing was not finished within {} seconds", .0.as_secs())]
+    ExecutionTimeout(Duration),
+    /// Too many calls in a short time.
+    #[error("too many calls in a short time; the next one is accepted in {} ms", .0.as_millis() + 1)]
+    RateLimitExceeded(Duration),
+    /// Nothing is there.
+    #[error("there is nothing at this path")]
+    PathNotFound,
+    /// Something is there, but it cannot be listed.
+    #[error("there is something at this path, but it is not a directory")]
+    NotADirectory,
+    /// The operating system said no.
+    #[error("the directory could not be read: {0}")]
+    Unreadable(io::ErrorKind),
+    /// The worker that ran the call ended without a result.
+    #[error("the listing ended before it had a result")]
+    Interrupted,
+}
+
+impl ToolFault {
+    /// The code a program looks at; the first ten are the documents' own (GO-7), the rest fill the gaps.
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            ToolFault::PathNotAllowed => "path_not_allowed",
+            ToolFault::PathTooLong { .. } => "PathTooLong",
+            ToolFault::PathBlocked => "PathBlocked",
+            ToolFault::SymlinksNotAllowed => "SymlinksNotAllowed",
+            ToolFault::DangerousPathSequence(_) => "DangerousPathSequence",
+            ToolFault::SensitivePathAccess => "SensitivePathAccess",
+            ToolFault::DepthLimitExceeded { .. } => "DepthLimitExceeded",
+            ToolFault::ExecutionTimeout(_) => "ExecutionTimeout",
+            ToolFault::RateLimitExceeded(_) => "RateLimitExceeded",
+            ToolFault::InvalidArguments(_) => "InvalidArguments",
+            ToolFault::PathNotFound => "PathNotFound",
+            ToolFault::NotADirectory => "NotADirectory",
+            ToolFault::Unreadable(_) => "Unreadable",
+            ToolFault::Interrupted => "Interrupted",
+        }
+    }
+
+    /// What the caller can do instead.
+    pub(super) fn suggestion(&self) -> &'static str {
+        match self {
+            ToolFault::InvalidArguments(_) => "Correct the arguments as described and call again.",
+            ToolFault::PathTooLong { .. } => "List a folder higher up, with `recursive` set.",
+            ToolFault::DangerousPathSequence(_) => {
+                "Write the path plainly, downwards from the root folder, such as ./src."
+            }
+            ToolFault::PathNotAllowed => "Use a path relative to the root folder; `.` lists the root itself.",
+            ToolFault::PathBlocked | ToolFault::SensitivePathAccess => "Choose another folder.",
+            ToolFault::SymlinksNotAllowed => "Use the real path that the link stands for, if it is inside the root.",
+            ToolFault::DepthLimitExceeded { .. } => "Lower `max_depth`, then list the deeper folders one by one.",
+            ToolFault::ExecutionTimeout(_) => "Lower `max_depth` or list a smaller folder.",
+            ToolFault::RateLimitExceeded(_) => "Wait, or list more at once with `recursive` and `limit`.",
+            ToolFault::PathNotFound => "List the parent folder to see what it holds.",
+            ToolFault::NotADirectory => "List the folder that holds it; its entry shows size and times.",
+            ToolFault::Unreadable(_) => "Choose a folder that the gateway's user may read.",
+            ToolFault::Interrupted => "Call again.",
+        }
+    }
+
+    /// Whether the arguments did not fit the schema, which older revisions want as an error of the protocol.
+    pub(super) fn is_about_arguments(&self) -> bool {
+        matches!(self, ToolFault::InvalidArguments(_))
+    }
+
+    /// The error as data for programs: its code, and the details that document 001 gives.
+    pub(super) fn to_json(&self, requested_path: Option<&str>) -> Value {
+        let mut details = Map::new();
+        if let Some(path) = requested_path {
+            let shown: String = path.chars().take(MAX_SHOWN_PATH).collect();
+            details.insert("requested_path".into(), shown.into());
+        }
+        details.insert("reason".into(), self.to_string().into());
+        details.insert("suggestion".into(), self.suggestion().into());
+        json!({"error_code": self.code(), "details": details})
+    }
+
+    /// The error as one line for a model.
+    pub(super) fn to_text(&self) -> String {
+        format!("{}: {}. {}", self.code(), self, self.suggestion())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn go_7_codes_are_spelled_as_the_rows_spell_them() {
+        let second = Duration::from_secs(1);
+        let codes = [
+            ToolFault::PathNotAllowed,
+            ToolFault::PathTooLong { length: 2, limit: 1 },
+            ToolFault::PathBlocked,
+            ToolFault::SymlinksNotAllowed,
+            ToolFault::DangerousPathSequence("x"),
+            ToolFault::SensitivePathAccess,
+            ToolFault::DepthLimitExceeded { asked: 11, limit: 10 },
+            ToolFault::ExecutionTimeout(second),
+            ToolFault::RateLimitExceeded(second),
+        ]
+        .map(|fault| fault.code());
+        let row = "path_not_allowed, PathTooLong, PathBlocked, SymlinksNotAllowed, DangerousPathSequence, \
+                   SensitivePathAccess, DepthLimitExceeded, ExecutionTimeout, RateLimitExceeded";
+        assert_eq!(codes.join(", "), row);
+    }
+
+    #[test]
+    fn details_name_path_reason_and_suggestion() {
+        let long = "a".repeat(5000);
+        let error = ToolFault::PathNotAllowed.to_json(Some(&long));
+        assert_eq!(error["details"]["requested_path"].as_str().map(str::len), Some(MAX_SHOWN_PATH));
+        assert!(error["details"]["reason"].is_string() && error["details"]["suggestion"].is_string());
+        assert!(ToolFault::PathNotFound.to_json(None)["details"].get("requested_path").is_none());
+    }
+}

@@ -1,0 +1,130 @@
+//! Protocol revisions, and which one a request is to be answered in.
+
+use serde_json::{Value, json};
+
+use super::message::{INVALID_PARAMS, Request, RpcError, UNSUPPORTED_VERSION};
+
+/// Names the revision of a stateless request.
+pub(super) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// What the client of a stateless request can do.
+pub(super) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// Who answered a stateless request.
+pub(super) const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
+
+/// A published revision of the protocol; later ones compare greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Revision {
+    /// The first.
+    V2024_11_05,
+    /// Adds tool annotations and progress messages.
+    V2025_03_26,
+    /// Adds titles, output schemas and structured content.
+    V2025_06_18,
+    /// The last one with sessions; bad arguments become tool results.
+    V2025_11_25,
+    /// Stateless.
+    V2026_07_28,
+}
+
+impl Revision {
+    /// The revision answered to a client whose own is unknown or stateless.
+    pub(super) const LAST_WITH_SESSIONS: Revision = Revision::V2025_11_25;
+
+    /// The revisions served without a session.
+    pub(super) const STATELESS: [&'static str; 1] = ["2026-07-28"];
+
+    /// How the revision is written on the wire.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Revision::V2024_11_05 => "2024-11-05",
+            Revision::V2025_03_26 => "2025-03-26",
+            Revision::V2025_06_18 => "2025-06-18",
+            Revision::V2025_11_25 => "2025-11-25",
+            Revision::V2026_07_28 => "2026-07-28",
+        }
+    }
+
+    /// What `initialize` settles on: the client's own revision if it is a known one with sessions, else the last.
+    pub(super) fn negotiate(asked: &str) -> Revision {
+        [Revision::V2024_11_05, Revision::V2025_03_26, Revision::V2025_06_18]
+            .into_iter()
+            .find(|known| known.name() == asked)
+            .unwrap_or(Revision::LAST_WITH_SESSIONS)
+    }
+
+    /// Whether requests stand alone.
+    pub(super) fn is_stateless(self) -> bool {
+        self == Revision::V2026_07_28
+    }
+}
+
+/// The revision in which `request` is to be answered, given the one `initialize` settled on, if it was called.
+pub(super) fn of_request(request: &Request, session: Option<Revision>) -> Result<Revision, RpcError> {
+    let meta = request.meta();
+    let version = meta.and_then(|meta| meta.get(META_VERSION));
+    let capabilities = meta.and_then(|meta| meta.get(META_CAPABILITIES));
+    match (version, capabilities, session) {
+        (None, None, Some(revision)) => Ok(revision),
+        (None, None, None) if request.method == "ping" => Ok(Revision::LAST_WITH_SESSIONS),
+        (Some(Value::String(version)), _, _) if !Revision::STATELESS.contains(&version.as_str()) => {
+            let text = format!("Protocol version {version:?} is not served here.");
+            let data = json!({"supported": Revision::STATELESS, "requested": version});
+            Err(RpcError::new(UNSUPPORTED_VERSION, text).with_data(data))
+        }
+        (Some(Value::String(_)), Some(Value::Object(_)), _) => Ok(Revision::V2026_07_28),
+        (Some(Value::String(_)), _, _) => Err(missing(META_CAPABILITIES, "an object")),
+        _ => Err(missing(META_VERSION, "a string")),
+    }
+}
+
+fn missing(key: &str, what: &str) -> RpcError {
+    let text = format!(
+        "`params._meta[\"{key}\"]` must be {what}. A request outside a session opened by `initialize` needs it."
+    );
+    RpcError::new(INVALID_PARAMS, text).with_data(json!({"reason": "missing_meta", "key": key}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::message::{Incoming, parse};
+
+    fn revision(params: Value, session: Option<Revision>) -> Result<Revision, i32> {
+        let text = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}).to_string();
+        let Incoming::Request(request) = parse(text.as_bytes()) else {
+            panic!("{text}");
+        };
+        of_request(&request, session).map_err(|error| error.code)
+    }
+
+    #[test]
+    fn initialize_answers_a_known_old_revision_or_the_last_with_sessions() {
+        for old in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+            assert_eq!(Revision::negotiate(old).name(), old);
+        }
+        for other in ["2026-07-28", "2099-01-01", "", "1.0"] {
+            assert_eq!(Revision::negotiate(other).name(), "2025-11-25");
+        }
+    }
+
+    #[test]
+    fn the_keys_of_a_request_decide_before_the_session_does() {
+        let old = Some(Revision::V2025_03_26);
+        let full = json!({"_meta": {META_VERSION: "2026-07-28", META_CAPABILITIES: {}}});
+        assert_eq!(revision(json!({}), old), Ok(Revision::V2025_03_26));
+        assert_eq!(revision(full.clone(), old), Ok(Revision::V2026_07_28));
+        assert_eq!(revision(full, None), Ok(Revision::V2026_07_28));
+    }
+
+    #[test]
+    fn missing_and_unsupported_keys_have_their_codes() {
+        let check = |meta: Value| revision(json!({"_meta": meta}), None);
+        assert_eq!(revision(json!({}), None), Err(INVALID_PARAMS));
+        assert_eq!(check(json!({META_VERSION: "2026-07-28"})), Err(INVALID_PARAMS));
+        assert_eq!(check(json!({META_CAPABILITIES: {}})), Err(INVALID_PARAMS));
+        assert_eq!(check(json!({META_VERSION: 1, META_CAPABILITIES: {}})), Err(INVALID_PARAMS));
+        assert_eq!(check(json!({META_VERSION: "2026-07-28", META_CAPABILITIES: []})), Err(INVALID_PARAMS));
+        assert_eq!(check(json!({META_VERSION: "2099-01-01"})), Err(UNSUPPORTED_VERSION));
+        assert_eq!(check(json!({META_VERSION: "2025-11-25"})), Err(UNSUPPORTED_VERSION));
+    }
+}

@@ -1,0 +1,258 @@
+//! One peer's conversation: what each message means, and which calls are running.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc::Sender;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
+
+use super::bucket::Bucket;
+use super::catalog;
+use super::countdown::Progress;
+use super::message::{
+    self, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, Incoming, LIMITED, METHOD_NOT_FOUND, Request, RpcError,
+};
+use super::reply;
+use super::revision::{self, Revision};
+use super::toolbox::{Tool, Toolbox};
+
+/// Calls that may run at once.
+const MAX_RUNNING: usize = 64;
+
+/// GO-5: listings per minute, and how many of them at once.
+const LISTINGS_PER_MINUTE: u32 = 120;
+const LISTINGS_BURST: u32 = 10;
+
+const INSTRUCTIONS: &str = "These are the demo tools of Signalbox, here because no backend is configured yet. \
+    Paths are relative to the folder that the gateway was started in.";
+
+/// The state of a conversation.
+#[derive(Debug)]
+pub(super) struct Session {
+    toolbox: Arc<Toolbox>,
+    outgoing: Sender<Bytes>,
+    revision: Option<Revision>,
+    listings: Bucket,
+    tasks: JoinSet<(Id, Bytes)>,
+    running: HashMap<Id, AbortHandle>,
+}
+
+impl Session {
+    /// A conversation that has not begun. `outgoing` is for progress; replies are returned.
+    pub(super) fn new(toolbox: Arc<Toolbox>, outgoing: Sender<Bytes>) -> Session {
+        Session {
+            toolbox,
+            outgoing,
+            revision: None,
+            listings: Bucket::new(LISTINGS_PER_MINUTE, LISTINGS_BURST),
+            tasks: JoinSet::new(),
+            running: HashMap::new(),
+        }
+    }
+
+    /// Whether calls are running.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
+    /// Takes in one message; some are answered at once.
+    pub(super) fn receive(&mut self, bytes: &[u8]) -> Option<Bytes> {
+        match message::parse(bytes) {
+            Incoming::Request(request) => self.request(request),
+            Incoming::Cancelled(id) => {
+                if let Some(call) = self.running.remove(&id) {
+                    call.abort();
+                }
+                None
+            }
+            Incoming::Nothing => None,
+            Incoming::Broken(id, error) => Some(error.into_bytes(id.as_ref())),
+        }
+    }
+
+    /// Waits for a call to end. A call that was cancelled ends without a reply.
+    pub(super) async fn next_finished(&mut self) -> Option<Bytes> {
+        match self.tasks.join_next_with_id().await? {
+            Ok((task, (id, reply))) => {
+                // The id may have been cancelled, and even used again, while this reply was on its way.
+                let current = self.running.get(&id).is_some_and(|call| call.id() == task);
+                current.then(|| {
+                    self.running.remove(&id);
+                    reply
+                })
+            }
+            Err(error) => {
+                let broken = self.running.iter().find(|(_, call)| call.id() == error.id());
+                let id = broken.map(|(id, _)| id.clone())?;
+                self.running.remove(&id);
+                let text = "The tool ended without an answer.";
+                Some(RpcError::new(INTERNAL_ERROR, text).into_bytes(Some(&id)))
+            }
+        }
+    }
+
+    fn request(&mut self, request: Request) -> Option<Bytes> {
+        let id = request.id.clone();
+        match self.answer(request) {
+            Ok(reply) => reply,
+            Err(error) => Some(error.into_bytes(Some(&id))),
+        }
+    }
+
+    fn answer(&mut self, request: Request) -> Result<Option<Bytes>, RpcError> {
+        if request.method == "initialize" {
+            return self.initialize(&request).map(Some);
+        }
+        let revision = revision::of_request(&request, self.revision)?;
+        match (request.method.as_str(), revision.is_stateless()) {
+            ("ping", false) => Ok(Some(reply::result(&request.id, revision, Map::new()))),
+            ("server/discover", true) => Ok(Some(discover(&request, revision))),
+            ("tools/list", _) => list(&request, revision).map(Some),
+            ("tools/call", _) => self.call(request, revision).map(|()| None),
+            (method, _) => {
+                let text = format!("There is no method {method:?} here.");
+                Err(RpcError::new(METHOD_NOT_FOUND, text))
+            }
+        }
+    }
+
+    fn initialize(&mut self, request: &Request) -> Result<Bytes, RpcError> {
+        let asked = request.params.get("protocolVersion").and_then(Value::as_str);
+        let Some(asked) = asked else {
+            let text = "`params.protocolVersion` must be a string.";
+            return Err(RpcError::new(INVALID_PARAMS, text));
+        };
+        let revision = Revision::negotiate(asked);
+        self.revision = Some(revision);
+        let mut body = Map::new();
+        body.insert("protocolVersion".into(), revision.name().into());
+        body.insert("capabilities".into(), json!({"tools": {}}));
+        body.insert("serverInfo".into(), reply::server_info(revision));
+        body.insert("instructions".into(), INSTRUCTIONS.into());
+        Ok(reply::result(&request.id, revision, body))
+    }
+
+    fn call(&mut self, request: Request, revision: Revision) -> Result<(), RpcError> {
+        if self.running.contains_key(&request.id) {
+            let text = "A request with this id is still running.";
+            return Err(RpcError::new(INVALID_REQUEST, text));
+        }
+        let progress = Progress::new(progress_token(&request)?, revision, self.outgoing.clone());
+        let Call { tool, arguments } = Call::from_request(&request)?;
+        if self.running.len() >= MAX_RUNNING {
+            let text = format!("{MAX_RUNNING} calls are running already.");
+            let data = json!({"reason": "too_many_running", "limit": MAX_RUNNING});
+            return Err(RpcError::new(LIMITED, text).with_data(data));
+        }
+        let admitted = self.admit(tool);
+        let (toolbox, id) = (self.toolbox.clone(), request.id.clone());
+        let task = self.tasks.spawn(async move {
+            let outcome = toolbox.call(tool, &arguments, &progress, admitted).await;
+            let reply = reply::tool(&id, revision, outcome);
+            (id, reply)
+        });
+        self.running.insert(request.id, task);
+        Ok(())
+    }
+
+    /// The limit comes before the arguments are looked at, so that bad calls are not free.
+    fn admit(&mut self, tool: Tool) -> Result<(), Duration> {
+        match tool {
+            Tool::DirectoryList => self.listings.take(Instant::now()),
+            Tool::Echo | Tool::Countdown => Ok(()),
+        }
+    }
+}
+
+struct Call {
+    tool: Tool,
+    arguments: Map<String, Value>,
+}
+
+impl Call {
+    fn from_request(request: &Request) -> Result<Call, RpcError> {
+        let invalid = |text: String| RpcError::new(INVALID_PARAMS, text);
+        let name = request.params.get("name").and_then(Value::as_str);
+        let name = name.ok_or_else(|| invalid("`params.name` must be the name of a tool.".into()))?;
+        let tool = Tool::named(name).ok_or_else(|| {
+            let known = catalog::NAMES.join(", ");
+            invalid(format!("There is no tool {name:?}; there are {known}."))
+                .with_data(json!({"reason": "unknown_tool"}))
+        })?;
+        let arguments = match request.params.get("arguments") {
+            None => Map::new(),
+            Some(Value::Object(arguments)) => arguments.clone(),
+            Some(_) => return Err(invalid("`params.arguments` must be an object.".into())),
+        };
+        Ok(Call { tool, arguments })
+    }
+}
+
+fn progress_token(request: &Request) -> Result<Option<Value>, RpcError> {
+    match request.meta().and_then(|meta| meta.get("progressToken")) {
+        None => Ok(None),
+        Some(token) if Id::from_value(token).is_some() => Ok(Some(token.clone())),
+        Some(_) => {
+            let text = "`params._meta.progressToken` must be a string or a whole number.";
+            Err(RpcError::new(INVALID_PARAMS, text))
+        }
+    }
+}
+
+fn discover(request: &Request, revision: Revision) -> Bytes {
+    let mut body = Map::new();
+    body.insert("supportedVersions".into(), json!(Revision::STATELESS));
+    body.insert("capabilities".into(), json!({"tools": {}}));
+    body.insert("instructions".into(), INSTRUCTIONS.into());
+    reply::cacheable(&request.id, revision, body)
+}
+
+fn list(request: &Request, revision: Revision) -> Result<Bytes, RpcError> {
+    if request.params.contains_key("cursor") {
+        let text = "There is one page only, so no cursor was ever given out.";
+        return Err(RpcError::new(INVALID_PARAMS, text));
+    }
+    let mut body = Map::new();
+    body.insert("tools".into(), catalog::tools(revision));
+    Ok(reply::cacheable(&request.id, revision, body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::root::Root;
+    use crate::demo::tests::Folder;
+
+    fn echo(text: &str) -> String {
+        let params = json!({"name": "echo", "arguments": {"text": text}});
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_cancelled_on_its_way_is_not_given_even_if_the_id_is_used_again() {
+        let folder = Folder::new();
+        let root = Root::open(folder.path(), None).expect("the root opens");
+        let (outgoing, _progress) = tokio::sync::mpsc::channel(1);
+        let mut session = Session::new(Arc::new(Toolbox::new(root)), outgoing);
+        session.revision = Some(Revision::LAST_WITH_SESSIONS);
+        let cancel = br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+        assert_eq!(session.receive(echo("first").as_bytes()), None);
+        // One thread runs everything here, so by then the first call has its answer.
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(session.receive(cancel), None);
+        assert_eq!(session.receive(echo("second").as_bytes()), None);
+        let mut replies = Vec::new();
+        while session.is_busy() {
+            replies.extend(session.next_finished().await);
+        }
+        assert_eq!(replies.len(), 1);
+        assert!(String::from_utf8_lossy(&replies[0]).contains("second"));
+        assert!(session.running.is_empty());
+    }
+}

@@ -1,0 +1,83 @@
+//! Why a command failed, and its exit code.
+
+use crate::assemble::AssembleError;
+use crate::config::{ConfigError, Warning};
+use crate::data_dir::DataDirError;
+use crate::pipe::PipeError;
+use signalbox_transport::stdio_front::StdioError;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// A failure, in one sentence for the user.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// What was asked for makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// The backends cannot be put together.
+    #[error(transparent)]
+    Assemble(#[from] AssembleError),
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// Somebody else listens there.
+    #[error(
+        "{0} is already in use, perhaps by another signalbox (see `signalbox status`); \
+         take any free port with `signalbox serve --listen 127.0.0.1:0`"
+    )]
+    PortTaken(SocketAddr),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {error}; choose another address with `--listen HOST:PORT`")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A file cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The system gives no threads or signals.
+    #[error("cannot start: {0}")]
+    Start(io::Error),
+    /// Standard output is closed or full.
+    #[error("cannot write to standard output: {0}")]
+    Output(io::Error),
+    /// The stdio front ended badly.
+    #[error(transparent)]
+    Stdio(#[from] StdioError),
+    /// The gateway did not do what `tools` asked of it.
+    #[error(transparent)]
+    Pipe(#[from] PipeError),
+    /// No process was found.
+    #[error("no signalbox is running with the data folder {}", .0.display())]
+    NothingRuns(PathBuf),
+}
+
+impl Failure {
+    /// 2 for usage and configuration, 1 for everything else.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Config(_) | Self::Usage(_) | Self::Assemble(_) => ExitCode::from(2),
+            _ => ExitCode::FAILURE,
+        }
+    }
+}
+
+/// Logs what was tolerated in a configuration.
+pub fn log_warnings(warnings: &[Warning]) {
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+}

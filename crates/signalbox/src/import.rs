@@ -1,0 +1,176 @@
+//! `signalbox import`: a client's list of MCP servers, written as our own configuration.
+//!
+//! The result is commented, keeps the order of the file, leaves `${…}` as it is, and loads to the same backends as the client's
+//! file itself. What this version cannot run yet is taken over with `disabled = true`.
+
+use std::path::Path;
+
+use crate::config::expand::to_own;
+use crate::config::foreign::{self, Server};
+use crate::config::path::{KeyPath, is_bare};
+use crate::config::raw::{Entry, Value};
+use crate::config::read::Document;
+use crate::config::{ConfigError, Env, Note, Problem, Warning, with_foreign};
+
+/// The outcome of an import.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// The text of a `signalbox.toml`.
+    pub toml: String,
+    /// What the user should know.
+    pub warnings: Vec<Warning>,
+}
+
+/// Turn a client's `mcpServers` JSON into our TOML. `file` is what messages and the first comment call it.
+///
+/// A server that could not be used is an error, as when loading the file, but a variable that is merely not set is a warning.
+pub fn import(json: &str, file: &Path, env: &Env<'_>) -> Result<Imported, ConfigError> {
+    let json = json.strip_prefix('\u{feff}').unwrap_or(json);
+    let mut warnings = Vec::new();
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let mut toml = format!(
+        "# Imported by `signalbox import` from {name:?}.\n# `${{NAME}}` is filled in from the environment at start.\n"
+    );
+    with_foreign(Some(file), json, env, &mut warnings, |document, server, warnings| {
+        let switched_off = check(document, server, warnings)?;
+        write_server(&mut toml, server, switched_off);
+        note_secrets(document, server, warnings);
+        Ok(())
+    })?;
+    Ok(Imported { toml, warnings })
+}
+
+/// Check a server as loading would. Gives the feature it lacks, if it has to be switched off.
+fn check(
+    document: &Document<'_>,
+    server: &Server,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<&'static str>, ConfigError> {
+    let Err(error) = foreign::check(document, server, std::time::Duration::MAX, warnings) else {
+        return Ok(None);
+    };
+    let place = error.place.clone();
+    match *error.problem {
+        Problem::NotBuilt { feature, .. } => {
+            let note = Note::Disabled(feature);
+            warnings.push(Warning { place, note });
+            Ok(Some(feature))
+        }
+        Problem::Unset { name } => {
+            let note = Note::UnsetNow(name);
+            warnings.push(Warning { place, note });
+            Ok(None)
+        }
+        _ => Err(error),
+    }
+}
+
+fn write_server(toml: &mut String, server: &Server, switched_off: Option<&str>) {
+    toml.push('\n');
+    if server.original != server.name {
+        toml.push_str(&format!("# Called {:?} there.\n", server.original));
+    }
+    if let Some(feature) = switched_off {
+        toml.push_str(&format!("# {feature} not in this version yet, so this one is switched off.\n"));
+    }
+    let table = format!("backends.{}", key(&server.name));
+    toml.push_str(&format!("[{table}]\n"));
+    let mut tables = String::new();
+    for entry in server.entries() {
+        match &entry.node.value {
+            Value::Table(inner) if inner.is_empty() => {}
+            Value::Table(inner) => {
+                tables.push_str(&format!("\n[{table}.{}]\n", entry.key));
+                inner.iter().for_each(|entry| write_entry(&mut tables, entry));
+            }
+            Value::Bool(_) if switched_off.is_some() => {}
+            _ => write_entry(toml, entry),
+        }
+    }
+    if switched_off.is_some() {
+        toml.push_str("disabled = true\n");
+    }
+    toml.push_str(&tables);
+}
+
+/// `key = value`. The check before has seen to it that only strings, lists of strings and booleans come here.
+fn write_entry(toml: &mut String, entry: &Entry) {
+    let value = match &entry.node.value {
+        Value::Text(text) => quoted(&to_own(text)),
+        Value::Bool(flag) => flag.to_string(),
+        Value::List(items) => {
+            let texts = items.iter().filter_map(|item| match &item.value {
+                Value::Text(text) => Some(quoted(&to_own(text))),
+                _ => None,
+            });
+            format!("[{}]", texts.collect::<Vec<_>>().join(", "))
+        }
+        _ => return,
+    };
+    toml.push_str(&format!("{} = {value}\n", key(&entry.key)));
+}
+
+fn key(key: &str) -> String {
+    if is_bare(key) { key.to_owned() } else { quoted(key) }
+}
+
+/// A TOML string on one line.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_control() => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Warn of values in `env` and `headers` that look like secrets written out.
+fn note_secrets(document: &Document<'_>, server: &Server, warnings: &mut Vec<Warning>) {
+    for (table, variable_from_name) in [("env", true), ("headers", false)] {
+        let Some(entry) = server.entries().iter().find(|entry| entry.key == table) else {
+            continue;
+        };
+        let Value::Table(inner) = &entry.node.value else {
+            continue;
+        };
+        for entry in inner {
+            let Value::Text(value) = &entry.node.value else {
+                continue;
+            };
+            if !value.contains("${") && looks_secret(&entry.key, value) {
+                let variable = if variable_from_name && crate::config::expand::is_name(&entry.key) {
+                    entry.key.clone()
+                } else {
+                    variable(&format!("{}_{}", server.name, entry.key))
+                };
+                let path: KeyPath = server.path().child(table).child(&entry.key);
+                let place = document.place(&path, entry.node.at);
+                let note = Note::PlainSecret(variable);
+                warnings.push(Warning { place, note });
+            }
+        }
+    }
+}
+
+fn looks_secret(name: &str, value: &str) -> bool {
+    const NAMES: [&str; 9] = ["key", "token", "secret", "passw", "auth", "credential", "cookie", "bearer", "_pat"];
+    const VALUES: [&str; 8] = ["sk-", "ghp_", "gho_", "github_pat_", "xoxb-", "xoxp-", "glpat-", "AKIA"];
+    let name = name.to_ascii_lowercase();
+    !value.is_empty()
+        && (NAMES.iter().any(|part| name.contains(part)) || VALUES.iter().any(|start| value.starts_with(start)))
+}
+
+/// A name for a variable: `files_X-Api-Key` becomes `FILES_X_API_KEY`.
+fn variable(text: &str) -> String {
+    let upper = text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
+    let variable: String = upper.collect();
+    if variable.starts_with(|c: char| c.is_ascii_digit()) { format!("_{variable}") } else { variable }
+}

@@ -1,0 +1,21 @@
+//! The `signalbox` program: configuration, wiring, command line. `main` is a few lines over this.
+
+pub mod assemble;
+pub mod banner;
+pub mod cli;
+pub mod commands;
+pub mod config;
+pub mod control;
+pub mod data_dir;
+pub mod demo;
+pub mod failure;
+pub mod import;
+pub mod interceptors;
+pub mod logging;
+pub mod metrics;
+pub mod output;
+pub mod pipe;
+pub mod probes;
+pub mod signals;
+pub mod status;
+pub mod table;

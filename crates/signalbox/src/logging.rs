@@ -1,0 +1,39 @@
+//! Logs, on standard error only.
+//!
+//! Lines go through a bounded queue to a thread of their own: a client that starts us and never reads our standard error
+//! must not be able to stop us. Lines that find the queue full are counted and reported later.
+
+mod queue;
+
+pub use queue::Flusher;
+
+use crate::config::LogLevel;
+use std::io::{self, IsTerminal as _};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::time::SystemTime;
+
+/// Starts logging. What is still queued is written when the result is dropped.
+#[must_use]
+pub fn start(level: LogLevel, json: bool) -> Flusher {
+    let (writer, flusher) = queue::start(io::stderr());
+    let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter(level))
+        .with_writer(writer)
+        .with_timer(SystemTime)
+        .with_ansi(colours && !json)
+        .with_target(level >= LogLevel::Debug);
+    // A second subscriber in one process (tests) is refused; the first one goes on.
+    let _ = if json { builder.json().try_init() } else { builder.try_init() };
+    flusher
+}
+
+/// Our own messages at this level; those of libraries only where something is odd, unless everything is wanted.
+fn filter(level: LogLevel) -> EnvFilter {
+    let word = level.as_str();
+    if level == LogLevel::Trace || level <= LogLevel::Warn {
+        return EnvFilter::new(word);
+    }
+    // A prefix: it names all of our crates.
+    EnvFilter::new(format!("warn,signalbox={word}"))
+}

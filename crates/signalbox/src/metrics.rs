@@ -1,0 +1,142 @@
+//! `/metrics`: what is counted, in the Prometheus text format.
+//!
+//! Every label comes from a closed set: methods of MCP, configured backends, outcomes and reasons of this program.
+
+mod page;
+
+use page::Page;
+use signalbox_engine::metrics::{BUCKETS_US, MethodMetrics, Series, SeriesKey};
+use signalbox_runtime::Gateway;
+use signalbox_runtime::status::{BackendStatus, Status};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The content type of the page.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// The page as it stands.
+#[must_use]
+pub fn render(gateway: &Gateway, metrics: &MethodMetrics) -> String {
+    let mut page = Page::default();
+    let status = gateway.status();
+    process(&mut page, gateway, &status);
+    backends(&mut page, &status.backends);
+    requests(&mut page, &metrics.read());
+    page.into_text()
+}
+
+fn process(page: &mut Page, gateway: &Gateway, status: &Status) {
+    let counters = &gateway.counters;
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    page.family("signalbox_info", "gauge", "The program that runs.").sample(&[("version", status.version)], 1);
+    page.family("signalbox_uptime_seconds", "gauge", "Time since the start.").sample(&[], status.uptime_seconds);
+    page.family("signalbox_requests_in_flight", "gauge", "Requests of clients that wait for an answer.")
+        .sample(&[], status.in_flight.max(0).unsigned_abs());
+    page.family("signalbox_sessions", "gauge", "Sessions open now.").sample(&[], status.sessions as u64);
+    page.family("signalbox_sessions_opened_total", "counter", "Sessions ever opened.")
+        .sample(&[], status.sessions_opened);
+    page.family("signalbox_sessions_refused_total", "counter", "Sessions refused for want of room.")
+        .sample(&[], read(&counters.sessions_refused));
+    page.family("signalbox_connections", "gauge", "Connections of clients open now.")
+        .sample(&[], status.connections.max(0).unsigned_abs());
+    page.family("signalbox_connections_refused_total", "counter", "Connections refused for want of room.")
+        .sample(&[], read(&counters.connections_refused));
+    page.family("signalbox_malformed_total", "counter", "Messages of clients that could not be read.")
+        .sample(&[], read(&counters.malformed));
+    let mut dropped = page.family("signalbox_dropped_total", "counter", "Messages that were dropped, by reason.");
+    for (reason, count) in &status.dropped {
+        dropped.sample(&[("reason", reason)], *count);
+    }
+}
+
+fn backends(page: &mut Page, backends: &[BackendStatus]) {
+    let mut gauge = |name: &str, kind: &'static str, help: &str, value: fn(&BackendStatus) -> u64| {
+        let mut family = page.family(name, kind, help);
+        for backend in backends {
+            family.sample(&[("backend", &backend.name)], value(backend));
+        }
+    };
+    gauge("signalbox_backend_up", "gauge", "1 while the backend serves.", |one| u64::from(one.state == "up"));
+    gauge("signalbox_backend_connections", "gauge", "Connections to the backend.", |one| one.connections as u64);
+    gauge("signalbox_backend_in_flight", "gauge", "Requests the backend works on.", |one| one.in_flight as u64);
+    gauge("signalbox_backend_waiting", "gauge", "Calls that wait for it to start.", |one| one.waiting as u64);
+    gauge("signalbox_backend_restarts_total", "counter", "How often it was started again.", |one| one.restarts);
+    let mut strays = page.family(
+        "signalbox_backend_strays_total",
+        "counter",
+        "Messages of the backend that fitted nothing, by kind.",
+    );
+    for backend in backends {
+        for (kind, count) in &backend.strays {
+            strays.sample(&[("backend", &backend.name), ("kind", kind)], *count);
+        }
+    }
+}
+
+fn requests(page: &mut Page, all: &[(SeriesKey, Series)]) {
+    let mut total = page.family("signalbox_requests_total", "counter", "Ended requests, by how they ended.");
+    for ((method, backend), series) in all {
+        for (outcome, count) in &series.outcomes {
+            total.sample(&[("method", method), ("backend", backend), ("outcome", outcome)], *count);
+        }
+    }
+    let mut bytes = page.family("signalbox_request_bytes_total", "counter", "Bytes of requests, as clients sent them.");
+    for ((method, backend), series) in all {
+        bytes.sample(&[("method", method), ("backend", backend)], series.bytes_in);
+    }
+    let mut bytes = page.family("signalbox_response_bytes_total", "counter", "Bytes of answers, as clients got them.");
+    for ((method, backend), series) in all {
+        bytes.sample(&[("method", method), ("backend", backend)], series.bytes_out);
+    }
+    let mut seconds =
+        page.family("signalbox_request_duration_seconds", "histogram", "Time from a request to its answer.");
+    for ((method, backend), series) in all {
+        let bounds = BUCKETS_US.iter().map(|bound| seconds_of(*bound)).chain(["+Inf".to_owned()]);
+        let mut below = 0;
+        for (bound, count) in bounds.zip(series.buckets) {
+            below += count;
+            seconds.part("_bucket", &[("method", method), ("backend", backend), ("le", &bound)], &below.to_string());
+        }
+        let labels = [("method", *method), ("backend", backend)];
+        seconds.part("_sum", &labels, &seconds_of(series.total_us));
+        seconds.part("_count", &labels, &below.to_string());
+    }
+}
+
+/// Microseconds as seconds, exactly and without trailing zeros.
+fn seconds_of(us: u64) -> String {
+    let text = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn microseconds_become_seconds() {
+        for (us, seconds) in [(0, "0"), (100, "0.0001"), (2_500, "0.0025"), (1_000_000, "1"), (61_500_000, "61.5")] {
+            assert_eq!(seconds_of(us), seconds);
+        }
+    }
+
+    #[test]
+    fn a_histogram_is_cumulative() {
+        let mut series = Series { outcomes: vec![("success", 3)], total_us: 3_000, ..Series::default() };
+        series.buckets[0] = 1;
+        series.buckets[2] = 2;
+        let mut page = Page::default();
+        requests(&mut page, &[(("tools/call", "a\"b".into()), series)]);
+        let text = page.into_text();
+        for line in [
+            r#"signalbox_requests_total{method="tools/call",backend="a\"b",outcome="success"} 3"#,
+            r#"signalbox_request_duration_seconds_bucket{method="tools/call",backend="a\"b",le="0.0001"} 1"#,
+            r#"signalbox_request_duration_seconds_bucket{method="tools/call",backend="a\"b",le="0.00025"} 1"#,
+            r#"signalbox_request_duration_seconds_bucket{method="tools/call",backend="a\"b",le="0.0005"} 3"#,
+            r#"signalbox_request_duration_seconds_bucket{method="tools/call",backend="a\"b",le="+Inf"} 3"#,
+            r#"signalbox_request_duration_seconds_sum{method="tools/call",backend="a\"b"} 0.003"#,
+            "# TYPE signalbox_request_duration_seconds histogram",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line}\n{text}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The two streams a command writes to: results on standard output, everything else on standard error.
+
+use crate::failure::Failure;
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write as _};
+
+/// Writes a result. A reader that has seen enough (`| head`) is not a failure.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn result(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::Output(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Says something to the person at the terminal. If nobody can hear it, that cannot be said either.
+pub fn say(text: impl Display) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Says why a command failed.
+pub fn complain(why: impl Display) {
+    say(format_args!("signalbox: {why}"));
+}

@@ -1,0 +1,110 @@
+//! A client of the gateway inside the same process, over the stdio front: what `tools` is made of.
+
+use serde_json::{Map, Value, json};
+use signalbox_engine::Principal;
+use signalbox_runtime::Gateway;
+use signalbox_transport::stdio_front;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
+
+/// Bytes that may be on their way in each direction.
+const BUFFER: usize = 256 * 1024;
+/// The revision we ask for.
+const REVISION: &str = "2025-11-25";
+
+/// Why the gateway did not answer as wished.
+#[derive(Debug, thiserror::Error)]
+pub enum PipeError {
+    /// The request was refused.
+    #[error("{message} ({code})")]
+    Refused {
+        /// The JSON-RPC code.
+        code: i64,
+        /// The sentence.
+        message: String,
+    },
+    /// The pipe ended or broke.
+    #[error("the gateway ended before it answered")]
+    Ended,
+    /// The pipe cannot be used.
+    #[error("the gateway cannot be asked: {0}")]
+    Io(#[from] io::Error),
+    /// What came is no answer.
+    #[error("the gateway said something that is not JSON: {0}")]
+    Garbage(#[from] serde_json::Error),
+}
+
+/// An initialised session.
+pub struct Pipe {
+    input: WriteHalf<DuplexStream>,
+    output: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    last_id: u64,
+}
+
+impl Pipe {
+    /// Opens a session and shakes hands.
+    ///
+    /// # Errors
+    /// If the gateway does not let us in.
+    pub async fn open(gateway: &Arc<Gateway>, principal: Principal) -> Result<Self, PipeError> {
+        let (ours, theirs) = tokio::io::duplex(BUFFER);
+        let (from, to) = tokio::io::split(theirs);
+        let gateway = Arc::clone(gateway);
+        tokio::spawn(async move {
+            if let Err(error) = stdio_front::serve(from, to, gateway, principal, Duration::ZERO).await {
+                tracing::debug!(%error, "the pipe ended");
+            }
+        });
+        let (output, input) = tokio::io::split(ours);
+        let mut pipe = Self { input, output: BufReader::new(output).lines(), last_id: 0 };
+        let params = json!({
+            "protocolVersion": REVISION,
+            "capabilities": {},
+            "clientInfo": {"name": "signalbox", "version": env!("CARGO_PKG_VERSION")},
+        });
+        pipe.request("initialize", params, |_| ()).await?;
+        pipe.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await?;
+        Ok(pipe)
+    }
+
+    /// Asks and waits for the result; `on_notification` hears what comes meanwhile.
+    ///
+    /// # Errors
+    /// The JSON-RPC error, or that there was no answer.
+    pub async fn request(
+        &mut self,
+        method: &str,
+        params: Value,
+        on_notification: impl Fn(&Value),
+    ) -> Result<Value, PipeError> {
+        self.last_id += 1;
+        let id = self.last_id;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await?;
+        loop {
+            let line = self.output.next_line().await?.ok_or(PipeError::Ended)?;
+            let mut message: Map<String, Value> = serde_json::from_str(&line)?;
+            if message.contains_key("method") {
+                on_notification(&Value::Object(message));
+            } else if message.get("id").and_then(Value::as_u64) == Some(id) {
+                return match message.remove("result") {
+                    Some(result) => Ok(result),
+                    None => Err(refused(message.get("error").unwrap_or(&Value::Null))),
+                };
+            }
+        }
+    }
+
+    async fn send(&mut self, message: &Value) -> Result<(), PipeError> {
+        self.input.write_all(format!("{message}\n").as_bytes()).await?;
+        Ok(())
+    }
+}
+
+fn refused(error: &Value) -> PipeError {
+    PipeError::Refused {
+        code: error["code"].as_i64().unwrap_or(0),
+        message: error["message"].as_str().unwrap_or("refused without a reason").to_owned(),
+    }
+}

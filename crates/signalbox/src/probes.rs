@@ -1,0 +1,48 @@
+//! The plain routes beside the MCP endpoint: is it alive, is it ready, what is counted.
+
+use crate::metrics;
+use http::Method;
+use signalbox_engine::metrics::MethodMetrics;
+use signalbox_runtime::Gateway;
+use signalbox_transport::http_front::{ExtraAnswer, ExtraRoutes};
+use std::sync::Arc;
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// `/healthz`, `/readyz` and `/metrics`.
+#[must_use]
+pub fn routes(gateway: Arc<Gateway>, metrics: Arc<MethodMetrics>) -> ExtraRoutes {
+    Arc::new(move |method, path| {
+        let answer: fn(&Gateway, &MethodMetrics) -> ExtraAnswer = match path {
+            "/healthz" => |_, _| text(200, "ok\n".to_owned()),
+            "/readyz" => |gateway, _| readiness(gateway),
+            "/metrics" => |gateway, metrics| ExtraAnswer {
+                status: 200,
+                content_type: metrics::CONTENT_TYPE,
+                body: metrics::render(gateway, metrics),
+            },
+            _ => return None,
+        };
+        if *method == Method::GET || *method == Method::HEAD {
+            return Some(answer(&gateway, &metrics));
+        }
+        Some(text(405, "only GET is served here\n".to_owned()))
+    })
+}
+
+/// Ready while something can be served; the backends that cannot be are named either way.
+fn readiness(gateway: &Gateway) -> ExtraAnswer {
+    let ready = gateway.is_ready() || (gateway.backends.is_empty() && !gateway.is_draining());
+    let mut body = if ready { "ready\n" } else { "not ready\n" }.to_owned();
+    if gateway.is_draining() {
+        body.push_str("the gateway is shutting down\n");
+    }
+    for backend in gateway.status().backends.iter().filter(|backend| backend.state != "up") {
+        body.push_str(&format!("backend `{}` is {}\n", backend.name, backend.state));
+    }
+    text(if ready { 200 } else { 503 }, body)
+}
+
+fn text(status: u16, body: String) -> ExtraAnswer {
+    ExtraAnswer { status, content_type: TEXT, body }
+}

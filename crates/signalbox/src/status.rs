@@ -1,0 +1,146 @@
+//! The state of a process, as it tells it on its control socket and as `signalbox status` shows it.
+
+use crate::assemble::App;
+use crate::config::Config;
+use crate::control::{self, Route};
+use crate::table;
+use serde::Serialize;
+use serde_json::{Value, json};
+use signalbox_runtime::Gateway;
+use signalbox_runtime::status::Status;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What a process is, besides its gateway.
+#[derive(Clone, Debug, Serialize)]
+pub struct Process {
+    /// `serve` or `stdio`.
+    pub command: &'static str,
+    /// Where clients connect, if they do.
+    pub url: Option<String>,
+    /// The configuration file, if there is one.
+    pub config: Option<PathBuf>,
+    /// Where state is kept.
+    pub data_dir: PathBuf,
+}
+
+impl Process {
+    /// A process that runs this command with this configuration.
+    #[must_use]
+    pub fn new(command: &'static str, url: Option<String>, config: &Config) -> Self {
+        Self { command, url, config: config.source.clone(), data_dir: config.data_dir.clone() }
+    }
+}
+
+#[derive(Serialize)]
+struct Whole<'a> {
+    #[serde(flatten)]
+    process: &'a Process,
+    #[serde(flatten)]
+    status: Status,
+}
+
+/// The routes of the control socket.
+#[must_use]
+pub fn route(app: &App, process: Process) -> Route {
+    let gateway: Arc<Gateway> = Arc::clone(&app.gateway);
+    Arc::new(move |path| match path {
+        control::STATUS => serde_json::to_string(&Whole { process: &process, status: gateway.status() }).ok(),
+        control::VERSION => Some(json!({"name": "signalbox", "version": env!("CARGO_PKG_VERSION")}).to_string()),
+        _ => None,
+    })
+}
+
+const HEADINGS: [&str; 10] = [
+    "BACKEND",
+    "TRANSPORT",
+    "STATE",
+    "REVISION",
+    "TOOLS",
+    "PROMPTS",
+    "RESOURCES",
+    "RESTARTS",
+    "IN FLIGHT",
+    "LAST ERROR",
+];
+
+/// One process for people: a line about it and a table of its backends.
+#[must_use]
+pub fn show(status: &Value) -> String {
+    let word = |key: &str| table::harmless(status[key].as_str().unwrap_or("-"));
+    let mut text = format!("{} (pid {}, version {})", word("command"), status["pid"], word("version"));
+    // Writing to a string cannot fail.
+    if status["url"].is_string() {
+        let _ = write!(text, " at {}", word("url"));
+    }
+    let _ = writeln!(
+        text,
+        ", up {}, sessions: {}, in flight: {}",
+        duration(status["uptime_seconds"].as_u64().unwrap_or(0)),
+        status["sessions"],
+        status["in_flight"]
+    );
+    let backends = status["backends"].as_array().map(Vec::as_slice).unwrap_or_default();
+    text.push_str(&table::render(&HEADINGS, &backends.iter().map(row).collect::<Vec<_>>()));
+    text
+}
+
+fn row(backend: &Value) -> Vec<String> {
+    let cell = |value: &Value| match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let lists = &backend["lists"];
+    [
+        &backend["name"],
+        &backend["transport"],
+        &backend["state"],
+        &backend["revision"],
+        &lists["tools"],
+        &lists["prompts"],
+        &lists["resources"],
+        &backend["restarts"],
+        &backend["in_flight"],
+        &backend["last_error"],
+    ]
+    .map(cell)
+    .to_vec()
+}
+
+fn duration(seconds: u64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min"),
+        (0, _, _) => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_a_line_and_a_table() {
+        let status = json!({
+            "command": "serve", "url": "http://127.0.0.1:1/mcp", "pid": 7, "version": "0.1.0", "uptime_seconds": 4000,
+            "sessions": 2, "in_flight": 0,
+            "backends": [
+                {"name": "a", "transport": "stdio", "state": "up", "revision": "2025-11-25", "lists": {"tools": 3},
+                 "restarts": 0, "in_flight": 1, "last_error": null},
+                {"name": "b", "transport": "http", "state": "down", "revision": null, "lists": {}, "restarts": 2,
+                 "in_flight": 0, "last_error": "it \u{1b}[1m ended"},
+            ],
+        });
+        assert_eq!(
+            show(&status),
+            "serve (pid 7, version 0.1.0) at http://127.0.0.1:1/mcp, up 1 h 6 min, sessions: 2, in flight: 0\n\
+             BACKEND  TRANSPORT  STATE  REVISION    TOOLS  PROMPTS  RESOURCES  RESTARTS  IN FLIGHT  LAST ERROR\n\
+             a        stdio      up     2025-11-25  3      -        -          0         1          -\n\
+             b        http       down   -           -      -        -          2         0          it \\u{1b}[1m ended\n"
+        );
+    }
+}

@@ -1,0 +1,309 @@
+//! The public conformance runner, run from a test, and two of its verdicts compared check by check.
+//!
+//! The runner is the npm package `@modelcontextprotocol/conformance`; it needs Node 22. Nothing of it is kept here: a
+//! test gives the path of `node` and of the runner's `dist/index.js`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
+use tokio::process::Command;
+
+/// How long one run may take.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The length of the time that ends the name of a scenario's folder, such as `-2026-07-28T10-20-30-456Z`.
+const STAMP: usize = 25;
+
+/// Which checks to run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Selection {
+    /// Every scenario the runner has without being told a revision: the old wire.
+    Default,
+    /// Every scenario of one revision of the protocol.
+    Revision(String),
+    /// The frozen, scored set of one revision, extensions included.
+    Requirements(String),
+}
+
+impl Selection {
+    fn arguments(&self) -> Vec<&str> {
+        match self {
+            Self::Default => vec!["--suite", "all"],
+            Self::Revision(version) => vec!["--suite", "all", "--spec-version", version],
+            Self::Requirements(version) => vec!["--requirements", version],
+        }
+    }
+}
+
+/// What the runner says about one check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Status {
+    /// As it must be.
+    Success,
+    /// Not as it must be.
+    Failure,
+    /// Not as it should be.
+    Warning,
+    /// Not looked at.
+    Skipped,
+    /// Not a check at all: something the runner notes.
+    Info,
+}
+
+/// The name of one check within a run.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CheckKey {
+    /// The scenario it belongs to.
+    pub scenario: String,
+    /// Its id; one id may come several times in a scenario.
+    pub id: String,
+    /// Which of those times, from 0.
+    pub occurrence: usize,
+}
+
+impl fmt::Display for CheckKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}#{}", self.scenario, self.id, self.occurrence)
+    }
+}
+
+/// What the runner said in one run.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// Every check, in a fixed order.
+    pub checks: BTreeMap<CheckKey, Status>,
+    /// What the runner said about the checks that it said something about.
+    pub messages: BTreeMap<CheckKey, String>,
+}
+
+impl Verdict {
+    /// How many checks have this status.
+    pub fn count(&self, status: Status) -> usize {
+        self.checks.values().filter(|own| **own == status).count()
+    }
+
+    /// The checks of this status, each with what was said about it.
+    pub fn with_status(&self, status: Status) -> Vec<String> {
+        let those = self.checks.iter().filter(|(_, own)| **own == status);
+        those
+            .map(|(key, _)| match self.messages.get(key) {
+                Some(message) => format!("{key}: {message}"),
+                None => key.to_string(),
+            })
+            .collect()
+    }
+
+    fn add(&mut self, scenario: &str, checks: Vec<Check>) {
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        for check in checks {
+            let count = seen.entry(check.id.clone()).or_default();
+            let key = CheckKey { scenario: scenario.to_owned(), id: check.id, occurrence: *count };
+            *count += 1;
+            if let Some(message) = check.message {
+                self.messages.insert(key.clone(), message);
+            }
+            self.checks.insert(key, check.status);
+        }
+    }
+}
+
+/// A check that came out one way directly and another way through the gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Which check.
+    pub key: CheckKey,
+    /// How it came out directly, if it was made.
+    pub direct: Option<Status>,
+    /// How it came out through the gateway, if it was made.
+    pub through: Option<Status>,
+    /// What the runner said about it, through the gateway or else directly.
+    pub message: Option<String>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (key, direct, through) = (&self.key, self.direct, self.through);
+        write!(f, "{key}: directly {direct:?}, through {through:?}")?;
+        match &self.message {
+            Some(message) => write!(f, ": {message}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The checks that came out differently, apart from those the runner chose to skip on either side and from its notes.
+pub fn compare(direct: &Verdict, through: &Verdict) -> Vec<Difference> {
+    differences(direct, through, |direct, through| {
+        let skipped = [direct, through].contains(&Some(Status::Skipped));
+        let only_noted = matches!((direct, through), (None, Some(Status::Info)) | (Some(Status::Info), None));
+        direct != through && !skipped && !only_noted
+    })
+}
+
+/// The checks that were made directly and skipped through the gateway: what [`compare`] does not look at.
+pub fn lost_to_skips(direct: &Verdict, through: &Verdict) -> Vec<Difference> {
+    differences(direct, through, |direct, through| {
+        through == Some(Status::Skipped) && matches!(direct, Some(Status::Success | Status::Failure | Status::Warning))
+    })
+}
+
+fn differences(
+    direct: &Verdict,
+    through: &Verdict,
+    counts: impl Fn(Option<Status>, Option<Status>) -> bool,
+) -> Vec<Difference> {
+    let only_through = through.checks.keys().filter(|key| !direct.checks.contains_key(*key));
+    let mut keys: Vec<&CheckKey> = direct.checks.keys().chain(only_through).collect();
+    keys.sort();
+    let difference = |key: &CheckKey| {
+        let (one, other) = (direct.checks.get(key).copied(), through.checks.get(key).copied());
+        let message = through.messages.get(key).or_else(|| direct.messages.get(key));
+        counts(one, other).then(|| Difference {
+            key: key.clone(),
+            direct: one,
+            through: other,
+            message: message.cloned(),
+        })
+    };
+    keys.into_iter().filter_map(difference).collect()
+}
+
+/// The runner, installed somewhere.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    node: PathBuf,
+    script: PathBuf,
+}
+
+impl Runner {
+    /// A runner by the path of `node` and of the runner's `dist/index.js`.
+    pub fn new(node: impl Into<PathBuf>, script: impl Into<PathBuf>) -> Self {
+        Self { node: node.into(), script: script.into() }
+    }
+
+    /// Has the server at this URL judged.
+    ///
+    /// # Errors
+    /// When the runner cannot be run, takes too long or leaves no results. A server that fails is not an error.
+    pub async fn judge(&self, url: &str, selection: &Selection) -> anyhow::Result<Verdict> {
+        let results = tempfile::tempdir()?;
+        let mut command = Command::new(&self.node);
+        command.arg(&self.script).args(["server", "--url", url]).args(selection.arguments());
+        command.arg("-o").arg(results.path());
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        let output = tokio::time::timeout(PATIENCE, command.output()).await;
+        let output = output
+            .context("the conformance runner takes too long")?
+            .with_context(|| format!("cannot run {}", self.node.display()))?;
+        read(results.path()).with_context(|| told(&output))
+    }
+
+    /// Has the server judged by several selections, one after the other.
+    ///
+    /// # Errors
+    /// As [`Self::judge`].
+    pub async fn judge_all(&self, url: &str, selections: &[Selection]) -> anyhow::Result<BTreeMap<Selection, Verdict>> {
+        let mut all = BTreeMap::new();
+        for selection in selections {
+            all.insert(selection.clone(), self.judge(url, selection).await?);
+        }
+        Ok(all)
+    }
+}
+
+fn told(output: &Output) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let lines: Vec<&str> = errors.lines().collect();
+    let tail = lines.len().saturating_sub(20);
+    format!("the conformance runner ended with {}:\n{}", output.status, lines[tail..].join("\n"))
+}
+
+#[derive(Deserialize)]
+struct Check {
+    id: String,
+    status: Status,
+    #[serde(rename = "errorMessage")]
+    message: Option<String>,
+}
+
+/// Reads the results of one run: a folder for each scenario, with a `checks.json` in it.
+fn read(results: &Path) -> anyhow::Result<Verdict> {
+    let mut verdict = Verdict::default();
+    for entry in std::fs::read_dir(results)? {
+        let folder = entry?.path();
+        let file = folder.join("checks.json");
+        if !file.is_file() {
+            continue;
+        }
+        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = name.unwrap_or_default();
+        let text = std::fs::read_to_string(&file)?;
+        let checks = serde_json::from_str(&text).with_context(|| format!("cannot read {}", file.display()))?;
+        verdict.add(scenario(&name), checks);
+    }
+    if verdict.checks.is_empty() {
+        bail!("no results");
+    }
+    Ok(verdict)
+}
+
+/// The scenario a folder is named after: without the word in front and the time behind.
+fn scenario(folder: &str) -> &str {
+    let name = folder.strip_prefix("server-").unwrap_or(folder);
+    let end = name.len().checked_sub(STAMP);
+    match end.and_then(|end| name.split_at_checked(end)) {
+        Some((scenario, stamp)) if stamp.starts_with('-') && stamp.ends_with('Z') => scenario,
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(checks: &[(&str, Status)]) -> Verdict {
+        let mut verdict = Verdict::default();
+        let checks = checks.iter().map(|(id, status)| Check { id: (*id).to_owned(), status: *status, message: None });
+        verdict.add("s", checks.collect());
+        verdict
+    }
+
+    #[test]
+    fn a_folder_is_named_after_its_scenario() {
+        assert_eq!(scenario("server-server-initialize-2026-11-15T03-24-08-992Z"), "server-initialize");
+        assert_eq!(scenario("server-ping"), "ping");
+    }
+
+    #[test]
+    fn checks_of_one_id_are_told_apart() {
+        let all = verdict(&[("a", Status::Success), ("a", Status::Failure)]);
+        let keys: Vec<String> = all.checks.keys().map(ToString::to_string).collect();
+        assert_eq!(keys, ["s/a#0", "s/a#1"]);
+        assert_eq!(all.count(Status::Failure), 1);
+    }
+
+    #[test]
+    fn what_differs_is_found_and_what_was_skipped_or_noted_is_not() {
+        let direct = verdict(&[
+            ("same", Status::Success),
+            ("worse", Status::Success),
+            ("gone", Status::Success),
+            ("skipped", Status::Success),
+            ("noted", Status::Info),
+        ]);
+        let through = verdict(&[("same", Status::Success), ("worse", Status::Failure), ("skipped", Status::Skipped)]);
+        let found = compare(&direct, &through);
+        let ids: Vec<&str> = found.iter().map(|one| one.key.id.as_str()).collect();
+        assert_eq!(ids, ["gone", "worse"]);
+        assert_eq!(
+            lost_to_skips(&direct, &through)[0].to_string(),
+            "s/skipped#0: directly Some(Success), through Some(Skipped)"
+        );
+    }
+}

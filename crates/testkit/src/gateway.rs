@@ -1,0 +1,117 @@
+//! The real `signalbox` binary as tests start it: with a config of its own, a data folder of its own, on a free port.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tokio::process::Command;
+
+use crate::http_client::HttpClient;
+use crate::ports::free_address;
+use crate::process::{Spawned, built};
+
+/// How long a gateway may take to listen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running `signalbox serve`; dropping it kills the process.
+pub struct GatewayProcess {
+    /// The process.
+    pub process: Spawned,
+    address: SocketAddr,
+    folder: tempfile::TempDir,
+}
+
+impl GatewayProcess {
+    /// Starts `signalbox serve` with this config and waits until it listens.
+    ///
+    /// # Errors
+    /// When the binary is not built, or does not listen in time.
+    pub async fn serve(config: &str) -> anyhow::Result<Self> {
+        let folder = tempfile::tempdir()?;
+        Self::serve_in(folder, config).await
+    }
+
+    /// The same, with a data folder that outlived another gateway.
+    ///
+    /// # Errors
+    /// When the binary is not built, or does not listen in time.
+    pub async fn serve_in(folder: tempfile::TempDir, config: &str) -> anyhow::Result<Self> {
+        let address = free_address()?;
+        let file = folder.path().join("signalbox.toml");
+        std::fs::write(&file, config)?;
+        let mut command = Command::new(built("signalbox")?);
+        command.args(["serve", "--listen", &address.to_string()]);
+        command.arg("-c").arg(&file).arg("--data-dir").arg(folder.path().join("data"));
+        let process = Spawned::start(command)?;
+        let gateway = Self { process, address, folder };
+        tokio::time::timeout(PATIENCE, gateway.listening())
+            .await
+            .with_context(|| format!("the gateway does not listen:\n{}", gateway.process.error_lines().join("\n")))?;
+        Ok(gateway)
+    }
+
+    async fn listening(&self) {
+        while HttpClient::new(self.address).get("/healthz").await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until a backend serves.
+    ///
+    /// # Errors
+    /// When none does in time.
+    pub async fn ready(&self) -> anyhow::Result<()> {
+        let waiting = async {
+            loop {
+                if HttpClient::new(self.address).get("/readyz").await.is_ok_and(|answer| answer.status == 200) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.context("no backend is ready")
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The MCP endpoint.
+    pub fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    /// Its data folder.
+    pub fn data_dir(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// Ends the process and gives its folder back.
+    ///
+    /// # Errors
+    /// When the process cannot be ended.
+    pub async fn stop(mut self) -> anyhow::Result<tempfile::TempDir> {
+        self.process.kill().await?;
+        Ok(self.folder)
+    }
+}
+
+/// A command line for `signalbox stdio` with this config, for clients that start servers themselves.
+///
+/// # Errors
+/// When the binary is not built or the config cannot be written.
+pub fn stdio_command(folder: &Path, config: &str) -> anyhow::Result<Vec<String>> {
+    let file = folder.join("signalbox.toml");
+    std::fs::write(&file, config)?;
+    let path = |path: &Path| path.to_string_lossy().into_owned();
+    Ok(vec![
+        path(&built("signalbox")?),
+        "stdio".to_owned(),
+        "-c".to_owned(),
+        path(&file),
+        "--data-dir".to_owned(),
+        path(&folder.join("data")),
+    ])
+}

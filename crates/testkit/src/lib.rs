@@ -1,0 +1,15 @@
+//! What the tests of this workspace stand on, and nothing that ships.
+//!
+//! - [`fixture`]: a real MCP server on the public `rmcp` crate, the backend behind the gateway.
+//! - [`clients`]: real clients and servers from npm and PyPI.
+//! - [`conformance`]: runs the public conformance runner and compares two of its verdicts check by check.
+//! - [`gateway`] and [`http_client`]: the real binary, and a client that sees everything it answers.
+//! - [`process`] and [`ports`]: child processes that never outlive a test, and free ports.
+
+pub mod clients;
+pub mod conformance;
+pub mod fixture;
+pub mod gateway;
+pub mod http_client;
+pub mod ports;
+pub mod process;

@@ -1,0 +1,135 @@
+//! The rules of the house that no lint checks: file sizes, module docs, and the arrows between crates.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Most lines of a file before its tests.
+const MAX_LINES: usize = 500;
+
+/// Which of our crates each crate may depend on outside its tests.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("wire", &[]),
+    ("engine", &["wire"]),
+    ("runtime", &["wire", "engine"]),
+    ("transport", &["wire", "engine", "runtime"]),
+    ("signalbox", &["wire", "engine", "runtime", "transport"]),
+    ("testkit", &["wire", "engine", "runtime", "transport"]),
+    ("bench", &["wire", "engine", "runtime"]),
+];
+
+/// Crates that own no socket, task, file, clock or random source, and what must not appear in them.
+const PURE: &[&str] = &["wire", "engine"];
+const IMPURE: &[&str] = &[
+    "tokio::",
+    "std::net",
+    "std::fs",
+    "std::thread",
+    "Instant::now",
+    "SystemTime::now",
+    "getrandom",
+    "rand::",
+    "std::process",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
+}
+
+fn sources() -> Vec<(PathBuf, String)> {
+    fn walk(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                walk(&path, found);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((path, text));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for (name, _) in ARROWS {
+        walk(&root().join("crates").join(name).join("src"), &mut found);
+    }
+    assert!(found.len() > 50, "only {} files were found", found.len());
+    found
+}
+
+/// The part of a file before its tests.
+fn production(text: &str) -> &str {
+    text.split("\n#[cfg(test)]").next().unwrap_or(text)
+}
+
+fn is_test_file(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "tests.rs") || path.components().any(|part| part.as_os_str() == "tests")
+}
+
+#[test]
+fn files_are_short_documented_and_named_after_what_they_hold() {
+    let mut faults = Vec::new();
+    for (path, text) in sources() {
+        let shown = path.strip_prefix(root()).unwrap().display().to_string();
+        let lines = production(&text).lines().count();
+        if lines > MAX_LINES && !is_test_file(&path) {
+            faults.push(format!("{shown}: {lines} lines before its tests; {MAX_LINES} is the limit"));
+        }
+        if !text.starts_with("//!") {
+            faults.push(format!("{shown}: begins without a `//!` line that says what it is"));
+        }
+        if path.ends_with("mod.rs") {
+            faults.push(format!("{shown}: name the file after its module"));
+        }
+        for word in ["todo!(", "unimplemented!(", ", String>> {", "Result<(), String>"] {
+            if production(&text).contains(word) {
+                faults.push(format!("{shown}: holds `{word}`"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+#[test]
+fn the_core_owns_no_clock_socket_task_file_or_randomness() {
+    let mut faults = Vec::new();
+    for (path, text) in sources() {
+        let pure = PURE.iter().any(|name| path.starts_with(root().join("crates").join(name)));
+        if !pure || is_test_file(&path) {
+            continue;
+        }
+        for word in IMPURE {
+            if production(&text).contains(word) {
+                faults.push(format!("{}: holds `{word}`", path.display()));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+#[test]
+fn arrows_between_crates_point_one_way() {
+    for (name, allowed) in ARROWS {
+        let text = fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).unwrap();
+        let mut section = "";
+        let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for line in text.lines() {
+            if line.starts_with('[') {
+                section = line.trim_matches(['[', ']']);
+            } else if let Some(other) = line.strip_prefix("signalbox-") {
+                let other = other.split([' ', '.', '=']).next().unwrap_or_default();
+                found.entry(section).or_default().push(other);
+            }
+        }
+        for other in found.get("dependencies").into_iter().flatten() {
+            assert!(allowed.contains(other), "crate `{name}` must not depend on `{other}`");
+        }
+    }
+    let crates: Vec<String> = fs::read_dir(root().join("crates"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    for name in crates {
+        assert!(ARROWS.iter().any(|(known, _)| *known == name), "crate `{name}` has no arrows in this test");
+    }
+}

@@ -1,0 +1,150 @@
+//! Backends that are child processes: one message per line on their standard input and output.
+//!
+//! Four tasks serve each child: one writes its input, one reads its output, one follows its standard error, and one
+//! (`life`) owns the process and is the only one that reports its end. A child leads a process group of its own, and
+//! the whole group ends with it.
+
+mod allowance;
+pub(crate) mod closing;
+mod counts;
+mod group;
+mod life;
+mod link;
+mod printable;
+mod reader;
+mod reaper;
+#[cfg(test)]
+pub(crate) mod recorder;
+mod spawn;
+mod stderr;
+mod task;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use counts::ChildCounts;
+pub use reaper::Reaper;
+pub use spawn::SpawnError;
+
+use signalbox_engine::Fault;
+use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a child may take to end by itself, and again after it was asked to by a signal.
+pub const KILL_GRACE: Duration = Duration::from_secs(2);
+
+/// How to start a backend's process.
+#[derive(Clone)]
+pub struct ChildSpec {
+    /// The backend's name.
+    pub name: Arc<str>,
+    /// The program: a path, or a name to look for on `PATH`. No shell reads it.
+    pub program: String,
+    /// Its arguments, each passed as it is.
+    pub args: Vec<String>,
+    /// Variables to set.
+    pub env: Vec<(String, String)>,
+    /// Names of variables to pass on from our own environment, beyond those that always pass.
+    pub env_pass: Vec<String>,
+    /// The folder to start in; ours if not given.
+    pub cwd: Option<PathBuf>,
+    /// Longest line accepted from the child, in bytes.
+    pub max_message: usize,
+    /// How long the child may take to end once its input is closed, and again after SIGTERM.
+    pub kill_grace: Duration,
+}
+
+impl ChildSpec {
+    /// A program without arguments, with the default bounds.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, program: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            program: program.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            env_pass: Vec::new(),
+            cwd: None,
+            max_message: signalbox_wire::limits::LINE,
+            kill_grace: KILL_GRACE,
+        }
+    }
+}
+
+/// Values of variables and arguments are often secrets, so neither is shown.
+impl fmt::Debug for ChildSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.env.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("ChildSpec")
+            .field("name", &self.name)
+            .field("program", &self.program)
+            .field("args", &self.args.len())
+            .field("env", &names)
+            .field("env_pass", &self.env_pass)
+            .field("cwd", &self.cwd)
+            .field("max_message", &self.max_message)
+            .field("kill_grace", &self.kill_grace)
+            .finish()
+    }
+}
+
+/// Starts a new process for every link.
+#[derive(Clone, Debug)]
+pub struct ChildConnector {
+    spec: Arc<ChildSpec>,
+    reaper: Reaper,
+    counts: Arc<ChildCounts>,
+}
+
+impl ChildConnector {
+    /// A connector whose children are known to a reaper of their own.
+    #[must_use]
+    pub fn new(spec: ChildSpec) -> Self {
+        Self { spec: Arc::new(spec), reaper: Reaper::default(), counts: Arc::default() }
+    }
+
+    /// Registers the children with this reaper, so that a shutdown can wait for those of all backends at once.
+    #[must_use]
+    pub fn with_reaper(mut self, reaper: &Reaper) -> Self {
+        self.reaper = reaper.clone();
+        self
+    }
+
+    /// The reaper that knows this connector's children.
+    #[must_use]
+    pub fn reaper(&self) -> &Reaper {
+        &self.reaper
+    }
+
+    /// What was dropped or refused at this backend's children so far.
+    #[must_use]
+    pub fn counts(&self) -> &Arc<ChildCounts> {
+        &self.counts
+    }
+}
+
+impl Connector for ChildConnector {
+    fn open(&self, events: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
+        let Self { spec, reaper, counts } = self.clone();
+        Box::pin(async move {
+            let child = spawn::spawn(&spec).map_err(|error| error.fault(&spec.name))?;
+            let link = life::begin(child, &spec, &reaper, &counts, events).map_err(|error| error.fault(&spec.name))?;
+            Ok(Arc::new(link) as Arc<dyn Link>)
+        })
+    }
+
+    fn carries_headers(&self) -> bool {
+        false
+    }
+
+    fn is_process(&self) -> bool {
+        true
+    }
+
+    fn kind(&self) -> &'static str {
+        "stdio"
+    }
+}

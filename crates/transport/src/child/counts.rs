@@ -1,0 +1,24 @@
+//! Counts of what was dropped or refused at a backend's children.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts over all children of one backend.
+#[derive(Debug, Default)]
+pub struct ChildCounts {
+    /// Lines on standard output that cannot be a message, such as banners.
+    pub not_json: AtomicU64,
+    /// Lines on standard output that were longer than allowed.
+    pub too_long: AtomicU64,
+    /// Lines on standard error that were not logged because too many came at once.
+    pub unlogged: AtomicU64,
+    /// Messages refused because the child does not read fast enough.
+    pub refused: AtomicU64,
+    /// Messages refused because they cannot be put on one line.
+    pub unsendable: AtomicU64,
+}
+
+impl ChildCounts {
+    pub(super) fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,226 @@
+//! A child from its start to the end of its last descendant.
+//!
+//! One task owns the process. It ends when the process exits, when one of the pipes breaks, or when the link is closed
+//! or dropped; it reports the end once, and then sees to it that the whole group goes.
+
+use super::ChildSpec;
+use super::closing::closed;
+use super::counts::ChildCounts;
+use super::group::Group;
+use super::link::{ChildLink, QUEUE};
+use super::reader::Reader;
+use super::reaper::{KILLED_WAIT, Reaper, Registration};
+use super::spawn::SpawnError;
+use super::stderr::{Follower, LastWords};
+use super::task::Task;
+use super::writer::Writer;
+use rustix::process::Signal;
+use signalbox_runtime::LinkEvents;
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::process::Child;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, timeout};
+
+/// How long a child may take to exit once one of its pipes has broken, so that its exit code can be told.
+const EXIT_WAIT: Duration = Duration::from_secs(1);
+/// After the exit, how long its pipes may be silent: a descendant may hold them open for ever.
+const DRAIN_IDLE: Duration = Duration::from_millis(250);
+/// After the exit, how long its pipes are read at all.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
+/// How often survivors of the leader are looked for.
+const SURVIVOR_POLL: Duration = Duration::from_millis(20);
+
+/// Starts the tasks around a process that was just started.
+pub(super) fn begin(
+    mut child: Child,
+    spec: &ChildSpec,
+    reaper: &Reaper,
+    counts: &Arc<ChildCounts>,
+    events: Arc<dyn LinkEvents>,
+) -> Result<ChildLink, SpawnError> {
+    let started = child.id().and_then(|pid| Some((pid, Group::led_by(pid)?)));
+    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some((pid, group)), (Some(stdin), Some(stdout), Some(stderr))) = (started, pipes) else {
+        let why = "it has no process id or no pipes".to_owned();
+        return Err(SpawnError::Other { program: spec.program.clone(), why });
+    };
+    let registration = reaper.register(pid, Arc::new(group));
+    tracing::debug!(backend = %spec.name, pid, program = %spec.program, "a child was started");
+
+    let (sender, queue) = mpsc::channel(QUEUE);
+    let (close, closing) = watch::channel(false);
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let words = Arc::new(LastWords::default());
+    let progress = Arc::new(AtomicU64::new(0));
+    let writer = Writer {
+        name: Arc::clone(&spec.name),
+        queue,
+        waiting: Arc::clone(&waiting),
+        closing: closing.clone(),
+        events: Arc::clone(&events),
+        counts: Arc::clone(counts),
+    };
+    let reader = Reader::new(spec, &events, counts, &progress);
+    let follower = Follower::new(&spec.name, &words, counts, &progress);
+    let ended = Arc::new(OnceLock::new());
+    let life = Life {
+        registration,
+        child,
+        name: Arc::clone(&spec.name),
+        grace: spec.kill_grace,
+        closing,
+        writer: Task::spawn(writer.run(stdin)),
+        reader: Task::spawn(reader.run(stdout)),
+        follower: Task::spawn(follower.run(stderr)),
+        progress,
+        words,
+        ended: Arc::clone(&ended),
+        events,
+    };
+    tokio::spawn(life.run());
+    let (name, counts) = (Arc::clone(&spec.name), Arc::clone(counts));
+    Ok(ChildLink { name, pid, queue: sender, waiting, closing: close, ended, counts })
+}
+
+/// What ended a child's usefulness.
+enum Ending {
+    Exited(io::Result<ExitStatus>),
+    PipeBroke(&'static str),
+    Closed,
+}
+
+/// The state of the owning task.
+struct Life {
+    /// First, so that it is dropped first: the group must be killed before its leader is reaped.
+    registration: Registration,
+    child: Child,
+    name: Arc<str>,
+    grace: Duration,
+    closing: watch::Receiver<bool>,
+    writer: Task,
+    reader: Task,
+    follower: Task,
+    progress: Arc<AtomicU64>,
+    words: Arc<LastWords>,
+    ended: Arc<OnceLock<String>>,
+    events: Arc<dyn LinkEvents>,
+}
+
+impl Life {
+    async fn run(mut self) {
+        let ending = self.ending().await;
+        let (status, otherwise) = match ending {
+            Ending::Exited(status) => (Some(status), None),
+            Ending::PipeBroke(what) => {
+                let status = timeout(EXIT_WAIT, self.child.wait()).await.ok();
+                let otherwise = status.is_none().then_some(what);
+                (status, otherwise)
+            }
+            Ending::Closed => (self.end_leader().await, Some("was closed by the gateway")),
+        };
+        if status.is_some() {
+            self.drain().await;
+        }
+        // After the report nothing more may be posted.
+        self.reader.stop().await;
+        self.writer.stop().await;
+        self.report(match (otherwise, &status) {
+            (Some(why), _) => why.to_owned(),
+            (None, Some(status)) => describe(status, self.words.quote()),
+            (None, None) => "ended".to_owned(),
+        });
+        if status.is_none() {
+            self.end_leader().await;
+        }
+        self.end_survivors().await;
+    }
+
+    async fn ending(&mut self) -> Ending {
+        tokio::select! {
+            biased;
+            () = closed(&mut self.closing) => Ending::Closed,
+            status = self.child.wait() => Ending::Exited(status),
+            () = self.reader.done() => Ending::PipeBroke("closed its standard output"),
+            () = self.writer.done() => Ending::PipeBroke("closed its standard input"),
+        }
+    }
+
+    /// Lets what the child wrote before its end arrive.
+    async fn drain(&mut self) {
+        let limit = Instant::now() + DRAIN_MAX;
+        loop {
+            let before = self.progress.load(Ordering::Relaxed);
+            let both = async {
+                self.reader.done().await;
+                self.follower.done().await;
+            };
+            let ended = timeout(DRAIN_IDLE, both).await.is_ok();
+            let silent = self.progress.load(Ordering::Relaxed) == before;
+            if ended || silent || Instant::now() >= limit {
+                return;
+            }
+        }
+    }
+
+    /// The only place that reports the end.
+    fn report(&self, why: String) {
+        tracing::debug!(backend = %self.name, %why, "a child has ended");
+        // Set first, so that whoever hears of the end also sees it on the link.
+        let _ = self.ended.set(why.clone());
+        self.events.lost(why);
+    }
+
+    /// Ends the leader: its input is closed or about to be, so it may go by itself; then by signals to the whole group.
+    async fn end_leader(&mut self) -> Option<io::Result<ExitStatus>> {
+        for (signal, wait) in [(None, self.grace), (Some(Signal::TERM), self.grace), (Some(Signal::KILL), KILLED_WAIT)]
+        {
+            if let Some(signal) = signal {
+                self.registration.group().signal(signal);
+            }
+            if let Ok(status) = timeout(wait, self.child.wait()).await {
+                return Some(status);
+            }
+        }
+        None
+    }
+
+    /// Ends what the leader left behind.
+    async fn end_survivors(&self) {
+        let group = self.registration.group();
+        for (signal, wait) in [(Signal::TERM, self.grace), (Signal::KILL, KILLED_WAIT)] {
+            if !group.survives() {
+                return;
+            }
+            group.signal(signal);
+            let limit = Instant::now() + wait;
+            while group.survives() && Instant::now() < limit {
+                sleep(SURVIVOR_POLL).await;
+            }
+        }
+        if group.survives() {
+            // Only zombies that nobody reaps, or processes stuck in the kernel, outlive SIGKILL.
+            tracing::info!(backend = %self.name, "processes of a child's group remain although they were killed");
+            group.forget();
+        }
+    }
+}
+
+fn describe(status: &io::Result<ExitStatus>, last_words: Option<String>) -> String {
+    let how = match status {
+        Ok(status) => match (status.code(), status.signal()) {
+            (Some(code), _) => format!("exited with code {code}"),
+            (None, Some(signal)) => format!("was killed by signal {signal}"),
+            (None, None) => format!("ended ({status})"),
+        },
+        Err(error) => format!("ended, but its exit code cannot be read ({error})"),
+    };
+    match last_words {
+        Some(words) => format!("{how}: {words}"),
+        None => how,
+    }
+}

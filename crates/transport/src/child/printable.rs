@@ -1,0 +1,72 @@
+//! Text from a child, made fit for a log, a terminal and an error message.
+
+use std::fmt::Write as _;
+
+/// The text on one line, at most `max` bytes of it. Whatever could forge a log line, move a cursor or turn the reading
+/// direction is written as an escape.
+pub(super) fn printable(bytes: &[u8], max: usize) -> String {
+    let mut out = String::with_capacity(bytes.len().min(max));
+    for chunk in bytes.utf8_chunks() {
+        for char in chunk.valid().chars() {
+            if out.len() >= max {
+                return clipped(out);
+            }
+            push(&mut out, char);
+        }
+        for byte in chunk.invalid() {
+            if out.len() >= max {
+                return clipped(out);
+            }
+            // Writing to a string cannot fail.
+            let _ = write!(out, "\\x{byte:02x}");
+        }
+    }
+    out
+}
+
+fn clipped(mut out: String) -> String {
+    out.push('…');
+    out
+}
+
+fn push(out: &mut String, char: char) {
+    match char {
+        '\t' => out.push(' '),
+        _ if is_harmful(char) => out.extend(char.escape_default()),
+        _ => out.push(char),
+    }
+}
+
+/// Controls of both ranges, line and paragraph separators, and the marks that turn the reading direction.
+fn is_harmful(char: char) -> bool {
+    char.is_control()
+        || matches!(
+            char,
+            '\u{61c}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{2069}'
+                | '\u{feff}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        assert_eq!(printable("plain ü 漢".as_bytes(), 100), "plain ü 漢");
+        assert_eq!(printable(b"\x1b[31mred\x07", 100), "\\u{1b}[31mred\\u{7}");
+        assert_eq!(printable(b"a\nINFO forged\r", 100), "a\\nINFO forged\\r");
+        assert_eq!(printable("\u{9b}1m\u{2028}\u{202e}".as_bytes(), 100), "\\u{9b}1m\\u{2028}\\u{202e}");
+        assert_eq!(printable(b"a\xff\tb", 100), "a\\xff b");
+    }
+
+    #[test]
+    fn long_text_is_clipped() {
+        assert_eq!(printable(b"12345", 5), "12345");
+        assert_eq!(printable(b"123456", 5), "12345…");
+        assert!(printable(&[0xff; 1000], 20).len() < 30);
+    }
+}

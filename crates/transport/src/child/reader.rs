@@ -1,0 +1,128 @@
+//! Reads a child's standard output.
+
+use super::ChildSpec;
+use super::allowance::Allowance;
+use super::counts::ChildCounts;
+use super::printable::printable;
+use bytes::Bytes;
+use signalbox_runtime::LinkEvents;
+use signalbox_wire::line::{LineDecoder, LineError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::Instant;
+
+/// Bytes read at once; as much as a pipe holds.
+const CHUNK: usize = 64 * 1024;
+/// How much of a line that is no message is shown.
+const SHOWN: usize = 200;
+/// Most complaints about lines that are too long, in one window.
+const COMPLAINTS: u32 = 10;
+const COMPLAINT_WINDOW: Duration = Duration::from_secs(60);
+
+/// What the reading task needs beside the pipe.
+pub(super) struct Reader {
+    name: Arc<str>,
+    max_message: usize,
+    events: Arc<dyn LinkEvents>,
+    counts: Arc<ChildCounts>,
+    /// Grows with every chunk, so that the end can wait while something still comes.
+    progress: Arc<AtomicU64>,
+}
+
+impl Reader {
+    pub(super) fn new(
+        spec: &ChildSpec,
+        events: &Arc<dyn LinkEvents>,
+        counts: &Arc<ChildCounts>,
+        progress: &Arc<AtomicU64>,
+    ) -> Self {
+        Self {
+            name: Arc::clone(&spec.name),
+            max_message: spec.max_message,
+            events: Arc::clone(events),
+            counts: Arc::clone(counts),
+            progress: Arc::clone(progress),
+        }
+    }
+
+    /// Reads until the pipe ends.
+    pub(super) async fn run(self, mut pipe: impl AsyncRead + Unpin) {
+        let mut lines = Lines::new(self);
+        let mut decoder = LineDecoder::new(lines.reader.max_message);
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            match pipe.read(&mut chunk).await {
+                Ok(0) => break,
+                Ok(read) => {
+                    lines.reader.progress.fetch_add(1, Ordering::Relaxed);
+                    decoder.push(&chunk[..read]);
+                }
+                Err(error) => {
+                    tracing::warn!(backend = %lines.reader.name, %error, "the child's output cannot be read");
+                    break;
+                }
+            }
+            while let Some(line) = decoder.next_line() {
+                lines.take(line);
+            }
+        }
+        while let Some(line) = decoder.finish() {
+            lines.take(line);
+        }
+        lines.sum_up();
+    }
+}
+
+/// Sorts lines into messages and the rest.
+struct Lines {
+    reader: Reader,
+    complaints: Allowance,
+    skipped: u64,
+}
+
+impl Lines {
+    fn new(reader: Reader) -> Self {
+        Self { reader, complaints: Allowance::new(COMPLAINTS, COMPLAINT_WINDOW, Instant::now()), skipped: 0 }
+    }
+
+    fn take(&mut self, line: Result<Bytes, LineError>) {
+        match line {
+            Ok(line) if may_be_message(&line) => self.reader.events.received(line, None, None),
+            Ok(line) => self.skip(&line),
+            Err(error) => self.complain(error),
+        }
+    }
+
+    /// Many servers greet on their standard output. One such line is worth a warning, a thousand are not.
+    fn skip(&mut self, line: &[u8]) {
+        self.skipped += 1;
+        ChildCounts::add(&self.reader.counts.not_json);
+        if self.skipped == 1 {
+            tracing::warn!(
+                backend = %self.reader.name,
+                line = %printable(line, SHOWN),
+                "the child writes something that is not JSON to its standard output; such lines are skipped"
+            );
+        }
+    }
+
+    fn complain(&mut self, error: LineError) {
+        ChildCounts::add(&self.reader.counts.too_long);
+        if let Some(missed) = self.complaints.take(Instant::now()) {
+            tracing::warn!(backend = %self.reader.name, unlogged = missed, "the child's output: {error}");
+        }
+    }
+
+    fn sum_up(&self) {
+        if self.skipped > 1 {
+            let (backend, lines) = (&self.reader.name, self.skipped);
+            tracing::info!(%backend, lines, "lines of the child's standard output were not JSON and were skipped");
+        }
+    }
+}
+
+fn may_be_message(line: &[u8]) -> bool {
+    matches!(line.trim_ascii_start().first(), Some(b'{' | b'['))
+}

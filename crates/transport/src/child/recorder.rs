@@ -1,0 +1,88 @@
+//! Events of a link, kept for tests.
+
+use bytes::Bytes;
+use signalbox_engine::Fault;
+use signalbox_engine::back::Outbound;
+use signalbox_runtime::LinkEvents;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// What happened on a link.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Happened {
+    Received(String),
+    Failed(u64, Fault),
+    Lost(String),
+}
+
+/// Takes events in.
+pub(crate) struct Recorder(mpsc::Sender<Happened>);
+
+/// Gives them out.
+pub(crate) struct Recorded(mpsc::Receiver<Happened>);
+
+pub(crate) fn recorder() -> (Arc<Recorder>, Recorded) {
+    let (sender, receiver) = mpsc::channel(10_000);
+    (Arc::new(Recorder(sender)), Recorded(receiver))
+}
+
+impl LinkEvents for Recorder {
+    fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
+        assert_eq!((about, status), (None, None));
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        self.0.try_send(Happened::Received(text)).unwrap();
+    }
+
+    fn failed(&self, key: u64, fault: Fault) {
+        self.0.try_send(Happened::Failed(key, fault)).unwrap();
+    }
+
+    fn expired(&self, _message: Outbound) {
+        panic!("a pipe has no sessions");
+    }
+
+    fn lost(&self, why: String) {
+        self.0.try_send(Happened::Lost(why)).unwrap();
+    }
+}
+
+impl Recorded {
+    pub(crate) async fn next(&mut self) -> Happened {
+        let next = timeout(Duration::from_secs(20), self.0.recv()).await;
+        next.expect("nothing happened for 20 s").expect("no more events can come")
+    }
+
+    pub(crate) async fn message(&mut self) -> String {
+        match self.next().await {
+            Happened::Received(text) => text,
+            other => panic!("expected a message, got {other:?}"),
+        }
+    }
+
+    pub(crate) async fn lost(&mut self) -> String {
+        match self.next().await {
+            Happened::Lost(why) => why,
+            other => panic!("expected the end, got {other:?}"),
+        }
+    }
+
+    /// Waits until nobody can post any more; nothing may have been posted.
+    pub(crate) async fn silence(&mut self) {
+        let next = timeout(Duration::from_secs(20), self.0.recv()).await;
+        assert_eq!(next.expect("the tasks of a link have not ended"), None);
+    }
+}
+
+/// A message without an answer, or with one.
+pub(crate) fn outbound(text: &str, key: Option<u64>) -> Outbound {
+    Outbound {
+        bytes: Bytes::copy_from_slice(text.as_bytes()),
+        key,
+        revision: None,
+        method: "ping".into(),
+        name: None,
+        params: Vec::new(),
+    }
+}

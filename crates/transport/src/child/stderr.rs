@@ -1,0 +1,171 @@
+//! Follows a child's standard error: into the log, and its last lines for the message about its end.
+
+use super::allowance::Allowance;
+use super::counts::ChildCounts;
+use super::printable::printable;
+use memchr::memchr;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::Instant;
+
+/// Bytes read at once.
+const CHUNK: usize = 8 * 1024;
+/// Bytes kept of one line.
+const LINE: usize = 2 * 1024;
+/// Lines kept for the message about the end.
+const KEPT: usize = 10;
+/// Bytes of a line quoted in that message.
+const QUOTED: usize = 300;
+/// Most lines logged in one window.
+const LOGGED: u32 = 100;
+const LOG_WINDOW: Duration = Duration::from_secs(1);
+
+/// The last lines a child wrote to its standard error.
+#[derive(Debug, Default)]
+pub(super) struct LastWords(Mutex<VecDeque<String>>);
+
+impl LastWords {
+    /// The line that most likely says why the child ended: the last that speaks of an error, else the last.
+    pub(super) fn quote(&self) -> Option<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let speaks = |line: &&String| line.to_ascii_lowercase().contains("error");
+        lines.iter().rfind(speaks).or(lines.back()).cloned()
+    }
+
+    /// Keeps a line, unless it is blank or a frame of a stack trace, which would push out the error above it.
+    fn push(&self, line: &[u8]) {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"at ") {
+            return;
+        }
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == KEPT {
+            lines.pop_front();
+        }
+        lines.push_back(printable(line, QUOTED));
+    }
+}
+
+/// What the following task needs beside the pipe.
+pub(super) struct Follower {
+    name: Arc<str>,
+    words: Arc<LastWords>,
+    counts: Arc<ChildCounts>,
+    /// Grows with every chunk, so that the end can wait while something still comes.
+    progress: Arc<AtomicU64>,
+}
+
+impl Follower {
+    pub(super) fn new(
+        name: &Arc<str>,
+        words: &Arc<LastWords>,
+        counts: &Arc<ChildCounts>,
+        progress: &Arc<AtomicU64>,
+    ) -> Self {
+        Self {
+            name: Arc::clone(name),
+            words: Arc::clone(words),
+            counts: Arc::clone(counts),
+            progress: Arc::clone(progress),
+        }
+    }
+
+    /// Reads until the pipe ends or fails.
+    pub(super) async fn run(self, mut pipe: impl AsyncRead + Unpin) {
+        let mut allowance = Allowance::new(LOGGED, LOG_WINDOW, Instant::now());
+        let mut line = Vec::new();
+        let mut chunk = vec![0; CHUNK];
+        while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
+            self.progress.fetch_add(1, Ordering::Relaxed);
+            let mut rest = &chunk[..read];
+            while let Some(newline) = memchr(b'\n', rest) {
+                keep(&mut line, &rest[..newline]);
+                self.take(&line, &mut allowance);
+                line.clear();
+                rest = &rest[newline + 1..];
+            }
+            keep(&mut line, rest);
+        }
+        self.take(&line, &mut allowance);
+        self.say_missed(allowance.missed());
+    }
+
+    fn take(&self, line: &[u8], allowance: &mut Allowance) {
+        let line = line.trim_ascii_end();
+        if line.is_empty() {
+            return;
+        }
+        self.words.push(line);
+        match allowance.take(Instant::now()) {
+            Some(missed) => {
+                self.say_missed(missed);
+                let text = printable(line, LINE);
+                tracing::info!(target: "signalbox::child_stderr", backend = %self.name, "{text}");
+            }
+            None => ChildCounts::add(&self.counts.unlogged),
+        }
+    }
+
+    fn say_missed(&self, lines: u64) {
+        if lines > 0 {
+            tracing::warn!(backend = %self.name, lines, "the child wrote to stderr too fast; lines were not logged");
+        }
+    }
+}
+
+/// Appends to a line as far as it is kept. One byte beyond the bound shows that it was clipped.
+fn keep(line: &mut Vec<u8>, more: &[u8]) {
+    let room = (LINE + 1).saturating_sub(line.len());
+    line.extend_from_slice(&more[..more.len().min(room)]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is quoted after a child has written this, and how many lines of it were not logged.
+    async fn follow(text: &str) -> (Option<String>, u64) {
+        let (words, counts) = (Arc::default(), Arc::default());
+        let follower = Follower::new(&Arc::from("b"), &words, &counts, &Arc::default());
+        follower.run(text.as_bytes()).await;
+        (words.quote(), counts.unlogged.load(Ordering::Relaxed))
+    }
+
+    async fn check(text: &str) -> Option<String> {
+        follow(text).await.0
+    }
+
+    #[tokio::test]
+    async fn the_line_that_speaks_of_an_error_is_quoted() {
+        assert_eq!(check("").await, None);
+        assert_eq!(check("\n \n").await, None);
+        assert_eq!(check("one\ntwo\r\n\n").await.as_deref(), Some("two"));
+        assert_eq!(check("no newline").await.as_deref(), Some("no newline"));
+        let node = format!(
+            "node:internal/x:1\n  throw err;\n  ^\n\nError: Cannot find module 'x'\n{}  code: 'X'\n}}\n\nNode.js v22\n",
+            "    at Module.load (x)\n".repeat(12)
+        );
+        assert_eq!(check(&node).await.as_deref(), Some("Error: Cannot find module 'x'"));
+    }
+
+    #[tokio::test]
+    async fn lines_are_bounded_in_length_and_number() {
+        let quoted = check(&"x".repeat(100_000)).await.unwrap();
+        assert_eq!(quoted.chars().count(), QUOTED + 1);
+        let many = format!("error: old\n{}", "line\n".repeat(KEPT));
+        assert_eq!(check(&many).await.as_deref(), Some("line"));
+        let mut line = Vec::new();
+        keep(&mut line, &[b'x'; 100_000]);
+        keep(&mut line, b"y");
+        assert_eq!(line.len(), LINE + 1);
+    }
+
+    #[tokio::test]
+    async fn a_flood_is_counted_and_not_logged() {
+        assert_eq!(follow(&"x\n".repeat(50)).await.1, 0);
+        assert!(follow(&"x\n".repeat(10_000)).await.1 > 0);
+    }
+}

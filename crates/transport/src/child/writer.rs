@@ -1,0 +1,84 @@
+//! The only writer of a child's standard input.
+
+use super::closing::closed;
+use super::counts::ChildCounts;
+use signalbox_engine::back::Outbound;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::LinkEvents;
+use signalbox_wire::framing::single_line;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, watch};
+
+/// Most messages joined in one write.
+const BATCH: usize = 64;
+/// A larger buffer is given back after use, so that one big message does not hold its memory for ever.
+const KEPT_BUFFER: usize = 256 * 1024;
+
+/// What the writing task needs beside the pipe.
+pub(super) struct Writer {
+    pub(super) name: Arc<str>,
+    pub(super) queue: mpsc::Receiver<Outbound>,
+    pub(super) waiting: Arc<AtomicUsize>,
+    pub(super) closing: watch::Receiver<bool>,
+    pub(super) events: Arc<dyn LinkEvents>,
+    pub(super) counts: Arc<ChildCounts>,
+}
+
+impl Writer {
+    /// Writes until the link closes, then what was queued before; returning closes the pipe.
+    pub(super) async fn run(mut self, mut pipe: impl AsyncWrite + Unpin) {
+        if let Err(error) = self.write_all(&mut pipe).await {
+            tracing::debug!(backend = %self.name, %error, "the child does not take its input any more");
+        }
+    }
+
+    async fn write_all(&mut self, pipe: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        let mut batch = Vec::with_capacity(BATCH);
+        let mut buffer = Vec::new();
+        let mut open = true;
+        loop {
+            tokio::select! {
+                biased;
+                () = closed(&mut self.closing), if open => {
+                    open = false;
+                    self.queue.close();
+                }
+                taken = self.queue.recv_many(&mut batch, BATCH) => {
+                    if taken == 0 {
+                        return Ok(());
+                    }
+                    let size = batch.iter().map(|message| message.bytes.len()).sum();
+                    for message in batch.drain(..) {
+                        self.frame(&message, &mut buffer);
+                    }
+                    pipe.write_all(&buffer).await?;
+                    pipe.flush().await?;
+                    self.waiting.fetch_sub(size, Ordering::AcqRel);
+                    buffer.clear();
+                    buffer.shrink_to(KEPT_BUFFER);
+                }
+            }
+        }
+    }
+
+    fn frame(&self, message: &Outbound, buffer: &mut Vec<u8>) {
+        match single_line(&message.bytes) {
+            Ok(line) => {
+                buffer.extend_from_slice(&line);
+                buffer.push(b'\n');
+            }
+            Err(error) => {
+                ChildCounts::add(&self.counts.unsendable);
+                tracing::warn!(backend = %self.name, %error, "a message cannot be put on one line and was not sent");
+                if let Some(key) = message.key {
+                    let text = format!("the message cannot be sent to backend `{}`: {error}", self.name);
+                    let fault = Fault::new(FaultKind::InvalidRequest, text);
+                    self.events.failed(key, fault.with_str("backend", &self.name));
+                }
+            }
+        }
+    }
+}

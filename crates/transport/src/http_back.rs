@@ -1,0 +1,180 @@
+//! The Streamable HTTP transport toward a backend, in both eras.
+//!
+//! Every message is one POST in a task of its own. What comes back, a JSON body or a stream of events, is posted to the
+//! link's events. All links of one connector share one pool of kept-alive connections. A connection has no task: whoever
+//! uses it drives it, so that a call costs one task and aborting the task closes the socket.
+
+mod answer;
+mod backend;
+mod body;
+mod conn;
+mod general;
+mod headers;
+mod link;
+mod pool;
+mod post;
+mod stream;
+mod target;
+#[cfg(test)]
+mod tests;
+
+pub use link::HttpLink;
+
+use backend::Backend;
+use bytes::Bytes;
+use http::header::{self, HeaderName, HeaderValue};
+use http_body_util::Full;
+use signalbox_engine::Fault;
+use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
+use signalbox_wire::Limits;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a connection may take to open, name lookup included.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most idle connections kept for one backend.
+pub const MAX_IDLE: usize = 64;
+/// How long an idle connection is kept. Common servers close theirs after 5 s without saying so, and a call that is
+/// written at that moment is lost.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// A request as it goes to a connection.
+type Request = http::Request<Full<Bytes>>;
+
+/// What is configured about an HTTP backend.
+#[derive(Clone)]
+pub struct HttpSpec {
+    /// The backend's name, for messages.
+    pub name: Arc<str>,
+    /// `http://host:port/path`.
+    pub url: String,
+    /// Headers to send with every request. Their values are secrets.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// Bounds on what the backend may send.
+    pub limits: Limits,
+    /// How long a connection may take to open.
+    pub connect_timeout: Duration,
+    /// Most idle connections kept.
+    pub max_idle: usize,
+    /// How long an idle connection is kept, if the backend does not ask for less.
+    pub idle_timeout: Duration,
+}
+
+impl HttpSpec {
+    /// A backend at this address, with the defaults for everything else.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, url: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            url: url.into(),
+            headers: Vec::new(),
+            limits: Limits::default(),
+            connect_timeout: CONNECT_TIMEOUT,
+            max_idle: MAX_IDLE,
+            idle_timeout: IDLE_TIMEOUT,
+        }
+    }
+}
+
+impl fmt::Debug for HttpSpec {
+    /// Addresses and header values may hold secrets, so only the names are shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("HttpSpec").field("name", &self.name).field("headers", &names).finish_non_exhaustive()
+    }
+}
+
+/// Why a backend cannot be configured like this. The address is not repeated: it may hold a secret.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum HttpSpecError {
+    /// The address cannot be read.
+    #[error("backend `{0}`: the url is not one; expected http://host:port/path")]
+    Url(Arc<str>),
+    /// The address has a scheme that is not served.
+    #[error("backend `{backend}`: the url's scheme is {scheme:?}, but only http is served")]
+    Scheme {
+        /// The backend.
+        backend: Arc<str>,
+        /// What the address says.
+        scheme: String,
+    },
+    /// The address holds a user name or password.
+    #[error("backend `{0}`: the url holds credentials; put them into an `authorization` header instead")]
+    Credentials(Arc<str>),
+    /// A header that the transport sets itself.
+    #[error("backend `{backend}`: header {header} is set by the gateway and cannot be configured")]
+    ReservedHeader {
+        /// The backend.
+        backend: Arc<str>,
+        /// The header.
+        header: String,
+    },
+}
+
+/// Opens links to one HTTP backend.
+pub struct HttpConnector {
+    backend: Arc<Backend>,
+}
+
+impl HttpConnector {
+    /// Checks what is configured. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the address is not a usable one, or a header is not the configuration's to set.
+    pub fn new(spec: HttpSpec) -> Result<Self, HttpSpecError> {
+        let reserved = spec.headers.iter().find(|(name, _)| is_reserved(name));
+        if let Some((name, _)) = reserved {
+            return Err(HttpSpecError::ReservedHeader { backend: spec.name, header: name.to_string() });
+        }
+        let backend = Arc::new(Backend::new(spec)?);
+        Ok(Self { backend })
+    }
+}
+
+impl fmt::Debug for HttpConnector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpConnector").field("backend", &self.backend.name).finish_non_exhaustive()
+    }
+}
+
+impl Connector for HttpConnector {
+    fn open(&self, events: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
+        let backend = Arc::clone(&self.backend);
+        Box::pin(async move {
+            let runtime = tokio::runtime::Handle::current();
+            let link: Arc<dyn Link> = Arc::new(HttpLink::new(backend, events, runtime));
+            Ok(link)
+        })
+    }
+
+    fn carries_headers(&self) -> bool {
+        true
+    }
+
+    fn is_process(&self) -> bool {
+        false
+    }
+
+    fn kind(&self) -> &'static str {
+        "http"
+    }
+}
+
+/// Headers that say how the message travels or repeat what is in it.
+fn is_reserved(name: &HeaderName) -> bool {
+    let framing = [
+        header::ACCEPT,
+        header::CONNECTION,
+        header::CONTENT_LENGTH,
+        header::CONTENT_TYPE,
+        header::EXPECT,
+        header::TE,
+        header::TRAILER,
+        header::TRANSFER_ENCODING,
+        header::UPGRADE,
+    ];
+    framing.contains(name)
+        || headers::OURS.contains(&name)
+        || name.as_str().starts_with(signalbox_wire::header::PARAM_PREFIX)
+}

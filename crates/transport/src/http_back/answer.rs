@@ -1,0 +1,93 @@
+//! Telling what a message of a backend is, and posting it.
+
+use bytes::Bytes;
+use signalbox_runtime::LinkEvents;
+use signalbox_wire::{Envelope, Kind, Limits, Message, Rejected};
+
+/// Larger bodies that begin like a message are taken for the answer unseen, in bytes.
+const LOOKED_INTO: usize = 64 * 1024;
+
+/// What came with a body or an event.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) enum Came {
+    /// The answer to the request, alone or among others.
+    Answer,
+    /// Messages, but not the answer.
+    Others,
+    /// Something that is no message. It was not posted.
+    Garbage(Rejected),
+}
+
+/// Where messages go, and which request they are about.
+pub(super) struct Post<'a> {
+    pub events: &'a dyn LinkEvents,
+    pub limits: &'a Limits,
+    pub about: Option<u64>,
+    pub status: Option<u16>,
+}
+
+impl Post<'_> {
+    /// Posts a whole body. What is wrong with a large one is left to whoever reads it next: looking through it twice
+    /// costs too much, and one that large is hardly anything but the answer.
+    pub(super) fn body(&self, bytes: Bytes) -> Came {
+        if bytes.len() > LOOKED_INTO && bytes.first() == Some(&b'{') {
+            self.post(bytes);
+            return Came::Answer;
+        }
+        self.messages(bytes)
+    }
+
+    /// Posts one message, or each of an array of them.
+    pub(super) fn messages(&self, bytes: Bytes) -> Came {
+        match Message::parse(bytes, self.limits.batch) {
+            Ok(Message::Single(message)) => self.one(message),
+            Ok(Message::Batch(messages)) => self.each(messages),
+            Err(rejected) => Came::Garbage(rejected),
+        }
+    }
+
+    /// Posts an answer to the request. Anything else is given back.
+    pub(super) fn answer(&self, bytes: Bytes) -> Result<(), Bytes> {
+        match Envelope::parse(bytes.clone()) {
+            Ok(message) if is_answer(&message, self.about) => {
+                self.post(bytes);
+                Ok(())
+            }
+            _ => Err(bytes),
+        }
+    }
+
+    fn one(&self, message: Envelope) -> Came {
+        let came = if is_answer(&message, self.about) { Came::Answer } else { Came::Others };
+        self.post(message.into_bytes());
+        came
+    }
+
+    fn each(&self, messages: Vec<Result<Envelope, Rejected>>) -> Came {
+        let mut came = Came::Others;
+        for message in messages {
+            match message {
+                Ok(message) => {
+                    if self.one(message) == Came::Answer {
+                        came = Came::Answer;
+                    }
+                }
+                Err(rejected) => tracing::debug!(%rejected, "a message in a batch was dropped"),
+            }
+        }
+        came
+    }
+
+    fn post(&self, bytes: Bytes) {
+        self.events.received(bytes, self.about, self.status);
+    }
+}
+
+/// An answer names its request. An error may fail to, if the request could not be read.
+fn is_answer(message: &Envelope, key: Option<u64>) -> bool {
+    match message.kind() {
+        Kind::Response => message.id().and_then(|id| id.as_u64()) == key,
+        Kind::Error => message.id().is_none_or(|id| id.is_null() || id.as_u64() == key),
+        Kind::Request | Kind::Notification => false,
+    }
+}

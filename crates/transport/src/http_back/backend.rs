@@ -1,0 +1,138 @@
+//! What all links to one backend share, and the one way a request goes out.
+
+use super::body;
+use super::conn::{Conn, ConnectError};
+use super::pool::Pool;
+use super::target::Target;
+use super::{HttpSpec, HttpSpecError, Request};
+use http::Response;
+use http::header::{HeaderName, HeaderValue};
+use hyper::body::Incoming;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_wire::Limits;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the rest of an unwanted body may take before its connection is dropped.
+pub(super) const DRAIN_TIME: Duration = Duration::from_secs(1);
+/// Most bytes of an unwanted body that are read to save its connection.
+const DRAIN_BYTES: usize = 64 * 1024;
+
+/// Most characters of a body that a fault repeats.
+const SHOWN: usize = 200;
+/// Most bytes of a body that are looked through for secrets before it is cut.
+const LOOKED_THROUGH: usize = 4096;
+/// Shorter values are not taken for secrets: hiding every `1` would hide everything.
+const SHORTEST_SECRET: usize = 6;
+
+/// A backend, its configured headers and its connections.
+pub(super) struct Backend {
+    pub name: Arc<str>,
+    pub target: Target,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub limits: Limits,
+    pub pool: Arc<Pool>,
+    connect_timeout: Duration,
+}
+
+impl Backend {
+    pub(super) fn new(spec: HttpSpec) -> Result<Self, HttpSpecError> {
+        let target = Target::parse(&spec.name, &spec.url)?;
+        let mut headers = spec.headers;
+        for (_, value) in &mut headers {
+            value.set_sensitive(true);
+        }
+        Ok(Self {
+            target,
+            headers,
+            limits: spec.limits,
+            pool: Pool::new(spec.max_idle, spec.idle_timeout),
+            connect_timeout: spec.connect_timeout,
+            name: spec.name,
+        })
+    }
+
+    /// Sends a request on a kept connection, or a new one. A kept one may turn out to be closed: a request of which
+    /// nothing was written is then sent once more, any other may have been processed and is not.
+    pub(super) async fn exchange(&self, request: Request) -> Result<(Box<Conn>, Response<Incoming>), Fault> {
+        let kept = self.pool.take().await;
+        self.exchange_on(kept, request).await
+    }
+
+    pub(super) async fn exchange_on(
+        &self,
+        kept: Option<Box<Conn>>,
+        mut request: Request,
+    ) -> Result<(Box<Conn>, Response<Incoming>), Fault> {
+        if let Some(mut conn) = kept {
+            match conn.send(request).await {
+                Ok(response) => return Ok((conn, response)),
+                Err(mut error) => match error.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return Err(self.no_answer(&error.into_error())),
+                },
+            }
+        }
+        Box::pin(self.exchange_alone(request)).await
+    }
+
+    /// Sends a request on a connection of its own.
+    pub(super) async fn exchange_alone(&self, request: Request) -> Result<(Box<Conn>, Response<Incoming>), Fault> {
+        let mut conn =
+            Conn::open(&self.target, self.connect_timeout).await.map_err(|error| self.unreachable(&error))?;
+        match conn.send(request).await {
+            Ok(response) => Ok((conn, response)),
+            Err(error) => Err(self.no_answer(&error.into_error())),
+        }
+    }
+
+    /// Reads what is left of a body that nobody wants, so that its connection can be kept.
+    pub(super) async fn finish(&self, mut conn: Box<Conn>, mut rest: Incoming) {
+        let reading = body::whole(&mut conn, &mut rest, DRAIN_BYTES);
+        if let Ok(Ok(_)) = tokio::time::timeout(DRAIN_TIME, reading).await {
+            self.pool.put(conn).await;
+        }
+    }
+
+    /// A fault of this backend. `text` goes on after its name.
+    pub(super) fn fault(&self, kind: FaultKind, text: impl std::fmt::Display) -> Fault {
+        Fault::new(kind, format!("backend `{}` {text}", self.name)).with_str("backend", &self.name)
+    }
+
+    fn unreachable(&self, error: &ConnectError) -> Fault {
+        let text = format!("cannot be reached at {}: {error}", self.target);
+        self.fault(FaultKind::BackendDown, text)
+    }
+
+    /// The request went out and no response came.
+    fn no_answer(&self, error: &hyper::Error) -> Fault {
+        if error.is_parse() {
+            let text = format!("answered in something else than HTTP/1.1: {error}");
+            return self.fault(FaultKind::BackendGarbage, text);
+        }
+        let text = format!("closed the connection before the answer ({error})");
+        self.fault(FaultKind::BackendDied, text)
+    }
+
+    /// The beginning of a body for people, on one line and without anything we have sent in confidence.
+    pub(super) fn excerpt(&self, body: &[u8], session: Option<&HeaderValue>) -> String {
+        let start = body.get(..LOOKED_THROUGH).unwrap_or(body);
+        let mut text = String::from_utf8_lossy(start).into_owned();
+        for secret in self.secrets(session) {
+            if secret.len() >= SHORTEST_SECRET {
+                text = text.replace(secret, "[hidden]");
+            }
+        }
+        let shown: String = text.trim().escape_debug().take(SHOWN).collect();
+        shown.replace("\\\"", "\"")
+    }
+
+    /// What must not be repeated: header values, whole and without a leading `Bearer`, and the values of the query.
+    fn secrets<'a>(&'a self, session: Option<&'a HeaderValue>) -> impl Iterator<Item = &'a str> {
+        let values = self.headers.iter().map(|(_, value)| value).chain(session);
+        let values = values.filter_map(|value| value.to_str().ok());
+        let values = values.flat_map(|value| [value, value.rsplit(' ').next().unwrap_or(value)]);
+        let query = self.target.uri.query().unwrap_or_default().split('&');
+        values.chain(query.map(|pair| pair.split_once('=').map_or(pair, |(_, value)| value)))
+    }
+}

@@ -1,0 +1,142 @@
+//! One HTTP/1.1 connection, driven by whoever uses it.
+
+use super::Request;
+use super::headers::KEEP_ALIVE;
+use super::target::Target;
+use bytes::Bytes;
+use http::Response;
+use http_body_util::Full;
+use hyper::body::{Body as _, Frame, Incoming};
+use hyper::client::conn::TrySendError;
+use hyper::client::conn::http1::{Builder, Connection, SendRequest};
+use hyper_util::rt::TokioIo;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+/// Largest response head, in bytes.
+const MAX_HEAD: usize = 64 * 1024;
+
+/// How much earlier than the server an idle connection is given up, so that no call meets the closing.
+const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
+
+/// Why a connection could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ConnectError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("no connection within {} s", .0.as_secs_f32())]
+    TimedOut(Duration),
+    #[error("{0}")]
+    Http(#[from] hyper::Error),
+}
+
+/// A connection. Dropping it closes the socket.
+pub(super) struct Conn {
+    sender: SendRequest<Full<Bytes>>,
+    /// None once the connection has ended. It must be dropped then: a request that is still queued in it hears of the
+    /// end by that.
+    driver: Option<Connection<TokioIo<TcpStream>, Full<Bytes>>>,
+    /// How long the server keeps it idle, where it says so.
+    keep: Option<Duration>,
+}
+
+impl Conn {
+    /// Connects. No byte is sent yet.
+    pub(super) async fn open(target: &Target, timeout: Duration) -> Result<Box<Self>, ConnectError> {
+        let connect = TcpStream::connect((&*target.host, target.port));
+        let stream = tokio::time::timeout(timeout, connect).await.map_err(|_| ConnectError::TimedOut(timeout))??;
+        stream.set_nodelay(true)?;
+        let (sender, driver) = Builder::new().max_header_size(MAX_HEAD).handshake(TokioIo::new(stream)).await?;
+        Ok(Box::new(Self { sender, driver: Some(driver), keep: None }))
+    }
+
+    /// Sends a request and waits for the head of its response.
+    ///
+    /// # Errors
+    /// Holds the request if the connection ended before any of it was written.
+    pub(super) async fn send(&mut self, request: Request) -> Result<Response<Incoming>, TrySendError<Request>> {
+        let mut response = pin!(self.sender.try_send_request(request));
+        let response = poll_fn(|cx| {
+            drive(&mut self.driver, cx);
+            response.as_mut().poll(cx)
+        })
+        .await?;
+        if let Some(value) = response.headers().get(&KEEP_ALIVE) {
+            self.keep = value.to_str().ok().and_then(keep_alive);
+        }
+        Ok(response)
+    }
+
+    /// The next frame of a response's body.
+    pub(super) async fn frame(&mut self, body: &mut Incoming) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+        poll_fn(|cx| {
+            // What came with the head is there already; only then is the socket asked.
+            let early = Pin::new(&mut *body).poll_frame(cx);
+            if early.is_ready() {
+                return early;
+            }
+            drive(&mut self.driver, cx);
+            Pin::new(&mut *body).poll_frame(cx)
+        })
+        .await
+    }
+
+    /// Whether another request can be sent now. Notices if the server has closed the connection meanwhile.
+    pub(super) async fn is_usable(&mut self) -> bool {
+        poll_fn(|cx| {
+            drive(&mut self.driver, cx);
+            Poll::Ready(self.driver.is_some() && self.sender.is_ready())
+        })
+        .await
+    }
+
+    /// How long it may be idle, if `most` is allowed.
+    pub(super) fn idle_time(&self, most: Duration) -> Duration {
+        match self.keep {
+            Some(keep) => most.min(keep.saturating_sub(KEEP_ALIVE_MARGIN).max(keep / 2)),
+            None => most,
+        }
+    }
+}
+
+type Driver = Option<Connection<TokioIo<TcpStream>, Full<Bytes>>>;
+
+/// Lets the connection read and write what it can. Its errors reach whoever waits for a response or a body.
+fn drive(driver: &mut Driver, cx: &mut Context<'_>) {
+    let ended = match driver {
+        Some(running) => Pin::new(running).poll(cx).is_ready(),
+        None => false,
+    };
+    if ended {
+        *driver = None;
+    }
+}
+
+/// The time in a value like `timeout=5, max=100`.
+fn keep_alive(value: &str) -> Option<Duration> {
+    let seconds = value.split(',').find_map(|part| {
+        let (name, seconds) = part.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("timeout").then(|| seconds.trim().parse().ok()).flatten()
+    })?;
+    Some(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keep_alive_time_is_read() {
+        let check = |value, seconds: Option<u64>| {
+            assert_eq!(keep_alive(value), seconds.map(Duration::from_secs));
+        };
+        check("timeout=5", Some(5));
+        check("max=3, Timeout = 7", Some(7));
+        check("max=3", None);
+        check("timeout=x", None);
+    }
+}

@@ -1,0 +1,86 @@
+//! The stream for what belongs to no request: a GET that is opened again whenever it ends.
+
+use super::answer::{Came, Post};
+use super::backend::Backend;
+use super::headers;
+use super::link::Shared;
+use super::post::Content;
+use super::stream::Cursor;
+use http::header::HeaderValue;
+use hyper::body::Incoming;
+use signalbox_runtime::LinkEvents;
+use signalbox_wire::{Revision, SseDecoder};
+use std::sync::Arc;
+
+/// After this many tries that brought nothing the wait has reached its bound.
+const MAX_BACKOFF: u32 = 5;
+
+/// Holds the stream until the backend says that it has none.
+pub(super) async fn run(shared: Arc<Shared>, session: Option<HeaderValue>, revision: Option<Revision>) {
+    let backend = &*shared.backend;
+    let mut cursor = Cursor::default();
+    let mut fruitless = 0;
+    loop {
+        let last = cursor.last_event.as_deref();
+        let Some(request) = headers::get(backend, session.as_ref(), revision, last) else {
+            // The id cannot be sent back; what is lost is lost.
+            cursor.last_event = None;
+            continue;
+        };
+        match backend.exchange_alone(request).await {
+            Err(fault) => tracing::debug!(%fault, "the general stream could not be opened"),
+            Ok((mut conn, response)) => {
+                let status = response.status().as_u16();
+                match (status, Content::of(response.headers())) {
+                    (200, Content::Events) => {
+                        let mut reader = Reader { backend, events: &*shared.events, cursor: &mut cursor };
+                        reader.read(&mut conn, response.into_body()).await;
+                    }
+                    (500..=599, _) => {}
+                    // 405 means that there is none; after any other answer asking again would bring the same.
+                    _ => {
+                        tracing::debug!(backend = %backend.name, status, "no general stream");
+                        return;
+                    }
+                }
+            }
+        }
+        fruitless = if cursor.moved() { 0 } else { (fruitless + 1).min(MAX_BACKOFF) };
+        tokio::time::sleep(cursor.wait(fruitless)).await;
+    }
+}
+
+struct Reader<'a> {
+    backend: &'a Backend,
+    events: &'a dyn LinkEvents,
+    cursor: &'a mut Cursor,
+}
+
+impl Reader<'_> {
+    /// Posts what comes until the stream ends.
+    async fn read(&mut self, conn: &mut super::conn::Conn, mut body: Incoming) {
+        let mut decoder = SseDecoder::new(self.backend.limits.sse_event);
+        while let Some(Ok(frame)) = conn.frame(&mut body).await {
+            decoder.push(&frame.into_data().unwrap_or_default());
+            while let Some(event) = decoder.next_event() {
+                let mut event = match event {
+                    Ok(event) => event,
+                    Err(error) => {
+                        tracing::warn!(backend = %self.backend.name, %error, "on the general stream");
+                        continue;
+                    }
+                };
+                if self.cursor.take(&mut event) {
+                    self.post(event.data);
+                }
+            }
+        }
+    }
+
+    fn post(&self, data: bytes::Bytes) {
+        let post = Post { events: self.events, limits: &self.backend.limits, about: None, status: None };
+        if let Came::Garbage(rejected) = post.messages(data) {
+            tracing::warn!(backend = %self.backend.name, %rejected, "an event was dropped");
+        }
+    }
+}

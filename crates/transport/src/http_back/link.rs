@@ -1,0 +1,266 @@
+//! A session with an HTTP backend, or a series of stateless requests to one.
+
+use super::backend::Backend;
+use super::{general, headers, post};
+use http::header::{HeaderMap, HeaderValue};
+use signalbox_engine::back::Outbound;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::{Link, LinkEvents};
+use signalbox_wire::{Revision, method};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+/// Most messages of one link that are on their way at once.
+const MAX_RUNNING: usize = 10_000;
+/// Longest session id that is kept, in bytes.
+const MAX_SESSION_ID: usize = 4096;
+/// How long the end of a session may take to be told.
+const DELETE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A link to an HTTP backend. Dropping it closes it.
+pub struct HttpLink {
+    shared: Arc<Shared>,
+    runtime: Handle,
+}
+
+/// What the link and its tasks share.
+pub(super) struct Shared {
+    pub backend: Arc<Backend>,
+    pub events: Arc<dyn LinkEvents>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    closed: bool,
+    session: Option<HeaderValue>,
+    /// What the last message of the old era spoke, for requests that carry none.
+    revision: Option<Revision>,
+    /// Tells tasks of one key apart: a message may be sent again before the task of its first try has ended.
+    serial: u64,
+    requests: HashMap<u64, (u64, AbortHandle)>,
+    notes: HashMap<u64, AbortHandle>,
+    gate: Option<Gate>,
+    general: Option<AbortHandle>,
+}
+
+/// Closed while `notifications/initialized` is on its way: POSTs overtake each other, and some servers refuse a request
+/// that comes before it. It opens when the sender is dropped.
+type Gate = watch::Receiver<()>;
+
+impl HttpLink {
+    pub(super) fn new(backend: Arc<Backend>, events: Arc<dyn LinkEvents>, runtime: Handle) -> Self {
+        let state = Mutex::default();
+        Self { shared: Arc::new(Shared { backend, events, state }), runtime }
+    }
+}
+
+impl Link for HttpLink {
+    fn send(&self, message: Outbound) -> Result<(), Fault> {
+        let mut guard = self.shared.lock();
+        let state = &mut *guard;
+        let backend = &self.shared.backend;
+        if state.closed {
+            return Err(backend.fault(FaultKind::BackendDown, "has no open link"));
+        }
+        if state.requests.len() + state.notes.len() >= MAX_RUNNING {
+            let text = format!("already has {MAX_RUNNING} messages on their way");
+            return Err(backend.fault(FaultKind::Overloaded, text));
+        }
+        let session = state.session_for(&message);
+        let mut running = Running {
+            shared: Arc::clone(&self.shared),
+            key: message.key,
+            serial: state.serial,
+            behind: state.gate(),
+            holds: None,
+        };
+        state.serial += 1;
+        if message.key.is_none() && message.method == method::INITIALIZED {
+            let (holds, gate) = watch::channel(());
+            running.holds = Some(holds);
+            state.gate = Some(gate);
+        }
+        let (key, serial) = (message.key, running.serial);
+        // The lock is held until the task is registered, so that the task cannot end before.
+        let f = post::run(running, message, session);
+        if std::env::var_os("HB_SIZE").is_some() {
+            eprintln!("future {}", std::mem::size_of_val(&f));
+        }
+        let task = self.runtime.spawn(f);
+        match key {
+            Some(key) => drop(state.requests.insert(key, (serial, task.abort_handle()))),
+            None => drop(state.notes.insert(serial, task.abort_handle())),
+        }
+        Ok(())
+    }
+
+    fn abort(&self, key: u64) {
+        let request = self.shared.lock().requests.remove(&key);
+        if let Some((_, task)) = request {
+            task.abort();
+        }
+    }
+
+    fn open_general(&self) {
+        let mut state = self.shared.lock();
+        if state.closed || state.general.is_some() {
+            return;
+        }
+        let gate = state.gate();
+        let (session, revision) = (state.session.clone(), state.revision);
+        let shared = Arc::clone(&self.shared);
+        let task = self.runtime.spawn(async move {
+            wait(gate).await;
+            general::run(shared, session, revision).await;
+        });
+        state.general = Some(task.abort_handle());
+    }
+
+    fn forget_session(&self) {
+        let general = {
+            let mut state = self.shared.lock();
+            state.session = None;
+            state.general.take()
+        };
+        if let Some(task) = general {
+            task.abort();
+        }
+    }
+
+    fn close(&self) {
+        let (state, revision) = {
+            let mut state = self.shared.lock();
+            let revision = state.revision;
+            (std::mem::replace(&mut *state, State { closed: true, ..State::default() }), revision)
+        };
+        let requests = state.requests.into_values().map(|(_, task)| task);
+        for task in requests.chain(state.notes.into_values()).chain(state.general) {
+            task.abort();
+        }
+        if let Some(session) = state.session {
+            let backend = Arc::clone(&self.shared.backend);
+            self.runtime.spawn(end_session(backend, session, revision));
+        }
+    }
+}
+
+impl Drop for HttpLink {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl fmt::Debug for HttpLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpLink").field("backend", &self.shared.backend.name).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// The session the message belongs to. Neither the new era nor the message that opens a session has one.
+    fn session_for(&mut self, message: &Outbound) -> Option<HeaderValue> {
+        if headers::is_modern(message) || message.method == method::INITIALIZE {
+            return None;
+        }
+        self.revision = message.revision.or(self.revision);
+        self.session.clone()
+    }
+
+    fn gate(&mut self) -> Option<Gate> {
+        self.gate.take_if(|gate| gate.has_changed().is_err());
+        self.gate.clone()
+    }
+}
+
+async fn wait(gate: Option<Gate>) {
+    if let Some(mut gate) = gate {
+        while gate.changed().await.is_ok() {}
+    }
+}
+
+/// Tells the backend that the session is over. Whether it listens does not matter.
+async fn end_session(backend: Arc<Backend>, session: HeaderValue, revision: Option<Revision>) {
+    let request = headers::delete(&backend, &session, revision);
+    let telling = async {
+        match backend.exchange(request).await {
+            Ok((conn, response)) => backend.finish(conn, response.into_body()).await,
+            Err(fault) => tracing::debug!(%fault, "the end of the session was not told"),
+        }
+    };
+    if tokio::time::timeout(DELETE_TIMEOUT, telling).await.is_err() {
+        tracing::debug!(backend = %backend.name, "the end of the session was not accepted in time");
+    }
+}
+
+/// A message on its way. Dropping it takes the message off the link's books, however its task ends.
+pub(super) struct Running {
+    shared: Arc<Shared>,
+    key: Option<u64>,
+    serial: u64,
+    /// What has to be accepted before this message is sent.
+    behind: Option<Gate>,
+    /// Set if others have to wait for this message.
+    holds: Option<watch::Sender<()>>,
+}
+
+impl Running {
+    pub(super) fn backend(&self) -> &Backend {
+        &self.shared.backend
+    }
+
+    pub(super) fn events(&self) -> &dyn LinkEvents {
+        &*self.shared.events
+    }
+
+    pub(super) async fn wait_for_gate(&self) {
+        if self.behind.is_some() {
+            wait(self.behind.clone()).await;
+        }
+    }
+
+    pub(super) fn session(&self) -> Option<HeaderValue> {
+        self.shared.lock().session.clone()
+    }
+
+    /// Keeps the session id that came with the answer to `initialize`.
+    pub(super) fn begin_session(&self, headers: &HeaderMap) {
+        let Some(id) = headers.get(&headers::SESSION_ID) else { return };
+        if id.len() > MAX_SESSION_ID {
+            let backend = &self.shared.backend.name;
+            tracing::warn!(%backend, "a session id of {} bytes was ignored", id.len());
+            return;
+        }
+        let mut id = id.clone();
+        id.set_sensitive(true);
+        let mut state = self.shared.lock();
+        if !state.closed {
+            state.session = Some(id);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        match self.key {
+            Some(key) => {
+                if state.requests.get(&key).is_some_and(|(serial, _)| *serial == self.serial) {
+                    state.requests.remove(&key);
+                }
+            }
+            None => drop(state.notes.remove(&self.serial)),
+        }
+    }
+}

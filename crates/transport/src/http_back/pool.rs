@@ -1,0 +1,91 @@
+//! Connections that wait for their next request.
+
+use super::conn::Conn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// The idle connections of one backend. The one used last is used first, so that those beyond the need grow old.
+pub(super) struct Pool {
+    max_idle: usize,
+    idle_timeout: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    idle: Vec<Idle>,
+    /// A task is there that closes what has waited too long.
+    reaping: bool,
+}
+
+struct Idle {
+    conn: Box<Conn>,
+    until: Instant,
+}
+
+impl Pool {
+    pub(super) fn new(max_idle: usize, idle_timeout: Duration) -> Arc<Self> {
+        Arc::new(Self { max_idle, idle_timeout, state: Mutex::default() })
+    }
+
+    /// A connection that is open as far as can be known.
+    pub(super) async fn take(&self) -> Option<Box<Conn>> {
+        let now = Instant::now();
+        loop {
+            let mut idle = self.lock().idle.pop()?;
+            if idle.until > now && idle.conn.is_usable().await {
+                return Some(idle.conn);
+            }
+        }
+    }
+
+    /// Keeps a connection whose last response was read to its end, if it can serve another request.
+    pub(super) async fn put(self: &Arc<Self>, mut conn: Box<Conn>) {
+        if !conn.is_usable().await {
+            return;
+        }
+        let until = Instant::now() + conn.idle_time(self.idle_timeout);
+        let mut state = self.lock();
+        if state.idle.len() >= self.max_idle {
+            return;
+        }
+        state.idle.push(Idle { conn, until });
+        if !state.reaping {
+            state.reaping = true;
+            tokio::spawn(reap(Arc::downgrade(self), self.idle_timeout));
+        }
+    }
+
+    /// Closes what has waited too long; false when nothing is left to wait for.
+    fn reap(&self) -> bool {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let old: Vec<Idle> = state.idle.extract_if(.., |idle| idle.until <= now).collect();
+        let more = !state.idle.is_empty();
+        state.reaping = more;
+        // Closing sockets takes a while; nobody should wait for that.
+        drop(state);
+        drop(old);
+        more
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(test)]
+    pub(super) fn idle(&self) -> usize {
+        self.lock().idle.len()
+    }
+}
+
+/// Nobody drives an idle connection, so one that the server has closed would stay half open without this.
+async fn reap(pool: Weak<Pool>, every: Duration) {
+    loop {
+        tokio::time::sleep(every).await;
+        match pool.upgrade() {
+            Some(pool) if pool.reap() => {}
+            _ => return,
+        }
+    }
+}

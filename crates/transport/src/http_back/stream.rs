@@ -1,0 +1,196 @@
+//! A response that is a stream of events, and taking it up again where it broke off.
+
+use super::answer::{Came, Post};
+use super::backend::{Backend, DRAIN_TIME};
+use super::conn::Conn;
+use super::headers;
+use super::link::Running;
+use super::post::Content;
+use hyper::body::Incoming;
+use signalbox_engine::back::Outbound;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_wire::{Revision, SseDecoder, SseEvent};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long to wait before a stream is taken up again, if the backend does not say.
+pub(super) const DEFAULT_WAIT: Duration = Duration::from_secs(1);
+/// Shortest and longest wait, whatever the backend says.
+const WAITS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(30));
+/// How often in a row taking up a stream may bring nothing new.
+const FRUITLESS_TRIES: u32 = 6;
+/// How long one request's stream is taken up again, in all.
+const RESUME_TIME: Duration = Duration::from_secs(600);
+
+/// Where a stream of events is.
+#[derive(Default, Debug)]
+pub(super) struct Cursor {
+    /// The id of the last event that had one.
+    pub last_event: Option<String>,
+    retry: Option<Duration>,
+    /// An event came since this was last asked.
+    moved: bool,
+}
+
+impl Cursor {
+    /// Remembers what the event says about the stream. True if it holds a message.
+    pub(super) fn take(&mut self, event: &mut SseEvent) -> bool {
+        self.moved = true;
+        if let Some(id) = event.id.take() {
+            self.last_event = Some(id).filter(|id| !id.is_empty());
+        }
+        if let Some(retry) = event.retry {
+            self.retry = Some(Duration::from_millis(retry));
+        }
+        let plain = event.event.as_deref().is_none_or(|kind| kind == "message");
+        plain && !event.data.is_empty()
+    }
+
+    pub(super) fn moved(&mut self) -> bool {
+        std::mem::take(&mut self.moved)
+    }
+
+    /// The wait before the next try, after this many that brought nothing.
+    pub(super) fn wait(&self, fruitless: u32) -> Duration {
+        let base = self.retry.unwrap_or(DEFAULT_WAIT);
+        let factor = 1_u32.checked_shl(fruitless).unwrap_or(u32::MAX);
+        base.saturating_mul(factor).clamp(WAITS.0, WAITS.1)
+    }
+}
+
+/// How a stream ended.
+enum End {
+    /// The answer has come.
+    Answered,
+    /// It ended without.
+    Early,
+}
+
+/// The stream of one request.
+pub(super) struct Stream<'a> {
+    running: &'a Running,
+    key: u64,
+    revision: Option<Revision>,
+    cursor: Cursor,
+}
+
+impl<'a> Stream<'a> {
+    pub(super) fn new(running: &'a Running, message: &Outbound, key: u64) -> Self {
+        Self { running, key, revision: message.revision, cursor: Cursor::default() }
+    }
+
+    /// Reads until the answer has come, taking the stream up again where the revision allows it.
+    pub(super) async fn follow(mut self, conn: Box<Conn>, body: Incoming) -> Result<(), Fault> {
+        let mut end = self.read(conn, body).await?;
+        let started = Instant::now();
+        let mut fruitless = 0;
+        while matches!(end, End::Early) {
+            fruitless = if self.cursor.moved() { 0 } else { fruitless + 1 };
+            let may = self.revision.is_none_or(Revision::resumable)
+                && fruitless < FRUITLESS_TRIES
+                && started.elapsed() < RESUME_TIME;
+            let (true, Some(_)) = (may, &self.cursor.last_event) else {
+                return Err(self.died("closed the stream before the answer"));
+            };
+            tokio::time::sleep(self.cursor.wait(fruitless)).await;
+            end = self.resume().await?;
+        }
+        Ok(())
+    }
+
+    async fn resume(&mut self) -> Result<End, Fault> {
+        let session = self.running.session();
+        let last = self.cursor.last_event.as_deref();
+        let request = headers::get(self.backend(), session.as_ref(), self.revision, last);
+        let Some(request) = request else {
+            return Err(self.died("closed the stream before the answer, after an id that no header can hold"));
+        };
+        let (conn, response) = match self.backend().exchange(request).await {
+            Ok(exchange) => exchange,
+            Err(fault) => {
+                tracing::debug!(%fault, "a stream could not be taken up yet");
+                return Ok(End::Early);
+            }
+        };
+        let status = response.status().as_u16();
+        if status == 200 && Content::of(response.headers()) == Content::Events {
+            return self.read(conn, response.into_body()).await;
+        }
+        self.backend().finish(conn, response.into_body()).await;
+        if status >= 500 {
+            return Ok(End::Early);
+        }
+        let text = format!("closed the stream before the answer and does not resume it (HTTP {status})");
+        Err(self.died(&text))
+    }
+
+    /// Posts what comes until the stream ends. After the answer its end is awaited only for a moment, to save the
+    /// connection.
+    async fn read(&mut self, mut conn: Box<Conn>, mut body: Incoming) -> Result<End, Fault> {
+        let mut decoder = SseDecoder::new(self.backend().limits.sse_event);
+        let mut deadline: Option<Instant> = None;
+        loop {
+            let next = conn.frame(&mut body);
+            let frame = match deadline {
+                None => next.await,
+                Some(deadline) => match tokio::time::timeout_at(deadline, next).await {
+                    Ok(frame) => frame,
+                    Err(_) => return Ok(End::Answered),
+                },
+            };
+            let chunk = match frame {
+                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+                Some(Err(error)) => {
+                    tracing::debug!(%error, "a stream broke");
+                    return Ok(if deadline.is_some() { End::Answered } else { End::Early });
+                }
+                None if deadline.is_some() => {
+                    self.backend().pool.put(conn).await;
+                    return Ok(End::Answered);
+                }
+                None => {
+                    self.backend().pool.put(conn).await;
+                    return Ok(End::Early);
+                }
+            };
+            decoder.push(&chunk);
+            if self.post(&mut decoder)? && deadline.is_none() {
+                deadline = Some(Instant::now() + DRAIN_TIME);
+            }
+        }
+    }
+
+    /// Posts the complete events. True if the answer was among them.
+    fn post(&mut self, decoder: &mut SseDecoder) -> Result<bool, Fault> {
+        let mut answered = false;
+        while let Some(event) = decoder.next_event() {
+            let mut event = event
+                .map_err(|error| self.backend().fault(FaultKind::BackendGarbage, format!("sent too much: {error}")))?;
+            if !self.cursor.take(&mut event) {
+                continue;
+            }
+            let post = Post {
+                events: self.running.events(),
+                limits: &self.backend().limits,
+                about: Some(self.key),
+                status: Some(200),
+            };
+            match post.messages(event.data) {
+                Came::Answer => answered = true,
+                Came::Others => {}
+                Came::Garbage(rejected) => {
+                    tracing::warn!(backend = %self.backend().name, %rejected, "an event was dropped");
+                }
+            }
+        }
+        Ok(answered)
+    }
+
+    fn died(&self, text: &str) -> Fault {
+        self.backend().fault(FaultKind::BackendDied, text)
+    }
+
+    fn backend(&self) -> &'a Backend {
+        self.running.backend()
+    }
+}

@@ -1,0 +1,8 @@
+//! The transport against scripted servers on real sockets.
+
+mod answers;
+mod connections;
+mod cost;
+mod server;
+mod sessions;
+mod streams;

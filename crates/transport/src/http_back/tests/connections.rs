@@ -1,0 +1,257 @@
+//! Connections: kept, found dead, dropped, never used twice for one request that may have been processed.
+
+use super::server::*;
+use crate::http_back::conn::Conn;
+use crate::http_back::{HttpSpec, body, headers};
+use bytes::Bytes;
+use signalbox_engine::back::Outbound;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::{Connector as _, LinkEvents};
+use signalbox_wire::Revision;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+fn echo(seen: &Seen) -> Act {
+    Act::Write(json(&result(seen.id())))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_calls_share_a_handful_of_connections() {
+    let server = Server::start(echo).await;
+    let mut opened = Opened::new(&server).await;
+    for round in 0..125 {
+        for key in 0..8 {
+            opened.link.send(call(round * 8 + key)).unwrap();
+        }
+        for _ in 0..8 {
+            opened.next().await.received();
+        }
+    }
+    assert_eq!(server.seen().len(), 1000);
+    assert!(server.connections() <= 16, "{} connections", server.connections());
+}
+
+#[tokio::test]
+async fn one_call_after_the_other_needs_one_connection() {
+    let server = Server::start(|seen| {
+        let body = format!("event: message\ndata: {}\n\n", result(seen.id()));
+        if seen.id() % 2 == 0 { Act::Write(json(&result(seen.id()))) } else { Act::Write(events(&body)) }
+    })
+    .await;
+    let mut opened = Opened::new(&server).await;
+    for key in 0..50 {
+        opened.ask(call(key)).await.received();
+        // The end of an event stream is read after its answer was posted.
+        until(|| opened.connector.backend.pool.idle() == 1).await;
+    }
+    assert_eq!(server.connections(), 1);
+}
+
+struct Deaf;
+
+impl LinkEvents for Deaf {
+    fn received(&self, _: Bytes, _: Option<u64>, _: Option<u16>) {}
+    fn failed(&self, _: u64, _: Fault) {}
+    fn expired(&self, _: Outbound) {}
+    fn lost(&self, _: String) {}
+}
+
+#[tokio::test]
+async fn links_of_one_connector_share_connections() {
+    let server = Server::start(echo).await;
+    let mut opened = Opened::new(&server).await;
+    opened.ask(call(1)).await.received();
+    let second = opened.connector.open(Arc::new(Deaf)).await.unwrap();
+    second.send(call(2)).unwrap();
+    until(|| server.seen().len() == 2).await;
+    assert_eq!(server.connections(), 1);
+}
+
+/// The server closes after each answer, while the connection lies idle: the next call must not notice.
+#[tokio::test]
+async fn a_connection_closed_while_idle_is_not_used_again() {
+    let server = Server::start(|seen| Act::Last(json(&result(seen.id())))).await;
+    let mut opened = Opened::new(&server).await;
+    for key in 0..20 {
+        opened.ask(call(key)).await.received();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!((server.seen().len(), server.connections()), (20, 20));
+}
+
+/// The same without the pause: a call may be written before the closing is known. It is then lost or not, but it is
+/// never processed twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_is_never_processed_twice() {
+    let server = Server::start(|seen| Act::Last(json(&result(seen.id())))).await;
+    let mut opened = Opened::new(&server).await;
+    for key in 0..300 {
+        match opened.ask(call(key)).await {
+            Event::Received(..) => {}
+            other => drop(other.failed(key, FaultKind::BackendDied)),
+        }
+    }
+    let mut ids: Vec<u64> = server.seen().iter().map(Seen::id).collect();
+    let all = ids.len();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), all);
+}
+
+/// A connection that was fine when it was chosen is closed before the request is written: that is retried, once.
+#[tokio::test]
+async fn a_request_of_which_nothing_was_sent_is_retried_on_a_new_connection() {
+    let server = Server::start(|seen| Act::Last(json(&result(seen.id())))).await;
+    let opened = Opened::new(&server).await;
+    let backend = &opened.connector.backend;
+    let request = |key| headers::post(backend, &call(key), None).unwrap();
+    let mut stale = Conn::open(&backend.target, Duration::from_secs(1)).await.unwrap();
+    let mut body = stale.send(request(1)).await.unwrap().into_body();
+    body::whole(&mut stale, &mut body, 1000).await.unwrap();
+    until(|| server.hung_up.load(Ordering::SeqCst) == 1).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let (_, response) = backend.exchange_on(Some(stale), request(2)).await.unwrap();
+    assert_eq!(response.status(), 200);
+    let ids: Vec<u64> = server.seen().iter().map(Seen::id).collect();
+    assert_eq!((ids, server.connections()), (vec![1, 2], 2));
+}
+
+/// The request reached the server, which then closed the kept connection: it may have run, so it is not sent again.
+#[tokio::test]
+async fn a_request_that_may_have_been_processed_is_not_retried() {
+    let count = AtomicUsize::new(0);
+    let server = Server::start(move |seen| match count.fetch_add(1, Ordering::SeqCst) {
+        0 => echo(seen),
+        _ => Act::Close,
+    })
+    .await;
+    let mut opened = Opened::new(&server).await;
+    opened.ask(call(1)).await.received();
+    let text = opened.ask(call(2)).await.failed(2, FaultKind::BackendDied);
+    assert!(text.contains("closed the connection before the answer"), "{text}");
+    assert_eq!((server.seen().len(), server.connections()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_connection_lost_in_the_middle_of_the_answer_fails_the_request() {
+    let server = Server::start(|_| {
+        let bytes = json(&result(7));
+        Act::Last(bytes[..bytes.len() - 3].to_vec())
+    })
+    .await;
+    let text = Opened::new(&server).await.ask(call(7)).await.failed(7, FaultKind::BackendDied);
+    assert!(text.contains("in the middle of the answer"), "{text}");
+}
+
+#[tokio::test]
+async fn a_server_that_wants_no_second_request_gets_a_new_connection() {
+    let server = Server::start(|seen| {
+        let headers = "content-type: application/json\r\nconnection: close\r\n";
+        Act::Write(response("200 OK", headers, &result(seen.id())))
+    })
+    .await;
+    let mut opened = Opened::new(&server).await;
+    for key in 0..3 {
+        opened.ask(call(key)).await.received();
+        assert_eq!(opened.connector.backend.pool.idle(), 0);
+    }
+    assert_eq!(server.connections(), 3);
+}
+
+#[tokio::test]
+async fn idle_connections_are_closed_in_time() {
+    let server = Server::start(echo).await;
+    let idle_timeout = Duration::from_millis(60);
+    let mut opened = Opened::to(HttpSpec { idle_timeout, ..HttpSpec::new("demo", server.url()) }).await;
+    opened.ask(call(1)).await.received();
+    until(|| server.hung_up.load(Ordering::SeqCst) == 1).await;
+    opened.ask(call(2)).await.received();
+    until(|| server.hung_up.load(Ordering::SeqCst) == 2).await;
+    assert_eq!(opened.connector.backend.pool.idle(), 0);
+}
+
+#[tokio::test]
+async fn a_server_may_ask_for_a_shorter_idle_time() {
+    let server = Server::start(|seen| {
+        let headers = "content-type: application/json\r\nkeep-alive: timeout=0\r\n";
+        Act::Write(response("200 OK", headers, &result(seen.id())))
+    })
+    .await;
+    let mut opened = Opened::new(&server).await;
+    opened.ask(call(1)).await.received();
+    opened.ask(call(2)).await.received();
+    assert_eq!(server.connections(), 2);
+}
+
+#[tokio::test]
+async fn no_more_idle_connections_are_kept_than_allowed() {
+    let server = Server::start(echo).await;
+    let mut opened = Opened::to(HttpSpec { max_idle: 2, ..HttpSpec::new("demo", server.url()) }).await;
+    for key in 0..10 {
+        opened.link.send(call(key)).unwrap();
+    }
+    for _ in 0..10 {
+        opened.next().await.received();
+    }
+    until(|| opened.connector.backend.pool.idle() == 2).await;
+}
+
+#[tokio::test]
+async fn abort_closes_the_connection_and_posts_nothing() {
+    let server = Server::start(|seen| if seen.id() == 1 { Act::Hang } else { echo(seen) }).await;
+    let mut opened = Opened::new(&server).await;
+    opened.link.send(call(1)).unwrap();
+    until(|| server.seen().len() == 1).await;
+    opened.link.abort(1);
+    opened.link.abort(1);
+    until(|| server.hung_up.load(Ordering::SeqCst) == 1).await;
+    let (text, ..) = opened.ask(call(2)).await.received();
+    assert_eq!(text, result(2));
+}
+
+#[tokio::test]
+async fn abort_also_closes_a_stream() {
+    let server = Server::start(|_| Act::Slowly(vec![events_head(), chunk(": hi\n\n")], Duration::ZERO)).await;
+    let mut opened = Opened::new(&server).await;
+    opened.link.send(message(1, "subscriptions/listen", Revision::LATEST)).unwrap();
+    until(|| server.seen().len() == 1).await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    opened.link.abort(1);
+    until(|| server.hung_up.load(Ordering::SeqCst) == 1).await;
+    assert!(opened.events.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn a_backend_that_is_not_there_is_down() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let mut opened = Opened::to(HttpSpec::new("demo", format!("http://{address}/mcp"))).await;
+    let text = opened.ask(call(1)).await.failed(1, FaultKind::BackendDown);
+    assert!(text.contains(&address.to_string()) && text.contains("refused"), "{text}");
+    opened.link.send(note("notifications/cancelled")).unwrap();
+    opened.ask(call(2)).await.failed(2, FaultKind::BackendDown);
+}
+
+#[tokio::test]
+async fn a_name_that_does_not_exist_is_down() {
+    let mut opened = Opened::to(HttpSpec::new("demo", "http://nowhere.invalid:9/")).await;
+    opened.ask(call(1)).await.failed(1, FaultKind::BackendDown);
+}
+
+#[tokio::test]
+async fn a_closed_link_takes_nothing() {
+    let server = Server::start(|_| Act::Hang).await;
+    let mut opened = Opened::new(&server).await;
+    opened.link.send(call(1)).unwrap();
+    opened.link.send(note("notifications/cancelled")).unwrap();
+    until(|| server.seen().len() == 2).await;
+    opened.link.close();
+    until(|| server.hung_up.load(Ordering::SeqCst) == 2).await;
+    let fault = opened.link.send(call(2)).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::BackendDown);
+    opened.link.open_general();
+    assert!(opened.events.try_recv().is_err());
+    assert_eq!(server.seen().len(), 2);
+}

@@ -1,0 +1,122 @@
+//! Sessions of the old era: begun, carried, expired, ended.
+
+use super::server::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Gives session `s1`, then `s2`, … at each `initialize`, and knows only the last.
+fn sessions() -> impl Fn(&Seen) -> Act + Send + Sync {
+    let current = AtomicUsize::new(0);
+    move |seen| {
+        if seen.body.contains("\"initialize\"") {
+            let number = current.fetch_add(1, Ordering::SeqCst) + 1;
+            let headers = format!("content-type: application/json\r\nMcp-Session-Id: s{number}\r\n");
+            return Act::Write(response("200 OK", &headers, &result(seen.id())));
+        }
+        let known = format!("s{}", current.load(Ordering::SeqCst));
+        match (seen.header("mcp-session-id"), seen.verb()) {
+            (Some(session), _) if session != known => Act::Write(response("404 Not Found", "", "")),
+            (None, _) => Act::Write(response("400 Bad Request", "", "no session")),
+            (_, "DELETE") => Act::Write(response("200 OK", "", "")),
+            (_, "GET") => Act::Write(response("405 Method Not Allowed", "", "")),
+            _ if seen.body.contains("\"id\"") => Act::Write(json(&result(seen.id()))),
+            _ => Act::Write(response("202 Accepted", "", "")),
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_session_is_kept_and_sent() {
+    let server = Server::start(sessions()).await;
+    let mut opened = Opened::new(&server).await;
+    opened.ask(initialize(1)).await.received();
+    opened.link.send(note("notifications/initialized")).unwrap();
+    opened.ask(call(2)).await.received();
+    let seen = server.seen();
+    let sent: Vec<_> = seen.iter().map(|seen| seen.header("mcp-session-id")).collect();
+    assert_eq!(sent, [None, Some("s1"), Some("s1")]);
+}
+
+#[tokio::test]
+async fn an_expired_session_gives_the_message_back() {
+    let server = Server::start(sessions()).await;
+    let mut first = Opened::new(&server).await;
+    first.ask(initialize(1)).await.received();
+    let mut second = Opened::new(&server).await;
+    second.ask(initialize(1)).await.received();
+
+    let Event::Expired(message) = first.ask(call(2)).await else { panic!() };
+    assert_eq!(message.key, Some(2));
+    first.link.send(note("notifications/cancelled")).unwrap();
+    let Event::Expired(_) = first.next().await else { panic!() };
+
+    first.link.forget_session();
+    first.ask(initialize(3)).await.received();
+    let (text, ..) = first.ask(message).await.received();
+    assert_eq!(text, result(2));
+}
+
+/// Without a session a 404 is an answer like others.
+#[tokio::test]
+async fn a_404_without_a_session_fails_the_request() {
+    let server = Server::start(|_| Act::Write(response("404 Not Found", "", "nothing here"))).await;
+    let mut opened = Opened::new(&server).await;
+    let kind = signalbox_engine::FaultKind::BackendGarbage;
+    let text = opened.ask(call(1)).await.failed(1, kind);
+    assert_eq!(text, "backend `demo` answered HTTP 404: nothing here");
+}
+
+#[tokio::test]
+async fn close_ends_the_session() {
+    let server = Server::start(sessions()).await;
+    let mut opened = Opened::new(&server).await;
+    opened.ask(initialize(1)).await.received();
+    opened.ask(call(2)).await.received();
+    opened.link.close();
+    opened.link.close();
+    drop(opened);
+    until(|| server.seen().len() == 3).await;
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let seen = server.seen();
+    assert_eq!((seen.len(), seen[2].verb()), (3, "DELETE"));
+    assert_eq!(seen[2].header("mcp-session-id"), Some("s1"));
+    assert_eq!(seen[2].header("mcp-protocol-version"), Some("2025-11-25"));
+}
+
+#[tokio::test]
+async fn a_link_without_a_session_ends_silently() {
+    let server = Server::start(|seen| Act::Write(json(&result(seen.id())))).await;
+    let mut opened = Opened::new(&server).await;
+    opened.ask(call(1)).await.received();
+    drop(opened);
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    assert_eq!(server.seen().len(), 1);
+}
+
+/// POSTs overtake each other, but none may overtake `notifications/initialized`.
+#[tokio::test]
+async fn nothing_overtakes_the_end_of_the_handshake() {
+    let script = sessions();
+    let server = Server::start(move |seen| {
+        let act = script(seen);
+        match act {
+            Act::Write(bytes) if seen.body.contains("initialized") => {
+                let (head, rest) = bytes.split_at(10);
+                Act::Slowly(vec![head.to_vec(), rest.to_vec()], Duration::from_millis(60))
+            }
+            other => other,
+        }
+    })
+    .await;
+    let mut opened = Opened::new(&server).await;
+    opened.ask(initialize(1)).await.received();
+    opened.link.send(note("notifications/initialized")).unwrap();
+    opened.link.open_general();
+    opened.link.send(call(2)).unwrap();
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    assert_eq!(server.seen().len(), 2);
+    opened.next().await.received();
+    until(|| server.seen().len() == 4).await;
+    let line = |index: usize| server.seen()[index].line.clone();
+    assert!(line(2) != line(3), "one GET and one POST");
+}

@@ -1,0 +1,58 @@
+//! Which forms of answer a client takes.
+
+use http::HeaderMap;
+use http::header::ACCEPT;
+
+/// What the `Accept` header allows.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Accepts {
+    /// `application/json`.
+    pub json: bool,
+    /// `text/event-stream`.
+    pub sse: bool,
+}
+
+impl Accepts {
+    /// Reads the header; a client that says nothing takes everything.
+    pub fn read(headers: &HeaderMap) -> Self {
+        let mut found = Self { json: false, sse: false };
+        let mut any = false;
+        for value in headers.get_all(ACCEPT) {
+            any = true;
+            let Ok(value) = value.to_str() else { continue };
+            for part in value.split(',') {
+                let kind = part.split(';').next().unwrap_or_default().trim();
+                let all = kind == "*/*";
+                found.json |= all || kind.eq_ignore_ascii_case("application/json") || kind == "application/*";
+                found.sse |= all || kind.eq_ignore_ascii_case("text/event-stream") || kind == "text/*";
+            }
+        }
+        if any { found } else { Self { json: true, sse: true } }
+    }
+
+    /// True where no answer of ours would be taken.
+    pub fn nothing(self) -> bool {
+        !self.json && !self.sse
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_forms_a_client_takes() {
+        let read = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, text.parse().unwrap());
+            let accepts = Accepts::read(&headers);
+            (accepts.json, accepts.sse)
+        };
+        assert_eq!(read("application/json, text/event-stream"), (true, true));
+        assert_eq!(read("text/event-stream"), (false, true));
+        assert_eq!(read("application/json;q=0.9"), (true, false));
+        assert_eq!(read("*/*"), (true, true));
+        assert_eq!(read("text/html"), (false, false));
+        assert!(!Accepts::read(&HeaderMap::new()).nothing());
+    }
+}

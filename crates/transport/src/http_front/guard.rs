@@ -1,0 +1,96 @@
+//! Protection against pages in a browser that talk to this machine behind the user's back (DNS rebinding).
+
+use http::HeaderMap;
+use http::header::{HOST, ORIGIN};
+
+/// What is welcome.
+pub struct Guard {
+    origins: Vec<String>,
+    hosts: Vec<String>,
+}
+
+impl Guard {
+    /// A guard that lets this machine's own names pass, and these.
+    pub fn new(origins: &[String], hosts: &[String]) -> Self {
+        let lower = |list: &[String]| list.iter().map(|one| one.to_ascii_lowercase()).collect();
+        Self { origins: lower(origins), hosts: lower(hosts) }
+    }
+
+    /// True where the request may be looked at.
+    pub fn admits(&self, headers: &HeaderMap) -> bool {
+        self.host(headers) && self.origin(headers)
+    }
+
+    fn host(&self, headers: &HeaderMap) -> bool {
+        let mut values = headers.get_all(HOST).iter();
+        let (Some(host), None) = (values.next(), values.next()) else { return false };
+        let Ok(host) = host.to_str() else { return false };
+        is_local(host)
+            || self.hosts.iter().any(|one| one.eq_ignore_ascii_case(name_of(host)) || one.eq_ignore_ascii_case(host))
+    }
+
+    /// A program sends no Origin; a page always does.
+    fn origin(&self, headers: &HeaderMap) -> bool {
+        let mut values = headers.get_all(ORIGIN).iter();
+        let Some(origin) = values.next() else { return true };
+        let (Ok(origin), None) = (origin.to_str(), values.next()) else { return false };
+        if self.origins.iter().any(|one| one.eq_ignore_ascii_case(origin)) {
+            return true;
+        }
+        let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        rest.is_some_and(is_local)
+    }
+}
+
+/// The host without its port.
+fn name_of(host: &str) -> &str {
+    if host.starts_with('[') {
+        return host.find(']').map_or(host, |end| &host[..=end]);
+    }
+    host.rsplit_once(':').map_or(host, |(name, _)| name)
+}
+
+fn is_local(host: &str) -> bool {
+    let name = name_of(host);
+    let port = &host[name.len()..];
+    let port_fits = port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok());
+    port_fits && (name.eq_ignore_ascii_case("localhost") || matches!(name, "127.0.0.1" | "[::1]"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admits(host: &str, origins: &[&str]) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, host.parse().unwrap());
+        for origin in origins {
+            headers.append(ORIGIN, origin.parse().unwrap());
+        }
+        Guard::new(&["https://inspector.example".into()], &["box.example".into()]).admits(&headers)
+    }
+
+    #[test]
+    fn t11_only_this_machines_names_and_the_allowed_ones_pass() {
+        assert!(admits("localhost:8080", &[]));
+        assert!(admits("127.0.0.1:8080", &["http://127.0.0.1:3000"]));
+        assert!(admits("[::1]:8080", &["http://[::1]:3000"]));
+        assert!(admits("LOCALHOST", &["https://localhost"]));
+        assert!(admits("box.example:8080", &["https://inspector.example"]));
+        for (host, origins) in [
+            ("evil.example", &[][..]),
+            ("localhost.evil.example", &[]),
+            ("localhost:80x", &[]),
+            ("127.0.0.1.evil.example:8080", &[]),
+            ("localhost", &["null"]),
+            ("localhost", &["http://localhost.evil.example"]),
+            ("localhost", &["http://evil.example"]),
+            ("localhost", &["file://localhost"]),
+            ("localhost", &["http://localhost", "http://localhost"]),
+            ("localhost", &["http://localhost@evil.example"]),
+            ("localhost", &["https://inspector.example:444"]),
+        ] {
+            assert!(!admits(host, origins), "{host} {origins:?}");
+        }
+    }
+}

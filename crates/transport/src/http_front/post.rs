@@ -1,0 +1,196 @@
+//! A POST: one message of a client, and the answer to it.
+
+use super::accepts::Accepts;
+use super::answer::{self, SESSION_ID, plain, refusal, sentence};
+use super::read_body::{BodyError, read_body};
+use super::service::{resumable, session_of, speaks_modern};
+use super::{Answer, Front};
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
+use hyper::body::Incoming;
+use signalbox_engine::front::Mode;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::Gateway;
+use signalbox_wire::header::{self, HeaderValues};
+use signalbox_wire::{Envelope, Era, Kind, Revision, header_params, json, meta, method, scan};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Answers a POST.
+pub async fn handle(front: &Arc<Front>, request: Request<Incoming>) -> Answer {
+    let (head, body) = request.into_parts();
+    let headers = head.headers;
+    if !is_json(&headers) {
+        let text = "the body must be `Content-Type: application/json`";
+        return sentence(StatusCode::UNSUPPORTED_MEDIA_TYPE, FaultKind::InvalidRequest, text);
+    }
+    let accepts = Accepts::read(&headers);
+    if accepts.nothing() {
+        let text = "the client must accept application/json or text/event-stream";
+        return sentence(StatusCode::NOT_ACCEPTABLE, FaultKind::InvalidRequest, text);
+    }
+    let limit = front.gateway.settings.limits.message;
+    let bytes = match read_body(body, limit, front.spec.body_timeout).await {
+        Ok(bytes) => bytes,
+        Err(error) => return unreadable_body(error),
+    };
+    let message = match read_message(front, bytes) {
+        Ok(message) => message,
+        Err(answer) => return *answer,
+    };
+    match era_of(&headers, &message) {
+        Era::Modern => modern(front, &headers, message, accepts).await,
+        Era::Legacy if message.method() == Some(method::INITIALIZE) => initialize(front, message, accepts).await,
+        Era::Legacy => legacy(front, &headers, message, accepts).await,
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+fn unreadable_body(error: BodyError) -> Answer {
+    let status = match error {
+        BodyError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
+        BodyError::Broken => StatusCode::BAD_REQUEST,
+    };
+    sentence(status, FaultKind::InvalidRequest, &error.to_string())
+}
+
+/// Scans and parses a message; what fails is answered with the JSON-RPC error that says why.
+fn read_message(front: &Front, bytes: Bytes) -> Result<Envelope, Box<Answer>> {
+    let settings = &front.gateway.settings;
+    let refuse = |code: i64, text: String, id: Option<&signalbox_wire::RawId>| {
+        front.gateway.counters.malformed.fetch_add(1, Ordering::Relaxed);
+        let kind = if code == -32700 { FaultKind::Parse } else { FaultKind::InvalidRequest };
+        let text = if code == -32700 { format!("Parse error: {text}") } else { text };
+        Box::new(refusal(StatusCode::BAD_REQUEST, id, Era::Legacy, &Fault::new(kind, text)))
+    };
+    if settings.strict
+        && let Err(error) = scan(&bytes, &settings.limits)
+    {
+        return Err(refuse(error.code(), error.to_string(), None));
+    }
+    Envelope::parse(bytes)
+        .map_err(|rejected| refuse(rejected.error.code(), rejected.error.to_string(), rejected.id.as_ref()))
+}
+
+/// `initialize` is the old era; a message that carries the new era's version is of the new one, and so is one whose
+/// version header says so; the rest belongs to a session.
+fn era_of(headers: &HeaderMap, message: &Envelope) -> Era {
+    if message.method() == Some(method::INITIALIZE) {
+        return Era::Legacy;
+    }
+    let version = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+    match version.and_then(Revision::parse).map(Revision::era) {
+        Some(Era::Modern) => return Era::Modern,
+        Some(Era::Legacy) if headers.contains_key(SESSION_ID) => return Era::Legacy,
+        _ => {}
+    }
+    let params = message.params().unwrap_or_default();
+    match json::path(params, &["_meta", meta::PROTOCOL_VERSION]) {
+        Some(_) => Era::Modern,
+        None => Era::Legacy,
+    }
+}
+
+async fn initialize(front: &Arc<Front>, message: Envelope, accepts: Accepts) -> Answer {
+    let id = message.id();
+    let opened = Gateway::new_session_id()
+        .and_then(|external| front.gateway.open_session(front.spec.principal.clone(), Mode::Session, &external));
+    let session = match opened {
+        Ok(session) => session,
+        Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, id.as_ref(), Era::Legacy, &fault),
+    };
+    let Some(reader) = session.open_stream() else { return plain(StatusCode::SERVICE_UNAVAILABLE) };
+    session.receive(&reader, message);
+    if session.client().is_none() {
+        // The handshake failed, so that nobody will ever come back to this session.
+        session.close();
+    }
+    let mut answer = answer::of_stream(reader, accepts, None).await;
+    if session.client().is_some()
+        && let Ok(value) = HeaderValue::from_str(&session.external)
+    {
+        answer.headers_mut().insert(SESSION_ID, value);
+    }
+    answer
+}
+
+async fn legacy(front: &Arc<Front>, headers: &HeaderMap, message: Envelope, accepts: Accepts) -> Answer {
+    if let Some(version) = headers.get("mcp-protocol-version")
+        && version.to_str().ok().and_then(Revision::parse).is_none()
+    {
+        let text = format!("protocol version {version:?} is not supported");
+        return sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, &text);
+    }
+    let session = match session_of(front, headers) {
+        Ok(session) => session,
+        Err(answer) => return *answer,
+    };
+    let expects_answer = message.kind() == Kind::Request;
+    let Some(reader) = session.open_stream() else {
+        let fault = Fault::new(FaultKind::Overloaded, "too many streams are open in this session");
+        return refusal(StatusCode::TOO_MANY_REQUESTS, message.id().as_ref(), Era::Legacy, &fault);
+    };
+    session.receive(&reader, message);
+    if !expects_answer {
+        return plain(StatusCode::ACCEPTED);
+    }
+    let resumable = resumable(front, &session).filter(|_| accepts.sse);
+    answer::of_stream(reader, accepts, resumable).await
+}
+
+async fn modern(front: &Arc<Front>, headers: &HeaderMap, message: Envelope, accepts: Accepts) -> Answer {
+    let id = message.id();
+    if matches!(message.kind(), Kind::Response | Kind::Error) {
+        let text = "a client of this revision sends no responses";
+        return sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, text);
+    }
+    if let Err(fault) = check_headers(front, headers, &message) {
+        return refusal(StatusCode::BAD_REQUEST, id.as_ref(), Era::Modern, &fault);
+    }
+    if message.kind() == Kind::Notification {
+        return plain(StatusCode::ACCEPTED);
+    }
+    let opened = front.gateway.open_session(front.spec.principal.clone(), Mode::Stateless, "");
+    let session = match opened {
+        Ok(session) => session,
+        Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, id.as_ref(), Era::Modern, &fault),
+    };
+    let Some(reader) = session.open_stream() else { return plain(StatusCode::SERVICE_UNAVAILABLE) };
+    session.receive(&reader, message);
+    answer::of_stream(reader, accepts, None).await
+}
+
+/// The headers of the new era must say what the body says. A body without a version is told so by the engine.
+fn check_headers(front: &Front, headers: &HeaderMap, message: &Envelope) -> Result<(), Fault> {
+    let mismatch = |error: header::HeaderError| Fault::new(FaultKind::HeaderMismatch, error.to_string());
+    let params = message.params().unwrap_or_default();
+    let described = json::path(params, &["_meta", meta::PROTOCOL_VERSION]).is_some();
+    if !described && speaks_modern(headers) {
+        return Ok(());
+    }
+    header::check(|name| lookup(headers, name), message).map_err(mismatch)?;
+    if message.method() == Some(method::TOOLS_CALL) {
+        let name = header::required_name(method::TOOLS_CALL, params);
+        let catalog = front.gateway.catalog.snapshot();
+        if let Some(marked) = name.and_then(|name| catalog.param_headers(&name).cloned()) {
+            let arguments = json::member(params, "arguments").map_or(&b"{}"[..], |span| span.of(params));
+            header_params::check_params(&marked, arguments, |name| lookup(headers, name)).map_err(mismatch)?;
+        }
+    }
+    Ok(())
+}
+
+fn lookup<'a>(headers: &'a HeaderMap, name: &str) -> HeaderValues<'a> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => HeaderValues::Missing,
+        (Some(one), None) => HeaderValues::One(one.as_bytes()),
+        _ => HeaderValues::Many,
+    }
+}

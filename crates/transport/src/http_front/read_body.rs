@@ -1,0 +1,61 @@
+//! Reading the body of a request within its bounds.
+
+use bytes::{Bytes, BytesMut};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use std::future::Future;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+/// Why a body was not taken.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BodyError {
+    /// It is larger than a message may be.
+    #[error("the body is larger than {0} bytes")]
+    TooLarge(usize),
+    /// It did not come in time.
+    #[error("the body did not arrive in time")]
+    TooSlow,
+    /// The connection broke.
+    #[error("the body ended early")]
+    Broken,
+}
+
+/// The whole body. A timer is only set for a body that is not there yet.
+pub async fn read_body(body: Incoming, limit: usize, within: Duration) -> Result<Bytes, BodyError> {
+    if body.size_hint().lower() > limit as u64 {
+        return Err(BodyError::TooLarge(limit));
+    }
+    let mut reading = pin!(collect(body, limit));
+    let at_once = std::future::poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await;
+    match at_once {
+        Poll::Ready(done) => done,
+        Poll::Pending => tokio::time::timeout(within, reading).await.unwrap_or(Err(BodyError::TooSlow)),
+    }
+}
+
+async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, BodyError> {
+    let mut first: Option<Bytes> = None;
+    let mut rest = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
+        let have = first.as_ref().map_or(0, Bytes::len).max(rest.len());
+        if have + data.len() > limit {
+            return Err(BodyError::TooLarge(limit));
+        }
+        match first.take() {
+            // Most bodies are one piece, which is passed on as it is.
+            None if rest.is_empty() => first = Some(data),
+            None => rest.extend_from_slice(&data),
+            Some(one) => {
+                let expected = usize::try_from(body.size_hint().lower()).unwrap_or(0).min(limit);
+                rest.reserve(one.len() + data.len() + expected);
+                rest.extend_from_slice(&one);
+                rest.extend_from_slice(&data);
+            }
+        }
+    }
+    Ok(first.unwrap_or_else(|| rest.freeze()))
+}

@@ -1,0 +1,120 @@
+//! Which part of the front a request is for.
+
+use super::accepts::Accepts;
+use super::answer::{self, SESSION_ID, plain, sentence};
+use super::post;
+use super::sse_body::{Resumable, SseBody};
+use super::{Answer, Front, whole};
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use signalbox_engine::FaultKind;
+use signalbox_runtime::Session;
+use signalbox_wire::{Era, Revision};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+/// Answers one request.
+pub async fn handle(front: Arc<Front>, request: Request<Incoming>) -> Result<Answer, Infallible> {
+    if !front.guard.admits(request.headers()) {
+        let text = "this Host or Origin is not allowed; see `allowed_hosts` and `allowed_origins`";
+        return Ok(sentence(StatusCode::FORBIDDEN, FaultKind::InvalidRequest, text));
+    }
+    if request.uri().path() == front.spec.path {
+        return Ok(match *request.method() {
+            Method::POST => post::handle(&front, request).await,
+            Method::GET => get(&front, request.headers()),
+            Method::DELETE => delete(&front, request.headers()),
+            _ => not_allowed(),
+        });
+    }
+    Ok(match (front.extra)(request.method(), request.uri().path()) {
+        Some(extra) => {
+            let mut answer = Response::new(whole(extra.body));
+            *answer.status_mut() = StatusCode::from_u16(extra.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(extra.content_type));
+            answer
+        }
+        None => plain(StatusCode::NOT_FOUND),
+    })
+}
+
+fn not_allowed() -> Answer {
+    let mut answer = sentence(StatusCode::METHOD_NOT_ALLOWED, FaultKind::InvalidRequest, "method not allowed");
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
+    answer
+}
+
+/// The stream for what belongs to no call, or the rest of a stream that was lost.
+fn get(front: &Arc<Front>, headers: &HeaderMap) -> Answer {
+    if speaks_modern(headers) {
+        return not_allowed();
+    }
+    if !Accepts::read(headers).sse || headers.get(http::header::ACCEPT).is_none() {
+        let text = "a GET here needs `Accept: text/event-stream`";
+        return sentence(StatusCode::NOT_ACCEPTABLE, FaultKind::InvalidRequest, text);
+    }
+    let session = match session_of(front, headers) {
+        Ok(session) => session,
+        Err(answer) => return *answer,
+    };
+    let last_seen = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    if let Some((parked, seen)) = last_seen.and_then(|id| front.resume.take(&session.external, id)) {
+        let resumable = resumable(front, &session);
+        return match resumable {
+            Some(resumable) => answer::events(SseBody::resumed(parked, seen, resumable)),
+            None => plain(StatusCode::NOT_FOUND),
+        };
+    }
+    match session.open_general() {
+        Some(reader) => answer::events(SseBody::new(reader, None, None)),
+        None => sentence(StatusCode::TOO_MANY_REQUESTS, FaultKind::Overloaded, "too many streams are open"),
+    }
+}
+
+fn delete(front: &Arc<Front>, headers: &HeaderMap) -> Answer {
+    if speaks_modern(headers) {
+        return not_allowed();
+    }
+    match session_of(front, headers) {
+        Ok(session) => {
+            session.close();
+            plain(StatusCode::OK)
+        }
+        Err(answer) => *answer,
+    }
+}
+
+/// The session that the headers name.
+///
+/// # Errors
+/// The answer to give instead.
+pub fn session_of(front: &Front, headers: &HeaderMap) -> Result<Arc<Session>, Box<Answer>> {
+    let refuse = |status, text: &str| Err(Box::new(sentence(status, FaultKind::SessionClosed, text)));
+    let mut values = headers.get_all(SESSION_ID).iter();
+    let (Some(id), None) = (values.next(), values.next()) else {
+        return refuse(StatusCode::BAD_REQUEST, "one Mcp-Session-Id header is required");
+    };
+    let session = id.to_str().ok().and_then(|id| front.gateway.sessions.get(id));
+    match session {
+        // Another caller's session does not exist for this one.
+        Some(session) if session.principal == front.spec.principal => Ok(session),
+        _ => refuse(StatusCode::NOT_FOUND, "there is no such session; it may have expired: initialize again"),
+    }
+}
+
+/// How the events of a session's streams can be fetched again, where its revision knows that.
+pub fn resumable(front: &Arc<Front>, session: &Session) -> Option<Resumable> {
+    let revision = session.client().map(|client| client.revision)?;
+    (revision >= Revision::V2025_03_26).then(|| Resumable {
+        session: session.external.clone(),
+        store: Arc::clone(&front.resume),
+        prime: revision.priming_event(),
+    })
+}
+
+/// True where the version header is one of the new era.
+pub fn speaks_modern(headers: &HeaderMap) -> bool {
+    let version = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
+    version.and_then(Revision::parse).is_some_and(|revision| revision.era() == Era::Modern)
+}

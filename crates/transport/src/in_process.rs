@@ -1,0 +1,216 @@
+//! Backends that are part of this program, such as the demo server: a task instead of a process, two channels instead
+//! of pipes.
+
+use crate::child::closing::closed;
+use bytes::Bytes;
+use signalbox_engine::back::Outbound;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::error::Elapsed;
+use tokio::time::timeout;
+
+/// Most messages that wait in each direction.
+const QUEUE: usize = 64;
+/// How long a server may take to end once it has given up the way back.
+const END_WAIT: Duration = Duration::from_millis(250);
+
+/// Starts a server task for every link. The function is given the messages for the server and the way back, and
+/// returns the server; the link ends with it.
+pub struct InProcessConnector<F> {
+    name: Arc<str>,
+    server: Arc<F>,
+}
+
+impl<F> InProcessConnector<F>
+where
+    F: Fn(mpsc::Receiver<Bytes>, mpsc::Sender<Bytes>) -> BoxFuture<()> + Send + Sync + 'static,
+{
+    /// A connector for the backend of this name.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, server: F) -> Self {
+        Self { name: name.into(), server: Arc::new(server) }
+    }
+}
+
+impl<F> fmt::Debug for InProcessConnector<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InProcessConnector").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<F> Connector for InProcessConnector<F>
+where
+    F: Fn(mpsc::Receiver<Bytes>, mpsc::Sender<Bytes>) -> BoxFuture<()> + Send + Sync + 'static,
+{
+    fn open(&self, events: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
+        let (name, server) = (Arc::clone(&self.name), Arc::clone(&self.server));
+        Box::pin(async move {
+            let (queue, inbox) = mpsc::channel(QUEUE);
+            let (outbox, from) = mpsc::channel(QUEUE);
+            let (close, closing) = watch::channel(false);
+            let server = tokio::spawn(server(inbox, outbox));
+            tokio::spawn(pump(from, server, closing, events));
+            Ok(Arc::new(InProcessLink { name, queue, closing: close }) as Arc<dyn Link>)
+        })
+    }
+
+    fn carries_headers(&self) -> bool {
+        false
+    }
+
+    fn is_process(&self) -> bool {
+        false
+    }
+
+    fn kind(&self) -> &'static str {
+        "built-in"
+    }
+}
+
+/// The runtime's end of a server task. Dropping it closes it.
+struct InProcessLink {
+    name: Arc<str>,
+    queue: mpsc::Sender<Bytes>,
+    closing: watch::Sender<bool>,
+}
+
+impl Link for InProcessLink {
+    fn send(&self, message: Outbound) -> Result<(), Fault> {
+        let sent = self.queue.try_send(message.bytes);
+        sent.map_err(|error| {
+            let (kind, why) = match error {
+                TrySendError::Full(_) => (FaultKind::Overloaded, "has too many messages waiting"),
+                TrySendError::Closed(_) => (FaultKind::BackendDown, "has ended"),
+            };
+            let text = format!("built-in backend `{}` {why}", self.name);
+            Fault::new(kind, text).with_str("backend", &self.name)
+        })
+    }
+
+    fn close(&self) {
+        self.closing.send_replace(true);
+    }
+}
+
+/// Hands on what the server says until it ends or is to end; reports that once.
+async fn pump(
+    mut from: mpsc::Receiver<Bytes>,
+    mut server: JoinHandle<()>,
+    mut closing: watch::Receiver<bool>,
+    events: Arc<dyn LinkEvents>,
+) {
+    let why = loop {
+        tokio::select! {
+            biased;
+            () = closed(&mut closing) => break "was closed by the gateway",
+            message = from.recv() => match message {
+                Some(bytes) => events.received(bytes, None, None),
+                None => break ending(timeout(END_WAIT, &mut server).await),
+            },
+            ended = &mut server => {
+                // Something the server started may still hold the way back open.
+                while let Ok(bytes) = from.try_recv() {
+                    events.received(bytes, None, None);
+                }
+                break ending(Ok(ended));
+            }
+        }
+    };
+    server.abort();
+    events.lost(why.to_owned());
+}
+
+fn ending(ended: Result<Result<(), JoinError>, Elapsed>) -> &'static str {
+    match ended {
+        Ok(Ok(())) => "has ended",
+        Ok(Err(_)) => "has failed by a mistake of its own",
+        Err(_) => "speaks no more",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::recorder::{outbound, recorder};
+
+    fn echo(mut inbox: mpsc::Receiver<Bytes>, outbox: mpsc::Sender<Bytes>) -> BoxFuture<()> {
+        Box::pin(async move {
+            while let Some(bytes) = inbox.recv().await {
+                assert_ne!(bytes, "panic");
+                if bytes == "end" || outbox.send(bytes).await.is_err() {
+                    return;
+                }
+            }
+        })
+    }
+
+    #[tokio::test]
+    async fn messages_go_to_the_server_and_come_back() {
+        let connector = InProcessConnector::new("demo", echo);
+        assert_eq!((connector.kind(), connector.is_process()), ("built-in", false));
+        let (events, mut recorded) = recorder();
+        let link = connector.open(events).await.unwrap();
+        assert_eq!(link.pid(), None);
+        for text in ["{\"a\":1}", "{\n}"] {
+            link.send(outbound(text, None)).unwrap();
+            assert_eq!(recorded.message().await, text);
+        }
+        link.close();
+        assert_eq!(recorded.lost().await, "was closed by the gateway");
+        recorded.silence().await;
+        link.send(outbound("{}", None)).unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_server_is_told_once() {
+        let connector = InProcessConnector::new("demo", echo);
+        let (events, mut recorded) = recorder();
+        let link = connector.open(events).await.unwrap();
+        link.send(outbound("{}", None)).unwrap();
+        link.send(outbound("end", None)).unwrap();
+        assert_eq!(recorded.message().await, "{}");
+        assert_eq!(recorded.lost().await, "has ended");
+        let fault = link.send(outbound("{}", None)).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::BackendDown);
+        link.close();
+        recorded.silence().await;
+    }
+
+    #[tokio::test]
+    async fn a_dropped_link_ends_the_server_and_a_panic_ends_the_link() {
+        let connector = InProcessConnector::new("demo", echo);
+        let (events, mut recorded) = recorder();
+        drop(connector.open(events).await.unwrap());
+        assert_eq!(recorded.lost().await, "was closed by the gateway");
+
+        let (events, mut recorded) = recorder();
+        let link = connector.open(events).await.unwrap();
+        link.send(outbound("panic", None)).unwrap();
+        assert_eq!(recorded.lost().await, "has failed by a mistake of its own");
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_is_refused() {
+        let stuck = |inbox, outbox| -> BoxFuture<()> {
+            Box::pin(async move {
+                let _held: (mpsc::Receiver<Bytes>, mpsc::Sender<Bytes>) = (inbox, outbox);
+                std::future::pending::<()>().await;
+            })
+        };
+        let connector = InProcessConnector::new("demo", stuck);
+        let (events, mut recorded) = recorder();
+        let link = connector.open(events).await.unwrap();
+        let sent = (0..1000).take_while(|_| link.send(outbound("{}", None)).is_ok()).count();
+        assert_eq!(sent, QUEUE);
+        let fault = link.send(outbound("{}", None)).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Overloaded);
+        link.close();
+        recorded.lost().await;
+    }
+}

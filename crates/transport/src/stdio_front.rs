@@ -1,0 +1,196 @@
+//! The front over a pair of pipes: one client, one session, one message per line.
+//!
+//! ```text
+//! input ─► reader task ─► lines, at most 64 ─► session ─► its one stream ─► writer ─► output
+//! ```
+//! Nothing but the writer touches the output. While the client does not read it, nothing more is read of the input.
+
+mod intake;
+#[cfg(test)]
+mod tests;
+
+use bytes::Bytes;
+use signalbox_engine::front::Mode;
+use signalbox_engine::{Fault, FaultKind, Principal};
+use signalbox_runtime::counters::Counters;
+use signalbox_runtime::outbox::OUTBOX_BOUND;
+use signalbox_runtime::{Gateway, Out, Session, StreamReader};
+use signalbox_wire::{Envelope, Era, LineDecoder, LineError, single_line};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Most lines that were read and wait for the session.
+pub const QUEUE: usize = 64;
+/// Bytes read at once; as much as a pipe holds.
+const CHUNK: usize = 64 * 1024;
+/// Most messages joined in one write.
+const BATCH: usize = 64;
+/// A larger buffer is given back after use.
+const KEPT_BUFFER: usize = 256 * 1024;
+/// How often the end looks whether anything is still in flight.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a client that closed its end may take to read what is queued.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// Why the pipe could not be served to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum StdioError {
+    /// The gateway took no session.
+    #[error("no session could be opened: {0}")]
+    Session(Fault),
+    /// The client is gone.
+    #[error("the output cannot be written: {0}")]
+    Output(#[from] io::Error),
+    /// The client does not read.
+    #[error("the client did not read its answers in time")]
+    Stuck,
+}
+
+/// Serves one client until its end of the input closes or the session is closed from elsewhere. Calls in flight at the end
+/// of the input have `drain` to be answered.
+///
+/// # Errors
+/// If no session can be opened, or the output is closed before everything was written.
+pub async fn serve<R, W>(
+    input: R,
+    output: W,
+    gateway: Arc<Gateway>,
+    principal: Principal,
+    drain: Duration,
+) -> Result<(), StdioError>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Unpin,
+{
+    let front = Front::open(gateway, principal).map_err(StdioError::Session)?;
+    let (sender, lines) = mpsc::channel(QUEUE);
+    let mut reader = JoinSet::new();
+    reader.spawn(read(input, front.gateway.settings.limits.line, sender));
+    let mut writing = std::pin::pin!(front.write(output));
+    let outcome = tokio::select! {
+        written = &mut writing => written,
+        () = front.process(lines, drain) => match timeout(FLUSH, writing).await {
+            Ok(written) => written,
+            Err(_) => Err(StdioError::Stuck),
+        },
+    };
+    front.session.close();
+    outcome
+}
+
+/// Cuts the input into lines until it ends or nobody wants them any more.
+async fn read(mut input: impl AsyncRead + Unpin, max: usize, lines: mpsc::Sender<Result<Bytes, LineError>>) {
+    let mut decoder = LineDecoder::new(max);
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let ended = match input.read(&mut chunk).await {
+            Ok(0) => true,
+            Ok(read) => {
+                decoder.push(&chunk[..read]);
+                false
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the input cannot be read any more");
+                true
+            }
+        };
+        while let Some(line) = if ended { decoder.finish() } else { decoder.next_line() } {
+            if lines.send(line).await.is_err() {
+                return;
+            }
+        }
+        if ended {
+            return;
+        }
+    }
+}
+
+/// What reader, session and writer share.
+struct Front {
+    gateway: Arc<Gateway>,
+    session: Arc<Session>,
+    stream: StreamReader,
+    /// Something was written, so there may be room for more, or nothing left to wait for.
+    written: Notify,
+}
+
+impl Front {
+    fn open(gateway: Arc<Gateway>, principal: Principal) -> Result<Self, Fault> {
+        let session = gateway.open_session(principal, Mode::Pipe, &Gateway::new_session_id()?)?;
+        let Some(stream) = session.open_general() else {
+            session.close();
+            return Err(Fault::new(FaultKind::Overloaded, "the session has no room for a stream"));
+        };
+        Ok(Self { gateway, session, stream, written: Notify::new() })
+    }
+
+    /// Feeds the session; at the end of the input waits for what is in flight and closes the session.
+    async fn process(&self, mut lines: mpsc::Receiver<Result<Bytes, LineError>>, drain: Duration) {
+        while let Some(line) = lines.recv().await {
+            self.take(line);
+            while self.stream.outbox().len() >= OUTBOX_BOUND {
+                self.written.notified().await;
+            }
+        }
+        let deadline = Instant::now() + drain;
+        while self.session.in_flight() > 0 && Instant::now() < deadline {
+            let _ = timeout(LOOK, self.written.notified()).await;
+        }
+        self.session.close();
+    }
+
+    fn take(&self, line: Result<Bytes, LineError>) {
+        let message = match line {
+            Ok(bytes) => intake::read(bytes, &self.gateway.settings),
+            Err(error) => Err(intake::too_long(&error.to_string())),
+        };
+        match message {
+            Ok(message) => self.session.receive(&self.stream, message),
+            Err(unreadable) => {
+                Counters::add(&self.gateway.counters.malformed);
+                tracing::debug!(session = %self.session.key, fault = %unreadable.fault, "a line was refused");
+                if let Some(bytes) = unreadable.reply() {
+                    self.stream.outbox().push(Out { bytes, last: false, status: 400 }, false);
+                }
+            }
+        }
+    }
+
+    /// Writes what the session says until it is over; flushes whenever nothing more waits.
+    async fn write(&self, mut output: impl AsyncWrite + Unpin) -> Result<(), StdioError> {
+        let mut buffer = Vec::new();
+        while let Some(out) = self.stream.next().await {
+            self.frame(&out.bytes, &mut buffer);
+            for _ in 1..BATCH {
+                let Some(out) = self.stream.outbox().try_next() else { break };
+                self.frame(&out.bytes, &mut buffer);
+            }
+            output.write_all(&buffer).await?;
+            output.flush().await?;
+            buffer.clear();
+            buffer.shrink_to(KEPT_BUFFER);
+            self.written.notify_one();
+        }
+        Ok(())
+    }
+
+    fn frame(&self, bytes: &Bytes, buffer: &mut Vec<u8>) {
+        match single_line(bytes) {
+            Ok(line) => buffer.extend_from_slice(&line),
+            Err(error) => {
+                self.gateway.counters.dropped("not_one_line");
+                tracing::warn!(session = %self.session.key, %error, "a message cannot be put on one line");
+                let id = Envelope::parse(bytes.clone()).ok().filter(|message| message.method().is_none());
+                let Some(id) = id.and_then(|message| message.id()) else { return };
+                let fault = Fault::new(FaultKind::BackendGarbage, format!("the answer is not JSON: {error}"));
+                buffer.extend_from_slice(&fault.reply(Some(&id), Era::Legacy));
+            }
+        }
+        buffer.push(b'\n');
+    }
+}

@@ -1,0 +1,178 @@
+//! From bytes of a client to a message, or to what is to be said about them.
+
+use bytes::Bytes;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::Settings;
+use signalbox_wire::{Envelope, EnvelopeError, Era, Kind, RawId, Rejected, codes, json, scan};
+
+/// Bytes that are no message we accept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unreadable {
+    /// What is wrong with them.
+    pub fault: Fault,
+    /// Whom to tell.
+    pub answer: Answer,
+}
+
+/// To which request a refusal is addressed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// To this one.
+    To(RawId),
+    /// To one whose id could not be read.
+    ToUnknown,
+    /// To nobody: it was a notification or an answer, and neither is ever answered.
+    Nobody,
+}
+
+impl Unreadable {
+    /// The reply on the wire, if there is to be one.
+    #[must_use]
+    pub fn reply(&self) -> Option<Bytes> {
+        match &self.answer {
+            Answer::To(id) => Some(self.fault.reply(Some(id), Era::Legacy)),
+            Answer::ToUnknown => Some(self.fault.reply(None, Era::Legacy)),
+            Answer::Nobody => None,
+        }
+    }
+}
+
+/// Reads one message, after the strict scan where messages are governed.
+///
+/// # Errors
+/// What is wrong, and to whom it is to be said.
+pub fn read(bytes: Bytes, settings: &Settings) -> Result<Envelope, Unreadable> {
+    if settings.strict
+        && let Err(error) = scan(&bytes, &settings.limits)
+    {
+        let kind = kind_of(error.code());
+        let answer = match kind {
+            // What is not JSON has no id that could be believed.
+            FaultKind::Parse => Answer::ToUnknown,
+            _ => addressee(bytes),
+        };
+        let fault = fault(kind, &error.to_string());
+        return Err(Unreadable { fault, answer });
+    }
+    Envelope::parse(bytes.clone()).map_err(|rejected| refuse(&bytes, rejected))
+}
+
+/// A message that was too long to be kept.
+#[must_use]
+pub fn too_long(why: &str) -> Unreadable {
+    Unreadable { fault: fault(FaultKind::InvalidRequest, why), answer: Answer::ToUnknown }
+}
+
+fn refuse(bytes: &[u8], rejected: Rejected) -> Unreadable {
+    let kind = kind_of(rejected.code());
+    let text = match rejected.error {
+        EnvelopeError::Batch => "batches are not served by this version; send one message at a time".to_owned(),
+        ref error => error.to_string(),
+    };
+    let answer = match rejected.id {
+        _ if is_answer(bytes) || is_notification(bytes) => Answer::Nobody,
+        Some(id) => Answer::To(id),
+        None => Answer::ToUnknown,
+    };
+    Unreadable { fault: fault(kind, &text), answer }
+}
+
+fn fault(kind: FaultKind, text: &str) -> Fault {
+    let prefix = match kind {
+        FaultKind::Parse => "Parse error",
+        _ => "Invalid request",
+    };
+    Fault::new(kind, format!("{prefix}: {text}"))
+}
+
+fn kind_of(code: i64) -> FaultKind {
+    match code {
+        codes::PARSE_ERROR => FaultKind::Parse,
+        _ => FaultKind::InvalidRequest,
+    }
+}
+
+/// Whom a message that is JSON but not acceptable came from.
+fn addressee(bytes: Bytes) -> Answer {
+    match Envelope::parse(bytes.clone()) {
+        Ok(message) => match (message.kind(), message.id()) {
+            (Kind::Request, Some(id)) => Answer::To(id),
+            (Kind::Request, None) => Answer::ToUnknown,
+            _ => Answer::Nobody,
+        },
+        Err(rejected) => refuse(&bytes, rejected).answer,
+    }
+}
+
+/// The id of an answer is one of ours: sent back to the client it would name a request of its own.
+fn is_answer(bytes: &[u8]) -> bool {
+    let has = |key| json::member(bytes, key).is_some();
+    !has("method") && (has("result") || has("error"))
+}
+
+fn is_notification(bytes: &[u8]) -> bool {
+    let method = json::member(bytes, "method").and_then(|span| json::string(span.of(bytes)));
+    method.is_some_and(|method| method.starts_with("notifications/")) && json::member(bytes, "id").is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is answered, as `ID CODE TEXT`.
+    fn check(text: &str) -> String {
+        match read(Bytes::copy_from_slice(text.as_bytes()), &Settings::default()) {
+            Ok(message) => format!("{:?}", message.kind()),
+            Err(unreadable) => {
+                let code = unreadable.fault.code(Era::Legacy);
+                match unreadable.answer {
+                    Answer::To(id) => format!("{id} {code} {}", unreadable.fault),
+                    Answer::ToUnknown => format!("null {code} {}", unreadable.fault),
+                    Answer::Nobody => format!("nobody {}", unreadable.fault),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn n23_what_is_not_json_is_a_parse_error_without_an_id() {
+        assert_eq!(check("{"), "null -32700 Parse error: unexpected end at byte 1");
+        assert_eq!(check(r#"{"jsonrpc":"2.0","id":7,"#), "null -32700 Parse error: unexpected end at byte 24");
+        assert!(check("hello").starts_with("null -32700 Parse error: "));
+    }
+
+    #[test]
+    fn what_is_json_but_no_message_is_answered_to_its_id() {
+        assert_eq!(
+            check(r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#),
+            r#"7 -32600 Invalid request: member "jsonrpc" must be "2.0""#
+        );
+        assert_eq!(
+            check(r#"{"jsonrpc":"2.0","id":"x","method":1}"#),
+            r#""x" -32600 Invalid request: member "method" must be a string"#
+        );
+        assert!(check("1").starts_with("null -32600 "));
+        let doubled = check(r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":1,"a":2}}"#);
+        assert!(doubled.starts_with("7 -32600 Invalid request: duplicate key"), "{doubled}");
+    }
+
+    #[test]
+    fn a_batch_is_refused_by_name() {
+        assert_eq!(
+            check(r#"[{"jsonrpc":"2.0","id":7,"method":"ping"}]"#),
+            "null -32600 Invalid request: batches are not served by this version; send one message at a time"
+        );
+    }
+
+    #[test]
+    fn n27_neither_a_notification_nor_an_answer_is_answered() {
+        for text in [
+            r#"{"jsonrpc":"2.0","method":"notifications/x","params":{"a":1,"a":2}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/x","params":5}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":5}"#,
+        ] {
+            assert!(check(text).starts_with("nobody "), "{text}: {}", check(text));
+        }
+    }
+}

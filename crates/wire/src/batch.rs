@@ -1,0 +1,114 @@
+//! One message or an array of them.
+
+use bytes::Bytes;
+
+use crate::envelope::{Envelope, EnvelopeError, Rejected};
+use crate::json;
+
+/// What one body, line or event holds.
+#[derive(Clone, Debug)]
+pub enum Message {
+    /// One message.
+    Single(Envelope),
+    /// An array of messages. A bad element is refused on its own and does not spoil the others.
+    Batch(Vec<Result<Envelope, Rejected>>),
+}
+
+impl Message {
+    /// Reads one message or a batch of at most `max_batch`. The elements of a batch share the buffer.
+    ///
+    /// # Errors
+    /// When the bytes are not JSON, the single message is refused, or the batch is empty or too long.
+    pub fn parse(bytes: Bytes, max_batch: usize) -> Result<Self, Rejected> {
+        if bytes.get(json::skip_whitespace(&bytes, 0)) != Some(&b'[') {
+            return Envelope::parse(bytes).map(Self::Single);
+        }
+        if u32::try_from(bytes.len()).is_err() {
+            return Err(EnvelopeError::TooLarge.into());
+        }
+        let mut elements = json::elements(&bytes);
+        let mut spans = Vec::new();
+        let mut count = 0_usize;
+        while let Some(span) = elements.step().map_err(EnvelopeError::from)? {
+            count += 1;
+            if count <= max_batch {
+                spans.push(span);
+            }
+        }
+        let end = json::skip_whitespace(&bytes, elements.end().unwrap_or(bytes.len()));
+        if end != bytes.len() {
+            return Err(EnvelopeError::NotJson { at: end, expected: "nothing after the batch" }.into());
+        }
+        if count == 0 {
+            return Err(EnvelopeError::EmptyBatch.into());
+        }
+        if count > max_batch {
+            return Err(EnvelopeError::BatchTooLong { max: max_batch }.into());
+        }
+        Ok(Self::Batch(spans.iter().map(|span| Envelope::parse(bytes.slice(span.range()))).collect()))
+    }
+}
+
+/// The messages as one JSON array, in order.
+#[must_use]
+pub fn join(messages: &[Bytes]) -> Bytes {
+    let length = messages.iter().map(|message| message.len() + 1).sum::<usize>() + 2;
+    let mut out = Vec::with_capacity(length);
+    out.push(b'[');
+    for (index, message) in messages.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(message);
+    }
+    out.push(b']');
+    Bytes::from(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::envelope::Kind;
+
+    fn parse(text: &'static str) -> Result<Message, Rejected> {
+        Message::parse(Bytes::from_static(text.as_bytes()), 3)
+    }
+
+    #[test]
+    fn s_1_one_message_or_a_batch() {
+        assert!(matches!(parse(r#"{"jsonrpc":"2.0","method":"a"}"#), Ok(Message::Single(_))));
+        let batch = parse(r#" [ {"jsonrpc":"2.0","method":"a"} , {"jsonrpc":"2.0","id":1,"result":{}} ] "#);
+        let Ok(Message::Batch(elements)) = batch else { panic!("{batch:?}") };
+        let kinds: Vec<_> = elements.iter().map(|element| element.as_ref().unwrap().kind()).collect();
+        assert_eq!(kinds, [Kind::Notification, Kind::Response]);
+    }
+
+    #[test]
+    fn s_7_a_bad_element_does_not_spoil_the_others() {
+        let batch = parse(r#"[1,{"jsonrpc":"2.0","id":7,"method":3},{"jsonrpc":"2.0","method":"a"}]"#);
+        let Ok(Message::Batch(elements)) = batch else { panic!("{batch:?}") };
+        assert_eq!(elements[0].as_ref().unwrap_err().error, EnvelopeError::NotObject);
+        let second = elements[1].as_ref().unwrap_err();
+        assert_eq!((second.code(), second.id.as_ref().unwrap().as_u64()), (-32600, Some(7)));
+        assert!(elements[2].is_ok());
+    }
+
+    #[test]
+    fn s_66_bad_batches_are_refused() {
+        let check = |text, error, code| {
+            let rejected = parse(text).unwrap_err();
+            assert_eq!((&rejected.error, rejected.code()), (&error, code), "{text}");
+        };
+        check("[]", EnvelopeError::EmptyBatch, -32600);
+        check("[1,2,3,4]", EnvelopeError::BatchTooLong { max: 3 }, -32600);
+        check("[1,2", EnvelopeError::NotJson { at: 4, expected: "a comma or a closing bracket" }, -32700);
+        check("[1,2,3,4", EnvelopeError::NotJson { at: 8, expected: "a comma or a closing bracket" }, -32700);
+        check("[1]x", EnvelopeError::NotJson { at: 3, expected: "nothing after the batch" }, -32700);
+    }
+
+    #[test]
+    fn joins() {
+        assert_eq!(join(&[]), "[]");
+        assert_eq!(join(&[Bytes::from_static(b"1"), Bytes::from_static(b"{}")]), "[1,{}]");
+    }
+}

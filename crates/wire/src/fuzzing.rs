@@ -1,0 +1,287 @@
+//! Bodies of the fuzz targets: each takes any bytes and asserts what must hold for all of them.
+//!
+//! They live here so that the ordinary tests run them too, over mutated seeds.
+
+#![allow(clippy::expect_used, reason = "a fuzz target reports what does not hold by panicking")]
+
+use bytes::{Bytes, BytesMut};
+
+use crate::batch::Message;
+use crate::envelope::Envelope;
+use crate::framing::single_line;
+use crate::header;
+use crate::header_params;
+use crate::json;
+use crate::limits::Limits;
+use crate::line::LineDecoder;
+use crate::splice::Edits;
+use crate::sse::{self, SseDecoder};
+
+/// Takes any bytes, and panics when something does not hold for them.
+pub type Target = fn(&[u8]);
+
+/// All targets by name.
+pub const TARGETS: &[(&str, Target)] =
+    &[("envelope", envelope), ("scan", scan), ("line", line), ("sse", sse), ("header", header)];
+
+/// Whatever parses can be given another id and other members, and still parses to the same parts.
+pub fn envelope(data: &[u8]) {
+    let bytes = Bytes::copy_from_slice(data);
+    let _ = Message::parse(bytes.clone(), 4);
+    let Ok(parsed) = Envelope::parse(bytes.clone()) else {
+        return;
+    };
+    assert_eq!(parsed.bytes(), &bytes);
+    let respliced = parsed.with_id(b"\"fuzz\"");
+    let again = Envelope::parse(respliced).expect("another id keeps a message valid");
+    assert_eq!(again.id().expect("has the new id").token(), b"\"fuzz\"");
+    assert_eq!(again.method(), parsed.method());
+    assert_eq!(again.params(), parsed.params());
+    assert_eq!(again.result(), parsed.result());
+    assert_eq!(again.error(), parsed.error());
+    if let Some(id) = parsed.id() {
+        assert_eq!(again.with_id(id.token()), bytes);
+    }
+    let line = single_line(&bytes);
+    if let Ok(line) = &line {
+        assert!(memchr::memchr2(b'\r', b'\n', line).is_none());
+        assert_eq!(line.len(), bytes.len());
+        assert_eq!(Envelope::parse(line.clone()).expect("still a message").kind(), parsed.kind());
+    }
+    members(&parsed);
+}
+
+/// A member that was set is found, and is gone when removed again.
+fn members(parsed: &Envelope) {
+    let bytes = parsed.bytes();
+    let object = parsed.object_span();
+    let mut edits = Edits::new();
+    edits.set_member(bytes, object, "fuzz\"key", b"[1]");
+    let set = edits.apply(bytes);
+    let whole = Envelope::parse(set.clone()).expect("another member keeps a message valid");
+    assert_eq!(json::member(&set, "fuzz\"key").map(|span| span.of(&set)), Some(&b"[1]"[..]));
+    let mut edits = Edits::new();
+    edits.remove_member(&set, whole.object_span(), "fuzz\"key");
+    let removed = edits.apply(&set);
+    assert_eq!(json::member(&removed, "fuzz\"key"), None);
+    assert_eq!(Envelope::parse(removed).expect("still a message").kind(), parsed.kind());
+}
+
+/// What the strict scan accepts, the lax readers read to its end, and putting it on one line changes nothing in it.
+pub fn scan(data: &[u8]) {
+    let limits = Limits { message: 1 << 20, depth: 32, width: 64, ..Limits::default() };
+    let verdict = crate::scan::scan(data, &limits);
+    if let Err(error) = verdict {
+        assert!(error.at <= data.len());
+        return;
+    }
+    let start = json::skip_whitespace(data, 0);
+    let end = json::skip_value(data, start).expect("a valid value can be skipped");
+    assert_eq!(json::skip_whitespace(data, end), data.len());
+    walk(&data[start..end]);
+    let line = single_line(&Bytes::copy_from_slice(data)).expect("valid strings hold no line break");
+    assert_eq!(crate::scan::scan(&line, &limits), Ok(()));
+}
+
+fn walk(value: &[u8]) {
+    match value.first() {
+        Some(b'{') => {
+            let mut members = json::members(value);
+            for member in members.by_ref() {
+                let key = json::string(member.key.of(value)).expect("a valid key");
+                assert_eq!(json::member(value, &key), Some(member.value));
+                walk(member.value.of(value));
+            }
+            assert_eq!(members.end(), Some(value.len()));
+        }
+        Some(b'[') => {
+            let mut elements = json::elements(value);
+            elements.by_ref().for_each(|element| walk(element.of(value)));
+            assert_eq!(elements.end(), Some(value.len()));
+        }
+        Some(b'"') => {
+            let text = json::string(value).expect("a valid string");
+            assert_eq!(json::string(json::quote(&text).as_bytes()).as_deref(), Some(&*text));
+        }
+        _ => {}
+    }
+}
+
+/// How the bytes are cut into chunks does not change the lines, and memory stays bounded.
+pub fn line(data: &[u8]) {
+    const MAX: usize = 16;
+    let decode = |size: usize| {
+        let mut decoder = LineDecoder::new(MAX);
+        let mut lines = Vec::new();
+        for chunk in data.chunks(size) {
+            decoder.push(chunk);
+            lines.extend(std::iter::from_fn(|| decoder.next_line()));
+            assert!(decoder.buffered() <= MAX + 1);
+        }
+        lines.extend(std::iter::from_fn(|| decoder.finish()));
+        lines
+    };
+    let whole = decode(data.len().max(1));
+    for line in whole.iter().flatten() {
+        assert!(!line.contains(&b'\n') && line.len() <= MAX);
+    }
+    for size in chunk_sizes(data) {
+        assert_eq!(decode(size), whole);
+    }
+}
+
+/// How the bytes are cut into chunks does not change the events, and what is encoded is decoded.
+pub fn sse(data: &[u8]) {
+    const MAX: usize = 16;
+    let decode = |text: &[u8], size: usize, max: usize| {
+        let mut decoder = SseDecoder::new(max);
+        let mut events = Vec::new();
+        for chunk in text.chunks(size) {
+            decoder.push(chunk);
+            events.extend(std::iter::from_fn(|| decoder.next_event()));
+        }
+        events
+    };
+    let whole = decode(data, data.len().max(1), MAX);
+    assert!(whole.iter().flatten().all(|event| event.data.len() <= MAX));
+    for size in chunk_sizes(data) {
+        assert_eq!(decode(data, size, MAX), whole);
+    }
+    if data.contains(&b'\r') {
+        return;
+    }
+    let mut encoded = BytesMut::new();
+    sse::encode_event(&mut encoded, Some("1"), None, Some(2), data);
+    let decoded = decode(&encoded, encoded.len(), encoded.len());
+    let [Ok(event)] = &decoded[..] else { unreachable!("one event was encoded") };
+    assert_eq!((&event.data[..], event.id.as_deref(), event.retry), (data, Some("1"), Some(2)));
+}
+
+/// Always byte by byte, and one more size that the input picks.
+fn chunk_sizes(data: &[u8]) -> [usize; 2] {
+    [1, usize::from(data.first().copied().unwrap_or(2) % 13) + 2]
+}
+
+/// Values survive encoding, and a schema's headers made from arguments agree with those arguments.
+pub fn header(data: &[u8]) {
+    if let Ok(decoded) = header::decode_value(data) {
+        let encoded = header::encode_value(&decoded);
+        assert_eq!(header::decode_value(encoded.as_bytes()).as_deref(), Ok(&*decoded));
+    }
+    let text = String::from_utf8_lossy(data);
+    let encoded = header::encode_value(&text);
+    assert!(encoded.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')));
+    assert_eq!(header::decode_value(encoded.as_bytes()).as_deref(), Ok(&*text));
+
+    let Some(schema) = json::path(data, &["schema"]).map(|span| span.of(data)) else {
+        return;
+    };
+    let Ok(headers) = header_params::param_headers(schema) else {
+        return;
+    };
+    let arguments = json::member(data, "arguments").unwrap_or_default().of(data);
+    let values = header_params::param_values(&headers, arguments);
+    let lookup = |name: &str| {
+        let sent = values.iter().filter(|(header, _)| header.eq_ignore_ascii_case(name));
+        sent.map(|(_, value)| value.as_bytes()).collect()
+    };
+    if let Err(error) = header_params::check_params(&headers, arguments, lookup) {
+        assert_eq!(error.problem, header::HeaderProblem::NotRepeatable);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEEDS: &[&str] = &[
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"b":[1,2.5e3,null]}}}"#,
+        "{ \"jsonrpc\" : \"2.0\",\r\n\"result\":{\"x\":\"\\u00e9\\ud83d\\ude00\"}, \"id\":\"a\\\"b\" }",
+        r#"{"jsonrpc":"2.0","error":{"code":-1,"message":""},"id":null}"#,
+        r#"[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","id":7,"method":"b","params":[]}]"#,
+        "a\nbb\r\n\n0123456789abcdef\r\n0123456789abcdef0\nlast",
+        ": c\n\nevent: e\nid: 1\nretry: 10\ndata: x\ndata: y\r\n\r\ndata: 0123456789abcdefg\n\ndata: z\r\r",
+        "\u{feff}data: 0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\n\nid\n\n",
+        r#"{"schema":{"properties":{"a":{"type":"integer","x-mcp-header":"A"},"b":{"properties":{"c":{"type":"string","x-mcp-header":"C"}}}}},"arguments":{"a":42.0,"b":{"c":"é"}}}"#,
+        "=?base64?SGVsbG8=?=",
+    ];
+
+    /// Pieces that matter to some parser, to be put anywhere.
+    const PIECES: &[&[u8]] = &[
+        b"\"",
+        b"\\",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b",",
+        b":",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"\n\n",
+        b"\\u",
+        b"\\ud800",
+        b"null",
+        b"1e999",
+        b"\"id\":2",
+        b"data:",
+        b" ",
+        b"\xff",
+        b"\xef\xbb\xbf",
+        b"\0",
+        b"=?base64?",
+        b"?=",
+        b"\"x-mcp-header\":\"A\"",
+        b"-0",
+        b"01",
+    ];
+
+    /// A deterministic source of numbers, so that a failure can be run again.
+    struct Xorshift(u64);
+
+    impl Xorshift {
+        fn below(&mut self, bound: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 % bound.max(1) as u64) as usize
+        }
+
+        fn mutate(&mut self, input: &mut Vec<u8>) {
+            let at = self.below(input.len() + 1);
+            match self.below(5) {
+                0 => input.truncate(at),
+                1 if at < input.len() => input[at] = self.below(256) as u8,
+                2 if at < input.len() => {
+                    let end = at + self.below(input.len() - at).min(8);
+                    input.drain(at..end);
+                }
+                3 => {
+                    let end = at + self.below(input.len() - at).min(40);
+                    let copy = input[at..end].to_vec();
+                    input.splice(at..at, copy);
+                }
+                _ => {
+                    let piece = PIECES[self.below(PIECES.len())];
+                    input.splice(at..at, piece.iter().copied());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn s_7_s_66_all_targets_hold_on_seeds_and_mutations() {
+        let mut random = Xorshift(0x9E37_79B9_7F4A_7C15);
+        for (_, target) in TARGETS {
+            SEEDS.iter().for_each(|seed| target(seed.as_bytes()));
+            for round in 0..20_000 {
+                let mut input = SEEDS[round % SEEDS.len()].as_bytes().to_vec();
+                for _ in 0..=random.below(6) {
+                    random.mutate(&mut input);
+                }
+                target(&input);
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The id of a request, kept as it was written.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use crate::json;
+
+/// The raw JSON token of an id. Two ids are equal when their bytes are, so `1`, `"1"` and `1.0` stay different
+/// and every id goes back to its sender exactly as it came.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RawId(Bytes);
+
+impl RawId {
+    /// An id from its token, which the caller has taken from valid JSON.
+    #[must_use]
+    pub fn from_token(token: Bytes) -> Self {
+        Self(token)
+    }
+
+    /// A numeric id.
+    #[must_use]
+    pub fn number(number: u64) -> Self {
+        Self(Bytes::from(number.to_string()))
+    }
+
+    /// A string id; `text` is escaped as needed.
+    #[must_use]
+    pub fn string(text: &str) -> Self {
+        Self(Bytes::from(json::quote(text)))
+    }
+
+    /// The id of an answer to something whose id could not be read.
+    #[must_use]
+    pub fn null() -> Self {
+        Self(Bytes::from_static(b"null"))
+    }
+
+    /// The token as it stands in a message.
+    #[must_use]
+    pub fn token(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The token, sharing its buffer.
+    #[must_use]
+    pub fn bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    /// The number, if the token is a plain unsigned integer: digits only, no leading zero.
+    #[must_use]
+    pub fn as_u64(&self) -> Option<u64> {
+        let digits: &[u8] = &self.0;
+        if digits.is_empty() || digits.len() > 1 && digits[0] == b'0' {
+            return None;
+        }
+        digits.iter().try_fold(0_u64, |number, digit| {
+            let value = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+            number.checked_mul(10)?.checked_add(value)
+        })
+    }
+
+    /// Whether the id is `null`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        &self.0[..] == b"null"
+    }
+
+    /// The same id in a buffer of its own, so that keeping it does not keep the whole message alive.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self(Bytes::copy_from_slice(&self.0))
+    }
+}
+
+impl fmt::Display for RawId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl fmt::Debug for RawId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(token: &'static str) -> RawId {
+        RawId::from_token(Bytes::from_static(token.as_bytes()))
+    }
+
+    #[test]
+    fn s_4_numbers_and_strings_stay_what_they_are() {
+        assert_ne!(id("1"), id("\"1\""));
+        assert_ne!(id("1"), id("1.0"));
+        assert_eq!(id("7"), RawId::number(7));
+        assert_eq!(id("\"a\\\"b\""), RawId::string("a\"b"));
+        assert_eq!(format!("{} {:?}", id("1.0"), id("\"x\"")), "1.0 \"x\"");
+        assert_eq!(id("5").detached(), id("5"));
+    }
+
+    #[test]
+    fn only_plain_unsigned_integers_are_numbers() {
+        assert_eq!(id("0").as_u64(), Some(0));
+        assert_eq!(id("18446744073709551615").as_u64(), Some(u64::MAX));
+        for other in ["18446744073709551616", "01", "-1", "1.0", "1e3", "\"1\"", "null", ""] {
+            assert_eq!(id(other).as_u64(), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn n_43_null_is_an_id_of_its_own() {
+        assert!(RawId::null().is_null());
+        assert!(!id("\"null\"").is_null());
+    }
+}

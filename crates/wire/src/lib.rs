@@ -1,0 +1,44 @@
+//! JSON-RPC and MCP as values: raw envelopes, ids, batches, a builder, methods, revisions, line and SSE codecs,
+//! header rules, the strict scan, span replacement and limits. No async, no clock, no I/O.
+
+pub mod batch;
+pub mod builder;
+pub mod codes;
+pub mod envelope;
+pub mod framing;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod header;
+pub mod header_params;
+pub mod id;
+pub mod json;
+mod keys;
+pub mod limits;
+pub mod line;
+pub mod meta;
+pub mod method;
+mod number;
+mod rejected;
+pub mod revision;
+pub mod scan;
+mod skip;
+pub mod span;
+pub mod splice;
+pub mod sse;
+
+pub use batch::Message;
+pub use builder::{BatchBuilder, Ids, Notification, Request};
+pub use envelope::{Envelope, EnvelopeError, Kind, Rejected};
+pub use framing::{FramingError, single_line};
+pub use header::{HeaderError, HeaderProblem, HeaderValues};
+pub use header_params::{HeaderSchemaError, ParamHeader, ParamKind};
+pub use id::RawId;
+pub use limits::Limits;
+pub use line::{LineDecoder, LineError};
+pub use method::Direction;
+pub use revision::{Era, Revision};
+pub use scan::{ScanError, ScanErrorKind, scan};
+pub use span::Span;
+pub use splice::Edits;
+pub use sse::{SseDecoder, SseError, SseEvent};

@@ -1,0 +1,107 @@
+//! The grammar of JSON numbers, shared by the envelope, the strict scan and the header rules.
+
+/// How many bytes of `bytes` form a number at its start, or `None` when none begins there.
+pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
+    let mut at = usize::from(bytes.first() == Some(&b'-'));
+    match bytes.get(at)? {
+        b'0' => at += 1,
+        b'1'..=b'9' => at += digits(bytes, at),
+        _ => return None,
+    }
+    if bytes.get(at) == Some(&b'.') {
+        let count = digits(bytes, at + 1);
+        if count == 0 {
+            return None;
+        }
+        at += 1 + count;
+    }
+    if matches!(bytes.get(at), Some(b'e' | b'E')) {
+        at += 1;
+        if matches!(bytes.get(at), Some(b'+' | b'-')) {
+            at += 1;
+        }
+        let count = digits(bytes, at);
+        if count == 0 {
+            return None;
+        }
+        at += count;
+    }
+    Some(at)
+}
+
+#[inline]
+fn digits(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or(&[]);
+    rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len())
+}
+
+/// Whether the number is finite as an f64. Only one with an exponent or with hundreds of digits can be otherwise.
+pub(crate) fn is_finite(token: &[u8]) -> bool {
+    const SURELY_FINITE: usize = 300;
+    if token.len() < SURELY_FINITE && !token.iter().any(|byte| matches!(byte, b'e' | b'E')) {
+        return true;
+    }
+    to_f64(token).is_some_and(f64::is_finite)
+}
+
+/// The number as an f64.
+pub(crate) fn to_f64(token: &[u8]) -> Option<f64> {
+    std::str::from_utf8(token).ok()?.parse().ok()
+}
+
+/// The largest integer that every f64 below it can hold exactly.
+pub(crate) const MAX_SAFE_INTEGER: i64 = (1 << 53) - 1;
+
+/// The integer a number stands for, if it is one within the range that every JSON reader can hold: `42.0` is 42.
+pub(crate) fn to_safe_integer(token: &[u8]) -> Option<i64> {
+    if length(token) != Some(token.len()) {
+        return None;
+    }
+    let text = std::str::from_utf8(token).ok()?;
+    let integer = match text.parse::<i64>() {
+        Ok(integer) => integer,
+        Err(_) => {
+            let float: f64 = text.parse().ok()?;
+            let whole = float.trunc() == float && float.abs() <= MAX_SAFE_INTEGER as f64;
+            whole.then_some(float as i64)?
+        }
+    };
+    (integer.unsigned_abs() <= MAX_SAFE_INTEGER.unsigned_abs()).then_some(integer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grammar() {
+        for good in ["0", "-0", "1", "-12", "0.5", "1e3", "1E+3", "1.25e-7"] {
+            assert_eq!(length(good.as_bytes()), Some(good.len()), "{good}");
+        }
+        for bad in ["", "-", ".5", "1.", "1.e3", "1e", "1e+", "+1", "x"] {
+            assert_eq!(length(bad.as_bytes()), None, "{bad}");
+        }
+        assert_eq!(length(b"01"), Some(1));
+    }
+
+    #[test]
+    fn finiteness() {
+        assert!(is_finite(b"1e308"));
+        assert!(is_finite(b"1e-999"));
+        assert!(!is_finite(b"1e309"));
+        assert!(!is_finite("9".repeat(400).as_bytes()));
+        assert!(is_finite("9".repeat(305).as_bytes()));
+    }
+
+    #[test]
+    fn safe_integers() {
+        assert_eq!(to_safe_integer(b"42"), Some(42));
+        assert_eq!(to_safe_integer(b"42.0"), Some(42));
+        assert_eq!(to_safe_integer(b"4.2e1"), Some(42));
+        assert_eq!(to_safe_integer(b"-0"), Some(0));
+        assert_eq!(to_safe_integer(b"9007199254740991"), Some(MAX_SAFE_INTEGER));
+        for other in ["9007199254740992", "1.5", "1e400", "\"1\"", "", "0x1", "+1", "-9223372036854775808"] {
+            assert_eq!(to_safe_integer(other.as_bytes()), None, "{other}");
+        }
+    }
+}
