@@ -218,10 +218,7 @@ impl<O: Clone> BackMachine<O> {
         if let Some(key) = about {
             self.calls.touch(key, now);
         }
-        let to = about.and_then(|key| self.calls.get(key)).and_then(|pending| match &pending.origin {
-            Purpose::Call { origin, .. } => Some(origin.clone()),
-            Purpose::Handshake => None,
-        });
+        let to = about.and_then(|key| self.origin(key)).cloned();
         if name == method::PROGRESS && to.is_none() {
             return out.push(BackCommand::Stray("progress"));
         }
@@ -239,10 +236,7 @@ impl<O: Clone> BackMachine<O> {
             let no = builder::error(Some(&id), -32601, "a server of this revision sends no requests", None);
             return out.push(BackCommand::Transmit(self.notification(method::PING.into(), no)));
         }
-        let about = about.and_then(|key| self.calls.get(key)).and_then(|pending| match &pending.origin {
-            Purpose::Call { origin, .. } => Some(origin.clone()),
-            Purpose::Handshake => None,
-        });
+        let about = about.and_then(|key| self.origin(key)).cloned();
         out.push(BackCommand::Ask { about, message });
     }
 
@@ -284,6 +278,15 @@ impl<O: Clone> BackMachine<O> {
                     out.push(BackCommand::Abort(key));
                 }
             }
+        }
+    }
+
+    /// Whose request this is.
+    #[must_use]
+    pub fn origin(&self, key: u64) -> Option<&O> {
+        match &self.calls.get(key)?.origin {
+            Purpose::Call { origin, .. } => Some(origin),
+            Purpose::Handshake => None,
         }
     }
 

@@ -170,10 +170,11 @@ impl FrontMachine {
         self.log_level
     }
 
-    /// How many requests of the client wait for their answer.
+    /// How many requests of the client wait for their answer. A listen request waits for none: it ends with its stream,
+    /// and nobody who ends need wait for it.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.exchanges.len()
+        self.exchanges.len().saturating_sub(self.listeners.len())
     }
 
     /// An exchange in flight.
@@ -198,7 +199,7 @@ impl FrontMachine {
         if message.id_span().is_none() {
             return self.client_notified(&message, ctx, out);
         }
-        let era = self.era_of(name, &message);
+        let era = self.era_of(&message);
         let id = message.id().unwrap_or_else(RawId::null);
         if let Err(fault) = self.admit(era, name, &id, ctx) {
             out.push(send_fault(stream, &id, era, &fault));
@@ -211,12 +212,8 @@ impl FrontMachine {
         }
     }
 
-    /// `initialize` is always the old era, whatever version it names; a message that carries the new era's version
-    /// describes itself; anything else is as the transport says.
-    fn era_of(&self, name: &str, message: &Envelope) -> Era {
-        if name == method::INITIALIZE {
-            return Era::Legacy;
-        }
+    /// A message that carries the new era's version describes itself; anything else is as the transport says.
+    fn era_of(&self, message: &Envelope) -> Era {
         match self.mode {
             Mode::Stateless => Era::Modern,
             Mode::Session => Era::Legacy,

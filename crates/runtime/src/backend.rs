@@ -219,7 +219,7 @@ impl Backend {
     /// A connection is gone, with calls that had not been sent on it yet.
     pub(crate) fn peer_lost(self: &Arc<Self>, peer: &Arc<Peer>, fault: &Fault, queue: Vec<Queued>) {
         let mut queue = queue;
-        let (home, down) = {
+        let (home, down, stopping) = {
             let mut inner = self.lock();
             inner.owned.retain(|_, one| !Arc::ptr_eq(one, peer));
             inner.shared.retain(|_, one| !Arc::ptr_eq(one, peer));
@@ -240,10 +240,14 @@ impl Backend {
             if down {
                 queue.extend(std::mem::take(&mut inner.waiting));
             }
-            (home, down)
+            (home, down, inner.stopping)
         };
         if home {
-            tracing::warn!(backend = %self.name, why = %fault, "backend is gone");
+            if stopping {
+                tracing::debug!(backend = %self.name, "backend is stopped");
+            } else {
+                tracing::warn!(backend = %self.name, why = %fault, "backend is gone");
+            }
             self.changed.notify_one();
         }
         if down {

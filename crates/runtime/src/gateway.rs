@@ -158,10 +158,13 @@ impl Gateway {
     }
 
     /// Waits until the lists are there, or for as long as is allowed.
-    pub(crate) async fn wait_for_lists(&self, selector: &Selector, within: Duration) {
+    pub(crate) async fn wait_for_lists(&self, session: &Arc<Session>, era: Era, within: Duration) {
+        let selector = &session.selector(era);
         let mut changes = self.catalog.follow();
         let waiting = async {
             while !self.lists_ready(selector) {
+                // Each time: which connection the session needs is only known once a backend has told its era.
+                self.prepare(session, era);
                 if changes.changed().await.is_err() {
                     return;
                 }

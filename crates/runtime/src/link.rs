@@ -47,6 +47,9 @@ pub trait LinkEvents: Send + Sync {
     /// This request got no JSON-RPC answer and will not get one.
     fn failed(&self, key: u64, fault: Fault);
 
+    /// The backend closed this request's stream for now and will go on with it when asked to (2025-11-25 polling).
+    fn parted(&self, _key: u64) {}
+
     /// The backend no longer knows our session, and has surely not processed this message.
     fn expired(&self, message: Outbound);
 

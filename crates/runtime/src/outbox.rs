@@ -22,6 +22,16 @@ pub struct Out {
     pub last: bool,
     /// The HTTP status, if it goes out as the whole answer.
     pub status: u16,
+    /// No message at all: the stream closes for now, and its client comes back for the rest.
+    pub part: bool,
+}
+
+impl Out {
+    /// The sign that a stream closes for now.
+    #[must_use]
+    pub fn parting() -> Self {
+        Self { bytes: Bytes::new(), last: false, status: 200, part: true }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -126,7 +136,7 @@ mod tests {
     use super::*;
 
     fn out(text: &'static str, last: bool) -> Out {
-        Out { bytes: Bytes::from_static(text.as_bytes()), last, status: 200 }
+        Out { bytes: Bytes::from_static(text.as_bytes()), last, status: 200, part: false }
     }
 
     #[tokio::test]

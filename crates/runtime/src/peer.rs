@@ -515,6 +515,14 @@ impl LinkEvents for PeerEvents {
         }
     }
 
+    fn parted(&self, key: u64) {
+        let Some(peer) = self.0.upgrade() else { return };
+        let origin = peer.lock().machine.origin(key).cloned();
+        if let Some((session, exchange)) = origin.as_ref().and_then(Origin::exchange) {
+            session.part(exchange);
+        }
+    }
+
     fn expired(&self, message: Outbound) {
         let Some(peer) = self.0.upgrade() else { return };
         let first = {

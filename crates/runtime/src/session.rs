@@ -128,7 +128,7 @@ impl Session {
         for command in commands.drain(..) {
             match command {
                 Command::Send { stream, bytes, last, droppable, status } => {
-                    self.send(&mut inner, stream, Out { bytes, last, status }, droppable);
+                    self.send(&mut inner, stream, Out { bytes, last, status, part: false }, droppable);
                 }
                 Command::End { stream } => {
                     if let Some(outbox) = inner.streams.remove(&stream) {
@@ -222,12 +222,10 @@ impl Session {
     fn await_lists(self: &Arc<Self>, exchange: ExchangeId) {
         let era = self.lock().machine.exchange(exchange).map(|exchange| exchange.era);
         let Some(era) = era else { return };
-        let selector = self.selector(era);
         let session = Arc::clone(self);
-        self.gateway.prepare(self, era);
         tokio::spawn(async move {
             let gateway = Arc::clone(&session.gateway);
-            gateway.wait_for_lists(&selector, gateway.settings.first_list_wait).await;
+            gateway.wait_for_lists(&session, era, gateway.settings.first_list_wait).await;
             session.handle(Event::ListsReady { exchange });
         });
     }
@@ -250,6 +248,19 @@ impl Session {
             revision = client.as_ref().map(|client| client.revision.as_str()),
             "session open"
         );
+    }
+
+    /// The backend closed the stream of this call for now: the client's stream closes too, where its revision knows how
+    /// to come back for the rest.
+    pub(crate) fn part(&self, exchange: ExchangeId) {
+        let inner = self.lock();
+        let knows = inner.machine.client().is_some_and(|client| client.revision.priming_event());
+        let stream = inner.machine.exchange(exchange).map(|exchange| exchange.stream);
+        if let Some(outbox) =
+            stream.filter(|_| knows && self.mode == Mode::Session).and_then(|id| inner.streams.get(&id))
+        {
+            outbox.push(Out::parting(), true);
+        }
     }
 
     /// What the client said about itself.

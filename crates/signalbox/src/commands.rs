@@ -51,9 +51,9 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
     }
 }
 
-/// A command that ends by itself is about its result; it logs only what is odd, unless asked for more.
+/// A command that ends by itself says what it has to say; it logs only what failed, unless asked for more.
 fn quiet_logs(global: &Global) -> logging::Flusher {
-    logging::start(global.log_level.unwrap_or(LogLevel::Warn), global.json)
+    logging::start(global.log_level.unwrap_or(LogLevel::Error), global.json)
 }
 
 /// Reads the configuration: file, environment, flags.

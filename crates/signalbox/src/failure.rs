@@ -59,6 +59,9 @@ pub enum Failure {
     /// The gateway did not do what `tools` asked of it.
     #[error(transparent)]
     Pipe(#[from] PipeError),
+    /// There is nobody to ask.
+    #[error("no backend is up")]
+    NoBackend,
     /// No process was found.
     #[error("no signalbox is running with the data folder {}", .0.display())]
     NothingRuns(PathBuf),

@@ -155,7 +155,7 @@ impl Front {
                 Counters::add(&self.gateway.counters.malformed);
                 tracing::debug!(session = %self.session.key, fault = %unreadable.fault, "a line was refused");
                 if let Some(bytes) = unreadable.reply() {
-                    self.stream.outbox().push(Out { bytes, last: false, status: 400 }, false);
+                    self.stream.outbox().push(Out { bytes, last: false, status: 400, part: false }, false);
                 }
             }
         }
@@ -165,10 +165,10 @@ impl Front {
     async fn write(&self, mut output: impl AsyncWrite + Unpin) -> Result<(), StdioError> {
         let mut buffer = Vec::new();
         while let Some(out) = self.stream.next().await {
-            self.frame(&out.bytes, &mut buffer);
+            self.frame(&out, &mut buffer);
             for _ in 1..BATCH {
                 let Some(out) = self.stream.outbox().try_next() else { break };
-                self.frame(&out.bytes, &mut buffer);
+                self.frame(&out, &mut buffer);
             }
             output.write_all(&buffer).await?;
             output.flush().await?;
@@ -179,7 +179,12 @@ impl Front {
         Ok(())
     }
 
-    fn frame(&self, bytes: &Bytes, buffer: &mut Vec<u8>) {
+    fn frame(&self, out: &Out, buffer: &mut Vec<u8>) {
+        let bytes = &out.bytes;
+        if out.part {
+            // A pipe stays: nobody has to come back.
+            return;
+        }
         match single_line(bytes) {
             Ok(line) => buffer.extend_from_slice(&line),
             Err(error) => {

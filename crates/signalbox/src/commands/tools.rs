@@ -43,6 +43,9 @@ async fn ask(app: &App, principal: Principal, global: &Global, command: &ToolsCo
     let mut pipe = Pipe::open(&app.gateway, principal).await?;
     let tools = list(&mut pipe).await?;
     warn_of_missing(app);
+    if !app.gateway.backends.is_empty() && !app.gateway.is_ready() {
+        return Err(Failure::NoBackend);
+    }
     match command {
         ToolsCommand::List { .. } => {
             output::result(&if global.json { format!("{}\n", Value::from(tools)) } else { show(&tools) })?;

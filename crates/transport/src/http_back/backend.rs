@@ -52,14 +52,9 @@ impl Backend {
         })
     }
 
-    /// Sends a request on a kept connection, or a new one. A kept one may turn out to be closed: a request of which
-    /// nothing was written is then sent once more, any other may have been processed and is not.
-    pub(super) async fn exchange(&self, request: Request) -> Result<(Box<Conn>, Response<Incoming>), Fault> {
-        let kept = self.pool.take().await;
-        self.exchange_on(kept, request).await
-    }
-
-    pub(super) async fn exchange_on(
+    /// Sends a request on a connection from the pool, or a new one. A kept one may turn out to be closed: a request of
+    /// which nothing was written is then sent once more, any other may have been processed and is not.
+    pub(super) async fn exchange(
         &self,
         kept: Option<Box<Conn>>,
         mut request: Request,
@@ -90,7 +85,7 @@ impl Backend {
     pub(super) async fn finish(&self, mut conn: Box<Conn>, mut rest: Incoming) {
         let reading = body::whole(&mut conn, &mut rest, DRAIN_BYTES);
         if let Ok(Ok(_)) = tokio::time::timeout(DRAIN_TIME, reading).await {
-            self.pool.put(conn).await;
+            self.pool.put(conn);
         }
     }
 

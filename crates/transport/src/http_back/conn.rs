@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Waker};
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -86,12 +86,12 @@ impl Conn {
     }
 
     /// Whether another request can be sent now. Notices if the server has closed the connection meanwhile.
-    pub(super) async fn is_usable(&mut self) -> bool {
-        poll_fn(|cx| {
-            drive(&mut self.driver, cx);
-            Poll::Ready(self.driver.is_some() && self.sender.is_ready())
-        })
-        .await
+    ///
+    /// Nobody is woken by what happens after: an idle connection must not keep the task of its last call in memory, and
+    /// one that is about to send would otherwise wake its own task.
+    pub(super) fn is_usable(&mut self) -> bool {
+        drive(&mut self.driver, &mut Context::from_waker(Waker::noop()));
+        self.driver.is_some() && self.sender.is_ready()
     }
 
     /// How long it may be idle, if `most` is allowed.

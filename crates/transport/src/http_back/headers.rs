@@ -28,8 +28,10 @@ static JSON: HeaderValue = HeaderValue::from_static("application/json");
 static EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 static BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// Room for the headers of a usual request, so that the map does not grow.
-const ROOM: usize = 12;
+/// Room for the headers of a request in the old era and in the new one, with the length that hyper adds: the map should
+/// neither grow nor be larger than it must.
+const ROOM: usize = 6;
+const MODERN_ROOM: usize = 12;
 
 /// Longest event id that is sent back, in bytes.
 const MAX_EVENT_ID: usize = 4096;
@@ -56,7 +58,8 @@ pub(super) fn is_modern(message: &Outbound) -> bool {
 
 /// The POST that carries a message.
 pub(super) fn post(backend: &Backend, message: &Outbound, session: Option<&HeaderValue>) -> Result<Request, Fault> {
-    let mut request = bare(backend, Method::POST, message.bytes.clone());
+    let room = if is_modern(message) { MODERN_ROOM + message.params.len() } else { ROOM };
+    let mut request = bare(backend, Method::POST, message.bytes.clone(), room);
     let headers = request.headers_mut();
     headers.insert(header::CONTENT_TYPE, JSON.clone());
     headers.insert(header::ACCEPT, BOTH.clone());
@@ -79,7 +82,7 @@ pub(super) fn get(
     revision: Option<Revision>,
     last_event: Option<&str>,
 ) -> Option<Request> {
-    let mut request = bare(backend, Method::GET, Bytes::new());
+    let mut request = bare(backend, Method::GET, Bytes::new(), ROOM);
     let headers = request.headers_mut();
     headers.insert(header::ACCEPT, EVENTS.clone());
     add_session(headers, session, revision);
@@ -92,16 +95,16 @@ pub(super) fn get(
 
 /// The DELETE that ends a session.
 pub(super) fn delete(backend: &Backend, session: &HeaderValue, revision: Option<Revision>) -> Request {
-    let mut request = bare(backend, Method::DELETE, Bytes::new());
+    let mut request = bare(backend, Method::DELETE, Bytes::new(), ROOM);
     add_session(request.headers_mut(), Some(session), revision);
     request
 }
 
-fn bare(backend: &Backend, method: Method, body: Bytes) -> Request {
+fn bare(backend: &Backend, method: Method, body: Bytes, room: usize) -> Request {
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = method;
     *request.uri_mut() = backend.target.uri.clone();
-    let mut headers = HeaderMap::with_capacity(ROOM + backend.headers.len());
+    let mut headers = HeaderMap::with_capacity(room + backend.headers.len());
     headers.insert(header::HOST, backend.target.authority.clone());
     for (name, value) in &backend.headers {
         // `Host` may be configured, and must not be there twice.

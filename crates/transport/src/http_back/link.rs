@@ -194,7 +194,7 @@ async fn wait(gate: Option<Gate>) {
 async fn end_session(backend: Arc<Backend>, session: HeaderValue, revision: Option<Revision>) {
     let request = headers::delete(&backend, &session, revision);
     let telling = async {
-        match backend.exchange(request).await {
+        match backend.exchange(backend.pool.take(), request).await {
             Ok((conn, response)) => backend.finish(conn, response.into_body()).await,
             Err(fault) => tracing::debug!(%fault, "the end of the session was not told"),
         }

@@ -29,19 +29,19 @@ impl Pool {
     }
 
     /// A connection that is open as far as can be known.
-    pub(super) async fn take(&self) -> Option<Box<Conn>> {
+    pub(super) fn take(&self) -> Option<Box<Conn>> {
         let now = Instant::now();
         loop {
             let mut idle = self.lock().idle.pop()?;
-            if idle.until > now && idle.conn.is_usable().await {
+            if idle.until > now && idle.conn.is_usable() {
                 return Some(idle.conn);
             }
         }
     }
 
     /// Keeps a connection whose last response was read to its end, if it can serve another request.
-    pub(super) async fn put(self: &Arc<Self>, mut conn: Box<Conn>) {
-        if !conn.is_usable().await {
+    pub(super) fn put(self: &Arc<Self>, mut conn: Box<Conn>) {
+        if !conn.is_usable() {
             return;
         }
         let until = Instant::now() + conn.idle_time(self.idle_timeout);

@@ -9,11 +9,11 @@ use super::link::Running;
 use super::stream;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use http::{Response, StatusCode, Uri};
+use http::{StatusCode, Uri};
 use hyper::body::Incoming;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_wire::method;
+use signalbox_wire::{Revision, method};
 use std::time::Duration;
 
 /// How long a message that gets no answer may take to be accepted. Requests are timed by the engine.
@@ -44,52 +44,55 @@ pub(super) async fn run(running: Running, message: Outbound, session: Option<Hea
 
 async fn post(running: &Running, message: Outbound, session: Option<&HeaderValue>) -> Result<(), Fault> {
     let backend = running.backend();
+    let kept = backend.pool.take();
     let request = headers::post(backend, &message, session)?;
-    let (conn, response) = backend.exchange(request).await?;
-    let status = response.status();
-    if status == StatusCode::NOT_FOUND && session.is_some() {
+    let (conn, response) = backend.exchange(kept, request).await?;
+    let (head, body) = response.into_parts();
+    if head.status == StatusCode::NOT_FOUND && session.is_some() {
         running.events().expired(message);
-        Box::pin(backend.finish(conn, response.into_body())).await;
+        Box::pin(backend.finish(conn, body)).await;
         return Ok(());
     }
-    if status.is_success() && message.method == method::INITIALIZE {
-        running.begin_session(response.headers());
+    if head.status.is_success() && message.method == method::INITIALIZE {
+        running.begin_session(&head.headers);
     }
-    let reply = Reply { running, message, session, conn, response };
-    match reply.message.key {
-        Some(key) => reply.answered(key).await,
-        None => reply.accepted().await,
+    let (status, content) = (head.status.as_u16(), Content::of(&head.headers));
+    let reply = Reply { running, revision: message.revision, session, conn, body, status, content };
+    match message.key {
+        Some(key) => reply.answered(key, &head.headers).await,
+        None => reply.accepted(&head.headers).await,
     }
 }
 
 /// A response whose head has come.
 struct Reply<'a> {
     running: &'a Running,
-    message: Outbound,
+    revision: Option<Revision>,
     session: Option<&'a HeaderValue>,
     conn: Box<Conn>,
-    response: Response<Incoming>,
+    body: Incoming,
+    status: u16,
+    content: Content,
 }
 
 impl<'a> Reply<'a> {
     /// The response to a request.
-    async fn answered(self, key: u64) -> Result<(), Fault> {
-        let status = self.response.status();
-        match (status.as_u16(), Content::of(self.response.headers())) {
+    async fn answered(self, key: u64, headers: &HeaderMap) -> Result<(), Fault> {
+        match (self.status, self.content) {
             (202 | 204, _) => {
-                let text = format!("took a request but answered it only with HTTP {}", status.as_u16());
-                let fault = self.backend().fault(FaultKind::BackendGarbage, text);
+                let text = format!("took a request but answered it only with HTTP {}", self.status);
+                let fault = self.garbage(text);
                 Box::pin(self.finish()).await;
                 Err(fault)
             }
             (200..=299, Content::Events) => {
-                let stream = stream::Stream::new(self.running, &self.message, key);
-                Box::pin(stream.follow(self.conn, self.response.into_body())).await
+                let stream = stream::Stream::new(self.running, self.revision, key);
+                Box::pin(stream.follow(self.conn, self.body)).await
             }
             (200..=299, Content::Json) => self.json(key).await,
-            (200..=299, Content::Other) => Err(self.wrong_content()),
+            (200..=299, Content::Other) => Err(self.wrong_content(headers)),
             (300..=399, _) => {
-                let fault = redirected(self.backend(), &self.response);
+                let fault = self.redirected(headers);
                 Box::pin(self.finish()).await;
                 Err(fault)
             }
@@ -98,80 +101,80 @@ impl<'a> Reply<'a> {
     }
 
     /// The response to a notification, or to our answer.
-    async fn accepted(self) -> Result<(), Fault> {
-        match self.response.status().as_u16() {
+    async fn accepted(self, headers: &HeaderMap) -> Result<(), Fault> {
+        match self.status {
             200..=299 => {
-                Box::pin(self.finish()).await;
+                self.finish().await;
                 Ok(())
             }
-            300..=399 => Err(redirected(self.backend(), &self.response)),
+            300..=399 => Err(self.redirected(headers)),
             _ => self.refused(None).await,
         }
     }
 
     async fn json(mut self, key: u64) -> Result<(), Fault> {
-        let bytes = self.body().await?;
-        let (backend, post) = (self.backend(), self.post(Some(key)));
+        let bytes = self.read().await?;
+        let (backend, post) = (self.backend(), self.post(key));
         // First the connection, so that the call which this answer sets off finds it.
-        backend.pool.put(self.conn).await;
-        match post.body(bytes) {
-            Came::Answer => Ok(()),
-            Came::Others => {
-                Err(backend.fault(FaultKind::BackendGarbage, "answered with a message that is not the answer"))
-            }
-            Came::Garbage(rejected) => {
-                let text = format!("answered with what is no message: {rejected}");
-                Err(backend.fault(FaultKind::BackendGarbage, text))
-            }
-        }
+        backend.pool.put(self.conn);
+        let text = match post.body(bytes) {
+            Came::Answer => return Ok(()),
+            Came::Others => "answered with a message that is not the answer".to_owned(),
+            Came::Garbage(rejected) => format!("answered with what is no message: {rejected}"),
+        };
+        Err(backend.fault(FaultKind::BackendGarbage, text))
     }
 
     /// A status that says no. The body may still be an answer.
     async fn refused(mut self, key: Option<u64>) -> Result<(), Fault> {
         // A stream may never end, and holds nothing that would explain the status.
-        if Content::of(self.response.headers()) == Content::Events {
+        if self.content == Content::Events {
             return Err(self.refusal(b""));
         }
-        let bytes = self.body().await?;
+        let bytes = self.read().await?;
         let rest = match key {
-            Some(_) => self.post(key).answer(bytes),
+            Some(key) => self.post(key).answer(bytes),
             None => Err(bytes),
         };
         let ended = rest.map_err(|bytes| self.refusal(&bytes));
-        self.backend().pool.put(self.conn).await;
+        self.backend().pool.put(self.conn);
         ended
     }
 
     fn refusal(&self, bytes: &[u8]) -> Fault {
-        let status = self.response.status();
-        let mut text = match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                format!("wants authentication (HTTP {})", status.as_u16())
-            }
-            _ => format!("answered HTTP {}", status.as_u16()),
+        let mut text = match self.status {
+            401 | 403 => format!("wants authentication (HTTP {})", self.status),
+            status => format!("answered HTTP {status}"),
         };
         let excerpt = self.backend().excerpt(bytes, self.session);
         if !excerpt.is_empty() {
             text.push_str(": ");
             text.push_str(&excerpt);
         }
-        self.backend().fault(FaultKind::BackendGarbage, text)
+        self.garbage(text)
     }
 
-    fn wrong_content(&self) -> Fault {
-        let value = self.response.headers().get(CONTENT_TYPE);
-        let value = value.map_or(&b""[..], HeaderValue::as_bytes);
-        let text = format!(
-            "answered with content type {:?}, expected JSON or an event stream",
-            self.backend().excerpt(value, self.session)
-        );
-        self.backend().fault(FaultKind::BackendGarbage, text)
+    fn wrong_content(&self, headers: &HeaderMap) -> Fault {
+        let value = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+        let shown = self.backend().excerpt(value, self.session);
+        self.garbage(format!("answered with content type `{shown}`, expected JSON or an event stream"))
     }
 
-    async fn body(&mut self) -> Result<Bytes, Fault> {
+    /// Only the host is named: the rest of the address may hold a secret.
+    fn redirected(&self, headers: &HeaderMap) -> Fault {
+        let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
+        let uri = location.and_then(|location| location.parse::<Uri>().ok());
+        let place = match uri.as_ref().and_then(Uri::host) {
+            Some(host) => format!("host `{}`", self.backend().excerpt(host.as_bytes(), self.session)),
+            None => "another address".to_owned(),
+        };
+        self.garbage(format!("redirects to {place} (HTTP {}), and redirects are not followed", self.status))
+    }
+
+    async fn read(&mut self) -> Result<Bytes, Fault> {
         let max = self.backend().limits.message;
-        body::whole(&mut self.conn, self.response.body_mut(), max).await.map_err(|error| match error {
-            BodyError::TooLarge(_) => self.backend().fault(FaultKind::BackendGarbage, format!("answered with {error}")),
+        body::whole(&mut self.conn, &mut self.body, max).await.map_err(|error| match error {
+            BodyError::TooLarge(_) => self.garbage(format!("answered with {error}")),
             BodyError::Broken(_) => {
                 let text = format!("closed the connection in the middle of the answer ({error})");
                 self.backend().fault(FaultKind::BackendDied, text)
@@ -179,18 +182,21 @@ impl<'a> Reply<'a> {
         })
     }
 
-    fn post(&self, about: Option<u64>) -> Post<'a> {
+    fn post(&self, key: u64) -> Post<'a> {
         Post {
             events: self.running.events(),
             limits: &self.backend().limits,
-            about,
-            status: Some(self.response.status().as_u16()),
+            about: Some(key),
+            status: Some(self.status),
         }
     }
 
     async fn finish(self) {
-        let backend = self.running.backend();
-        backend.finish(self.conn, self.response.into_body()).await;
+        self.running.backend().finish(self.conn, self.body).await;
+    }
+
+    fn garbage(&self, text: String) -> Fault {
+        self.backend().fault(FaultKind::BackendGarbage, text)
     }
 
     fn backend(&self) -> &'a Backend {
@@ -223,17 +229,4 @@ impl Content {
             Self::Other
         }
     }
-}
-
-/// Only the host is named: the rest of the address may hold a secret.
-fn redirected(backend: &Backend, response: &Response<Incoming>) -> Fault {
-    let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-    let uri = location.and_then(|location| location.parse::<Uri>().ok());
-    let place = match uri.as_ref().and_then(Uri::host) {
-        Some(host) => format!("host `{}`", backend.excerpt(host.as_bytes(), None)),
-        None => "another address".to_owned(),
-    };
-    let status = response.status().as_u16();
-    let text = format!("redirects to {place} (HTTP {status}), and redirects are not followed");
-    backend.fault(FaultKind::BackendGarbage, text)
 }

@@ -7,7 +7,6 @@ use super::headers;
 use super::link::Running;
 use super::post::Content;
 use hyper::body::Incoming;
-use signalbox_engine::back::Outbound;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::{Revision, SseDecoder, SseEvent};
 use std::time::Duration;
@@ -75,8 +74,8 @@ pub(super) struct Stream<'a> {
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn new(running: &'a Running, message: &Outbound, key: u64) -> Self {
-        Self { running, key, revision: message.revision, cursor: Cursor::default() }
+    pub(super) fn new(running: &'a Running, revision: Option<Revision>, key: u64) -> Self {
+        Self { running, key, revision, cursor: Cursor::default() }
     }
 
     /// Reads until the answer has come, taking the stream up again where the revision allows it.
@@ -92,6 +91,7 @@ impl<'a> Stream<'a> {
             let (true, Some(_)) = (may, &self.cursor.last_event) else {
                 return Err(self.died("closed the stream before the answer"));
             };
+            self.running.events().parted(self.key);
             tokio::time::sleep(self.cursor.wait(fruitless)).await;
             end = self.resume().await?;
         }
@@ -105,7 +105,8 @@ impl<'a> Stream<'a> {
         let Some(request) = request else {
             return Err(self.died("closed the stream before the answer, after an id that no header can hold"));
         };
-        let (conn, response) = match self.backend().exchange(request).await {
+        let kept = self.backend().pool.take();
+        let (conn, response) = match self.backend().exchange(kept, request).await {
             Ok(exchange) => exchange,
             Err(fault) => {
                 tracing::debug!(%fault, "a stream could not be taken up yet");
@@ -145,11 +146,11 @@ impl<'a> Stream<'a> {
                     return Ok(if deadline.is_some() { End::Answered } else { End::Early });
                 }
                 None if deadline.is_some() => {
-                    self.backend().pool.put(conn).await;
+                    self.backend().pool.put(conn);
                     return Ok(End::Answered);
                 }
                 None => {
-                    self.backend().pool.put(conn).await;
+                    self.backend().pool.put(conn);
                     return Ok(End::Early);
                 }
             };

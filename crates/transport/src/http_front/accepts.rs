@@ -10,12 +10,14 @@ pub struct Accepts {
     pub json: bool,
     /// `text/event-stream`.
     pub sse: bool,
+    /// The client names `text/event-stream` first, and so would rather have that.
+    pub rather_sse: bool,
 }
 
 impl Accepts {
     /// Reads the header; a client that says nothing takes everything.
     pub fn read(headers: &HeaderMap) -> Self {
-        let mut found = Self { json: false, sse: false };
+        let mut found = Self { json: false, sse: false, rather_sse: false };
         let mut any = false;
         for value in headers.get_all(ACCEPT) {
             any = true;
@@ -23,11 +25,13 @@ impl Accepts {
             for part in value.split(',') {
                 let kind = part.split(';').next().unwrap_or_default().trim();
                 let all = kind == "*/*";
+                let events = kind.eq_ignore_ascii_case("text/event-stream");
+                found.rather_sse |= events && !found.json;
                 found.json |= all || kind.eq_ignore_ascii_case("application/json") || kind == "application/*";
-                found.sse |= all || kind.eq_ignore_ascii_case("text/event-stream") || kind == "text/*";
+                found.sse |= all || events || kind == "text/*";
             }
         }
-        if any { found } else { Self { json: true, sse: true } }
+        if any { found } else { Self { json: true, sse: true, rather_sse: false } }
     }
 
     /// True where no answer of ours would be taken.
@@ -53,6 +57,12 @@ mod tests {
         assert_eq!(read("application/json;q=0.9"), (true, false));
         assert_eq!(read("*/*"), (true, true));
         assert_eq!(read("text/html"), (false, false));
+        let order = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, text.parse().unwrap());
+            Accepts::read(&headers).rather_sse
+        };
+        assert!(order("text/event-stream, application/json") && !order("application/json, text/event-stream"));
         assert!(!Accepts::read(&HeaderMap::new()).nothing());
     }
 }

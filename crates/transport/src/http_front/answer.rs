@@ -20,6 +20,9 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// Waits for the first message and answers in the form that fits: one JSON body where the answer comes first and the
 /// client takes JSON, a stream of events otherwise.
 pub async fn of_stream(reader: StreamReader, accepts: Accepts, resumable: Option<Resumable>) -> Answer {
+    if accepts.rather_sse && resumable.is_some() {
+        return events(SseBody::new(reader, None, resumable));
+    }
     let first = if accepts.sse {
         // The fast answer is waited for, so that plain calls need no stream; a slow one gets signs of life.
         match tokio::time::timeout(COMMIT_AFTER, reader.next()).await {
@@ -30,7 +33,7 @@ pub async fn of_stream(reader: StreamReader, accepts: Accepts, resumable: Option
         last_of(&reader).await
     };
     match first {
-        Some(out) if out.last && accepts.json => json(out),
+        Some(out) if out.last && accepts.json && !accepts.rather_sse => json(out),
         Some(out) if out.last && out.status != 200 => json(out),
         Some(out) => events(SseBody::new(reader, Some(out), resumable)),
         None if accepts.sse => events(SseBody::new(reader, None, None)),
@@ -74,7 +77,7 @@ pub fn plain(status: StatusCode) -> Answer {
 
 /// A status with a JSON-RPC error.
 pub fn refusal(status: StatusCode, id: Option<&RawId>, era: Era, fault: &Fault) -> Answer {
-    json(Out { bytes: fault.reply(id, era), last: true, status: status.as_u16() })
+    json(Out { bytes: fault.reply(id, era), last: true, status: status.as_u16(), part: false })
 }
 
 /// A status with a sentence, as a JSON-RPC error that belongs to no request.

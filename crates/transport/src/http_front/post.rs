@@ -78,12 +78,9 @@ fn read_message(front: &Front, bytes: Bytes) -> Result<Envelope, Box<Answer>> {
         .map_err(|rejected| refuse(rejected.error.code(), rejected.error.to_string(), rejected.id.as_ref()))
 }
 
-/// `initialize` is the old era; a message that carries the new era's version is of the new one, and so is one whose
-/// version header says so; the rest belongs to a session.
+/// A message that carries the new era's version is of the new one, and so is one whose version header says so;
+/// `initialize` and the rest are of the old one, where they open or belong to a session.
 fn era_of(headers: &HeaderMap, message: &Envelope) -> Era {
-    if message.method() == Some(method::INITIALIZE) {
-        return Era::Legacy;
-    }
     let version = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
     match version.and_then(Revision::parse).map(Revision::era) {
         Some(Era::Modern) => return Era::Modern,

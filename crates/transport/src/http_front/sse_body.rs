@@ -65,6 +65,7 @@ pub struct SseBody {
     replay: VecDeque<(u64, Bytes)>,
     keep_alive: Pin<Box<Sleep>>,
     done: bool,
+    parted: bool,
 }
 
 impl SseBody {
@@ -78,6 +79,7 @@ impl SseBody {
             replay: VecDeque::new(),
             keep_alive: Box::pin(tokio::time::sleep(KEEP_ALIVE)),
             done: false,
+            parted: false,
         }
     }
 
@@ -108,7 +110,7 @@ impl SseBody {
         if let Some(first) = self.first.take() {
             self.write(&mut out, first);
         }
-        while !self.done {
+        while !self.done && !self.parted {
             let next = match &self.reader {
                 Some(reader) => reader.outbox().poll_next(cx),
                 None => Poll::Ready(None),
@@ -121,6 +123,9 @@ impl SseBody {
         }
         if !out.is_empty() {
             return Poll::Ready(Some(out.freeze()));
+        }
+        if self.parted {
+            return Poll::Ready(None);
         }
         if self.done {
             self.resumable = None;
@@ -136,6 +141,11 @@ impl SseBody {
     }
 
     fn write(&mut self, out: &mut BytesMut, message: Out) {
+        if message.part {
+            // Without event ids the client could not come back, so the stream stays open.
+            self.parted = self.resumable.is_some();
+            return;
+        }
         self.done |= message.last;
         let Ok(line) = single_line(&message.bytes) else {
             tracing::warn!("a message with a raw line break inside a string was not written");

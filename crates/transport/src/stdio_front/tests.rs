@@ -1,1 +1,309 @@
+//! Dialogues over a pair of pipes with a gateway that has one small backend.
 
+use super::*;
+use crate::in_process::InProcessConnector;
+use signalbox_engine::Chain;
+use signalbox_engine::back::Wish;
+use signalbox_runtime::{Backend, BackendSpec, BoxFuture, Parts, Settings};
+use signalbox_wire::{builder, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader, DuplexStream, Lines};
+use tokio::task::JoinHandle;
+
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"claude-code","version":"1.0.0"}}}"#;
+const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+const STUB: &str = r#"{"name":"stub_tool","description":"A stub.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"x":1}"#;
+
+/// A server of the old era with one tool; `slow` takes a while and `never` is never answered.
+fn stub(mut inbox: mpsc::Receiver<Bytes>, outbox: mpsc::Sender<Bytes>) -> BoxFuture<()> {
+    Box::pin(async move {
+        while let Some(bytes) = inbox.recv().await {
+            let message = Envelope::parse(bytes).unwrap();
+            let (Some(id), Some(method)) = (message.id(), message.method()) else {
+                continue;
+            };
+            let params = message.params().unwrap_or(b"{}");
+            let name = json::member(params, "name").and_then(|span| json::string(span.of(params)));
+            let reply = match (method, name.as_deref()) {
+                ("initialize", _) => builder::response(
+                    &id,
+                    br#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"stub","version":"1"}}"#,
+                ),
+                ("tools/list", _) => {
+                    let never = STUB.replace("stub_tool", "never");
+                    let slow = STUB.replace("stub_tool", "slow");
+                    builder::response(&id, format!(r#"{{"tools":[{STUB},{never},{slow}]}}"#).as_bytes())
+                }
+                ("tools/call", Some("never")) => continue,
+                ("tools/call", Some("slow")) => {
+                    let (outbox, id) = (outbox.clone(), id.clone());
+                    tokio::spawn(async move {
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                        let _ = outbox.send(builder::response(&id, br#"{"content":[]}"#)).await;
+                    });
+                    continue;
+                }
+                ("tools/call", _) => builder::response(&id, b"{\"content\":[],\n \"x\":1}"),
+                _ => builder::error(Some(&id), -32601, "no such method", None),
+            };
+            let _ = outbox.send(reply).await;
+        }
+    })
+}
+
+fn gateway(settings: Settings) -> Arc<Gateway> {
+    let spec = BackendSpec {
+        timeout: Duration::from_secs(10),
+        start_timeout: Duration::from_secs(10),
+        max_children: 1,
+        wish: Wish::Auto,
+        strict: Some(settings.limits),
+        allows: Box::new(|_| true),
+    };
+    let backend = Backend::new("stub", Arc::new(InProcessConnector::new("stub", stub)), spec);
+    let gateway = Gateway::new(Parts {
+        settings,
+        backends: vec![backend],
+        chain: Chain::default(),
+        facts: Vec::new(),
+        principal: Principal::local("me"),
+        catalog_file: None,
+    });
+    gateway.start();
+    gateway
+}
+
+/// The client's end.
+struct Dialogue {
+    gateway: Arc<Gateway>,
+    input: DuplexStream,
+    output: Lines<BufReader<DuplexStream>>,
+    served: JoinHandle<Result<(), StdioError>>,
+}
+
+impl Dialogue {
+    fn with(settings: Settings, drain: Duration) -> Self {
+        let gateway = gateway(settings);
+        let (input, theirs) = tokio::io::duplex(1024);
+        let (to, output) = tokio::io::duplex(1024);
+        let served = tokio::spawn(serve(theirs, to, Arc::clone(&gateway), Principal::local("me"), drain));
+        Self { gateway, input, output: BufReader::new(output).lines(), served }
+    }
+
+    fn new() -> Self {
+        Self::with(Settings::default(), Duration::from_secs(5))
+    }
+
+    async fn ready() -> Self {
+        let mut dialogue = Self::new();
+        dialogue.send(INITIALIZE).await;
+        dialogue.answer().await;
+        dialogue.send(INITIALIZED).await;
+        dialogue
+    }
+
+    async fn send(&mut self, line: &str) {
+        self.input.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    /// The next line that is not about lists that changed: when those come depends on the backend.
+    async fn answer(&mut self) -> String {
+        loop {
+            let line = timeout(Duration::from_secs(5), self.output.next_line()).await;
+            let line = line.expect("an answer in time").unwrap().expect("an answer before the end");
+            if !line.contains("list_changed") {
+                return line;
+            }
+        }
+    }
+
+    async fn expect(&mut self, expected: &str) {
+        assert_eq!(self.answer().await, expected);
+    }
+
+    /// A ping comes back next, so nothing else was said before it.
+    async fn nothing_until_ping(&mut self) {
+        self.send(r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#).await;
+        self.expect(r#"{"jsonrpc":"2.0","id":"p","result":{}}"#).await;
+    }
+
+    /// Closes the input and gives what is still said.
+    async fn end(mut self) -> (Vec<String>, Result<(), StdioError>) {
+        drop(self.input);
+        let mut rest = Vec::new();
+        while let Some(line) = self.output.next_line().await.unwrap() {
+            if !line.contains("list_changed") {
+                rest.push(line);
+            }
+        }
+        (rest, self.served.await.unwrap())
+    }
+}
+
+#[tokio::test]
+async fn n44_the_documents_own_examples() {
+    let mut dialogue = Dialogue::new();
+    dialogue.send(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{"roots":{"listChanged":true},"sampling":{}},"clientInfo":{"name":"claude-code","version":"1.0.0"}}}"#).await;
+    let answer = dialogue.answer().await;
+    assert!(
+        answer.starts_with(
+            r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26","capabilities":{"tools":{"#
+        ),
+        "{answer}"
+    );
+    assert!(answer.contains(r#""serverInfo":{"name":"signalbox","version":""#), "{answer}");
+    dialogue.send(INITIALIZED).await;
+    dialogue.send(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#).await;
+    let never = STUB.replace("stub_tool", "never");
+    let slow = STUB.replace("stub_tool", "slow");
+    dialogue.expect(&format!(r#"{{"jsonrpc":"2.0","id":2,"result":{{"tools":[{never},{slow},{STUB}]}}}}"#)).await;
+    dialogue.send(r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#).await;
+    dialogue.expect(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#).await;
+    assert!(matches!(dialogue.end().await, (rest, Ok(())) if rest.is_empty()));
+}
+
+#[tokio::test]
+async fn n9_n10_n38_before_it_is_ready_only_ping_is_served() {
+    let mut dialogue = Dialogue::new();
+    dialogue.nothing_until_ping().await;
+    for _ in 0..2 {
+        dialogue.send(r#"{"jsonrpc":"2.0","id":"x","method":"tools/list"}"#).await;
+        let answer = dialogue.answer().await;
+        assert!(answer.starts_with(r#"{"jsonrpc":"2.0","id":"x","error":{"code":-32002,"#), "{answer}");
+        dialogue.send(INITIALIZE).await;
+        let _ = dialogue.answer().await;
+    }
+}
+
+#[tokio::test]
+async fn n24_n27_a_notification_is_never_answered() {
+    let mut dialogue = Dialogue::new();
+    for early in [
+        r#"{"jsonrpc":"2.0","method":"tools/list"}"#,
+        INITIALIZED,
+        r#"{"jsonrpc":"2.0","method":"notifications/x","params":5}"#,
+    ] {
+        dialogue.send(early).await;
+        dialogue.nothing_until_ping().await;
+    }
+    let mut dialogue = Dialogue::ready().await;
+    for line in [
+        r#"{"jsonrpc":"2.0","method":"notifications/unheard/of"}"#,
+        r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"stub_tool"}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}"#,
+        r#"{"jsonrpc":"2.0","id":99,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":99,"result":{"a":1,"a":2}}"#,
+        "",
+        "   ",
+    ] {
+        dialogue.send(line).await;
+        dialogue.nothing_until_ping().await;
+    }
+}
+
+#[tokio::test]
+async fn n23_what_cannot_be_read_is_answered_and_the_next_line_works() {
+    let limits = signalbox_wire::Limits { line: 512, ..Default::default() };
+    let mut dialogue = Dialogue::with(Settings { limits, ..Settings::default() }, Duration::from_secs(5));
+    for (line, expected) in [
+        ("{".to_owned(), r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: "#),
+        ("hello".to_owned(), r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: "#),
+        ("[]".to_owned(), r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: batches "#),
+        (r#"{"jsonrpc":"2.0","id":5}"#.to_owned(), r#"{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"#),
+        ("x".repeat(5000), r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"#),
+        ("y".repeat(513), r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"#),
+    ] {
+        dialogue.send(&line).await;
+        let answer = dialogue.answer().await;
+        assert!(answer.starts_with(expected), "{line}: {answer}");
+        dialogue.nothing_until_ping().await;
+    }
+    assert_eq!(dialogue.gateway.counters.malformed.load(std::sync::atomic::Ordering::Relaxed), 6);
+}
+
+#[tokio::test]
+async fn n13_n15_an_answer_with_line_breaks_is_one_line() {
+    let mut dialogue = Dialogue::ready().await;
+    dialogue.send(r#"{"jsonrpc":"2.0","id":7.0,"method":"tools/call","params":{"name":"stub_tool"}}"#).await;
+    dialogue.expect(r#"{"jsonrpc":"2.0","id":7.0,"result":{"content":[],  "x":1}}"#).await;
+}
+
+#[tokio::test]
+async fn n26_at_the_end_of_the_input_calls_in_flight_are_answered() {
+    let mut dialogue = Dialogue::ready().await;
+    dialogue.send(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#).await;
+    dialogue.send(r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"slow"}}"#).await;
+    // The last line lacks its end.
+    dialogue.input.write_all(br#"{"jsonrpc":"2.0","id":4,"method":"ping"}"#).await.unwrap();
+    let gateway = Arc::clone(&dialogue.gateway);
+    let (mut rest, served) = dialogue.end().await;
+    rest.sort();
+    served.unwrap();
+    assert_eq!(rest.len(), 3, "{rest:?}");
+    assert_eq!(rest[1], r#"{"jsonrpc":"2.0","id":3,"result":{"content":[]}}"#);
+    assert!(gateway.sessions.is_empty());
+}
+
+#[tokio::test]
+async fn n26_a_call_that_is_not_answered_in_time_does_not_hold_up_the_end() {
+    let mut dialogue = Dialogue::with(Settings::default(), Duration::from_millis(100));
+    dialogue.send(INITIALIZE).await;
+    dialogue.send(INITIALIZED).await;
+    dialogue.send(r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"never"}}"#).await;
+    let begun = Instant::now();
+    let (_, served) = dialogue.end().await;
+    served.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn a_listen_request_of_the_new_era_does_not_hold_up_the_end() {
+    let mut dialogue = Dialogue::new();
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}"#;
+    let params = format!(r#"{{{meta},"notifications":{{"toolsListChanged":true}}}}"#);
+    dialogue.send(&format!(r#"{{"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{params}}}"#)).await;
+    let acknowledged = dialogue.answer().await;
+    assert!(acknowledged.contains("notifications/subscriptions/acknowledged"), "{acknowledged}");
+    let begun = Instant::now();
+    dialogue.end().await.1.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn n14_a_client_that_does_not_read_is_not_read_from_and_loses_nothing() {
+    const COUNT: usize = 5000;
+    let Dialogue { gateway, mut input, mut output, served } = Dialogue::new();
+    let writing = tokio::spawn(async move {
+        for id in 0..COUNT {
+            let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n");
+            input.write_all(line.as_bytes()).await.unwrap();
+        }
+    });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!writing.is_finished());
+    for id in 0..COUNT {
+        let line = output.next_line().await.unwrap().unwrap();
+        assert_eq!(line, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
+    }
+    writing.await.unwrap();
+    served.await.unwrap().unwrap();
+    assert!(gateway.counters.all_dropped().is_empty());
+}
+
+#[tokio::test]
+async fn a_closed_output_ends_the_session() {
+    let mut dialogue = Dialogue::ready().await;
+    drop(dialogue.output);
+    dialogue.input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await.unwrap();
+    assert!(matches!(dialogue.served.await.unwrap(), Err(StdioError::Output(_))));
+    assert!(dialogue.gateway.sessions.is_empty());
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_the_front() {
+    let mut dialogue = Dialogue::ready().await;
+    dialogue.send(r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"slow"}}"#).await;
+    dialogue.nothing_until_ping().await;
+    dialogue.gateway.shut_down(Duration::from_secs(5)).await;
+    dialogue.expect(r#"{"jsonrpc":"2.0","id":3,"result":{"content":[]}}"#).await;
+    dialogue.served.await.unwrap().unwrap();
+}

@@ -52,7 +52,7 @@ async fn what_is_not_the_answer_fails_the_request() {
     answered(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()).await.failed(7, garbage);
     let page = response("200 OK", "content-type: text/html\r\n", "<html>");
     let text = answered(page).await.failed(7, garbage);
-    assert!(text.contains("content type \"text/html\""), "{text}");
+    assert!(text.contains("content type `text/html`"), "{text}");
     let text = answered(b"SSH-2.0-OpenSSH_9.9\r\n".to_vec()).await.failed(7, garbage);
     assert!(text.contains("something else than HTTP"), "{text}");
 }

@@ -111,7 +111,7 @@ async fn a_request_of_which_nothing_was_sent_is_retried_on_a_new_connection() {
     body::whole(&mut stale, &mut body, 1000).await.unwrap();
     until(|| server.hung_up.load(Ordering::SeqCst) == 1).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
-    let (_, response) = backend.exchange_on(Some(stale), request(2)).await.unwrap();
+    let (_, response) = backend.exchange(Some(stale), request(2)).await.unwrap();
     assert_eq!(response.status(), 200);
     let ids: Vec<u64> = server.seen().iter().map(Seen::id).collect();
     assert_eq!((ids, server.connections()), (vec![1, 2], 2));
