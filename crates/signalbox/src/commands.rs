@@ -26,7 +26,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Serve(args) => {
             let loaded = load(&global, Overrides { listen: args.listen, ..Overrides::default() })?;
             let _logs = logging::start(loaded.config.log_level, global.json);
-            block_on(serve::run(loaded))
+            block_on(serve::run(loaded, global.json))
         }
         Command::Stdio => {
             let loaded = load(&global, Overrides::default())?;

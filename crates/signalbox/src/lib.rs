@@ -13,6 +13,7 @@ pub mod import;
 pub mod interceptors;
 pub mod logging;
 pub mod metrics;
+pub mod open_files;
 pub mod output;
 pub mod pipe;
 pub mod probes;

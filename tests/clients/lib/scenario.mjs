@@ -6,7 +6,7 @@ import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const here = dirname(fileURLToPath(import.meta.url));
-export const depsDir = resolve(process.env.SIGNALBOX_TEST_DEPS || join(here, '..', '..', '..', '.deps'));
+export const depsDir = resolve(process.env.MCP_TEST_DEPS || join(here, '..', '..', '..', '.deps'));
 
 export const STEPS = ['tools', 'call', 'prompts', 'resources', 'complete', 'elicit', 'progress', 'logs', 'listchanged'];
 const CAPS = ['elicitation', 'sampling', 'roots'];

@@ -7,7 +7,7 @@ use crate::data_dir::DataDir;
 use crate::failure::{Failure, log_warnings};
 use crate::signals::Signals;
 use crate::status::{self, Process};
-use crate::{banner, output, probes};
+use crate::{banner, open_files, output, probes};
 use signalbox_engine::Principal;
 use signalbox_transport::http_front::{self, FrontSpec};
 use std::io::ErrorKind;
@@ -24,12 +24,17 @@ pub(super) const FORCED: u8 = 130;
 const CONNECTIONS_END: Duration = Duration::from_secs(2);
 
 /// Serves until a signal.
-pub(super) async fn run(loaded: Loaded) -> Result<ExitCode, Failure> {
+pub(super) async fn run(loaded: Loaded, json: bool) -> Result<ExitCode, Failure> {
     let config = loaded.config;
+    open_files::raise_limit();
     let data_dir = DataDir::prepare(&config.data_dir)?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     let server = Server::build(&config, &data_dir, listen(&config.listen).await?)?;
-    output::say(banner::serving(&config, server.url()));
+    if json {
+        tracing::info!(url = server.url(), data = %config.data_dir.display(), "serving MCP");
+    } else {
+        output::say(banner::serving(&config, server.url()));
+    }
     log_warnings(&loaded.warnings);
     let app = server.app().clone();
     let (stop, stopping) = watch::channel(false);
@@ -131,5 +136,47 @@ impl Server {
             () = until_stopped => {}
             () = Control::serve(control.as_ref()) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Located, Overrides};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+
+    async fn get(address: SocketAddr, path: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn a_server_is_built_on_any_listener_and_stops_when_told() {
+        let root = tempfile::tempdir().unwrap();
+        let overrides = Overrides { data_dir: Some(root.path().into()), ..Overrides::default() };
+        let config = Config::load(&Located::Defaults, &|_| None, &overrides).unwrap().config;
+        let data_dir = DataDir::prepare(&config.data_dir).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = Server::build(&config, &data_dir, listener).unwrap();
+        assert_eq!(server.url(), format!("http://{address}/mcp"));
+        let gateway = Arc::clone(&server.app().gateway);
+        let (stop, stopping) = watch::channel(false);
+        let running = tokio::spawn(server.run(stopping));
+        assert!(get(address, "/healthz").await.ends_with("\r\n\r\nok\n"));
+        while !gateway.is_ready() {
+            tokio::task::yield_now().await;
+        }
+        assert!(get(address, "/readyz").await.ends_with("\r\n\r\nready\n"));
+        assert!(get(address, "/api/v1/status").await.starts_with("HTTP/1.1 404"));
+        stop.send_replace(true);
+        running.await.unwrap();
+        assert!(TcpStream::connect(address).await.is_err());
+        assert!(gateway.is_draining());
     }
 }

@@ -6,10 +6,12 @@ use crate::config::Loaded;
 use crate::control::Control;
 use crate::data_dir::DataDir;
 use crate::failure::{Failure, log_warnings};
+use crate::open_files;
 use crate::signals::Signals;
 use crate::status::{self, Process};
 use signalbox_engine::Principal;
 use signalbox_transport::stdio_front::{self, StdioError};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +19,7 @@ use std::time::Duration;
 /// Serves until the client closes its end, or a signal.
 pub(super) async fn run(loaded: Loaded) -> Result<ExitCode, Failure> {
     let config = loaded.config;
+    open_files::raise_limit();
     let data_dir = DataDir::prepare(&config.data_dir)?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     let principal = Principal::local(&user());
@@ -28,6 +31,9 @@ pub(super) async fn run(loaded: Loaded) -> Result<ExitCode, Failure> {
         backends = app.gateway.backends.len(),
         "serving MCP on standard input and output"
     );
+    if std::io::stdin().is_terminal() {
+        tracing::info!("this speaks JSON with a program; people will want `signalbox serve` or `signalbox tools`");
+    }
     log_warnings(&loaded.warnings);
     app.gateway.start();
     tokio::select! {

@@ -6,6 +6,7 @@ use crate::config::{BackendConfig, Config, Era, Overrides, Target, ToolFilter, T
 use crate::failure::{Failure, log_warnings};
 use crate::output;
 use crate::pipe::Pipe;
+use crate::signals::Signals;
 use crate::table;
 use serde_json::{Map, Value, json};
 use signalbox_engine::Principal;
@@ -24,11 +25,12 @@ pub(super) async fn run(global: &Global, command: ToolsCommand) -> Result<ExitCo
     // Live lists only: what another process knew at its end says nothing about now.
     let principal = Principal::local("tools");
     let app = assemble(&config, principal.clone(), None)?;
+    let mut signals = Signals::listen().map_err(Failure::Start)?;
     app.gateway.start();
     let done = tokio::select! {
         done = ask(&app, principal, global, &command) => done,
         () = say_what_is_waited_for(&app) => Ok(ExitCode::SUCCESS),
-        _ = tokio::signal::ctrl_c() => Ok(ExitCode::from(super::serve::FORCED)),
+        _ = signals.next() => Ok(ExitCode::from(super::serve::FORCED)),
     };
     app.shut_down(Duration::ZERO).await;
     done
@@ -41,18 +43,23 @@ async fn ask(app: &App, principal: Principal, global: &Global, command: &ToolsCo
             .map_err(|error| Failure::Usage(format!("--args must be a JSON object: {error}")))?,
     };
     let mut pipe = Pipe::open(&app.gateway, principal).await?;
-    let tools = list(&mut pipe).await?;
-    warn_of_missing(app);
+    let done = match command {
+        ToolsCommand::List { .. } => show_list(&mut pipe, app, global.json).await,
+        ToolsCommand::Call { name, .. } => call(&mut pipe, name, arguments, global.json).await,
+    };
+    if done.is_err() || matches!(command, ToolsCommand::List { .. }) {
+        warn_of_missing(app);
+    }
+    done
+}
+
+async fn show_list(pipe: &mut Pipe, app: &App, json: bool) -> Result<ExitCode, Failure> {
+    let tools = list(pipe).await?;
     if !app.gateway.backends.is_empty() && !app.gateway.is_ready() {
         return Err(Failure::NoBackend);
     }
-    match command {
-        ToolsCommand::List { .. } => {
-            output::result(&if global.json { format!("{}\n", Value::from(tools)) } else { show(&tools) })?;
-            Ok(ExitCode::SUCCESS)
-        }
-        ToolsCommand::Call { name, .. } => call(&mut pipe, name, arguments, global.json).await,
-    }
+    output::result(&if json { format!("{}\n", Value::from(tools)) } else { show(&tools) })?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The configuration, or one whose only backend is the gateway to ask.

@@ -1,5 +1,7 @@
 //! The real program, from outside.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
+
 mod program;
 
 use program::{Program, run};
@@ -212,8 +214,7 @@ async fn a_second_signal_ends_at_once_and_leaves_no_child() {
     let child = program::eventually(async || {
         let status = run(folder.path(), &["status", "--json"], "").await;
         let status: Value = serde_json::from_str(&status.stdout).ok()?;
-        (status[0]["in_flight"] == 1 && status[0]["backends"][0]["in_flight"] == 1)
-            .then(|| status[0]["backends"][0]["pids"][0].to_string())
+        (status[0]["in_flight"] == 1).then(|| status[0]["backends"][0]["pids"][0].to_string())
     })
     .await;
     assert!(Path::new("/proc").join(&child).exists());
