@@ -4,12 +4,15 @@
 //! - [`clients`]: real clients and servers from npm and PyPI.
 //! - [`conformance`]: runs the public conformance runner and compares two of its verdicts check by check.
 //! - [`gateway`] and [`http_client`]: the real binary, and a client that sees everything it answers.
+//! - [`scene`] and [`events`]: backends as config, what is seen of a running gateway, and streams read while open.
 //! - [`process`] and [`ports`]: child processes that never outlive a test, and free ports.
 
 pub mod clients;
 pub mod conformance;
+pub mod events;
 pub mod fixture;
 pub mod gateway;
 pub mod http_client;
 pub mod ports;
 pub mod process;
+pub mod scene;

@@ -118,9 +118,12 @@ impl Server {
         let serving = http_front::serve(listener, Arc::clone(&app.gateway), Arc::new(front), extra, stop.clone());
         let until_stopped = async {
             let mut serving = std::pin::pin!(serving);
-            tokio::select! {
-                () = &mut serving => {}
-                _ = stop.wait_for(|stop| *stop) => {}
+            let closed = tokio::select! {
+                () = &mut serving => true,
+                _ = stop.wait_for(|stop| *stop) => false,
+            };
+            if closed {
+                return app.shut_down(drain).await;
             }
             // Answers are still being written while the gateway drains, and the last ones after it.
             let ending = async {

@@ -92,7 +92,7 @@ impl Link for HttpLink {
         if std::env::var_os("HB_SIZE").is_some() {
             eprintln!("future {}", std::mem::size_of_val(&f));
         }
-        let task = self.runtime.spawn(f);
+        let task = self.runtime.spawn(Box::pin(f));
         match key {
             Some(key) => drop(state.requests.insert(key, (serial, task.abort_handle()))),
             None => drop(state.notes.insert(serial, task.abort_handle())),
