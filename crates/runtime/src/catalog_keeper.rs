@@ -12,6 +12,7 @@ pub struct CatalogKeeper {
     snapshot: ArcSwap<Snapshot>,
     generation: watch::Sender<u64>,
     file: Option<PathBuf>,
+    saving: tokio::sync::Mutex<()>,
 }
 
 impl CatalogKeeper {
@@ -23,7 +24,8 @@ impl CatalogKeeper {
             load(&mut model, file);
         }
         let snapshot = ArcSwap::from_pointee(model.snapshot());
-        Self { model: Mutex::new(model), snapshot, generation: watch::Sender::new(0), file }
+        let (generation, saving) = (watch::Sender::new(0), tokio::sync::Mutex::default());
+        Self { model: Mutex::new(model), snapshot, generation, file, saving }
     }
 
     /// The catalog as it stands.
@@ -65,6 +67,8 @@ impl CatalogKeeper {
     /// Writes what is known to the data folder. Failing to do so only costs the next start some waiting.
     pub async fn save(&self) {
         let Some(file) = self.file.clone() else { return };
+        // One at a time, so that an older catalog never replaces a newer one.
+        let _turn = self.saving.lock().await;
         let bytes = write_saved(&self.lock());
         let written = tokio::task::spawn_blocking(move || {
             let fresh = file.with_extension(format!("{}.new", std::process::id()));

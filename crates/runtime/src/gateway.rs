@@ -238,11 +238,12 @@ impl Gateway {
         while self.counters.in_flight.load(Ordering::Relaxed) > 0 && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        for session in self.sessions.all() {
-            session.close();
-        }
+        // Backends first: what is still in flight fails with an answer, which a session that is closed cannot give.
         for backend in &self.backends {
             backend.stop();
+        }
+        for session in self.sessions.all() {
+            session.close();
         }
         self.catalog.save().await;
     }

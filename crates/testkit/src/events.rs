@@ -82,7 +82,9 @@ impl EventStream {
     async fn read(&mut self) -> anyhow::Result<Option<Value>> {
         loop {
             if let Some(data) = self.take() {
-                return serde_json::from_slice(&data).map(Some).with_context(|| String::from_utf8_lossy(&data).into_owned());
+                return serde_json::from_slice(&data)
+                    .map(Some)
+                    .with_context(|| String::from_utf8_lossy(&data).into_owned());
             }
             if self.ended {
                 return Ok(None);

@@ -20,6 +20,7 @@ use signalbox_runtime::Gateway;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use crate::workers::Workers;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 
@@ -87,12 +88,13 @@ pub(crate) struct Front {
     pub resume: Arc<ResumeStore>,
 }
 
-/// Serves until told to stop; then no connection is accepted and open ones end after the answer they are busy with.
+/// Serves, each connection on the worker whose turn it is, until told to stop; then no connection is accepted and open ones end after the answer they are busy with.
 pub async fn serve(
     listener: TcpListener,
     gateway: Arc<Gateway>,
     spec: Arc<FrontSpec>,
     extra: ExtraRoutes,
+    workers: &Workers,
     mut stop: watch::Receiver<bool>,
 ) {
     let guard = Guard::new(&spec.allowed_origins, &spec.allowed_hosts);
@@ -124,11 +126,16 @@ pub async fn serve(
             connections.spawn(turn_away(socket));
             continue;
         };
+        // The socket belongs to the runtime that accepted it until it is handed to a worker's.
+        let Ok(socket) = socket.into_std() else { continue };
         let (front, stop) = (Arc::clone(&front), stop.clone());
-        connections.spawn(async move {
-            connection(socket, front, stop).await;
+        let serving = async move {
+            if let Ok(socket) = TcpStream::from_std(socket) {
+                connection(socket, front, stop).await;
+            }
             drop(permit);
-        });
+        };
+        connections.spawn_on(serving, workers.turn());
     }
     drop(listener);
     while connections.join_next().await.is_some() {}

@@ -5,3 +5,4 @@ pub mod http_back;
 pub mod http_front;
 pub mod in_process;
 pub mod stdio_front;
+pub mod workers;

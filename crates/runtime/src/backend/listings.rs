@@ -31,7 +31,22 @@ impl Backend {
             let down = matches!(inner.home, Home::Down(_));
             (inner.support.known(), down, inner.failed_views.contains(&selector.caps))
         };
-        down || (known && (failed || catalog.knows(&self.name, &self.effective(selector))))
+        let effective = self.effective(selector);
+        down || (known && (failed || catalog.knows(&self.name, &effective) || self.cannot_show(&effective)))
+    }
+
+    /// True where no connection will read these lists: none of this kind is open, and there is no room for one.
+    fn cannot_show(&self, selector: &Selector) -> bool {
+        let peers = {
+            let inner = self.lock();
+            if !self.is_full(&inner) {
+                return false;
+            }
+            inner.peers()
+        };
+        let fits =
+            |peer: &Arc<Peer>| peer.caps == selector.caps && peer.view_key().is_none_or(|key| key.era == selector.era);
+        !peers.iter().any(fits)
     }
 
     /// Reads all lists over a connection that has just become ready, unless its view is known already.

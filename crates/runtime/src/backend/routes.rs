@@ -68,6 +68,9 @@ impl Backend {
     }
 
     fn pick(self: &Arc<Self>, inner: &mut Inner, session: &Arc<Session>, era: Era) -> Pick {
+        if inner.stopping {
+            return Pick::Refuse(Fault::new(FaultKind::Draining, "the gateway is shutting down"));
+        }
         if let Home::Down(fault) = &inner.home {
             let text = format!("backend `{}` is down: {}", self.name, fault.message);
             return Pick::Refuse(Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name));
@@ -115,7 +118,7 @@ impl Backend {
     }
 
     fn no_room(&self, inner: &Inner) -> Option<Fault> {
-        if !self.connector.is_process() || inner.peers().len() < self.spec.max_children {
+        if !self.is_full(inner) {
             return None;
         }
         let text = format!(
@@ -124,6 +127,11 @@ impl Backend {
             self.name, self.spec.max_children
         );
         Some(Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name))
+    }
+
+    /// True where no further process may be started.
+    pub(super) fn is_full(&self, inner: &Inner) -> bool {
+        self.connector.is_process() && inner.peers().len() >= self.spec.max_children
     }
 
     /// What the gateway says about itself to a backend.

@@ -10,6 +10,7 @@ use crate::status::{self, Process};
 use crate::{banner, open_files, output, probes};
 use signalbox_engine::Principal;
 use signalbox_transport::http_front::{self, FrontSpec};
+use signalbox_transport::workers::Workers;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -72,6 +73,7 @@ pub struct Server {
     control: Option<Control>,
     url: String,
     drain: Duration,
+    workers: Workers,
 }
 
 impl Server {
@@ -95,7 +97,9 @@ impl Server {
         let url = format!("http://{address}{}", front.path);
         let process = Process::new("serve", Some(url.clone()), config);
         let control = Control::open(data_dir, status::route(&app, process));
-        Ok(Self { app, front, listener, control, url, drain: gateway.drain })
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let workers = Workers::start(cores).map_err(Failure::Start)?;
+        Ok(Self { app, front, listener, control, url, drain: gateway.drain, workers })
     }
 
     /// Where clients connect.
@@ -112,10 +116,11 @@ impl Server {
 
     /// Starts the backends and serves until told to stop, then finishes what is in flight and ends the backends.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
-        let Self { app, front, listener, control, drain, .. } = self;
+        let Self { app, front, listener, control, drain, workers, .. } = self;
         app.gateway.start();
         let extra = probes::routes(Arc::clone(&app.gateway), Arc::clone(&app.metrics));
-        let serving = http_front::serve(listener, Arc::clone(&app.gateway), Arc::new(front), extra, stop.clone());
+        let serving =
+            http_front::serve(listener, Arc::clone(&app.gateway), Arc::new(front), extra, &workers, stop.clone());
         let until_stopped = async {
             let mut serving = std::pin::pin!(serving);
             let closed = tokio::select! {

@@ -26,16 +26,67 @@ pub const MODERN: &[&str] = &[
 
 /// Pieces that matter to some parser, to be put anywhere.
 const PIECES: &[&[u8]] = &[
-    b"\"", b"\\", b"{", b"}", b"[", b"]", b",", b":", b"\\u", b"\\ud800", b"null", b"true", b"1e999", b"-0", b"01",
-    b"123456789012345678901234567890", b"0.1e-400", b"\"id\":2,", b"\"method\":\"ping\",", b"\"params\":[],", b"\xff",
-    b"\xc0\xaf", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\0", b"\x01", b"\x1b[2J", b"\x7f", b"\r", b"\t", b"//", b"/*",
-    b"\"jsonrpc\":\"2.0\",", b"\"\\u0069d\":3,", b"\"_meta\":{},", b"\"name\":\"greet\",", b"data: ", b"\n", b"\r\n",
+    b"\"",
+    b"\\",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b"\\u",
+    b"\\ud800",
+    b"null",
+    b"true",
+    b"1e999",
+    b"-0",
+    b"01",
+    b"123456789012345678901234567890",
+    b"0.1e-400",
+    b"\"id\":2,",
+    b"\"method\":\"ping\",",
+    b"\"params\":[],",
+    b"\xff",
+    b"\xc0\xaf",
+    b"\xed\xa0\x80",
+    b"\xef\xbb\xbf",
+    b"\0",
+    b"\x01",
+    b"\x1b[2J",
+    b"\x7f",
+    b"\r",
+    b"\t",
+    b"//",
+    b"/*",
+    b"\"jsonrpc\":\"2.0\",",
+    b"\"\\u0069d\":3,",
+    b"\"_meta\":{},",
+    b"\"name\":\"greet\",",
+    b"data: ",
+    b"\n",
+    b"\r\n",
 ];
 
 /// Tokens to stand where an id or any other value stood.
 const VALUES: &[&str] = &[
-    "null", "true", "false", "{}", "[]", "-1", "1.0", "1e2", "1E400", "\"\"", "\"1\"", "18446744073709551616", "-0.0",
-    "\"\\u0000\"", "\"\\ud800\"", "[[]]", "{\"a\":1,\"a\":2}", "9007199254740993",
+    "null",
+    "true",
+    "false",
+    "{}",
+    "[]",
+    "-1",
+    "1.0",
+    "1e2",
+    "1E400",
+    "\"\"",
+    "\"1\"",
+    "18446744073709551616",
+    "-0.0",
+    "\"\\u0000\"",
+    "\"\\ud800\"",
+    "[[]]",
+    "{\"a\":1,\"a\":2}",
+    "9007199254740993",
 ];
 
 /// Numbers that are always the same for the same seed, so that a failure can be run again.
@@ -112,7 +163,8 @@ impl Mutator {
     fn replace_value(&mut self, message: &mut Vec<u8>) {
         let colons: Vec<usize> = (0..message.len()).filter(|&at| message[at] == b':').collect();
         let Some(&colon) = colons.get(self.below(colons.len())) else { return };
-        let end = message[colon..].iter().position(|byte| matches!(byte, b',' | b'}')).map_or(message.len(), |n| colon + n);
+        let end =
+            message[colon..].iter().position(|byte| matches!(byte, b',' | b'}')).map_or(message.len(), |n| colon + n);
         let value = VALUES[self.below(VALUES.len())];
         message.splice(colon + 1..end, value.bytes());
     }

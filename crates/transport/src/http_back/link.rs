@@ -9,11 +9,12 @@ use signalbox_runtime::{Link, LinkEvents};
 use signalbox_wire::{Revision, method};
 use std::collections::HashMap;
 use std::fmt;
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 /// Most messages of one link that are on their way at once.
 const MAX_RUNNING: usize = 10_000;
@@ -58,6 +59,15 @@ impl HttpLink {
         let state = Mutex::default();
         Self { shared: Arc::new(Shared { backend, events, state }), runtime }
     }
+
+    /// Runs a task where the message came from, so that a call stays on one thread; where that is no runtime's, on the
+    /// one that the link was opened on.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+        match Handle::try_current() {
+            Ok(here) => here.spawn(task),
+            Err(_) => self.runtime.spawn(task),
+        }
+    }
 }
 
 impl Link for HttpLink {
@@ -88,11 +98,7 @@ impl Link for HttpLink {
         }
         let (key, serial) = (message.key, running.serial);
         // The lock is held until the task is registered, so that the task cannot end before.
-        let f = post::run(running, message, session);
-        if std::env::var_os("HB_SIZE").is_some() {
-            eprintln!("future {}", std::mem::size_of_val(&f));
-        }
-        let task = self.runtime.spawn(Box::pin(f));
+        let task = self.spawn(post::run(running, message, session));
         match key {
             Some(key) => drop(state.requests.insert(key, (serial, task.abort_handle()))),
             None => drop(state.notes.insert(serial, task.abort_handle())),
@@ -115,7 +121,7 @@ impl Link for HttpLink {
         let gate = state.gate();
         let (session, revision) = (state.session.clone(), state.revision);
         let shared = Arc::clone(&self.shared);
-        let task = self.runtime.spawn(async move {
+        let task = self.spawn(async move {
             wait(gate).await;
             general::run(shared, session, revision).await;
         });
@@ -145,7 +151,7 @@ impl Link for HttpLink {
         }
         if let Some(session) = state.session {
             let backend = Arc::clone(&self.shared.backend);
-            self.runtime.spawn(end_session(backend, session, revision));
+            self.spawn(end_session(backend, session, revision));
         }
     }
 }

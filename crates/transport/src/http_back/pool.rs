@@ -2,9 +2,12 @@
 
 use super::conn::Conn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-/// The idle connections of one backend. The one used last is used first, so that those beyond the need grow old.
+/// The idle connections of one backend. The one used last is used first, so that those beyond the need grow old. A
+/// connection is used again on the thread that opened it, whose runtime watches its socket: any other thread would have
+/// to be woken for every byte.
 pub(super) struct Pool {
     max_idle: usize,
     idle_timeout: Duration,
@@ -19,8 +22,16 @@ struct State {
 }
 
 struct Idle {
+    thread: ThreadId,
     conn: Box<Conn>,
     until: Instant,
+}
+
+impl State {
+    fn pop(&mut self, thread: ThreadId) -> Option<Idle> {
+        let newest = self.idle.iter().rposition(|idle| idle.thread == thread)?;
+        Some(self.idle.swap_remove(newest))
+    }
 }
 
 impl Pool {
@@ -30,9 +41,9 @@ impl Pool {
 
     /// A connection that is open as far as can be known.
     pub(super) fn take(&self) -> Option<Box<Conn>> {
-        let now = Instant::now();
+        let (now, here) = (Instant::now(), thread::current().id());
         loop {
-            let mut idle = self.lock().idle.pop()?;
+            let mut idle = self.lock().pop(here)?;
             if idle.until > now && idle.conn.is_usable() {
                 return Some(idle.conn);
             }
@@ -49,7 +60,7 @@ impl Pool {
         if state.idle.len() >= self.max_idle {
             return;
         }
-        state.idle.push(Idle { conn, until });
+        state.idle.push(Idle { thread: thread::current().id(), conn, until });
         if !state.reaping {
             state.reaping = true;
             tokio::spawn(reap(Arc::downgrade(self), self.idle_timeout));

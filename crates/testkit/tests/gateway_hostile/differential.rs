@@ -1,0 +1,40 @@
+//! What the strict scan accepts means the same to another parser (T27).
+
+use super::mutate::{LEGACY, MODERN, Mutator};
+use bytes::Bytes;
+use serde_json::Value;
+use signalbox_wire::{Envelope, Limits, json, scan};
+
+const MESSAGES: usize = 100_000;
+
+#[test]
+fn t27_what_the_scan_accepts_serde_json_reads_the_same_way() {
+    let seeds = [LEGACY, MODERN].concat();
+    // serde_json gives up at a depth of 128, which is ours less one.
+    let limits = Limits { depth: 127, ..Limits::default() };
+    let (mut random, mut accepted, mut messages) = (Mutator::new(27), 0, 0);
+    for round in 0..MESSAGES {
+        let bytes = random.next(&seeds);
+        if scan(&bytes, &limits).is_err() {
+            continue;
+        }
+        accepted += 1;
+        let shown = || format!("{round}: {}", String::from_utf8_lossy(&bytes[..bytes.len().min(400)]));
+        let value: Value = serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{error}: {}", shown()));
+        let Ok(envelope) = Envelope::parse(Bytes::copy_from_slice(&bytes)) else { continue };
+        messages += 1;
+        assert_eq!(envelope.method(), value["method"].as_str(), "{}", shown());
+        let id = envelope.id().map_or(Value::Null, |id| serde_json::from_slice(id.token()).unwrap());
+        assert_eq!(id, value["id"], "{}", shown());
+        let params = envelope.params().unwrap_or(b"{}");
+        for key in ["name", "uri", "cursor", "taskId", "level"] {
+            let ours = json::member(params, key).and_then(|span| json::string(span.of(params)));
+            assert_eq!(ours.as_deref(), value["params"][key].as_str(), "{key}, {}", shown());
+        }
+        let own = "io.modelcontextprotocol/protocolVersion";
+        let version = json::path(params, &["_meta", own]).and_then(|span| json::string(span.of(params)));
+        assert_eq!(version.as_deref(), value["params"]["_meta"][own].as_str(), "{}", shown());
+    }
+    println!("{MESSAGES} messages, {accepted} accepted by the scan, {messages} of them JSON-RPC");
+    assert!(accepted > MESSAGES / 10 && messages > MESSAGES / 20, "{accepted} {messages}");
+}

@@ -1,0 +1,166 @@
+//! Many sessions at a time: each gets its own answers and its own questions, over connections shared as far as may be.
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use signalbox_testkit::events::EventStream;
+use signalbox_testkit::fixture::Era;
+use signalbox_testkit::gateway::GatewayProcess;
+use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::scene::{
+    ask, backend_status, call, child, pids, process_of, remote, status, text, tool_names, web_fixture,
+};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+const VERSION: &str = "2025-06-18";
+const SESSIONS: usize = 1_000;
+/// How many connections are open at a time; the sessions are all open.
+const CONNECTIONS: usize = 64;
+
+/// Runs the same step for every client, as many at a time as there may be connections.
+async fn each<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+    clients: &[HttpClient],
+    step: impl Fn(usize, HttpClient) -> F,
+) -> Vec<T> {
+    let permits = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut tasks = JoinSet::new();
+    for (index, client) in clients.iter().enumerate() {
+        let (permits, work) = (Arc::clone(&permits), step(index, client.clone()));
+        tasks.spawn(async move {
+            let _permit = permits.acquire_owned().await.unwrap();
+            (index, work.await)
+        });
+    }
+    let mut all = tasks.join_all().await;
+    all.sort_by_key(|(index, _)| *index);
+    all.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+/// Opens a thousand sessions, lists and calls on each of them, under the same ids everywhere. Returns what `whoami` said.
+async fn a_thousand(gateway: &GatewayProcess) -> Vec<Value> {
+    let fresh = vec![HttpClient::new(gateway.address()); SESSIONS];
+    let open = |_, client: HttpClient| async move { client.initialize(VERSION, json!({})).await.unwrap() };
+    let clients = each(&fresh, open).await;
+    let lists = each(&clients, |_, client| async move { tool_names(&client).await.unwrap() }).await;
+    assert!(lists[0].contains(&"greet".to_owned()) && lists.iter().all(|list| *list == lists[0]));
+    let greet = |index: usize, client: HttpClient| async move {
+        ask(&client, "greet", json!({"name": format!("caller {index} of many")})).await.unwrap()
+    };
+    for (index, greeting) in each(&clients, greet).await.into_iter().enumerate() {
+        assert!(greeting.contains(&format!("caller {index} of many")), "{index}: {greeting}");
+    }
+    let whoami = |_, client: HttpClient| async move { ask(&client, "whoami", json!({})).await.unwrap() };
+    let answers = each(&clients, whoami).await;
+    assert_eq!(status(&gateway.data_dir()).await.unwrap()["sessions"], SESSIONS);
+    answers.iter().map(|answer| serde_json::from_str(answer).unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s69_a_thousand_sessions_share_one_child() {
+    let gateway = GatewayProcess::serve(&child("one", Era::Old, "").unwrap()).await.unwrap();
+    let answers = a_thousand(&gateway).await;
+    let processes: HashSet<u64> = answers.iter().map(|answer| answer["process"].as_u64().unwrap()).collect();
+    let backend = backend_status(&gateway.data_dir(), "one").await.unwrap();
+    let known: HashSet<u64> = pids(&backend).into_iter().map(u64::from).collect();
+    assert_eq!(processes.len(), 1);
+    assert_eq!((processes, backend["restarts"].as_u64()), (known, Some(0)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s69_a_thousand_sessions_have_a_session_each_at_an_http_backend() {
+    let (_web, address) = web_fixture("127.0.0.1:0", Era::Old).await.unwrap();
+    let gateway = GatewayProcess::serve(&remote("web", &address, "")).await.unwrap();
+    let answers = a_thousand(&gateway).await;
+    let sessions: HashSet<&str> = answers.iter().map(|answer| answer["session"].as_str().unwrap()).collect();
+    assert_eq!(sessions.len(), SESSIONS);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s16_the_same_ids_at_the_same_time_are_told_apart() {
+    let gateway = GatewayProcess::serve(&child("one", Era::Old, "").unwrap()).await.unwrap();
+    let client = HttpClient::new(gateway.address());
+    let first = client.initialize(VERSION, json!({})).await.unwrap();
+    let second = client.initialize(VERSION, json!({})).await.unwrap();
+    let post = async |client: &HttpClient, ms: u64| {
+        let answer = client.post(&call(1, "slow", &json!({"ms": ms})).to_string()).await.unwrap().message().unwrap();
+        assert_eq!(answer["id"], 1);
+        text(&answer).unwrap()
+    };
+    // The first to be asked is the last to answer.
+    let (slower, faster) = tokio::join!(post(&first, 900), post(&second, 300));
+    assert_eq!((slower.as_str(), faster.as_str()), ("slept 900 ms", "slept 300 ms"));
+}
+
+async fn with_elicitation(gateway: &GatewayProcess) -> HttpClient {
+    HttpClient::new(gateway.address()).initialize(VERSION, json!({"elicitation": {}})).await.unwrap()
+}
+
+/// Waits for the question about the name and returns its id.
+async fn question(stream: &mut EventStream) -> Value {
+    let question = stream.next().await.unwrap().unwrap();
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    question["id"].clone()
+}
+
+async fn reply(client: &HttpClient, id: &Value, name: &str) {
+    let result = json!({"action": "accept", "content": {"name": name}});
+    let answer = client.post(&json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()).await.unwrap();
+    assert_eq!(answer.status, 202);
+}
+
+/// The answer of the tool, which must be all that is left on the stream.
+async fn last(stream: &mut EventStream) -> String {
+    let answer = stream.next().await.unwrap().unwrap();
+    assert_eq!(answer["id"], 1, "{answer}");
+    assert_eq!(stream.next().await.unwrap(), None);
+    text(&answer).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_sessions_that_can_be_asked_never_see_each_others_questions() {
+    let gateway = GatewayProcess::serve(&child("one", Era::Old, "").unwrap()).await.unwrap();
+    let (ada, bob) = (with_elicitation(&gateway).await, with_elicitation(&gateway).await);
+    let bare = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
+    let processes = [
+        process_of(&ada, "whoami").await.unwrap(),
+        process_of(&bob, "whoami").await.unwrap(),
+        process_of(&bare, "whoami").await.unwrap(),
+    ];
+    assert_eq!(HashSet::from(processes).len(), 3, "{processes:?}");
+    let ask_name = call(1, "ask_name", &json!({}));
+    let (to_ada, to_bob) = tokio::join!(EventStream::post(&ada, &ask_name), EventStream::post(&bob, &ask_name));
+    let (mut to_ada, mut to_bob) = (to_ada.unwrap(), to_bob.unwrap());
+    // Both questions are open before either is answered, and the later one is answered first.
+    let (for_ada, for_bob) = (question(&mut to_ada).await, question(&mut to_bob).await);
+    reply(&bob, &for_bob, "Bob").await;
+    assert_eq!(last(&mut to_bob).await, "Bob");
+    reply(&ada, &for_ada, "Ada").await;
+    assert_eq!(last(&mut to_ada).await, "Ada");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_session_too_many_is_refused_by_name() {
+    let gateway = GatewayProcess::serve(&child("one", Era::Old, "max_children = 2").unwrap()).await.unwrap();
+    let first = with_elicitation(&gateway).await;
+    let own = process_of(&first, "whoami").await.unwrap();
+    // Of another kind, so that its lists are not known either: they must not be waited for.
+    let second = HttpClient::new(gateway.address()).initialize(VERSION, json!({"sampling": {}})).await.unwrap();
+    let started = Instant::now();
+    assert!(tool_names(&second).await.unwrap().contains(&"whoami".to_owned()));
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    let refusal = second.request(2, "tools/call", json!({"name": "whoami", "arguments": {}})).await.unwrap();
+    assert_eq!(refusal["error"]["data"]["reason"], "overloaded", "{refusal}");
+    let message = refusal["error"]["message"].as_str().unwrap();
+    assert!(message.contains("max_children") && message.contains("`one`"), "{message}");
+    let backend = backend_status(&gateway.data_dir(), "one").await.unwrap();
+    assert!(pids(&backend).len() == 2 && pids(&backend).contains(&own), "{backend}");
+
+    // The place is free again when the first one ends.
+    let ended = first.send(http::Method::DELETE, "/mcp", bytes::Bytes::new()).await.unwrap();
+    assert!((200..300).contains(&ended.status), "{}", ended.status);
+    assert_ne!(process_of(&second, "whoami").await.unwrap(), own);
+}

@@ -1,0 +1,44 @@
+//! One single-threaded runtime per core, with connections dealt out in turn.
+//!
+//! A call then stays on the thread of its connection from the client's bytes to the backend's and back: no task moves
+//! between threads, and no thread wakes another on the way.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::watch;
+
+/// The threads. They end when this is dropped.
+pub struct Workers {
+    handles: Vec<Handle>,
+    next: AtomicUsize,
+    _running: watch::Sender<()>,
+}
+
+impl Workers {
+    /// Starts this many.
+    ///
+    /// # Errors
+    /// When a thread or its runtime cannot be made.
+    pub fn start(count: usize) -> io::Result<Self> {
+        let (running, watched) = watch::channel(());
+        let mut handles = Vec::new();
+        for index in 0..count.max(1) {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            handles.push(runtime.handle().clone());
+            let mut watched = watched.clone();
+            std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
+                runtime.block_on(async move { while watched.changed().await.is_ok() {} });
+                runtime.shutdown_background();
+            })?;
+        }
+        Ok(Self { handles, next: AtomicUsize::new(0), _running: running })
+    }
+
+    /// The runtime whose turn it is.
+    #[must_use]
+    pub fn turn(&self) -> &Handle {
+        let index = self.next.fetch_add(1, Ordering::Relaxed) % self.handles.len();
+        &self.handles[index]
+    }
+}
