@@ -87,18 +87,15 @@ impl<O: Clone> BackMachine<O> {
         bridge::request(&mut call, profile.revision, &self.offer.info)?;
         let purpose = Purpose::Call { origin, method: call.method.clone(), client: call.client.revision };
         let id = self.calls.open(purpose, now, timeout);
-        let mut digits = itoa(id);
-        if let Some(span) = call.envelope.id_span() {
-            call.edits.replace(span, digits.clone());
-        }
-        if let Some(span) = call.progress {
-            call.edits.replace(span, std::mem::take(&mut digits));
+        let digits = itoa(id);
+        for span in call.envelope.id_span().into_iter().chain(call.progress) {
+            call.edits.replace(span, &digits);
         }
         let modern = profile.era() == Era::Modern && self.mirror_headers;
-        let params = match call.envelope.params() {
-            Some(params) if modern && !call.param_headers.is_empty() => {
+        let params = match (call.envelope.params(), &call.param_headers) {
+            (Some(params), Some(marked)) if modern => {
                 let arguments = json::member(params, "arguments").map_or(&b"{}"[..], |span| span.of(params));
-                header_params::param_values(&call.param_headers, arguments)
+                header_params::param_values(marked, arguments)
             }
             _ => Vec::new(),
         };

@@ -63,7 +63,7 @@ pub struct Call {
     /// Where the progress token's value stands in the message.
     pub progress: Option<Span>,
     /// Arguments that must be mirrored into headers toward a 2026-07-28 backend.
-    pub param_headers: Arc<[ParamHeader]>,
+    pub param_headers: Option<Arc<[ParamHeader]>>,
     /// The era of the client's request.
     pub era: Era,
 }

@@ -90,7 +90,7 @@ pub struct FrontMachine {
     by_client_id: HashMap<RawId, ExchangeId>,
     asked: HashMap<u64, Asked>,
     listeners: HashMap<ExchangeId, Listener>,
-    held: HashMap<ExchangeId, Envelope>,
+    held: HashMap<ExchangeId, (Envelope, Option<Arc<ClientProfile>>)>,
     tasks: HashMap<Box<str>, Arc<str>>,
     next_exchange: u64,
     next_question: u64,

@@ -84,15 +84,40 @@ pub type SeriesKey = (&'static str, Box<str>);
 /// The table of series; a subscriber to facts.
 #[derive(Debug, Default)]
 pub struct MethodMetrics {
-    series: Mutex<HashMap<SeriesKey, Series>>,
+    table: Mutex<Table>,
+}
+
+/// The series in a row, and where each stands: a known one is found without making a key.
+#[derive(Debug, Default)]
+struct Table {
+    rows: Vec<(SeriesKey, Series)>,
+    places: HashMap<Box<str>, HashMap<&'static str, usize>>,
+}
+
+impl Table {
+    fn series(&mut self, backend: &str, method: &'static str) -> &mut Series {
+        let place = match self.places.get(backend).and_then(|methods| methods.get(method)) {
+            Some(place) => *place,
+            None => self.make(backend, method),
+        };
+        &mut self.rows[place].1
+    }
+
+    fn make(&mut self, backend: &str, method: &'static str) -> usize {
+        let (backend, method) = if self.rows.len() < MAX_SERIES { (backend, method) } else { ("", "other") };
+        let rows = &mut self.rows;
+        *self.places.entry(backend.into()).or_default().entry(method).or_insert_with(|| {
+            rows.push(((method, backend.into()), Series::default()));
+            rows.len() - 1
+        })
+    }
 }
 
 impl MethodMetrics {
     /// A sorted copy of everything.
     #[must_use]
     pub fn read(&self) -> Vec<(SeriesKey, Series)> {
-        let table = self.series.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<_> = table.iter().map(|(key, series)| (key.clone(), series.clone())).collect();
+        let mut all = self.table.lock().unwrap_or_else(PoisonError::into_inner).rows.clone();
         all.sort_by(|a, b| a.0.cmp(&b.0));
         all
     }
@@ -103,15 +128,7 @@ impl FactSink for MethodMetrics {
         let Fact::Finished(finished) = fact else { return };
         let method = signalbox_wire::method::intern(&finished.method).unwrap_or("other");
         let backend = finished.backend.as_deref().unwrap_or("");
-        let mut table = self.series.lock().unwrap_or_else(PoisonError::into_inner);
-        // The borrowed look-up first: a known series is found without making a key.
-        let full = table.len() >= MAX_SERIES;
-        let key: SeriesKey = (method, Box::from(backend));
-        if full && !table.contains_key(&key) {
-            table.entry(("other", Box::from(""))).or_default().add(finished);
-            return;
-        }
-        table.entry(key).or_default().add(finished);
+        self.table.lock().unwrap_or_else(PoisonError::into_inner).series(backend, method).add(finished);
     }
 }
 

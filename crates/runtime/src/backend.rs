@@ -216,26 +216,33 @@ impl Backend {
         }
     }
 
+    /// A connection is ending: no call is given to it any more. This comes before it counts as lost, so that whoever finds
+    /// it lost will not find it here again.
+    pub(crate) fn detach(&self, peer: &Arc<Peer>, fault: &Fault) {
+        let was_ready = peer.profile().is_some();
+        let mut inner = self.lock();
+        inner.owned.retain(|_, one| !Arc::ptr_eq(one, peer));
+        inner.shared.retain(|_, one| !Arc::ptr_eq(one, peer));
+        let home = inner.is_home(peer);
+        if !was_ready && !home && peer.wish == Wish::Legacy && inner.support.modern == Some(true) {
+            // It speaks the new era and refuses the old one: from now on the bridge carries old clients to it.
+            inner.support.legacy.get_or_insert(false);
+        }
+        if !was_ready {
+            inner.failed_views.insert(peer.caps.clone());
+        }
+        if home {
+            inner.last_error = Some(fault.message.clone());
+            inner.home = if was_ready { Home::Restarting } else { Home::Down(fault.clone()) };
+        }
+    }
+
     /// A connection is gone, with calls that had not been sent on it yet.
     pub(crate) fn peer_lost(self: &Arc<Self>, peer: &Arc<Peer>, fault: &Fault, queue: Vec<Queued>) {
         let mut queue = queue;
         let (home, down, stopping) = {
             let mut inner = self.lock();
-            inner.owned.retain(|_, one| !Arc::ptr_eq(one, peer));
-            inner.shared.retain(|_, one| !Arc::ptr_eq(one, peer));
             let home = inner.is_home(peer);
-            let was_ready = peer.profile().is_some();
-            if !was_ready && !home && peer.wish == Wish::Legacy && inner.support.modern == Some(true) {
-                // It speaks the new era and refuses the old one: from now on the bridge carries old clients to it.
-                inner.support.legacy.get_or_insert(false);
-            }
-            if !was_ready {
-                inner.failed_views.insert(peer.caps.clone());
-            }
-            if home {
-                inner.last_error = Some(fault.message.clone());
-                inner.home = if was_ready { Home::Restarting } else { Home::Down(fault.clone()) };
-            }
             let down = matches!(inner.home, Home::Down(_)) && home;
             if down {
                 queue.extend(std::mem::take(&mut inner.waiting));

@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use signalbox_engine::Fault;
 use signalbox_engine::back::Outbound;
+use signalbox_wire::Envelope;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -43,6 +44,11 @@ pub trait Link: Send + Sync {
 pub trait LinkEvents: Send + Sync {
     /// A message came. `about` is the request on whose own stream it came, `status` the HTTP status it had.
     fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>);
+
+    /// A message came that the link has read already.
+    fn message(&self, message: Envelope, about: Option<u64>, status: Option<u16>) {
+        self.received(message.into_bytes(), about, status);
+    }
 
     /// This request got no JSON-RPC answer and will not get one.
     fn failed(&self, key: u64, fault: Fault);

@@ -1,15 +1,19 @@
 //! One connection to a backend: the engine's back machine, the link it speaks on, and what waits for it to be ready.
 
+mod events;
+mod notices;
+
 use crate::backend::Backend;
 use crate::link::{Link, LinkEvents};
 use crate::origin::{Origin, OwnAnswer, OwnReply};
 use crate::session::Session;
 use bytes::Bytes;
+use events::PeerEvents;
 use signalbox_engine::back::{BackCommand, BackMachine, ClientOffer, Outbound, Wish};
 use signalbox_engine::catalog::ViewKey;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Call, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
-use signalbox_wire::{Edits, Envelope, builder, json, method, scan};
+use signalbox_wire::{Edits, Envelope};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -134,22 +138,29 @@ impl Peer {
         self.lock().lost
     }
 
-    /// Sends a call, now or as soon as the handshake is done.
-    pub fn call(&self, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>, timeout: Duration) {
+    /// Sends a call, now or as soon as the handshake is done. Gives it back where the connection is lost.
+    #[must_use]
+    pub fn call(
+        &self,
+        session: &Arc<Session>,
+        exchange: ExchangeId,
+        call: Box<Call>,
+        timeout: Duration,
+    ) -> Option<Box<Call>> {
         let now = Instant::now();
         let mut inner = self.lock();
         if inner.lost {
-            drop(inner);
-            return session.handle(Event::Failed { exchange, fault: self.gone() });
+            return Some(call);
         }
         if !inner.machine.is_ready() {
             if inner.queue.len() >= MAX_QUEUED {
                 drop(inner);
-                return session.handle(Event::Failed { exchange, fault: self.overloaded() });
+                session.handle(Event::Failed { exchange, fault: self.overloaded() });
+                return None;
             }
             let session = Arc::clone(session);
             inner.queue.push_back(Queued { session, exchange, call, deadline: now + timeout });
-            return;
+            return None;
         }
         let origin = Origin::Exchange(Arc::clone(session), exchange);
         let sent =
@@ -158,6 +169,7 @@ impl Peer {
         if let Err(fault) = sent {
             session.handle(Event::Failed { exchange, fault });
         }
+        None
     }
 
     /// Asks the backend something for ourselves.
@@ -197,48 +209,6 @@ impl Peer {
             let _ = self.transmit(&mut inner, note);
         } else if let Some(link) = self.link.get() {
             link.abort(key);
-        }
-    }
-
-    /// Notes that a session follows a resource, or no longer does. True where the backend must be told.
-    pub fn watch(&self, session: SessionKey, uri: &str, on: bool) -> bool {
-        let mut inner = self.lock();
-        if on {
-            inner.watchers.entry(uri.into()).or_default().insert(session);
-            return true;
-        }
-        let Some(sessions) = inner.watchers.get_mut(uri) else { return true };
-        sessions.remove(&session);
-        let nobody = sessions.is_empty();
-        if nobody {
-            inner.watchers.remove(uri);
-        }
-        nobody
-    }
-
-    /// Forgets a session that has ended.
-    pub fn forget(&self, session: SessionKey) {
-        let mut inner = self.lock();
-        inner.levels.remove(&session);
-        inner.watchers.retain(|_, sessions| {
-            sessions.remove(&session);
-            !sessions.is_empty()
-        });
-    }
-
-    /// Tells the backend the lowest level that any session on this connection wants.
-    pub fn set_level(&self, session: SessionKey, level: LogLevel) {
-        let lowest = {
-            let mut inner = self.lock();
-            let before = inner.levels.values().min().copied();
-            inner.levels.insert(session, level);
-            let lowest = inner.levels.values().min().copied();
-            let logging = inner.machine.profile().is_some_and(|profile| profile.has(&["logging"]));
-            lowest.filter(|lowest| logging && Some(*lowest) != before)
-        };
-        if let Some(lowest) = lowest {
-            let params = format!(r#""level":"{}""#, lowest.as_str());
-            let _ = self.own(Origin::Nobody, method::LOGGING_SET_LEVEL, &params, Duration::from_secs(10));
         }
     }
 
@@ -319,72 +289,6 @@ impl Peer {
         }
     }
 
-    fn notified(self: &Arc<Self>, about: Option<Origin>, message: Envelope) {
-        let Some(backend) = self.backend.upgrade() else { return };
-        let name = message.method().unwrap_or_default();
-        if matches!(name, method::TOOLS_LIST_CHANGED | method::PROMPTS_LIST_CHANGED | method::RESOURCES_LIST_CHANGED) {
-            return backend.lists_changed(self, name);
-        }
-        let event = |message: Envelope, about: Option<ExchangeId>| Event::Notified {
-            backend: Arc::clone(&backend.name),
-            peer: self.id,
-            message,
-            about,
-        };
-        if let Some((session, exchange)) = about.as_ref().and_then(Origin::exchange) {
-            return session.handle(event(message, Some(exchange)));
-        }
-        if let Some(owner) = &self.owner {
-            return owner.handle(event(message, None));
-        }
-        let listeners = self.listeners(&message);
-        if listeners.is_empty() {
-            backend.count_stray("notification");
-        }
-        for (session, exchange) in listeners {
-            session.handle(event(message.clone(), exchange));
-        }
-    }
-
-    /// Who hears a notification of a shared connection that belongs to no request: those who follow the resource; for a
-    /// log message the only caller in flight, else every session that set a level.
-    fn listeners(&self, message: &Envelope) -> Vec<(Arc<Session>, Option<ExchangeId>)> {
-        let Some(backend) = self.backend.upgrade() else { return Vec::new() };
-        let inner = self.lock();
-        let keys: Vec<SessionKey> = match message.method().unwrap_or_default() {
-            method::RESOURCES_UPDATED => {
-                let params = message.params().unwrap_or_default();
-                let uri = json::member(params, "uri").and_then(|span| json::string(span.of(params)));
-                let watchers = uri.and_then(|uri| inner.watchers.get(&*uri));
-                watchers.into_iter().flatten().copied().collect()
-            }
-            method::MESSAGE => {
-                let mut callers = inner.machine.waiting().filter_map(|origin| origin.exchange());
-                if let (Some((session, exchange)), None) = (callers.next(), callers.next()) {
-                    return vec![(Arc::clone(session), Some(exchange))];
-                }
-                inner.levels.keys().copied().collect()
-            }
-            _ => Vec::new(),
-        };
-        drop(inner);
-        keys.into_iter().filter_map(|key| Some((backend.session(key)?, None))).collect()
-    }
-
-    fn asked(&self, about: Option<Origin>, message: Envelope) {
-        let exchange = about.as_ref().and_then(Origin::exchange).map(|(_, exchange)| exchange);
-        match &self.owner {
-            Some(owner) => owner.handle(Event::Asked { peer: self.id, message, about: exchange }),
-            None => {
-                // A shared connection was opened without any capability, so the question is out of order.
-                if let Some(id) = message.id() {
-                    let text = "the client declared no capability for this request";
-                    self.tell(method::PING, builder::error(Some(&id), -32601, text, None));
-                }
-            }
-        }
-    }
-
     fn ready(self: &Arc<Self>, profile: &Arc<ServerProfile>) {
         let Some(backend) = self.backend.upgrade() else { return };
         let (queue, resend) = {
@@ -410,12 +314,18 @@ impl Peer {
         let now = Instant::now();
         for queued in queue {
             let left = queued.deadline.saturating_duration_since(now);
-            self.call(&queued.session, queued.exchange, queued.call, left);
+            if let Some(call) = self.call(&queued.session, queued.exchange, queued.call, left) {
+                backend.dispatch(&queued.session, queued.exchange, call);
+            }
         }
     }
 
     /// The connection cannot be used any more: everyone on it is told, once.
     fn end(self: &Arc<Self>, fault: &Fault) {
+        let backend = self.backend.upgrade();
+        if let Some(backend) = backend.as_ref().filter(|_| !self.is_lost()) {
+            backend.detach(self, fault);
+        }
         let mut out = Vec::new();
         let queue = {
             let mut inner = self.lock();
@@ -435,7 +345,7 @@ impl Peer {
         if let Some(owner) = &self.owner {
             owner.handle(Event::PeerGone { peer: self.id });
         }
-        if let Some(backend) = self.backend.upgrade() {
+        if let Some(backend) = backend {
             backend.peer_lost(self, fault, queue.into());
         }
     }
@@ -481,69 +391,5 @@ fn fail(to: &Origin, fault: Fault) {
         Origin::Exchange(session, exchange) => session.handle(Event::Failed { exchange: *exchange, fault }),
         Origin::Own(reply) => reply.send(Err(fault)),
         Origin::Listen(..) | Origin::Nobody => {}
-    }
-}
-
-/// The link's way to its connection; a link that outlives it speaks to nobody.
-struct PeerEvents(Weak<Peer>);
-
-impl LinkEvents for PeerEvents {
-    fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
-        let Some(peer) = self.0.upgrade() else { return };
-        let Some(backend) = peer.backend.upgrade() else { return };
-        let checked = backend.strict_limits().map_or(Ok(()), |limits| scan(&bytes, limits));
-        let parsed = checked
-            .map_err(|error| error.to_string())
-            .and_then(|()| Envelope::parse(bytes).map_err(|rejected| rejected.error.to_string()));
-        match parsed {
-            Ok(message) => peer.drive(|machine, now, out| machine.received(message, about, status, now, out)),
-            Err(why) => {
-                tracing::warn!(backend = %backend.name, %why, "the backend sent something that is not a message");
-                backend.count_stray("garbage");
-                if let Some(key) = about {
-                    let text =
-                        format!("backend `{}` answered with something that is not JSON-RPC: {why}", backend.name);
-                    self.failed(key, Fault::new(FaultKind::BackendGarbage, text).with_str("backend", &backend.name));
-                }
-            }
-        }
-    }
-
-    fn failed(&self, key: u64, fault: Fault) {
-        if let Some(peer) = self.0.upgrade() {
-            peer.drive(|machine, now, out| machine.failed(key, fault, now, out));
-        }
-    }
-
-    fn parted(&self, key: u64) {
-        let Some(peer) = self.0.upgrade() else { return };
-        let origin = peer.lock().machine.origin(key).cloned();
-        if let Some((session, exchange)) = origin.as_ref().and_then(Origin::exchange) {
-            session.part(exchange);
-        }
-    }
-
-    fn expired(&self, message: Outbound) {
-        let Some(peer) = self.0.upgrade() else { return };
-        let first = {
-            let mut inner = peer.lock();
-            if inner.resend.len() >= MAX_RESENT {
-                return;
-            }
-            inner.resend.push(message);
-            inner.machine.is_ready()
-        };
-        // Only the first expired message opens the session anew; the others wait with it.
-        if first {
-            if let Some(link) = peer.link.get() {
-                link.forget_session();
-            }
-            peer.drive(|machine, now, out| machine.reopen(now, out));
-        }
-    }
-
-    fn lost(&self, why: String) {
-        let Some(peer) = self.0.upgrade() else { return };
-        peer.end(&Fault::new(FaultKind::BackendDied, why));
     }
 }

@@ -77,6 +77,20 @@ pub async fn backend_status(data_dir: &Path, name: &str) -> anyhow::Result<Value
     backends.find(|backend| backend["name"] == name).cloned().with_context(|| format!("no {name} in {status}"))
 }
 
+/// Waits until the lists of every backend lie in the data folder.
+///
+/// # Errors
+/// When they do not in time.
+pub async fn lists_saved(data_dir: &Path) -> anyhow::Result<()> {
+    let file = data_dir.join("catalog.json");
+    let look = async || {
+        let saved: Value = serde_json::from_slice(&std::fs::read(&file).ok()?).ok()?;
+        let known = |backend: &Value| backend["views"].as_array().is_some_and(|views| !views.is_empty());
+        saved["backends"].as_array()?.iter().all(known).then_some(())
+    };
+    eventually("the lists are saved", look).await
+}
+
 /// The process ids that a backend's status tells.
 pub fn pids(backend: &Value) -> Vec<u32> {
     let pids = backend["pids"].as_array().into_iter().flatten();

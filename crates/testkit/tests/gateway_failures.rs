@@ -10,8 +10,8 @@ use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::ports::free_address;
 use signalbox_testkit::scene::{
-    alive, ask, backend_status, call, child, eventually, pids, process_of, remote, signal, text, tool_names,
-    web_fixture,
+    alive, ask, backend_status, call, child, eventually, lists_saved, pids, process_of, remote, signal, text,
+    tool_names, web_fixture,
 };
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":5,"method":"tools/list","params":{}}"#;
@@ -162,6 +162,8 @@ async fn a_backend_that_is_down_at_the_start_is_left_out_and_comes_by_itself() {
     eventually("the late backend is listed", look).await.unwrap();
     assert!(ask(&client, "greet", json!({"name": "Ada"})).await.unwrap().contains("Ada"));
     assert_eq!(backend_status(&gateway.data_dir(), "late").await.unwrap()["state"], "up");
+    let missing = backend_status(&gateway.data_dir(), "missing").await.unwrap();
+    assert!(missing["restarts"].as_u64().unwrap() <= 4, "it is tried again without a wait: {missing}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -231,13 +233,7 @@ async fn n20_names_do_not_flip_when_the_gateway_starts_while_one_of_two_is_down(
     let before = tool_names(&session(&gateway).await).await.unwrap();
     let ones: Vec<String> = before.iter().filter(|name| name.starts_with("one__")).cloned().collect();
     assert_eq!(ones.len() * 2, before.len());
-    let file = gateway.data_dir().join("catalog.json");
-    let saved = async || {
-        let saved: Value = serde_json::from_slice(&std::fs::read(&file).ok()?).unwrap();
-        let views = |backend: &Value| backend["views"].as_array().is_some_and(|views| !views.is_empty());
-        saved["backends"].as_array()?.iter().all(views).then_some(())
-    };
-    eventually("the lists are saved", saved).await.unwrap();
+    lists_saved(&gateway.data_dir()).await.unwrap();
     let folder = gateway.stop().await.unwrap();
 
     let config = child("one", Era::Old, "").unwrap() + "[backends.two]\ncommand = \"/no/such/program\"\n";

@@ -9,7 +9,9 @@ use signalbox_testkit::fixture::Era;
 use signalbox_testkit::gateway::{GatewayProcess, stdio_command};
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::process::{Spawned, built};
-use signalbox_testkit::scene::{PATIENCE, alive, ask, call, child, eventually, pids, signal, status, text, tool_names};
+use signalbox_testkit::scene::{
+    PATIENCE, alive, ask, call, child, eventually, lists_saved, pids, signal, status, text, tool_names,
+};
 use tokio::process::Command;
 
 const VERSION: &str = "2025-06-18";
@@ -56,6 +58,7 @@ async fn the_first_list_does_not_wait_longer_than_it_may() {
 async fn the_first_list_after_a_restart_does_not_wait_for_lists_known_from_before() {
     let gateway = GatewayProcess::serve(&quick_and_slow(0)).await.unwrap();
     assert_eq!(tool_names(&session(&gateway).await).await.unwrap(), ["count", "greet"]);
+    lists_saved(&gateway.data_dir()).await.unwrap();
     let folder = gateway.stop().await.unwrap();
     let gateway = GatewayProcess::serve_in(folder, &quick_and_slow(3)).await.unwrap();
     let client = session(&gateway).await;
@@ -137,7 +140,8 @@ async fn no10_a_call_that_outlasts_the_drain_is_told_so() {
     let started = Instant::now();
     signal(gateway.process.pid().unwrap(), "TERM").await.unwrap();
     let answer = stream.until(|message| message["id"] == 1).await.unwrap();
-    assert!(answer["error"]["message"].is_string(), "{answer}");
+    assert_eq!(answer["error"]["data"]["reason"], "backend_died", "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("was stopped"), "{answer}");
     assert_eq!(gateway.process.wait(Duration::from_secs(8)).await.unwrap().code(), Some(0));
     assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
     assert!(children.iter().all(|pid| !alive(*pid)), "{children:?}");
@@ -159,8 +163,8 @@ async fn on_stdio(folder: &std::path::Path, config: &str) -> Spawned {
 
 /// The answer under this id, if it has come. Every line must be a message.
 fn answer(front: &Spawned, id: u64) -> Option<Value> {
-    let messages = front.lines().into_iter().map(|line| serde_json::from_str::<Value>(&line).unwrap());
-    messages.filter(|message| message["id"] == id).last()
+    let mut messages = front.lines().into_iter().map(|line| serde_json::from_str::<Value>(&line).unwrap());
+    messages.rfind(|message| message["id"] == id)
 }
 
 #[tokio::test(flavor = "multi_thread")]

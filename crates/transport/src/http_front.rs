@@ -10,6 +10,7 @@ mod resume;
 mod service;
 mod sse_body;
 
+use crate::workers::Workers;
 use bytes::Bytes;
 use guard::Guard;
 use hyper::server::conn::http1;
@@ -20,7 +21,6 @@ use signalbox_runtime::Gateway;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use crate::workers::Workers;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 

@@ -270,12 +270,17 @@ mod tests {
         }
     }
 
+    /// How many mutated inputs each target gets, unless `MCP_TEST_FUZZ_RUNS` says otherwise.
+    const RUNS: usize = 20_000;
+
     #[test]
     fn s_7_s_66_all_targets_hold_on_seeds_and_mutations() {
+        let asked = std::env::var("MCP_TEST_FUZZ_RUNS").ok().and_then(|text| text.parse().ok());
+        let runs = asked.unwrap_or(RUNS);
         let mut random = Xorshift(0x9E37_79B9_7F4A_7C15);
         for (_, target) in TARGETS {
             SEEDS.iter().for_each(|seed| target(seed.as_bytes()));
-            for round in 0..20_000 {
+            for round in 0..runs {
                 let mut input = SEEDS[round % SEEDS.len()].as_bytes().to_vec();
                 for _ in 0..=random.below(6) {
                     random.mutate(&mut input);

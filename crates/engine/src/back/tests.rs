@@ -54,7 +54,7 @@ impl Dialogue {
             client: Arc::new(client),
             name: Some("t".into()),
             progress,
-            param_headers: Arc::from([]),
+            param_headers: None,
             era,
         };
         let sent = self.machine.call(who, Box::new(call), Duration::from_secs(60), self.now)?;

@@ -30,15 +30,17 @@ impl Params {
         let (Some(bytes), Some(whole)) = (message.params(), message.params_span()) else { return found };
         for member in json::members(bytes) {
             let value = member.value.shift(whole.start);
-            let slot = match member.key.of(bytes) {
-                b"\"name\"" => &mut found.name,
-                b"\"uri\"" => &mut found.uri,
-                b"\"ref\"" => &mut found.reference,
-                b"\"cursor\"" => &mut found.cursor,
-                b"\"level\"" => &mut found.level,
-                b"\"taskId\"" => &mut found.task_id,
-                b"\"task\"" => &mut found.task,
-                b"\"_meta\"" => {
+            // Keys are compared by what they mean: the backend reads `"\u005fmeta"` as `_meta` too.
+            let Some(key) = json::string(member.key.of(bytes)) else { continue };
+            let slot = match &*key {
+                "name" => &mut found.name,
+                "uri" => &mut found.uri,
+                "ref" => &mut found.reference,
+                "cursor" => &mut found.cursor,
+                "level" => &mut found.level,
+                "taskId" => &mut found.task_id,
+                "task" => &mut found.task,
+                "_meta" => {
                     let inner = member.value.of(bytes);
                     found.progress_token = json::member(inner, "progressToken").map(|span| span.shift(value.start));
                     continue;
@@ -48,5 +50,21 @@ impl Params {
             *slot = Some(value);
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t27_a_key_written_with_escapes_is_the_same_key() {
+        let text =
+            r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"\u006eame":"n","\u005fmeta":{"progress\u0054oken":7}}}"#;
+        let message = Envelope::parse(text.into()).unwrap();
+        let params = Params::read(&message);
+        let of = |span: Option<Span>| span.map(|span| span.of(message.bytes()));
+        assert_eq!(of(params.name), Some(&b"\"n\""[..]));
+        assert_eq!(of(params.progress_token), Some(&b"7"[..]));
     }
 }

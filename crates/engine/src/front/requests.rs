@@ -48,20 +48,23 @@ impl FrontMachine {
         if (ctx.lists_ready)(&self.selector(era)) {
             self.list_page(id, message, ctx, out);
         } else {
-            self.held.insert(id, message.clone());
+            self.held.insert(id, (message.clone(), None));
             out.push(Command::AwaitLists { exchange: id });
         }
     }
 
     /// Goes on with a request that was held for the lists.
     pub(super) fn resume(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let Some(message) = self.held.remove(&id) else { return };
-        let is_list = message.method().and_then(ListKind::of_method).is_some();
-        if is_list {
-            return self.list_page(id, &message, ctx, out);
-        }
-        if let Some(client) = self.client.clone() {
-            self.route_known(id, message, client, ctx, out);
+        match self.held.remove(&id) {
+            None => {}
+            Some((message, None)) => self.list_page(id, &message, ctx, out),
+            Some((message, Some(client))) => {
+                let params = Params::read(&message);
+                match self.find(&message, &params, ctx) {
+                    Ok(found) => self.forward(id, message, &params, found, client, ctx, out),
+                    Err(fault) => self.fail(id, &fault, ctx, out),
+                }
+            }
         }
     }
 
@@ -113,31 +116,27 @@ impl FrontMachine {
     ) {
         let Some(era) = self.exchanges.get(&id).map(|exchange| exchange.era) else { return };
         let params = Params::read(&message);
-        let unknown = self.find(&message, &params, ctx).is_err();
-        if unknown && !(ctx.lists_ready)(&self.selector(era)) {
-            if self.client.is_none() {
-                self.client = Some(client);
+        match self.find(&message, &params, ctx) {
+            Ok(found) => self.forward(id, message, &params, found, client, ctx, out),
+            Err(_) if !(ctx.lists_ready)(&self.selector(era)) => {
+                self.held.insert(id, (message, Some(client)));
+                out.push(Command::AwaitLists { exchange: id });
             }
-            self.held.insert(id, message);
-            out.push(Command::AwaitLists { exchange: id });
-            return;
+            Err(fault) => self.fail(id, &fault, ctx, out),
         }
-        self.route_known(id, message, client, ctx, out);
     }
 
-    fn route_known(
+    #[allow(clippy::too_many_arguments, reason = "the parts of a routed request, each needed once")]
+    fn forward(
         &mut self,
         id: ExchangeId,
         message: Envelope,
+        params: &Params,
+        (route, token): (Route, Option<Span>),
         client: Arc<ClientProfile>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let params = Params::read(&message);
-        let (route, token) = match self.find(&message, &params, ctx) {
-            Ok(found) => found,
-            Err(fault) => return self.fail(id, &fault, ctx, out),
-        };
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
         exchange.backend = Some(Arc::clone(&route.backend));
@@ -169,7 +168,7 @@ impl FrontMachine {
             method: exchange.method.clone(),
             name: Some(route.name),
             progress: params.progress_token,
-            param_headers: param_headers.unwrap_or_else(|| Arc::from([])),
+            param_headers,
             era: exchange.era,
             envelope: message,
         });

@@ -28,7 +28,10 @@ impl Backend {
         match self.pick(&mut inner, session, call.era) {
             Pick::Peer(peer) => {
                 drop(inner);
-                peer.call(session, exchange, call, timeout);
+                if let Some(call) = peer.call(session, exchange, call, timeout) {
+                    // It was lost just now, and is not found here a second time.
+                    self.dispatch(session, exchange, call);
+                }
             }
             Pick::Wait if inner.waiting.len() < MAX_QUEUED => {
                 let deadline = Instant::now() + timeout;

@@ -54,10 +54,13 @@ impl Backend {
             failures += 1;
             self.lock().restarts += 1;
             tracing::info!(backend = %self.name, seconds = wait.as_secs(), "backend is started again after a wait");
-            tokio::select! {
-                () = tokio::time::sleep(wait) => {}
-                () = self.changed.notified() => {}
-            }
+            // Only the end cuts the wait short: a late word of the connection that was lost does not.
+            let stopped = async {
+                while !self.lock().stopping {
+                    self.changed.notified().await;
+                }
+            };
+            let _ = tokio::time::timeout(wait, stopped).await;
             let mut inner = self.lock();
             if inner.stopping {
                 return;

@@ -170,7 +170,7 @@ async fn t21_a_hostile_child_hurts_only_its_own_calls() {
     let names: Vec<&str> = SH_TOOLS.iter().map(|(name, _)| *name).collect();
     let child = format!(
         "[backends.sh]\ncommand = \"sh\"\nargs = [\"-c\", {}]\nera = \"old\"\ntimeout = 2\n[backends.sh.env]\nTOOL_NAMES = {}\n",
-        json!(SCRIPT),
+        json!(SCRIPT.replace("${", "$${")),
         json!(names.join(" "))
     );
     let gateway = GatewayProcess::serve(&format!("{}{child}", fixture_config())).await.unwrap();

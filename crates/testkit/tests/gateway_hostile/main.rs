@@ -13,6 +13,7 @@
 
 mod backends;
 mod differential;
+mod escapes;
 mod headers;
 mod hostile_http;
 mod mutate;
@@ -28,6 +29,11 @@ use raw::Raw;
 use serde_json::json;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::process::built;
+
+/// How many mutated messages somebody asked for.
+fn asked_for() -> Option<usize> {
+    std::env::var("MCP_TEST_MUTATIONS").ok()?.parse().ok()
+}
 
 /// A config with the fixture server as a stdio backend.
 fn fixture_config() -> String {

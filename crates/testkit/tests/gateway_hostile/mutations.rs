@@ -3,7 +3,7 @@
 use super::mutate::{LEGACY, MODERN, Mutator};
 use super::pipe::Pipe;
 use super::raw::{Raw, Reply};
-use super::{fixture_config, gateway, memory, no_panic, session, unharmed, works};
+use super::{asked_for, fixture_config, gateway, memory, no_panic, session, unharmed, works};
 use bytes::Bytes;
 use serde_json::Value;
 use signalbox_wire::{Envelope, Kind, Limits, RawId, scan};
@@ -19,8 +19,7 @@ const GROWTH: u64 = 96 * 1024;
 const CONNECTIONS: usize = 4;
 
 fn messages() -> usize {
-    let asked = std::env::var("MCP_TEST_MUTATIONS").ok().and_then(|text| text.parse().ok());
-    asked.unwrap_or(MESSAGES)
+    asked_for().unwrap_or(MESSAGES)
 }
 
 /// What a message is to the gateway.
@@ -51,8 +50,10 @@ fn read_id(id: &RawId) -> Value {
     serde_json::from_slice(id.token()).expect("an id that passed the scan")
 }
 
+/// The beginning and the end of a message.
 fn shown(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(&bytes[..bytes.len().min(600)]).into_owned()
+    let (head, tail) = (&bytes[..bytes.len().min(400)], &bytes[bytes.len().saturating_sub(400)..]);
+    format!("{} [of {} bytes] {}", String::from_utf8_lossy(head), bytes.len(), String::from_utf8_lossy(tail))
 }
 
 fn is_message(message: &Value) -> bool {
@@ -117,12 +118,9 @@ fn modern_headers(random: &mut Mutator, bytes: &[u8]) -> (String, bool) {
     );
     let broken = random.below(8) == 0;
     if broken {
-        let at = random.below(lines.len());
+        let at = random.below(lines.len() - 2);
         let byte = [b' ', b'=', b'?', b':', b'\t', 0x7f, 0x01, b'A'][random.below(8)];
         lines.replace_range(at..=at, &char::from(byte).to_string());
-        if !lines.ends_with("\r\n") {
-            lines.push_str("\r\n");
-        }
     }
     (lines, broken)
 }
@@ -201,6 +199,7 @@ impl Ledger {
             Verdict::Refused(..) => {
                 let id = Envelope::parse(Bytes::copy_from_slice(line));
                 let id = id.map_or_else(|rejected| rejected.id, |message| message.id());
+                // An id that is itself refused cannot be answered to.
                 let id = id.and_then(|id| serde_json::from_slice(id.token()).ok()).unwrap_or(Value::Null);
                 *self.refused.entry(id.to_string()).or_default() += 1;
             }

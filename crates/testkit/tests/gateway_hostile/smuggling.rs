@@ -59,6 +59,11 @@ fn attempts() -> Vec<(&'static str, String)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_hidden_request_is_served() {
     let gateway = gateway().await;
+    // First the proof that a request which is not hidden, in the same place, would be served.
+    let mut raw = Raw::connect(gateway.address()).await.unwrap();
+    raw.write(format!("{HEAD}content-length: 2\r\n\r\n{{}}{}", hidden()).as_bytes()).await.unwrap();
+    let (plain, _) = raw.rest(Duration::from_millis(500)).await;
+    assert!(String::from_utf8_lossy(&plain).contains("\"hidden\""));
     let mut served = Vec::new();
     let mut waiting = tokio::task::JoinSet::new();
     for (name, bytes) in attempts() {

@@ -50,7 +50,7 @@ impl Post<'_> {
     pub(super) fn answer(&self, bytes: Bytes) -> Result<(), Bytes> {
         match Envelope::parse(bytes.clone()) {
             Ok(message) if is_answer(&message, self.about) => {
-                self.post(bytes);
+                self.events.message(message, self.about, self.status);
                 Ok(())
             }
             _ => Err(bytes),
@@ -59,7 +59,7 @@ impl Post<'_> {
 
     fn one(&self, message: Envelope) -> Came {
         let came = if is_answer(&message, self.about) { Came::Answer } else { Came::Others };
-        self.post(message.into_bytes());
+        self.events.message(message, self.about, self.status);
         came
     }
 

@@ -6,7 +6,7 @@ use super::read_body::{BodyError, read_body};
 use super::service::{resumable, session_of, speaks_modern};
 use super::{Answer, Front};
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::front::Mode;
@@ -41,9 +41,14 @@ pub async fn handle(front: &Arc<Front>, request: Request<Incoming>) -> Answer {
     };
     match era_of(&headers, &message) {
         Era::Modern => modern(front, &headers, message, accepts).await,
-        Era::Legacy if message.method() == Some(method::INITIALIZE) => initialize(front, message, accepts).await,
+        Era::Legacy if opens_session(&message) => initialize(front, message, accepts).await,
         Era::Legacy => legacy(front, &headers, message, accepts).await,
     }
+}
+
+/// Without an id it is a notification like any other, which opens nothing.
+fn opens_session(message: &Envelope) -> bool {
+    message.kind() == Kind::Request && message.method() == Some(method::INITIALIZE)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -57,7 +62,10 @@ fn unreadable_body(error: BodyError) -> Answer {
         BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
         BodyError::Broken => StatusCode::BAD_REQUEST,
     };
-    sentence(status, FaultKind::InvalidRequest, &error.to_string())
+    let mut answer = sentence(status, FaultKind::InvalidRequest, &error.to_string());
+    // The rest of the body is not read, so that nothing more can be sent on this connection.
+    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    answer
 }
 
 /// Scans and parses a message; what fails is answered with the JSON-RPC error that says why.

@@ -49,7 +49,11 @@ pub fn read(bytes: Bytes, settings: &Settings) -> Result<Envelope, Unreadable> {
         let answer = match kind {
             // What is not JSON has no id that could be believed.
             FaultKind::Parse => Answer::ToUnknown,
-            _ => addressee(bytes),
+            // The id may be the very thing that was refused, and then nobody could read the answer.
+            _ => match addressee(bytes) {
+                Answer::To(id) if scan(id.token(), &settings.limits).is_err() => Answer::ToUnknown,
+                answer => answer,
+            },
         };
         let fault = fault(kind, &error.to_string());
         return Err(Unreadable { fault, answer });
@@ -154,6 +158,10 @@ mod tests {
         assert!(check("1").starts_with("null -32600 "));
         let doubled = check(r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":1,"a":2}}"#);
         assert!(doubled.starts_with("7 -32600 Invalid request: duplicate key"), "{doubled}");
+        for id in [r#""\ud800""#, "1e999"] {
+            let unreadable = check(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
+            assert!(unreadable.starts_with("null -32600 "), "{unreadable}");
+        }
     }
 
     #[test]

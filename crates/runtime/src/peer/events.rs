@@ -1,0 +1,82 @@
+//! A link's way to its connection.
+
+use super::{MAX_RESENT, Peer};
+use crate::link::LinkEvents;
+use crate::origin::Origin;
+use bytes::Bytes;
+use signalbox_engine::back::Outbound;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_wire::{Envelope, scan};
+use std::sync::Weak;
+
+/// The link's way to its connection; a link that outlives it speaks to nobody.
+pub(super) struct PeerEvents(pub(super) Weak<Peer>);
+
+impl PeerEvents {
+    /// The backend sent something that is no message, or none that may pass.
+    fn garbage(&self, about: Option<u64>, why: &dyn std::fmt::Display) {
+        let Some(backend) = self.0.upgrade().and_then(|peer| peer.backend.upgrade()) else { return };
+        tracing::warn!(backend = %backend.name, %why, "the backend sent something that is not a message");
+        backend.count_stray("garbage");
+        if let Some(key) = about {
+            let text = format!("backend `{}` answered with something that is not JSON-RPC: {why}", backend.name);
+            self.failed(key, Fault::new(FaultKind::BackendGarbage, text).with_str("backend", &backend.name));
+        }
+    }
+}
+
+impl LinkEvents for PeerEvents {
+    fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
+        match Envelope::parse(bytes) {
+            Ok(message) => self.message(message, about, status),
+            Err(rejected) => self.garbage(about, &rejected.error),
+        }
+    }
+
+    fn message(&self, message: Envelope, about: Option<u64>, status: Option<u16>) {
+        let Some(peer) = self.0.upgrade() else { return };
+        let Some(backend) = peer.backend.upgrade() else { return };
+        match backend.strict_limits().map_or(Ok(()), |limits| scan(message.bytes(), limits)) {
+            Ok(()) => peer.drive(|machine, now, out| machine.received(message, about, status, now, out)),
+            Err(error) => self.garbage(about, &error),
+        }
+    }
+
+    fn failed(&self, key: u64, fault: Fault) {
+        if let Some(peer) = self.0.upgrade() {
+            peer.drive(|machine, now, out| machine.failed(key, fault, now, out));
+        }
+    }
+
+    fn parted(&self, key: u64) {
+        let Some(peer) = self.0.upgrade() else { return };
+        let origin = peer.lock().machine.origin(key).cloned();
+        if let Some((session, exchange)) = origin.as_ref().and_then(Origin::exchange) {
+            session.part(exchange);
+        }
+    }
+
+    fn expired(&self, message: Outbound) {
+        let Some(peer) = self.0.upgrade() else { return };
+        let first = {
+            let mut inner = peer.lock();
+            if inner.resend.len() >= MAX_RESENT {
+                return;
+            }
+            inner.resend.push(message);
+            inner.machine.is_ready()
+        };
+        // Only the first expired message opens the session anew; the others wait with it.
+        if first {
+            if let Some(link) = peer.link.get() {
+                link.forget_session();
+            }
+            peer.drive(|machine, now, out| machine.reopen(now, out));
+        }
+    }
+
+    fn lost(&self, why: String) {
+        let Some(peer) = self.0.upgrade() else { return };
+        peer.end(&Fault::new(FaultKind::BackendDied, why));
+    }
+}
