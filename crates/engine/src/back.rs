@@ -106,6 +106,7 @@ impl<O: Clone> BackMachine<O> {
             name: call.name.take().filter(|_| modern),
             method: call.method,
             params,
+            epoch: 0,
         })
     }
 
@@ -131,7 +132,7 @@ impl<O: Clone> BackMachine<O> {
     #[must_use]
     pub fn notification(&self, name: MethodName, bytes: Bytes) -> Outbound {
         let revision = self.profile.as_ref().map(|profile| profile.revision);
-        Outbound { bytes, key: None, revision, method: name, name: None, params: Vec::new() }
+        Outbound { bytes, key: None, revision, method: name, name: None, params: Vec::new(), epoch: 0 }
     }
 
     /// Gives up the request that fits; the notification, if the connection takes one, and the request's key.
@@ -275,6 +276,13 @@ impl<O: Clone> BackMachine<O> {
                     out.push(BackCommand::Abort(key));
                 }
             }
+        }
+    }
+
+    /// Takes back a request that could not be handed to the link.
+    pub fn unsent(&mut self, key: Option<u64>) {
+        if let Some(key) = key {
+            self.calls.give_up(key);
         }
     }
 

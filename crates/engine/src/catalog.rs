@@ -130,6 +130,8 @@ pub struct BackendEntry {
     pub listed: bool,
     /// The lists it gave, by era and capability set.
     pub views: BTreeMap<ViewKey, Arc<View>>,
+    /// The capability sets in the order in which their lists were last stored.
+    ages: Vec<ViewKey>,
 }
 
 /// Most views kept per backend; a client that invents capability sets must not fill the memory.
@@ -146,8 +148,10 @@ impl Catalog {
     /// An empty catalog of these backends, in their configured order.
     #[must_use]
     pub fn new(names: impl IntoIterator<Item = Arc<str>>) -> Self {
-        let backends =
-            names.into_iter().map(|name| BackendEntry { name, listed: true, views: BTreeMap::new() }).collect();
+        let backends = names
+            .into_iter()
+            .map(|name| BackendEntry { name, listed: true, views: BTreeMap::new(), ages: Vec::new() })
+            .collect();
         Self { backends, generation: 0 }
     }
 
@@ -161,11 +165,14 @@ impl Catalog {
             None => Changed::everything(&view),
         };
         if entry.views.len() >= MAX_VIEWS && !entry.views.contains_key(&key) {
-            let oldest = entry.views.keys().find(|known| !known.caps.is_bare()).cloned();
+            let oldest = entry.ages.iter().find(|known| !known.caps.is_bare()).cloned();
             if let Some(oldest) = oldest {
                 entry.views.remove(&oldest);
+                entry.ages.retain(|known| *known != oldest);
             }
         }
+        entry.ages.retain(|known| *known != key);
+        entry.ages.push(key.clone());
         entry.views.insert(key, Arc::new(view));
         self.generation += 1;
         changed

@@ -45,6 +45,8 @@ pub enum FaultKind {
     BackendDied,
     /// The backend cannot be reached or started.
     BackendDown,
+    /// The backend is there, but does not speak the era it was addressed in.
+    EraRefused,
     /// The backend said something that is not an answer.
     BackendGarbage,
     /// The backend did not answer in time.
@@ -98,7 +100,7 @@ impl Fault {
     pub fn owner(&self) -> Owner {
         use FaultKind as K;
         match self.kind {
-            K::BackendDied | K::BackendDown | K::BackendGarbage | K::TimedOut => Owner::Backend,
+            K::BackendDied | K::BackendDown | K::EraRefused | K::BackendGarbage | K::TimedOut => Owner::Backend,
             K::Overloaded | K::Refused | K::Draining | K::Internal | K::NotBridged => Owner::Us,
             _ => Owner::Client,
         }
@@ -128,7 +130,7 @@ impl Fault {
             (K::UnsupportedVersion, _) => codes::UNSUPPORTED_VERSION,
             (K::Internal, _) => codes::INTERNAL_ERROR,
             (K::BackendDied | K::BackendGarbage, Era::Modern) => codes::BACKEND_DIED,
-            (K::BackendDown | K::Draining, Era::Modern) => codes::BREAKER_OPEN,
+            (K::BackendDown | K::EraRefused | K::Draining, Era::Modern) => codes::BREAKER_OPEN,
             (K::TimedOut, Era::Modern) => codes::TIMED_OUT,
             (K::Overloaded, Era::Modern) => codes::LIMITED,
             (K::Refused, Era::Modern) => codes::DENIED,
@@ -155,6 +157,7 @@ impl Fault {
             K::UnsupportedVersion => "unsupported_version",
             K::BackendDied => "backend_died",
             K::BackendDown => "backend_down",
+            K::EraRefused => "era_refused",
             K::BackendGarbage => "backend_garbage",
             K::TimedOut => "timed_out",
             K::Overloaded => "overloaded",

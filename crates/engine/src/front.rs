@@ -73,6 +73,8 @@ struct Asked {
 
 /// Most questions of backends that may wait for one client.
 pub const MAX_ASKED: usize = 256;
+/// Most followed resources whose other name is remembered per session.
+pub const MAX_FOLLOWED: usize = 1024;
 /// Most task ids remembered per session.
 pub const MAX_TASKS: usize = 1024;
 
@@ -92,6 +94,8 @@ pub struct FrontMachine {
     listeners: HashMap<ExchangeId, Listener>,
     held: HashMap<ExchangeId, (Envelope, Option<Arc<ClientProfile>>)>,
     tasks: HashMap<Box<str>, Arc<str>>,
+    /// Followed resources whose URI is not the backend's own: (backend, its URI) to ours.
+    followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
     next_exchange: u64,
     next_question: u64,
 }
@@ -114,6 +118,7 @@ impl FrontMachine {
             listeners: HashMap::new(),
             held: HashMap::new(),
             tasks: HashMap::new(),
+            followed: HashMap::new(),
             next_exchange: 1,
             next_question: 1,
         }

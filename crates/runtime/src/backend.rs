@@ -3,6 +3,7 @@
 //! The *home* connection belongs to the gateway itself. It tells which era the backend speaks, feeds the catalog, is kept
 //! alive by [`supervisor`], and serves every session that may share it.
 
+mod follows;
 mod listings;
 mod routes;
 mod state;
@@ -15,9 +16,8 @@ use crate::link::Connector;
 use crate::peer::{Peer, Queued};
 use crate::session::Session;
 use signalbox_engine::back::Wish;
-use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
-use signalbox_wire::{Era, Limits};
+use signalbox_wire::Limits;
 use state::Inner;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -79,10 +79,6 @@ impl Backend {
         PeerId(NEXT_PEER.fetch_add(1, Ordering::Relaxed))
     }
 
-    pub(crate) fn session(&self, key: SessionKey) -> Option<Arc<Session>> {
-        self.gateway()?.sessions.by_key(key)
-    }
-
     /// The bounds that a message of the backend must keep, where messages are governed at all.
     pub(crate) fn strict_limits(&self) -> Option<&Limits> {
         self.spec.strict.as_ref()
@@ -108,49 +104,22 @@ impl Backend {
         }
     }
 
-    /// Notes what a session follows. True where the backend has to be told.
-    pub(crate) fn watch(&self, session: &Session, uri: &str, on: bool) -> bool {
-        let shared = {
-            let inner = self.lock();
-            if inner.owned.contains_key(&session.key) {
-                return true;
-            }
-            inner.shared.get(&(session.principal.clone(), Era::Legacy)).cloned()
-        };
-        shared.is_none_or(|peer| peer.watch(session.key, uri, on))
-    }
-
-    /// Tells the connections of a session which log level it wants.
-    pub(crate) fn set_level(&self, session: &Session, level: LogLevel) {
-        let peer = {
-            let inner = self.lock();
-            let owned = inner.owned.get(&session.key);
-            owned.or_else(|| inner.shared.get(&(session.principal.clone(), Era::Legacy))).cloned()
-        };
-        if let Some(peer) = peer {
-            peer.set_level(session.key, level);
-        }
-    }
-
     /// The connection that belongs to this session alone.
     pub(crate) fn owned(&self, session: SessionKey) -> Option<Arc<Peer>> {
         self.lock().owned.get(&session).cloned()
     }
 
-    /// A session is over: its own connection ends, shared ones forget it.
+    /// A session is over: its own connection ends, and what it wanted to hear is forgotten.
     pub(crate) fn session_closed(&self, session: &Session) {
-        let (owned, shared) = {
+        let owned = {
             let mut inner = self.lock();
             inner.waiting.retain(|one| one.session.key != session.key);
-            let shared: Vec<Arc<Peer>> = inner.shared.values().cloned().collect();
-            (inner.owned.remove(&session.key), shared)
+            inner.owned.remove(&session.key)
         };
         if let Some(peer) = owned {
             peer.close();
         }
-        for peer in shared {
-            peer.forget(session.key);
-        }
+        self.forget(session.key);
     }
 
     /// Gives up what has waited too long.
@@ -172,35 +141,47 @@ impl Backend {
         }
     }
 
-    /// Ends every connection.
+    /// Ends every connection and answers what still waits for one.
     pub(crate) fn stop(&self) {
-        let peers = {
+        let (peers, waiting) = {
             let mut inner = self.lock();
             inner.stopping = true;
-            inner.peers()
+            (inner.peers(), std::mem::take(&mut inner.waiting))
         };
         self.changed.notify_one();
         for peer in peers {
             peer.close();
         }
+        for one in waiting {
+            let fault = Fault::new(FaultKind::Draining, "the gateway is shutting down");
+            one.session.handle(Event::Failed { exchange: one.exchange, fault });
+        }
     }
 
     /// A connection finished its handshake.
     pub(crate) fn peer_ready(self: &Arc<Self>, peer: &Arc<Peer>, profile: &Arc<ServerProfile>) {
-        let (home, waiting) = {
+        let (home, waiting, replaced) = {
             let mut inner = self.lock();
-            inner.support.learn(peer.wish, profile.era());
+            if peer.is_lost() {
+                return;
+            }
             let home = inner.is_home(peer);
+            inner.support.learn(home, self.spec.wish, profile.era());
+            let mut replaced = None;
             if home {
                 inner.home = Home::Up(Arc::clone(peer));
                 inner.up_since = Some(Instant::now());
                 inner.last_error = None;
-                if let Some(gateway) = self.gateway() {
-                    inner.shared.insert((gateway.principal.clone(), profile.era()), Arc::clone(peer));
-                }
+                inner.failed_views.clear();
+                inner.read_views.clear();
+                let key = (peer.principal.clone(), profile.era());
+                replaced = inner.shared.insert(key, Arc::clone(peer)).filter(|old| !Arc::ptr_eq(old, peer));
             }
-            (home, std::mem::take(&mut inner.waiting))
+            (home, std::mem::take(&mut inner.waiting), replaced)
         };
+        if let Some(replaced) = replaced {
+            replaced.close();
+        }
         if home {
             tracing::info!(
                 backend = %self.name,
@@ -210,6 +191,7 @@ impl Backend {
             );
             self.set_listed(true);
         }
+        self.restore(peer, profile);
         self.refresh(peer, profile, home);
         for one in waiting {
             self.dispatch(&one.session, one.exchange, one.call);
@@ -223,17 +205,26 @@ impl Backend {
         let mut inner = self.lock();
         inner.owned.retain(|_, one| !Arc::ptr_eq(one, peer));
         inner.shared.retain(|_, one| !Arc::ptr_eq(one, peer));
+        inner.reading.remove(&peer.id);
         let home = inner.is_home(peer);
-        if !was_ready && !home && peer.wish == Wish::Legacy && inner.support.modern == Some(true) {
-            // It speaks the new era and refuses the old one: from now on the bridge carries old clients to it.
-            inner.support.legacy.get_or_insert(false);
+        if fault.kind == FaultKind::EraRefused && !home {
+            // It speaks the other era only: from now on the bridge carries clients of this one to it.
+            inner.support.refused(peer.wish);
         }
-        if !was_ready {
-            inner.failed_views.insert(peer.caps.clone());
+        let died_of_probe = home && !was_ready && peer.wish == Wish::Auto && fault.kind == FaultKind::BackendDied;
+        // Lists that another era or another attempt will still bring are waited for.
+        let no_lists = !matches!(fault.kind, FaultKind::Draining | FaultKind::EraRefused) && !died_of_probe;
+        if !was_ready && no_lists {
+            inner.failed(peer.caps.clone());
         }
         if home {
             inner.last_error = Some(fault.message.clone());
-            inner.home = if was_ready { Home::Restarting } else { Home::Down(fault.clone()) };
+            inner.greet_old = died_of_probe;
+            inner.home = match (was_ready, died_of_probe) {
+                (true, _) => Home::Restarting,
+                (false, true) => Home::Starting,
+                (false, false) => Home::Down(fault.clone()),
+            };
         }
     }
 
@@ -260,7 +251,8 @@ impl Backend {
         if down {
             self.set_listed(false);
         }
-        let retry = self.lock().support.legacy == Some(false) && peer.wish == Wish::Legacy;
+        // What was meant for the era that it does not speak is carried over the other one.
+        let retry = fault.kind == FaultKind::EraRefused && self.lock().support.known();
         for one in queue {
             if retry && !home {
                 self.dispatch(&one.session, one.exchange, one.call);

@@ -162,7 +162,7 @@ impl Gateway {
         let selector = &session.selector(era);
         let mut changes = self.catalog.follow();
         let waiting = async {
-            while !self.lists_ready(selector) {
+            while !self.lists_ready(selector) && !session.is_ended() {
                 // Each time: which connection the session needs is only known once a backend has told its era.
                 self.prepare(session, era);
                 if changes.changed().await.is_err() {
@@ -208,7 +208,7 @@ impl Gateway {
 
     pub(crate) fn unlisten(&self, session: &Arc<Session>, exchange: ExchangeId) {
         for backend in &self.backends {
-            backend.cancel(session, exchange, None);
+            backend.unfollow(session, exchange);
         }
     }
 

@@ -1,6 +1,7 @@
 //! One connection to a backend: the engine's back machine, the link it speaks on, and what waits for it to be ready.
 
 mod events;
+mod expiry;
 mod notices;
 
 use crate::backend::Backend;
@@ -12,17 +13,15 @@ use events::PeerEvents;
 use signalbox_engine::back::{BackCommand, BackMachine, ClientOffer, Outbound, Wish};
 use signalbox_engine::catalog::ViewKey;
 use signalbox_engine::log_level::LogLevel;
-use signalbox_engine::{Call, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
+use signalbox_engine::{Call, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile};
 use signalbox_wire::{Edits, Envelope};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// Most calls that may wait for one connection to become ready.
 pub const MAX_QUEUED: usize = 1024;
-/// Most expired messages that are sent again after a new handshake.
-const MAX_RESENT: usize = 1024;
 
 /// A call that waits for the connection.
 pub struct Queued {
@@ -40,8 +39,11 @@ struct Inner {
     machine: BackMachine<Origin>,
     queue: VecDeque<Queued>,
     resend: Vec<Outbound>,
-    watchers: HashMap<Box<str>, HashSet<SessionKey>>,
-    levels: HashMap<SessionKey, LogLevel>,
+    /// Keys that were sent again in a new session, and are not a second time.
+    resent: HashSet<u64>,
+    reopened: Vec<Instant>,
+    epoch: u32,
+    level: Option<LogLevel>,
     buffer: Vec<BackCommand<Origin>>,
     lost: bool,
 }
@@ -50,12 +52,16 @@ struct Inner {
 pub struct Peer {
     /// Its number.
     pub id: PeerId,
+    /// On whose behalf it was opened.
+    pub principal: Principal,
     /// The session it belongs to; none for one that is shared.
     pub owner: Option<Arc<Session>>,
     /// The capabilities it was opened with.
     pub caps: CapSet,
     /// Which era was asked for.
     pub wish: Wish,
+    /// Held while its lists are read.
+    pub(crate) lists_turn: tokio::sync::Mutex<()>,
     backend: Weak<Backend>,
     link: OnceLock<Arc<dyn Link>>,
     inner: Mutex<Inner>,
@@ -64,22 +70,32 @@ pub struct Peer {
 impl Peer {
     /// A connection that is about to be opened.
     #[must_use]
-    pub fn new(backend: &Arc<Backend>, owner: Option<Arc<Session>>, wish: Wish, offer: ClientOffer) -> Arc<Self> {
+    pub fn new(
+        backend: &Arc<Backend>,
+        principal: Principal,
+        owner: Option<Arc<Session>>,
+        wish: Wish,
+        offer: ClientOffer,
+    ) -> Arc<Self> {
         let caps = CapSet::read(&offer.capabilities);
         let machine = BackMachine::new(Arc::clone(&backend.name), wish, offer, backend.connector.carries_headers());
         Arc::new(Self {
             id: backend.next_peer(),
+            principal,
             owner,
             caps,
             wish,
+            lists_turn: tokio::sync::Mutex::new(()),
             backend: Arc::downgrade(backend),
             link: OnceLock::new(),
             inner: Mutex::new(Inner {
                 machine,
                 queue: VecDeque::new(),
                 resend: Vec::new(),
-                watchers: HashMap::new(),
-                levels: HashMap::new(),
+                resent: HashSet::new(),
+                reopened: Vec::new(),
+                epoch: 0,
+                level: None,
                 buffer: Vec::new(),
                 lost: false,
             }),
@@ -90,7 +106,12 @@ impl Peer {
     pub async fn open(self: Arc<Self>) {
         let Some(backend) = self.backend.upgrade() else { return };
         let events: Arc<dyn LinkEvents> = Arc::new(PeerEvents(Arc::downgrade(&self)));
-        match backend.connector.open(events).await {
+        let opening = tokio::time::timeout(backend.spec.start_timeout, backend.connector.open(events)).await;
+        let opened = opening.unwrap_or_else(|_| {
+            let text = format!("backend `{}` could not be opened in time", backend.name);
+            Err(Fault::new(FaultKind::TimedOut, text).with_str("backend", &backend.name))
+        });
+        match opened {
             Ok(link) => {
                 if self.link.set(Arc::clone(&link)).is_err() || self.lock().lost {
                     return link.close();
@@ -187,6 +208,9 @@ impl Peer {
     /// A fault if the connection is not ready or refuses it.
     pub fn own(&self, origin: Origin, name: &'static str, params: &str, timeout: Duration) -> Result<(), Fault> {
         let mut inner = self.lock();
+        if inner.lost {
+            return Err(self.gone());
+        }
         let message = inner.machine.own_request(origin, name, params, timeout, Instant::now())?;
         self.transmit(&mut inner, message)
     }
@@ -237,7 +261,7 @@ impl Peer {
 
     /// Ends the connection on our own account.
     pub fn close(self: &Arc<Self>) {
-        self.end(&Fault::new(FaultKind::BackendDied, format!("backend `{}` was stopped", self.backend_name())));
+        self.end(&Fault::new(FaultKind::Draining, format!("backend `{}` was stopped", self.backend_name())));
     }
 
     /// Runs the machine and does what it asks for. Nothing else is locked while it runs, and nothing is awaited.
@@ -253,8 +277,12 @@ impl Peer {
         for command in commands.drain(..) {
             match command {
                 BackCommand::Transmit(message) => {
+                    let handshake = message.key.is_some();
                     if let Err(fault) = self.transmit(&mut inner, message) {
                         tracing::debug!(peer = %self.id, %fault, "message to the backend dropped");
+                        if handshake {
+                            after.push(BackCommand::Unusable(fault));
+                        }
                     }
                 }
                 BackCommand::Abort(key) => {
@@ -296,19 +324,9 @@ impl Peer {
             (std::mem::take(&mut inner.queue), std::mem::take(&mut inner.resend))
         };
         tracing::debug!(backend = %backend.name, peer = %self.id, revision = profile.revision.as_str(), "connection ready");
-        {
-            let mut inner = self.lock();
-            for message in resend {
-                let _ = self.transmit(&mut inner, message);
-            }
-        }
-        if let Some(owner) = &self.owner {
-            if let Some(level) = owner.log_level() {
-                self.set_level(owner.key, level);
-            }
-            if owner.has_general() {
-                self.open_general();
-            }
+        self.resend(resend);
+        if self.owner.as_ref().is_some_and(|owner| owner.has_general()) {
+            self.open_general();
         }
         backend.peer_ready(self, profile);
         let now = Instant::now();
@@ -350,12 +368,18 @@ impl Peer {
         }
     }
 
-    fn transmit(&self, _inner: &mut MutexGuard<'_, Inner>, message: Outbound) -> Result<(), Fault> {
-        // The lock is held while the message is handed over, so that messages leave in the order they were made.
-        match self.link.get() {
+    /// Hands a message to the link while the connection is locked, so that messages leave in the order they were made.
+    fn transmit(&self, inner: &mut MutexGuard<'_, Inner>, mut message: Outbound) -> Result<(), Fault> {
+        let key = message.key;
+        message.epoch = inner.epoch;
+        let sent = match self.link.get() {
             Some(link) => link.send(message),
             None => Err(self.gone()),
+        };
+        if sent.is_err() {
+            inner.machine.unsent(key);
         }
+        sent
     }
 
     fn gone(&self) -> Fault {

@@ -8,12 +8,12 @@ use signalbox_engine::command::{Listen, Watch};
 use signalbox_engine::front::{Lifecycle, Mode};
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{
-    ClientProfile, Command, Context, Event, ExchangeId, FrontMachine, Principal, SessionKey, StreamId,
+    CapSet, ClientProfile, Command, Context, Event, ExchangeId, FrontMachine, Principal, SessionKey, StreamId,
 };
 use signalbox_wire::{Edits, Envelope, Era, builder};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 struct Inner {
@@ -22,7 +22,6 @@ struct Inner {
     general: Option<StreamId>,
     next_stream: u64,
     buffer: Vec<Command>,
-    ended: bool,
 }
 
 /// The session.
@@ -38,6 +37,9 @@ pub struct Session {
     mode: Mode,
     gateway: Arc<Gateway>,
     last_used: AtomicU64,
+    // Read without the session's lock, since backends ask while they hold their own.
+    client: OnceLock<Arc<ClientProfile>>,
+    ended: AtomicBool,
     inner: Mutex<Inner>,
 }
 
@@ -58,13 +60,14 @@ impl Session {
             mode,
             gateway,
             last_used: AtomicU64::new(0),
+            client: OnceLock::new(),
+            ended: AtomicBool::new(false),
             inner: Mutex::new(Inner {
                 machine,
                 streams: HashMap::new(),
                 general: None,
                 next_stream: 1,
                 buffer: Vec::new(),
-                ended: false,
             }),
         })
     }
@@ -125,6 +128,9 @@ impl Session {
         let before = inner.machine.in_flight();
         inner.machine.handle(event, &ctx, &mut commands);
         let opened = inner.machine.in_flight() as i64 - before as i64;
+        if let (None, Some(client)) = (self.client.get(), inner.machine.client()) {
+            let _ = self.client.set(Arc::clone(client));
+        }
         for command in commands.drain(..) {
             match command {
                 Command::Send { stream, bytes, last, droppable, status } => {
@@ -162,7 +168,13 @@ impl Session {
         }
         match pushed {
             Pushed::Taken => {}
-            Pushed::Dropped => self.gateway.counters.dropped("slow_client"),
+            Pushed::Dropped => {
+                self.gateway.counters.dropped("slow_client");
+                // A reader that is this far behind never gets its answer, so it must not wait for it either.
+                if let Some(outbox) = (!droppable).then(|| inner.streams.remove(&stream)).flatten() {
+                    outbox.close();
+                }
+            }
             Pushed::Closed => self.gateway.counters.dropped("client_gone"),
         }
     }
@@ -211,7 +223,11 @@ impl Session {
 
     fn watch(self: &Arc<Self>, watch: Watch) {
         let Some(backend) = self.gateway.backend(&watch.backend) else { return };
-        if backend.watch(self, &watch.uri, watch.on) {
+        let tell = match backend.watch(self, &watch.uri, watch.on) {
+            Ok(tell) => tell,
+            Err(fault) => return self.handle(Event::Failed { exchange: watch.exchange, fault }),
+        };
+        if tell {
             backend.dispatch(self, watch.exchange, watch.call);
         } else if let Ok(message) = Envelope::parse(Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#)) {
             // Another session still follows the resource on this connection, so the backend is not told.
@@ -266,13 +282,23 @@ impl Session {
     /// What the client said about itself.
     #[must_use]
     pub fn client(&self) -> Option<Arc<ClientProfile>> {
-        self.lock().machine.client().cloned()
+        self.client.get().cloned()
+    }
+
+    /// True once the session is over: nothing may be opened for it any more.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
     }
 
     /// Which lists the client is shown.
     #[must_use]
     pub fn selector(&self, era: Era) -> Selector {
-        self.lock().machine.selector(era)
+        let caps = match (era, self.client.get()) {
+            (Era::Legacy, Some(client)) => client.caps.clone(),
+            _ => CapSet::bare(),
+        };
+        Selector { era, caps }
     }
 
     /// The level set by the client.
@@ -317,7 +343,7 @@ impl Session {
 
     /// Ends the session and the backend connections that are its own.
     pub fn close(self: &Arc<Self>) {
-        if std::mem::replace(&mut self.lock().ended, true) {
+        if self.ended.swap(true, Ordering::AcqRel) {
             return;
         }
         self.handle(Event::Close);

@@ -81,7 +81,8 @@ impl<O: Clone> BackMachine<O> {
             .param_raw("clientInfo", self.offer.info.as_bytes())
             .build();
         let name: MethodName = method::INITIALIZE.into();
-        let outbound = Outbound { bytes, key: Some(id), revision: None, method: name, name: None, params: Vec::new() };
+        let outbound =
+            Outbound { bytes, key: Some(id), revision: None, method: name, name: None, params: Vec::new(), epoch: 0 };
         out.push(BackCommand::Transmit(outbound));
     }
 
@@ -104,7 +105,15 @@ impl<O: Clone> BackMachine<O> {
         }
         members.push('}');
         let bytes = builder::Request::new(name).id(RawId::number(id)).params_raw(members.as_bytes()).build();
-        Outbound { bytes, key: Some(id), revision: Some(revision), method: name.into(), name: None, params: Vec::new() }
+        Outbound {
+            bytes,
+            key: Some(id),
+            revision: Some(revision),
+            method: name.into(),
+            name: None,
+            params: Vec::new(),
+            epoch: 0,
+        }
     }
 
     /// The answer to the word we said last.
@@ -134,7 +143,8 @@ impl<O: Clone> BackMachine<O> {
                 let name: MethodName = method::INITIALIZED.into();
                 let bytes = builder::Notification::new(method::INITIALIZED).build();
                 let revision = Some(profile.revision);
-                let note = Outbound { bytes, key: None, revision, method: name, name: None, params: Vec::new() };
+                let note =
+                    Outbound { bytes, key: None, revision, method: name, name: None, params: Vec::new(), epoch: 0 };
                 out.push(BackCommand::Transmit(note));
                 self.ready(profile, out);
             }
@@ -161,7 +171,7 @@ impl<O: Clone> BackMachine<O> {
     fn unusable(&mut self, why: &str, out: &mut Vec<BackCommand<O>>) {
         self.phase = Phase::Dead;
         let text = format!("backend `{}` {why}", self.backend);
-        out.push(BackCommand::Unusable(Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.backend)));
+        out.push(BackCommand::Unusable(Fault::new(FaultKind::EraRefused, text).with_str("backend", &self.backend)));
     }
 }
 

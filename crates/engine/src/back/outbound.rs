@@ -22,6 +22,8 @@ pub struct Outbound {
     pub name: Option<Box<str>>,
     /// `Mcp-Param-*` headers with their encoded values.
     pub params: Vec<(String, String)>,
+    /// How many backend sessions the connection had before the one this was sent in.
+    pub epoch: u32,
 }
 
 /// What is to be done for a backend connection.

@@ -70,10 +70,11 @@ impl FrontMachine {
             method::RESOURCES_UPDATED => {
                 let span = in_params(message, &["uri"]);
                 let uri = span.and_then(|span| json::string(span.of(message.bytes())));
-                if let (Some(span), Some(uri)) = (span, uri)
-                    && let Some(ours) = ctx.catalog.renamed_uri(backend, &uri)
-                {
-                    edits.replace(span, json::quote(ours));
+                if let (Some(span), Some(uri)) = (span, uri) {
+                    let followed = self.followed.get(&(Arc::clone(backend), uri.as_ref().into())).map(|ours| &**ours);
+                    if let Some(ours) = followed.or_else(|| ctx.catalog.renamed_uri(backend, &uri)) {
+                        edits.replace(span, json::quote(ours));
+                    }
                 }
                 self.pass(message, about, &edits, true, out);
             }

@@ -172,6 +172,12 @@ impl FrontMachine {
             era: exchange.era,
             envelope: message,
         });
+        if let Some((theirs, ours)) =
+            exchange.renamed_uri.clone().filter(|_| call.method == method::RESOURCES_SUBSCRIBE)
+            && self.followed.len() < super::MAX_FOLLOWED
+        {
+            self.followed.insert((Arc::clone(&route.backend), theirs), ours);
+        }
         let subscribe = match &*call.method {
             method::RESOURCES_SUBSCRIBE => Some(true),
             method::RESOURCES_UNSUBSCRIBE => Some(false),

@@ -3,9 +3,8 @@
 use super::Backend;
 use super::state::Home;
 use crate::lists;
-use crate::origin::Origin;
 use crate::peer::Peer;
-use signalbox_engine::catalog::{ListKind, Selector, View};
+use signalbox_engine::catalog::{ListKind, MAX_VIEWS, Selector, View};
 use signalbox_engine::{Fault, ServerProfile};
 use signalbox_wire::{Era, method};
 use std::sync::Arc;
@@ -51,20 +50,33 @@ impl Backend {
 
     /// Reads all lists over a connection that has just become ready, unless its view is known already.
     pub(super) fn refresh(self: &Arc<Self>, peer: &Arc<Peer>, profile: &Arc<ServerProfile>, home: bool) {
-        let Some(gateway) = self.gateway() else { return };
         let Some(key) = peer.view_key() else { return };
         if home {
             self.follow_changes(peer, profile);
-        } else if gateway.catalog.snapshot().knows(&self.name, &key) {
-            return;
+        }
+        {
+            let mut inner = self.lock();
+            // What another connection has read since the backend came up holds for this one too.
+            if inner.read_views.contains(&key) || !inner.reading.insert(peer.id) {
+                return;
+            }
         }
         let (backend, peer, profile) = (Arc::clone(self), Arc::clone(peer), Arc::clone(profile));
         tokio::spawn(async move {
-            match lists::fetch_view(&peer, &profile, &backend.spec).await {
-                Ok(view) => backend.store(&peer, view).await,
-                Err(fault) => backend.unread(&peer, &fault),
+            let read = backend.read(&peer, &profile).await;
+            backend.lock().reading.remove(&peer.id);
+            if let Err(fault) = read {
+                backend.unread(&peer, &fault);
             }
         });
+    }
+
+    /// Reads all lists. One connection reads one thing at a time, so that what was read later is stored later.
+    async fn read(&self, peer: &Peer, profile: &Arc<ServerProfile>) -> Result<(), Fault> {
+        let _turn = peer.lists_turn.lock().await;
+        let view = lists::fetch_view(peer, profile, &self.spec).await?;
+        self.store(peer, view).await;
+        Ok(())
     }
 
     /// Lets the backend tell of changes: by its GET stream, or by a listen request of our own.
@@ -85,12 +97,18 @@ impl Backend {
             return;
         }
         let params = format!("\"notifications\":{{{}}}", wanted.join(","));
-        let peer = Arc::clone(peer);
+        let (backend, peer) = (Arc::clone(self), Arc::clone(peer));
         tokio::spawn(async move {
             while !peer.is_lost() {
                 let ended = peer.ask(method::SUBSCRIPTIONS_LISTEN, &params, LISTEN_FOR).await;
                 tracing::debug!(peer = %peer.id, ok = matches!(ended, Ok(Ok(_))), "stream of changes ended");
                 tokio::time::sleep(LISTEN_AGAIN).await;
+                // What changed while nobody listened was told to nobody.
+                if let Some(profile) = peer.profile().filter(|_| !peer.is_lost())
+                    && let Err(fault) = backend.read(&peer, &profile).await
+                {
+                    tracing::debug!(backend = %backend.name, %fault, "lists could not be read again");
+                }
             }
         });
     }
@@ -120,6 +138,17 @@ impl Backend {
         let (Some(gateway), Some(key), Some(profile)) = (self.gateway(), peer.view_key(), peer.profile()) else {
             return Ok(());
         };
+        let _turn = peer.lists_turn.lock().await;
+        let known: Option<View> = {
+            let catalog = gateway.catalog.snapshot();
+            let entry = catalog.backends().iter().find(|entry| entry.name == self.name);
+            entry.and_then(|entry| entry.views.get(&key)).map(|view| View::clone(view))
+        };
+        let Some(mut view) = known else {
+            let view = lists::fetch_view(peer, &profile, &self.spec).await?;
+            self.store(peer, view).await;
+            return Ok(());
+        };
         let mut lists = Vec::new();
         for kind in kinds {
             if profile.has(&[kind.capability()]) {
@@ -130,12 +159,6 @@ impl Backend {
                 }
             }
         }
-        let known: Option<View> = {
-            let catalog = gateway.catalog.snapshot();
-            let entry = catalog.backends().iter().find(|entry| entry.name == self.name);
-            entry.and_then(|entry| entry.views.get(&key)).map(|view| View::clone(view))
-        };
-        let mut view = known.unwrap_or_else(|| View::empty(profile));
         for (kind, items) in lists {
             view.set(kind, items);
         }
@@ -153,7 +176,14 @@ impl Backend {
             templates = view.templates.len(),
             "lists read"
         );
-        self.lock().failed_views.remove(&key.caps);
+        {
+            let mut inner = self.lock();
+            inner.failed_views.remove(&key.caps);
+            if inner.read_views.len() >= MAX_VIEWS {
+                inner.read_views.clear();
+            }
+            inner.read_views.insert(key.clone());
+        }
         let changed = gateway.catalog.set_view(&self.name, key.clone(), view);
         if changed.any() {
             gateway.tell_lists_changed(changed, Some(&key.caps));
@@ -164,27 +194,11 @@ impl Backend {
     fn unread(&self, peer: &Peer, fault: &Fault) {
         tracing::warn!(backend = %self.name, why = %fault, "the backend's lists could not be read");
         let mut inner = self.lock();
-        inner.failed_views.insert(peer.caps.clone());
+        inner.failed(peer.caps.clone());
         inner.last_error = Some(fault.message.clone());
         drop(inner);
         if let Some(gateway) = self.gateway() {
             gateway.catalog.nudge();
-        }
-    }
-
-    /// Follows resources of a backend of the new era for a client's listen request.
-    pub(crate) fn follow(
-        self: &Arc<Self>,
-        session: &Arc<crate::session::Session>,
-        exchange: signalbox_engine::ExchangeId,
-        uris: &[&str],
-    ) {
-        let Some(peer) = self.modern_peer(session) else { return };
-        let list: Vec<String> = uris.iter().map(|uri| signalbox_wire::json::quote(uri)).collect();
-        let params = format!("\"notifications\":{{\"resourceSubscriptions\":[{}]}}", list.join(","));
-        let origin = Origin::Listen(Arc::clone(session), exchange);
-        if let Err(fault) = peer.own(origin, method::SUBSCRIPTIONS_LISTEN, &params, LISTEN_FOR) {
-            tracing::debug!(backend = %self.name, %fault, "resources cannot be followed");
         }
     }
 }

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// How long a probe for the new era may stay unanswered before `initialize` is tried.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How many connections are tried for one call before it is given up.
+const TRIES: usize = 3;
+
 enum Pick {
     Peer(Arc<Peer>),
     Wait,
@@ -24,14 +27,24 @@ impl Backend {
     /// Brings a call to a connection that may carry it; opens one, or lets the call wait, where there is none yet.
     pub(crate) fn dispatch(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
         let timeout = self.spec.timeout;
+        let mut call = call;
+        // A connection that is found lost is not found again, so a few tries meet a live one if there is any.
+        for _ in 0..TRIES {
+            let mut inner = self.lock();
+            let Pick::Peer(peer) = self.pick(&mut inner, session, call.era) else { break };
+            drop(inner);
+            match peer.call(session, exchange, call, timeout) {
+                Some(back) => call = back,
+                None => return,
+            }
+        }
         let mut inner = self.lock();
         match self.pick(&mut inner, session, call.era) {
-            Pick::Peer(peer) => {
+            Pick::Peer(_) => {
                 drop(inner);
-                if let Some(call) = peer.call(session, exchange, call, timeout) {
-                    // It was lost just now, and is not found here a second time.
-                    self.dispatch(session, exchange, call);
-                }
+                let text = format!("backend `{}` loses its connections as soon as they are opened", self.name);
+                let fault = Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name);
+                session.handle(Event::Failed { exchange, fault });
             }
             Pick::Wait if inner.waiting.len() < MAX_QUEUED => {
                 let deadline = Instant::now() + timeout;
@@ -52,9 +65,19 @@ impl Backend {
 
     /// Opens what a session of this era needs to be shown the right lists.
     pub(crate) fn prepare(self: &Arc<Self>, session: &Arc<Session>, era: Era) {
-        let mut inner = self.lock();
-        if inner.support.known() {
-            let _ = self.pick(&mut inner, session, era);
+        let picked = {
+            let mut inner = self.lock();
+            if !inner.support.known() {
+                return;
+            }
+            self.pick(&mut inner, session, era)
+        };
+        // A connection that is ready has read its lists once; where they are not known any more it reads them again.
+        if let Pick::Peer(peer) = picked
+            && let Some(profile) = peer.profile().filter(|_| peer.is_ready())
+        {
+            self.lock().read_views.retain(|key| key.caps != peer.caps);
+            self.refresh(&peer, &profile, false);
         }
     }
 
@@ -74,12 +97,11 @@ impl Backend {
         if inner.stopping {
             return Pick::Refuse(Fault::new(FaultKind::Draining, "the gateway is shutting down"));
         }
-        if let Home::Down(fault) = &inner.home {
-            let text = format!("backend `{}` is down: {}", self.name, fault.message);
-            return Pick::Refuse(Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name));
+        if session.is_ended() {
+            return Pick::Refuse(Fault::new(FaultKind::SessionClosed, "the session has ended"));
         }
         if !inner.support.known() {
-            return Pick::Wait;
+            return self.down(inner).map_or(Pick::Wait, Pick::Refuse);
         }
         let target = inner.support.target(era);
         let client = session.client();
@@ -95,7 +117,7 @@ impl Backend {
         } else if matches!(inner.home, Home::Starting | Home::Restarting) {
             return Pick::Wait;
         }
-        if let Some(fault) = self.no_room(inner) {
+        if let Some(fault) = self.down(inner).or_else(|| self.no_room(inner)) {
             return Pick::Refuse(fault);
         }
         let wish = match target {
@@ -110,7 +132,8 @@ impl Backend {
                 offer.info = Arc::from(info);
             }
         }
-        let peer = Peer::new(self, own.then(|| Arc::clone(session)), wish, offer);
+        let owner = own.then(|| Arc::clone(session));
+        let peer = Peer::new(self, session.principal.clone(), owner, wish, offer);
         if own {
             inner.owned.insert(session.key, Arc::clone(&peer));
         } else {
@@ -118,6 +141,13 @@ impl Backend {
         }
         tokio::spawn(Arc::clone(&peer).open());
         Pick::Peer(peer)
+    }
+
+    /// Why nothing can be opened on a backend that is down.
+    fn down(&self, inner: &Inner) -> Option<Fault> {
+        let Home::Down(fault) = &inner.home else { return None };
+        let text = format!("backend `{}` is down: {}", self.name, fault.message);
+        Some(Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name))
     }
 
     fn no_room(&self, inner: &Inner) -> Option<Fault> {

@@ -1,8 +1,11 @@
 //! What is known of a backend while the gateway runs.
 
 use crate::peer::{Peer, Queued};
+use crate::session::Session;
 use signalbox_engine::back::Wish;
-use signalbox_engine::{CapSet, Fault, Principal, SessionKey};
+use signalbox_engine::catalog::ViewKey;
+use signalbox_engine::log_level::LogLevel;
+use signalbox_engine::{CapSet, ExchangeId, Fault, PeerId, Principal, SessionKey};
 use signalbox_wire::Era;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -34,16 +37,31 @@ impl Support {
         }
     }
 
-    /// Takes over what a finished handshake showed.
-    pub fn learn(&mut self, wish: Wish, era: Era) {
+    /// Takes over what a finished handshake showed. The home connection tries the new era first, unless it is told not
+    /// to or the backend dies of it: where it ends in the old one, the new one is not to be had.
+    pub fn learn(&mut self, home: bool, configured: Wish, era: Era) {
         match era {
             Era::Legacy => {
                 self.legacy = Some(true);
-                if wish == Wish::Auto {
+                if home {
                     self.modern = Some(false);
                 }
             }
-            Era::Modern => self.modern = Some(true),
+            Era::Modern => {
+                self.modern = Some(true);
+                if configured == Wish::Modern {
+                    self.legacy = Some(false);
+                }
+            }
+        }
+    }
+
+    /// Takes over that the backend refused an era although it is there.
+    pub fn refused(&mut self, wish: Wish) {
+        match wish {
+            Wish::Legacy if self.modern == Some(true) => self.legacy = Some(false),
+            Wish::Modern if self.legacy == Some(true) => self.modern = Some(false),
+            _ => {}
         }
     }
 }
@@ -75,6 +93,16 @@ impl Home {
     }
 }
 
+/// What a client's `subscriptions/listen` follows on this backend.
+pub(crate) struct Follow {
+    pub session: Arc<Session>,
+    pub exchange: ExchangeId,
+    pub uris: Vec<String>,
+}
+
+/// Most failed views that are remembered.
+const MAX_FAILED: usize = 64;
+
 /// The changing part of a backend.
 #[derive(Default)]
 pub(crate) struct Inner {
@@ -85,6 +113,18 @@ pub(crate) struct Inner {
     pub owned: HashMap<SessionKey, Arc<Peer>>,
     pub waiting: VecDeque<Queued>,
     pub failed_views: HashSet<CapSet>,
+    /// The views read since the home connection was opened; what was known before may be out of date.
+    pub read_views: HashSet<ViewKey>,
+    /// Connections whose lists are being read for the first time.
+    pub reading: HashSet<PeerId>,
+    /// Which sessions follow which resources by `resources/subscribe`.
+    pub watches: HashMap<Box<str>, HashSet<SessionKey>>,
+    /// The log level each session wants.
+    pub levels: HashMap<SessionKey, LogLevel>,
+    /// The resources that listen requests of clients follow.
+    pub follows: Vec<Follow>,
+    /// The backend died of the question which era it speaks: it gets the old greeting at once.
+    pub greet_old: bool,
     pub refreshing: HashSet<(u64, &'static str)>,
     pub strays: BTreeMap<&'static str, u64>,
     pub restarts: u64,
@@ -94,6 +134,14 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
+    /// Notes that lists for this capability set cannot be had for now.
+    pub fn failed(&mut self, caps: CapSet) {
+        if self.failed_views.len() >= MAX_FAILED {
+            self.failed_views.clear();
+        }
+        self.failed_views.insert(caps);
+    }
+
     pub fn is_home(&self, peer: &Arc<Peer>) -> bool {
         self.home_peer.as_ref().is_some_and(|home| Arc::ptr_eq(home, peer))
     }

@@ -31,7 +31,8 @@ impl Backend {
                 if inner.stopping {
                     return;
                 }
-                let peer = Peer::new(&self, None, wish, self.offer());
+                let Some(principal) = self.gateway().map(|gateway| gateway.principal.clone()) else { return };
+                let peer = Peer::new(&self, principal, None, wish, self.offer());
                 inner.home_peer = Some(Arc::clone(&peer));
                 peer
             };
@@ -40,12 +41,19 @@ impl Backend {
             while !peer.is_lost() {
                 self.changed.notified().await;
             }
-            if self.lock().stopping {
-                return;
+            {
+                let mut inner = self.lock();
+                if inner.stopping {
+                    return;
+                }
+                // A server that dies of the question which era it speaks gets the old greeting at once.
+                if std::mem::take(&mut inner.greet_old) {
+                    wish = Wish::Legacy;
+                    continue;
+                }
             }
-            if peer.profile().is_none() && self.spec.wish == Wish::Auto {
-                // A server that dies of the question which era it speaks gets the old greeting the next time.
-                wish = if wish == Wish::Auto { Wish::Legacy } else { Wish::Auto };
+            if peer.profile().is_none() {
+                wish = self.spec.wish;
             }
             if peer.profile().is_some() && opened.elapsed() >= HEALTHY {
                 failures = 0;

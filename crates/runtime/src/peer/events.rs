@@ -1,13 +1,15 @@
 //! A link's way to its connection.
 
-use super::{MAX_RESENT, Peer};
+use super::Peer;
+use super::expiry::Expired;
 use crate::link::LinkEvents;
 use crate::origin::Origin;
 use bytes::Bytes;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_wire::{Envelope, scan};
+use signalbox_wire::{Envelope, Kind, scan};
 use std::sync::Weak;
+use std::time::Instant;
 
 /// The link's way to its connection; a link that outlives it speaks to nobody.
 pub(super) struct PeerEvents(pub(super) Weak<Peer>);
@@ -38,7 +40,10 @@ impl LinkEvents for PeerEvents {
         let Some(backend) = peer.backend.upgrade() else { return };
         match backend.strict_limits().map_or(Ok(()), |limits| scan(message.bytes(), limits)) {
             Ok(()) => peer.drive(|machine, now, out| machine.received(message, about, status, now, out)),
-            Err(error) => self.garbage(about, &error),
+            Err(error) => {
+                let named = matches!(message.kind(), Kind::Response | Kind::Error).then(|| message.id()).flatten();
+                self.garbage(about.or_else(|| named.and_then(|id| id.as_u64())), &error);
+            }
         }
     }
 
@@ -56,22 +61,28 @@ impl LinkEvents for PeerEvents {
         }
     }
 
+    /// The first message that meets an expired session opens a new one; it and those that follow are sent again in it, each
+    /// once, since a backend that forgets every session would otherwise be greeted for ever.
     fn expired(&self, message: Outbound) {
         let Some(peer) = self.0.upgrade() else { return };
-        let first = {
-            let mut inner = peer.lock();
-            if inner.resend.len() >= MAX_RESENT {
-                return;
-            }
-            inner.resend.push(message);
-            inner.machine.is_ready()
+        let Some(key) = message.key else {
+            return tracing::debug!(peer = %peer.id, method = %message.method, "a notification met an expired session");
         };
-        // Only the first expired message opens the session anew; the others wait with it.
-        if first {
-            if let Some(link) = peer.link.get() {
-                link.forget_session();
+        let verdict = peer.lock().expired(message, Instant::now());
+        match verdict {
+            Expired::Waits => {}
+            Expired::Resend(message) => peer.resend(vec![message]),
+            Expired::Reopen => {
+                if let Some(link) = peer.link.get() {
+                    link.forget_session();
+                }
+                peer.drive(|machine, now, out| machine.reopen(now, out));
             }
-            peer.drive(|machine, now, out| machine.reopen(now, out));
+            Expired::Hopeless => {
+                let name = peer.backend_name();
+                let text = format!("backend `{name}` forgets its sessions as soon as they are opened");
+                self.failed(key, Fault::new(FaultKind::BackendGarbage, text).with_str("backend", &name));
+            }
         }
     }
 

@@ -4,52 +4,23 @@ use super::Peer;
 use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::log_level::LogLevel;
-use signalbox_engine::{Event, ExchangeId, SessionKey};
+use signalbox_engine::{Event, ExchangeId};
 use signalbox_wire::{Envelope, builder, json, method};
 use std::sync::Arc;
 use std::time::Duration;
 
 impl Peer {
-    /// Notes that a session follows a resource, or no longer does. True where the backend must be told.
-    pub fn watch(&self, session: SessionKey, uri: &str, on: bool) -> bool {
-        let mut inner = self.lock();
-        if on {
-            inner.watchers.entry(uri.into()).or_default().insert(session);
-            return true;
-        }
-        let Some(sessions) = inner.watchers.get_mut(uri) else { return true };
-        sessions.remove(&session);
-        let nobody = sessions.is_empty();
-        if nobody {
-            inner.watchers.remove(uri);
-        }
-        nobody
-    }
-
-    /// Forgets a session that has ended.
-    pub fn forget(&self, session: SessionKey) {
-        let mut inner = self.lock();
-        inner.levels.remove(&session);
-        inner.watchers.retain(|_, sessions| {
-            sessions.remove(&session);
-            !sessions.is_empty()
-        });
-    }
-
-    /// Tells the backend the lowest level that any session on this connection wants.
-    pub fn set_level(&self, session: SessionKey, level: LogLevel) {
-        let lowest = {
+    /// Tells the backend the lowest log level that anyone on this connection wants, unless it knows.
+    pub fn send_level(&self, level: LogLevel) {
+        {
             let mut inner = self.lock();
-            let before = inner.levels.values().min().copied();
-            inner.levels.insert(session, level);
-            let lowest = inner.levels.values().min().copied();
             let logging = inner.machine.profile().is_some_and(|profile| profile.has(&["logging"]));
-            lowest.filter(|lowest| logging && Some(*lowest) != before)
-        };
-        if let Some(lowest) = lowest {
-            let params = format!(r#""level":"{}""#, lowest.as_str());
-            let _ = self.own(Origin::Nobody, method::LOGGING_SET_LEVEL, &params, Duration::from_secs(10));
+            if !logging || !inner.machine.is_ready() || inner.level.replace(level) == Some(level) {
+                return;
+            }
         }
+        let params = format!(r#""level":"{}""#, level.as_str());
+        let _ = self.own(Origin::Nobody, method::LOGGING_SET_LEVEL, &params, Duration::from_secs(10));
     }
 
     pub(super) fn notified(self: &Arc<Self>, about: Option<Origin>, message: Envelope) {
@@ -83,25 +54,25 @@ impl Peer {
     /// log message the only caller in flight, else every session that set a level.
     fn listeners(&self, message: &Envelope) -> Vec<(Arc<Session>, Option<ExchangeId>)> {
         let Some(backend) = self.backend.upgrade() else { return Vec::new() };
-        let inner = self.lock();
-        let keys: Vec<SessionKey> = match message.method().unwrap_or_default() {
+        let sessions = match message.method().unwrap_or_default() {
             method::RESOURCES_UPDATED => {
                 let params = message.params().unwrap_or_default();
                 let uri = json::member(params, "uri").and_then(|span| json::string(span.of(params)));
-                let watchers = uri.and_then(|uri| inner.watchers.get(&*uri));
-                watchers.into_iter().flatten().copied().collect()
+                uri.map(|uri| backend.watchers(&uri, &self.principal)).unwrap_or_default()
             }
             method::MESSAGE => {
-                let mut callers = inner.machine.waiting().filter_map(|origin| origin.exchange());
+                let inner = self.lock();
+                let mut callers = inner.machine.waiting().filter_map(Origin::exchange);
                 if let (Some((session, exchange)), None) = (callers.next(), callers.next()) {
                     return vec![(Arc::clone(session), Some(exchange))];
                 }
-                inner.levels.keys().copied().collect()
+                drop(callers);
+                drop(inner);
+                backend.log_readers(&self.principal)
             }
             _ => Vec::new(),
         };
-        drop(inner);
-        keys.into_iter().filter_map(|key| Some((backend.session(key)?, None))).collect()
+        sessions.into_iter().map(|session| (session, None)).collect()
     }
 
     pub(super) fn asked(&self, about: Option<Origin>, message: Envelope) {

@@ -84,5 +84,6 @@ pub(crate) fn outbound(text: &str, key: Option<u64>) -> Outbound {
         method: "ping".into(),
         name: None,
         params: Vec::new(),
+        epoch: 0,
     }
 }

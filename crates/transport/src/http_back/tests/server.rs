@@ -291,6 +291,7 @@ pub fn message(key: u64, method: &'static str, revision: Revision) -> Outbound {
         method: method.into(),
         name: None,
         params: Vec::new(),
+        epoch: 0,
     }
 }
 
