@@ -1,5 +1,12 @@
 //! Real clients through the gateway to real servers: `server-everything` by stdio and by HTTP, and `server-filesystem`.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test may fail wherever it wants, and says what it skipped"
+)]
+
 use serde_json::{Value, json};
 use signalbox_testkit::clients::{run, run_script};
 use signalbox_testkit::gateway::{GatewayProcess, stdio_command};

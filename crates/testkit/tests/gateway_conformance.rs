@@ -1,5 +1,11 @@
 //! The public conformance runner through the gateway: the same verdict, check by check, as without it.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may fail wherever it wants, and says what it skipped"
+)]
+
 use signalbox_testkit::conformance::{Runner, Selection, Status, compare, lost_to_skips};
 use signalbox_testkit::fixture::{Options, http};
 use signalbox_testkit::gateway::GatewayProcess;
