@@ -1,13 +1,14 @@
 //! The state of a process, as it tells it on its control socket and as `signalbox status` shows it.
 
 use crate::assemble::App;
-use crate::config::Config;
+use crate::config::{BackendConfig, Config, TrustLevel};
 use crate::control::{self, Route};
 use crate::table;
 use serde::Serialize;
 use serde_json::{Value, json};
 use signalbox_runtime::Gateway;
 use signalbox_runtime::status::Status;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,13 +24,34 @@ pub struct Process {
     pub config: Option<PathBuf>,
     /// Where state is kept.
     pub data_dir: PathBuf,
+    /// What the configuration says about each backend, by its name.
+    pub labels: BTreeMap<String, Labels>,
+}
+
+/// How the operator has labelled a backend.
+#[derive(Clone, Debug, Serialize)]
+pub struct Labels {
+    /// What kind of tools it has.
+    pub category: Option<String>,
+    /// How far its tools are trusted.
+    pub trust_level: TrustLevel,
 }
 
 impl Process {
     /// A process that runs this command with this configuration.
     #[must_use]
     pub fn new(command: &'static str, url: Option<String>, config: &Config) -> Self {
-        Self { command, url, config: config.source.clone(), data_dir: config.data_dir.clone() }
+        let label = |backend: &BackendConfig| {
+            let labels = Labels { category: backend.category.clone(), trust_level: backend.trust_level };
+            (backend.name.clone(), labels)
+        };
+        Self {
+            command,
+            url,
+            config: config.source.clone(),
+            data_dir: config.data_dir.clone(),
+            labels: config.backends.iter().filter(|backend| !backend.disabled).map(label).collect(),
+        }
     }
 }
 
@@ -52,8 +74,10 @@ pub fn route(app: &App, process: Process) -> Route {
     })
 }
 
-const HEADINGS: [&str; 10] = [
+const HEADINGS: [&str; 12] = [
     "BACKEND",
+    "CATEGORY",
+    "TRUST",
     "TRANSPORT",
     "STATE",
     "REVISION",
@@ -82,19 +106,23 @@ pub fn show(status: &Value) -> String {
         status["in_flight"]
     );
     let backends = status["backends"].as_array().map(Vec::as_slice).unwrap_or_default();
-    text.push_str(&table::render(&HEADINGS, &backends.iter().map(row).collect::<Vec<_>>()));
+    let rows: Vec<_> = backends.iter().map(|backend| row(backend, &status["labels"])).collect();
+    text.push_str(&table::render(&HEADINGS, &rows));
     text
 }
 
-fn row(backend: &Value) -> Vec<String> {
+fn row(backend: &Value, labels: &Value) -> Vec<String> {
     let cell = |value: &Value| match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
     let lists = &backend["lists"];
+    let labels = &labels[backend["name"].as_str().unwrap_or_default()];
     [
         &backend["name"],
+        &labels["category"],
+        &labels["trust_level"],
         &backend["transport"],
         &backend["state"],
         &backend["revision"],
@@ -127,7 +155,7 @@ mod tests {
     fn a_process_is_a_line_and_a_table() {
         let status = json!({
             "command": "serve", "url": "http://127.0.0.1:1/mcp", "pid": 7, "version": "0.1.0", "uptime_seconds": 4000,
-            "sessions": 2, "in_flight": 0,
+            "sessions": 2, "in_flight": 0, "labels": {"a": {"category": "files", "trust_level": "verified"}},
             "backends": [
                 {"name": "a", "transport": "stdio", "state": "up", "revision": "2025-11-25", "lists": {"tools": 3},
                  "restarts": 0, "in_flight": 1, "last_error": null},
@@ -138,9 +166,9 @@ mod tests {
         assert_eq!(
             show(&status),
             "serve (pid 7, version 0.1.0) at http://127.0.0.1:1/mcp, up 1 h 6 min, sessions: 2, in flight: 0\n\
-             BACKEND  TRANSPORT  STATE  REVISION    TOOLS  PROMPTS  RESOURCES  RESTARTS  IN FLIGHT  LAST ERROR\n\
-             a        stdio      up     2025-11-25  3      -        -          0         1          -\n\
-             b        http       down   -           -      -        -          2         0          it \\u{1b}[1m ended\n"
+             BACKEND  CATEGORY  TRUST     TRANSPORT  STATE  REVISION    TOOLS  PROMPTS  RESOURCES  RESTARTS  IN FLIGHT  LAST ERROR\n\
+             a        files     verified  stdio      up     2025-11-25  3      -        -          0         1          -\n\
+             b        -         -         http       down   -           -      -        -          2         0          it \\u{1b}[1m ended\n"
         );
     }
 }

@@ -89,7 +89,8 @@ impl fmt::Debug for Target {
 }
 
 /// How far a backend's tools are trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(serde::Serialize, Debug, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
 pub enum TrustLevel {
     /// Part of the system itself.
     System,

@@ -13,8 +13,9 @@ use std::collections::HashMap;
 const MESSAGES: usize = 3_000;
 /// After how many the gateway must show that it still works.
 const CHECK: usize = 500;
-/// How much memory the process may have gained at the end, in KiB.
-const GROWTH: u64 = 96 * 1024;
+/// How much memory the process may have gained at the end, in KiB. It gains 50 to 90 MiB in the first 3,000 messages,
+/// which the allocator keeps, and no more in 300,000; all messages together are over 1 GiB.
+const GROWTH: u64 = 160 * 1024;
 /// Connections that mutate at the same time.
 const CONNECTIONS: usize = 4;
 
