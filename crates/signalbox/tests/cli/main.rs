@@ -140,7 +140,7 @@ async fn status_sees_a_stdio_process_which_ends_well_by_sigterm() {
     let shown = run(folder.path(), &["status"], "").await;
     assert_eq!(shown.code, 0, "{}", shown.stderr);
     assert!(shown.stdout.starts_with(&format!("stdio (pid {}, ", program.pid())), "{}", shown.stdout);
-    assert!(shown.stdout.contains("demo     built-in   up"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("built-in   up"), "{}", shown.stdout);
     assert!(!run_folder.join("1.sock").exists());
     let json = run(folder.path(), &["status", "--json"], "").await;
     let json: Value = serde_json::from_str(&json.stdout).unwrap();
