@@ -409,15 +409,24 @@ fn s58_ten_thousand_pending_calls_fit() {
         lists_ready: &|_| true,
     };
     let mut out = Vec::new();
+    let before = resident();
     for id in 0..10_000 {
         let json = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"one"}}}}"#);
         dialogue.machine.handle(Event::Received { stream: STREAM, message: envelope(&json) }, &ctx, &mut out);
     }
     assert_eq!(dialogue.machine.in_flight(), 10_000);
+    let grown = resident().saturating_sub(before);
+    assert!(grown < 100 << 20, "10,000 pending calls take {grown} bytes");
     for exchange in (1..=10_001).rev() {
         let message = envelope(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
         let event = Event::Answered { exchange: ExchangeId(exchange), message, edits: Edits::new(), status: None };
         dialogue.machine.handle(event, &ctx, &mut out);
     }
     assert_eq!(dialogue.machine.in_flight(), 0);
+}
+
+/// The memory of this process in bytes, where the system tells; the commands that wait for their backends are in it.
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096
 }

@@ -1,0 +1,71 @@
+//! What the runtime once got wrong, each fault as a test: a gateway with a scripted backend, driven through its sessions.
+//!
+//! But for the one about locks, the tests run on a clock that jumps to the next timer as soon as nothing else is to be done,
+//! so that a backoff of a second costs nothing.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "all of this is a test, its helpers too")]
+
+mod client;
+mod eras;
+mod expiry;
+mod fake;
+mod following;
+mod lists;
+mod locks;
+mod losses;
+mod sessions;
+
+use fake::Fake;
+use signalbox_engine::back::Wish;
+use signalbox_engine::{Chain, Principal};
+use signalbox_runtime::status::BackendStatus;
+use signalbox_runtime::{Backend, BackendSpec, Gateway, Parts, Settings};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a gateway with one backend is set up.
+struct Setup {
+    wish: Wish,
+    max_children: usize,
+    settings: Settings,
+    catalog_file: Option<PathBuf>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self { wish: Wish::Legacy, max_children: 8, settings: Settings::default(), catalog_file: None }
+    }
+}
+
+/// A running gateway in front of this backend.
+fn start(fake: &Fake, setup: Setup) -> Arc<Gateway> {
+    let spec = BackendSpec {
+        timeout: Duration::from_secs(60),
+        start_timeout: Duration::from_secs(60),
+        max_children: setup.max_children,
+        wish: setup.wish,
+        strict: None,
+        allows: Box::new(|_| true),
+    };
+    let gateway = Gateway::new(Parts {
+        settings: setup.settings,
+        backends: vec![Backend::new("a", Arc::new(fake.clone()), spec)],
+        chain: Chain::new(Vec::new()),
+        facts: Vec::new(),
+        principal: Principal::anonymous(),
+        catalog_file: setup.catalog_file,
+    });
+    gateway.start();
+    gateway
+}
+
+/// The state of the only backend.
+fn status(gateway: &Gateway) -> BackendStatus {
+    gateway.status().backends.remove(0)
+}
+
+/// Lets this much time pass.
+async fn pass(millis: u64) {
+    tokio::time::sleep(Duration::from_millis(millis)).await;
+}

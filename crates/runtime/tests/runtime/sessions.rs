@@ -1,0 +1,90 @@
+//! Sessions that end, clients that do not read, and a gateway that stops.
+
+use crate::client::{Client, answer, envelope, next, text};
+use crate::fake::{Fake, Shape, Step, plain};
+use crate::{Setup, pass, start, status};
+use serde_json::json;
+use signalbox_engine::Principal;
+use signalbox_engine::front::Mode;
+use signalbox_runtime::outbox::OUTBOX_LIMIT;
+use std::time::Duration;
+
+/// H1: a session that ended while it waited for lists gets no connection when the backend comes up.
+#[tokio::test(start_paused = true)]
+async fn a_session_closed_while_it_waits_for_lists_leaves_no_connection_behind() {
+    let fake = Fake::new(Shape::Pipe, |heard| match (&*heard.method, heard.link) {
+        ("initialize", 1) => [Step::Wait(3_000)].into_iter().chain(plain(heard)).collect(),
+        _ => plain(heard),
+    });
+    let gateway = start(&fake, Setup { max_children: 3, ..Setup::default() });
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        let client = Client::open(&gateway, json!({"sampling": {}})).await;
+        streams.push(client.post("tools/list", json!({})));
+        pass(100).await;
+        client.session.close();
+    }
+    pass(5_000).await;
+    assert_eq!(fake.open_links(), [1], "only the gateway's own connection has a reason to be open");
+    assert_eq!(status(&gateway).connections, 1);
+
+    let client = Client::open(&gateway, json!({"sampling": {}})).await;
+    let said = client.call("t1").await;
+    assert_ne!(text(&said), "link 1", "a session that can be asked back has a connection of its own");
+    client.session.close();
+    pass(100).await;
+    assert_eq!(fake.open_links(), [1]);
+}
+
+/// M9: a pipe whose other end never reads is given up, so that whoever waits on it does not wait for ever.
+#[tokio::test(start_paused = true)]
+async fn a_pipe_that_is_never_read_ends() {
+    let gateway = start(&Fake::new(Shape::Pipe, plain), Setup::default());
+    let session = gateway.open_session(Principal::anonymous(), Mode::Pipe, "pipe").unwrap();
+    let stream = session.open_general().unwrap();
+    for id in 0..OUTBOX_LIMIT + 10 {
+        session.receive(&stream, envelope(&json!({"jsonrpc": "2.0", "id": id, "method": "ping"})));
+    }
+    let mut read = 0;
+    while next(&stream).await.is_some() {
+        read += 1;
+    }
+    assert_eq!(read, OUTBOX_LIMIT);
+    assert!(gateway.status().dropped["slow_client"] >= 1);
+}
+
+/// M9: so is the general stream of a session.
+#[tokio::test(start_paused = true)]
+async fn a_general_stream_that_is_never_read_ends_and_the_session_goes_on() {
+    let fake = Fake::new(Shape::Web, plain);
+    let gateway = start(&fake, Setup::default());
+    let client = Client::open(&gateway, json!({})).await;
+    let general = client.session.open_general().unwrap();
+    assert_eq!(text(&client.call("t1").await), "link 2");
+    for _ in 0..OUTBOX_LIMIT + 10 {
+        fake.tell(2, "notifications/of/its/own", &json!({}));
+    }
+    let mut read = 0;
+    while next(&general).await.is_some() {
+        read += 1;
+    }
+    assert_eq!(read, OUTBOX_LIMIT);
+    assert_eq!(text(&client.call("t1").await), "link 2");
+}
+
+/// A call that waits for a backend to start again is answered when the gateway stops.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waits_for_a_start_is_answered_when_the_gateway_stops() {
+    let fake = Fake::new(Shape::Pipe, plain);
+    let gateway = start(&fake, Setup::default());
+    let client = Client::open(&gateway, json!({})).await;
+    assert_eq!(client.tools().await, ["t1"]);
+    fake.kill(1);
+    let stream = client.post("tools/call", json!({"name": "t1", "arguments": {}}));
+    pass(100).await;
+    assert_eq!(status(&gateway).waiting, 1);
+    gateway.shut_down(Duration::ZERO).await;
+    let refused = answer(&stream).await.expect("the call was dropped without an answer");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("shutting down"), "{refused}");
+    assert_eq!(gateway.status().in_flight, 0);
+}
