@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use signalbox_engine::catalog::{Changed, Selector};
 use signalbox_engine::front::Mode;
 use signalbox_engine::{CapSet, Chain, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey};
-use signalbox_wire::{Era, RawId};
+use signalbox_wire::Era;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -257,12 +257,6 @@ impl Gateway {
         getrandom::fill(&mut bytes)
             .map_err(|error| Fault::new(FaultKind::Internal, format!("no randomness from the system: {error}")))?;
         Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-    }
-
-    /// The reply to a message that could not even be read.
-    #[must_use]
-    pub fn unreadable(id: Option<&RawId>, fault: &Fault) -> bytes::Bytes {
-        fault.reply(id, Era::Legacy)
     }
 }
 

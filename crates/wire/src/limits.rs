@@ -2,8 +2,9 @@
 
 /// Largest message, in bytes.
 pub const MESSAGE: usize = 16 * 1024 * 1024;
-/// Deepest nesting of objects and arrays.
-pub const DEPTH: usize = 128;
+/// Deepest nesting of objects and arrays: one less than where parsers that many servers use (serde_json) give up, so that
+/// what passes here is read there too.
+pub const DEPTH: usize = 127;
 /// Most members or elements in one object or array.
 pub const WIDTH: usize = 100_000;
 /// Most messages in one batch.

@@ -6,8 +6,7 @@ use crate::command::Command;
 use crate::exchange::Exchange;
 use crate::fact::{Outcome, Point};
 use crate::keys::ExchangeId;
-use signalbox_wire::{Edits, Envelope, Era, Kind, builder, json, method};
-use std::sync::Arc;
+use signalbox_wire::{Edits, Envelope, Era, Kind, json, method};
 
 impl FrontMachine {
     pub(super) fn answered(
@@ -124,19 +123,5 @@ impl FrontMachine {
             return out.push(Command::Dropped("orphan_client_answer"));
         };
         out.push(Command::Respond { peer: question.peer, bytes: message.with_id(question.id.token()) });
-    }
-
-    /// Answers every open question of the session with an error: nobody is there to answer.
-    pub fn unanswered(&mut self, out: &mut Vec<Command>) {
-        for (_, question) in std::mem::take(&mut self.asked) {
-            let error = builder::error(Some(&question.id), -32000, "the client has gone", None);
-            out.push(Command::Respond { peer: question.peer, bytes: error });
-        }
-    }
-
-    /// The backend that runs a task of this session.
-    #[must_use]
-    pub fn task_backend(&self, task: &str) -> Option<&Arc<str>> {
-        self.tasks.get(task)
     }
 }
