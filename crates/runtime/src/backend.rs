@@ -214,7 +214,7 @@ impl Backend {
         let died_of_probe = home && !was_ready && peer.wish == Wish::Auto && fault.kind == FaultKind::BackendDied;
         // Lists that another era or another attempt will still bring are waited for.
         let no_lists = !matches!(fault.kind, FaultKind::Draining | FaultKind::EraRefused) && !died_of_probe;
-        if !was_ready && no_lists {
+        if !was_ready && no_lists && !inner.others_reading(&peer.caps, Some(peer.id)) {
             inner.failed(peer.caps.clone());
         }
         if home {

@@ -156,26 +156,23 @@ impl Session {
 
     /// Writes to a stream while the session is locked, so that messages leave in the order they were decided.
     fn send(&self, inner: &mut Inner, stream: StreamId, mut out: Out, droppable: bool) {
-        let pipe = self.mode == Mode::Pipe;
-        let last = out.last;
-        out.last &= !pipe;
-        let pushed = match inner.streams.get(&stream) {
-            Some(outbox) => outbox.push(out, droppable),
-            None => Pushed::Closed,
+        let ends = out.last && self.mode != Mode::Pipe;
+        out.last = ends;
+        let Some(outbox) = inner.streams.get(&stream) else {
+            return self.gateway.counters.dropped("client_gone");
         };
-        if last && !pipe {
-            inner.streams.remove(&stream);
-        }
-        match pushed {
+        match outbox.push(out, droppable) {
+            Pushed::Taken if ends => drop(inner.streams.remove(&stream)),
             Pushed::Taken => {}
+            Pushed::Closed => self.gateway.counters.dropped("client_gone"),
             Pushed::Dropped => {
                 self.gateway.counters.dropped("slow_client");
-                // A reader that is this far behind never gets its answer, so it must not wait for it either.
-                if let Some(outbox) = (!droppable).then(|| inner.streams.remove(&stream)).flatten() {
+                // A reader that is this far behind never gets its answer, so it must not wait for it either. Its end is
+                // noticed, and told to the machine, when it is dropped.
+                if !droppable {
                     outbox.close();
                 }
             }
-            Pushed::Closed => self.gateway.counters.dropped("client_gone"),
         }
     }
 

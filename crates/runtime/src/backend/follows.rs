@@ -110,16 +110,16 @@ impl Backend {
             return self.follow_again(peer);
         }
         self.apply_level(peer);
-        let uris: Vec<Box<str>> = {
+        let watched: Vec<(Box<str>, Vec<SessionKey>)> = {
             let inner = self.lock();
-            let here = |key: &SessionKey| match &peer.owner {
-                Some(owner) => owner.key == *key,
-                None => !inner.owned.contains_key(key),
-            };
-            inner.watches.iter().filter(|(_, keys)| keys.iter().any(here)).map(|(uri, _)| uri.clone()).collect()
+            inner.watches.iter().map(|(uri, keys)| (uri.clone(), keys.iter().copied().collect())).collect()
         };
-        for uri in uris {
-            let params = format!("\"uri\":{}", json::quote(&uri));
+        let here = |keys: &[SessionKey]| match &peer.owner {
+            Some(owner) => keys.contains(&owner.key),
+            None => self.sessions(keys, &peer.principal).iter().any(|session| self.owned(session.key).is_none()),
+        };
+        for (uri, _) in watched.iter().filter(|(_, keys)| here(keys)) {
+            let params = format!("\"uri\":{}", json::quote(uri));
             let _ = peer.own(Origin::Nobody, method::RESOURCES_SUBSCRIBE, &params, OWN_TIMEOUT);
         }
     }

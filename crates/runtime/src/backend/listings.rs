@@ -194,7 +194,9 @@ impl Backend {
     fn unread(&self, peer: &Peer, fault: &Fault) {
         tracing::warn!(backend = %self.name, why = %fault, "the backend's lists could not be read");
         let mut inner = self.lock();
-        inner.failed(peer.caps.clone());
+        if !inner.others_reading(&peer.caps, Some(peer.id)) {
+            inner.failed(peer.caps.clone());
+        }
         inner.last_error = Some(fault.message.clone());
         drop(inner);
         if let Some(gateway) = self.gateway() {

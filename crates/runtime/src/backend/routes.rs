@@ -67,7 +67,10 @@ impl Backend {
     pub(crate) fn prepare(self: &Arc<Self>, session: &Arc<Session>, era: Era) {
         let picked = {
             let mut inner = self.lock();
-            if !inner.support.known() {
+            let target = inner.support.target(era);
+            let caps = if target == era { session.selector(era).caps } else { CapSet::bare() };
+            // Many sessions may wait for the same lists; one connection reads them for all.
+            if !inner.support.known() || coming(&inner, target, &caps) {
                 return;
             }
             self.pick(&mut inner, session, era)
@@ -76,7 +79,6 @@ impl Backend {
         if let Pick::Peer(peer) = picked
             && let Some(profile) = peer.profile().filter(|_| peer.is_ready())
         {
-            self.lock().read_views.retain(|key| key.caps != peer.caps);
             self.refresh(&peer, &profile, false);
         }
     }
@@ -187,4 +189,15 @@ impl Backend {
         }
         Selector { era: target, caps: CapSet::bare() }
     }
+}
+
+/// True where a connection of this era and capability set is opening or reads its lists right now.
+fn coming(inner: &Inner, era: Era, caps: &CapSet) -> bool {
+    let fits = |peer: &Arc<Peer>| match (peer.view_key(), peer.wish) {
+        (Some(key), _) => key.era == era && inner.reading.contains(&peer.id),
+        (None, Wish::Auto) => true,
+        (None, Wish::Legacy) => era == Era::Legacy,
+        (None, Wish::Modern) => era == Era::Modern,
+    };
+    inner.peers().iter().any(|peer| peer.caps == *caps && !peer.is_lost() && fits(peer))
 }

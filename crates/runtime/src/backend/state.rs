@@ -146,6 +146,12 @@ impl Inner {
         self.home_peer.as_ref().is_some_and(|home| Arc::ptr_eq(home, peer))
     }
 
+    /// True where another connection with these capabilities is about to bring the lists.
+    pub fn others_reading(&self, caps: &CapSet, but: Option<PeerId>) -> bool {
+        let others = self.peers().into_iter().filter(|peer| Some(peer.id) != but && peer.caps == *caps);
+        others.into_iter().any(|peer| !peer.is_lost() && (self.reading.contains(&peer.id) || !peer.is_ready()))
+    }
+
     /// Every connection, each once.
     pub fn peers(&self) -> Vec<Arc<Peer>> {
         let mut peers: Vec<Arc<Peer>> = self.shared.values().chain(self.owned.values()).cloned().collect();

@@ -36,9 +36,11 @@ async fn a_caller_whose_backend_forgets_every_session_gets_an_error() {
     pass(500).await;
     let client = Client::open(&gateway, json!({})).await;
     assert_eq!(client.tools().await, ["t1"]);
-    for _ in 0..10 {
+    for round in 1..=10 {
         let refused = client.call("t1").await;
         assert!(refused["error"]["message"].as_str().unwrap().contains("forgets its sessions"), "{refused}");
+        let sent = fake.heard_on(2, "tools/call").len();
+        assert!(sent <= 2 * round, "{round} calls were sent {sent} times: each is sent again once");
     }
     let greetings = fake.heard_on(2, "initialize").len();
     assert!(greetings <= GREETINGS, "greeted {greetings} times");

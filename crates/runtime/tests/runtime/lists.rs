@@ -15,7 +15,7 @@ async fn a_change_during_the_first_read_is_not_lost_and_nothing_is_shown_half() 
             vec![Step::Say(tools(&["t1"])), Step::Tell("notifications/tools/list_changed", json!({}))]
         }
         ("tools/list", _) => vec![Step::Say(tools(&["t1", "t2"]))],
-        ("prompts/list", _) => [Step::Wait(1_000)].into_iter().chain(plain(heard)).collect(),
+        ("prompts/list", 1) => [Step::Wait(1_000)].into_iter().chain(plain(heard)).collect(),
         _ => plain(heard),
     });
     let gateway = start(&fake, Setup::default());
