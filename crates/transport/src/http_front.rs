@@ -4,6 +4,7 @@ mod accepts;
 mod answer;
 mod body;
 mod guard;
+mod line;
 mod post;
 mod read_body;
 mod resume;
@@ -14,15 +15,19 @@ use crate::workers::Workers;
 use bytes::Bytes;
 use guard::Guard;
 use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
+use line::{Clock, Line, Lines, TICK, Watched};
 use resume::ResumeStore;
 use signalbox_engine::Principal;
 use signalbox_runtime::Gateway;
+use std::future::{Future as _, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::MissedTickBehavior;
 
 /// How long an answer may take before the stream is opened as SSE, so that the client sees signs of life.
 pub const COMMIT_AFTER: Duration = Duration::from_secs(5);
@@ -86,6 +91,7 @@ pub(crate) struct Front {
     pub guard: Guard,
     pub extra: ExtraRoutes,
     pub resume: Arc<ResumeStore>,
+    pub clock: Clock,
 }
 
 /// Serves, each connection on the worker whose turn it is, until told to stop; then no connection is accepted and open ones end after the answer they are busy with.
@@ -98,16 +104,23 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let guard = Guard::new(&spec.allowed_origins, &spec.allowed_hosts);
-    let front = Arc::new(Front { gateway, guard, extra, resume: Arc::default(), spec });
+    let front = Arc::new(Front { gateway, guard, extra, resume: Arc::default(), clock: Clock::default(), spec });
     let room = Arc::new(Semaphore::new(front.spec.max_connections));
     let mut connections = tokio::task::JoinSet::new();
+    let mut lines = Lines::default();
     let mut sweep = tokio::time::interval(SWEEP);
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stopped(&mut stop) => break,
             _ = sweep.tick() => {
                 front.resume.sweep(|session| front.gateway.sessions.get(session).is_some());
+                continue;
+            }
+            _ = tick.tick(), if !lines.is_empty() => {
+                lines.tick(&front.clock, false);
                 continue;
             }
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
@@ -128,17 +141,28 @@ pub async fn serve(
         };
         // The socket belongs to the runtime that accepted it until it is handed to a worker's.
         let Ok(socket) = socket.into_std() else { continue };
-        let (front, stop) = (Arc::clone(&front), stop.clone());
+        if lines.is_empty() {
+            // The clock stood still while nobody looked at it.
+            front.clock.advance();
+        }
+        let line = Line::new(Arc::clone(&front));
+        lines.add(&line);
         let serving = async move {
             if let Ok(socket) = TcpStream::from_std(socket) {
-                connection(socket, front, stop).await;
+                connection(socket, line).await;
             }
             drop(permit);
         };
         connections.spawn_on(serving, workers.turn());
     }
     drop(listener);
-    while connections.join_next().await.is_some() {}
+    lines.tick(&front.clock, true);
+    while !connections.is_empty() {
+        tokio::select! {
+            _ = connections.join_next() => {}
+            _ = tick.tick() => lines.tick(&front.clock, true),
+        }
+    }
 }
 
 /// Waits until the front is told to stop, or nobody is left to tell it.
@@ -154,25 +178,33 @@ async fn turn_away(mut socket: TcpStream) {
     let _ = tokio::time::timeout(Duration::from_secs(1), socket.write_all(answer)).await;
 }
 
-async fn connection(socket: TcpStream, front: Arc<Front>, mut stop: watch::Receiver<bool>) {
+async fn connection(socket: TcpStream, line: Arc<Line>) {
     let _ = socket.set_nodelay(true);
-    let counters = &front.gateway.counters.connections;
+    let counters = &line.front.gateway.counters.connections;
     counters.fetch_add(1, Ordering::Relaxed);
     let service = {
-        let front = Arc::clone(&front);
-        hyper::service::service_fn(move |request| service::handle(Arc::clone(&front), request))
+        let line = Arc::clone(&line);
+        hyper::service::service_fn(move |request| service::handle(Arc::clone(&line), request))
     };
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(front.spec.header_timeout).max_buf_size(256 * 1024);
+    // The line is timed as a whole, which costs a request nothing.
+    builder.header_read_timeout(None).max_buf_size(256 * 1024);
+    let socket = Watched { socket, line: Arc::clone(&line) };
     let serving = builder.serve_connection(TokioIo::new(socket), service);
     let mut serving = std::pin::pin!(serving);
-    let ended = tokio::select! {
-        ended = serving.as_mut() => ended,
-        () = stopped(&mut stop) => {
-            serving.as_mut().graceful_shutdown();
-            serving.await
+    let mut stopping = false;
+    let ended = poll_fn(|cx| {
+        line.attend(cx.waker());
+        if line.is_cut() {
+            return Poll::Ready(Ok(()));
         }
-    };
+        if !stopping && line.is_stopped() {
+            stopping = true;
+            serving.as_mut().graceful_shutdown();
+        }
+        serving.as_mut().poll(cx)
+    })
+    .await;
     if let Err(error) = ended {
         tracing::trace!(%error, "connection ended");
     }

@@ -10,6 +10,7 @@ use http::header::{HeaderName, HeaderValue};
 use hyper::body::Incoming;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::Limits;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,28 +55,39 @@ impl Backend {
 
     /// Sends a request on a connection from the pool, or a new one. A kept one may turn out to be closed: a request of
     /// which nothing was written is then sent once more, any other may have been processed and is not.
-    pub(super) async fn exchange(
+    pub(super) fn exchange(
         &self,
         kept: Option<Box<Conn>>,
-        mut request: Request,
-    ) -> Result<(Box<Conn>, Response<Incoming>), Fault> {
-        if let Some(mut conn) = kept {
-            match conn.send(request).await {
-                Ok(response) => return Ok((conn, response)),
-                Err(mut error) => match error.take_message() {
-                    Some(unsent) => request = unsent,
-                    None => return Err(self.no_answer(&error.into_error())),
-                },
+        request: Request,
+    ) -> impl Future<Output = Result<(Box<Conn>, Response<Incoming>), Fault>> + Send {
+        let begun = match kept {
+            Some(mut conn) => {
+                let sending = conn.begin(request);
+                Ok((conn, sending))
             }
+            None => Err(Box::new(request)),
+        };
+        async move {
+            let unsent = match begun {
+                Ok((mut conn, mut sending)) => match conn.answer(&mut sending).await {
+                    Ok(response) => return Ok((conn, response)),
+                    Err(mut error) => match error.take_message() {
+                        Some(unsent) => Box::new(unsent),
+                        None => return Err(self.no_answer(&error.into_error())),
+                    },
+                },
+                Err(request) => request,
+            };
+            Box::pin(self.exchange_alone(*unsent)).await
         }
-        Box::pin(self.exchange_alone(request)).await
     }
 
     /// Sends a request on a connection of its own.
     pub(super) async fn exchange_alone(&self, request: Request) -> Result<(Box<Conn>, Response<Incoming>), Fault> {
         let mut conn =
             Conn::open(&self.target, self.connect_timeout).await.map_err(|error| self.unreachable(&error))?;
-        match conn.send(request).await {
+        let mut sending = conn.begin(request);
+        match conn.answer(&mut sending).await {
             Ok(response) => Ok((conn, response)),
             Err(error) => Err(self.no_answer(&error.into_error())),
         }

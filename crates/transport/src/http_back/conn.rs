@@ -4,7 +4,7 @@ use super::Request;
 use super::headers::KEEP_ALIVE;
 use super::target::Target;
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderMap, Response};
 use http_body_util::Full;
 use hyper::body::{Body as _, Frame, Incoming};
 use hyper::client::conn::TrySendError;
@@ -12,13 +12,16 @@ use hyper::client::conn::http1::{Builder, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 use tokio::net::TcpStream;
 
 /// Largest response head, in bytes.
 const MAX_HEAD: usize = 64 * 1024;
+
+/// Largest map of headers that is kept with an idle connection.
+const MAX_ROOM: usize = 64;
 
 /// How much earlier than the server an idle connection is given up, so that no call meets the closing.
 const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
@@ -42,6 +45,8 @@ pub(super) struct Conn {
     driver: Option<Connection<TokioIo<TcpStream>, Full<Bytes>>>,
     /// How long the server keeps it idle, where it says so.
     keep: Option<Duration>,
+    /// An empty map that was used before.
+    room: HeaderMap,
 }
 
 impl Conn {
@@ -51,18 +56,24 @@ impl Conn {
         let stream = tokio::time::timeout(timeout, connect).await.map_err(|_| ConnectError::TimedOut(timeout))??;
         stream.set_nodelay(true)?;
         let (sender, driver) = Builder::new().max_header_size(MAX_HEAD).handshake(TokioIo::new(stream)).await?;
-        Ok(Box::new(Self { sender, driver: Some(driver), keep: None }))
+        Ok(Box::new(Self { sender, driver: Some(driver), keep: None, room: HeaderMap::new() }))
     }
 
-    /// Sends a request and waits for the head of its response.
+    /// Gives the connection a request. Nothing is written before [`Conn::answer`] is awaited.
+    ///
+    /// What waits for the response is boxed, since it has room for the whole request and would be moved with every task.
+    pub(super) fn begin(&mut self, request: Request) -> Sending {
+        Box::pin(self.sender.try_send_request(request))
+    }
+
+    /// Writes the request and waits for the head of its response.
     ///
     /// # Errors
     /// Holds the request if the connection ended before any of it was written.
-    pub(super) async fn send(&mut self, request: Request) -> Result<Response<Incoming>, TrySendError<Request>> {
-        let mut response = pin!(self.sender.try_send_request(request));
+    pub(super) async fn answer(&mut self, sending: &mut Sending) -> Result<Response<Incoming>, TrySendError<Request>> {
         let response = poll_fn(|cx| {
             drive(&mut self.driver, cx);
-            response.as_mut().poll(cx)
+            sending.as_mut().poll(cx)
         })
         .await?;
         if let Some(value) = response.headers().get(&KEEP_ALIVE) {
@@ -85,6 +96,19 @@ impl Conn {
         .await
     }
 
+    /// A map for the headers of the next request.
+    pub(super) fn room(&mut self) -> HeaderMap {
+        std::mem::take(&mut self.room)
+    }
+
+    /// Takes the headers of a response back, so that the next request needs no new map.
+    pub(super) fn reuse(&mut self, mut headers: HeaderMap) {
+        if headers.capacity() <= MAX_ROOM {
+            headers.clear();
+            self.room = headers;
+        }
+    }
+
     /// Whether another request can be sent now. Notices if the server has closed the connection meanwhile.
     ///
     /// Nobody is woken by what happens after: an idle connection must not keep the task of its last call in memory, and
@@ -102,6 +126,9 @@ impl Conn {
         }
     }
 }
+
+/// A request that a connection was given.
+pub(super) type Sending = Pin<Box<dyn Future<Output = Result<Response<Incoming>, TrySendError<Request>>> + Send>>;
 
 type Driver = Option<Connection<TokioIo<TcpStream>, Full<Bytes>>>;
 

@@ -28,10 +28,8 @@ static JSON: HeaderValue = HeaderValue::from_static("application/json");
 static EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 static BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// Room for the headers of a request in the old era and in the new one, with the length that hyper adds: the map should
-/// neither grow nor be larger than it must.
-const ROOM: usize = 6;
-const MODERN_ROOM: usize = 12;
+/// Room for the headers of a request in either era, and for those of its response, which hyper reads into the same map.
+const ROOM: usize = 12;
 
 /// Longest event id that is sent back, in bytes.
 const MAX_EVENT_ID: usize = 4096;
@@ -56,9 +54,13 @@ pub(super) fn is_modern(message: &Outbound) -> bool {
     message.revision.map(Revision::era) == Some(Era::Modern)
 }
 
-/// The POST that carries a message.
-pub(super) fn post(backend: &Backend, message: &Outbound, session: Option<&HeaderValue>) -> Result<Request, Fault> {
-    let room = if is_modern(message) { MODERN_ROOM + message.params.len() } else { ROOM };
+/// The POST that carries a message. `room` is an empty map, best one that was used before.
+pub(super) fn post(
+    backend: &Backend,
+    message: &Outbound,
+    session: Option<&HeaderValue>,
+    room: HeaderMap,
+) -> Result<Request, Fault> {
     let mut request = bare(backend, Method::POST, message.bytes.clone(), room);
     let headers = request.headers_mut();
     headers.insert(header::CONTENT_TYPE, JSON.clone());
@@ -82,7 +84,7 @@ pub(super) fn get(
     revision: Option<Revision>,
     last_event: Option<&str>,
 ) -> Option<Request> {
-    let mut request = bare(backend, Method::GET, Bytes::new(), ROOM);
+    let mut request = bare(backend, Method::GET, Bytes::new(), HeaderMap::new());
     let headers = request.headers_mut();
     headers.insert(header::ACCEPT, EVENTS.clone());
     add_session(headers, session, revision);
@@ -95,16 +97,18 @@ pub(super) fn get(
 
 /// The DELETE that ends a session.
 pub(super) fn delete(backend: &Backend, session: &HeaderValue, revision: Option<Revision>) -> Request {
-    let mut request = bare(backend, Method::DELETE, Bytes::new(), ROOM);
+    let mut request = bare(backend, Method::DELETE, Bytes::new(), HeaderMap::new());
     add_session(request.headers_mut(), Some(session), revision);
     request
 }
 
-fn bare(backend: &Backend, method: Method, body: Bytes, room: usize) -> Request {
+fn bare(backend: &Backend, method: Method, body: Bytes, mut headers: HeaderMap) -> Request {
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = method;
     *request.uri_mut() = backend.target.uri.clone();
-    let mut headers = HeaderMap::with_capacity(room + backend.headers.len());
+    if headers.capacity() == 0 {
+        headers.reserve(ROOM + backend.headers.len());
+    }
     headers.insert(header::HOST, backend.target.authority.clone());
     for (name, value) in &backend.headers {
         // `Host` may be configured, and must not be there twice.

@@ -8,8 +8,10 @@ use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Link, LinkEvents};
 use signalbox_wire::{Revision, method};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 use std::future::Future;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -44,8 +46,8 @@ struct State {
     revision: Option<Revision>,
     /// Tells tasks of one key apart: a message may be sent again before the task of its first try has ended.
     serial: u64,
-    requests: HashMap<u64, (u64, AbortHandle)>,
-    notes: HashMap<u64, AbortHandle>,
+    requests: HashMap<u64, (u64, AbortHandle), KeyHasher>,
+    notes: HashMap<u64, AbortHandle, KeyHasher>,
     gate: Option<Gate>,
     general: Option<AbortHandle>,
 }
@@ -89,6 +91,7 @@ impl Link for HttpLink {
             serial: state.serial,
             behind: state.gate(),
             holds: None,
+            begun: false,
         };
         state.serial += 1;
         if message.key.is_none() && message.method == method::INITIALIZED {
@@ -99,6 +102,10 @@ impl Link for HttpLink {
         let (key, serial) = (message.key, running.serial);
         // The lock is held until the task is registered, so that the task cannot end before.
         let task = self.spawn(post::run(running, message, session));
+        if task.is_finished() {
+            // A runtime that shuts down drops a task instead of taking it.
+            return Err(backend.fault(FaultKind::BackendDown, "is not called any more: the gateway is shutting down"));
+        }
         match key {
             Some(key) => drop(state.requests.insert(key, (serial, task.abort_handle()))),
             None => drop(state.notes.insert(serial, task.abort_handle())),
@@ -219,9 +226,17 @@ pub(super) struct Running {
     behind: Option<Gate>,
     /// Set if others have to wait for this message.
     holds: Option<watch::Sender<()>>,
+    /// Set once the task runs. One that is dropped before, by a runtime that shuts down, may be so inside
+    /// [`HttpLink::send`], which holds the lock.
+    begun: bool,
 }
 
 impl Running {
+    /// The task runs.
+    pub(super) fn begin(&mut self) {
+        self.begun = true;
+    }
+
     pub(super) fn backend(&self) -> &Backend {
         &self.shared.backend
     }
@@ -259,14 +274,42 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        if !self.begun {
+            return;
+        }
         let mut state = self.shared.lock();
         match self.key {
             Some(key) => {
-                if state.requests.get(&key).is_some_and(|(serial, _)| *serial == self.serial) {
-                    state.requests.remove(&key);
+                if let Entry::Occupied(found) = state.requests.entry(key)
+                    && found.get().0 == self.serial
+                {
+                    found.remove();
                 }
             }
             None => drop(state.notes.remove(&self.serial)),
         }
+    }
+}
+
+/// Keys and serials are counted by the gateway itself, so that spreading them is enough.
+type KeyHasher = BuildHasherDefault<Spread>;
+
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        // The upper bits are the well mixed ones, and the table takes the lower ones for the place.
+        self.0.rotate_left(32)
     }
 }

@@ -2,12 +2,12 @@
 
 use super::conn::Conn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
+use tokio::runtime::{Handle, Id};
 
 /// The idle connections of one backend. The one used last is used first, so that those beyond the need grow old. A
-/// connection is used again on the thread that opened it, whose runtime watches its socket: any other thread would have
-/// to be woken for every byte.
+/// connection is used again in the runtime that opened it, which watches its socket: any other would have to be woken for
+/// every byte. Where each thread has a runtime of its own, a connection so stays on its thread.
 pub(super) struct Pool {
     max_idle: usize,
     idle_timeout: Duration,
@@ -22,15 +22,15 @@ struct State {
 }
 
 struct Idle {
-    thread: ThreadId,
+    runtime: Id,
     conn: Box<Conn>,
     until: Instant,
 }
 
 impl State {
-    fn pop(&mut self, thread: ThreadId) -> Option<Idle> {
-        let newest = self.idle.iter().rposition(|idle| idle.thread == thread)?;
-        Some(self.idle.swap_remove(newest))
+    fn pop(&mut self, runtime: Id) -> Option<Idle> {
+        let newest = self.idle.iter().rposition(|idle| idle.runtime == runtime)?;
+        Some(self.idle.remove(newest))
     }
 }
 
@@ -41,7 +41,7 @@ impl Pool {
 
     /// A connection that is open as far as can be known.
     pub(super) fn take(&self) -> Option<Box<Conn>> {
-        let (now, here) = (Instant::now(), thread::current().id());
+        let (now, here) = (Instant::now(), Handle::current().id());
         loop {
             let mut idle = self.lock().pop(here)?;
             if idle.until > now && idle.conn.is_usable() {
@@ -60,7 +60,7 @@ impl Pool {
         if state.idle.len() >= self.max_idle {
             return;
         }
-        state.idle.push(Idle { thread: thread::current().id(), conn, until });
+        state.idle.push(Idle { runtime: Handle::current().id(), conn, until });
         if !state.reaping {
             state.reaping = true;
             tokio::spawn(reap(Arc::downgrade(self), self.idle_timeout));

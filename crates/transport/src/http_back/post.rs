@@ -23,14 +23,15 @@ const NOTE_TIMEOUT: Duration = Duration::from_secs(30);
 ///
 /// The task of every call holds this future, and tokio moves it more than once. So what a call with a JSON answer on a
 /// kept connection does not need is boxed, here and below.
-pub(super) async fn run(running: Running, message: Outbound, session: Option<HeaderValue>) {
+pub(super) async fn run(mut running: Running, message: Outbound, session: Option<HeaderValue>) {
+    running.begin();
     running.wait_for_gate().await;
     let key = message.key;
     let ended = if key.is_some() {
-        post(&running, message, session.as_ref()).await
+        post(&running, &message, session.as_ref()).await
     } else {
-        let posting = Box::pin(post(&running, message, session.as_ref()));
-        match tokio::time::timeout(NOTE_TIMEOUT, posting).await {
+        let posting = Box::pin(post(&running, &message, session.as_ref()));
+        match Box::pin(tokio::time::timeout(NOTE_TIMEOUT, posting)).await {
             Ok(ended) => ended,
             Err(_) => Err(running.backend().fault(FaultKind::TimedOut, "did not accept a notification in time")),
         }
@@ -42,14 +43,15 @@ pub(super) async fn run(running: Running, message: Outbound, session: Option<Hea
     }
 }
 
-async fn post(running: &Running, message: Outbound, session: Option<&HeaderValue>) -> Result<(), Fault> {
+async fn post(running: &Running, message: &Outbound, session: Option<&HeaderValue>) -> Result<(), Fault> {
     let backend = running.backend();
-    let kept = backend.pool.take();
-    let request = headers::post(backend, &message, session)?;
-    let (conn, response) = backend.exchange(kept, request).await?;
+    let mut kept = backend.pool.take();
+    let room = kept.as_mut().map(|conn| conn.room()).unwrap_or_default();
+    let exchange = backend.exchange(kept, headers::post(backend, message, session, room)?);
+    let (mut conn, response) = exchange.await?;
     let (head, body) = response.into_parts();
     if head.status == StatusCode::NOT_FOUND && session.is_some() {
-        running.events().expired(message);
+        running.events().expired(message.clone());
         Box::pin(backend.finish(conn, body)).await;
         return Ok(());
     }
@@ -57,10 +59,16 @@ async fn post(running: &Running, message: Outbound, session: Option<&HeaderValue
         running.begin_session(&head.headers);
     }
     let (status, content) = (head.status.as_u16(), Content::of(&head.headers));
+    if let (Some(key), 200, Content::Json) = (message.key, status, content) {
+        // Such an answer needs nothing more of its head.
+        conn.reuse(head.headers);
+        let reply = Reply { running, revision: message.revision, session, conn, body, status, content };
+        return reply.json(key).await;
+    }
     let reply = Reply { running, revision: message.revision, session, conn, body, status, content };
     match message.key {
-        Some(key) => reply.answered(key, &head.headers).await,
-        None => reply.accepted(&head.headers).await,
+        Some(key) => Box::pin(reply.answered(key, head.headers)).await,
+        None => Box::pin(reply.accepted(head.headers)).await,
     }
 }
 
@@ -77,7 +85,7 @@ struct Reply<'a> {
 
 impl<'a> Reply<'a> {
     /// The response to a request.
-    async fn answered(self, key: u64, headers: &HeaderMap) -> Result<(), Fault> {
+    async fn answered(self, key: u64, headers: HeaderMap) -> Result<(), Fault> {
         match (self.status, self.content) {
             (202 | 204, _) => {
                 let text = format!("took a request but answered it only with HTTP {}", self.status);
@@ -90,9 +98,9 @@ impl<'a> Reply<'a> {
                 Box::pin(stream.follow(self.conn, self.body)).await
             }
             (200..=299, Content::Json) => self.json(key).await,
-            (200..=299, Content::Other) => Err(self.wrong_content(headers)),
+            (200..=299, Content::Other) => Err(self.wrong_content(&headers)),
             (300..=399, _) => {
-                let fault = self.redirected(headers);
+                let fault = self.redirected(&headers);
                 Box::pin(self.finish()).await;
                 Err(fault)
             }
@@ -101,13 +109,13 @@ impl<'a> Reply<'a> {
     }
 
     /// The response to a notification, or to our answer.
-    async fn accepted(self, headers: &HeaderMap) -> Result<(), Fault> {
+    async fn accepted(self, headers: HeaderMap) -> Result<(), Fault> {
         match self.status {
             200..=299 => {
                 self.finish().await;
                 Ok(())
             }
-            300..=399 => Err(self.redirected(headers)),
+            300..=399 => Err(self.redirected(&headers)),
             _ => self.refused(None).await,
         }
     }

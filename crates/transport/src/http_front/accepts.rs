@@ -3,6 +3,9 @@
 use http::HeaderMap;
 use http::header::ACCEPT;
 
+/// What clients send that follow the specification.
+const USUAL: &[u8] = b"application/json, text/event-stream";
+
 /// What the `Accept` header allows.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Accepts {
@@ -17,9 +20,14 @@ pub struct Accepts {
 impl Accepts {
     /// Reads the header; a client that says nothing takes everything.
     pub fn read(headers: &HeaderMap) -> Self {
+        // Once the first value allows both in this order, no further value changes anything.
+        let mut values = headers.get_all(ACCEPT).iter().peekable();
+        if values.peek().is_some_and(|value| value.as_bytes() == USUAL) {
+            return Self { json: true, sse: true, rather_sse: false };
+        }
         let mut found = Self { json: false, sse: false, rather_sse: false };
         let mut any = false;
-        for value in headers.get_all(ACCEPT) {
+        for value in values {
             any = true;
             let Ok(value) = value.to_str() else { continue };
             for part in value.split(',') {

@@ -1,5 +1,6 @@
 //! The body of an answer: there as a whole, or a stream of events.
 
+use super::line::Held;
 use super::sse_body::SseBody;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -12,7 +13,7 @@ pub enum FrontBody {
     /// The whole answer.
     Whole(Option<Bytes>),
     /// Events until the stream ends.
-    Events(Box<SseBody>),
+    Events(Box<(SseBody, Held)>),
 }
 
 impl FrontBody {
@@ -29,7 +30,7 @@ impl Body for FrontBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Self::Events(events) => events.poll_chunk(cx).map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Events(events) => events.0.poll_chunk(cx).map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes)))),
         }
     }
 

@@ -1,9 +1,10 @@
 //! A POST: one message of a client, and the answer to it.
 
 use super::accepts::Accepts;
-use super::answer::{self, SESSION_ID, plain, refusal, sentence};
+use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, refusal, sentence};
+use super::line::Line;
 use super::read_body::{BodyError, read_body};
-use super::service::{resumable, session_of, speaks_modern};
+use super::service::{resumable, session_of, speaks_modern, spoken};
 use super::{Answer, Front};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
@@ -18,7 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Answers a POST.
-pub async fn handle(front: &Arc<Front>, request: Request<Incoming>) -> Answer {
+pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
+    let front = &line.front;
     let (head, body) = request.into_parts();
     let headers = head.headers;
     if !is_json(&headers) {
@@ -40,9 +42,9 @@ pub async fn handle(front: &Arc<Front>, request: Request<Incoming>) -> Answer {
         Err(answer) => return *answer,
     };
     match era_of(&headers, &message) {
-        Era::Modern => modern(front, &headers, message, accepts).await,
-        Era::Legacy if opens_session(&message) => initialize(front, message, accepts).await,
-        Era::Legacy => legacy(front, &headers, message, accepts).await,
+        Era::Modern => modern(line, headers, message, accepts).await,
+        Era::Legacy if opens_session(&message) => initialize(line, message, accepts).await,
+        Era::Legacy => legacy(line, headers, message, accepts).await,
     }
 }
 
@@ -52,7 +54,11 @@ fn opens_session(message: &Envelope) -> bool {
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = headers.get(CONTENT_TYPE);
+    if kind.is_some_and(|kind| kind.as_bytes() == b"application/json") {
+        return true;
+    }
+    let kind = kind.and_then(|value| value.to_str().ok()).unwrap_or_default();
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
@@ -89,10 +95,9 @@ fn read_message(front: &Front, bytes: Bytes) -> Result<Envelope, Box<Answer>> {
 /// A message that carries the new era's version is of the new one, and so is one whose version header says so;
 /// `initialize` and the rest are of the old one, where they open or belong to a session.
 fn era_of(headers: &HeaderMap, message: &Envelope) -> Era {
-    let version = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
-    match version.and_then(Revision::parse).map(Revision::era) {
+    match spoken(headers).map(Revision::era) {
         Some(Era::Modern) => return Era::Modern,
-        Some(Era::Legacy) if headers.contains_key(SESSION_ID) => return Era::Legacy,
+        Some(Era::Legacy) if headers.contains_key(&SESSION_ID) => return Era::Legacy,
         _ => {}
     }
     let params = message.params().unwrap_or_default();
@@ -102,7 +107,8 @@ fn era_of(headers: &HeaderMap, message: &Envelope) -> Era {
     }
 }
 
-async fn initialize(front: &Arc<Front>, message: Envelope, accepts: Accepts) -> Answer {
+async fn initialize(line: &Arc<Line>, message: Envelope, accepts: Accepts) -> Answer {
+    let front = &line.front;
     let id = message.id();
     let opened = Gateway::new_session_id()
         .and_then(|external| front.gateway.open_session(front.spec.principal.clone(), Mode::Session, &external));
@@ -116,23 +122,24 @@ async fn initialize(front: &Arc<Front>, message: Envelope, accepts: Accepts) -> 
         // The handshake failed, so that nobody will ever come back to this session.
         session.close();
     }
-    let mut answer = answer::of_stream(reader, accepts, None).await;
+    let mut answer = answer::of_stream(line, reader, accepts, || None, HeaderMap::new()).await;
     if session.client().is_some()
         && let Ok(value) = HeaderValue::from_str(&session.external)
     {
-        answer.headers_mut().insert(SESSION_ID, value);
+        answer.headers_mut().insert(&SESSION_ID, value);
     }
     answer
 }
 
-async fn legacy(front: &Arc<Front>, headers: &HeaderMap, message: Envelope, accepts: Accepts) -> Answer {
-    if let Some(version) = headers.get("mcp-protocol-version")
+async fn legacy(line: &Arc<Line>, headers: HeaderMap, message: Envelope, accepts: Accepts) -> Answer {
+    let front = &line.front;
+    if let Some(version) = headers.get(&PROTOCOL_VERSION)
         && version.to_str().ok().and_then(Revision::parse).is_none()
     {
         let text = format!("protocol version {version:?} is not supported");
         return sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, &text);
     }
-    let session = match session_of(front, headers) {
+    let session = match session_of(front, &headers) {
         Ok(session) => session,
         Err(answer) => return *answer,
     };
@@ -145,17 +152,18 @@ async fn legacy(front: &Arc<Front>, headers: &HeaderMap, message: Envelope, acce
     if !expects_answer {
         return plain(StatusCode::ACCEPTED);
     }
-    let resumable = resumable(front, &session).filter(|_| accepts.sse);
-    answer::of_stream(reader, accepts, resumable).await
+    let resumable = || resumable(front, &session).filter(|_| accepts.sse);
+    answer::of_stream(line, reader, accepts, resumable, headers).await
 }
 
-async fn modern(front: &Arc<Front>, headers: &HeaderMap, message: Envelope, accepts: Accepts) -> Answer {
+async fn modern(line: &Arc<Line>, headers: HeaderMap, message: Envelope, accepts: Accepts) -> Answer {
+    let front = &line.front;
     let id = message.id();
     if matches!(message.kind(), Kind::Response | Kind::Error) {
         let text = "a client of this revision sends no responses";
         return sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, text);
     }
-    if let Err(fault) = check_headers(front, headers, &message) {
+    if let Err(fault) = check_headers(front, &headers, &message) {
         return refusal(StatusCode::BAD_REQUEST, id.as_ref(), Era::Modern, &fault);
     }
     if message.kind() == Kind::Notification {
@@ -168,20 +176,27 @@ async fn modern(front: &Arc<Front>, headers: &HeaderMap, message: Envelope, acce
     };
     let Some(reader) = session.open_stream() else { return plain(StatusCode::SERVICE_UNAVAILABLE) };
     session.receive(&reader, message);
-    answer::of_stream(reader, accepts, None).await
+    answer::of_stream(line, reader, accepts, || None, headers).await
 }
 
 /// The headers of the new era must say what the body says. A body without a version is told so by the engine.
 fn check_headers(front: &Front, headers: &HeaderMap, message: &Envelope) -> Result<(), Fault> {
     let mismatch = |error: header::HeaderError| Fault::new(FaultKind::HeaderMismatch, error.to_string());
     let params = message.params().unwrap_or_default();
-    let described = json::path(params, &["_meta", meta::PROTOCOL_VERSION]).is_some();
-    if !described && speaks_modern(headers) {
+    let undescribed = || json::path(params, &["_meta", meta::PROTOCOL_VERSION]).is_none() && speaks_modern(headers);
+    // A request that fails to describe itself does not pass the check, so it is asked for that only then.
+    if message.kind() != Kind::Request && undescribed() {
         return Ok(());
     }
-    header::check(|name| lookup(headers, name), message).map_err(mismatch)?;
+    if let Err(error) = header::check(|name| lookup(headers, name), message) {
+        return if undescribed() { Ok(()) } else { Err(mismatch(error)) };
+    }
     if message.method() == Some(method::TOOLS_CALL) {
-        let name = header::required_name(method::TOOLS_CALL, params);
+        // What the header says was just found to be what the body says.
+        let name = match lookup(headers, header::NAME) {
+            HeaderValues::One(raw) => header::decode_value(raw).ok(),
+            _ => header::required_name(method::TOOLS_CALL, params),
+        };
         let catalog = front.gateway.catalog.snapshot();
         if let Some(marked) = name.and_then(|name| catalog.param_headers(&name).cloned()) {
             let arguments = json::member(params, "arguments").map_or(&b"{}"[..], |span| span.of(params));

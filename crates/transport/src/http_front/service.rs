@@ -1,7 +1,9 @@
 //! Which part of the front a request is for.
 
 use super::accepts::Accepts;
-use super::answer::{self, SESSION_ID, plain, sentence};
+use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, sentence};
+use super::body::FrontBody;
+use super::line::Line;
 use super::post;
 use super::sse_body::{Resumable, SseBody};
 use super::{Answer, Front, whole};
@@ -15,20 +17,32 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 /// Answers one request.
-pub async fn handle(front: Arc<Front>, request: Request<Incoming>) -> Result<Answer, Infallible> {
+pub async fn handle(line: Arc<Line>, request: Request<Incoming>) -> Result<Answer, Infallible> {
+    line.begin();
+    let answer = answer(&line, request).await;
+    match answer.body() {
+        FrontBody::Whole(_) => line.end(),
+        // The body itself tells when it has ended.
+        FrontBody::Events(_) => {}
+    }
+    Ok(answer)
+}
+
+async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
+    let front = &line.front;
     if !front.guard.admits(request.headers()) {
         let text = "this Host or Origin is not allowed; see `allowed_hosts` and `allowed_origins`";
-        return Ok(sentence(StatusCode::FORBIDDEN, FaultKind::InvalidRequest, text));
+        return sentence(StatusCode::FORBIDDEN, FaultKind::InvalidRequest, text);
     }
     if request.uri().path() == front.spec.path {
-        return Ok(match *request.method() {
-            Method::POST => post::handle(&front, request).await,
-            Method::GET => get(&front, request.headers()),
-            Method::DELETE => delete(&front, request.headers()),
+        return match *request.method() {
+            Method::POST => post::handle(line, request).await,
+            Method::GET => get(line, request.headers()),
+            Method::DELETE => delete(front, request.headers()),
             _ => not_allowed(),
-        });
+        };
     }
-    Ok(match (front.extra)(request.method(), request.uri().path()) {
+    match (front.extra)(request.method(), request.uri().path()) {
         Some(extra) => {
             let mut answer = Response::new(whole(extra.body));
             *answer.status_mut() = StatusCode::from_u16(extra.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -36,7 +50,7 @@ pub async fn handle(front: Arc<Front>, request: Request<Incoming>) -> Result<Ans
             answer
         }
         None => plain(StatusCode::NOT_FOUND),
-    })
+    }
 }
 
 fn not_allowed() -> Answer {
@@ -46,7 +60,8 @@ fn not_allowed() -> Answer {
 }
 
 /// The stream for what belongs to no call, or the rest of a stream that was lost.
-fn get(front: &Arc<Front>, headers: &HeaderMap) -> Answer {
+fn get(line: &Arc<Line>, headers: &HeaderMap) -> Answer {
+    let front = &line.front;
     if speaks_modern(headers) {
         return not_allowed();
     }
@@ -62,12 +77,12 @@ fn get(front: &Arc<Front>, headers: &HeaderMap) -> Answer {
     if let Some((parked, seen)) = last_seen.and_then(|id| front.resume.take(&session.external, id)) {
         let resumable = resumable(front, &session);
         return match resumable {
-            Some(resumable) => answer::events(SseBody::resumed(parked, seen, resumable)),
+            Some(resumable) => answer::events(line, SseBody::resumed(parked, seen, resumable)),
             None => plain(StatusCode::NOT_FOUND),
         };
     }
     match session.open_general() {
-        Some(reader) => answer::events(SseBody::new(reader, None, None)),
+        Some(reader) => answer::events(line, SseBody::new(reader, None, None)),
         None => sentence(StatusCode::TOO_MANY_REQUESTS, FaultKind::Overloaded, "too many streams are open"),
     }
 }
@@ -91,7 +106,7 @@ fn delete(front: &Arc<Front>, headers: &HeaderMap) -> Answer {
 /// The answer to give instead.
 pub fn session_of(front: &Front, headers: &HeaderMap) -> Result<Arc<Session>, Box<Answer>> {
     let refuse = |status, text: &str| Err(Box::new(sentence(status, FaultKind::SessionClosed, text)));
-    let mut values = headers.get_all(SESSION_ID).iter();
+    let mut values = headers.get_all(&SESSION_ID).iter();
     let (Some(id), None) = (values.next(), values.next()) else {
         return refuse(StatusCode::BAD_REQUEST, "one Mcp-Session-Id header is required");
     };
@@ -113,8 +128,12 @@ pub fn resumable(front: &Arc<Front>, session: &Session) -> Option<Resumable> {
     })
 }
 
+/// The revision that the version header names, if that is one.
+pub fn spoken(headers: &HeaderMap) -> Option<Revision> {
+    headers.get(&PROTOCOL_VERSION)?.to_str().ok().and_then(Revision::parse)
+}
+
 /// True where the version header is one of the new era.
 pub fn speaks_modern(headers: &HeaderMap) -> bool {
-    let version = headers.get("mcp-protocol-version").and_then(|value| value.to_str().ok());
-    version.and_then(Revision::parse).is_some_and(|revision| revision.era() == Era::Modern)
+    spoken(headers).is_some_and(|revision| revision.era() == Era::Modern)
 }

@@ -2,8 +2,9 @@
 
 use super::server::*;
 use crate::http_back::conn::Conn;
-use crate::http_back::{HttpSpec, body, headers};
+use crate::http_back::{HttpConnector, HttpSpec, body, headers};
 use bytes::Bytes;
+use http::HeaderMap;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Connector as _, LinkEvents};
@@ -105,9 +106,10 @@ async fn a_request_of_which_nothing_was_sent_is_retried_on_a_new_connection() {
     let server = Server::start(|seen| Act::Last(json(&result(seen.id())))).await;
     let opened = Opened::new(&server).await;
     let backend = &opened.connector.backend;
-    let request = |key| headers::post(backend, &call(key), None).unwrap();
+    let request = |key| headers::post(backend, &call(key), None, HeaderMap::new()).unwrap();
     let mut stale = Conn::open(&backend.target, Duration::from_secs(1)).await.unwrap();
-    let mut body = stale.send(request(1)).await.unwrap().into_body();
+    let mut sending = stale.begin(request(1));
+    let mut body = stale.answer(&mut sending).await.unwrap().into_body();
     body::whole(&mut stale, &mut body, 1000).await.unwrap();
     until(|| server.hung_up.load(Ordering::SeqCst) == 1).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -254,4 +256,17 @@ async fn a_closed_link_takes_nothing() {
     opened.link.open_general();
     assert!(opened.events.try_recv().is_err());
     assert_eq!(server.seen().len(), 2);
+}
+
+/// A runtime that shuts down drops tasks where they are spawned, which is inside the link.
+#[test]
+fn a_runtime_that_is_gone_takes_nothing() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let connector = HttpConnector::new(HttpSpec::new("demo", "http://127.0.0.1:9/")).unwrap();
+    let link = runtime.block_on(connector.open(Arc::new(Deaf))).unwrap();
+    drop(runtime);
+    assert_eq!(link.send(call(1)).unwrap_err().kind, FaultKind::BackendDown);
+    link.send(note("notifications/cancelled")).unwrap_err();
+    link.open_general();
+    link.close();
 }

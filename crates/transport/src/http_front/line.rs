@@ -1,0 +1,316 @@
+//! What a client's connection is doing, and since when.
+//!
+//! A timer per request costs more than the rest of this file does per connection. So a connection only notes what it
+//! enters, against a clock that moves twice a second; whoever moves the clock looks through all connections and tells
+//! those that have taken too long.
+
+use super::{COMMIT_AFTER, Front};
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// How often the clock moves.
+pub const TICK: Duration = Duration::from_millis(500);
+/// How long a connection may wait for its next request, or for its client to take any of an answer.
+pub const KEPT_FOR: Duration = Duration::from_secs(75);
+
+/// Ends after the answer it is busy with.
+const STOP: u8 = 1;
+/// Ends now.
+const CUT: u8 = 2;
+/// The first message has been waited for long enough.
+const DUE: u8 = 4;
+
+/// What a connection can be doing.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Phase {
+    /// The head of a request is on its way, or has been since the connection was opened.
+    Head,
+    /// Nothing is on its way.
+    Quiet,
+    /// A request is answered; what that may take is timed elsewhere.
+    Busy,
+    /// A request waits for the first message of its answer.
+    Waiting,
+}
+
+/// The clock of a front.
+#[derive(Debug)]
+pub struct Clock {
+    started: Instant,
+    ticks: AtomicU32,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self { started: Instant::now(), ticks: AtomicU32::new(0) }
+    }
+}
+
+impl Clock {
+    fn now(&self) -> u32 {
+        self.ticks.load(Ordering::Relaxed)
+    }
+
+    /// Reads the real time.
+    pub fn advance(&self) -> u32 {
+        let ticks = u32::try_from(self.started.elapsed().as_millis() / TICK.as_millis()).unwrap_or(u32::MAX);
+        self.ticks.store(ticks, Ordering::Relaxed);
+        ticks
+    }
+}
+
+/// So many ticks are surely no less than this time.
+fn ticks(time: Duration) -> u32 {
+    u32::try_from(time.as_millis().div_ceil(TICK.as_millis())).unwrap_or(u32::MAX).saturating_add(1)
+}
+
+/// A client's connection.
+pub struct Line {
+    /// The front it came to.
+    pub front: Arc<Front>,
+    /// The phase and the tick it began at.
+    doing: AtomicU64,
+    orders: AtomicU8,
+    waker: OnceLock<Waker>,
+}
+
+impl Line {
+    /// A connection that was opened just now.
+    pub fn new(front: Arc<Front>) -> Arc<Self> {
+        let doing = AtomicU64::new(pack(Phase::Head, front.clock.now()));
+        Arc::new(Self { front, doing, orders: AtomicU8::new(0), waker: OnceLock::new() })
+    }
+
+    /// A request has come.
+    pub fn begin(&self) {
+        self.enter(Phase::Busy);
+    }
+
+    /// Its answer is there as a whole.
+    pub fn end(&self) {
+        self.enter(Phase::Quiet);
+    }
+
+    /// What `poll` waits for, or nothing if that takes longer than a client should be left without a sign of life.
+    pub async fn soon<T>(&self, mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>) -> Option<T> {
+        let mut waits = false;
+        let came = poll_fn(|cx| {
+            if let Poll::Ready(came) = poll(cx) {
+                return Poll::Ready(Some(came));
+            }
+            if !waits {
+                waits = true;
+                self.orders.fetch_and(!DUE, Ordering::Relaxed);
+                self.enter(Phase::Waiting);
+            } else if self.orders.load(Ordering::Relaxed) & DUE != 0 {
+                return Poll::Ready(None);
+            }
+            Poll::Pending
+        })
+        .await;
+        self.enter(Phase::Busy);
+        came
+    }
+
+    /// Remembers whom to wake when there is an order.
+    pub fn attend(&self, waker: &Waker) {
+        if self.waker.get().is_none() {
+            let _ = self.waker.set(waker.clone());
+        }
+    }
+
+    /// True once the connection should end after the answer it is busy with.
+    pub fn is_stopped(&self) -> bool {
+        self.orders.load(Ordering::Acquire) & STOP != 0
+    }
+
+    /// True once it should end at once.
+    pub fn is_cut(&self) -> bool {
+        self.orders.load(Ordering::Acquire) & CUT != 0
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.doing.store(pack(phase, self.front.clock.now()), Ordering::Relaxed);
+    }
+
+    fn doing(&self) -> (Phase, u32) {
+        unpack(self.doing.load(Ordering::Relaxed))
+    }
+
+    /// Bytes of the client came.
+    fn came(&self) {
+        if self.doing().0 == Phase::Quiet {
+            self.enter(Phase::Head);
+        }
+    }
+
+    /// The client took bytes of an answer.
+    fn went(&self) {
+        if self.doing().0 == Phase::Quiet {
+            self.enter(Phase::Quiet);
+        }
+    }
+
+    fn order(&self, order: u8) {
+        self.orders.fetch_or(order, Ordering::AcqRel);
+        if let Some(waker) = self.waker.get() {
+            waker.wake_by_ref();
+        }
+    }
+}
+
+/// What a connection has to be told that has been doing this since then.
+fn verdict((phase, since): (Phase, u32), now: u32, header_timeout: Duration) -> u8 {
+    let over = |most: Duration| now.saturating_sub(since) >= ticks(most);
+    match phase {
+        Phase::Head if over(header_timeout) => CUT,
+        Phase::Quiet if over(KEPT_FOR) => CUT,
+        Phase::Waiting if over(COMMIT_AFTER) => DUE,
+        _ => 0,
+    }
+}
+
+fn pack(phase: Phase, tick: u32) -> u64 {
+    u64::from(tick) << 8 | u64::from(phase as u8)
+}
+
+fn unpack(doing: u64) -> (Phase, u32) {
+    let phase = match doing & 0xff {
+        0 => Phase::Head,
+        1 => Phase::Quiet,
+        2 => Phase::Busy,
+        _ => Phase::Waiting,
+    };
+    (phase, u32::try_from(doing >> 8).unwrap_or(u32::MAX))
+}
+
+/// All connections of a front.
+#[derive(Default)]
+pub struct Lines(Vec<Weak<Line>>);
+
+impl Lines {
+    /// Looks after one more.
+    pub fn add(&mut self, line: &Arc<Line>) {
+        self.0.push(Arc::downgrade(line));
+    }
+
+    /// True where there was none when last looked.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Moves the clock and tells those that have taken too long, or all of them that the front stops. An order is
+    /// repeated at every tick until it is followed.
+    pub fn tick(&mut self, clock: &Clock, stop: bool) {
+        let now = clock.advance();
+        self.0.retain(|line| {
+            let Some(line) = line.upgrade() else { return false };
+            let order = verdict(line.doing(), now, line.front.spec.header_timeout) | if stop { STOP } else { 0 };
+            if order != 0 {
+                line.order(order);
+            }
+            true
+        });
+    }
+}
+
+/// The connection's socket, which notes what passes.
+pub struct Watched {
+    /// The socket.
+    pub socket: TcpStream,
+    /// Whose it is.
+    pub line: Arc<Line>,
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.socket).poll_read(cx, into);
+        if read.is_ready() {
+            self.line.came();
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
+        if written.is_ready() {
+            self.line.went();
+        }
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write_vectored(cx, parts);
+        if written.is_ready() {
+            self.line.went();
+        }
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+/// Held by an answer that goes on after its head: the connection is busy until this is dropped.
+pub struct Held(Arc<Line>);
+
+impl Held {
+    /// For an answer on this connection.
+    pub fn new(line: &Arc<Line>) -> Self {
+        Self(Arc::clone(line))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_too_long_is_told_so_and_nothing_else() {
+        let told = |phase, after: Duration| verdict((phase, 100), 100 + ticks(after), Duration::from_secs(10));
+        let seconds = Duration::from_secs;
+        assert_eq!((told(Phase::Head, seconds(9)), told(Phase::Head, seconds(10))), (0, CUT));
+        assert_eq!((told(Phase::Quiet, seconds(74)), told(Phase::Quiet, KEPT_FOR)), (0, CUT));
+        assert_eq!((told(Phase::Waiting, seconds(4)), told(Phase::Waiting, COMMIT_AFTER)), (0, DUE));
+        assert_eq!(told(Phase::Busy, seconds(100_000)), 0);
+        // A connection may have noted its phase after the clock was read.
+        assert_eq!(verdict((Phase::Head, 7), 3, Duration::ZERO), 0);
+    }
+
+    #[test]
+    fn a_tick_is_never_early() {
+        assert!(ticks(Duration::from_secs(5)) * 500 > 5000);
+        for phase in [Phase::Head, Phase::Quiet, Phase::Busy, Phase::Waiting] {
+            assert_eq!(unpack(pack(phase, u32::MAX)), (phase, u32::MAX));
+        }
+    }
+}
