@@ -4,7 +4,8 @@
 //! the connection, the direction, and that number). Answers may come in any order; one that fits nothing is an orphan,
 //! one that comes twice a duplicate, one after its time-out late: each is counted, none reaches a client.
 
-use std::collections::{HashMap, VecDeque};
+use crate::keys::KeyMap;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// How many ended ids are remembered, to tell late answers and duplicates from orphans.
@@ -54,7 +55,7 @@ pub struct Strays {
 #[derive(Debug)]
 pub struct Correlator<T> {
     next: u64,
-    pending: HashMap<u64, Pending<T>>,
+    pending: KeyMap<u64, Pending<T>>,
     given_up: VecDeque<u64>,
     strays: Strays,
     earliest: Option<Instant>,
@@ -62,7 +63,13 @@ pub struct Correlator<T> {
 
 impl<T> Default for Correlator<T> {
     fn default() -> Self {
-        Self { next: 1, pending: HashMap::new(), given_up: VecDeque::new(), strays: Strays::default(), earliest: None }
+        Self {
+            next: 1,
+            pending: KeyMap::default(),
+            given_up: VecDeque::new(),
+            strays: Strays::default(),
+            earliest: None,
+        }
     }
 }
 

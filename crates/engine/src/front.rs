@@ -23,7 +23,7 @@ use crate::event::Event;
 use crate::exchange::{Exchange, MethodName};
 use crate::fact::{Fact, Finished, Outcome, Point};
 use crate::fault::{Fault, FaultKind};
-use crate::keys::{ExchangeId, PeerId, SessionKey, StreamId};
+use crate::keys::{ExchangeId, KeyMap, PeerId, SessionKey, StreamId};
 use crate::log_level::LogLevel;
 use crate::principal::Principal;
 use crate::profile::ClientProfile;
@@ -88,11 +88,11 @@ pub struct FrontMachine {
     client: Option<Arc<ClientProfile>>,
     log_level: Option<LogLevel>,
     general: Option<StreamId>,
-    exchanges: HashMap<ExchangeId, Exchange>,
+    exchanges: KeyMap<ExchangeId, Exchange>,
     by_client_id: HashMap<RawId, ExchangeId>,
-    asked: HashMap<u64, Asked>,
-    listeners: HashMap<ExchangeId, Listener>,
-    held: HashMap<ExchangeId, (Envelope, Option<Arc<ClientProfile>>)>,
+    asked: KeyMap<u64, Asked>,
+    listeners: KeyMap<ExchangeId, Listener>,
+    held: KeyMap<ExchangeId, (Envelope, Option<Arc<ClientProfile>>)>,
     tasks: HashMap<Box<str>, Arc<str>>,
     /// Followed resources whose URI is not the backend's own: (backend, its URI) to ours.
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
@@ -112,11 +112,11 @@ impl FrontMachine {
             client: None,
             log_level: None,
             general: None,
-            exchanges: HashMap::new(),
+            exchanges: KeyMap::default(),
             by_client_id: HashMap::new(),
-            asked: HashMap::new(),
-            listeners: HashMap::new(),
-            held: HashMap::new(),
+            asked: KeyMap::default(),
+            listeners: KeyMap::default(),
+            held: KeyMap::default(),
             tasks: HashMap::new(),
             followed: HashMap::new(),
             next_exchange: 1,

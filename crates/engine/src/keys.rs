@@ -1,5 +1,8 @@
 //! The numbers by which the parts of the engine speak of each other.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
 macro_rules! key {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -30,3 +33,27 @@ key!(
     /// One request of a client from arrival to outcome, unique within its session.
     ExchangeId
 );
+
+/// A map by numbers that the gateway counts itself. No client can choose them, so spreading them is enough.
+pub type KeyMap<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
+
+/// Spreads counted numbers over a table.
+#[derive(Copy, Clone, Default, Debug)]
+pub struct Spread(u64);
+
+impl Hasher for Spread {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        // The upper bits are the well mixed ones, and the table takes the lower ones for the place.
+        self.0.rotate_left(32)
+    }
+}

@@ -6,19 +6,19 @@ use bytes::Bytes;
 use signalbox_engine::catalog::Selector;
 use signalbox_engine::command::{Listen, Watch};
 use signalbox_engine::front::{Lifecycle, Mode};
+use signalbox_engine::keys::KeyMap;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{
     CapSet, ClientProfile, Command, Context, Event, ExchangeId, FrontMachine, Principal, SessionKey, StreamId,
 };
 use signalbox_wire::{Edits, Envelope, Era, builder};
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 struct Inner {
     machine: FrontMachine,
-    streams: HashMap<StreamId, Arc<Outbox>>,
+    streams: KeyMap<StreamId, Arc<Outbox>>,
     general: Option<StreamId>,
     next_stream: u64,
     buffer: Vec<Command>,
@@ -64,7 +64,7 @@ impl Session {
             ended: AtomicBool::new(false),
             inner: Mutex::new(Inner {
                 machine,
-                streams: HashMap::new(),
+                streams: KeyMap::default(),
                 general: None,
                 next_stream: 1,
                 buffer: Vec::new(),

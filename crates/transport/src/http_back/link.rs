@@ -4,14 +4,13 @@ use super::backend::Backend;
 use super::{general, headers, post};
 use http::header::{HeaderMap, HeaderValue};
 use signalbox_engine::back::Outbound;
+use signalbox_engine::keys::KeyMap;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Link, LinkEvents};
 use signalbox_wire::{Revision, method};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
 use std::future::Future;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -46,8 +45,8 @@ struct State {
     revision: Option<Revision>,
     /// Tells tasks of one key apart: a message may be sent again before the task of its first try has ended.
     serial: u64,
-    requests: HashMap<u64, (u64, AbortHandle), KeyHasher>,
-    notes: HashMap<u64, AbortHandle, KeyHasher>,
+    requests: KeyMap<u64, (u64, AbortHandle)>,
+    notes: KeyMap<u64, AbortHandle>,
     gate: Option<Gate>,
     general: Option<AbortHandle>,
 }
@@ -288,28 +287,5 @@ impl Drop for Running {
             }
             None => drop(state.notes.remove(&self.serial)),
         }
-    }
-}
-
-/// Keys and serials are counted by the gateway itself, so that spreading them is enough.
-type KeyHasher = BuildHasherDefault<Spread>;
-
-#[derive(Default)]
-struct Spread(u64);
-
-impl Hasher for Spread {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    fn finish(&self) -> u64 {
-        // The upper bits are the well mixed ones, and the table takes the lower ones for the place.
-        self.0.rotate_left(32)
     }
 }
