@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Bound on the declared capabilities: a key must not become a store for a client's data.
 pub const MAX_CAPABILITIES: usize = 16 * 1024;
@@ -21,7 +21,8 @@ impl CapSet {
     /// The set of a client that declares nothing.
     #[must_use]
     pub fn bare() -> Self {
-        Self(Arc::from("{}"))
+        static BARE: LazyLock<Arc<str>> = LazyLock::new(|| Arc::from("{}"));
+        Self(Arc::clone(&BARE))
     }
 
     /// Reads the `capabilities` object of an `initialize` request. Anything but an object counts as nothing declared.

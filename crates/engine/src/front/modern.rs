@@ -1,5 +1,6 @@
 //! Requests of the new era: each one describes itself and stands alone.
 
+use super::params::Params;
 use super::{Context, FrontMachine, named_revision};
 use crate::catalog::ListKind;
 use crate::command::Command;
@@ -7,7 +8,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::log_level::LogLevel;
 use crate::profile::ClientProfile;
-use signalbox_wire::{Envelope, Era, Revision, json, meta, method};
+use signalbox_wire::{Envelope, Era, Revision, Span, json, meta, method};
 use std::sync::Arc;
 
 /// True where the message carries the new era's version, whatever that version is.
@@ -30,7 +31,8 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let client = match read_client(&message) {
+        let params = Params::read(&message);
+        let client = match read_client(&message, &params) {
             Ok(client) => Arc::new(client),
             Err(fault) => return self.fail(id, &fault, ctx, out),
         };
@@ -39,6 +41,7 @@ impl FrontMachine {
         }
         let name = message.method().unwrap_or_default();
         match name {
+            method::TOOLS_CALL => self.route(id, message, &params, client, ctx, out),
             method::SERVER_DISCOVER => self.discover(id, ctx, out),
             method::SUBSCRIPTIONS_LISTEN => self.listen(id, &message, ctx, out),
             _ if ListKind::of_method(name).is_some() => self.list(id, &message, ctx, out),
@@ -46,7 +49,7 @@ impl FrontMachine {
                 let text = format!("`{name}` is not part of revision {}", Revision::LATEST.as_str());
                 self.fail(id, &Fault::new(FaultKind::MethodNotFound, text), ctx, out);
             }
-            _ => self.route(id, message, client, ctx, out),
+            _ => self.route(id, message, &params, client, ctx, out),
         }
     }
 }
@@ -59,22 +62,20 @@ fn removed(name: &str) -> bool {
         || matches!(name, method::TASKS_RESULT | method::TASKS_LIST)
 }
 
-fn read_client(message: &Envelope) -> Result<ClientProfile, Fault> {
+fn read_client(message: &Envelope, params: &Params) -> Result<ClientProfile, Fault> {
     let bad = |text: String| Fault::new(FaultKind::InvalidParams, text);
-    let params = message.params().unwrap_or(b"{}");
-    let own = json::member(params, "_meta").map(|span| span.of(params));
-    let own = own.ok_or_else(|| bad(format!("params._meta[\"{}\"] is required", meta::PROTOCOL_VERSION)))?;
-    let raw = |key: &str| json::member(own, key).map(|span| span.of(own));
-    let version = raw(meta::PROTOCOL_VERSION)
+    let own = params.own.unwrap_or_default();
+    let raw = |span: Option<Span>| span.map(|span| span.of(message.bytes()));
+    let version = raw(own.version)
         .and_then(json::string)
         .ok_or_else(|| bad(format!("params._meta[\"{}\"] is required, a string", meta::PROTOCOL_VERSION)))?;
     let revision = Revision::parse(&version)
         .filter(|revision| revision.era() == Era::Modern)
         .ok_or_else(|| unsupported(&version))?;
-    let capabilities = raw(meta::CLIENT_CAPABILITIES)
+    let capabilities = raw(own.capabilities)
         .filter(|value| value.starts_with(b"{"))
         .ok_or_else(|| bad(format!("params._meta[\"{}\"] is required, an object", meta::CLIENT_CAPABILITIES)))?;
-    if let Some(level) = raw(meta::LOG_LEVEL)
+    if let Some(level) = raw(own.log_level)
         && json::string(level).and_then(|name| LogLevel::parse(&name)).is_none()
     {
         return Err(bad(format!("params._meta[\"{}\"] is not a log level", meta::LOG_LEVEL)));
@@ -83,7 +84,7 @@ fn read_client(message: &Envelope) -> Result<ClientProfile, Fault> {
         revision,
         capabilities: message.bytes().slice_ref(capabilities),
         caps: crate::capset::CapSet::bare(),
-        info: raw(meta::CLIENT_INFO).map(|info| message.bytes().slice_ref(info)),
+        info: raw(own.info).map(|info| message.bytes().slice_ref(info)),
     })
 }
 

@@ -1,6 +1,6 @@
 //! The members of `params` that routing needs, found in one pass.
 
-use signalbox_wire::{Envelope, Span, json};
+use signalbox_wire::{Envelope, Span, json, meta};
 
 /// Where the members stand in the whole message.
 #[derive(Copy, Clone, Default, Debug)]
@@ -19,8 +19,42 @@ pub struct Params {
     pub task_id: Option<Span>,
     /// `task`.
     pub task: Option<Span>,
-    /// `_meta.progressToken`.
+    /// `_meta`.
+    pub own: Option<Own>,
+}
+
+/// The members of `_meta` that the gateway reads.
+#[derive(Copy, Clone, Default, Debug)]
+pub struct Own {
+    /// `progressToken`.
     pub progress_token: Option<Span>,
+    /// The revision of the new era.
+    pub version: Option<Span>,
+    /// The client's capabilities in the new era.
+    pub capabilities: Option<Span>,
+    /// The client's name in the new era.
+    pub info: Option<Span>,
+    /// The log level of the request in the new era.
+    pub log_level: Option<Span>,
+}
+
+impl Own {
+    fn read(object: &[u8], start: u32) -> Self {
+        let mut found = Self::default();
+        for member in json::members(object) {
+            let Some(key) = json::string(member.key.of(object)) else { continue };
+            let slot = match &*key {
+                meta::PROGRESS_TOKEN => &mut found.progress_token,
+                meta::PROTOCOL_VERSION => &mut found.version,
+                meta::CLIENT_CAPABILITIES => &mut found.capabilities,
+                meta::CLIENT_INFO => &mut found.info,
+                meta::LOG_LEVEL => &mut found.log_level,
+                _ => continue,
+            };
+            *slot = Some(member.value.shift(start));
+        }
+        found
+    }
 }
 
 impl Params {
@@ -41,8 +75,7 @@ impl Params {
                 "taskId" => &mut found.task_id,
                 "task" => &mut found.task,
                 "_meta" => {
-                    let inner = member.value.of(bytes);
-                    found.progress_token = json::member(inner, "progressToken").map(|span| span.shift(value.start));
+                    found.own = Some(Own::read(member.value.of(bytes), value.start));
                     continue;
                 }
                 _ => continue,
@@ -50,6 +83,11 @@ impl Params {
             *slot = Some(value);
         }
         found
+    }
+
+    /// `_meta.progressToken`.
+    pub fn progress_token(&self) -> Option<Span> {
+        self.own.and_then(|own| own.progress_token)
     }
 }
 
@@ -65,6 +103,6 @@ mod tests {
         let params = Params::read(&message);
         let of = |span: Option<Span>| span.map(|span| span.of(message.bytes()));
         assert_eq!(of(params.name), Some(&b"\"n\""[..]));
-        assert_eq!(of(params.progress_token), Some(&b"7"[..]));
+        assert_eq!(of(params.progress_token()), Some(&b"7"[..]));
     }
 }

@@ -34,7 +34,10 @@ impl FrontMachine {
             _ => {}
         }
         match self.client.clone() {
-            Some(client) => self.route(id, message, client, ctx, out),
+            Some(client) => {
+                let params = Params::read(&message);
+                self.route(id, message, &params, client, ctx, out);
+            }
             None => {
                 let fault = Fault::new(FaultKind::NotInitialized, "Server not initialized");
                 self.fail(id, &fault, ctx, out);
@@ -110,14 +113,14 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         message: Envelope,
+        params: &Params,
         client: Arc<ClientProfile>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
         let Some(era) = self.exchanges.get(&id).map(|exchange| exchange.era) else { return };
-        let params = Params::read(&message);
-        match self.find(&message, &params, ctx) {
-            Ok(found) => self.forward(id, message, &params, found, client, ctx, out),
+        match self.find(&message, params, ctx) {
+            Ok(found) => self.forward(id, message, params, found, client, ctx, out),
             Err(_) if !(ctx.lists_ready)(&self.selector(era)) => {
                 self.held.insert(id, (message, Some(client)));
                 out.push(Command::AwaitLists { exchange: id });
@@ -142,7 +145,7 @@ impl FrontMachine {
         exchange.backend = Some(Arc::clone(&route.backend));
         exchange.wants_task = params.task.is_some();
         exchange.progress_token =
-            params.progress_token.map(|span| RawId::from_token(message.bytes().slice(span.range())));
+            params.progress_token().map(|span| RawId::from_token(message.bytes().slice(span.range())));
         let mut edits = Edits::new();
         if route.renamed
             && let Some(span) = token
@@ -167,7 +170,7 @@ impl FrontMachine {
             client,
             method: exchange.method.clone(),
             name: Some(route.name),
-            progress: params.progress_token,
+            progress: params.progress_token(),
             param_headers,
             era: exchange.era,
             envelope: message,
