@@ -12,7 +12,7 @@ use signalbox_engine::{
     CapSet, ClientProfile, Command, Context, Event, ExchangeId, FrontMachine, Principal, SessionKey, StreamId,
 };
 use signalbox_wire::{Edits, Envelope, Era, builder};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,7 @@ pub struct Session {
     // Read without the session's lock, since backends ask while they hold their own.
     client: OnceLock<Arc<ClientProfile>>,
     ended: AtomicBool,
+    event_streams: Arc<AtomicUsize>,
     inner: Mutex<Inner>,
 }
 
@@ -62,6 +63,7 @@ impl Session {
             last_used: AtomicU64::new(0),
             client: OnceLock::new(),
             ended: AtomicBool::new(false),
+            event_streams: Arc::default(),
             inner: Mutex::new(Inner {
                 machine,
                 streams: KeyMap::default(),
@@ -76,7 +78,7 @@ impl Session {
     #[must_use]
     pub fn open_stream(self: &Arc<Self>) -> Option<StreamReader> {
         let mut inner = self.lock();
-        if inner.streams.len() >= self.gateway.settings.max_streams.max(self.gateway.settings.max_in_flight) {
+        if inner.streams.len() >= self.gateway.settings.max_in_flight + self.gateway.settings.max_streams {
             return None;
         }
         let id = StreamId(inner.next_stream);
@@ -282,6 +284,12 @@ impl Session {
         self.client.get().cloned()
     }
 
+    /// True where the session holds as many event streams open as it may.
+    #[must_use]
+    pub fn at_stream_limit(&self) -> bool {
+        self.event_streams.load(Ordering::Relaxed) >= self.gateway.settings.max_streams
+    }
+
     /// True once the session is over: nothing may be opened for it any more.
     #[must_use]
     pub fn is_ended(&self) -> bool {
@@ -384,6 +392,13 @@ impl StreamReader {
         self.id
     }
 
+    /// Counts this stream as an event stream for as long as the count is kept.
+    #[must_use]
+    pub fn count_events(&self) -> EventCount {
+        self.session.event_streams.fetch_add(1, Ordering::Relaxed);
+        EventCount(Arc::clone(&self.session.event_streams))
+    }
+
     /// The queue to read from.
     #[must_use]
     pub fn outbox(&self) -> &Outbox {
@@ -393,6 +408,15 @@ impl StreamReader {
     /// The next message; `None` once the stream is over.
     pub async fn next(&self) -> Option<Out> {
         self.outbox.next().await
+    }
+}
+
+/// One open event stream of a session.
+pub struct EventCount(Arc<AtomicUsize>);
+
+impl Drop for EventCount {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -11,7 +11,7 @@ use signalbox_testkit::fixture::Era;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::scene::{
-    ask, backend_status, call, child, pids, process_of, remote, status, text, tool_names, web_fixture,
+    ask, backend_status, call, child, eventually, pids, process_of, remote, status, text, tool_names, web_fixture,
 };
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -163,4 +163,26 @@ async fn one_session_too_many_is_refused_by_name() {
     let ended = first.send(http::Method::DELETE, "/mcp", bytes::Bytes::new()).await.unwrap();
     assert!((200..300).contains(&ended.status), "{}", ended.status);
     assert_ne!(process_of(&second, "whoami").await.unwrap(), own);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_at_its_limit_of_event_streams_still_gets_answers() {
+    let (_web, address) = web_fixture("127.0.0.1:0", Era::Old).await.unwrap();
+    let config = format!("[gateway]\nmax_streams = 1\n{}", remote("only", &address, ""));
+    let gateway = GatewayProcess::serve(&config).await.unwrap();
+    let client = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
+    let mut slow = call(1, "slow", &json!({"ms": 500}));
+    slow["params"]["_meta"] = json!({"progressToken": "p"});
+    let general = client.open(http::Method::GET, "/mcp", bytes::Bytes::new()).await.unwrap();
+    assert_eq!(general.status(), 200);
+    let second = client.send(http::Method::GET, "/mcp", bytes::Bytes::new()).await.unwrap();
+    assert_eq!(second.status, 429);
+    // The call reports progress, which has no stream to go to; its answer comes all the same.
+    let answer = client.post(&slow.to_string()).await.unwrap();
+    assert_eq!(answer.headers["content-type"], "application/json");
+    assert!(answer.message().unwrap()["result"].is_object());
+    drop(general);
+    let freed =
+        async || client.open(http::Method::GET, "/mcp", bytes::Bytes::new()).await.ok().filter(|a| a.status() == 200);
+    eventually("the place is free again", freed).await.unwrap();
 }

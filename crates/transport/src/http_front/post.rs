@@ -144,7 +144,10 @@ async fn legacy(line: &Arc<Line>, headers: HeaderMap, message: Envelope, accepts
         Err(answer) => return *answer,
     };
     let expects_answer = message.kind() == Kind::Request;
-    let Some(reader) = session.open_stream() else {
+    // A session with too many event streams still gets its answers, but nothing that comes before them.
+    let full = expects_answer && session.at_stream_limit();
+    let accepts = if full { Accepts { sse: false, rather_sse: false, ..accepts } } else { accepts };
+    let Some(reader) = session.open_stream().filter(|_| !accepts.nothing()) else {
         let fault = Fault::new(FaultKind::Overloaded, "too many streams are open in this session");
         return refusal(StatusCode::TOO_MANY_REQUESTS, message.id().as_ref(), Era::Legacy, &fault);
     };

@@ -81,7 +81,8 @@ fn get(line: &Arc<Line>, headers: &HeaderMap) -> Answer {
             None => plain(StatusCode::NOT_FOUND),
         };
     }
-    match session.open_general() {
+    let reader = if session.at_stream_limit() { None } else { session.open_general() };
+    match reader {
         Some(reader) => answer::events(line, SseBody::new(reader, None, None)),
         None => sentence(StatusCode::TOO_MANY_REQUESTS, FaultKind::Overloaded, "too many streams are open"),
     }

@@ -3,6 +3,7 @@
 use super::KEEP_ALIVE;
 use super::resume::{Parked, ResumeStore};
 use bytes::{Bytes, BytesMut};
+use signalbox_runtime::session::EventCount;
 use signalbox_runtime::{Out, StreamReader};
 use signalbox_wire::framing::single_line;
 use signalbox_wire::sse;
@@ -58,6 +59,7 @@ pub struct Resumable {
 
 /// The stream.
 pub struct SseBody {
+    _count: EventCount,
     reader: Option<StreamReader>,
     first: Option<Out>,
     resumable: Option<Resumable>,
@@ -72,6 +74,7 @@ impl SseBody {
     /// A stream that begins with `first`, if that is there already.
     pub fn new(reader: StreamReader, first: Option<Out>, resumable: Option<Resumable>) -> Self {
         Self {
+            _count: reader.count_events(),
             reader: Some(reader),
             first,
             resumable,
