@@ -42,26 +42,6 @@ impl Series {
         self.count() - self.outcomes.iter().find(|(name, _)| *name == Outcome::Ok.label()).map_or(0, |(_, n)| *n)
     }
 
-    /// The upper bound of the bucket in which this share of all calls has ended.
-    #[must_use]
-    pub fn quantile(&self, share: f64) -> Duration {
-        #[allow(
-            clippy::cast_precision_loss,
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "counts stay far below 2^53"
-        )]
-        let wanted = (self.count() as f64 * share).ceil() as u64;
-        let mut seen = 0;
-        for (index, count) in self.buckets.iter().enumerate() {
-            seen += count;
-            if seen >= wanted && seen > 0 {
-                return Duration::from_micros(BUCKETS_US.get(index).copied().unwrap_or(MAX_US));
-            }
-        }
-        Duration::ZERO
-    }
-
     fn add(&mut self, finished: &Finished) {
         let label = finished.outcome.label();
         match self.outcomes.iter_mut().find(|(name, _)| *name == label) {
@@ -169,8 +149,10 @@ mod tests {
         assert_eq!(all[0].0.0, "other");
         let calls = &all[1].1;
         assert_eq!((calls.count(), calls.errors()), (5, 1));
-        assert_eq!(calls.quantile(0.5), Duration::from_millis(1));
-        assert_eq!(calls.quantile(0.99), Duration::from_millis(100));
+        let within_1_ms = BUCKETS_US.iter().position(|bound| *bound == 1_000).unwrap();
+        let within_100_ms = BUCKETS_US.iter().position(|bound| *bound == 100_000).unwrap();
+        assert_eq!((calls.buckets[within_1_ms], calls.buckets[within_100_ms]), (4, 1));
+        assert_eq!(calls.total_us, 94_000);
         assert_eq!(calls.outcomes, [("success", 4), ("timed_out", 1)]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::cli::Global;
 use crate::config::Overrides;
-use crate::control::{self, ask};
+use crate::control::{self, AskError, ask};
 use crate::data_dir::run_folder;
 use crate::failure::Failure;
 use crate::{output, status};
@@ -31,7 +31,15 @@ pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
     if all.is_empty() { Err(Failure::NothingRuns(data_dir)) } else { Ok(ExitCode::SUCCESS) }
 }
 
-async fn read(socket: &Path) -> Result<Value, String> {
-    let body = ask(socket, control::STATUS).await.map_err(|error| error.to_string())?;
-    serde_json::from_slice(&body).map_err(|error| format!("it answered something else than JSON: {error}"))
+/// Why a process did not tell its state.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error("it answered something else than JSON: {0}")]
+    NotJson(#[from] serde_json::Error),
+}
+
+async fn read(socket: &Path) -> Result<Value, ReadError> {
+    Ok(serde_json::from_slice(&ask(socket, control::STATUS).await?)?)
 }
