@@ -5,7 +5,6 @@
 use crate::fact::{Fact, FactSink, Finished, Outcome};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 /// Most (method, backend) pairs that are kept apart; the rest are counted together.
 pub const MAX_SERIES: usize = 1024;
@@ -118,7 +117,7 @@ mod tests {
     use crate::keys::{ExchangeId, SessionKey};
     use crate::principal::Principal;
     use signalbox_wire::Era;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     fn finished(method: &'static str, outcome: Outcome, ms: u64) -> Fact {
         Fact::Finished(Box::new(Finished {
