@@ -9,7 +9,7 @@ mod outbound;
 pub use handshake::{ClientOffer, Wish};
 pub use outbound::{BackCommand, Outbound};
 
-use crate::bridge;
+use crate::bridge::{self, Offered, Reach};
 use crate::correlation::{Correlator, Strays};
 use crate::exchange::{Call, MethodName};
 use crate::fault::{Fault, FaultKind};
@@ -24,7 +24,13 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 enum Purpose<O> {
     Handshake,
-    Call { origin: O, method: MethodName, client: Revision },
+    Call {
+        origin: O,
+        method: MethodName,
+        client: Revision,
+        /// The call as it came, where the backend may want more for it than the old era's client has said.
+        kept: Option<Box<Call>>,
+    },
 }
 
 /// The machine.
@@ -36,6 +42,7 @@ pub struct BackMachine<O> {
     mirror_headers: bool,
     phase: Phase,
     profile: Option<Arc<ServerProfile>>,
+    offered: Offered,
     calls: Correlator<Purpose<O>>,
 }
 
@@ -50,6 +57,7 @@ impl<O: Clone> BackMachine<O> {
             mirror_headers,
             phase: Phase::Opening,
             profile: None,
+            offered: Offered::default(),
             calls: Correlator::default(),
         }
     }
@@ -84,8 +92,11 @@ impl<O: Clone> BackMachine<O> {
     /// A fault if the call cannot be carried to this backend's revision.
     pub fn call(&mut self, origin: O, mut call: Box<Call>, timeout: Duration, now: Instant) -> Result<Outbound, Fault> {
         let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
-        bridge::request(&mut call, profile.revision, &self.offer.info)?;
-        let purpose = Purpose::Call { origin, method: call.method.clone(), client: call.client.revision };
+        let up = call.era == Era::Legacy && profile.era() == Era::Modern && bridge::may_ask(&call.method);
+        let before = up.then(|| call.edits.clone());
+        bridge::request(&mut call, profile.revision, self.offered, &self.offer.info)?;
+        let client = call.client.revision;
+        let purpose = Purpose::Call { origin, method: call.method.clone(), client, kept: None };
         let id = self.calls.open(purpose, now, timeout);
         let digits = itoa(id);
         for span in call.envelope.id_span().into_iter().chain(call.progress) {
@@ -99,15 +110,37 @@ impl<O: Clone> BackMachine<O> {
             }
             _ => Vec::new(),
         };
-        Ok(Outbound {
+        let outbound = Outbound {
             bytes: call.edits.apply(call.envelope.bytes()),
             key: Some(id),
             revision: Some(profile.revision),
-            name: call.name.take().filter(|_| modern),
-            method: call.method,
+            name: call.name.clone().filter(|_| modern),
+            method: call.method.clone(),
             params,
             epoch: 0,
-        })
+        };
+        if let (Some(before), Some(pending)) = (before, self.calls.get_mut(id))
+            && let Purpose::Call { kept, .. } = &mut pending.origin
+        {
+            call.edits = before;
+            *kept = Some(call);
+        }
+        Ok(outbound)
+    }
+
+    /// Lets a request be silent until then: the backend waits for its client.
+    pub fn hold(&mut self, key: u64, until: Instant) {
+        self.calls.hold(key, until);
+    }
+
+    /// The request must show signs of life again.
+    pub fn release(&mut self, key: u64, now: Instant) {
+        self.calls.touch(key, now);
+    }
+
+    /// The request of this origin.
+    pub fn key_of(&self, fits: impl Fn(&O) -> bool) -> Option<u64> {
+        self.calls.find(|purpose| matches!(purpose, Purpose::Call { origin, .. } if fits(origin)))
     }
 
     /// Sends a request of our own. `params` are the members of the params object without braces.
@@ -123,7 +156,7 @@ impl<O: Clone> BackMachine<O> {
         now: Instant,
     ) -> Result<Outbound, Fault> {
         let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
-        let purpose = Purpose::Call { origin, method: name.into(), client: profile.revision };
+        let purpose = Purpose::Call { origin, method: name.into(), client: profile.revision, kept: None };
         let id = self.calls.open(purpose, now, timeout);
         Ok(self.request(id, name, params, profile.revision))
     }
@@ -137,7 +170,7 @@ impl<O: Clone> BackMachine<O> {
 
     /// Gives up the request that fits; the notification, if the connection takes one, and the request's key.
     pub fn cancel(&mut self, fits: impl Fn(&O) -> bool, reason: Option<&[u8]>) -> Option<(Option<Outbound>, u64)> {
-        let key = self.calls.find(|purpose| matches!(purpose, Purpose::Call { origin, .. } if fits(origin)))?;
+        let key = self.key_of(fits)?;
         self.calls.give_up(key);
         Some((self.cancellation(key, reason), key))
     }
@@ -191,12 +224,21 @@ impl<O: Clone> BackMachine<O> {
         };
         match pending.origin {
             Purpose::Handshake => self.shaken(&message, now, out),
-            Purpose::Call { origin, method, client } => {
+            Purpose::Call { origin, method, client, kept } => {
                 let backend = self.profile.as_ref().map_or(client, |profile| profile.revision);
-                let mut edits = Edits::new();
-                out.push(match bridge::answer(&method, client, backend, &message, &mut edits) {
-                    Ok(()) => BackCommand::Answer { to: origin, message, edits, status },
-                    Err(fault) => BackCommand::Fail { to: origin, fault },
+                let (mut edits, mut rewritten) = (Edits::new(), Vec::new());
+                let fitted = bridge::answer(&method, (client, backend), &message, &mut edits, &mut rewritten);
+                if !rewritten.is_empty() {
+                    out.push(BackCommand::Rewritten(rewritten));
+                }
+                out.push(match (fitted, kept) {
+                    (Ok(Reach::Whole), _) => BackCommand::Answer { to: origin, message, edits, status },
+                    (Ok(reach), Some(call)) => BackCommand::Unfinished { to: origin, message, reach, call },
+                    (Ok(_), None) => {
+                        let fault = bridge::not_bridged("a result that is not complete", client, backend);
+                        BackCommand::Fail { to: origin, fault }
+                    }
+                    (Err(fault), _) => BackCommand::Fail { to: origin, fault },
                 });
             }
         }

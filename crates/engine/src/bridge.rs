@@ -1,114 +1,186 @@
-//! What must differ in a message when its two ends speak different eras.
+//! What must differ in a message when its two ends speak different revisions: one file per concern, none of them with a
+//! socket or a clock.
 //!
-//! This covers the plain methods (tools, prompts, resources, completion). What needs more than a field added or read is
-//! refused by name: the feature and both revisions stand in the error.
+//! This file fits requests and answers on their way. What takes more than one message has a machine: [`berth`] for an old
+//! backend that asks a new client, `front::rounds` for a new backend that asks an old one.
+
+pub mod berth;
+pub mod capabilities;
+pub mod content;
+pub mod digest;
+pub mod errors;
+pub mod listing;
+mod object;
+pub mod questions;
+mod task_state;
+pub mod tasks;
+pub mod ticket;
 
 use crate::exchange::Call;
 use crate::fault::{Fault, FaultKind};
-use signalbox_wire::{Edits, Envelope, Era, Revision, Span, json, meta, method};
+use crate::log_level::LogLevel;
+use crate::profile::ServerProfile;
+use signalbox_wire::{Edits, Envelope, Era, Kind, Revision, json, meta, method};
+
+/// The extension of the new era that lets a server answer a call with a task.
+pub use capabilities::TASKS_EXTENSION as TASKS;
+
+/// What a backend of the new era offers, as far as the bridge has to know it for every call.
+#[derive(Copy, Clone, Default, Debug)]
+pub struct Offered {
+    /// It sends log messages.
+    pub logging: bool,
+    /// It may answer a call with a task.
+    pub tasks: bool,
+}
+
+impl Offered {
+    /// Reads it from what the backend says about itself.
+    #[must_use]
+    pub fn read(profile: &ServerProfile) -> Self {
+        Self { logging: profile.has(&["logging"]), tasks: profile.has(&["extensions", TASKS]) }
+    }
+}
+
+/// How far an answer brings a call.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Reach {
+    /// To its end.
+    Whole,
+    /// The backend wants something from the client first (new era).
+    Input,
+    /// The backend made a task of it (new era).
+    Task,
+}
+
+/// True for the methods whose answer may be a question in the new era.
+#[must_use]
+pub fn may_ask(name: &str) -> bool {
+    matches!(name, method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ)
+}
 
 /// Fits a request to the era of the connection it leaves by.
 ///
 /// # Errors
 /// A fault that names what cannot be carried.
-pub fn request(call: &mut Call, to: Revision, our_info: &str) -> Result<(), Fault> {
-    match (call.era, to.era()) {
-        (Era::Legacy, Era::Modern) => {
-            if !carried(&call.method) {
-                return Err(not_bridged(&call.method, call.client.revision, to));
-            }
-            describe(call, to, our_info);
-            Ok(())
-        }
-        (Era::Modern, Era::Legacy) => {
-            let retry = ["inputResponses", "requestState"];
-            let params = call.envelope.params().unwrap_or_default();
-            if retry.iter().any(|key| json::member(params, key).is_some()) {
-                return Err(not_bridged("multi round-trip input", call.client.revision, to));
-            }
-            if !carried(&call.method) {
-                return Err(not_bridged(&call.method, call.client.revision, to));
-            }
-            Ok(())
-        }
-        _ => Ok(()),
+pub fn request(call: &mut Call, to: Revision, offered: Offered, our_info: &str) -> Result<(), Fault> {
+    if call.era == to.era() {
+        return Ok(());
     }
+    if method::intern(&call.method).is_some() && !method::exists(&call.method, to) {
+        return Err(not_bridged(&call.method, call.client.revision, to));
+    }
+    match to.era() {
+        Era::Modern => describe(call, to, offered, our_info),
+        Era::Legacy => plain(call),
+    }
+    Ok(())
 }
 
-/// Fits an answer of a backend to the era of the client that waits for it.
+/// Fits an answer of a backend to the revision of the client that waits for it. Says how far it reaches; `rewritten` gets
+/// the names of what the client's revision lacks.
 ///
 /// # Errors
 /// A fault that names what cannot be carried.
 pub fn answer(
     method: &str,
-    client: Revision,
-    backend: Revision,
+    (client, backend): (Revision, Revision),
     message: &Envelope,
     edits: &mut Edits,
-) -> Result<(), Fault> {
-    let Some(span) = message.result_span() else { return Ok(()) };
-    match (client.era(), backend.era()) {
-        (Era::Modern, Era::Legacy) => {
-            complete(method, message, span, edits);
-            Ok(())
+    rewritten: &mut Vec<&'static str>,
+) -> Result<Reach, Fault> {
+    if message.kind() == Kind::Error {
+        match (client.era(), backend.era()) {
+            (Era::Modern, Era::Legacy) => errors::to_modern(method, message, edits),
+            (Era::Legacy, Era::Modern) => errors::to_legacy(method, message, edits),
+            _ => {}
         }
-        (Era::Legacy, Era::Modern) => {
-            let result = span.of(message.bytes());
-            let kind = json::member(result, "resultType").and_then(|span| json::string(span.of(result)));
-            match kind.as_deref() {
-                None | Some("complete") => Ok(()),
-                Some("input_required") => Err(not_bridged("multi round-trip input", client, backend)),
-                Some(other) => Err(not_bridged(&format!("a result of type `{other}`"), client, backend)),
-            }
-        }
-        _ => Ok(()),
+        return Ok(Reach::Whole);
     }
+    match (client.era(), backend.era()) {
+        (Era::Modern, Era::Legacy) => content::upgrade(method, message, edits),
+        (Era::Legacy, Era::Modern) => match result_type(message).as_deref() {
+            None | Some("complete") => *rewritten = content::downgrade(method, client, message, edits),
+            Some("input_required") => return Ok(Reach::Input),
+            Some("task") => return Ok(Reach::Task),
+            Some(other) => return Err(not_bridged(&format!("a result of type `{other}`"), client, backend)),
+        },
+        (Era::Legacy, Era::Legacy) if client < backend => {
+            *rewritten = content::downgrade(method, client, message, edits);
+        }
+        _ => {}
+    }
+    Ok(Reach::Whole)
 }
 
-/// The methods whose params and results both eras share.
-fn carried(name: &str) -> bool {
-    matches!(name, method::TOOLS_CALL | method::PROMPTS_GET | method::RESOURCES_READ | method::COMPLETION_COMPLETE)
-}
-
-fn not_bridged(feature: &str, from: Revision, to: Revision) -> Fault {
+/// The refusal of a feature that the two revisions do not share.
+#[must_use]
+pub fn not_bridged(feature: &str, from: Revision, to: Revision) -> Fault {
     let text = format!("{feature} cannot be carried between revisions {} and {}", from.as_str(), to.as_str());
-    Fault::new(FaultKind::NotBridged, text).with_str("feature", feature)
+    Fault::new(FaultKind::NotBridged, text)
+        .with_str("feature", feature)
+        .with_str("client", from.as_str())
+        .with_str("server", to.as_str())
 }
 
-/// Adds what every request of the new era says about itself. No capability is declared: the server must not ask for
-/// input that the old client could not be asked for.
-fn describe(call: &mut Call, to: Revision, our_info: &str) {
+fn result_type(message: &Envelope) -> Option<String> {
+    let result = message.result()?;
+    let span = json::member(result, "resultType")?;
+    json::string(span.of(result)).map(std::borrow::Cow::into_owned)
+}
+
+/// Adds what every request of the new era says about itself.
+fn describe(call: &mut Call, to: Revision, offered: Offered, our_info: &str) {
     let base = call.envelope.bytes();
     let version = json::quote(to.as_str());
     let info = call.client.info.as_deref().unwrap_or(our_info.as_bytes());
-    let trio =
-        [(meta::PROTOCOL_VERSION, version.as_bytes()), (meta::CLIENT_CAPABILITIES, b"{}"), (meta::CLIENT_INFO, info)];
-    let Some(params) = call.envelope.params_span() else { return };
+    let level = offered.logging.then(|| json::quote(call.log_level.unwrap_or(LogLevel::Info).as_str()));
+    let mut members: Vec<(&str, &[u8])> = vec![
+        (meta::PROTOCOL_VERSION, version.as_bytes()),
+        (meta::CLIENT_CAPABILITIES, call.client.modern_capabilities(offered.tasks).as_bytes()),
+        (meta::CLIENT_INFO, info),
+    ];
+    if let Some(level) = &level {
+        members.push((meta::LOG_LEVEL, level.as_bytes()));
+    }
+    let Some(params) = call.envelope.params_span() else {
+        let mut whole = b"{\"_meta\":".to_vec();
+        write_object(&mut whole, &members);
+        whole.push(b'}');
+        return call.edits.set_member(base, call.envelope.object_span(), "params", &whole);
+    };
+    call.edits.remove_member(base, params, "task");
     if let Some(own) = json::member(params.of(base), "_meta") {
-        for (key, value) in trio {
+        for (key, value) in members {
             call.edits.set_member(base, own.shift(params.start), key, value);
         }
         return;
     }
-    let mut own = Vec::with_capacity(256);
-    for (key, value) in trio {
-        own.push(if own.is_empty() { b'{' } else { b',' });
-        json::write_quoted(&mut own, key);
-        own.push(b':');
-        own.extend_from_slice(value);
-    }
-    own.push(b'}');
+    let mut own = Vec::with_capacity(320);
+    write_object(&mut own, &members);
     call.edits.set_member(base, params, "_meta", &own);
 }
 
-/// Adds what every result of the new era has.
-fn complete(name: &str, message: &Envelope, span: Span, edits: &mut Edits) {
-    let result = span.of(message.bytes());
-    let caching: &[(&str, &[u8])] = &[("ttlMs", b"0"), ("cacheScope", b"\"private\"")];
-    let caching = if name == method::RESOURCES_READ { caching } else { &[] };
-    for (key, value) in [("resultType", &b"\"complete\""[..])].iter().chain(caching) {
-        if json::member(result, key).is_none() {
-            edits.set_member(message.bytes(), span, key, value);
+fn write_object(out: &mut Vec<u8>, members: &[(&str, &[u8])]) {
+    out.push(b'{');
+    for (index, (key, value)) in members.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
         }
+        json::write_quoted(out, key);
+        out.push(b':');
+        out.extend_from_slice(value);
+    }
+    out.push(b'}');
+}
+
+/// Takes away what a request of the new era says about itself: an old server heard it at `initialize`.
+fn plain(call: &mut Call) {
+    let base = call.envelope.bytes();
+    let Some(params) = call.envelope.params_span() else { return };
+    let Some(own) = json::member(params.of(base), "_meta") else { return };
+    let own = own.shift(params.start);
+    for key in [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL] {
+        call.edits.remove_member(base, own, key);
     }
 }

@@ -6,6 +6,7 @@ use crate::fault::Fault;
 use crate::keys::{ExchangeId, PeerId, StreamId};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What is to be done. A front machine acts in no other way.
 #[derive(Clone, Debug)]
@@ -64,6 +65,13 @@ pub enum Command {
     AwaitLists {
         /// The exchange to wake.
         exchange: ExchangeId,
+    },
+    /// Come back with [`crate::Event::Wake`] after this time.
+    Wake {
+        /// The exchange it is about.
+        exchange: ExchangeId,
+        /// How long to wait.
+        after: Duration,
     },
     /// Start or change what the session hears of a resource.
     Watch(Watch),

@@ -121,6 +121,18 @@ impl<T> Correlator<T> {
         self.pending.get(&id)
     }
 
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, id: u64) -> Option<&mut Pending<T>> {
+        self.pending.get_mut(&id)
+    }
+
+    /// Lets a call be silent until then.
+    pub fn hold(&mut self, id: u64, until: Instant) {
+        if let Some(pending) = self.pending.get_mut(&id) {
+            pending.deadline = until + pending.timeout;
+        }
+    }
+
     /// A sign of life: the call may be silent for another time-out.
     pub fn touch(&mut self, id: u64, now: Instant) {
         if let Some(pending) = self.pending.get_mut(&id) {

@@ -1,9 +1,12 @@
 //! Everything that can happen to a front machine.
 
+use crate::bridge::Reach;
 use crate::catalog::Changed;
+use crate::exchange::Call;
 use crate::fault::Fault;
 use crate::keys::{ExchangeId, PeerId, StreamId};
-use signalbox_wire::{Edits, Envelope};
+use bytes::Bytes;
+use signalbox_wire::{Edits, Envelope, Revision};
 use std::sync::Arc;
 
 /// What happened. A front machine is told nothing in any other way.
@@ -37,6 +40,31 @@ pub enum Event {
         /// The HTTP status the backend gave it, where it had one.
         status: Option<u16>,
     },
+    /// A backend of the new era wants more before it answers a call of the old one.
+    Unfinished {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// What the backend said.
+        message: Envelope,
+        /// What kind of answer that is.
+        reach: Reach,
+        /// The call as it came.
+        call: Box<Call>,
+        /// The backend's revision.
+        backend: Revision,
+    },
+    /// An exchange is answered with this result: what a parked call wants to know.
+    Reply {
+        /// The exchange.
+        exchange: ExchangeId,
+        /// The result.
+        result: Bytes,
+    },
+    /// A moment that the machine asked for is over.
+    Wake {
+        /// The exchange it is about.
+        exchange: ExchangeId,
+    },
     /// A call could not be brought to an answer.
     Failed {
         /// The exchange.
@@ -68,6 +96,11 @@ pub enum Event {
     PeerGone {
         /// The connection.
         peer: PeerId,
+    },
+    /// The backends follow the resources that a listen request names, or have been waited for long enough.
+    Listening {
+        /// The exchange of the listen request.
+        exchange: ExchangeId,
     },
     /// The lists a held list request waited for are there, or have been waited for long enough.
     ListsReady {

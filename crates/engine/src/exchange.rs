@@ -1,6 +1,7 @@
 //! One request from arrival to outcome, and the call that leaves for a backend because of it.
 
 use crate::keys::{ExchangeId, SessionKey, StreamId};
+use crate::log_level::LogLevel;
 use crate::principal::Principal;
 use crate::profile::ClientProfile;
 use signalbox_wire::header_params::ParamHeader;
@@ -29,6 +30,10 @@ pub struct Exchange {
     pub stream_open: bool,
     /// The era of the request.
     pub era: Era,
+    /// What the client said about itself with this request (new era) or when its session began.
+    pub client: Option<Arc<ClientProfile>>,
+    /// The least level of log messages it wants to hear of; in the new era each request says so.
+    pub log_level: Option<LogLevel>,
     /// The method as the client asked it.
     pub method: MethodName,
     /// The exposed name or URI the request is about.
@@ -66,4 +71,17 @@ pub struct Call {
     pub param_headers: Option<Arc<[ParamHeader]>>,
     /// The era of the client's request.
     pub era: Era,
+    /// The least level of log messages its caller wants to hear of.
+    pub log_level: Option<LogLevel>,
+    /// What a second round of a call brings along.
+    pub round: Option<RoundSpans>,
+}
+
+/// Where the answers and the state of a further round stand in a request of the new era.
+#[derive(Copy, Clone, Default, Debug)]
+pub struct RoundSpans {
+    /// `params.inputResponses`.
+    pub responses: Option<Span>,
+    /// `params.requestState`.
+    pub state: Option<Span>,
 }

@@ -12,10 +12,12 @@ mod modern;
 mod outward;
 mod params;
 mod requests;
+mod rounds;
 
 pub use lifecycle::Lifecycle;
 pub use modern::supported_versions;
 
+use crate::capset::CapSet;
 use crate::catalog::{Selector, Snapshot};
 use crate::chain::Chain;
 use crate::command::Command;
@@ -29,6 +31,7 @@ use crate::principal::Principal;
 use crate::profile::ClientProfile;
 use bytes::Bytes;
 use listen::Listener;
+use rounds::Round;
 use signalbox_wire::{Envelope, Era, RawId, Revision, meta, method};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -65,10 +68,17 @@ pub enum Mode {
 
 /// A question of a backend that the client has yet to answer.
 #[derive(Clone, Debug)]
-struct Asked {
-    peer: PeerId,
-    id: RawId,
-    progress_token: Option<RawId>,
+enum Asked {
+    /// A connection of the old era asked.
+    Peer { peer: PeerId, id: RawId, progress_token: Option<RawId> },
+    /// A backend of the new era asked in answer to a call; see [`rounds`].
+    Round { exchange: ExchangeId, key: Bytes, method: Box<str> },
+}
+
+impl Asked {
+    fn is_of(&self, peer: PeerId) -> bool {
+        matches!(self, Self::Peer { peer: own, .. } if *own == peer)
+    }
 }
 
 /// Most questions of backends that may wait for one client.
@@ -91,6 +101,7 @@ pub struct FrontMachine {
     exchanges: KeyMap<ExchangeId, Exchange>,
     by_client_id: HashMap<RawId, ExchangeId>,
     asked: KeyMap<u64, Asked>,
+    rounds: KeyMap<ExchangeId, Round>,
     listeners: KeyMap<ExchangeId, Listener>,
     held: KeyMap<ExchangeId, (Envelope, Option<Arc<ClientProfile>>)>,
     tasks: HashMap<Box<str>, Arc<str>>,
@@ -115,6 +126,7 @@ impl FrontMachine {
             exchanges: KeyMap::default(),
             by_client_id: HashMap::new(),
             asked: KeyMap::default(),
+            rounds: KeyMap::default(),
             listeners: KeyMap::default(),
             held: KeyMap::default(),
             tasks: HashMap::new(),
@@ -133,12 +145,18 @@ impl FrontMachine {
             Event::Answered { exchange, message, edits, status } => {
                 self.answered(exchange, &message, edits, status, ctx, out);
             }
+            Event::Unfinished { exchange, message, reach, call, backend } => {
+                self.unfinished(exchange, &message, reach, call, backend, ctx, out);
+            }
+            Event::Reply { exchange, result } => self.reply(exchange, &result, ctx, out),
+            Event::Wake { exchange } => self.woken(exchange, out),
             Event::Failed { exchange, fault } => self.fail(exchange, &fault, ctx, out),
             Event::Asked { peer, message, about } => self.asked(peer, &message, about, out),
             Event::Notified { backend, peer, message, about } => {
                 self.notified(&backend, peer, &message, about, ctx, out);
             }
-            Event::PeerGone { peer } => self.asked.retain(|_, question| question.peer != peer),
+            Event::PeerGone { peer } => self.asked.retain(|_, question| !question.is_of(peer)),
+            Event::Listening { exchange } => self.listening(exchange, out),
             Event::ListsReady { exchange } => self.resume(exchange, ctx, out),
             Event::ListsChanged { changed } => self.lists_changed(changed, out),
             Event::Close => self.close(ctx, out),
@@ -188,18 +206,18 @@ impl FrontMachine {
         self.exchanges.get(&id)
     }
 
-    /// Which lists this client is shown.
+    /// Which lists whoever sent this request is shown.
     #[must_use]
-    pub fn selector(&self, era: Era) -> Selector {
-        match (era, &self.client) {
-            (Era::Legacy, Some(client)) => Selector { era, caps: client.caps.clone() },
-            _ => Selector { era, caps: crate::capset::CapSet::bare() },
-        }
+    pub fn selector(&self, id: ExchangeId) -> Selector {
+        let exchange = self.exchanges.get(&id);
+        let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
+        let caps = client.map_or_else(CapSet::bare, |client| client.caps().clone());
+        Selector { era: exchange.map_or(Era::Legacy, |exchange| exchange.era), caps }
     }
 
     fn received(&mut self, stream: StreamId, message: Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(name) = message.method() else {
-            return self.client_answered(&message, out);
+            return self.client_answered(&message, ctx, out);
         };
         if message.id_span().is_none() {
             return self.client_notified(&message, ctx, out);
@@ -267,6 +285,8 @@ impl FrontMachine {
             stream,
             stream_open: true,
             era,
+            client: self.client.clone().filter(|_| era == Era::Legacy),
+            log_level: None,
             method,
             subject: None,
             backend: None,
@@ -325,6 +345,9 @@ impl FrontMachine {
         self.by_client_id.remove(&exchange.client_id);
         self.listeners.remove(&id);
         self.held.remove(&id);
+        if self.rounds.remove(&id).is_some() {
+            self.asked.retain(|_, asked| !matches!(asked, Asked::Round { exchange, .. } if *exchange == id));
+        }
         Some(exchange)
     }
 

@@ -19,6 +19,12 @@ impl Principal {
         Self(Arc::from(format!("local:{user}")))
     }
 
+    /// The identity of this name, as [`Principal::as_str`] gave it.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self(Arc::from(name))
+    }
+
     /// The name as it appears in logs, facts and keys.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -1,8 +1,10 @@
 //! What each side says about itself when a connection opens.
 
+use crate::bridge::{self, capabilities};
 use crate::capset::CapSet;
 use bytes::Bytes;
 use signalbox_wire::{Era, Revision, json};
+use std::sync::OnceLock;
 
 /// What a client said about itself: once at `initialize`, or with every request since 2026-07-28.
 #[derive(Clone, Debug)]
@@ -11,10 +13,40 @@ pub struct ClientProfile {
     pub revision: Revision,
     /// The declared capabilities, raw.
     pub capabilities: Bytes,
-    /// The capabilities as a key for lists and connections.
-    pub caps: CapSet,
     /// The `clientInfo` object, raw; absent where the client gave none.
     pub info: Option<Bytes>,
+    caps: OnceLock<CapSet>,
+    modern: [OnceLock<Box<str>>; 2],
+}
+
+impl ClientProfile {
+    /// What a client of this revision said.
+    #[must_use]
+    pub fn new(revision: Revision, capabilities: Bytes, info: Option<Bytes>) -> Self {
+        Self { revision, capabilities, info, caps: OnceLock::new(), modern: Default::default() }
+    }
+
+    /// The capabilities as a key for lists and connections, in the words of the old era. They are worked out when first
+    /// asked for, since a request of the new era to a backend of the new era never needs them.
+    #[must_use]
+    pub fn caps(&self) -> &CapSet {
+        self.caps.get_or_init(|| match self.revision.era() {
+            Era::Legacy => CapSet::read(&self.capabilities),
+            Era::Modern => {
+                CapSet::read(capabilities::to_legacy(&self.capabilities, Revision::LATEST_LEGACY).as_bytes())
+            }
+        })
+    }
+
+    /// The capabilities in the words of the new era, with or without the extension for tasks, which the gateway itself
+    /// understands whether or not the client does.
+    #[must_use]
+    pub fn modern_capabilities(&self, tasks: bool) -> &str {
+        self.modern[usize::from(tasks)].get_or_init(|| {
+            let extensions: &[(&str, &str)] = if tasks { &[(bridge::TASKS, "{}")] } else { &[] };
+            capabilities::to_modern(self, extensions).into()
+        })
+    }
 }
 
 /// What a backend said about itself.

@@ -5,6 +5,7 @@
 
 mod follows;
 mod listings;
+mod pool;
 mod routes;
 mod state;
 mod supervisor;
@@ -71,7 +72,7 @@ impl Backend {
         let _ = self.gateway.set(Arc::downgrade(gateway));
     }
 
-    fn gateway(&self) -> Option<Arc<Gateway>> {
+    pub(crate) fn gateway(&self) -> Option<Arc<Gateway>> {
         self.gateway.get().and_then(Weak::upgrade)
     }
 
@@ -131,6 +132,7 @@ impl Backend {
             inner.waiting = kept.into();
             (late, inner.peers())
         };
+        self.let_idle_go();
         for one in late {
             let text = format!("backend `{}` was not ready in time", self.name);
             let fault = Fault::new(FaultKind::TimedOut, text).with_str("backend", &self.name);
@@ -177,7 +179,7 @@ impl Backend {
                 let key = (peer.principal.clone(), profile.era());
                 replaced = inner.shared.insert(key, Arc::clone(peer)).filter(|old| !Arc::ptr_eq(old, peer));
             }
-            (home, std::mem::take(&mut inner.waiting), replaced)
+            (home, !inner.waiting.is_empty(), replaced)
         };
         if let Some(replaced) = replaced {
             replaced.close();
@@ -193,9 +195,26 @@ impl Backend {
         }
         self.restore(peer, profile);
         self.refresh(peer, profile, home);
-        for one in waiting {
-            self.dispatch(&one.session, one.exchange, one.call);
+        if waiting {
+            self.retry_waiting();
         }
+    }
+
+    /// True where calls wait for a connection.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.lock().waiting.is_empty()
+    }
+
+    /// Tries the calls that wait for a connection again.
+    pub(crate) fn retry_waiting(self: &Arc<Self>) {
+        let waiting = std::mem::take(&mut self.lock().waiting);
+        for one in waiting {
+            self.dispatch_until(&one.session, one.exchange, one.call, one.deadline);
+        }
+    }
+
+    pub(crate) fn is_home(&self, peer: &Arc<Peer>) -> bool {
+        self.lock().is_home(peer)
     }
 
     /// A connection is ending: no call is given to it any more. This comes before it counts as lost, so that whoever finds
@@ -205,6 +224,10 @@ impl Backend {
         let mut inner = self.lock();
         inner.owned.retain(|_, one| !Arc::ptr_eq(one, peer));
         inner.shared.retain(|_, one| !Arc::ptr_eq(one, peer));
+        inner.pooled.retain(|_, pool| {
+            pool.retain(|one| !Arc::ptr_eq(one, peer));
+            !pool.is_empty()
+        });
         inner.reading.remove(&peer.id);
         let home = inner.is_home(peer);
         if fault.kind == FaultKind::EraRefused && !home {

@@ -3,14 +3,16 @@
 use crate::backend::Backend;
 use crate::catalog_keeper::CatalogKeeper;
 use crate::counters::Counters;
+use crate::park_lot::ParkLot;
 use crate::peer::Peer;
 use crate::session::Session;
 use crate::session_table::SessionTable;
 use crate::settings::Settings;
 use signalbox_engine::catalog::{Changed, Selector};
 use signalbox_engine::front::Mode;
-use signalbox_engine::{CapSet, Chain, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey};
-use signalbox_wire::Era;
+use signalbox_engine::{
+    CapSet, Chain, ClientProfile, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey,
+};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,6 +23,8 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(100);
 /// How often idle sessions are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
+/// How long a listen request waits for backends to follow what it names.
+const FOLLOW_WAIT: Duration = Duration::from_secs(5);
 
 /// The gateway.
 pub struct Gateway {
@@ -38,6 +42,8 @@ pub struct Gateway {
     pub principal: Principal,
     /// When it began.
     pub started: Instant,
+    /// The calls that wait for input of their clients.
+    pub parks: ParkLot,
     pub(crate) chain: Chain,
     pub(crate) message_facts: bool,
     facts: Vec<Arc<dyn FactSink>>,
@@ -63,8 +69,10 @@ pub struct Parts {
 
 impl Gateway {
     /// Puts a gateway together; nothing runs yet.
-    #[must_use]
-    pub fn new(parts: Parts) -> Arc<Self> {
+    ///
+    /// # Errors
+    /// A fault if the system gives no randomness.
+    pub fn new(parts: Parts) -> Result<Arc<Self>, Fault> {
         let names: Vec<Arc<str>> = parts.backends.iter().map(|backend| Arc::clone(&backend.name)).collect();
         let gateway = Arc::new(Self {
             catalog: CatalogKeeper::new(names, parts.catalog_file),
@@ -74,6 +82,7 @@ impl Gateway {
             counters: Counters::default(),
             principal: parts.principal,
             started: Instant::now(),
+            parks: ParkLot::new()?,
             chain: parts.chain,
             message_facts: parts.facts.iter().any(|sink| sink.wants_messages()),
             facts: parts.facts,
@@ -83,7 +92,13 @@ impl Gateway {
         for backend in &gateway.backends {
             backend.attach(&gateway);
         }
-        gateway
+        Ok(gateway)
+    }
+
+    /// Milliseconds since it began: the clock of its tickets.
+    #[must_use]
+    pub fn millis(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Starts every backend and the clock.
@@ -150,21 +165,25 @@ impl Gateway {
         self.backends.iter().all(|backend| backend.lists_ready(selector))
     }
 
-    pub(crate) fn prepare(&self, session: &Arc<Session>, era: Era) {
-        let selector = session.selector(era);
-        for backend in self.backends.iter().filter(|backend| !backend.lists_ready(&selector)) {
-            backend.prepare(session, era);
+    fn prepare(&self, session: &Arc<Session>, client: Option<&ClientProfile>, selector: &Selector) {
+        for backend in self.backends.iter().filter(|backend| !backend.lists_ready(selector)) {
+            backend.prepare(session, client, selector.era);
         }
     }
 
     /// Waits until the lists are there, or for as long as is allowed.
-    pub(crate) async fn wait_for_lists(&self, session: &Arc<Session>, era: Era, within: Duration) {
-        let selector = &session.selector(era);
+    pub(crate) async fn wait_for_lists(
+        &self,
+        session: &Arc<Session>,
+        client: Option<&ClientProfile>,
+        selector: &Selector,
+        within: Duration,
+    ) {
         let mut changes = self.catalog.follow();
         let waiting = async {
             while !self.lists_ready(selector) && !session.is_ended() {
                 // Each time: which connection the session needs is only known once a backend has told its era.
-                self.prepare(session, era);
+                self.prepare(session, client, selector);
                 if changes.changed().await.is_err() {
                     return;
                 }
@@ -187,7 +206,7 @@ impl Gateway {
             return;
         }
         for session in self.sessions.all() {
-            let concerned = caps.is_none_or(|caps| caps.is_bare() || session.selector(Era::Legacy).caps == *caps);
+            let concerned = caps.is_none_or(|caps| caps.is_bare() || session.caps() == *caps);
             if concerned {
                 session.handle(Event::ListsChanged { changed });
             }
@@ -199,11 +218,26 @@ impl Gateway {
         for (backend, uri) in resources {
             by_backend.entry(backend).or_default().push(uri);
         }
+        let mut followed = Vec::new();
         for (backend, uris) in by_backend {
             if let Some(backend) = self.backend(backend) {
-                backend.follow(session, exchange, &uris);
+                followed.push(backend.follow(session, exchange, &uris));
             }
         }
+        if followed.is_empty() {
+            return;
+        }
+        let session = Arc::clone(session);
+        tokio::spawn(async move {
+            let all = async {
+                for one in followed {
+                    let _ = one.await;
+                }
+            };
+            // A backend that is away follows them as soon as it is back; the client need not wait for that.
+            let _ = tokio::time::timeout(FOLLOW_WAIT, all).await;
+            session.handle(Event::Listening { exchange });
+        });
     }
 
     pub(crate) fn unlisten(&self, session: &Arc<Session>, exchange: ExchangeId) {
@@ -270,6 +304,7 @@ async fn tick(gateway: Arc<Gateway>) {
         for backend in &gateway.backends {
             backend.tick(now);
         }
+        gateway.parks.tick();
         if now.duration_since(swept) >= SWEEP {
             swept = now;
             for session in gateway.sessions.all() {

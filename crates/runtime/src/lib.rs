@@ -2,14 +2,18 @@
 //! messages on links and streams.
 
 pub mod backend;
+pub mod berthed;
 pub mod catalog_keeper;
 pub mod counters;
 pub mod gateway;
+pub mod lease;
 pub mod link;
 pub mod lists;
 pub mod origin;
 pub mod outbox;
+pub mod park_lot;
 pub mod peer;
+pub mod sealer;
 pub mod session;
 pub mod session_table;
 pub mod settings;

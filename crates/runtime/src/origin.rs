@@ -1,5 +1,7 @@
 //! Who waits for an answer of a backend.
 
+use crate::berthed::{Berthed, Waiter};
+use crate::lease::Lease;
 use crate::session::Session;
 use signalbox_engine::{ExchangeId, Fault};
 use signalbox_wire::Envelope;
@@ -12,10 +14,14 @@ pub type OwnAnswer = Result<Envelope, Fault>;
 /// Who asked.
 #[derive(Clone)]
 pub enum Origin {
-    /// A client's exchange.
-    Exchange(Arc<Session>, ExchangeId),
+    /// A client's exchange, with the connection for itself where there is a lease.
+    Exchange(Arc<Session>, ExchangeId, Option<Arc<Lease>>),
+    /// A call of the new era at an old backend, which may outlive the exchange that began it.
+    Berth(Arc<Berthed>),
     /// A `subscriptions/listen` of a client, carried on to a backend.
     Listen(Arc<Session>, ExchangeId),
+    /// The gateway's own listen request for what old sessions follow.
+    Watches(u64),
     /// The gateway itself, which waits.
     Own(OwnReply),
     /// The gateway itself, which does not care.
@@ -25,17 +31,34 @@ pub enum Origin {
 impl Origin {
     /// The session and exchange to tell, where there are any.
     #[must_use]
-    pub fn exchange(&self) -> Option<(&Arc<Session>, ExchangeId)> {
+    pub fn exchange(&self) -> Option<Waiter> {
         match self {
-            Self::Exchange(session, id) | Self::Listen(session, id) => Some((session, *id)),
-            Self::Own(_) | Self::Nobody => None,
+            Self::Exchange(session, id, _) | Self::Listen(session, id) => Some((Arc::clone(session), *id)),
+            Self::Berth(call) => call.waiter(),
+            Self::Watches(_) | Self::Own(_) | Self::Nobody => None,
         }
+    }
+
+    /// True for a call of a client, whether or not somebody waits for it at the moment.
+    #[must_use]
+    pub fn is_call(&self) -> bool {
+        matches!(self, Self::Exchange(..) | Self::Berth(_))
     }
 
     /// True for this very exchange.
     #[must_use]
     pub fn is(&self, session: &Arc<Session>, id: ExchangeId) -> bool {
-        self.exchange().is_some_and(|(own, own_id)| own_id == id && Arc::ptr_eq(own, session))
+        match self {
+            Self::Exchange(own, own_id, _) | Self::Listen(own, own_id) => *own_id == id && Arc::ptr_eq(own, session),
+            Self::Berth(call) => call.waiter().is_some_and(|(own, own_id)| own_id == id && Arc::ptr_eq(&own, session)),
+            Self::Watches(_) | Self::Own(_) | Self::Nobody => false,
+        }
+    }
+
+    /// True for this very call.
+    #[must_use]
+    pub fn is_berth(&self, call: &Arc<Berthed>) -> bool {
+        matches!(self, Self::Berth(own) if Arc::ptr_eq(own, call))
     }
 }
 

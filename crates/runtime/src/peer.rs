@@ -1,24 +1,31 @@
 //! One connection to a backend: the engine's back machine, the link it speaks on, and what waits for it to be ready.
 
+mod answers;
 mod events;
 mod expiry;
 mod notices;
+mod watching;
 
 use crate::backend::Backend;
+use crate::berthed::Berthed;
+use crate::lease::Lease;
 use crate::link::{Link, LinkEvents};
 use crate::origin::{Origin, OwnAnswer, OwnReply};
 use crate::session::Session;
 use bytes::Bytes;
 use events::PeerEvents;
 use signalbox_engine::back::{BackCommand, BackMachine, ClientOffer, Outbound, Wish};
+use signalbox_engine::bridge;
 use signalbox_engine::catalog::ViewKey;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Call, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile};
-use signalbox_wire::{Edits, Envelope};
+use signalbox_wire::Era;
 use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
+use watching::Watching;
 
 /// Most calls that may wait for one connection to become ready.
 pub const MAX_QUEUED: usize = 1024;
@@ -33,6 +40,8 @@ pub struct Queued {
     pub call: Box<Call>,
     /// When it is given up.
     pub deadline: Instant,
+    /// The exclusive use of the connection it waits for.
+    pub lease: Option<Lease>,
 }
 
 struct Inner {
@@ -44,6 +53,9 @@ struct Inner {
     reopened: Vec<Instant>,
     epoch: u32,
     level: Option<LogLevel>,
+    /// The least level that a request of the new era has asked for.
+    floor: Option<LogLevel>,
+    watching: Watching,
     buffer: Vec<BackCommand<Origin>>,
     lost: bool,
 }
@@ -54,38 +66,47 @@ pub struct Peer {
     pub id: PeerId,
     /// On whose behalf it was opened.
     pub principal: Principal,
-    /// The session it belongs to; none for one that is shared.
-    pub owner: Option<Arc<Session>>,
+    /// Who may use it.
+    pub use_of: Use,
     /// The capabilities it was opened with.
     pub caps: CapSet,
     /// Which era was asked for.
     pub wish: Wish,
     /// Held while its lists are read.
     pub(crate) lists_turn: tokio::sync::Mutex<()>,
+    busy: Arc<AtomicBool>,
+    used: Mutex<Instant>,
     backend: Weak<Backend>,
     link: OnceLock<Arc<dyn Link>>,
     inner: Mutex<Inner>,
 }
 
+/// Who may use a connection.
+#[derive(Clone)]
+pub enum Use {
+    /// The gateway itself, and every session of the same principal that needs nothing of its own.
+    Shared,
+    /// One session alone.
+    Session(Arc<Session>),
+    /// Calls of the new era with the same capabilities, one after the other or side by side.
+    Pool,
+}
+
 impl Peer {
     /// A connection that is about to be opened.
     #[must_use]
-    pub fn new(
-        backend: &Arc<Backend>,
-        principal: Principal,
-        owner: Option<Arc<Session>>,
-        wish: Wish,
-        offer: ClientOffer,
-    ) -> Arc<Self> {
+    pub fn new(backend: &Arc<Backend>, principal: Principal, use_of: Use, wish: Wish, offer: ClientOffer) -> Arc<Self> {
         let caps = CapSet::read(&offer.capabilities);
         let machine = BackMachine::new(Arc::clone(&backend.name), wish, offer, backend.connector.carries_headers());
         Arc::new(Self {
             id: backend.next_peer(),
             principal,
-            owner,
+            use_of,
             caps,
             wish,
             lists_turn: tokio::sync::Mutex::new(()),
+            busy: Arc::default(),
+            used: Mutex::new(Instant::now()),
             backend: Arc::downgrade(backend),
             link: OnceLock::new(),
             inner: Mutex::new(Inner {
@@ -96,6 +117,8 @@ impl Peer {
                 reopened: Vec::new(),
                 epoch: 0,
                 level: None,
+                floor: None,
+                watching: Watching::default(),
                 buffer: Vec::new(),
                 lost: false,
             }),
@@ -153,20 +176,51 @@ impl Peer {
         self.lock().machine.is_ready()
     }
 
+    /// True where the backend answered in the old era.
+    #[must_use]
+    pub fn is_legacy(&self) -> bool {
+        self.profile().is_some_and(|profile| profile.era() == Era::Legacy)
+    }
+
     /// True once it can never be used again.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.lock().lost
     }
 
+    /// The session it belongs to; none for one that is shared.
+    #[must_use]
+    pub fn owner(&self) -> Option<&Arc<Session>> {
+        match &self.use_of {
+            Use::Session(session) => Some(session),
+            Use::Shared | Use::Pool => None,
+        }
+    }
+
+    /// Takes the connection for one call alone.
+    #[must_use]
+    pub fn lease(&self) -> Option<Lease> {
+        let backend = self.backend.upgrade()?;
+        let lease = Lease::take(&self.busy, &backend)?;
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        Some(lease)
+    }
+
+    /// How long nobody has taken it.
+    #[must_use]
+    pub fn unused_for(&self) -> Duration {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
     /// Sends a call, now or as soon as the handshake is done. Gives it back where the connection is lost.
     #[must_use]
     pub fn call(
-        &self,
+        self: &Arc<Self>,
         session: &Arc<Session>,
         exchange: ExchangeId,
         call: Box<Call>,
         timeout: Duration,
+        lease: Option<Lease>,
     ) -> Option<Box<Call>> {
         let now = Instant::now();
         let mut inner = self.lock();
@@ -180,10 +234,10 @@ impl Peer {
                 return None;
             }
             let session = Arc::clone(session);
-            inner.queue.push_back(Queued { session, exchange, call, deadline: now + timeout });
+            inner.queue.push_back(Queued { session, exchange, call, deadline: now + timeout, lease });
             return None;
         }
-        let origin = Origin::Exchange(Arc::clone(session), exchange);
+        let origin = self.origin(&inner, session, exchange, &call, lease);
         let sent =
             inner.machine.call(origin, call, timeout, now).and_then(|message| self.transmit(&mut inner, message));
         drop(inner);
@@ -191,6 +245,61 @@ impl Peer {
             session.handle(Event::Failed { exchange, fault });
         }
         None
+    }
+
+    /// Who is told of what becomes of a call: an old backend may ask a client of the new era in the middle of it.
+    fn origin(
+        self: &Arc<Self>,
+        inner: &Inner,
+        session: &Arc<Session>,
+        exchange: ExchangeId,
+        call: &Call,
+        lease: Option<Lease>,
+    ) -> Origin {
+        let revision = inner.machine.profile().map(|profile| profile.revision);
+        let asks = call.era == Era::Modern && !self.caps.is_bare() && bridge::may_ask(&call.method);
+        if let (true, Some(revision)) = (asks, revision.filter(|revision| revision.era() == Era::Legacy))
+            && let Some((backend, gateway)) = self.backend.upgrade().and_then(|one| Some((one.clone(), one.gateway()?)))
+        {
+            let waiter = (Arc::clone(session), exchange);
+            return Origin::Berth(Berthed::new(&gateway, self, (&backend.name, revision), waiter, call, lease));
+        }
+        Origin::Exchange(Arc::clone(session), exchange, lease.map(Arc::new))
+    }
+
+    /// Lets the backend be silent about a parked call until then.
+    pub(crate) fn hold(&self, call: &Arc<Berthed>, until: Instant) {
+        let mut inner = self.lock();
+        if let Some(key) = inner.machine.key_of(|origin| origin.is_berth(call)) {
+            inner.machine.hold(key, until);
+        }
+    }
+
+    /// The backend has what it waited for.
+    pub(crate) fn release(&self, call: &Arc<Berthed>) {
+        let mut inner = self.lock();
+        if let Some(key) = inner.machine.key_of(|origin| origin.is_berth(call)) {
+            inner.machine.release(key, Instant::now());
+        }
+    }
+
+    /// Stops the work on a parked call.
+    pub(crate) fn abandon(&self, call: &Arc<Berthed>) {
+        let mut inner = self.lock();
+        let given_up = inner.machine.cancel(|origin| origin.is_berth(call), Some(b"\"no input came\""));
+        self.give_up(&mut inner, given_up);
+    }
+
+    fn give_up(&self, inner: &mut MutexGuard<'_, Inner>, given_up: Option<(Option<Outbound>, u64)>) {
+        match given_up {
+            Some((Some(note), _)) => drop(self.transmit(inner, note)),
+            Some((None, key)) => {
+                if let Some(link) = self.link.get() {
+                    link.abort(key);
+                }
+            }
+            None => {}
+        }
     }
 
     /// Asks the backend something for ourselves.
@@ -228,12 +337,8 @@ impl Peer {
     pub fn cancel(&self, session: &Arc<Session>, exchange: ExchangeId, reason: Option<&[u8]>) {
         let mut inner = self.lock();
         inner.queue.retain(|queued| !(queued.exchange == exchange && Arc::ptr_eq(&queued.session, session)));
-        let Some((note, key)) = inner.machine.cancel(|origin| origin.is(session, exchange), reason) else { return };
-        if let Some(note) = note {
-            let _ = self.transmit(&mut inner, note);
-        } else if let Some(link) = self.link.get() {
-            link.abort(key);
-        }
+        let given_up = inner.machine.cancel(|origin| origin.is(session, exchange), reason);
+        self.give_up(&mut inner, given_up);
     }
 
     /// Lets the backend speak without being asked, where the transport needs a stream for that.
@@ -302,8 +407,12 @@ impl Peer {
 
     fn deliver(self: &Arc<Self>, command: BackCommand<Origin>) {
         match command {
-            BackCommand::Answer { to, message, edits, status } => answer(to, message, edits, status),
-            BackCommand::Fail { to, fault } => fail(&to, fault),
+            BackCommand::Answer { to, message, edits, status } => self.answer(to, message, edits, status),
+            BackCommand::Fail { to, fault } => self.fail(&to, fault),
+            BackCommand::Unfinished { to, message, reach, call } => self.unfinished(&to, message, reach, call),
+            BackCommand::Rewritten(parts) => {
+                tracing::debug!(peer = %self.id, ?parts, "bridge: parts of an answer were rewritten for an older client");
+            }
             BackCommand::Notify { about, message } => self.notified(about, message),
             BackCommand::Ask { about, message } => self.asked(about, message),
             BackCommand::Ready(profile) => self.ready(&profile),
@@ -325,14 +434,15 @@ impl Peer {
         };
         tracing::debug!(backend = %backend.name, peer = %self.id, revision = profile.revision.as_str(), "connection ready");
         self.resend(resend);
-        if self.owner.as_ref().is_some_and(|owner| owner.has_general()) {
+        let home = backend.is_home(self);
+        if self.owner().map_or(!home && profile.era() == Era::Legacy, |owner| owner.has_general()) {
             self.open_general();
         }
         backend.peer_ready(self, profile);
         let now = Instant::now();
         for queued in queue {
             let left = queued.deadline.saturating_duration_since(now);
-            if let Some(call) = self.call(&queued.session, queued.exchange, queued.call, left) {
+            if let Some(call) = self.call(&queued.session, queued.exchange, queued.call, left, queued.lease) {
                 backend.dispatch(&queued.session, queued.exchange, call);
             }
         }
@@ -360,7 +470,7 @@ impl Peer {
         for command in out {
             self.deliver(command);
         }
-        if let Some(owner) = &self.owner {
+        if let Some(owner) = self.owner() {
             owner.handle(Event::PeerGone { peer: self.id });
         }
         if let Some(backend) = backend {
@@ -399,21 +509,5 @@ impl Peer {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn answer(to: Origin, message: Envelope, edits: Edits, status: Option<u16>) {
-    match to {
-        Origin::Exchange(session, exchange) => session.handle(Event::Answered { exchange, message, edits, status }),
-        Origin::Own(reply) => reply.send(Ok(message)),
-        Origin::Listen(..) | Origin::Nobody => {}
-    }
-}
-
-fn fail(to: &Origin, fault: Fault) {
-    match to {
-        Origin::Exchange(session, exchange) => session.handle(Event::Failed { exchange: *exchange, fault }),
-        Origin::Own(reply) => reply.send(Err(fault)),
-        Origin::Listen(..) | Origin::Nobody => {}
     }
 }

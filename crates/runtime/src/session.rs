@@ -207,6 +207,13 @@ impl Session {
                 }
             }
             Command::AwaitLists { exchange } => self.await_lists(exchange),
+            Command::Wake { exchange, after } => {
+                let session = Arc::clone(self);
+                tokio::spawn(async move {
+                    tokio::time::sleep(after).await;
+                    session.handle(Event::Wake { exchange });
+                });
+            }
             Command::LogLevel => self.level_changed(),
             Command::Operational => self.operational(),
             Command::Listen(Listen::Open { exchange, resources }) => {
@@ -226,7 +233,9 @@ impl Session {
             Ok(tell) => tell,
             Err(fault) => return self.handle(Event::Failed { exchange: watch.exchange, fault }),
         };
-        if tell {
+        if backend.target(Era::Legacy) == Era::Modern {
+            backend.watch_by_listening(self, watch.exchange);
+        } else if tell {
             backend.dispatch(self, watch.exchange, watch.call);
         } else if let Ok(message) = Envelope::parse(Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#)) {
             // Another session still follows the resource on this connection, so the backend is not told.
@@ -235,12 +244,16 @@ impl Session {
     }
 
     fn await_lists(self: &Arc<Self>, exchange: ExchangeId) {
-        let era = self.lock().machine.exchange(exchange).map(|exchange| exchange.era);
-        let Some(era) = era else { return };
+        let (client, selector) = {
+            let inner = self.lock();
+            let Some(waiting) = inner.machine.exchange(exchange) else { return };
+            (waiting.client.clone().or_else(|| self.client()), inner.machine.selector(exchange))
+        };
         let session = Arc::clone(self);
         tokio::spawn(async move {
             let gateway = Arc::clone(&session.gateway);
-            gateway.wait_for_lists(&session, era, gateway.settings.first_list_wait).await;
+            let within = gateway.settings.first_list_wait;
+            gateway.wait_for_lists(&session, client.as_deref(), &selector, within).await;
             session.handle(Event::ListsReady { exchange });
         });
     }
@@ -296,14 +309,10 @@ impl Session {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// Which lists the client is shown.
+    /// The capabilities that the lists of the client depend on.
     #[must_use]
-    pub fn selector(&self, era: Era) -> Selector {
-        let caps = match (era, self.client.get()) {
-            (Era::Legacy, Some(client)) => client.caps.clone(),
-            _ => CapSet::bare(),
-        };
-        Selector { era, caps }
+    pub fn caps(&self) -> CapSet {
+        self.client.get().map_or_else(CapSet::bare, |client| client.caps().clone())
     }
 
     /// The level set by the client.

@@ -22,6 +22,8 @@ pub struct Settings {
     pub session_timeout: Duration,
     /// Most streams open in one session.
     pub max_streams: usize,
+    /// How long a call that waits for input of a client of the new era waits for it.
+    pub park_timeout: Duration,
 }
 
 impl Default for Settings {
@@ -35,6 +37,7 @@ impl Default for Settings {
             max_sessions: 10_000,
             session_timeout: Duration::from_secs(3600),
             max_streams: 64,
+            park_timeout: Duration::from_secs(300),
         }
     }
 }

@@ -29,6 +29,9 @@ pub enum AssembleError {
     /// The folder of the demo tools is missing.
     #[error("{0}; set `gateway.demo_root` to a folder that exists, or configure a backend")]
     Demo(#[from] DemoError),
+    /// The gateway itself cannot be made.
+    #[error(transparent)]
+    Gateway(#[from] signalbox_engine::Fault),
 }
 
 /// A gateway and what its owner needs besides. Clones are the same.
@@ -79,7 +82,7 @@ pub fn assemble(config: &Config, principal: Principal, catalog_file: Option<Path
         facts: vec![metrics.clone()],
         principal,
         catalog_file,
-    });
+    })?;
     Ok(App { gateway, metrics, reaper })
 }
 
@@ -103,6 +106,7 @@ fn settings(config: &Config) -> Settings {
         max_sessions: gateway.max_sessions,
         session_timeout: gateway.session_timeout,
         max_streams: gateway.max_streams,
+        park_timeout: gateway.park_timeout,
         ..Settings::default()
     }
 }

@@ -74,6 +74,8 @@ pub struct Gateway {
     pub max_connections: usize,
     /// How many event streams one session may hold open.
     pub max_streams: usize,
+    /// How long a parked call waits for its client.
+    pub park_timeout: Duration,
     /// How many requests of one session may be unanswered.
     pub max_in_flight: usize,
     /// The largest message, in bytes.

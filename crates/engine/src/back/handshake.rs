@@ -4,6 +4,7 @@
 //! has, settles it; anything else, silence included, means `initialize`.
 
 use super::{BackCommand, BackMachine, Outbound, Purpose};
+use crate::bridge::Offered;
 use crate::exchange::MethodName;
 use crate::fault::{Fault, FaultKind};
 use crate::profile::ServerProfile;
@@ -163,6 +164,7 @@ impl<O: Clone> BackMachine<O> {
 
     fn ready(&mut self, profile: ServerProfile, out: &mut Vec<BackCommand<O>>) {
         let profile = Arc::new(profile);
+        self.offered = Offered::read(&profile);
         self.phase = Phase::Ready;
         self.profile = Some(Arc::clone(&profile));
         out.push(BackCommand::Ready(profile));

@@ -1,6 +1,7 @@
 //! What a back machine asks for.
 
-use crate::exchange::MethodName;
+use crate::bridge::Reach;
+use crate::exchange::{Call, MethodName};
 use crate::fault::Fault;
 use crate::profile::ServerProfile;
 use bytes::Bytes;
@@ -44,6 +45,19 @@ pub enum BackCommand<O> {
         /// The HTTP status it came with.
         status: Option<u16>,
     },
+    /// The backend wants more before it answers, from a client that cannot be told so in one message.
+    Unfinished {
+        /// Who asked.
+        to: O,
+        /// What the backend said.
+        message: Envelope,
+        /// What kind of answer that is.
+        reach: Reach,
+        /// The call as it came.
+        call: Box<Call>,
+    },
+    /// Parts of an answer were rewritten, since the client's revision lacks them.
+    Rewritten(Vec<&'static str>),
     /// No answer will come.
     Fail {
         /// Who asked.

@@ -3,10 +3,11 @@
 use super::cursor::Cursor;
 use super::names::Names;
 use super::{BackendEntry, Item, ListKind, Offer, Selector, View, template};
+use crate::bridge::listing;
 use crate::profile::ServerProfile;
 use bytes::Bytes;
 use signalbox_wire::header_params::ParamHeader;
-use signalbox_wire::json;
+use signalbox_wire::{Era, Revision, json};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -116,6 +117,7 @@ impl Snapshot {
             .get(selector)
             .or_else(|| views.iter().find(|(key, _)| key.era == selector.era && key.caps.is_bare()).map(|(_, v)| v))
             .or_else(|| views.iter().find(|(key, _)| key.era == selector.era).map(|(_, v)| v))
+            .or_else(|| views.iter().find(|(key, _)| key.caps == selector.caps).map(|(_, v)| v))
             .or_else(|| views.iter().find(|(key, _)| key.caps.is_bare()).map(|(_, v)| v))
             .or_else(|| views.values().next())
     }
@@ -237,7 +239,7 @@ impl Snapshot {
                 if after.as_ref().is_some_and(|cursor| index == start && *item.key <= *cursor.key) {
                     continue;
                 }
-                let bytes = self.render_item(kind, index, item);
+                let bytes = self.render_item(kind, index, item, selector.era);
                 if count == PAGE_ENTRIES || (count > 0 && array.len() + bytes.len() > PAGE_BYTES) {
                     let next = last.map(|(i, item)| Cursor::encode(kind, &self.backends[i].name, &item.key));
                     array.push(b']');
@@ -255,9 +257,11 @@ impl Snapshot {
         Some(Page { array: array.into(), next: None })
     }
 
-    fn render_item(&self, kind: ListKind, index: usize, item: &Item) -> Bytes {
+    fn render_item(&self, kind: ListKind, index: usize, item: &Item, era: Era) -> Bytes {
         let exposed = self.names(kind).renamed(index, &item.key);
-        item.render(exposed, |uri| self.resources.renamed(index, uri).map(Into::into))
+        let bytes = item.render(exposed, |uri| self.resources.renamed(index, uri).map(Into::into));
+        let revision = if era == Era::Modern { Revision::LATEST } else { Revision::LATEST_LEGACY };
+        listing::entry(kind, revision, &bytes)
     }
 
     fn names(&self, kind: ListKind) -> &Names {

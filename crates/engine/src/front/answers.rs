@@ -1,6 +1,6 @@
 //! Answers of backends on their way to the client.
 
-use super::{Context, FrontMachine, MAX_TASKS};
+use super::{Asked, Context, FrontMachine, MAX_TASKS};
 use crate::chain::Verdict;
 use crate::command::Command;
 use crate::exchange::Exchange;
@@ -36,6 +36,7 @@ impl FrontMachine {
             Verdict::Refuse(fault) => return self.fail(id, &fault, ctx, out),
         }
         let status = http_status(exchange.era, message, status);
+        self.round_over(id, out);
         let bytes = edits.apply(message.bytes());
         if let (Some(task), Some(backend)) = (task, backend)
             && self.tasks.len() < MAX_TASKS
@@ -117,11 +118,16 @@ fn task_id(message: &Envelope) -> Option<Box<str>> {
 
 impl FrontMachine {
     /// Hands the client's answer to the backend that asked, under the id the backend used.
-    pub(super) fn client_answered(&mut self, message: &Envelope, out: &mut Vec<Command>) {
+    pub(super) fn client_answered(&mut self, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let number = message.id().and_then(|id| id.as_u64());
         let Some(question) = number.and_then(|number| self.asked.remove(&number)) else {
             return out.push(Command::Dropped("orphan_client_answer"));
         };
-        out.push(Command::Respond { peer: question.peer, bytes: message.with_id(question.id.token()) });
+        match question {
+            Asked::Peer { peer, id, .. } => out.push(Command::Respond { peer, bytes: message.with_id(id.token()) }),
+            Asked::Round { exchange, key, method } => {
+                self.round_answered(exchange, key, &method, message, ctx, out);
+            }
+        }
     }
 }

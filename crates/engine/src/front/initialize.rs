@@ -1,7 +1,6 @@
 //! How the gateway presents itself: `initialize` of the old era, `server/discover` of the new.
 
 use super::{Context, FrontMachine, Lifecycle, agreed, supported_versions};
-use crate::capset::CapSet;
 use crate::catalog::Offer;
 use crate::command::Command;
 use crate::fact::Outcome;
@@ -9,7 +8,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::profile::ClientProfile;
 use bytes::Bytes;
-use signalbox_wire::{Envelope, Era, Revision, builder, json};
+use signalbox_wire::{Envelope, Revision, builder, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -25,7 +24,7 @@ impl FrontMachine {
         let revision = client.revision;
         self.client = Some(Arc::new(client));
         self.state = Lifecycle::Initializing;
-        let selector = self.selector(Era::Legacy);
+        let selector = self.selector(id);
         let mut result = format!(
             r#"{{"protocolVersion":"{}","capabilities":{},"serverInfo":{}"#,
             revision.as_str(),
@@ -40,7 +39,7 @@ impl FrontMachine {
     }
 
     pub(super) fn discover(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let selector = self.selector(Era::Modern);
+        let selector = self.selector(id);
         let mut result = format!(
             r#"{{"resultType":"complete","supportedVersions":{},"capabilities":{},"ttlMs":0,"cacheScope":"private","_meta":{{"io.modelcontextprotocol/serverInfo":{}}}"#,
             supported_versions(),
@@ -73,12 +72,8 @@ fn read_client(message: &Envelope) -> Result<ClientProfile, Fault> {
     if !capabilities.starts_with(b"{") {
         return Err(bad("params.capabilities must be an object"));
     }
-    Ok(ClientProfile {
-        revision: agreed(&version),
-        capabilities: Bytes::copy_from_slice(capabilities),
-        caps: CapSet::read(capabilities),
-        info: raw("clientInfo").map(Bytes::copy_from_slice),
-    })
+    let info = raw("clientInfo").map(Bytes::copy_from_slice);
+    Ok(ClientProfile::new(agreed(&version), Bytes::copy_from_slice(capabilities), info))
 }
 
 fn legacy_capabilities(offer: &Offer, revision: Revision) -> String {

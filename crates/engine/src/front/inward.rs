@@ -1,12 +1,12 @@
 //! What backends ask and tell, on its way to the client.
 
-use super::{Asked, Context, FrontMachine, MAX_ASKED};
+use super::{Asked, Context, FrontMachine, MAX_ASKED, Mode};
 use crate::chain::Verdict;
 use crate::command::Command;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::{ExchangeId, PeerId, StreamId};
 use crate::log_level::LogLevel;
-use signalbox_wire::{Edits, Envelope, RawId, json, method};
+use signalbox_wire::{Edits, Envelope, Era, RawId, json, meta, method};
 use std::sync::Arc;
 
 impl FrontMachine {
@@ -42,7 +42,7 @@ impl FrontMachine {
             edits.replace(span, number.to_string().into_bytes());
         }
         let progress_token = token.map(|span| RawId::from_token(message.bytes().slice(span.range())));
-        self.asked.insert(number, Asked { peer, id, progress_token });
+        self.asked.insert(number, Asked::Peer { peer, id, progress_token });
         let bytes = edits.apply(message.bytes());
         out.push(Command::Send { stream, bytes, last: false, droppable: false, status: 200 });
     }
@@ -76,6 +76,10 @@ impl FrontMachine {
                         edits.replace(span, json::quote(ours));
                     }
                 }
+                // The number of a listen request of ours means nothing to the client.
+                if let Some(own) = in_params(message, &["_meta"]) {
+                    edits.remove_member(message.bytes(), own, meta::SUBSCRIPTION_ID);
+                }
                 self.pass(message, about, &edits, true, out);
             }
             method::CANCELLED => self.question_cancelled(peer, message, edits, out),
@@ -102,9 +106,13 @@ impl FrontMachine {
         let level = in_params(message, &["level"])
             .and_then(|span| json::string(span.of(message.bytes())))
             .and_then(|name| LogLevel::parse(&name));
-        if let (Some(wanted), Some(level)) = (self.log_level, level)
-            && level < wanted
-        {
+        let exchange = about.and_then(|id| self.exchanges.get(&id));
+        let (wanted, modern) = match exchange.filter(|exchange| exchange.era == Era::Modern) {
+            Some(exchange) => (exchange.log_level, true),
+            None => (self.log_level, self.mode == Mode::Stateless),
+        };
+        // In the new era a request that names no level hears nothing; in the old one the server decides.
+        if wanted.is_none() && modern || wanted.zip(level).is_some_and(|(wanted, level)| level < wanted) {
             return;
         }
         self.pass(message, about, edits, true, out);
@@ -114,7 +122,9 @@ impl FrontMachine {
     fn question_cancelled(&mut self, peer: PeerId, message: &Envelope, mut edits: Edits, out: &mut Vec<Command>) {
         let Some(span) = in_params(message, &["requestId"]) else { return };
         let id = RawId::from_token(message.bytes().slice(span.range()));
-        let number = self.asked.iter().find(|(_, one)| one.peer == peer && one.id == id).map(|(number, _)| *number);
+        let same =
+            |one: &Asked| matches!(one, Asked::Peer { peer: own, id: theirs, .. } if *own == peer && *theirs == id);
+        let number = self.asked.iter().find(|(_, one)| same(one)).map(|(number, _)| *number);
         let Some(number) = number else { return out.push(Command::Dropped("stray_cancel")) };
         self.asked.remove(&number);
         edits.replace(span, number.to_string().into_bytes());
@@ -139,7 +149,7 @@ impl FrontMachine {
     }
 
     /// The stream of the call it is about, else the general one, else that of the newest call in flight.
-    fn way_to_client(&self, about: Option<ExchangeId>) -> Option<StreamId> {
+    pub(super) fn way_to_client(&self, about: Option<ExchangeId>) -> Option<StreamId> {
         let of_call = about.and_then(|id| self.exchanges.get(&id)).filter(|exchange| exchange.stream_open);
         if let Some(exchange) = of_call {
             return Some(exchange.stream);

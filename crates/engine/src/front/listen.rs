@@ -8,7 +8,7 @@ use crate::command::{Command, Listen};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use bytes::Bytes;
-use signalbox_wire::{Edits, Envelope, Era, builder, json, meta, method};
+use signalbox_wire::{Edits, Envelope, builder, json, meta, method};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -22,6 +22,9 @@ pub struct Listener {
     prompts: bool,
     resources: bool,
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
+    acknowledged: bool,
+    /// What changed before it was acknowledged, which has to come first.
+    missed: Changed,
 }
 
 impl FrontMachine {
@@ -33,53 +36,73 @@ impl FrontMachine {
         };
         let filter = span.of(message.bytes());
         let wants = |key: &str| json::member(filter, key).is_some_and(|span| span.of(filter) == b"true");
-        let offer = ctx.catalog.offer(&self.selector(Era::Modern));
+        let offer = ctx.catalog.offer(&self.selector(id));
         let mut listener = Listener {
             tools: wants("toolsListChanged") && offer.tools,
             prompts: wants("promptsListChanged") && offer.prompts,
             resources: wants("resourcesListChanged") && offer.resources,
-            followed: HashMap::new(),
+            ..Listener::default()
         };
         if let Some(list) = json::member(filter, "resourceSubscriptions") {
             let array = list.of(filter);
             for uri in json::elements(array).filter_map(|span| json::string(span.of(array))).take(MAX_FOLLOWED) {
-                if let Some(route) = ctx.catalog.resource(&uri) {
+                if let Some(route) = ctx.catalog.resource(&uri).filter(|route| subscribable(ctx, &route.backend)) {
                     listener.followed.insert((route.backend, route.name), uri.as_ref().into());
                 }
             }
         }
-        let Some(exchange) = self.exchanges.get(&id) else { return };
-        let ack = acknowledgement(exchange.client_id.token(), &listener);
-        out.push(Command::Send { stream: exchange.stream, bytes: ack, last: false, droppable: false, status: 200 });
         let resources = listener.followed.keys().cloned().collect::<Vec<_>>();
         self.listeners.insert(id, listener);
+        if resources.is_empty() {
+            self.listening(id, out);
+        }
         out.push(Command::Listen(Listen::Open { exchange: id, resources }));
+    }
+
+    /// Everything the request names is followed: the client is told so, and then what it has missed meanwhile.
+    pub(super) fn listening(&mut self, id: ExchangeId, out: &mut Vec<Command>) {
+        let (Some(exchange), Some(listener)) = (self.exchanges.get(&id), self.listeners.get_mut(&id)) else { return };
+        if std::mem::replace(&mut listener.acknowledged, true) {
+            return;
+        }
+        let bytes = acknowledgement(exchange.client_id.token(), listener);
+        out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: false, status: 200 });
+        let missed = std::mem::take(&mut listener.missed);
+        self.tell_listener(id, missed, out);
     }
 
     /// Tells the client that lists changed, in the way of its era.
     pub(super) fn lists_changed(&mut self, changed: Changed, out: &mut Vec<Command>) {
-        let kinds = [
-            (changed.tools, method::TOOLS_LIST_CHANGED),
-            (changed.prompts, method::PROMPTS_LIST_CHANGED),
-            (changed.resources, method::RESOURCES_LIST_CHANGED),
-        ];
-        for (_, name) in kinds.into_iter().filter(|(yes, _)| *yes) {
-            if let Some(stream) = self.general.filter(|_| self.state == Lifecycle::Operational) {
+        if let Some(stream) = self.general.filter(|_| self.state == Lifecycle::Operational) {
+            for name in names(changed) {
                 let bytes = builder::Notification::new(name).build();
                 out.push(Command::Send { stream, bytes, last: false, droppable: false, status: 200 });
             }
-            for (id, listener) in &self.listeners {
-                let wanted = match name {
-                    method::TOOLS_LIST_CHANGED => listener.tools,
-                    method::PROMPTS_LIST_CHANGED => listener.prompts,
-                    _ => listener.resources,
-                };
-                let Some(exchange) = self.exchanges.get(id).filter(|_| wanted) else { continue };
-                let bytes = builder::Notification::new(name)
-                    .meta_raw(meta::SUBSCRIPTION_ID, exchange.client_id.token())
-                    .build();
-                out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: false, status: 200 });
-            }
+        }
+        let mut listeners: Vec<ExchangeId> = self.listeners.keys().copied().collect();
+        listeners.sort_unstable();
+        for id in listeners {
+            self.tell_listener(id, changed, out);
+        }
+    }
+
+    fn tell_listener(&mut self, id: ExchangeId, changed: Changed, out: &mut Vec<Command>) {
+        let (Some(exchange), Some(listener)) = (self.exchanges.get(&id), self.listeners.get_mut(&id)) else { return };
+        let wanted = Changed {
+            tools: changed.tools && listener.tools,
+            prompts: changed.prompts && listener.prompts,
+            resources: changed.resources && listener.resources,
+        };
+        if !listener.acknowledged {
+            listener.missed.tools |= wanted.tools;
+            listener.missed.prompts |= wanted.prompts;
+            listener.missed.resources |= wanted.resources;
+            return;
+        }
+        for name in names(wanted) {
+            let bytes =
+                builder::Notification::new(name).meta_raw(meta::SUBSCRIPTION_ID, exchange.client_id.token()).build();
+            out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: false, status: 200 });
         }
     }
 
@@ -119,6 +142,23 @@ impl FrontMachine {
         let bytes = edits.apply(message.bytes());
         out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: true, status: 200 });
     }
+}
+
+/// The notifications that tell of these changes.
+fn names(changed: Changed) -> impl Iterator<Item = &'static str> {
+    let kinds = [
+        (changed.tools, method::TOOLS_LIST_CHANGED),
+        (changed.prompts, method::PROMPTS_LIST_CHANGED),
+        (changed.resources, method::RESOURCES_LIST_CHANGED),
+    ];
+    kinds.into_iter().filter(|(yes, _)| *yes).map(|(_, name)| name)
+}
+
+/// True where the backend tells of changes of its resources, as far as is known.
+fn subscribable(ctx: &Context<'_>, backend: &str) -> bool {
+    let entry = ctx.catalog.backends().iter().find(|entry| &*entry.name == backend);
+    let mut views = entry.into_iter().flat_map(|entry| entry.views.values());
+    views.any(|view| view.profile.has(&["resources", "subscribe"]))
 }
 
 fn acknowledgement(id: &[u8], listener: &Listener) -> Bytes {

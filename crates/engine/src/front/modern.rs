@@ -39,6 +39,11 @@ impl FrontMachine {
         if self.mode == super::Mode::Stateless {
             self.client = Some(Arc::clone(&client));
         }
+        if let Some(exchange) = self.exchanges.get_mut(&id) {
+            exchange.client = Some(Arc::clone(&client));
+            let level = params.own.and_then(|own| own.log_level).map(|span| span.of(message.bytes()));
+            exchange.log_level = level.and_then(json::string).and_then(|name| LogLevel::parse(&name));
+        }
         let name = message.method().unwrap_or_default();
         match name {
             method::TOOLS_CALL => self.route(id, message, &params, client, ctx, out),
@@ -80,12 +85,8 @@ fn read_client(message: &Envelope, params: &Params) -> Result<ClientProfile, Fau
     {
         return Err(bad(format!("params._meta[\"{}\"] is not a log level", meta::LOG_LEVEL)));
     }
-    Ok(ClientProfile {
-        revision,
-        capabilities: message.bytes().slice_ref(capabilities),
-        caps: crate::capset::CapSet::bare(),
-        info: raw(own.info).map(|info| message.bytes().slice_ref(info)),
-    })
+    let info = raw(own.info).map(|info| message.bytes().slice_ref(info));
+    Ok(ClientProfile::new(revision, message.bytes().slice_ref(capabilities), info))
 }
 
 /// The refusal of a version, with what is served instead.

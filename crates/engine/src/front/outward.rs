@@ -1,7 +1,7 @@
 //! Notifications of the client on their way to backends.
 
 use super::inward::in_params;
-use super::{Context, FrontMachine, Lifecycle};
+use super::{Asked, Context, FrontMachine, Lifecycle};
 use crate::chain::Verdict;
 use crate::command::Command;
 use signalbox_wire::{Edits, Envelope, RawId, method};
@@ -47,10 +47,10 @@ impl FrontMachine {
         let Some(span) = in_params(message, &["progressToken"]) else { return };
         let number = RawId::from_token(message.bytes().slice(span.range())).as_u64();
         let question = number.and_then(|number| self.asked.get(&number));
-        let Some((question, token)) = question.and_then(|one| Some((one, one.progress_token.as_ref()?))) else {
+        let Some(Asked::Peer { peer, progress_token: Some(token), .. }) = question else {
             return out.push(Command::Dropped("stray_progress"));
         };
         edits.replace(span, token.token());
-        out.push(Command::Respond { peer: question.peer, bytes: edits.apply(message.bytes()) });
+        out.push(Command::Respond { peer: *peer, bytes: edits.apply(message.bytes()) });
     }
 }

@@ -1,5 +1,6 @@
 //! The members of `params` that routing needs, found in one pass.
 
+use crate::exchange::RoundSpans;
 use signalbox_wire::{Envelope, Span, json, meta};
 
 /// Where the members stand in the whole message.
@@ -19,6 +20,10 @@ pub struct Params {
     pub task_id: Option<Span>,
     /// `task`.
     pub task: Option<Span>,
+    /// `inputResponses`.
+    pub responses: Option<Span>,
+    /// `requestState`.
+    pub state: Option<Span>,
     /// `_meta`.
     pub own: Option<Own>,
 }
@@ -74,6 +79,8 @@ impl Params {
                 "level" => &mut found.level,
                 "taskId" => &mut found.task_id,
                 "task" => &mut found.task,
+                "inputResponses" => &mut found.responses,
+                "requestState" => &mut found.state,
                 "_meta" => {
                     found.own = Some(Own::read(member.value.of(bytes), value.start));
                     continue;
@@ -83,6 +90,12 @@ impl Params {
             *slot = Some(value);
         }
         found
+    }
+
+    /// What makes this a further round of a call, where it is one.
+    pub fn round(&self) -> Option<RoundSpans> {
+        let round = RoundSpans { responses: self.responses, state: self.state };
+        (round.responses.is_some() || round.state.is_some()).then_some(round)
     }
 
     /// `_meta.progressToken`.

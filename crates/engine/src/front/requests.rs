@@ -2,7 +2,8 @@
 
 use super::params::Params;
 use super::{Context, FrontMachine};
-use crate::catalog::{ListKind, Route, list_result};
+use crate::capset::CapSet;
+use crate::catalog::{ListKind, Route, Selector, list_result};
 use crate::chain::Verdict;
 use crate::command::{Command, Watch};
 use crate::exchange::Call;
@@ -47,8 +48,7 @@ impl FrontMachine {
 
     /// Answers a list from the catalog, or holds it until the lists it needs are there.
     pub(super) fn list(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let Some(era) = self.exchanges.get(&id).map(|exchange| exchange.era) else { return };
-        if (ctx.lists_ready)(&self.selector(era)) {
+        if (ctx.lists_ready)(&self.selector(id)) {
             self.list_page(id, message, ctx, out);
         } else {
             self.held.insert(id, (message.clone(), None));
@@ -76,7 +76,7 @@ impl FrontMachine {
         let Some(kind) = message.method().and_then(ListKind::of_method) else { return };
         let token = Params::read(message).cursor.map(|span| span.of(message.bytes()));
         let cursor = token.map(|token| json::string(token).unwrap_or(Cow::Borrowed("")));
-        let Some(page) = ctx.catalog.page(kind, &self.selector(era), cursor.as_deref()) else {
+        let Some(page) = ctx.catalog.page(kind, &self.selector(id), cursor.as_deref()) else {
             let fault = Fault::new(FaultKind::InvalidParams, "params.cursor is not a cursor of this list");
             return self.fail(id, &fault, ctx, out);
         };
@@ -94,7 +94,7 @@ impl FrontMachine {
     }
 
     fn set_level(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        if !ctx.catalog.offer(&self.selector(Era::Legacy)).logging {
+        if !ctx.catalog.offer(&self.selector(id)).logging {
             return self.fail(id, &no_method(method::LOGGING_SET_LEVEL), ctx, out);
         }
         let token = Params::read(message).level.map(|span| span.of(message.bytes()));
@@ -118,10 +118,9 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let Some(era) = self.exchanges.get(&id).map(|exchange| exchange.era) else { return };
         match self.find(&message, params, ctx) {
             Ok(found) => self.forward(id, message, params, found, client, ctx, out),
-            Err(_) if !(ctx.lists_ready)(&self.selector(era)) => {
+            Err(_) if !(ctx.lists_ready)(&self.selector(id)) => {
                 self.held.insert(id, (message, Some(client)));
                 out.push(Command::AwaitLists { exchange: id });
             }
@@ -173,6 +172,8 @@ impl FrontMachine {
             progress: params.progress_token(),
             param_headers,
             era: exchange.era,
+            log_level: exchange.log_level.or(self.log_level.filter(|_| exchange.era == Era::Legacy)),
+            round: params.round().filter(|_| exchange.era == Era::Modern),
             envelope: message,
         });
         if let Some((theirs, ours)) =
@@ -239,8 +240,8 @@ impl FrontMachine {
         let task: Box<str> = token.as_deref().unwrap_or_default().into();
         let known = self.tasks.get(&task).cloned();
         let backend = known.or_else(|| {
-            let legacy = self.selector(Era::Legacy);
-            let modern = self.selector(Era::Modern);
+            let legacy = Selector { era: Era::Legacy, caps: CapSet::bare() };
+            let modern = Selector { era: Era::Modern, caps: CapSet::bare() };
             let has = |name: &&Arc<str>| {
                 let of = |selector| ctx.catalog.profiles(selector).find(|(one, _)| one == name).map(|(_, p)| p.clone());
                 of(&legacy).is_some_and(|p| p.has(&["tasks"]))

@@ -7,6 +7,8 @@ use crate::command::Watch;
 use crate::exchange::Call;
 use signalbox_wire::Edits;
 
+mod rounds;
+
 struct Dialogue {
     machine: FrontMachine,
     catalog: Catalog,
@@ -89,6 +91,7 @@ impl Dialogue {
             Command::Operational => "operational".to_owned(),
             Command::Listen(listen) => format!("{listen:?}"),
             Command::End { .. } => "end".to_owned(),
+            Command::Wake { after, .. } => format!("wake after {after:?}"),
             Command::Fact(_) => return None,
         })
     }
@@ -294,12 +297,16 @@ fn list_changes_are_told_in_the_way_of_each_era() {
 
     let mut dialogue = Dialogue::new(Mode::Stateless);
     let said = dialogue.says(&modern("\"L\"", "subscriptions/listen", r#""notifications":{"toolsListChanged":true,"promptsListChanged":false,"resourceSubscriptions":["b+x://1","q://"]}"#));
+    assert!(said[0].contains("Open") && said.len() == 1, "{said:?}");
+    let all = Changed { tools: true, prompts: true, resources: true };
+    assert!(dialogue.event(Event::ListsChanged { changed: all }).is_empty(), "the acknowledgement comes first");
+    let said = dialogue.event(Event::Listening { exchange: ExchangeId(1) });
+    assert!(said[1].contains("tools/list_changed") && said.len() == 2, "{said:?}");
     assert_eq!(
         said[0],
         r#"- {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["b+x://1"]},"_meta":{"io.modelcontextprotocol/subscriptionId":"L"}}}"#
     );
-    assert!(said[1].contains("Open"));
-    let told = dialogue.event(Event::ListsChanged { changed: Changed { tools: true, prompts: true, resources: true } });
+    let told = dialogue.event(Event::ListsChanged { changed: all });
     assert_eq!(told.len(), 1);
     assert!(told[0].contains(r#""io.modelcontextprotocol/subscriptionId":"L""#), "{told:?}");
     let update = envelope(

@@ -4,14 +4,17 @@
 
 use super::Backend;
 use super::state::Follow;
+use crate::berthed::Waiter;
 use crate::origin::Origin;
-use crate::peer::Peer;
+use crate::peer::{Peer, Use};
 use crate::session::Session;
 use signalbox_engine::log_level::LogLevel;
-use signalbox_engine::{ExchangeId, Fault, FaultKind, Principal, ServerProfile, SessionKey};
+use signalbox_engine::{Event, ExchangeId, Fault, FaultKind, Principal, ServerProfile, SessionKey};
 use signalbox_wire::{Era, json, method};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// Most resources that are followed on one backend.
 pub const MAX_WATCHES: usize = 10_000;
@@ -91,7 +94,10 @@ impl Backend {
 
     /// Tells a connection the lowest level that anyone on it wants.
     fn apply_level(&self, peer: &Peer) {
-        let wanted = match &peer.owner {
+        if matches!(peer.use_of, Use::Pool) {
+            return;
+        }
+        let wanted = match peer.owner() {
             Some(owner) => self.lock().levels.get(&owner.key).copied(),
             None => {
                 let readers = self.log_readers(&peer.principal);
@@ -106,48 +112,150 @@ impl Backend {
 
     /// Tells a connection that has just become ready what its sessions want to hear.
     pub(super) fn restore(self: &Arc<Self>, peer: &Arc<Peer>, profile: &ServerProfile) {
+        if matches!(peer.use_of, Use::Pool) {
+            return;
+        }
         if profile.era() == Era::Modern {
-            return self.follow_again(peer);
+            self.follow_again(peer);
+            let watched = self.watched(&peer.principal);
+            if self.target(Era::Legacy) == Era::Modern && !watched.is_empty() {
+                peer.watch_exactly(&watched, None);
+            }
+            return;
         }
         self.apply_level(peer);
         let watched: Vec<(Box<str>, Vec<SessionKey>)> = {
             let inner = self.lock();
             inner.watches.iter().map(|(uri, keys)| (uri.clone(), keys.iter().copied().collect())).collect()
         };
-        let here = |keys: &[SessionKey]| match &peer.owner {
+        let here = |keys: &[SessionKey]| match peer.owner() {
             Some(owner) => keys.contains(&owner.key),
             None => self.sessions(keys, &peer.principal).iter().any(|session| self.owned(session.key).is_none()),
         };
-        for (uri, _) in watched.iter().filter(|(_, keys)| here(keys)) {
-            let params = format!("\"uri\":{}", json::quote(uri));
-            let _ = peer.own(Origin::Nobody, method::RESOURCES_SUBSCRIBE, &params, OWN_TIMEOUT);
+        let mut uris: BTreeSet<String> =
+            watched.iter().filter(|(_, keys)| here(keys)).map(|(uri, _)| uri.to_string()).collect();
+        if peer.owner().is_none() && self.target(Era::Modern) == Era::Legacy {
+            let inner = self.lock();
+            let follows = inner.follows.iter().filter(|one| one.session.principal == peer.principal);
+            uris.extend(follows.flat_map(|one| one.uris.iter().cloned()));
+        }
+        for uri in uris {
+            let _ = peer.own(Origin::Nobody, method::RESOURCES_SUBSCRIBE, &uri_param(&uri), OWN_TIMEOUT);
         }
     }
 
-    /// Follows resources of a backend of the new era for a client's listen request, now and after every reconnection.
-    pub(crate) fn follow(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, uris: &[&str]) {
-        let follow =
-            Follow { session: Arc::clone(session), exchange, uris: uris.iter().map(|uri| (*uri).to_owned()).collect() };
-        if let Some(peer) = self.modern_peer(session).filter(|peer| peer.is_ready()) {
-            send_follow(&peer, &follow);
+    /// What the sessions of a principal follow by `resources/subscribe`.
+    pub(crate) fn watched(&self, principal: &Principal) -> Vec<String> {
+        let watches: Vec<(Box<str>, Vec<SessionKey>)> = {
+            let inner = self.lock();
+            inner.watches.iter().map(|(uri, keys)| (uri.clone(), keys.iter().copied().collect())).collect()
+        };
+        let mut uris: Vec<String> = watches
+            .into_iter()
+            .filter(|(_, keys)| !self.sessions(keys, principal).is_empty())
+            .map(|(uri, _)| uri.into())
+            .collect();
+        uris.sort();
+        uris
+    }
+
+    /// Brings what an old session follows to a backend of the new era, whose listen request names all of it.
+    pub(crate) fn watch_by_listening(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId) {
+        match self.shared_peer(session, Era::Modern) {
+            Some(peer) => {
+                let waiter = (Arc::clone(session), exchange);
+                peer.watch_exactly(&self.watched(&session.principal), Some(waiter));
+            }
+            None => {
+                let text = format!("backend `{}` is not connected", self.name);
+                let fault = Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name);
+                session.handle(Event::Failed { exchange, fault });
+            }
         }
+    }
+
+    /// Follows resources for a client's listen request, now and after every reconnection. The receiver is told once the
+    /// backend does so.
+    pub(crate) fn follow(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        exchange: ExchangeId,
+        uris: &[&str],
+    ) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        let uris: Vec<String> = uris.iter().map(|uri| (*uri).to_owned()).collect();
+        let target = self.target(Era::Modern);
+        let follow = Follow { session: Arc::clone(session), exchange, uris: uris.clone(), acknowledged: Some(sender) };
+        {
+            let mut inner = self.lock();
+            if inner.follows.len() < MAX_FOLLOWS {
+                inner.follows.push(follow);
+            }
+        }
+        let peer = self.shared_peer(session, target).filter(|peer| peer.is_ready());
+        match (target, peer) {
+            (_, None) => {}
+            (Era::Modern, Some(peer)) => send_follow(&peer, session, exchange, &uris),
+            (Era::Legacy, Some(peer)) => {
+                let (backend, session) = (Arc::clone(self), Arc::clone(session));
+                tokio::spawn(async move {
+                    for uri in uris {
+                        let _ = peer.ask(method::RESOURCES_SUBSCRIBE, &uri_param(&uri), OWN_TIMEOUT).await;
+                    }
+                    backend.follow_acknowledged(&session, exchange);
+                });
+            }
+        }
+        receiver
+    }
+
+    /// The backend follows what a listen request names.
+    pub(crate) fn follow_acknowledged(&self, session: &Arc<Session>, exchange: ExchangeId) {
         let mut inner = self.lock();
-        if inner.follows.len() < MAX_FOLLOWS {
-            inner.follows.push(follow);
+        let mine = |one: &&mut Follow| one.exchange == exchange && Arc::ptr_eq(&one.session, session);
+        if let Some(sender) = inner.follows.iter_mut().find(mine).and_then(|follow| follow.acknowledged.take()) {
+            let _ = sender.send(());
         }
     }
 
-    /// Forgets a listen request.
-    pub(crate) fn unfollow(&self, session: &Arc<Session>, exchange: ExchangeId) {
-        let mine = |one: &Follow| one.exchange == exchange && Arc::ptr_eq(&one.session, session);
-        self.lock().follows.retain(|one| !mine(one));
+    /// The listen requests of a principal that follow this resource.
+    pub(crate) fn followers(&self, uri: &str, principal: &Principal) -> Vec<Waiter> {
+        let inner = self.lock();
+        let follows = inner.follows.iter().filter(|one| one.session.principal == *principal);
+        follows
+            .filter(|one| one.uris.iter().any(|own| own == uri))
+            .map(|one| (Arc::clone(&one.session), one.exchange))
+            .collect()
+    }
+
+    /// Forgets a listen request. An old backend is told to stop telling what nobody follows any more.
+    pub(crate) fn unfollow(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId) {
+        let over: Vec<String> = {
+            let mut inner = self.lock();
+            let mine = |one: &Follow| one.exchange == exchange && Arc::ptr_eq(&one.session, session);
+            let gone: Vec<Follow> = inner.follows.extract_if(.., |one| mine(one)).collect();
+            let uris = gone.into_iter().flat_map(|one| one.uris);
+            uris.filter(|uri| {
+                !inner.watches.contains_key(&**uri) && !inner.follows.iter().any(|one| one.uris.contains(uri))
+            })
+            .collect()
+        };
         self.cancel(session, exchange, None);
+        if over.is_empty() || self.target(Era::Modern) == Era::Modern {
+            return;
+        }
+        let shared = self.lock().shared.get(&(session.principal.clone(), Era::Legacy)).cloned();
+        if let Some(peer) = shared.filter(|peer| peer.is_ready()) {
+            for uri in over {
+                let _ = peer.own(Origin::Nobody, method::RESOURCES_UNSUBSCRIBE, &uri_param(&uri), OWN_TIMEOUT);
+            }
+        }
     }
 
     fn follow_again(&self, peer: &Arc<Peer>) {
         let inner = self.lock();
         for follow in inner.follows.iter().filter(|one| one.session.principal == peer.principal) {
-            send_follow(peer, follow);
+            send_follow(peer, &follow.session, follow.exchange, &follow.uris);
         }
     }
 
@@ -163,11 +271,15 @@ impl Backend {
     }
 }
 
-fn send_follow(peer: &Peer, follow: &Follow) {
-    let list: Vec<String> = follow.uris.iter().map(|uri| json::quote(uri)).collect();
+fn send_follow(peer: &Peer, session: &Arc<Session>, exchange: ExchangeId, uris: &[String]) {
+    let list: Vec<String> = uris.iter().map(|uri| json::quote(uri)).collect();
     let params = format!("\"notifications\":{{\"resourceSubscriptions\":[{}]}}", list.join(","));
-    let origin = Origin::Listen(Arc::clone(&follow.session), follow.exchange);
+    let origin = Origin::Listen(Arc::clone(session), exchange);
     if let Err(fault) = peer.own(origin, method::SUBSCRIPTIONS_LISTEN, &params, LISTEN_FOR) {
         tracing::debug!(peer = %peer.id, %fault, "resources cannot be followed yet");
     }
+}
+
+fn uri_param(uri: &str) -> String {
+    format!("\"uri\":{}", json::quote(uri))
 }

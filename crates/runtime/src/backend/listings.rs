@@ -25,12 +25,12 @@ impl Backend {
         if catalog.knows(&self.name, selector) {
             return true;
         }
+        let effective = self.effective(selector);
         let (known, down, failed) = {
             let inner = self.lock();
             let down = matches!(inner.home, Home::Down(_));
-            (inner.support.known(), down, inner.failed_views.contains(&selector.caps))
+            (inner.support.known(), down, inner.failed_views.contains(&effective.caps))
         };
-        let effective = self.effective(selector);
         down || (known && (failed || catalog.knows(&self.name, &effective) || self.cannot_show(&effective)))
     }
 

@@ -1,12 +1,14 @@
 //! Which connection carries a call.
 
 use super::Backend;
+use super::pool;
 use super::state::{Home, Inner};
-use crate::peer::{MAX_QUEUED, Peer, Queued};
+use crate::lease::Lease;
+use crate::peer::{MAX_QUEUED, Peer, Queued, Use};
 use crate::session::Session;
 use signalbox_engine::back::{ClientOffer, Wish};
 use signalbox_engine::catalog::Selector;
-use signalbox_engine::{Call, CapSet, Event, ExchangeId, Fault, FaultKind};
+use signalbox_engine::{Call, CapSet, ClientProfile, Event, ExchangeId, Fault, FaultKind, bridge};
 use signalbox_wire::{Era, Revision};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,42 +19,83 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many connections are tried for one call before it is given up.
 const TRIES: usize = 3;
 
-enum Pick {
-    Peer(Arc<Peer>),
+pub(super) enum Pick {
+    Peer(Arc<Peer>, Option<Lease>),
     Wait,
     Refuse(Fault),
+}
+
+/// Who wants a connection, and for what.
+#[derive(Copy, Clone)]
+pub(super) struct Caller<'a> {
+    pub session: &'a Arc<Session>,
+    pub client: Option<&'a ClientProfile>,
+    pub era: Era,
+    /// The call may set off questions to the client.
+    pub asks: bool,
+}
+
+impl<'a> Caller<'a> {
+    fn of_call(session: &'a Arc<Session>, call: &'a Call) -> Self {
+        Self { session, client: Some(&call.client), era: call.era, asks: bridge::may_ask(&call.method) }
+    }
+
+    pub fn caps(&self) -> CapSet {
+        self.client.map_or_else(CapSet::bare, |client| client.caps().clone())
+    }
+}
+
+/// How a connection is used for a caller.
+enum Way {
+    Own,
+    Pool,
+    Shared,
 }
 
 impl Backend {
     /// Brings a call to a connection that may carry it; opens one, or lets the call wait, where there is none yet.
     pub(crate) fn dispatch(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
-        let timeout = self.spec.timeout;
+        if call.round.is_some()
+            && self.lock().support.target(call.era) == Era::Legacy
+            && let Some(gateway) = self.gateway()
+        {
+            return gateway.come_back(self, session, exchange, call);
+        }
+        self.dispatch_until(session, exchange, call, Instant::now() + self.spec.timeout);
+    }
+
+    pub(super) fn dispatch_until(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        exchange: ExchangeId,
+        call: Box<Call>,
+        deadline: Instant,
+    ) {
         let mut call = call;
         // A connection that is found lost is not found again, so a few tries meet a live one if there is any.
         for _ in 0..TRIES {
             let mut inner = self.lock();
-            let Pick::Peer(peer) = self.pick(&mut inner, session, call.era) else { break };
+            let Pick::Peer(peer, lease) = self.pick(&mut inner, Caller::of_call(session, &call)) else { break };
             drop(inner);
-            match peer.call(session, exchange, call, timeout) {
+            match self.send(&peer, session, exchange, call, lease) {
                 Some(back) => call = back,
                 None => return,
             }
         }
         let mut inner = self.lock();
-        match self.pick(&mut inner, session, call.era) {
-            Pick::Peer(_) => {
+        match self.pick(&mut inner, Caller::of_call(session, &call)) {
+            Pick::Peer(..) => {
                 drop(inner);
                 let text = format!("backend `{}` loses its connections as soon as they are opened", self.name);
                 let fault = Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name);
                 session.handle(Event::Failed { exchange, fault });
             }
             Pick::Wait if inner.waiting.len() < MAX_QUEUED => {
-                let deadline = Instant::now() + timeout;
-                inner.waiting.push_back(Queued { session: Arc::clone(session), exchange, call, deadline });
+                inner.waiting.push_back(Queued { session: Arc::clone(session), exchange, call, deadline, lease: None });
             }
             Pick::Wait => {
                 drop(inner);
-                let text = format!("{MAX_QUEUED} calls already wait for backend `{}` to start", self.name);
+                let text = format!("{MAX_QUEUED} calls already wait for backend `{}`", self.name);
                 let fault = Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name);
                 session.handle(Event::Failed { exchange, fault });
             }
@@ -63,39 +106,68 @@ impl Backend {
         }
     }
 
-    /// Opens what a session of this era needs to be shown the right lists.
-    pub(crate) fn prepare(self: &Arc<Self>, session: &Arc<Session>, era: Era) {
+    /// Hands a call to a connection. One of the new era that wants log messages waits until an old backend sends them.
+    fn send(
+        self: &Arc<Self>,
+        peer: &Arc<Peer>,
+        session: &Arc<Session>,
+        exchange: ExchangeId,
+        call: Box<Call>,
+        lease: Option<Lease>,
+    ) -> Option<Box<Call>> {
+        let timeout = self.spec.timeout;
+        let level = call.log_level.filter(|_| call.era == Era::Modern && peer.wish != Wish::Modern);
+        let deaf = level.filter(|level| peer.is_legacy() && !peer.hears(*level));
+        let Some(level) = deaf else { return peer.call(session, exchange, call, timeout, lease) };
+        let (backend, peer, session) = (Arc::clone(self), Arc::clone(peer), Arc::clone(session));
+        tokio::spawn(async move {
+            peer.lower_level(level).await;
+            if let Some(call) = peer.call(&session, exchange, call, timeout, lease) {
+                backend.dispatch(&session, exchange, call);
+            }
+        });
+        None
+    }
+
+    /// Opens what a client of this era needs to be shown the right lists.
+    pub(crate) fn prepare(self: &Arc<Self>, session: &Arc<Session>, client: Option<&ClientProfile>, era: Era) {
+        let caller = Caller { session, client, era, asks: true };
         let picked = {
             let mut inner = self.lock();
             let target = inner.support.target(era);
-            let caps = if target == era { session.selector(era).caps } else { CapSet::bare() };
+            let caps = if target == Era::Legacy { caller.caps() } else { CapSet::bare() };
             // Many sessions may wait for the same lists; one connection reads them for all.
             if !inner.support.known() || coming(&inner, target, &caps) {
                 return;
             }
-            self.pick(&mut inner, session, era)
+            self.pick(&mut inner, caller)
         };
         // A connection that is ready has read its lists once; where they are not known any more it reads them again.
-        if let Pick::Peer(peer) = picked
+        if let Pick::Peer(peer, _) = picked
             && let Some(profile) = peer.profile().filter(|_| peer.is_ready())
         {
             self.refresh(&peer, &profile, false);
         }
     }
 
-    /// The connection of the new era that a session may use, if it is ready.
-    pub(crate) fn modern_peer(self: &Arc<Self>, session: &Arc<Session>) -> Option<Arc<Peer>> {
+    /// The connection that sessions of this principal share toward a backend of this era, opened if need be.
+    pub(crate) fn shared_peer(self: &Arc<Self>, session: &Arc<Session>, target: Era) -> Option<Arc<Peer>> {
         let mut inner = self.lock();
-        if inner.support.modern != Some(true) {
+        let speaks = match target {
+            Era::Legacy => inner.support.legacy,
+            Era::Modern => inner.support.modern,
+        };
+        if speaks != Some(true) {
             return None;
         }
-        match self.pick(&mut inner, session, Era::Modern) {
-            Pick::Peer(peer) => Some(peer),
+        match self.pick(&mut inner, Caller { session, client: None, era: Era::Modern, asks: false }) {
+            Pick::Peer(peer, _) => Some(peer),
             Pick::Wait | Pick::Refuse(_) => None,
         }
     }
 
-    fn pick(self: &Arc<Self>, inner: &mut Inner, session: &Arc<Session>, era: Era) -> Pick {
+    pub(super) fn pick(self: &Arc<Self>, inner: &mut Inner, caller: Caller<'_>) -> Pick {
+        let session = caller.session;
         if inner.stopping {
             return Pick::Refuse(Fault::new(FaultKind::Draining, "the gateway is shutting down"));
         }
@@ -105,19 +177,23 @@ impl Backend {
         if !inner.support.known() {
             return self.down(inner).map_or(Pick::Wait, Pick::Refuse);
         }
-        let target = inner.support.target(era);
-        let client = session.client();
-        let caps = client.as_ref().map_or_else(CapSet::bare, |client| client.caps.clone());
-        // An old-era HTTP backend keeps state per session; an old-era pipe cannot say which call a question is about.
-        let own = era == Era::Legacy && target == Era::Legacy && (self.connector.carries_headers() || !caps.is_bare());
-        if own {
-            if let Some(peer) = inner.owned.get(&session.key) {
-                return Pick::Peer(Arc::clone(peer));
+        let target = inner.support.target(caller.era);
+        let way = self.way(caller, target);
+        match way {
+            Way::Own => {
+                if let Some(peer) = inner.owned.get(&session.key) {
+                    return Pick::Peer(Arc::clone(peer), None);
+                }
             }
-        } else if let Some(peer) = inner.shared.get(&(session.principal.clone(), target)) {
-            return Pick::Peer(Arc::clone(peer));
-        } else if matches!(inner.home, Home::Starting | Home::Restarting) {
-            return Pick::Wait;
+            Way::Pool => return self.pick_pooled(inner, caller),
+            Way::Shared => {
+                if let Some(peer) = inner.shared.get(&(session.principal.clone(), target)) {
+                    return Pick::Peer(Arc::clone(peer), None);
+                }
+                if matches!(inner.home, Home::Starting | Home::Restarting) {
+                    return Pick::Wait;
+                }
+            }
         }
         if let Some(fault) = self.down(inner).or_else(|| self.no_room(inner)) {
             return Pick::Refuse(fault);
@@ -127,32 +203,48 @@ impl Backend {
             Era::Modern => Wish::Modern,
         };
         let mut offer = self.offer();
-        if let (true, Some(client)) = (own, &client) {
+        if let (Way::Own, Some(client)) = (&way, caller.client) {
             offer.revision = client.revision;
             offer.capabilities = client.capabilities.clone();
             if let Some(info) = client.info.as_deref().and_then(|info| std::str::from_utf8(info).ok()) {
                 offer.info = Arc::from(info);
             }
         }
-        let owner = own.then(|| Arc::clone(session));
-        let peer = Peer::new(self, session.principal.clone(), owner, wish, offer);
-        if own {
-            inner.owned.insert(session.key, Arc::clone(&peer));
-        } else {
-            inner.shared.insert((session.principal.clone(), target), Arc::clone(&peer));
-        }
+        let peer = match way {
+            Way::Own => {
+                let peer = Peer::new(self, session.principal.clone(), Use::Session(Arc::clone(session)), wish, offer);
+                inner.owned.insert(session.key, Arc::clone(&peer));
+                peer
+            }
+            Way::Pool | Way::Shared => {
+                let peer = Peer::new(self, session.principal.clone(), Use::Shared, wish, offer);
+                inner.shared.insert((session.principal.clone(), target), Arc::clone(&peer));
+                peer
+            }
+        };
         tokio::spawn(Arc::clone(&peer).open());
-        Pick::Peer(peer)
+        Pick::Peer(peer, None)
+    }
+
+    /// An old-era HTTP backend keeps state per session; an old-era pipe cannot say which call a question is about.
+    fn way(&self, caller: Caller<'_>, target: Era) -> Way {
+        let askable = || caller.client.is_some_and(|client| !client.caps().is_bare());
+        let streams = self.connector.carries_headers();
+        match (caller.era, target) {
+            (Era::Legacy, Era::Legacy) if streams || askable() => Way::Own,
+            (Era::Modern, Era::Legacy) if (streams || caller.asks) && askable() => Way::Pool,
+            _ => Way::Shared,
+        }
     }
 
     /// Why nothing can be opened on a backend that is down.
-    fn down(&self, inner: &Inner) -> Option<Fault> {
+    pub(super) fn down(&self, inner: &Inner) -> Option<Fault> {
         let Home::Down(fault) = &inner.home else { return None };
         let text = format!("backend `{}` is down: {}", self.name, fault.message);
         Some(Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name))
     }
 
-    fn no_room(&self, inner: &Inner) -> Option<Fault> {
+    pub(super) fn no_room(&self, inner: &Inner) -> Option<Fault> {
         if !self.is_full(inner) {
             return None;
         }
@@ -167,6 +259,7 @@ impl Backend {
     /// True where no further process may be started.
     pub(super) fn is_full(&self, inner: &Inner) -> bool {
         self.connector.is_process() && inner.peers().len() >= self.spec.max_children
+            || inner.pooled.values().map(Vec::len).sum::<usize>() >= pool::MAX_POOLED
     }
 
     /// What the gateway says about itself to a backend.
@@ -181,13 +274,16 @@ impl Backend {
         }
     }
 
-    /// Under which view this kind of client sees the backend.
+    /// Under which view this kind of client sees the backend: one of the new era shows the same lists to everybody.
     pub(crate) fn effective(&self, selector: &Selector) -> Selector {
-        let target = self.lock().support.target(selector.era);
-        if target == selector.era {
-            return selector.clone();
-        }
-        Selector { era: target, caps: CapSet::bare() }
+        let era = self.lock().support.target(selector.era);
+        let caps = if era == Era::Legacy { selector.caps.clone() } else { CapSet::bare() };
+        Selector { era, caps }
+    }
+
+    /// The era a client of this era meets here.
+    pub(crate) fn target(&self, era: Era) -> Era {
+        self.lock().support.target(era)
     }
 }
 

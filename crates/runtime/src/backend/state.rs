@@ -10,6 +10,7 @@ use signalbox_wire::Era;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
+use tokio::sync::oneshot;
 
 /// Which eras a backend speaks, as far as that is known.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -98,6 +99,8 @@ pub(crate) struct Follow {
     pub session: Arc<Session>,
     pub exchange: ExchangeId,
     pub uris: Vec<String>,
+    /// Told once when the backend follows them.
+    pub acknowledged: Option<oneshot::Sender<()>>,
 }
 
 /// Most failed views that are remembered.
@@ -111,6 +114,8 @@ pub(crate) struct Inner {
     pub home_peer: Option<Arc<Peer>>,
     pub shared: HashMap<(Principal, Era), Arc<Peer>>,
     pub owned: HashMap<SessionKey, Arc<Peer>>,
+    /// Connections of the old era for clients of the new one that can be asked.
+    pub pooled: HashMap<(Principal, CapSet), Vec<Arc<Peer>>>,
     pub waiting: VecDeque<Queued>,
     pub failed_views: HashSet<CapSet>,
     /// The views read since the home connection was opened; what was known before may be out of date.
@@ -154,7 +159,8 @@ impl Inner {
 
     /// Every connection, each once.
     pub fn peers(&self) -> Vec<Arc<Peer>> {
-        let mut peers: Vec<Arc<Peer>> = self.shared.values().chain(self.owned.values()).cloned().collect();
+        let mut peers: Vec<Arc<Peer>> =
+            self.shared.values().chain(self.owned.values()).chain(self.pooled.values().flatten()).cloned().collect();
         peers.extend(self.home_peer.clone());
         peers.sort_by_key(|peer| peer.id);
         peers.dedup_by_key(|peer| peer.id);
@@ -163,6 +169,7 @@ impl Inner {
 
     /// The connections that may carry calls of this session.
     pub fn serving(&self, session: SessionKey) -> Vec<Arc<Peer>> {
-        self.owned.get(&session).into_iter().chain(self.shared.values()).cloned().collect()
+        let owned = self.owned.get(&session).into_iter();
+        owned.chain(self.shared.values()).chain(self.pooled.values().flatten()).cloned().collect()
     }
 }

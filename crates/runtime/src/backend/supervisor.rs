@@ -2,7 +2,7 @@
 
 use super::Backend;
 use super::state::Home;
-use crate::peer::Peer;
+use crate::peer::{Peer, Use};
 use signalbox_engine::back::Wish;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ impl Backend {
                     return;
                 }
                 let Some(principal) = self.gateway().map(|gateway| gateway.principal.clone()) else { return };
-                let peer = Peer::new(&self, principal, None, wish, self.offer());
+                let peer = Peer::new(&self, principal, Use::Shared, wish, self.offer());
                 inner.home_peer = Some(Arc::clone(&peer));
                 peer
             };

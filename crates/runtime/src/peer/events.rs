@@ -3,7 +3,6 @@
 use super::Peer;
 use super::expiry::Expired;
 use crate::link::LinkEvents;
-use crate::origin::Origin;
 use bytes::Bytes;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::{Fault, FaultKind};
@@ -56,7 +55,7 @@ impl LinkEvents for PeerEvents {
     fn parted(&self, key: u64) {
         let Some(peer) = self.0.upgrade() else { return };
         let origin = peer.lock().machine.origin(key).cloned();
-        if let Some((session, exchange)) = origin.as_ref().and_then(Origin::exchange) {
+        if let Some((session, exchange)) = origin.and_then(|origin| origin.exchange()) {
             session.part(exchange);
         }
     }

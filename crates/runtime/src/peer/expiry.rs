@@ -1,7 +1,8 @@
 //! What becomes of messages that met a backend session which had expired.
 
-use super::{Inner, Peer, fail};
+use super::{Inner, Peer};
 use signalbox_engine::back::Outbound;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Most messages that wait for a new session.
@@ -54,14 +55,14 @@ impl Inner {
 
 impl Peer {
     /// Sends messages again, but for those whose caller has gone meanwhile.
-    pub(super) fn resend(&self, messages: Vec<Outbound>) {
+    pub(super) fn resend(self: &Arc<Self>, messages: Vec<Outbound>) {
         for message in messages {
             let mut inner = self.lock();
             let Some(origin) = message.key.and_then(|key| inner.machine.origin(key)).cloned() else { continue };
             let sent = self.transmit(&mut inner, message);
             drop(inner);
             if let Err(fault) = sent {
-                fail(&origin, fault);
+                self.fail(&origin, fault);
             }
         }
     }

@@ -1,26 +1,56 @@
 //! What a backend asks and tells without being asked, and who hears it.
 
 use super::Peer;
+use crate::berthed::{Berthed, Waiter};
 use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Event, ExchangeId};
-use signalbox_wire::{Envelope, builder, json, method};
+use signalbox_wire::{Envelope, RawId, builder, json, method};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How long the backend may take to change its log level.
+const LEVEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Peer {
     /// Tells the backend the lowest log level that anyone on this connection wants, unless it knows.
     pub fn send_level(&self, level: LogLevel) {
-        {
-            let mut inner = self.lock();
-            let logging = inner.machine.profile().is_some_and(|profile| profile.has(&["logging"]));
-            if !logging || !inner.machine.is_ready() || inner.level.replace(level) == Some(level) {
-                return;
-            }
+        if let Some(params) = self.level_change(level) {
+            let _ = self.own(Origin::Nobody, method::LOGGING_SET_LEVEL, &params, LEVEL_TIMEOUT);
         }
-        let params = format!(r#""level":"{}""#, level.as_str());
-        let _ = self.own(Origin::Nobody, method::LOGGING_SET_LEVEL, &params, Duration::from_secs(10));
+    }
+
+    /// Makes sure that a request of the new era which wants log messages of this level gets them, before it is sent.
+    pub async fn lower_level(&self, level: LogLevel) {
+        let params = {
+            let mut inner = self.lock();
+            inner.floor = Some(inner.floor.map_or(level, |floor| floor.min(level)));
+            drop(inner);
+            self.level_change(level)
+        };
+        if let Some(params) = params {
+            let _ = self.ask(method::LOGGING_SET_LEVEL, &params, LEVEL_TIMEOUT).await;
+        }
+    }
+
+    /// True where the backend sends messages of this level already, or never any.
+    #[must_use]
+    pub fn hears(&self, level: LogLevel) -> bool {
+        let inner = self.lock();
+        let logging = inner.machine.profile().is_some_and(|profile| profile.has(&["logging"]));
+        !logging || inner.level.is_some_and(|known| known <= level)
+    }
+
+    /// The params of the request that sets the level, where one is needed.
+    fn level_change(&self, level: LogLevel) -> Option<String> {
+        let mut inner = self.lock();
+        let level = inner.floor.map_or(level, |floor| floor.min(level));
+        let logging = inner.machine.profile().is_some_and(|profile| profile.has(&["logging"]));
+        if !logging || !inner.machine.is_ready() || inner.level.replace(level) == Some(level) {
+            return None;
+        }
+        Some(format!(r#""level":"{}""#, level.as_str()))
     }
 
     pub(super) fn notified(self: &Arc<Self>, about: Option<Origin>, message: Envelope) {
@@ -29,25 +59,40 @@ impl Peer {
         if matches!(name, method::TOOLS_LIST_CHANGED | method::PROMPTS_LIST_CHANGED | method::RESOURCES_LIST_CHANGED) {
             return backend.lists_changed(self, name);
         }
-        let event = |message: Envelope, about: Option<ExchangeId>| Event::Notified {
-            backend: Arc::clone(&backend.name),
-            peer: self.id,
-            message,
-            about,
-        };
-        if let Some((session, exchange)) = about.as_ref().and_then(Origin::exchange) {
-            return session.handle(event(message, Some(exchange)));
+        match about {
+            Some(Origin::Berth(call)) => return call.notified(message),
+            Some(Origin::Watches(number)) if name == method::SUBSCRIPTIONS_ACKNOWLEDGED => {
+                return self.watch_acknowledged(number);
+            }
+            Some(Origin::Watches(number)) if !self.is_watching(number) => return,
+            Some(Origin::Listen(session, exchange)) if name == method::SUBSCRIPTIONS_ACKNOWLEDGED => {
+                return backend.follow_acknowledged(&session, exchange);
+            }
+            Some(Origin::Exchange(session, exchange, _) | Origin::Listen(session, exchange)) => {
+                return session.handle(self.notice(&backend.name, message, Some(exchange)));
+            }
+            _ => {}
         }
-        if let Some(owner) = &self.owner {
-            return owner.handle(event(message, None));
+        if name == method::CANCELLED && self.owner().is_none() {
+            return self.question_withdrawn(&message);
+        }
+        if let Some(owner) = self.owner() {
+            return owner.handle(self.notice(&backend.name, message, None));
+        }
+        if let Some(call) = self.only_berth().filter(|_| name == method::MESSAGE) {
+            return call.notified(message);
         }
         let listeners = self.listeners(&message);
         if listeners.is_empty() {
             backend.count_stray("notification");
         }
         for (session, exchange) in listeners {
-            session.handle(event(message.clone(), exchange));
+            session.handle(self.notice(&backend.name, message.clone(), exchange));
         }
+    }
+
+    fn notice(&self, backend: &Arc<str>, message: Envelope, about: Option<ExchangeId>) -> Event {
+        Event::Notified { backend: Arc::clone(backend), peer: self.id, message, about }
     }
 
     /// Who hears a notification of a shared connection that belongs to no request: those who follow the resource; for a
@@ -57,17 +102,19 @@ impl Peer {
         let sessions = match message.method().unwrap_or_default() {
             method::RESOURCES_UPDATED => {
                 let params = message.params().unwrap_or_default();
-                let uri = json::member(params, "uri").and_then(|span| json::string(span.of(params)));
-                uri.map(|uri| backend.watchers(&uri, &self.principal)).unwrap_or_default()
+                let Some(uri) = json::member(params, "uri").and_then(|span| json::string(span.of(params))) else {
+                    return Vec::new();
+                };
+                let followers = backend.followers(&uri, &self.principal);
+                let mut all: Vec<_> = followers.into_iter().map(|(session, id)| (session, Some(id))).collect();
+                all.extend(backend.watchers(&uri, &self.principal).into_iter().map(|session| (session, None)));
+                return all;
             }
             method::MESSAGE => {
-                let inner = self.lock();
-                let mut callers = inner.machine.waiting().filter_map(Origin::exchange);
-                if let (Some((session, exchange)), None) = (callers.next(), callers.next()) {
-                    return vec![(Arc::clone(session), Some(exchange))];
+                let callers: Vec<Waiter> = self.lock().machine.waiting().filter_map(Origin::exchange).take(2).collect();
+                if let [(session, exchange)] = &callers[..] {
+                    return vec![(Arc::clone(session), Some(*exchange))];
                 }
-                drop(callers);
-                drop(inner);
                 backend.log_readers(&self.principal)
             }
             _ => Vec::new(),
@@ -76,16 +123,54 @@ impl Peer {
     }
 
     pub(super) fn asked(&self, about: Option<Origin>, message: Envelope) {
-        let exchange = about.as_ref().and_then(Origin::exchange).map(|(_, exchange)| exchange);
-        match &self.owner {
-            Some(owner) => owner.handle(Event::Asked { peer: self.id, message, about: exchange }),
-            None => {
-                // A shared connection was opened without any capability, so the question is out of order.
-                if let Some(id) = message.id() {
-                    let text = "the client declared no capability for this request";
-                    self.tell(method::PING, builder::error(Some(&id), -32601, text, None));
-                }
-            }
+        let berth = match &about {
+            Some(Origin::Berth(call)) => Some(Arc::clone(call)),
+            Some(_) => None,
+            None => self.only_berth(),
+        };
+        if let Some(call) = berth {
+            return call.asked(&message);
         }
+        let exchange = about.as_ref().and_then(Origin::exchange).map(|(_, exchange)| exchange);
+        match (self.owner(), message.id()) {
+            (Some(owner), _) => owner.handle(Event::Asked { peer: self.id, message, about: exchange }),
+            (None, Some(id)) => {
+                // Nobody could be asked: no capability was declared, or no call that could carry the question is in flight.
+                if let Some(backend) = self.backend.upgrade() {
+                    backend.count_stray("question");
+                }
+                let text = "no client can be asked this now: the question belongs to no call that could carry it";
+                self.tell(method::PING, builder::error(Some(&id), -32601, text, None));
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// The backend takes a question back that it asked in the course of some call.
+    fn question_withdrawn(&self, message: &Envelope) {
+        let params = message.params().unwrap_or_default();
+        let Some(span) = json::member(params, "requestId") else { return };
+        let id = RawId::from_token(bytes::Bytes::copy_from_slice(span.of(params)));
+        let berths: Vec<Arc<Berthed>> = self.lock().machine.waiting().filter_map(berth).collect();
+        for call in berths {
+            call.withdrawn(&id);
+        }
+    }
+
+    /// The call that a word without an address can only be about: the one in flight, where there is just one.
+    fn only_berth(&self) -> Option<Arc<Berthed>> {
+        let inner = self.lock();
+        let mut calls = inner.machine.waiting().filter(|origin| origin.is_call());
+        match (calls.next(), calls.next()) {
+            (Some(only), None) => berth(only),
+            _ => None,
+        }
+    }
+}
+
+fn berth(origin: &Origin) -> Option<Arc<Berthed>> {
+    match origin {
+        Origin::Berth(call) => Some(Arc::clone(call)),
+        _ => None,
     }
 }

@@ -56,7 +56,8 @@ fn start(fake: &Fake, setup: Setup) -> Arc<Gateway> {
         facts: Vec::new(),
         principal: Principal::anonymous(),
         catalog_file: setup.catalog_file,
-    });
+    })
+    .unwrap();
     gateway.start();
     gateway
 }

@@ -66,6 +66,7 @@ fn gateway(table: &Table<'_>, security: &Table<'_>) -> Result<Gateway, ConfigErr
         max_sessions: security.count("max_concurrent_sessions")?,
         max_connections: table.count("max_connections")?,
         max_streams: table.count("max_streams")?,
+        park_timeout: table.duration("park_timeout")?,
         max_in_flight: table.count("max_in_flight")?,
         max_message: table.count("max_message")?,
         allowed_origins: checked(table, "allowed_origins", is_origin, "an origin like `https://app.example:8443`")?,

@@ -71,6 +71,7 @@ drain = 2
 call_timeout = 90
 max_connections = 10
 max_streams = 3
+park_timeout = 20
 max_in_flight = 4
 max_message = 4096
 allowed_origins = ["https://App.example", "vscode-webview://abc", "http://[::1]:80"]
@@ -116,6 +117,7 @@ fn a_full_file() {
         max_sessions: 100,
         max_connections: 10,
         max_streams: 3,
+        park_timeout: Duration::from_secs(20),
         max_in_flight: 4,
         max_message: 4096,
         allowed_origins: vec![
@@ -193,6 +195,7 @@ fn defaults() {
         max_sessions: 10_000,
         max_connections: 10_000,
         max_streams: 64,
+        park_timeout: Duration::from_secs(300),
         max_in_flight: 1024,
         max_message: 16 * 1024 * 1024,
         allowed_origins: Vec::new(),

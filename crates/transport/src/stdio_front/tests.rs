@@ -67,7 +67,8 @@ fn gateway(settings: Settings) -> Arc<Gateway> {
         facts: Vec::new(),
         principal: Principal::local("me"),
         catalog_file: None,
-    });
+    })
+    .unwrap();
     gateway.start();
     gateway
 }

@@ -73,6 +73,11 @@ pub const KEYS: &[Key] = &[
     ),
     key("gateway.drain", seconds(10.0, HOUR), "How long calls in flight may finish when stopping."),
     key("gateway.call_timeout", seconds(60.0, DAY), "How long a call may take; a backend's `timeout` wins."),
+    key(
+        "gateway.park_timeout",
+        seconds(300.0, DAY),
+        "How long a call at an old backend waits for the input of a client of 2026-07-28.",
+    ),
     key("gateway.max_connections", count(10_000, 1, 1_000_000), "How many connections may be open."),
     key("gateway.max_streams", count(64, 1, 10_000), "How many event streams one session may hold open."),
     key("gateway.max_in_flight", count(1024, 1, 1_000_000), "How many requests of one session may be unanswered."),

@@ -1,0 +1,282 @@
+//! A call of the new era that an old backend works on, and in whose course the backend may ask the client something.
+//!
+//! The old backend asks in the middle of the call and waits; the client hears of it as the answer to its request, and comes
+//! back with a new one. Between the two the call is *parked*: the backend still works on it, and no exchange waits for it.
+//!
+//! ```text
+//! asked ─► settled (questions gathered) ─► shown, parked ─► resumed by another exchange ─► ... ─► ended
+//! ```
+//! `H` is whoever waits now: the machine only carries it.
+
+use super::{capabilities, questions};
+use crate::fault::{Fault, FaultKind};
+use bytes::Bytes;
+use signalbox_wire::{Edits, Envelope, RawId, Revision, builder, codes, json};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// How often one call may ask.
+pub const MAX_ROUNDS: u32 = 16;
+/// Most questions of one call that may be open.
+pub const MAX_QUESTIONS: usize = 32;
+/// Most notifications kept while nobody waits.
+pub const MAX_HEARD: usize = 64;
+
+/// How a call ended.
+#[derive(Clone, Debug)]
+pub enum Ended {
+    /// With an answer of the backend.
+    Answer {
+        /// The answer.
+        message: Envelope,
+        /// What the bridge changes in it.
+        edits: Edits,
+        /// The HTTP status it came with.
+        status: Option<u16>,
+    },
+    /// Without one.
+    Fault(Fault),
+}
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub enum BerthCommand<H> {
+    /// Come back with [`Berth::settled`] after a moment in which more questions may come.
+    Settle,
+    /// Answer this exchange with the questions. The call is parked.
+    Show {
+        /// Who waits.
+        to: H,
+        /// The `inputRequests` object.
+        requests: Bytes,
+        /// The round to name in the ticket.
+        round: u32,
+    },
+    /// Send this to the backend.
+    Upstream(Bytes),
+    /// Pass this on.
+    Notify {
+        /// Who waits.
+        to: H,
+        /// The notification.
+        message: Envelope,
+    },
+    /// The call is over.
+    Deliver {
+        /// Who waits.
+        to: H,
+        /// How it ended.
+        ended: Box<Ended>,
+    },
+    /// The backend may be silent until then, since it waits for the client.
+    Hold(Instant),
+    /// The backend has its answers and must show signs of life again.
+    Release,
+    /// Nobody came back: the backend is told to stop, and the place is cleared.
+    Abandon,
+    /// A notification was dropped.
+    Dropped,
+}
+
+#[derive(Clone, Debug)]
+struct Question {
+    key: String,
+    id: RawId,
+    method: String,
+    /// Params in the words of the new era.
+    params: Bytes,
+    shown: bool,
+}
+
+/// The machine.
+#[derive(Debug)]
+pub struct Berth<H> {
+    capabilities: Bytes,
+    backend: Revision,
+    stay: Duration,
+    bound: Option<H>,
+    questions: Vec<Question>,
+    next_key: u32,
+    rounds: u32,
+    settling: bool,
+    heard: VecDeque<Envelope>,
+    ended: Option<Box<Ended>>,
+    until: Option<Instant>,
+}
+
+impl<H: Clone> Berth<H> {
+    /// A call that was just sent. `capabilities` are those of the client, `stay` is how long a parked call waits for it.
+    pub fn new(to: H, capabilities: Bytes, backend: Revision, stay: Duration) -> Self {
+        Self {
+            capabilities,
+            backend,
+            stay,
+            bound: Some(to),
+            questions: Vec::new(),
+            next_key: 1,
+            rounds: 0,
+            settling: false,
+            heard: VecDeque::new(),
+            ended: None,
+            until: None,
+        }
+    }
+
+    /// Who waits for the call now.
+    pub fn bound(&self) -> Option<&H> {
+        self.bound.as_ref()
+    }
+
+    /// True while nobody waits for it.
+    pub fn is_parked(&self) -> bool {
+        self.bound.is_none()
+    }
+
+    /// The backend asks something.
+    pub fn asked(&mut self, message: &Envelope, out: &mut Vec<BerthCommand<H>>) {
+        let (Some(id), Some(method)) = (message.id(), message.method()) else { return };
+        let params = message.params().unwrap_or(b"{}");
+        if !capabilities::allows(&self.capabilities, method, params) {
+            return out.push(refusal(
+                &id,
+                codes::METHOD_NOT_FOUND,
+                "the client declared no capability for this request",
+            ));
+        }
+        if self.rounds >= MAX_ROUNDS || self.questions.len() >= MAX_QUESTIONS {
+            return out.push(refusal(&id, codes::INTERNAL_ERROR, "this call has asked too often"));
+        }
+        let question = Question {
+            key: format!("q{}", self.next_key),
+            id,
+            method: method.to_owned(),
+            params: questions::to_modern(method, params),
+            shown: false,
+        };
+        self.next_key += 1;
+        self.questions.push(question);
+        self.settle(out);
+    }
+
+    /// The backend takes a question back.
+    pub fn withdrawn(&mut self, id: &RawId) {
+        self.questions.retain(|question| question.id != *id);
+    }
+
+    fn settle(&mut self, out: &mut Vec<BerthCommand<H>>) {
+        if self.bound.is_some() && !self.settling {
+            self.settling = true;
+            out.push(BerthCommand::Settle);
+        }
+    }
+
+    /// The moment for further questions is over.
+    pub fn settled(&mut self, now: Instant, out: &mut Vec<BerthCommand<H>>) {
+        self.settling = false;
+        if self.questions.is_empty() {
+            return;
+        }
+        let Some(to) = self.bound.take() else { return };
+        let mut requests = b"{".to_vec();
+        for (index, question) in self.questions.iter_mut().enumerate() {
+            question.shown = true;
+            if index > 0 {
+                requests.push(b',');
+            }
+            json::write_quoted(&mut requests, &question.key);
+            requests.extend_from_slice(b":{\"method\":");
+            json::write_quoted(&mut requests, &question.method);
+            requests.extend_from_slice(b",\"params\":");
+            requests.extend_from_slice(&question.params);
+            requests.push(b'}');
+        }
+        requests.push(b'}');
+        self.rounds += 1;
+        let until = now + self.stay;
+        self.until = Some(until);
+        out.push(BerthCommand::Hold(until));
+        out.push(BerthCommand::Show { to, requests: requests.into(), round: self.rounds });
+    }
+
+    /// The client came back with answers.
+    ///
+    /// # Errors
+    /// A fault where this round was answered before, or an answer is no object. The call stays as it was.
+    pub fn resumed(
+        &mut self,
+        to: H,
+        round: u32,
+        responses: &[u8],
+        out: &mut Vec<BerthCommand<H>>,
+    ) -> Result<(), Fault> {
+        if self.bound.is_some() || round != self.rounds {
+            let text = "this input was given before, and the call goes on with it; it is not run a second time";
+            return Err(Fault::new(FaultKind::InvalidParams, text));
+        }
+        let given = |key: &str| json::member(responses, key).map(|span| span.of(responses));
+        for question in self.questions.iter().filter(|question| question.shown) {
+            if given(&question.key).is_some_and(|answer| !answer.starts_with(b"{")) {
+                let text = format!("params.inputResponses.{} must be an object", question.key);
+                return Err(Fault::new(FaultKind::InvalidParams, text));
+            }
+        }
+        self.questions.retain(|question| match given(&question.key).filter(|_| question.shown) {
+            Some(answer) => {
+                out.push(match questions::answer_to_legacy(&question.method, answer, self.backend) {
+                    Ok(result) => BerthCommand::Upstream(builder::response(&question.id, &result)),
+                    Err(lost) => refusal(&question.id, codes::INTERNAL_ERROR, &lost.to_string()),
+                });
+                false
+            }
+            None => true,
+        });
+        self.until = None;
+        self.bound = Some(to.clone());
+        for message in self.heard.drain(..) {
+            out.push(BerthCommand::Notify { to: to.clone(), message });
+        }
+        match self.ended.take() {
+            Some(ended) => out.push(BerthCommand::Deliver { to, ended }),
+            None => {
+                out.push(BerthCommand::Release);
+                if !self.questions.is_empty() {
+                    self.settle(out);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The backend tells something about the call.
+    pub fn notified(&mut self, message: Envelope, out: &mut Vec<BerthCommand<H>>) {
+        match &self.bound {
+            Some(to) => out.push(BerthCommand::Notify { to: to.clone(), message }),
+            None if self.heard.len() < MAX_HEARD => self.heard.push_back(message),
+            None => out.push(BerthCommand::Dropped),
+        }
+    }
+
+    /// The call is over. Where nobody waits, that is kept until somebody does.
+    pub fn ended(&mut self, ended: Ended, out: &mut Vec<BerthCommand<H>>) {
+        self.questions.clear();
+        match &self.bound {
+            Some(to) => out.push(BerthCommand::Deliver { to: to.clone(), ended: Box::new(ended) }),
+            None => self.ended = Some(Box::new(ended)),
+        }
+    }
+
+    /// Gives up a call for which nobody came back.
+    pub fn tick(&mut self, now: Instant, out: &mut Vec<BerthCommand<H>>) {
+        if self.bound.is_none() && self.until.is_some_and(|until| until <= now) {
+            self.until = None;
+            out.push(BerthCommand::Abandon);
+        }
+    }
+}
+
+fn refusal<H>(id: &RawId, code: i64, text: &str) -> BerthCommand<H> {
+    BerthCommand::Upstream(builder::error(Some(id), code, text, None))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+//! Entries of lists as a client's revision may have them.
+
+use super::object::says;
+use crate::catalog::ListKind;
+use bytes::Bytes;
+use signalbox_wire::{Edits, Era, Revision, Span, json};
+
+/// An entry as a client of revision `to` is shown it. Only what would break a client is taken away: fields that a
+/// revision does not know do no harm. An entry that fits is given back as it is.
+#[must_use]
+pub fn entry(kind: ListKind, to: Revision, entry: &Bytes) -> Bytes {
+    if kind != ListKind::Tools {
+        return entry.clone();
+    }
+    let whole = Span::new(0, entry.len());
+    let mut edits = Edits::new();
+    for member in json::members(entry) {
+        let key = member.key.of(entry);
+        if to.era() == Era::Modern {
+            // How a tool runs as a task is decided by the server there.
+            if json::key_eq(key, "execution") {
+                edits.remove_member(entry, whole, "execution");
+            }
+        } else if to.structured_content()
+            && json::key_eq(key, "outputSchema")
+            && !says(member.value.of(entry), "type", "object")
+        {
+            edits.remove_member(entry, whole, "outputSchema");
+        }
+    }
+    edits.apply(entry)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Revision::{V2024_11_05 as R1, V2025_06_18 as R3, V2025_11_25 as R4, V2026_07_28 as R5};
+
+    fn shown(kind: ListKind, to: Revision, text: &str) -> String {
+        String::from_utf8(entry(kind, to, &Bytes::copy_from_slice(text.as_bytes())).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn an_output_that_is_no_object_is_not_promised_to_old_clients() {
+        let list = r#"{"name":"t","outputSchema":{"type":"array"},"inputSchema":{"type":"object"}}"#;
+        for to in [R3, R4] {
+            assert_eq!(shown(ListKind::Tools, to, list), r#"{"name":"t","inputSchema":{"type":"object"}}"#);
+        }
+        assert_eq!(shown(ListKind::Tools, R5, list), list);
+        assert_eq!(shown(ListKind::Tools, R1, list), list);
+        let either = r#"{"name":"t","inputSchema":{},"outputSchema":{"anyOf":[{"type":"object"}]}}"#;
+        assert_eq!(shown(ListKind::Tools, R4, either), r#"{"name":"t","inputSchema":{}}"#);
+    }
+
+    #[test]
+    fn how_a_tool_runs_as_a_task_is_not_told_in_the_new_era() {
+        let tool = r#"{"name":"t","execution":{"taskSupport":"optional"},"x":1}"#;
+        assert_eq!(shown(ListKind::Tools, R5, tool), r#"{"name":"t","x":1}"#);
+        assert_eq!(shown(ListKind::Tools, R4, tool), tool);
+    }
+
+    #[test]
+    fn what_fits_is_the_same_bytes() {
+        let tool = Bytes::from_static(br#"{"name":"t","outputSchema":{"type":"object"},"icons":[]}"#);
+        for to in Revision::ALL {
+            assert_eq!(entry(ListKind::Tools, to, &tool).as_ptr(), tool.as_ptr());
+            assert_eq!(entry(ListKind::Prompts, to, &tool).as_ptr(), tool.as_ptr());
+        }
+        assert_eq!(shown(ListKind::Prompts, R4, r#"{"outputSchema":1}"#), r#"{"outputSchema":1}"#);
+    }
+}

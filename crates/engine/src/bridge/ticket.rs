@@ -1,0 +1,143 @@
+//! What a client of the new era carries from one round of a call to the next, and must not be able to read or change.
+
+use crate::principal::Principal;
+
+/// What every ticket begins with, so that a person can tell whose it is.
+const PREFIX: &str = "sbx1.";
+/// Most bytes of a ticket that are looked at.
+const MAX_TICKET: usize = 1024;
+
+/// Why a call comes back.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Errand {
+    /// A call waits for the client's answers, and has asked this many times.
+    Parked {
+        /// Which call.
+        park: u128,
+        /// The round that is to be answered.
+        round: u32,
+    },
+    /// The backend refused the call until the user has been somewhere; it is to be run as if it were new.
+    Again,
+}
+
+/// The contents.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ticket {
+    /// What it is for.
+    pub errand: Errand,
+    /// Who may come with it.
+    pub principal: Principal,
+    /// Until when, in milliseconds since the process began.
+    pub expires: u64,
+    /// The digest of the request it belongs to.
+    pub digest: [u8; 32],
+}
+
+/// Seals what leaves the process and must come back unchanged. The key is the process's own and dies with it.
+pub trait Sealer: Send + Sync {
+    /// Seals a text; none where the system gives no randomness.
+    fn seal(&self, plain: &[u8]) -> Option<Vec<u8>>;
+    /// Opens what was sealed here; none for anything else.
+    fn open(&self, sealed: &[u8]) -> Option<Vec<u8>>;
+    /// A digest that nobody can find another text for.
+    fn digest(&self, text: &[u8]) -> [u8; 32];
+}
+
+impl Ticket {
+    /// The ticket as `requestState`.
+    #[must_use]
+    pub fn seal(&self, sealer: &dyn Sealer) -> Option<String> {
+        let mut plain = Vec::with_capacity(96);
+        let (kind, park, round) = match self.errand {
+            Errand::Parked { park, round } => (0_u8, park, round),
+            Errand::Again => (1, 0, 0),
+        };
+        plain.push(kind);
+        plain.extend_from_slice(&park.to_be_bytes());
+        plain.extend_from_slice(&round.to_be_bytes());
+        plain.extend_from_slice(&self.expires.to_be_bytes());
+        plain.extend_from_slice(&self.digest);
+        plain.extend_from_slice(self.principal.as_str().as_bytes());
+        let sealed = sealer.seal(&plain)?;
+        let mut text = String::with_capacity(PREFIX.len() + sealed.len() * 2);
+        text.push_str(PREFIX);
+        for byte in sealed {
+            text.push(char::from(HEX[usize::from(byte >> 4)]));
+            text.push(char::from(HEX[usize::from(byte & 15)]));
+        }
+        Some(text)
+    }
+
+    /// Reads a `requestState`; none where it was not sealed here.
+    #[must_use]
+    pub fn open(text: &str, sealer: &dyn Sealer) -> Option<Self> {
+        let hex = text.strip_prefix(PREFIX).filter(|_| text.len() <= MAX_TICKET)?;
+        let plain = sealer.open(&unhex(hex)?)?;
+        let (head, name) = plain.split_at_checked(1 + 16 + 4 + 8 + 32)?;
+        let (kind, rest) = head.split_first()?;
+        let (park, rest) = rest.split_first_chunk::<16>()?;
+        let (round, rest) = rest.split_first_chunk::<4>()?;
+        let (expires, rest) = rest.split_first_chunk::<8>()?;
+        let errand = match kind {
+            0 => Errand::Parked { park: u128::from_be_bytes(*park), round: u32::from_be_bytes(*round) },
+            _ => Errand::Again,
+        };
+        Some(Self {
+            errand,
+            principal: Principal::named(std::str::from_utf8(name).ok()?),
+            expires: u64::from_be_bytes(*expires),
+            digest: rest.try_into().ok()?,
+        })
+    }
+}
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> =
+        text.bytes().map(|byte| HEX.iter().position(|one| *one == byte).map(|at| at as u8)).collect();
+    let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
+    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Adds a sum, which is enough to see a change.
+    struct Sum;
+
+    impl Sealer for Sum {
+        fn seal(&self, plain: &[u8]) -> Option<Vec<u8>> {
+            let sum = plain.iter().fold(7_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(*byte));
+            Some([plain, &[sum]].concat())
+        }
+
+        fn open(&self, sealed: &[u8]) -> Option<Vec<u8>> {
+            let (_, plain) = sealed.split_last()?;
+            (self.seal(plain)? == sealed).then(|| plain.to_vec())
+        }
+
+        fn digest(&self, _: &[u8]) -> [u8; 32] {
+            [0; 32]
+        }
+    }
+
+    #[test]
+    fn a_ticket_comes_back_as_it_left_and_in_no_other_way() {
+        for errand in [Errand::Parked { park: 5 << 100, round: 3 }, Errand::Again] {
+            let ticket = Ticket { errand, principal: Principal::local("me"), expires: 77, digest: [9; 32] };
+            let text = ticket.seal(&Sum).unwrap();
+            assert_eq!(Ticket::open(&text, &Sum), Some(ticket));
+            for at in 0..text.len() {
+                let mut other = text.clone().into_bytes();
+                other[at] = if other[at] == b'0' { b'1' } else { b'0' };
+                assert_eq!(Ticket::open(std::str::from_utf8(&other).unwrap(), &Sum), None, "byte {at}");
+            }
+        }
+        for text in ["", "sbx1.", "sbx1.0", "sbx1.zz", "x", &format!("sbx1.{}", "0".repeat(4096))] {
+            assert_eq!(Ticket::open(text, &Sum), None);
+        }
+    }
+}

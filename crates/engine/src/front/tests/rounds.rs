@@ -1,0 +1,123 @@
+//! Dialogues in which a backend of the new era asks a client of the old one.
+
+use super::*;
+use crate::bridge::Reach;
+
+const CALL: &str = r#"{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"one"}}"#;
+
+impl Dialogue {
+    fn of(revision: &str, capabilities: &str) -> Self {
+        let mut dialogue = Self::new(Mode::Pipe);
+        dialogue.says(&format!(r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{capabilities}}}}}"#));
+        dialogue.says(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        dialogue.event(Event::GeneralStream { stream: STREAM });
+        dialogue
+    }
+
+    /// The backend answers the last call with what it wants to know.
+    fn wants(&mut self, result: &str) -> Vec<String> {
+        let (exchange, call) = self.calls.pop().unwrap();
+        let message = envelope(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#));
+        self.event(Event::Unfinished { exchange, message, reach: Reach::Input, call, backend: Revision::LATEST })
+    }
+}
+
+#[test]
+fn an_old_client_is_asked_by_requests_and_the_call_is_made_again_with_its_answers() {
+    let mut dialogue = Dialogue::of("2025-11-25", r#"{"elicitation":{},"roots":{}}"#);
+    dialogue.says(CALL);
+    let asked = dialogue.wants(r#"{"resultType":"input_required","requestState":"S","inputRequests":{"a b":{"method":"elicitation/create","params":{"mode":"form","message":"?","requestedSchema":{}}},"r":{"method":"roots/list"}}}"#);
+    assert_eq!(
+        asked,
+        [
+            r#"- {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"mode":"form","message":"?","requestedSchema":{}}}"#,
+            r#"- {"jsonrpc":"2.0","id":2,"method":"roots/list","params":{}}"#
+        ]
+    );
+    assert!(dialogue.says(r#"{"jsonrpc":"2.0","id":2,"result":{"roots":[]}}"#).is_empty());
+    assert_eq!(
+        dialogue.says(r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"x":1}}}"#),
+        [
+            r#"a> {"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"one","inputResponses":{"r":{"roots":[]},"a b":{"action":"accept","content":{"x":1}}},"requestState":"S"}}"#
+        ]
+    );
+    let again =
+        dialogue.wants(r#"{"resultType":"input_required","inputRequests":{"r":{"method":"roots/list","params":{}}}}"#);
+    assert_eq!(again, [r#"- {"jsonrpc":"2.0","id":3,"method":"roots/list","params":{}}"#]);
+    assert_eq!(
+        dialogue.says(r#"{"jsonrpc":"2.0","id":3,"result":{"roots":[]}}"#),
+        [
+            r#"a> {"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"one","inputResponses":{"r":{"roots":[]}}}}"#
+        ],
+        "what the first round brought is not sent again, nor its state"
+    );
+    assert_eq!(
+        dialogue.answers(r#"{"jsonrpc":"2.0","id":9,"result":{"content":[]}}"#),
+        [r#"< {"jsonrpc":"2.0","id":"c","result":{"content":[]}}"#]
+    );
+}
+
+#[test]
+fn a_client_that_cannot_answer_ends_the_call_and_a_user_who_cannot_be_asked_does_not() {
+    let mut dialogue = Dialogue::of("2025-11-25", r#"{"sampling":{},"elicitation":{}}"#);
+    let error = |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-1,"message":"no"}}}}"#);
+    dialogue.says(CALL);
+    dialogue.wants(
+        r#"{"inputRequests":{"e":{"method":"elicitation/create","params":{"message":"?","requestedSchema":{}}}}}"#,
+    );
+    assert!(dialogue.says(&error(1))[0].contains(r#""inputResponses":{"e":{"action":"cancel"}}"#));
+    dialogue
+        .wants(r#"{"inputRequests":{"s":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}}}"#);
+    assert_eq!(
+        dialogue.says(&error(2)),
+        [
+            r#"< {"jsonrpc":"2.0","id":"c","result":{"content":[{"type":"text","text":"the client refused `sampling/createMessage`: no"}],"isError":true}}"#
+        ]
+    );
+    assert_eq!(dialogue.says(&error(2)), ["dropped orphan_client_answer"]);
+}
+
+#[test]
+fn what_the_client_s_revision_lacks_is_refused_by_name() {
+    let mut dialogue = Dialogue::of("2025-06-18", r#"{"elicitation":{}}"#);
+    dialogue.says(CALL);
+    let said = dialogue.wants(r#"{"inputRequests":{"u":{"method":"elicitation/create","params":{"mode":"url","url":"https://x","message":"go"}}}}"#);
+    assert!(
+        said[0].contains("not_bridged") && said[0].contains("2025-06-18") && said[0].contains("2026-07-28"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_client_is_told_when_what_it_went_to_a_url_for_is_done() {
+    let mut dialogue = Dialogue::of("2025-11-25", r#"{"elicitation":{"url":{}}}"#);
+    dialogue.says(CALL);
+    let said = dialogue.wants(r#"{"inputRequests":{"u":{"method":"elicitation/create","params":{"mode":"url","url":"https://x","message":"go"}}}}"#);
+    assert!(said[0].contains(r#""elicitationId":"1-1""#), "{said:?}");
+    dialogue.says(r#"{"jsonrpc":"2.0","id":1,"result":{"action":"accept"}}"#);
+    let over = dialogue.answers(r#"{"jsonrpc":"2.0","id":9,"result":{"content":[]}}"#);
+    assert!(over[0].contains("notifications/elicitation/complete") && over[0].contains("1-1"), "{over:?}");
+}
+
+#[test]
+fn a_backend_that_only_wants_to_be_called_again_is_called_after_a_pause_and_not_for_ever() {
+    let mut dialogue = Dialogue::of("2025-11-25", "{}");
+    dialogue.says(CALL);
+    for round in 1..=16_u32 {
+        let said = dialogue.wants(r#"{"requestState":"more"}"#);
+        assert_eq!(said, [format!("wake after {:?}", std::time::Duration::from_millis(200) * round)]);
+        let called = dialogue.event(Event::Wake { exchange: ExchangeId(2) });
+        assert!(called[0].contains(r#""inputResponses":{},"requestState":"more""#), "{called:?}");
+    }
+    assert!(dialogue.wants(r#"{"requestState":"more"}"#)[0].contains("16 times"));
+}
+
+#[test]
+fn a_cancelled_call_forgets_its_questions() {
+    let mut dialogue = Dialogue::of("2025-11-25", r#"{"roots":{}}"#);
+    dialogue.says(CALL);
+    dialogue.wants(r#"{"inputRequests":{"r":{"method":"roots/list"}}}"#);
+    dialogue.says(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}"#);
+    let late = dialogue.says(r#"{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}"#);
+    assert_eq!(late, ["dropped orphan_client_answer"]);
+}

@@ -1,0 +1,73 @@
+//! Connections of the old era for clients of the new one that declare sampling, elicitation or roots.
+//!
+//! They are kept by principal and capability set. An HTTP backend says on which call's stream it asks, so that one
+//! connection serves all calls with the same set; a pipe is given to one call at a time.
+
+use super::Backend;
+use super::routes::{Caller, Pick};
+use super::state::{Home, Inner};
+use crate::peer::{Peer, Use};
+use bytes::Bytes;
+use signalbox_engine::back::Wish;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Most pooled connections of one backend.
+pub const MAX_POOLED: usize = 1024;
+/// How long a pooled connection may stay unused.
+const IDLE: Duration = Duration::from_secs(120);
+
+impl Backend {
+    pub(super) fn pick_pooled(self: &Arc<Self>, inner: &mut Inner, caller: Caller<'_>) -> Pick {
+        let caps = caller.caps();
+        let key = (caller.session.principal.clone(), caps.clone());
+        let exclusive = !self.connector.carries_headers();
+        for peer in inner.pooled.get(&key).into_iter().flatten() {
+            let lease = peer.lease();
+            if !exclusive {
+                return Pick::Peer(Arc::clone(peer), None);
+            }
+            if let Some(lease) = lease {
+                return Pick::Peer(Arc::clone(peer), Some(lease));
+            }
+        }
+        if matches!(inner.home, Home::Starting | Home::Restarting) {
+            return Pick::Wait;
+        }
+        if let Some(fault) = self.down(inner) {
+            return Pick::Refuse(fault);
+        }
+        if let Some(fault) = self.no_room(inner) {
+            // A process that nobody uses makes room; else the call waits for one, if there are any to wait for.
+            let idle = inner.pooled.values().flatten().find(|peer| peer.lease().is_some()).cloned();
+            return match idle {
+                Some(peer) => {
+                    tokio::spawn(async move { peer.close() });
+                    Pick::Wait
+                }
+                None if inner.pooled.contains_key(&key) => Pick::Wait,
+                None => Pick::Refuse(fault),
+            };
+        }
+        let mut offer = self.offer();
+        offer.capabilities = Bytes::copy_from_slice(caps.as_json().as_bytes());
+        let peer = Peer::new(self, key.0.clone(), Use::Pool, Wish::Legacy, offer);
+        let lease = if exclusive { peer.lease() } else { None };
+        inner.pooled.entry(key).or_default().push(Arc::clone(&peer));
+        tokio::spawn(Arc::clone(&peer).open());
+        Pick::Peer(peer, lease)
+    }
+
+    /// Ends pooled connections that nobody has used for a while.
+    pub(super) fn let_idle_go(&self) {
+        let idle: Vec<Arc<Peer>> = {
+            let inner = self.lock();
+            let pooled = inner.pooled.values().flatten();
+            pooled.filter(|peer| peer.unused_for() > IDLE && peer.in_flight() == 0).cloned().collect()
+        };
+        for peer in idle {
+            tracing::debug!(backend = %self.name, peer = %peer.id, "a pooled connection that nobody uses is ended");
+            peer.close();
+        }
+    }
+}

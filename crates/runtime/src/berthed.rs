@@ -1,0 +1,198 @@
+//! A call of the new era at an old backend: the engine's [`Berth`], and the doing of what it asks for.
+
+use crate::gateway::Gateway;
+use crate::lease::Lease;
+use crate::peer::Peer;
+use crate::session::Session;
+use bytes::Bytes;
+use signalbox_engine::bridge::berth::{Berth, BerthCommand, Ended};
+use signalbox_engine::bridge::digest::request_digest_input;
+use signalbox_engine::bridge::ticket::{Errand, Ticket};
+use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, Principal};
+use signalbox_wire::{Edits, Envelope, RawId, Revision, json};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// How long further questions are waited for before the client is shown those that are there.
+const SETTLE: Duration = Duration::from_millis(10);
+
+/// Who waits for the call.
+pub type Waiter = (Arc<Session>, ExchangeId);
+
+/// The call.
+pub struct Berthed {
+    /// Its number among parked calls.
+    pub park: u128,
+    /// On whose behalf it runs.
+    pub principal: Principal,
+    backend: Arc<str>,
+    method: String,
+    params: Bytes,
+    peer: Weak<Peer>,
+    gateway: Weak<Gateway>,
+    _lease: Option<Lease>,
+    machine: Mutex<Berth<Waiter>>,
+}
+
+impl Berthed {
+    /// A call that is about to be sent.
+    #[must_use]
+    pub fn new(
+        gateway: &Arc<Gateway>,
+        peer: &Arc<Peer>,
+        backend: (&Arc<str>, Revision),
+        waiter: Waiter,
+        call: &Call,
+        lease: Option<Lease>,
+    ) -> Arc<Self> {
+        let principal = waiter.0.principal.clone();
+        let stay = gateway.settings.park_timeout;
+        Arc::new(Self {
+            park: gateway.parks.next(),
+            principal,
+            backend: Arc::clone(backend.0),
+            method: call.method.clone().into_owned(),
+            params: call
+                .envelope
+                .params_span()
+                .map_or_else(Bytes::new, |span| call.envelope.bytes().slice(span.range())),
+            peer: Arc::downgrade(peer),
+            gateway: Arc::downgrade(gateway),
+            _lease: lease,
+            machine: Mutex::new(Berth::new(waiter, call.client.capabilities.clone(), backend.1, stay)),
+        })
+    }
+
+    /// Who waits for it now.
+    #[must_use]
+    pub fn waiter(&self) -> Option<Waiter> {
+        self.lock().bound().cloned()
+    }
+
+    /// The backend asks something.
+    pub fn asked(self: &Arc<Self>, message: &Envelope) {
+        tracing::debug!(backend = %self.backend, method = message.method(), "bridge: the backend asks; the call is parked");
+        self.drive(|berth, _, out| berth.asked(message, out));
+    }
+
+    /// The backend takes a question back.
+    pub fn withdrawn(&self, id: &RawId) {
+        self.lock().withdrawn(id);
+    }
+
+    /// The backend tells something about the call.
+    pub fn notified(self: &Arc<Self>, message: Envelope) {
+        self.drive(|berth, _, out| berth.notified(message, out));
+    }
+
+    /// The backend answered.
+    pub fn answered(self: &Arc<Self>, message: Envelope, edits: Edits, status: Option<u16>) {
+        self.drive(|berth, _, out| berth.ended(Ended::Answer { message, edits, status }, out));
+    }
+
+    /// No answer will come.
+    pub fn failed(self: &Arc<Self>, fault: Fault) {
+        self.drive(|berth, _, out| berth.ended(Ended::Fault(fault), out));
+    }
+
+    /// The client came back with answers.
+    ///
+    /// # Errors
+    /// A fault where they do not fit; the call stays parked.
+    pub fn resumed(self: &Arc<Self>, waiter: Waiter, round: u32, responses: &[u8]) -> Result<(), Fault> {
+        let mut verdict = Ok(());
+        self.drive(|berth, _, out| verdict = berth.resumed(waiter, round, responses, out));
+        verdict
+    }
+
+    /// Gives the call up where nobody came back in time.
+    pub fn tick(self: &Arc<Self>) {
+        self.drive(|berth, now, out| berth.tick(now, out));
+    }
+
+    fn drive(self: &Arc<Self>, run: impl FnOnce(&mut Berth<Waiter>, Instant, &mut Vec<BerthCommand<Waiter>>)) {
+        let mut commands = Vec::new();
+        run(&mut self.lock(), Instant::now(), &mut commands);
+        for command in commands {
+            self.perform(command);
+        }
+    }
+
+    fn perform(self: &Arc<Self>, command: BerthCommand<Waiter>) {
+        let (peer, gateway) = (self.peer.upgrade(), self.gateway.upgrade());
+        match (command, peer, gateway) {
+            (BerthCommand::Settle, ..) => {
+                let this = Arc::clone(self);
+                tokio::spawn(async move {
+                    tokio::time::sleep(SETTLE).await;
+                    this.drive(|berth, now, out| berth.settled(now, out));
+                });
+            }
+            (BerthCommand::Show { to, requests, round }, _, Some(gateway)) => {
+                self.show(&gateway, &to, &requests, round)
+            }
+            (BerthCommand::Upstream(bytes), Some(peer), _) => peer.tell("", bytes),
+            (BerthCommand::Notify { to: (session, exchange), message }, Some(peer), _) => {
+                let backend = Arc::clone(&self.backend);
+                session.handle(Event::Notified { backend, peer: peer.id, message, about: Some(exchange) });
+            }
+            (BerthCommand::Deliver { to: (session, exchange), ended }, _, gateway) => {
+                if let Some(gateway) = gateway {
+                    gateway.parks.take(self.park);
+                }
+                session.handle(match *ended {
+                    Ended::Answer { message, edits, status } => Event::Answered { exchange, message, edits, status },
+                    Ended::Fault(fault) => Event::Failed { exchange, fault },
+                });
+            }
+            (BerthCommand::Hold(until), Some(peer), _) => peer.hold(self, until),
+            (BerthCommand::Release, Some(peer), _) => peer.release(self),
+            (BerthCommand::Abandon, peer, gateway) => {
+                tracing::info!(backend = %self.backend, method = self.method, "nobody came back for a parked call");
+                if let Some(gateway) = gateway {
+                    gateway.parks.take(self.park);
+                    gateway.counters.dropped("park_expired");
+                }
+                if let Some(peer) = peer {
+                    peer.abandon(self);
+                }
+            }
+            (BerthCommand::Dropped, _, Some(gateway)) => gateway.counters.dropped("parked_notification"),
+            _ => {}
+        }
+    }
+
+    /// Answers the exchange with the questions and a ticket to come back with.
+    fn show(self: &Arc<Self>, gateway: &Arc<Gateway>, (session, exchange): &Waiter, requests: &[u8], round: u32) {
+        let sealer = gateway.parks.sealer();
+        let ticket = Ticket {
+            errand: Errand::Parked { park: self.park, round },
+            principal: self.principal.clone(),
+            expires: gateway.millis() + u64::try_from(gateway.settings.park_timeout.as_millis()).unwrap_or(u64::MAX),
+            digest: sealer.digest(&request_digest_input(&self.method, &self.params)),
+        };
+        let state = ticket.seal(sealer).filter(|_| gateway.parks.insert(self));
+        let Some(state) = state else {
+            if let Some(peer) = self.peer.upgrade() {
+                peer.abandon(self);
+            }
+            let fault = Fault::new(FaultKind::Overloaded, "too many calls wait for input of their clients");
+            return session.handle(Event::Failed { exchange: *exchange, fault });
+        };
+        session.handle(Event::Reply { exchange: *exchange, result: input_required(requests, &state) });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Berth<Waiter>> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The result that asks the client, with what it has to bring back.
+pub(crate) fn input_required(requests: &[u8], state: &str) -> Bytes {
+    let mut result = br#"{"resultType":"input_required","inputRequests":"#.to_vec();
+    result.extend_from_slice(requests);
+    result.extend_from_slice(b",\"requestState\":");
+    json::write_quoted(&mut result, state);
+    result.push(b'}');
+    result.into()
+}

@@ -1,0 +1,162 @@
+//! The calls that wait for their clients to come back, and the tickets by which these find them again.
+
+use crate::backend::Backend;
+use crate::berthed::Berthed;
+use crate::gateway::Gateway;
+use crate::sealer::ProcessSealer;
+use crate::session::Session;
+use signalbox_engine::bridge::digest::request_digest_input;
+use signalbox_engine::bridge::ticket::{Errand, Sealer, Ticket};
+use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind};
+use signalbox_wire::json;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Most calls that may be parked.
+pub const MAX_PARKED: usize = 10_000;
+/// Most of them for one principal.
+pub const MAX_PARKED_EACH: usize = 1_000;
+
+/// The lot.
+pub struct ParkLot {
+    sealer: ProcessSealer,
+    parked: Mutex<HashMap<u128, Arc<Berthed>>>,
+}
+
+impl ParkLot {
+    /// An empty lot with a key of its own.
+    ///
+    /// # Errors
+    /// A fault if the system gives no randomness.
+    pub fn new() -> Result<Self, Fault> {
+        Ok(Self { sealer: ProcessSealer::new()?, parked: Mutex::default() })
+    }
+
+    /// What seals its tickets.
+    #[must_use]
+    pub fn sealer(&self) -> &dyn Sealer {
+        &self.sealer
+    }
+
+    /// A number for a call. One that cannot be guessed is not needed, since tickets are sealed; one that is not used twice is.
+    #[must_use]
+    pub fn next(&self) -> u128 {
+        static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+        u128::from(NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+    }
+
+    /// How many calls are parked.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// True where no call is parked.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Parks a call. False where there is no room.
+    #[must_use]
+    pub fn insert(&self, call: &Arc<Berthed>) -> bool {
+        let mut parked = self.lock();
+        let own = parked.values().filter(|one| one.principal == call.principal).count();
+        if parked.len() >= MAX_PARKED || own >= MAX_PARKED_EACH {
+            return false;
+        }
+        parked.insert(call.park, Arc::clone(call));
+        true
+    }
+
+    /// Takes a call out.
+    pub fn take(&self, park: u128) -> Option<Arc<Berthed>> {
+        self.lock().remove(&park)
+    }
+
+    /// Gives up the calls that nobody came back for.
+    pub fn tick(&self) {
+        let parked: Vec<Arc<Berthed>> = self.lock().values().cloned().collect();
+        for call in parked {
+            call.tick();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u128, Arc<Berthed>>> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Gateway {
+    /// A further round of a call to a backend of the old era: the parked call goes on, or a refused one is run anew.
+    pub(crate) fn come_back(
+        self: &Arc<Self>,
+        backend: &Arc<Backend>,
+        session: &Arc<Session>,
+        exchange: ExchangeId,
+        call: Box<Call>,
+    ) {
+        let verdict = self.read_ticket(session, &call).and_then(|ticket| match ticket.errand {
+            Errand::Again => Ok(true),
+            Errand::Parked { park, round } => self.unpark(session, exchange, &call, park, round).map(|()| false),
+        });
+        match verdict {
+            Ok(false) => {}
+            Ok(true) => backend.dispatch(session, exchange, without_round(call)),
+            Err(fault) => session.handle(Event::Failed { exchange, fault }),
+        }
+    }
+
+    fn read_ticket(&self, session: &Session, call: &Call) -> Result<Ticket, Fault> {
+        let bad = |text: &str| Fault::new(FaultKind::InvalidParams, text);
+        let base = call.envelope.bytes();
+        let state = call.round.and_then(|round| round.state).map(|span| span.of(base)).and_then(json::string);
+        let state = state.ok_or_else(|| bad("params.requestState is missing: it must be echoed as it was given"))?;
+        let ticket = Ticket::open(&state, self.parks.sealer())
+            .filter(|ticket| ticket.principal == session.principal)
+            .ok_or_else(|| {
+            bad("params.requestState was not given to this caller by this gateway, or was changed")
+        })?;
+        if ticket.expires < self.millis() {
+            return Err(bad("the call waited too long for this input and was given up; it is not run a second time"));
+        }
+        let params = call.envelope.params().unwrap_or_default();
+        if ticket.digest != self.parks.sealer().digest(&request_digest_input(&call.method, params)) {
+            return Err(bad("params.requestState belongs to another request: method and params must stay the same"));
+        }
+        Ok(ticket)
+    }
+
+    fn unpark(
+        &self,
+        session: &Arc<Session>,
+        exchange: ExchangeId,
+        call: &Call,
+        park: u128,
+        round: u32,
+    ) -> Result<(), Fault> {
+        let Some(parked) = self.parks.take(park) else {
+            let text =
+                "no call waits for this input: it was given before, or the call is over; it is not run a second time";
+            return Err(Fault::new(FaultKind::InvalidParams, text));
+        };
+        let base = call.envelope.bytes();
+        let responses = call.round.and_then(|round| round.responses).map_or(&b"{}"[..], |span| span.of(base));
+        let resumed = parked.resumed((Arc::clone(session), exchange), round, responses);
+        if resumed.is_err() && !self.parks.insert(&parked) {
+            self.counters.dropped("park_full");
+        }
+        resumed
+    }
+}
+
+/// The call as it would be without an earlier round.
+fn without_round(mut call: Box<Call>) -> Box<Call> {
+    call.round = None;
+    if let Some(params) = call.envelope.params_span() {
+        for key in ["inputResponses", "requestState"] {
+            call.edits.remove_member(call.envelope.bytes(), params, key);
+        }
+    }
+    call
+}

@@ -1,0 +1,39 @@
+//! What a backend answers, and who hears it.
+
+use super::Peer;
+use crate::origin::Origin;
+use signalbox_engine::bridge::Reach;
+use signalbox_engine::{Call, Event, Fault};
+use signalbox_wire::{Edits, Envelope};
+use std::sync::Arc;
+
+impl Peer {
+    pub(super) fn answer(self: &Arc<Self>, to: Origin, message: Envelope, edits: Edits, status: Option<u16>) {
+        match to {
+            Origin::Exchange(session, exchange, _) => {
+                session.handle(Event::Answered { exchange, message, edits, status });
+            }
+            Origin::Berth(call) => call.answered(message, edits, status),
+            Origin::Own(reply) => reply.send(Ok(message)),
+            Origin::Watches(number) => self.watch_ended(number, None),
+            Origin::Listen(..) | Origin::Nobody => {}
+        }
+    }
+
+    pub(super) fn fail(self: &Arc<Self>, to: &Origin, fault: Fault) {
+        match to {
+            Origin::Exchange(session, exchange, _) => session.handle(Event::Failed { exchange: *exchange, fault }),
+            Origin::Berth(call) => call.failed(fault),
+            Origin::Own(reply) => reply.send(Err(fault)),
+            Origin::Watches(number) => self.watch_ended(*number, Some(fault)),
+            Origin::Listen(..) | Origin::Nobody => {}
+        }
+    }
+
+    /// A backend of the new era wants more before it answers a client of the old one.
+    pub(super) fn unfinished(&self, to: &Origin, message: Envelope, reach: Reach, call: Box<Call>) {
+        let (Some((session, exchange)), Some(profile)) = (to.exchange(), self.profile()) else { return };
+        tracing::debug!(peer = %self.id, ?reach, "bridge: the backend wants more before it answers");
+        session.handle(Event::Unfinished { exchange, message, reach, call, backend: profile.revision });
+    }
+}
