@@ -200,9 +200,9 @@ impl Backend {
         }
     }
 
-    /// True where calls wait for a connection.
-    pub(crate) fn has_waiting(&self) -> bool {
-        !self.lock().waiting.is_empty()
+    /// True where calls may wait for a connection. Does not wait itself, since whoever asks may hold any lock.
+    pub(crate) fn may_have_waiting(&self) -> bool {
+        self.inner.try_lock().map_or(true, |inner| !inner.waiting.is_empty())
     }
 
     /// Tries the calls that wait for a connection again.

@@ -29,7 +29,7 @@ impl Drop for Lease {
         let (Some(backend), Ok(runtime)) = (self.backend.upgrade(), tokio::runtime::Handle::try_current()) else {
             return;
         };
-        if backend.has_waiting() {
+        if backend.may_have_waiting() {
             runtime.spawn(async move { backend.retry_waiting() });
         }
     }

@@ -202,8 +202,13 @@ impl Peer {
     pub fn lease(&self) -> Option<Lease> {
         let backend = self.backend.upgrade()?;
         let lease = Lease::take(&self.busy, &backend)?;
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.touch();
         Some(lease)
+    }
+
+    /// Somebody uses it.
+    pub fn touch(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     /// How long nobody has taken it.

@@ -23,11 +23,11 @@ impl Backend {
         let key = (caller.session.principal.clone(), caps.clone());
         let exclusive = !self.connector.carries_headers();
         for peer in inner.pooled.get(&key).into_iter().flatten() {
-            let lease = peer.lease();
             if !exclusive {
+                peer.touch();
                 return Pick::Peer(Arc::clone(peer), None);
             }
-            if let Some(lease) = lease {
+            if let Some(lease) = peer.lease() {
                 return Pick::Peer(Arc::clone(peer), Some(lease));
             }
         }
