@@ -81,6 +81,42 @@ pub async fn modern_call(gateway: &Arc<Gateway>, tool: &str) -> Value {
     Client { session }.ask("tools/call", json!({"name": tool, "arguments": {}, "_meta": meta})).await
 }
 
+/// A client of the new era: who it is, and what it declares.
+pub struct Modern {
+    /// The gateway it calls.
+    pub gateway: Arc<Gateway>,
+    /// On whose behalf.
+    pub principal: Principal,
+    /// Its capabilities.
+    pub capabilities: Value,
+}
+
+impl Modern {
+    /// Somebody who can be asked for a form, for a sample and for roots.
+    pub fn askable(gateway: &Arc<Gateway>) -> Self {
+        let capabilities = json!({"elicitation": {"form": {}}, "sampling": {}, "roots": {}});
+        Self { gateway: Arc::clone(gateway), principal: Principal::anonymous(), capabilities }
+    }
+
+    /// Sends a call, with more members of its params, without waiting.
+    pub fn post(&self, tool: &str, more: &Value) -> StreamReader {
+        let session = self.gateway.open_session(self.principal.clone(), Mode::Stateless, "").unwrap();
+        let mut params = json!({"name": tool, "arguments": {}, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": self.capabilities
+        }});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            params[key] = value.clone();
+        }
+        Client { session }.post("tools/call", params)
+    }
+
+    /// Sends a call and waits for its answer.
+    pub async fn call(&self, tool: &str, more: Value) -> Value {
+        answer(&self.post(tool, &more)).await.expect("a stream ended without its answer")
+    }
+}
+
 /// The next message on a stream; none where it has ended.
 pub async fn next(stream: &StreamReader) -> Option<Value> {
     let out = tokio::time::timeout(PATIENCE, stream.next()).await.expect("nothing came, and nothing will");

@@ -12,6 +12,8 @@ use std::time::Duration;
 const PATIENCE: usize = 2_000;
 /// The word under which a script is asked what to do with a new connection.
 pub const OPEN: &str = "open";
+/// The word under which the answers to its questions are heard; their params are the whole message.
+pub const ANSWER: &str = "answer";
 
 /// A message that reached the backend.
 #[derive(Clone, Debug)]
@@ -34,6 +36,10 @@ pub enum Step {
     Deny(i64),
     /// Sends a notification.
     Tell(&'static str, Value),
+    /// Asks the client something in the course of the call, under this id.
+    Ask(u64, &'static str, Value),
+    /// Waits until one more answer to a question has come on this connection.
+    Hear,
     /// Waits before the next step.
     Wait(u64),
     /// Says that it does not know the session.
@@ -134,6 +140,7 @@ impl Fake {
     }
 
     async fn perform(self, link: usize, message: Outbound, steps: Vec<Step>) {
+        let mut wanted = self.heard_on(link, ANSWER).len();
         for step in steps {
             let events = {
                 let state = self.lock();
@@ -153,6 +160,17 @@ impl Fake {
                 Step::Say(result) => answer("result", result),
                 Step::Deny(code) => answer("error", json!({"code": code, "message": "no"})),
                 Step::Tell(method, params) => self.tell(link, method, &params),
+                Step::Ask(id, method, params) => {
+                    let question = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+                    let about = message.key.filter(|_| self.0.shape == Shape::Web);
+                    events.received(text(&question), about, None);
+                }
+                Step::Hear => {
+                    wanted += 1;
+                    while self.heard_on(link, ANSWER).len() < wanted {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                }
                 Step::Wait(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
                 Step::Forget => events.expired(message.clone()),
                 Step::Fail(kind) => events.failed(message.key.unwrap_or(0), Fault::new(kind, "as the script says")),
@@ -211,8 +229,9 @@ struct FakeLink {
 impl Link for FakeLink {
     fn send(&self, message: Outbound) -> Result<(), Fault> {
         let body: Value = serde_json::from_slice(&message.bytes).unwrap();
-        let method = body["method"].as_str().unwrap_or_default();
-        let steps = self.fake.react(self.link, method, body["params"].clone());
+        let method = body["method"].as_str().unwrap_or(ANSWER);
+        let params = if method == ANSWER { body.clone() } else { body["params"].clone() };
+        let steps = self.fake.react(self.link, method, params);
         if let Some(Step::Refuse(kind)) = steps.first() {
             return Err(Fault::new(*kind, "as the script says"));
         }

@@ -14,6 +14,7 @@ mod following;
 mod lists;
 mod locks;
 mod losses;
+mod parking;
 mod sessions;
 
 use fake::Fake;
