@@ -12,6 +12,7 @@ pub mod errors;
 pub mod listing;
 mod object;
 pub mod questions;
+pub mod report;
 mod task_state;
 pub mod tasks;
 pub mod ticket;

@@ -4,6 +4,7 @@ use crate::exchange::Call;
 use crate::fact::Fact;
 use crate::fault::Fault;
 use crate::keys::{ExchangeId, PeerId, StreamId};
+use crate::read_cache::Terms;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,6 +73,17 @@ pub enum Command {
         exchange: ExchangeId,
         /// How long to wait.
         after: Duration,
+    },
+    /// Keep what a backend said a resource is.
+    KeepRead {
+        /// The backend.
+        backend: Arc<str>,
+        /// The URI as the backend knows it.
+        uri: Box<str>,
+        /// The result.
+        result: Bytes,
+        /// For how long, and for whom.
+        terms: Terms,
     },
     /// Start or change what the session hears of a resource.
     Watch(Watch),

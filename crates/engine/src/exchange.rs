@@ -44,6 +44,8 @@ pub struct Exchange {
     pub progress_token: Option<RawId>,
     /// The URI pair (the backend's, ours) to write back into the answer.
     pub renamed_uri: Option<(Box<str>, Box<str>)>,
+    /// The URI of a plain read, as the backend knows it: its result may be kept.
+    pub read: Option<Box<str>>,
     /// True where the client asked for a task of the 2025-11-25 kind.
     pub wants_task: bool,
     /// When it arrived.

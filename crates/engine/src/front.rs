@@ -292,6 +292,7 @@ impl FrontMachine {
             backend: None,
             progress_token: None,
             renamed_uri: None,
+            read: None,
             wants_task: false,
             started: ctx.now,
             bytes_in: message.bytes().len(),

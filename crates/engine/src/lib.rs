@@ -20,6 +20,7 @@ pub mod log_level;
 pub mod metrics;
 pub mod principal;
 pub mod profile;
+pub mod read_cache;
 
 pub use back::BackMachine;
 pub use capset::CapSet;

@@ -185,6 +185,9 @@ impl Backend {
             replaced.close();
         }
         if home {
+            if let Some(gateway) = self.gateway() {
+                gateway.reads.forget_backend(&self.name);
+            }
             tracing::info!(
                 backend = %self.name,
                 revision = profile.revision.as_str(),

@@ -8,8 +8,9 @@ use bytes::Bytes;
 use signalbox_engine::bridge::berth::{Berth, BerthCommand, Ended};
 use signalbox_engine::bridge::digest::request_digest_input;
 use signalbox_engine::bridge::ticket::{Errand, Ticket};
+use signalbox_engine::bridge::{capabilities, errors};
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, Principal};
-use signalbox_wire::{Edits, Envelope, RawId, Revision, json};
+use signalbox_wire::{Edits, Envelope, RawId, Revision, json, method};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,8 @@ pub struct Berthed {
     params: Bytes,
     peer: Weak<Peer>,
     gateway: Weak<Gateway>,
+    /// The client can be sent to a URL.
+    takes_urls: bool,
     _lease: Option<Lease>,
     machine: Mutex<Berth<Waiter>>,
 }
@@ -58,6 +61,11 @@ impl Berthed {
                 .map_or_else(Bytes::new, |span| call.envelope.bytes().slice(span.range())),
             peer: Arc::downgrade(peer),
             gateway: Arc::downgrade(gateway),
+            takes_urls: capabilities::allows(
+                &call.client.capabilities,
+                method::ELICITATION_CREATE,
+                br#"{"mode":"url"}"#,
+            ),
             _lease: lease,
             machine: Mutex::new(Berth::new(waiter, call.client.capabilities.clone(), backend.1, stay)),
         })
@@ -87,6 +95,9 @@ impl Berthed {
 
     /// The backend answered.
     pub fn answered(self: &Arc<Self>, message: Envelope, edits: Edits, status: Option<u16>) {
+        if self.shown_urls(&message) {
+            return;
+        }
         self.drive(|berth, _, out| berth.ended(Ended::Answer { message, edits, status }, out));
     }
 
@@ -162,16 +173,39 @@ impl Berthed {
         }
     }
 
-    /// Answers the exchange with the questions and a ticket to come back with.
-    fn show(self: &Arc<Self>, gateway: &Arc<Gateway>, (session, exchange): &Waiter, requests: &[u8], round: u32) {
+    /// A server of 2025-11-25 refuses a call until the user has been at some URLs: a client of the new era is asked to go
+    /// there and comes back with a call that is run as a new one. False where that is not what the backend said.
+    fn shown_urls(&self, message: &Envelope) -> bool {
+        let (Some((session, exchange)), Some(gateway)) = (self.waiter(), self.gateway.upgrade()) else { return false };
+        let Some(urls) = errors::url_elicitations(message).filter(|_| self.takes_urls) else { return false };
+        let mut requests = b"{".to_vec();
+        for (index, url) in urls.iter().enumerate() {
+            if index > 0 {
+                requests.push(b',');
+            }
+            requests.extend_from_slice(format!("\"u{}\":", index + 1).as_bytes());
+            requests.extend_from_slice(&url.to_input_request());
+        }
+        requests.push(b'}');
+        let Some(state) = self.ticket(&gateway, Errand::Again).seal(gateway.parks.sealer()) else { return false };
+        session.handle(Event::Reply { exchange, result: input_required(&requests, &state) });
+        true
+    }
+
+    fn ticket(&self, gateway: &Gateway, errand: Errand) -> Ticket {
         let sealer = gateway.parks.sealer();
-        let ticket = Ticket {
-            errand: Errand::Parked { park: self.park, round },
+        Ticket {
+            errand,
             principal: self.principal.clone(),
             expires: gateway.millis() + u64::try_from(gateway.settings.park_timeout.as_millis()).unwrap_or(u64::MAX),
             digest: sealer.digest(&request_digest_input(&self.method, &self.params)),
-        };
-        let state = ticket.seal(sealer).filter(|_| gateway.parks.insert(self));
+        }
+    }
+
+    /// Answers the exchange with the questions and a ticket to come back with.
+    fn show(self: &Arc<Self>, gateway: &Arc<Gateway>, (session, exchange): &Waiter, requests: &[u8], round: u32) {
+        let ticket = self.ticket(gateway, Errand::Parked { park: self.park, round });
+        let state = ticket.seal(gateway.parks.sealer()).filter(|_| gateway.parks.insert(self));
         let Some(state) = state else {
             if let Some(peer) = self.peer.upgrade() {
                 peer.abandon(self);

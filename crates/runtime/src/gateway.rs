@@ -5,6 +5,7 @@ use crate::catalog_keeper::CatalogKeeper;
 use crate::counters::Counters;
 use crate::park_lot::ParkLot;
 use crate::peer::Peer;
+use crate::reads::Reads;
 use crate::session::Session;
 use crate::session_table::SessionTable;
 use crate::settings::Settings;
@@ -44,6 +45,8 @@ pub struct Gateway {
     pub started: Instant,
     /// The calls that wait for input of their clients.
     pub parks: ParkLot,
+    /// The reads that backends let us keep.
+    pub reads: Reads,
     pub(crate) chain: Chain,
     pub(crate) message_facts: bool,
     facts: Vec<Arc<dyn FactSink>>,
@@ -83,6 +86,7 @@ impl Gateway {
             principal: parts.principal,
             started: Instant::now(),
             parks: ParkLot::new()?,
+            reads: Reads::default(),
             chain: parts.chain,
             message_facts: parts.facts.iter().any(|sink| sink.wants_messages()),
             facts: parts.facts,

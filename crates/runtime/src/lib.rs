@@ -13,6 +13,7 @@ pub mod origin;
 pub mod outbox;
 pub mod park_lot;
 pub mod peer;
+pub mod reads;
 pub mod sealer;
 pub mod session;
 pub mod session_table;

@@ -181,6 +181,7 @@ impl Session {
     fn perform(self: &Arc<Self>, command: Command) {
         match command {
             Command::Forward { exchange, backend, call } => match self.gateway.backend(&backend) {
+                Some(_) if self.gateway.answer_read(self, exchange, &backend, &call) => {}
                 Some(backend) => backend.dispatch(self, exchange, call),
                 None => self.handle(Event::Failed { exchange, fault: Gateway::no_backend(&backend) }),
             },
@@ -205,6 +206,9 @@ impl Session {
                 if let Some(backend) = self.gateway.backend(&backend) {
                     backend.cancel(self, exchange, reason.as_deref());
                 }
+            }
+            Command::KeepRead { backend, uri, result, terms } => {
+                self.gateway.reads.keep(self, &backend, &uri, &result, terms);
             }
             Command::AwaitLists { exchange } => self.await_lists(exchange),
             Command::Wake { exchange, after } => {

@@ -3,6 +3,8 @@
 use crate::backend::{Backend, Home};
 use crate::gateway::Gateway;
 use serde::Serialize;
+use signalbox_engine::bridge::TASKS;
+use signalbox_engine::bridge::report::{Reached, report};
 use signalbox_engine::catalog::ListKind;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -24,6 +26,8 @@ pub struct Status {
     pub in_flight: i64,
     /// Front connections.
     pub connections: i64,
+    /// Calls that wait for input of their clients.
+    pub parked: usize,
     /// What was dropped, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
     /// The interceptors, in order.
@@ -45,6 +49,12 @@ pub struct BackendStatus {
     pub revision: Option<&'static str>,
     /// Which eras it speaks: `old`, `new`.
     pub eras: Vec<&'static str>,
+    /// Which clients reach it over the bridge between revisions; none where it speaks both eras.
+    pub bridged_clients: Option<&'static str>,
+    /// What the bridge carries for them.
+    pub bridged: Vec<&'static str>,
+    /// What it cannot carry.
+    pub lost: Vec<&'static str>,
     /// What it calls itself.
     pub server: Option<String>,
     /// How many tools, prompts, resources and templates it lists.
@@ -77,6 +87,7 @@ impl Gateway {
             sessions_opened: self.counters.sessions_opened.load(Ordering::Relaxed),
             in_flight: self.counters.in_flight.load(Ordering::Relaxed),
             connections: self.counters.connections.load(Ordering::Relaxed),
+            parked: self.parks.len(),
             dropped: self.counters.all_dropped(),
             interceptors: self.chain.names(),
             backends: self.backends.iter().map(|backend| backend.status(self)).collect(),
@@ -110,6 +121,18 @@ impl Backend {
             Home::Up(peer) => peer.profile().map(|profile| profile.revision.as_str()),
             _ => None,
         };
+        let report = match (&inner.home, &view) {
+            (Home::Up(peer), Some(view)) => peer.profile().map(|profile| {
+                report(Reached {
+                    revision: profile.revision,
+                    one_era: inner.support.legacy == Some(false) || inner.support.modern == Some(false),
+                    streams: self.connector.carries_headers(),
+                    tasks: view.profile.has(&["tasks"]) || view.profile.has(&["extensions", TASKS]),
+                })
+            }),
+            _ => None,
+        }
+        .unwrap_or_default();
         let mut eras = Vec::new();
         if inner.support.legacy == Some(true) {
             eras.push("old");
@@ -123,6 +146,9 @@ impl Backend {
             state: inner.home.as_str(),
             revision,
             eras,
+            bridged_clients: Some(report.clients).filter(|clients| !clients.is_empty()),
+            bridged: report.carried,
+            lost: report.lost,
             server: view.as_ref().and_then(|view| view.profile.name()),
             lists: view
                 .iter()

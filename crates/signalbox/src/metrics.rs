@@ -31,6 +31,8 @@ fn process(page: &mut Page, gateway: &Gateway, status: &Status) {
     page.family("signalbox_uptime_seconds", "gauge", "Time since the start.").sample(&[], status.uptime_seconds);
     page.family("signalbox_requests_in_flight", "gauge", "Requests of clients that wait for an answer.")
         .sample(&[], status.in_flight.max(0).unsigned_abs());
+    page.family("signalbox_parked_calls", "gauge", "Calls that wait for input of their clients.")
+        .sample(&[], status.parked as u64);
     page.family("signalbox_sessions", "gauge", "Sessions open now.").sample(&[], status.sessions as u64);
     page.family("signalbox_sessions_opened_total", "counter", "Sessions ever opened.")
         .sample(&[], status.sessions_opened);

@@ -108,7 +108,27 @@ pub fn show(status: &Value) -> String {
     let backends = status["backends"].as_array().map(Vec::as_slice).unwrap_or_default();
     let rows: Vec<_> = backends.iter().map(|backend| row(backend, &status["labels"])).collect();
     text.push_str(&table::render(&HEADINGS, &rows));
+    for backend in backends.iter().filter(|backend| backend["bridged_clients"].is_string()) {
+        bridged(&mut text, backend);
+    }
     text
+}
+
+/// What the bridge between revisions does for a backend, and what it cannot do.
+fn bridged(text: &mut String, backend: &Value) {
+    let word = |value: &Value| table::harmless(value.as_str().unwrap_or("-"));
+    let list = |key: &str| -> Vec<String> { backend[key].as_array().into_iter().flatten().map(word).collect() };
+    let era = if backend["eras"][0] == "new" { "new" } else { "old" };
+    let _ = writeln!(
+        text,
+        "\n{} speaks the {era} era only; clients of {} reach it over the bridge",
+        word(&backend["name"]),
+        word(&backend["bridged_clients"])
+    );
+    let _ = writeln!(text, "  carried  {}", list("bridged").join(", "));
+    for what in list("lost") {
+        let _ = writeln!(text, "  lost     {what}");
+    }
 }
 
 fn row(backend: &Value, labels: &Value) -> Vec<String> {

@@ -6,7 +6,9 @@ use crate::command::Command;
 use crate::exchange::Exchange;
 use crate::fact::{Outcome, Point};
 use crate::keys::ExchangeId;
+use crate::read_cache::Terms;
 use signalbox_wire::{Edits, Envelope, Era, Kind, json, method};
+use std::sync::Arc;
 
 impl FrontMachine {
     pub(super) fn answered(
@@ -26,6 +28,12 @@ impl FrontMachine {
             None => edits.insert(1, id_member(exchange)),
         }
         rename_uris(exchange, message, &mut edits, ctx);
+        if let (Some(uri), Some(result), Some(backend)) = (&exchange.read, message.result(), &exchange.backend)
+            && let Some(terms) = Terms::read(result)
+        {
+            let result = message.bytes().slice_ref(result);
+            out.push(Command::KeepRead { backend: Arc::clone(backend), uri: uri.clone(), result, terms });
+        }
         let task = exchange.wants_task.then(|| task_id(message)).flatten();
         let backend = exchange.backend.clone();
         self.message_fact(Some(id), Point::BackendIn, message.bytes(), ctx, out);

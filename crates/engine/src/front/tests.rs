@@ -92,6 +92,7 @@ impl Dialogue {
             Command::Listen(listen) => format!("{listen:?}"),
             Command::End { .. } => "end".to_owned(),
             Command::Wake { after, .. } => format!("wake after {after:?}"),
+            Command::KeepRead { uri, terms, .. } => format!("keep {uri} for {:?}", terms.ttl),
             Command::Fact(_) => return None,
         })
     }

@@ -120,6 +120,9 @@ impl Backend {
             method::PROMPTS_LIST_CHANGED => &[ListKind::Prompts],
             _ => &[ListKind::Resources, ListKind::Templates],
         };
+        if let Some(gateway) = self.gateway().filter(|_| kinds[0] == ListKind::Resources) {
+            gateway.reads.forget_backend(&self.name);
+        }
         let mark = (peer.id.0, kinds[0].member());
         if !self.lock().refreshing.insert(mark) {
             return;

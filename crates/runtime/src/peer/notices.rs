@@ -59,6 +59,11 @@ impl Peer {
         if matches!(name, method::TOOLS_LIST_CHANGED | method::PROMPTS_LIST_CHANGED | method::RESOURCES_LIST_CHANGED) {
             return backend.lists_changed(self, name);
         }
+        if name == method::RESOURCES_UPDATED
+            && let (Some(gateway), Some(uri)) = (backend.gateway(), uri_of(&message))
+        {
+            gateway.reads.forget(&backend.name, &uri);
+        }
         match about {
             Some(Origin::Berth(call)) => return call.notified(message),
             Some(Origin::Watches(number)) if name == method::SUBSCRIPTIONS_ACKNOWLEDGED => {
@@ -101,10 +106,7 @@ impl Peer {
         let Some(backend) = self.backend.upgrade() else { return Vec::new() };
         let sessions = match message.method().unwrap_or_default() {
             method::RESOURCES_UPDATED => {
-                let params = message.params().unwrap_or_default();
-                let Some(uri) = json::member(params, "uri").and_then(|span| json::string(span.of(params))) else {
-                    return Vec::new();
-                };
+                let Some(uri) = uri_of(message) else { return Vec::new() };
                 let followers = backend.followers(&uri, &self.principal);
                 let mut all: Vec<_> = followers.into_iter().map(|(session, id)| (session, Some(id))).collect();
                 all.extend(backend.watchers(&uri, &self.principal).into_iter().map(|session| (session, None)));
@@ -166,6 +168,12 @@ impl Peer {
             _ => None,
         }
     }
+}
+
+fn uri_of(message: &Envelope) -> Option<String> {
+    let params = message.params()?;
+    let span = json::member(params, "uri")?;
+    json::string(span.of(params)).map(std::borrow::Cow::into_owned)
 }
 
 fn berth(origin: &Origin) -> Option<Arc<Berthed>> {

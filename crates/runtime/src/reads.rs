@@ -1,0 +1,64 @@
+//! Reads that are answered from what a backend of the new era let us keep.
+
+use crate::gateway::Gateway;
+use crate::session::Session;
+use bytes::Bytes;
+use signalbox_engine::read_cache::{ReadCache, Terms};
+use signalbox_engine::{Call, Event, ExchangeId, bridge};
+use signalbox_wire::{Edits, Envelope, RawId, Revision, builder, json, method};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// The kept reads of a gateway.
+#[derive(Default)]
+pub struct Reads(Mutex<ReadCache>);
+
+impl Reads {
+    fn lock(&self) -> MutexGuard<'_, ReadCache> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a result under its terms.
+    pub fn keep(&self, session: &Session, backend: &Arc<str>, uri: &str, result: &Bytes, terms: Terms) {
+        self.lock().keep(backend, uri, &session.principal, result, terms, Instant::now());
+    }
+
+    /// Forgets a resource that changed.
+    pub fn forget(&self, backend: &str, uri: &str) {
+        self.lock().forget(backend, uri);
+    }
+
+    /// Forgets everything of a backend.
+    pub fn forget_backend(&self, backend: &str) {
+        self.lock().forget_backend(backend);
+    }
+}
+
+impl Gateway {
+    /// Answers a read from what was kept. False where the backend has to be asked.
+    pub(crate) fn answer_read(
+        &self,
+        session: &Arc<Session>,
+        exchange: ExchangeId,
+        backend: &Arc<str>,
+        call: &Call,
+    ) -> bool {
+        let plain = call.method == method::RESOURCES_READ && call.round.is_none();
+        let Some(uri) = call.name.as_deref().filter(|_| plain) else { return false };
+        let found = self.reads.lock().get(backend, uri, &session.principal, Instant::now());
+        let Some((result, left)) = found else { return false };
+        let Ok(message) = Envelope::parse(builder::response(&RawId::number(0), &result)) else { return false };
+        let (mut edits, mut rewritten) = (Edits::new(), Vec::new());
+        if let Some(span) = message.result_span()
+            && let Some(ttl) = json::member(span.of(message.bytes()), "ttlMs")
+        {
+            edits.replace(ttl.shift(span.start), left.as_millis().to_string());
+        }
+        let revisions = (call.client.revision, Revision::LATEST);
+        if bridge::answer(&call.method, revisions, &message, &mut edits, &mut rewritten).is_err() {
+            return false;
+        }
+        session.handle(Event::Answered { exchange, message, edits, status: None });
+        true
+    }
+}
