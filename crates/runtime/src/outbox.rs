@@ -107,6 +107,11 @@ impl Outbox {
         self.lock().queue.pop_front()
     }
 
+    /// True where nothing more is taken.
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// How many messages wait.
     pub fn len(&self) -> usize {
         self.lock().queue.len()

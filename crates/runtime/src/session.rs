@@ -1,7 +1,7 @@
 //! One front session: the engine's front machine, the streams toward the client, and the doing of what the machine asks.
 
 use crate::gateway::Gateway;
-use crate::outbox::{Out, Outbox, Pushed};
+use crate::outbox::{OUTBOX_BOUND, Out, Outbox, Pushed};
 use bytes::Bytes;
 use signalbox_engine::catalog::Selector;
 use signalbox_engine::command::{Listen, Watch};
@@ -11,10 +11,19 @@ use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{
     CapSet, ClientProfile, Command, Context, Event, ExchangeId, FrontMachine, Principal, SessionKey, StreamId,
 };
-use signalbox_wire::{Edits, Envelope, Era, builder};
+use signalbox_wire::{Edits, Envelope, Era, Kind, builder};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Why a session does not take a message.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum NotTaken {
+    /// The stream that its answer would go to has ended.
+    Gone,
+    /// The client does not read that stream fast enough.
+    Behind,
+}
 
 struct Inner {
     machine: FrontMachine,
@@ -109,6 +118,34 @@ impl Session {
     pub fn receive(self: &Arc<Self>, stream: &StreamReader, message: Envelope) {
         self.touch();
         self.handle(Event::Received { stream: stream.id, message });
+    }
+
+    /// Takes a message of a client whose answers all go to the general stream, as on a pipe. Gives it back where that
+    /// stream is gone, or its reader is so far behind that no answer should be added.
+    ///
+    /// # Errors
+    /// The message, and why it was not taken.
+    pub fn receive_on_general(self: &Arc<Self>, message: Envelope) -> Result<(), (Envelope, NotTaken)> {
+        let stream = {
+            let inner = self.lock();
+            let open = inner.general.and_then(|id| inner.streams.get(&id).map(|outbox| (id, outbox)));
+            match open.filter(|(_, outbox)| !outbox.is_closed()) {
+                None => return Err((message, NotTaken::Gone)),
+                Some((_, outbox)) if outbox.len() >= OUTBOX_BOUND && message.kind() == Kind::Request => {
+                    return Err((message, NotTaken::Behind));
+                }
+                Some((id, _)) => id,
+            }
+        };
+        self.touch();
+        self.handle(Event::Received { stream, message });
+        Ok(())
+    }
+
+    /// Which eras it serves, and how.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// Feeds the machine one event and does what it asks for.

@@ -1,15 +1,17 @@
 //! From a configuration to a gateway that is ready to start.
 
-use crate::config::{BackendConfig, Config, Era, Target};
+use crate::config::{BackendConfig, Config, Era, Target, Transport};
 use crate::demo::{DemoError, DemoServer};
 use crate::interceptors;
 use signalbox_engine::Principal;
 use signalbox_engine::back::Wish;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_runtime::{Backend, BackendSpec, Connector, Gateway, Parts, Settings};
+use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
 use signalbox_transport::http_back::{HttpConnector, HttpSpec, HttpSpecError};
 use signalbox_transport::in_process::InProcessConnector;
+use signalbox_transport::sse_back::SseConnector;
 use signalbox_wire::Limits;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -124,13 +126,18 @@ fn connector(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Resul
             };
             Ok(Arc::new(ChildConnector::new(spec).with_reaper(reaper)))
         }
-        Target::Url { url, headers } => {
+        Target::Url { url, headers, transport } => {
             let spec = HttpSpec {
                 headers: headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
                 limits: *limits,
                 ..HttpSpec::new(backend.name.as_str(), url.to_string())
             };
-            Ok(Arc::new(HttpConnector::new(spec)?))
+            Ok(match transport {
+                Transport::Sse => Arc::new(SseConnector::new(spec)?),
+                // HTTP+SSE knows the old era only.
+                Transport::Auto if backend.era != Era::New => Arc::new(AutoConnector::new(spec)?),
+                Transport::Auto | Transport::Http => Arc::new(HttpConnector::new(spec)?),
+            })
         }
     }
 }
@@ -142,6 +149,7 @@ fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec {
         start_timeout: backend.start_timeout,
         max_children: backend.max_children,
         wish: match backend.era {
+            Era::Auto if matches!(backend.target, Target::Url { transport: Transport::Sse, .. }) => Wish::Legacy,
             Era::Auto => Wish::Auto,
             Era::Old => Wish::Legacy,
             Era::New => Wish::Modern,

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-pub use backend::{BackendConfig, Era, Target, TrustLevel};
+pub use backend::{BackendConfig, Era, Target, Transport, TrustLevel};
 pub use error::{ConfigError, Note, Place, Problem, Warning};
 pub use expand::Env;
 pub use layers::{Environment, Overrides};

@@ -4,17 +4,17 @@
 //! link's events. All links of one connector share one pool of kept-alive connections. A connection has no task: whoever
 //! uses it drives it, so that a call costs one task and aborting the task closes the socket.
 
-mod answer;
-mod backend;
-mod body;
-mod conn;
+pub(crate) mod answer;
+pub(crate) mod backend;
+pub(crate) mod body;
+pub(crate) mod conn;
 mod general;
-mod headers;
+pub(crate) mod headers;
 mod link;
-mod pool;
-mod post;
+pub(crate) mod pool;
+pub(crate) mod post;
 mod stream;
-mod target;
+pub(crate) mod target;
 #[cfg(test)]
 mod tests;
 
@@ -40,7 +40,7 @@ pub const MAX_IDLE: usize = 64;
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// A request as it goes to a connection.
-type Request = http::Request<Full<Bytes>>;
+pub(crate) type Request = http::Request<Full<Bytes>>;
 
 /// What is configured about an HTTP backend.
 #[derive(Clone)]
@@ -129,6 +129,11 @@ impl HttpConnector {
         }
         let backend = Arc::new(Backend::new(spec)?);
         Ok(Self { backend })
+    }
+
+    /// What is known of the backend, for other transports to the same address.
+    pub(crate) fn backend(&self) -> &Arc<Backend> {
+        &self.backend
     }
 }
 

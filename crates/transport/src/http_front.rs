@@ -1,4 +1,5 @@
-//! The HTTP front: Streamable HTTP of 2025-03-26 to 2026-07-28 on one path, and a few plain routes beside it.
+//! The HTTP front: Streamable HTTP of 2025-03-26 to 2026-07-28 on one path, HTTP+SSE of 2024-11-05 on two others, and a
+//! few plain routes beside them.
 
 mod accepts;
 mod answer;
@@ -9,7 +10,10 @@ mod post;
 mod read_body;
 mod resume;
 mod service;
+mod sse;
 mod sse_body;
+
+pub use sse::{POST_PATH, STREAM_PATH};
 
 use crate::workers::Workers;
 use bytes::Bytes;

@@ -1,8 +1,10 @@
 //! Every way in and out: each front feeds sessions of the runtime, each way to a backend is a `Link`.
 
+pub mod auto_back;
 pub mod child;
 pub mod http_back;
 pub mod http_front;
 pub mod in_process;
+pub mod sse_back;
 pub mod stdio_front;
 pub mod workers;

@@ -65,6 +65,8 @@ pub enum Target {
         url: Uri,
         /// Headers sent with every request, marked as sensitive.
         headers: HeaderMap,
+        /// What is spoken there.
+        transport: Transport,
     },
 }
 
@@ -79,13 +81,25 @@ impl fmt::Debug for Target {
                 .field("env_pass", env_pass)
                 .field("cwd", cwd)
                 .finish(),
-            Self::Url { url, headers } => f
+            Self::Url { url, headers, transport } => f
                 .debug_struct("Url")
                 .field("host", &url.authority().map(http::uri::Authority::as_str))
                 .field("headers", headers)
+                .field("transport", transport)
                 .finish(),
         }
     }
+}
+
+/// What is spoken at a backend's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// Found out by asking.
+    Auto,
+    /// Streamable HTTP.
+    Http,
+    /// HTTP+SSE of 2024-11-05.
+    Sse,
 }
 
 /// How far a backend's tools are trusted.
@@ -166,7 +180,7 @@ pub(super) fn check(
 /// The keys that only make sense beside `command`.
 pub(super) const COMMAND_KEYS: &[&str] = &["args", "env", "env_pass", "cwd", "max_children"];
 /// The keys that only make sense beside `url`.
-pub(super) const URL_KEYS: &[&str] = &["headers"];
+pub(super) const URL_KEYS: &[&str] = &["headers", "transport"];
 
 fn refuse(table: &Table<'_>, keys: &[&str], belongs_to: &'static str) -> Result<(), ConfigError> {
     match keys.iter().find(|key| table.has(key)) {
@@ -275,8 +289,21 @@ fn remote(table: &Table<'_>, disabled: bool) -> Result<Target, ConfigError> {
     } else if url.scheme() != Some(&Scheme::HTTP) {
         return error(Problem::BadHiddenValue(address));
     }
-    let headers = headers(table)?;
-    Ok(Target::Url { url, headers })
+    let (headers, transport) = (headers(table)?, transport(table)?);
+    Ok(Target::Url { url, headers, transport })
+}
+
+fn transport(table: &Table<'_>) -> Result<Transport, ConfigError> {
+    let transport = match table.choice("transport")?.as_str() {
+        "http" => Transport::Http,
+        "sse" => Transport::Sse,
+        _ => Transport::Auto,
+    };
+    let era = table.text("era")?.filter(|era| transport == Transport::Sse && era.value == "new");
+    match era {
+        Some(era) => Err(bad(table, &era, "`auto` or `old`, as HTTP+SSE belongs to the old era")),
+        None => Ok(transport),
+    }
 }
 
 fn headers(table: &Table<'_>) -> Result<HeaderMap, ConfigError> {

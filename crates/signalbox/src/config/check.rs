@@ -1,6 +1,7 @@
 //! The second stage for our own files: from what the file says to a [`Config`] that cannot be wrong.
 
 use http::uri::{Authority, PathAndQuery, Uri};
+use signalbox_transport::http_front::{POST_PATH, STREAM_PATH};
 
 use super::backend::{self, bad, folder};
 use super::error::{ConfigError, Problem, Warning};
@@ -9,7 +10,7 @@ use super::read::{Table, Text};
 use super::{Gateway, LogLevel, Settings};
 
 /// Paths that the gateway answers itself.
-const OWN_PATHS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+const OWN_PATHS: [&str; 5] = ["/healthz", "/readyz", "/metrics", STREAM_PATH, POST_PATH];
 
 /// Check a whole file.
 pub(super) fn check(root: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Settings, ConfigError> {
@@ -46,7 +47,7 @@ fn listen(table: &Table<'_>) -> Result<Listen, ConfigError> {
         return Err(bad(table, &path, "a path like `/mcp`"));
     }
     if OWN_PATHS.contains(&path.value.as_str()) {
-        return Err(bad(table, &path, "a path other than `/healthz`, `/readyz` and `/metrics`"));
+        return Err(bad(table, &path, "a path other than `/healthz`, `/readyz`, `/metrics`, `/sse` and `/messages`"));
     }
     Ok(Listen { host: address, port: table.count("port")?, path: path.value })
 }

@@ -16,9 +16,6 @@ use super::read::{Document, Table};
 /// The keys that a list of servers stands under, first come first served.
 pub(super) const LISTS: [&str; 2] = ["mcpServers", "servers"];
 
-/// The feature that `"type": "sse"` needs.
-const SSE: &str = "HTTP+SSE is";
-
 /// One server of a client's file, with only the keys that Signalbox reads.
 pub(crate) struct Server {
     /// Its name here.
@@ -80,12 +77,6 @@ pub(crate) fn check(
         if table.has(other) && !table.has(needs) {
             return error(Problem::TypeMismatch { kind: kind.clone(), needs });
         }
-        if kind == "sse" && !table.flag("disabled")? {
-            return error(Problem::NotBuilt {
-                feature: SSE,
-                remedy: "use the server's Streamable HTTP address or add `\"disabled\": true`".to_owned(),
-            });
-        }
     }
     backend::check(&server.name, &table, call_timeout, warnings)
 }
@@ -146,12 +137,16 @@ fn server<'a>(
         }
     }
     switch_off_if_not_enabled(&table, &mut kept)?;
+    let kind = kind(&table)?;
+    if let Some((kind, at)) = kind.as_ref().filter(|_| has_url && !has_command) {
+        name_transport(kind, *at, &mut kept);
+    }
     Ok(Server {
         name,
         original: entry.key.clone(),
         path: table.path.clone(),
         at: entry.key_at,
-        kind: kind(&table)?,
+        kind,
         node: Node { value: Value::Table(kept), at: entry.node.at },
     })
 }
@@ -197,6 +192,19 @@ fn switch_off_if_not_enabled(table: &Table<'_>, kept: &mut Vec<Entry>) -> Result
             Err(table.document.error(&table.path.child("enabled"), entry.node.at, problem))
         }
     }
+}
+
+/// Says what is spoken at the address in our own words, beside the address.
+fn name_transport(kind: &str, at: usize, kept: &mut Vec<Entry>) {
+    let word = match kind {
+        "sse" => "sse",
+        "http" | "streamable-http" => "http",
+        _ => return,
+    };
+    let entry =
+        Entry { key: "transport".to_owned(), key_at: at, node: Node { value: Value::Text(word.to_owned()), at } };
+    let place = kept.iter().position(|other| other.key == "url").map_or(kept.len(), |url| url + 1);
+    kept.insert(place, entry);
 }
 
 /// The `type` of an entry, in our spelling, and where it stands.

@@ -164,7 +164,7 @@ fn a_command_backend() {
 #[test]
 fn a_remote_backend() {
     let backends = good(FULL).backends;
-    let Target::Url { url, headers } = &backends[1].target else {
+    let Target::Url { url, headers, .. } = &backends[1].target else {
         panic!("{:?}", backends[1]);
     };
     assert_eq!(url.to_string(), "http://localhost:9000/mcp?key=s3cret");
@@ -338,6 +338,7 @@ TOKEN = "${TOKEN}"
 
 [backends.remote]
 url = "http://localhost:9000/mcp"
+transport = "http"
 
 [backends.remote.headers]
 Authorization = "Bearer abc"
@@ -345,6 +346,7 @@ X-Quote = "a \"b\" \\c"
 
 [backends.old]
 url = "http://localhost/sse"
+transport = "sse"
 disabled = true
 
 [backends.off]
@@ -377,7 +379,7 @@ fn an_import_loads_to_the_same_backends() {
 fn an_import_switches_off_what_is_not_built_and_warns_of_unset_variables() {
     let text = r#"{"mcpServers": {
   "web": { "url": "https://example.com/mcp", "disabled": false },
-  "sse": { "type": "sse", "url": "http://example.com/sse" },
+  "old": { "type": "sse", "url": "https://example.com/sse" },
   "key": { "command": "x\u0001\n", "env": { "A": "${NOPE}" } }
 }}"#;
     let imported = import(text, Path::new("mcp.json"), &env).expect("a good file");
@@ -386,7 +388,7 @@ fn an_import_switches_off_what_is_not_built_and_warns_of_unset_variables() {
         warnings,
         [
             "mcp.json:2:19: mcpServers.web.url: `https://` is not in this version yet; imported with `disabled = true`",
-            "mcp.json:3:20: mcpServers.sse.type: HTTP+SSE is not in this version yet; imported with `disabled = true`",
+            "mcp.json:3:34: mcpServers.old.url: `https://` is not in this version yet; imported with `disabled = true`",
             "mcp.json:4:50: mcpServers.key.env.A: the environment variable `NOPE` is not set now; set it before starting Signalbox",
         ]
     );
@@ -395,6 +397,33 @@ fn an_import_switches_off_what_is_not_built_and_warns_of_unset_variables() {
     let backends = loaded.expect("a good file").config.backends;
     assert!(backends[0].disabled && backends[1].disabled && !backends[2].disabled);
     assert!(import("{\"mcpServers\": {\"a\": {}}}", Path::new("mcp.json"), &env).is_err());
+}
+
+#[test]
+fn what_is_spoken_at_an_address_is_configured_or_found_out() {
+    let spoken = |file: &str, text: &str| {
+        let backends = load(file, text).expect("a good file").config.backends;
+        match backends[0].target {
+            Target::Url { transport, .. } => transport,
+            Target::Command { .. } => panic!("{:?}", backends[0]),
+        }
+    };
+    let own = |more: &str| spoken("a.toml", &format!("[backends.a]\nurl = 'http://h/x'\n{more}"));
+    assert_eq!(own(""), Transport::Auto);
+    assert_eq!(own("transport = 'auto'"), Transport::Auto);
+    assert_eq!(own("transport = 'http'\nera = 'new'"), Transport::Http);
+    assert_eq!(own("transport = 'sse'\nera = 'old'"), Transport::Sse);
+    let foreign =
+        |kind: &str| spoken("a.json", &format!(r#"{{"mcpServers": {{"a": {{{kind}"url": "http://h/x"}}}}}}"#));
+    assert_eq!(foreign(""), Transport::Auto);
+    for (kind, expected) in
+        [("http", Transport::Http), ("streamable-http", Transport::Http), ("streamableHttp", Transport::Http)]
+    {
+        assert_eq!(foreign(&format!(r#""type": "{kind}", "#)), expected);
+    }
+    assert_eq!(foreign(r#""type": "sse", "#), Transport::Sse);
+    let local = load("a.json", r#"{"mcpServers": {"a": {"type": "stdio", "command": "x"}}}"#).expect("a good file");
+    assert!(matches!(local.config.backends[0].target, Target::Command { .. }));
 }
 
 /// Cut anywhere, a file gives an answer or an error, and the error does not show what a variable holds.

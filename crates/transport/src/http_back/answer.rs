@@ -9,7 +9,7 @@ const LOOKED_INTO: usize = 64 * 1024;
 
 /// What came with a body or an event.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Came {
+pub(crate) enum Came {
     /// The answer to the request, alone or among others.
     Answer,
     /// Messages, but not the answer.
@@ -19,7 +19,7 @@ pub(super) enum Came {
 }
 
 /// Where messages go, and which request they are about.
-pub(super) struct Post<'a> {
+pub(crate) struct Post<'a> {
     pub events: &'a dyn LinkEvents,
     pub limits: &'a Limits,
     pub about: Option<u64>,
@@ -29,7 +29,7 @@ pub(super) struct Post<'a> {
 impl Post<'_> {
     /// Posts a whole body. What is wrong with a large one is left to whoever reads it next: looking through it twice
     /// costs too much, and one that large is hardly anything but the answer.
-    pub(super) fn body(&self, bytes: Bytes) -> Came {
+    pub(crate) fn body(&self, bytes: Bytes) -> Came {
         if bytes.len() > LOOKED_INTO && bytes.first() == Some(&b'{') {
             self.post(bytes);
             return Came::Answer;
@@ -38,7 +38,7 @@ impl Post<'_> {
     }
 
     /// Posts one message, or each of an array of them.
-    pub(super) fn messages(&self, bytes: Bytes) -> Came {
+    pub(crate) fn messages(&self, bytes: Bytes) -> Came {
         match Message::parse(bytes, self.limits.batch) {
             Ok(Message::Single(message)) => self.one(message),
             Ok(Message::Batch(messages)) => self.each(messages),
@@ -47,7 +47,7 @@ impl Post<'_> {
     }
 
     /// Posts an answer to the request. Anything else is given back.
-    pub(super) fn answer(&self, bytes: Bytes) -> Result<(), Bytes> {
+    pub(crate) fn answer(&self, bytes: Bytes) -> Result<(), Bytes> {
         match Envelope::parse(bytes.clone()) {
             Ok(message) if is_answer(&message, self.about) => {
                 self.events.message(message, self.about, self.status);

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the rest of an unwanted body may take before its connection is dropped.
-pub(super) const DRAIN_TIME: Duration = Duration::from_secs(1);
+pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(1);
 /// Most bytes of an unwanted body that are read to save its connection.
 const DRAIN_BYTES: usize = 64 * 1024;
 
@@ -27,7 +27,7 @@ const LOOKED_THROUGH: usize = 4096;
 const SHORTEST_SECRET: usize = 6;
 
 /// A backend, its configured headers and its connections.
-pub(super) struct Backend {
+pub(crate) struct Backend {
     pub name: Arc<str>,
     pub target: Target,
     pub headers: Vec<(HeaderName, HeaderValue)>,
@@ -37,7 +37,7 @@ pub(super) struct Backend {
 }
 
 impl Backend {
-    pub(super) fn new(spec: HttpSpec) -> Result<Self, HttpSpecError> {
+    pub(crate) fn new(spec: HttpSpec) -> Result<Self, HttpSpecError> {
         let target = Target::parse(&spec.name, &spec.url)?;
         let mut headers = spec.headers;
         for (_, value) in &mut headers {
@@ -55,7 +55,7 @@ impl Backend {
 
     /// Sends a request on a connection from the pool, or a new one. A kept one may turn out to be closed: a request of
     /// which nothing was written is then sent once more, any other may have been processed and is not.
-    pub(super) fn exchange(
+    pub(crate) fn exchange(
         &self,
         kept: Option<Box<Conn>>,
         request: Request,
@@ -83,7 +83,7 @@ impl Backend {
     }
 
     /// Sends a request on a connection of its own.
-    pub(super) async fn exchange_alone(&self, request: Request) -> Result<(Box<Conn>, Response<Incoming>), Fault> {
+    pub(crate) async fn exchange_alone(&self, request: Request) -> Result<(Box<Conn>, Response<Incoming>), Fault> {
         let mut conn =
             Conn::open(&self.target, self.connect_timeout).await.map_err(|error| self.unreachable(&error))?;
         let mut sending = conn.begin(request);
@@ -94,7 +94,7 @@ impl Backend {
     }
 
     /// Reads what is left of a body that nobody wants, so that its connection can be kept.
-    pub(super) async fn finish(&self, mut conn: Box<Conn>, mut rest: Incoming) {
+    pub(crate) async fn finish(&self, mut conn: Box<Conn>, mut rest: Incoming) {
         let reading = body::whole(&mut conn, &mut rest, DRAIN_BYTES);
         if let Ok(Ok(_)) = tokio::time::timeout(DRAIN_TIME, reading).await {
             self.pool.put(conn);
@@ -102,7 +102,7 @@ impl Backend {
     }
 
     /// A fault of this backend. `text` goes on after its name.
-    pub(super) fn fault(&self, kind: FaultKind, text: impl std::fmt::Display) -> Fault {
+    pub(crate) fn fault(&self, kind: FaultKind, text: impl std::fmt::Display) -> Fault {
         Fault::new(kind, format!("backend `{}` {text}", self.name)).with_str("backend", &self.name)
     }
 
@@ -122,7 +122,7 @@ impl Backend {
     }
 
     /// The beginning of a body for people, on one line and without anything we have sent in confidence.
-    pub(super) fn excerpt(&self, body: &[u8], session: Option<&HeaderValue>) -> String {
+    pub(crate) fn excerpt(&self, body: &[u8], session: Option<&HeaderValue>) -> String {
         let start = body.get(..LOOKED_THROUGH).unwrap_or(body);
         let mut text = String::from_utf8_lossy(start).into_owned();
         for secret in self.secrets(session) {

@@ -9,7 +9,7 @@ const MAX_RESERVED: usize = 1024 * 1024;
 
 /// Why a body could not be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum BodyError {
+pub(crate) enum BodyError {
     #[error("a body larger than {0} bytes")]
     TooLarge(usize),
     #[error("{0}")]
@@ -17,7 +17,7 @@ pub(super) enum BodyError {
 }
 
 /// The whole body. One that came in a single frame, as small ones do, is not copied.
-pub(super) async fn whole(conn: &mut Conn, body: &mut Incoming, max: usize) -> Result<Bytes, BodyError> {
+pub(crate) async fn whole(conn: &mut Conn, body: &mut Incoming, max: usize) -> Result<Bytes, BodyError> {
     let announced = body.size_hint().lower();
     if announced > max as u64 {
         return Err(BodyError::TooLarge(max));

@@ -28,7 +28,7 @@ const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
 
 /// Why a connection could not be opened.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ConnectError {
+pub(crate) enum ConnectError {
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error("no connection within {} s", .0.as_secs_f32())]
@@ -38,7 +38,7 @@ pub(super) enum ConnectError {
 }
 
 /// A connection. Dropping it closes the socket.
-pub(super) struct Conn {
+pub(crate) struct Conn {
     sender: SendRequest<Full<Bytes>>,
     /// None once the connection has ended. It must be dropped then: a request that is still queued in it hears of the
     /// end by that.
@@ -51,7 +51,7 @@ pub(super) struct Conn {
 
 impl Conn {
     /// Connects. No byte is sent yet.
-    pub(super) async fn open(target: &Target, timeout: Duration) -> Result<Box<Self>, ConnectError> {
+    pub(crate) async fn open(target: &Target, timeout: Duration) -> Result<Box<Self>, ConnectError> {
         let connect = TcpStream::connect((&*target.host, target.port));
         let stream = tokio::time::timeout(timeout, connect).await.map_err(|_| ConnectError::TimedOut(timeout))??;
         stream.set_nodelay(true)?;
@@ -62,7 +62,7 @@ impl Conn {
     /// Gives the connection a request. Nothing is written before [`Conn::answer`] is awaited.
     ///
     /// What waits for the response is boxed, since it has room for the whole request and would be moved with every task.
-    pub(super) fn begin(&mut self, request: Request) -> Sending {
+    pub(crate) fn begin(&mut self, request: Request) -> Sending {
         Box::pin(self.sender.try_send_request(request))
     }
 
@@ -70,7 +70,7 @@ impl Conn {
     ///
     /// # Errors
     /// Holds the request if the connection ended before any of it was written.
-    pub(super) async fn answer(&mut self, sending: &mut Sending) -> Result<Response<Incoming>, TrySendError<Request>> {
+    pub(crate) async fn answer(&mut self, sending: &mut Sending) -> Result<Response<Incoming>, TrySendError<Request>> {
         let response = poll_fn(|cx| {
             drive(&mut self.driver, cx);
             sending.as_mut().poll(cx)
@@ -83,7 +83,7 @@ impl Conn {
     }
 
     /// The next frame of a response's body.
-    pub(super) async fn frame(&mut self, body: &mut Incoming) -> Option<Result<Frame<Bytes>, hyper::Error>> {
+    pub(crate) async fn frame(&mut self, body: &mut Incoming) -> Option<Result<Frame<Bytes>, hyper::Error>> {
         poll_fn(|cx| {
             // What came with the head is there already; only then is the socket asked.
             let early = Pin::new(&mut *body).poll_frame(cx);
@@ -97,12 +97,12 @@ impl Conn {
     }
 
     /// A map for the headers of the next request.
-    pub(super) fn room(&mut self) -> HeaderMap {
+    pub(crate) fn room(&mut self) -> HeaderMap {
         std::mem::take(&mut self.room)
     }
 
     /// Takes the headers of a response back, so that the next request needs no new map.
-    pub(super) fn reuse(&mut self, mut headers: HeaderMap) {
+    pub(crate) fn reuse(&mut self, mut headers: HeaderMap) {
         if headers.capacity() <= MAX_ROOM {
             headers.clear();
             self.room = headers;
@@ -113,13 +113,13 @@ impl Conn {
     ///
     /// Nobody is woken by what happens after: an idle connection must not keep the task of its last call in memory, and
     /// one that is about to send would otherwise wake its own task.
-    pub(super) fn is_usable(&mut self) -> bool {
+    pub(crate) fn is_usable(&mut self) -> bool {
         drive(&mut self.driver, &mut Context::from_waker(Waker::noop()));
         self.driver.is_some() && self.sender.is_ready()
     }
 
     /// How long it may be idle, if `most` is allowed.
-    pub(super) fn idle_time(&self, most: Duration) -> Duration {
+    pub(crate) fn idle_time(&self, most: Duration) -> Duration {
         match self.keep {
             Some(keep) => most.min(keep.saturating_sub(KEEP_ALIVE_MARGIN).max(keep / 2)),
             None => most,
@@ -128,7 +128,7 @@ impl Conn {
 }
 
 /// A request that a connection was given.
-pub(super) type Sending = Pin<Box<dyn Future<Output = Result<Response<Incoming>, TrySendError<Request>>> + Send>>;
+pub(crate) type Sending = Pin<Box<dyn Future<Output = Result<Response<Incoming>, TrySendError<Request>>> + Send>>;
 
 type Driver = Option<Connection<TokioIo<TcpStream>, Full<Bytes>>>;
 

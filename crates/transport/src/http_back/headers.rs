@@ -13,18 +13,19 @@ use signalbox_wire::{Era, Revision, method};
 use std::borrow::Cow;
 
 /// Names the session.
-pub(super) static SESSION_ID: HeaderName = HeaderName::from_static(rules::SESSION_ID);
+pub(crate) static SESSION_ID: HeaderName = HeaderName::from_static(rules::SESSION_ID);
 /// Says how long an idle connection is kept.
-pub(super) static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+pub(crate) static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 static PROTOCOL_VERSION: HeaderName = HeaderName::from_static(rules::PROTOCOL_VERSION);
 static METHOD: HeaderName = HeaderName::from_static(rules::METHOD);
 static NAME: HeaderName = HeaderName::from_static(rules::NAME);
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Headers of the protocol, which only the gateway sets.
-pub(super) static OURS: [&HeaderName; 5] = [&SESSION_ID, &PROTOCOL_VERSION, &METHOD, &NAME, &LAST_EVENT_ID];
+pub(crate) static OURS: [&HeaderName; 5] = [&SESSION_ID, &PROTOCOL_VERSION, &METHOD, &NAME, &LAST_EVENT_ID];
 
-static JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// The type of a message.
+pub(crate) static JSON: HeaderValue = HeaderValue::from_static("application/json");
 static EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 static BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
@@ -50,12 +51,12 @@ fn version(revision: Revision) -> &'static HeaderValue {
 }
 
 /// Whether the message belongs to the era without sessions.
-pub(super) fn is_modern(message: &Outbound) -> bool {
+pub(crate) fn is_modern(message: &Outbound) -> bool {
     message.revision.map(Revision::era) == Some(Era::Modern)
 }
 
 /// The POST that carries a message. `room` is an empty map, best one that was used before.
-pub(super) fn post(
+pub(crate) fn post(
     backend: &Backend,
     message: &Outbound,
     session: Option<&HeaderValue>,
@@ -78,7 +79,7 @@ pub(super) fn post(
 }
 
 /// The GET that opens a stream, or takes one up after the event with this id; none where no header can hold the id.
-pub(super) fn get(
+pub(crate) fn get(
     backend: &Backend,
     session: Option<&HeaderValue>,
     revision: Option<Revision>,
@@ -96,13 +97,14 @@ pub(super) fn get(
 }
 
 /// The DELETE that ends a session.
-pub(super) fn delete(backend: &Backend, session: &HeaderValue, revision: Option<Revision>) -> Request {
+pub(crate) fn delete(backend: &Backend, session: &HeaderValue, revision: Option<Revision>) -> Request {
     let mut request = bare(backend, Method::DELETE, Bytes::new(), HeaderMap::new());
     add_session(request.headers_mut(), Some(session), revision);
     request
 }
 
-fn bare(backend: &Backend, method: Method, body: Bytes, mut headers: HeaderMap) -> Request {
+/// A request without anything but where it goes and what is configured.
+pub(crate) fn bare(backend: &Backend, method: Method, body: Bytes, mut headers: HeaderMap) -> Request {
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = method;
     *request.uri_mut() = backend.target.uri.clone();
@@ -122,7 +124,7 @@ fn bare(backend: &Backend, method: Method, body: Bytes, mut headers: HeaderMap) 
     request
 }
 
-fn add_session(headers: &mut HeaderMap, session: Option<&HeaderValue>, revision: Option<Revision>) {
+pub(crate) fn add_session(headers: &mut HeaderMap, session: Option<&HeaderValue>, revision: Option<Revision>) {
     if let Some(session) = session {
         headers.insert(&SESSION_ID, session.clone());
     }

@@ -8,7 +8,7 @@ use tokio::runtime::{Handle, Id};
 /// The idle connections of one backend. The one used last is used first, so that those beyond the need grow old. A
 /// connection is used again in the runtime that opened it, which watches its socket: any other would have to be woken for
 /// every byte. Where each thread has a runtime of its own, a connection so stays on its thread.
-pub(super) struct Pool {
+pub(crate) struct Pool {
     max_idle: usize,
     idle_timeout: Duration,
     state: Mutex<State>,
@@ -35,12 +35,12 @@ impl State {
 }
 
 impl Pool {
-    pub(super) fn new(max_idle: usize, idle_timeout: Duration) -> Arc<Self> {
+    pub(crate) fn new(max_idle: usize, idle_timeout: Duration) -> Arc<Self> {
         Arc::new(Self { max_idle, idle_timeout, state: Mutex::default() })
     }
 
     /// A connection that is open as far as can be known.
-    pub(super) fn take(&self) -> Option<Box<Conn>> {
+    pub(crate) fn take(&self) -> Option<Box<Conn>> {
         let (now, here) = (Instant::now(), Handle::current().id());
         loop {
             let mut idle = self.lock().pop(here)?;
@@ -51,7 +51,7 @@ impl Pool {
     }
 
     /// Keeps a connection whose last response was read to its end, if it can serve another request.
-    pub(super) fn put(self: &Arc<Self>, mut conn: Box<Conn>) {
+    pub(crate) fn put(self: &Arc<Self>, mut conn: Box<Conn>) {
         if !conn.is_usable() {
             return;
         }
@@ -85,7 +85,7 @@ impl Pool {
     }
 
     #[cfg(test)]
-    pub(super) fn idle(&self) -> usize {
+    pub(crate) fn idle(&self) -> usize {
         self.lock().idle.len()
     }
 }

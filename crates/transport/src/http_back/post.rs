@@ -214,7 +214,7 @@ impl<'a> Reply<'a> {
 
 /// What a body is said to be.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Content {
+pub(crate) enum Content {
     /// JSON, or nothing is said.
     Json,
     /// An event stream.
@@ -224,7 +224,7 @@ pub(super) enum Content {
 }
 
 impl Content {
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
         let Some(value) = headers.get(CONTENT_TYPE) else { return Self::Json };
         let value = value.as_bytes();
         let end = memchr::memchr(b';', value).unwrap_or(value.len());

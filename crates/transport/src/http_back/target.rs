@@ -10,7 +10,7 @@ const DEFAULT_PORT: u16 = 80;
 
 /// A checked address.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// The name or address to connect to, without brackets.
     pub host: Box<str>,
     /// The port to connect to.
@@ -22,7 +22,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    pub(super) fn parse(backend: &Arc<str>, url: &str) -> Result<Self, HttpSpecError> {
+    pub(crate) fn parse(backend: &Arc<str>, url: &str) -> Result<Self, HttpSpecError> {
         let bad = || HttpSpecError::Url(Arc::clone(backend));
         let uri: Uri = url.parse().map_err(|_| bad())?;
         match uri.scheme_str() {

@@ -53,7 +53,7 @@ fn opens_session(message: &Envelope) -> bool {
     message.kind() == Kind::Request && message.method() == Some(method::INITIALIZE)
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE);
     if kind.is_some_and(|kind| kind.as_bytes() == b"application/json") {
         return true;
@@ -62,7 +62,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-fn unreadable_body(error: BodyError) -> Answer {
+pub(super) fn unreadable_body(error: BodyError) -> Answer {
     let status = match error {
         BodyError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
         BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -75,7 +75,7 @@ fn unreadable_body(error: BodyError) -> Answer {
 }
 
 /// Scans and parses a message; what fails is answered with the JSON-RPC error that says why.
-fn read_message(front: &Front, bytes: Bytes) -> Result<Envelope, Box<Answer>> {
+pub(super) fn read_message(front: &Front, bytes: Bytes) -> Result<Envelope, Box<Answer>> {
     let settings = &front.gateway.settings;
     let refuse = |code: i64, text: String, id: Option<&signalbox_wire::RawId>| {
         front.gateway.counters.malformed.fetch_add(1, Ordering::Relaxed);

@@ -5,12 +5,14 @@ use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, sentence};
 use super::body::FrontBody;
 use super::line::Line;
 use super::post;
+use super::sse;
 use super::sse_body::{Resumable, SseBody};
 use super::{Answer, Front, whole};
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::FaultKind;
+use signalbox_engine::front::Mode;
 use signalbox_runtime::Session;
 use signalbox_wire::{Era, Revision};
 use std::convert::Infallible;
@@ -39,8 +41,13 @@ async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
             Method::POST => post::handle(line, request).await,
             Method::GET => get(line, request.headers()),
             Method::DELETE => delete(front, request.headers()),
-            _ => not_allowed(),
+            _ => not_allowed(METHODS),
         };
+    }
+    match request.uri().path() {
+        sse::STREAM_PATH => return sse::open(line, &request),
+        sse::POST_PATH => return sse::post(line, request).await,
+        _ => {}
     }
     match (front.extra)(request.method(), request.uri().path()) {
         Some(extra) => {
@@ -53,9 +60,13 @@ async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
     }
 }
 
-fn not_allowed() -> Answer {
+/// What the MCP endpoint takes.
+const METHODS: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
+
+/// Another method than those that are allowed here.
+pub fn not_allowed(methods: HeaderValue) -> Answer {
     let mut answer = sentence(StatusCode::METHOD_NOT_ALLOWED, FaultKind::InvalidRequest, "method not allowed");
-    answer.headers_mut().insert(ALLOW, HeaderValue::from_static("POST, GET, DELETE"));
+    answer.headers_mut().insert(ALLOW, methods);
     answer
 }
 
@@ -63,7 +74,7 @@ fn not_allowed() -> Answer {
 fn get(line: &Arc<Line>, headers: &HeaderMap) -> Answer {
     let front = &line.front;
     if speaks_modern(headers) {
-        return not_allowed();
+        return not_allowed(METHODS);
     }
     if !Accepts::read(headers).sse || headers.get(http::header::ACCEPT).is_none() {
         let text = "a GET here needs `Accept: text/event-stream`";
@@ -90,7 +101,7 @@ fn get(line: &Arc<Line>, headers: &HeaderMap) -> Answer {
 
 fn delete(front: &Arc<Front>, headers: &HeaderMap) -> Answer {
     if speaks_modern(headers) {
-        return not_allowed();
+        return not_allowed(METHODS);
     }
     match session_of(front, headers) {
         Ok(session) => {
@@ -114,7 +125,7 @@ pub fn session_of(front: &Front, headers: &HeaderMap) -> Result<Arc<Session>, Bo
     let session = id.to_str().ok().and_then(|id| front.gateway.sessions.get(id));
     match session {
         // Another caller's session does not exist for this one.
-        Some(session) if session.principal == front.spec.principal => Ok(session),
+        Some(session) if session.principal == front.spec.principal && session.mode() == Mode::Session => Ok(session),
         _ => refuse(StatusCode::NOT_FOUND, "there is no such session; it may have expired: initialize again"),
     }
 }

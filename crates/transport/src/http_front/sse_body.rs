@@ -4,7 +4,7 @@ use super::KEEP_ALIVE;
 use super::resume::{Parked, ResumeStore};
 use bytes::{Bytes, BytesMut};
 use signalbox_runtime::session::EventCount;
-use signalbox_runtime::{Out, StreamReader};
+use signalbox_runtime::{Out, Session, StreamReader};
 use signalbox_wire::framing::single_line;
 use signalbox_wire::sse;
 use std::collections::VecDeque;
@@ -57,9 +57,20 @@ pub struct Resumable {
     pub prime: bool,
 }
 
+/// Held by the one stream of a session that lives as long as that stream does.
+struct SessionEnd(Arc<Session>);
+
+impl Drop for SessionEnd {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 /// The stream.
 pub struct SseBody {
     _count: EventCount,
+    /// What is written before anything else.
+    preface: Option<Bytes>,
     reader: Option<StreamReader>,
     first: Option<Out>,
     resumable: Option<Resumable>,
@@ -68,6 +79,7 @@ pub struct SseBody {
     keep_alive: Pin<Box<Sleep>>,
     done: bool,
     parted: bool,
+    session_end: Option<SessionEnd>,
 }
 
 impl SseBody {
@@ -75,6 +87,7 @@ impl SseBody {
     pub fn new(reader: StreamReader, first: Option<Out>, resumable: Option<Resumable>) -> Self {
         Self {
             _count: reader.count_events(),
+            preface: None,
             reader: Some(reader),
             first,
             resumable,
@@ -83,7 +96,18 @@ impl SseBody {
             keep_alive: Box::pin(tokio::time::sleep(KEEP_ALIVE)),
             done: false,
             parted: false,
+            session_end: None,
         }
+    }
+
+    /// The one stream of a session, which begins with an event that says where its client posts to, and ends with it.
+    pub fn whole_session(session: Arc<Session>, reader: StreamReader, post_to: &str) -> Self {
+        let mut preface = BytesMut::new();
+        sse::encode_event(&mut preface, None, Some("endpoint"), None, post_to.as_bytes());
+        let mut body = Self::new(reader, None, None);
+        body.preface = Some(preface.freeze());
+        body.session_end = Some(SessionEnd(session));
+        body
     }
 
     /// A stream that goes on after the event that its client saw last.
@@ -99,6 +123,9 @@ impl SseBody {
 
     /// The next piece of the body; `None` at its end.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(preface) = self.preface.take() {
+            return Poll::Ready(Some(preface));
+        }
         let mut out = BytesMut::new();
         if let Some(resumable) = &mut self.resumable
             && std::mem::take(&mut resumable.prime)

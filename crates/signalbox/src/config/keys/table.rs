@@ -26,7 +26,7 @@ pub const KEYS: &[Key] = &[
     key(
         "mcp.protocol.transport.path",
         Kind::Text("/mcp"),
-        "The path that MCP is served under; not `/healthz`, `/readyz` or `/metrics`.",
+        "The path that MCP is served under; not `/healthz`, `/readyz`, `/metrics`, `/sse` or `/messages`.",
     ),
     key("mcp.protocol.transport.tls.enabled", Kind::Flag(false), "Serve over TLS.").only_false(TLS),
     key("mcp.protocol.transport.tls.cert_file", Kind::Text(""), "The server's certificate.").without_effect(TLS),
@@ -114,6 +114,11 @@ pub const KEYS: &[Key] = &[
         Kind::Text(""),
         "The address of a remote server, instead of `command`: `http://host:port/mcp`.",
     ),
+    key(
+        "backends.NAME.transport",
+        one_of(&["auto", "http", "sse"], "auto"),
+        "What is spoken at its `url`: Streamable HTTP or the older HTTP+SSE; `auto` finds out.",
+    ),
     key("backends.NAME.headers", Kind::TextTable, "Headers sent to it with every request."),
     key(
         "backends.NAME.tools.include",
@@ -138,7 +143,7 @@ pub const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
 /// The words of `trust_level`, most trusted first.
 pub const TRUST_LEVELS: &[&str] = &["system", "verified", "community", "untrusted"];
 
-/// The keys read from a server entry of a client's JSON file, beside `type` and `enabled` which have no counterpart here.
+/// The keys read from a server entry of a client's JSON file, beside `type` and `enabled` which are called otherwise here.
 pub const FOREIGN_KEYS: &[&str] = &["command", "args", "env", "cwd", "url", "headers", "disabled"];
 
 const TLS: &str = "TLS is";

@@ -293,8 +293,28 @@ const TOML: &[(&str, &str)] = &[
         "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path like `/mcp`, found `/mcp?x`",
     ),
     (
+        "[mcp.protocol.transport]\npath = '/sse'\n",
+        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/sse` and `/messages`, found `/sse`",
+    ),
+    (
+        "[mcp.protocol.transport]\npath = '/messages'\n",
+        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/sse` and `/messages`, found `/messages`",
+    ),
+    (
+        "[backends.a]\nurl = 'http://h/'\ntransport = 'pigeon'\n",
+        "signalbox.toml:3:13: backends.a.transport: expected `auto`, `http` or `sse`, found `pigeon`",
+    ),
+    (
+        "[backends.a]\ncommand = 'x'\ntransport = 'sse'\n",
+        "signalbox.toml:3:1: backends.a.transport: only goes with `url`; remove it",
+    ),
+    (
+        "[backends.a]\nurl = 'http://h/'\ntransport = 'sse'\nera = 'new'\n",
+        "signalbox.toml:4:7: backends.a.era: expected `auto` or `old`, as HTTP+SSE belongs to the old era, found `new`",
+    ),
+    (
         "[mcp.protocol.transport]\npath = '/healthz'\n",
-        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz` and `/metrics`, found `/healthz`",
+        "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/sse` and `/messages`, found `/healthz`",
     ),
     (
         "[mcp.protocol.transport.tls]\nenabled = true\n",
@@ -427,10 +447,6 @@ const JSON: &[(&str, &str)] = &[
     (
         r#"{"mcpServers": {"a": {"command": "x", "env": {"PORT": 8080}}}}"#,
         "mcp.json:1:55: mcpServers.a.env.PORT: expected a string, found a whole number",
-    ),
-    (
-        "{\n  \"mcpServers\": {\n    \"a\": {\"type\": \"sse\", \"url\": \"http://h/sse\"}\n  }\n}",
-        r#"mcp.json:3:19: mcpServers.a.type: HTTP+SSE is not in this version yet; use the server's Streamable HTTP address or add `"disabled": true`"#,
     ),
     (
         r#"{"servers": {"a": {"type": "carrier-pigeon", "url": "http://h/"}}}"#,

@@ -1,0 +1,184 @@
+//! A backend at an `http://` address that does not say which transport it speaks: Streamable HTTP, or the HTTP+SSE of
+//! 2024-11-05.
+//!
+//! It is found out when a connection is opened, and remembered until opening one fails. HTTP+SSE is only believed where the
+//! backend really opens a stream and names an address to post to; in any other case Streamable HTTP is spoken, whose own
+//! handshake then says what is wrong. A Streamable HTTP backend so gets one request more than it would otherwise, once.
+
+mod question;
+#[cfg(test)]
+mod tests;
+
+use crate::http_back::backend::Backend;
+use crate::http_back::{HttpConnector, HttpSpec, HttpSpecError};
+use crate::sse_back;
+use bytes::Bytes;
+use question::Verdict;
+use signalbox_engine::back::Outbound;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
+use signalbox_wire::Envelope;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::Duration;
+
+/// How long each of the two requests that find out may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The path of an address that deserves to be asked for a stream of events first.
+const SSE_PATH: &str = "/sse";
+
+const UNKNOWN: u8 = 0;
+const HTTP: u8 = 1;
+const SSE: u8 = 2;
+
+/// Opens links to one backend of either kind.
+pub struct AutoConnector {
+    http: Arc<HttpConnector>,
+    found: Arc<AtomicU8>,
+}
+
+impl AutoConnector {
+    /// Checks what is configured. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the address is not a usable one, or a header is not the configuration's to set.
+    pub fn new(spec: HttpSpec) -> Result<Self, HttpSpecError> {
+        Ok(Self { http: Arc::new(HttpConnector::new(spec)?), found: Arc::new(AtomicU8::new(UNKNOWN)) })
+    }
+
+    fn found(&self) -> u8 {
+        self.found.load(Ordering::Relaxed)
+    }
+}
+
+impl fmt::Debug for AutoConnector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AutoConnector").field("http", &self.http).field("found", &self.kind()).finish()
+    }
+}
+
+impl Connector for AutoConnector {
+    fn open(&self, events: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
+        let opening = Opening { http: Arc::clone(&self.http), found: Arc::clone(&self.found), events };
+        Box::pin(opening.run())
+    }
+
+    /// As long as nothing is known, a backend is taken for what most are.
+    fn carries_headers(&self) -> bool {
+        self.found() != SSE
+    }
+
+    fn is_process(&self) -> bool {
+        false
+    }
+
+    fn kind(&self) -> &'static str {
+        if self.found() == SSE { sse_back::KIND } else { self.http.kind() }
+    }
+}
+
+struct Opening {
+    http: Arc<HttpConnector>,
+    found: Arc<AtomicU8>,
+    events: Arc<dyn LinkEvents>,
+}
+
+impl Opening {
+    async fn run(self) -> Result<Arc<dyn Link>, Fault> {
+        match self.found.load(Ordering::Relaxed) {
+            HTTP => self.http().await,
+            SSE => {
+                let opened = sse_back::open(Arc::clone(self.backend()), Arc::clone(&self.events)).await;
+                if opened.is_err() {
+                    self.found.store(UNKNOWN, Ordering::Relaxed);
+                }
+                opened
+            }
+            _ => self.find_out().await,
+        }
+    }
+
+    async fn find_out(self) -> Result<Arc<dyn Link>, Fault> {
+        let asked_first = self.backend().target.uri.path().trim_end_matches('/').ends_with(SSE_PATH);
+        if !asked_first {
+            match tokio::time::timeout(PATIENCE, question::ask(self.backend())).await {
+                Ok(Ok(Verdict::PerhapsSse)) => {}
+                // Nobody is there: trying another way would bring the same.
+                Ok(Err(fault)) if fault.kind == FaultKind::BackendDown => return Err(fault),
+                Ok(Ok(Verdict::Other) | Err(_)) | Err(_) => return self.http().await,
+            }
+        }
+        let opening = sse_back::open(Arc::clone(self.backend()), Arc::clone(&self.events));
+        match tokio::time::timeout(PATIENCE, opening).await {
+            Ok(Ok(link)) => {
+                tracing::info!(backend = %self.backend().name, "the backend speaks HTTP+SSE");
+                self.found.store(SSE, Ordering::Relaxed);
+                Ok(link)
+            }
+            Ok(Err(fault)) if fault.kind == FaultKind::BackendDown => Err(fault),
+            Ok(Err(fault)) => {
+                tracing::debug!(%fault, "no HTTP+SSE");
+                self.http().await
+            }
+            Err(_) => self.http().await,
+        }
+    }
+
+    async fn http(self) -> Result<Arc<dyn Link>, Fault> {
+        let events = Arc::new(Watched { events: self.events, found: self.found, heard: AtomicBool::new(false) });
+        self.http.open(events).await
+    }
+
+    fn backend(&self) -> &Arc<Backend> {
+        self.http.backend()
+    }
+}
+
+/// Passes on what happens on a Streamable HTTP link. Its first message shows that the backend speaks that; if requests fail
+/// before there was any, opening has failed, and what was found out before may be out of date.
+struct Watched {
+    events: Arc<dyn LinkEvents>,
+    found: Arc<AtomicU8>,
+    heard: AtomicBool,
+}
+
+impl Watched {
+    fn hear(&self) {
+        if !self.heard.load(Ordering::Relaxed) {
+            self.heard.store(true, Ordering::Relaxed);
+            self.found.store(HTTP, Ordering::Relaxed);
+        }
+    }
+}
+
+impl LinkEvents for Watched {
+    fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
+        self.hear();
+        self.events.received(bytes, about, status);
+    }
+
+    fn message(&self, message: Envelope, about: Option<u64>, status: Option<u16>) {
+        self.hear();
+        self.events.message(message, about, status);
+    }
+
+    fn failed(&self, key: u64, fault: Fault) {
+        if !self.heard.load(Ordering::Relaxed) {
+            self.found.store(UNKNOWN, Ordering::Relaxed);
+        }
+        self.events.failed(key, fault);
+    }
+
+    fn parted(&self, key: u64) {
+        self.events.parted(key);
+    }
+
+    fn expired(&self, message: Outbound) {
+        self.events.expired(message);
+    }
+
+    fn lost(&self, why: String) {
+        self.events.lost(why);
+    }
+}

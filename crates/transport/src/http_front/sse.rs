@@ -1,0 +1,135 @@
+//! HTTP+SSE of 2024-11-05: a GET opens a session and carries everything the server says, each POST carries one message of
+//! the client. The session lives as long as its stream, and is a pipe in every other respect.
+
+use super::accepts::Accepts;
+use super::answer::{self, refusal, sentence};
+use super::line::Line;
+use super::post::{is_json, read_message, unreadable_body};
+use super::read_body::read_body;
+use super::service::not_allowed;
+use super::sse_body::SseBody;
+use super::{Answer, Front, whole};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use signalbox_engine::front::Mode;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::session::NotTaken;
+use signalbox_runtime::{Gateway, Session};
+use signalbox_wire::{Envelope, Era};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where a client opens its stream.
+pub const STREAM_PATH: &str = "/sse";
+/// Where it posts to.
+pub const POST_PATH: &str = "/messages";
+/// The name of the session's id in the query of a POST.
+const SESSION_ID: &str = "sessionId";
+
+/// How long a request waits for a client that has not read what was said before.
+const BEHIND_WAIT: Duration = Duration::from_secs(5);
+/// How often it is looked whether the client has read on.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Opens a session and its stream.
+pub fn open<B>(line: &Arc<Line>, request: &Request<B>) -> Answer {
+    let front = &line.front;
+    if request.method() != Method::GET {
+        return not_allowed(HeaderValue::from_static("GET"));
+    }
+    if !Accepts::read(request.headers()).sse {
+        let text = "a GET here needs `Accept: text/event-stream`";
+        return sentence(StatusCode::NOT_ACCEPTABLE, FaultKind::InvalidRequest, text);
+    }
+    let opened = Gateway::new_session_id()
+        .and_then(|id| front.gateway.open_session(front.spec.principal.clone(), Mode::Pipe, &id));
+    let session = match opened {
+        Ok(session) => session,
+        Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &fault),
+    };
+    let Some(reader) = session.open_general() else {
+        session.close();
+        let fault = Fault::new(FaultKind::Overloaded, "the session has no room for a stream");
+        return refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &fault);
+    };
+    let post_to = format!("{POST_PATH}?{SESSION_ID}={}", session.external);
+    answer::events(line, SseBody::whole_session(session, reader, &post_to))
+}
+
+/// Takes one message; everything that comes of it goes to the session's stream.
+pub async fn post(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
+    let front = &line.front;
+    let (head, body) = request.into_parts();
+    if head.method != Method::POST {
+        return not_allowed(HeaderValue::from_static("POST"));
+    }
+    if !is_json(&head.headers) {
+        let text = "the body must be `Content-Type: application/json`";
+        return sentence(StatusCode::UNSUPPORTED_MEDIA_TYPE, FaultKind::InvalidRequest, text);
+    }
+    let session = match session_of(front, head.uri.query()) {
+        Ok(session) => session,
+        Err(answer) => return *answer,
+    };
+    let limit = front.gateway.settings.limits.message;
+    let bytes = match read_body(body, limit, front.spec.body_timeout).await {
+        Ok(bytes) => bytes,
+        Err(error) => return unreadable_body(error),
+    };
+    match read_message(front, bytes) {
+        Ok(message) => take(&session, message).await,
+        Err(answer) => *answer,
+    }
+}
+
+/// Hands a message to the session. While its client does not read, nothing more is taken that would be answered.
+async fn take(session: &Arc<Session>, message: Envelope) -> Answer {
+    let mut message = message;
+    let deadline = tokio::time::Instant::now() + BEHIND_WAIT;
+    loop {
+        let why = match session.receive_on_general(message) {
+            Ok(()) => return accepted(),
+            Err((back, why)) => {
+                message = back;
+                why
+            }
+        };
+        match why {
+            NotTaken::Gone => return unknown_session(),
+            NotTaken::Behind if tokio::time::Instant::now() < deadline => tokio::time::sleep(LOOK).await,
+            NotTaken::Behind => {
+                let text = "the client does not read its event stream: too many messages already wait in it";
+                let fault = Fault::new(FaultKind::Overloaded, text);
+                return refusal(StatusCode::TOO_MANY_REQUESTS, message.id().as_ref(), Era::Legacy, &fault);
+            }
+        }
+    }
+}
+
+fn accepted() -> Answer {
+    let mut answer = Response::new(whole("Accepted"));
+    *answer.status_mut() = StatusCode::ACCEPTED;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+    answer
+}
+
+/// The session that the query names.
+fn session_of(front: &Front, query: Option<&str>) -> Result<Arc<Session>, Box<Answer>> {
+    let pairs = query.unwrap_or_default().split('&');
+    let mut ids = pairs.filter_map(|pair| pair.split_once('=')).filter(|(name, _)| *name == SESSION_ID);
+    let (Some((_, id)), None) = (ids.next(), ids.next()) else {
+        let text = "one `sessionId` is required in the query, as the `endpoint` event gave it";
+        return Err(Box::new(sentence(StatusCode::BAD_REQUEST, FaultKind::SessionClosed, text)));
+    };
+    match front.gateway.sessions.get(id) {
+        // Another caller's session does not exist for this one, nor does one that has no stream of this kind.
+        Some(session) if session.principal == front.spec.principal && session.mode() == Mode::Pipe => Ok(session),
+        _ => Err(Box::new(unknown_session())),
+    }
+}
+
+fn unknown_session() -> Answer {
+    let text = "there is no such session: it ended with its event stream";
+    sentence(StatusCode::NOT_FOUND, FaultKind::SessionClosed, text)
+}

@@ -1,0 +1,226 @@
+//! The address that messages are posted to, as a backend's `endpoint` event names it.
+
+use crate::http_back::target::Target;
+use http::Uri;
+use http::uri::PathAndQuery;
+
+/// Longest address that is taken, in bytes.
+pub(super) const MAX_ENDPOINT: usize = 4096;
+
+/// The port of an address that names none.
+const DEFAULT_PORT: u16 = 80;
+
+/// Why an address is not taken. It is not repeated: it holds the session's id.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// Nothing is there.
+    #[error("is empty")]
+    Empty,
+    /// It is too long.
+    #[error("is longer than {MAX_ENDPOINT} bytes")]
+    TooLong,
+    /// It cannot be read as an address.
+    #[error("is no address")]
+    Malformed,
+    /// It lies elsewhere.
+    #[error("has another scheme, host or port than the configured url, or holds credentials")]
+    OtherOrigin,
+}
+
+/// Path and query to post to. Whatever an event says, messages and configured headers go to the configured host and port
+/// only; an address that claims otherwise is refused rather than read as if it did not.
+///
+/// # Errors
+/// Says what is wrong with the address.
+pub(super) fn resolve(base: &Target, event: &[u8]) -> Result<Uri, EndpointError> {
+    if event.len() > MAX_ENDPOINT {
+        return Err(EndpointError::TooLong);
+    }
+    let text = std::str::from_utf8(event).map_err(|_| EndpointError::Malformed)?.trim();
+    // Browsers take a backslash for a slash, so that it could hide a host; anything else here belongs percent-encoded.
+    if text.bytes().any(|byte| !byte.is_ascii_graphic() || matches!(byte, b'\\' | b'"' | b'<' | b'>' | b'`')) {
+        return Err(EndpointError::Malformed);
+    }
+    let text = text.split('#').next().unwrap_or_default();
+    if text.is_empty() {
+        return Err(EndpointError::Empty);
+    }
+    let joined = if let Some(rest) = text.strip_prefix("//") {
+        in_origin(base, rest)?
+    } else if let Some((scheme, rest)) = scheme(text) {
+        let rest = rest.strip_prefix("//").filter(|_| scheme.eq_ignore_ascii_case("http"));
+        in_origin(base, rest.ok_or(EndpointError::OtherOrigin)?)?
+    } else if text.starts_with('/') {
+        text.to_owned()
+    } else if text.starts_with('?') {
+        format!("{}{text}", base.uri.path())
+    } else {
+        let folder = base.uri.path().rsplit_once('/').map_or("", |(folder, _)| folder);
+        format!("{folder}/{text}")
+    };
+    let (path, query) = joined.split_once('?').map_or((joined.as_str(), None), |(path, query)| (path, Some(query)));
+    let mut line = without_dots(path);
+    if let Some(query) = query {
+        line.push('?');
+        line.push_str(query);
+    }
+    let line: PathAndQuery = line.parse().map_err(|_| EndpointError::Malformed)?;
+    Ok(Uri::from(line))
+}
+
+/// The scheme and what follows its colon, where an address begins with one.
+fn scheme(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once(':')?;
+    // In `a/b:c` and `?x=a:b` the colon belongs to something else.
+    (!scheme.contains(['/', '?'])).then_some((scheme, rest))
+}
+
+/// Path and query of `host:port/path?query`, if that is the configured host and port.
+fn in_origin(base: &Target, rest: &str) -> Result<String, EndpointError> {
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, line) = rest.split_at(end);
+    if authority.is_empty() || authority.contains('@') {
+        return Err(EndpointError::OtherOrigin);
+    }
+    let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, "")) => (host, None),
+        Some((host, port)) => (host, Some(port.strip_prefix(':').ok_or(EndpointError::OtherOrigin)?)),
+        None => authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port))),
+    };
+    let port = match port {
+        None | Some("") => DEFAULT_PORT,
+        // `parse` alone would let a sign pass.
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            port.parse().map_err(|_| EndpointError::OtherOrigin)?
+        }
+        Some(_) => return Err(EndpointError::OtherOrigin),
+    };
+    if !host.eq_ignore_ascii_case(&base.host) || port != base.port {
+        return Err(EndpointError::OtherOrigin);
+    }
+    Ok(if line.starts_with('/') { line.to_owned() } else { format!("/{line}") })
+}
+
+/// A path with its `.` and `..` done away with (RFC 3986, 5.2.4).
+fn without_dots(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut segments = path.strip_prefix('/').unwrap_or(path).split('/').peekable();
+    while let Some(segment) = segments.next() {
+        let last = segments.peek().is_none();
+        match segment {
+            "." | ".." => {
+                if segment == ".." {
+                    kept.pop();
+                }
+                if last {
+                    kept.push("");
+                }
+            }
+            other => kept.push(other),
+        }
+    }
+    format!("/{}", kept.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(base: &str, event: &str) -> Result<String, EndpointError> {
+        let base = Target::parse(&"b".into(), base).unwrap();
+        resolve(&base, event.as_bytes()).map(|uri| uri.to_string())
+    }
+
+    #[test]
+    fn an_address_of_the_same_origin_is_found() {
+        for (event, found) in [
+            ("/message?sessionId=1-a", "/message?sessionId=1-a"),
+            (" /message \n", "/message"),
+            ("message?x=1", "/a/b/message?x=1"),
+            ("?sessionId=1", "/a/b/sse?sessionId=1"),
+            ("../up?x=/../y", "/a/up?x=/../y"),
+            ("../../../../up", "/up"),
+            ("./", "/a/b/"),
+            ("..", "/a/"),
+            ("/x/./y/../z", "/x/z"),
+            ("/message#part", "/message"),
+            ("/a?redirect=http://elsewhere/", "/a?redirect=http://elsewhere/"),
+            ("//127.0.0.1:9000/m", "/m"),
+            ("http://127.0.0.1:9000/m?x=1", "/m?x=1"),
+            ("HTTP://127.0.0.1:9000", "/"),
+            ("http://127.0.0.1:9000?x=1", "/?x=1"),
+            ("/a:b", "/a:b"),
+            ("/%2e%2e/x", "/%2e%2e/x"),
+        ] {
+            assert_eq!(at("http://127.0.0.1:9000/a/b/sse?key=1", event).as_deref(), Ok(found), "{event}");
+        }
+        assert_eq!(at("http://Box.example/sse", "http://box.EXAMPLE:80/m").as_deref(), Ok("/m"));
+        assert_eq!(at("http://box.example:80/sse", "http://box.example/m").as_deref(), Ok("/m"));
+        assert_eq!(at("http://[::1]:9/sse", "http://[::1]:9/m").as_deref(), Ok("/m"));
+        assert_eq!(at("http://box.example", "m").as_deref(), Ok("/m"));
+    }
+
+    #[test]
+    fn t11_an_address_elsewhere_is_refused() {
+        for event in [
+            "http://evil.example:9000/m",
+            "http://127.0.0.1:9001/m",
+            "http://127.0.0.1/m",
+            "https://127.0.0.1:9000/m",
+            "//evil.example/m",
+            "///m",
+            "http:///m",
+            "http:/m",
+            "http:m",
+            "javascript:alert(1)",
+            "file:///etc/passwd",
+            "data:text/plain,x",
+            "http://127.0.0.1:9000@evil.example/m",
+            "http://me:secret@127.0.0.1:9000/m",
+            "http://127.0.0.1:9000.evil.example/m",
+            "http://127.0.0.1:+9000/m",
+            "http://127.0.0.1:99999/m",
+            "http://[127.0.0.1]x:9000/m",
+            "HTTP://127.0.0.1.:9000/m",
+        ] {
+            assert_eq!(at("http://127.0.0.1:9000/sse", event), Err(EndpointError::OtherOrigin), "{event}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        let base = "http://127.0.0.1:9000/sse";
+        for event in ["", "  ", "#x"] {
+            assert_eq!(at(base, event), Err(EndpointError::Empty), "{event:?}");
+        }
+        for event in
+            ["/a b", "/a\nhost: x", "/a\r\nx", "\\\\evil.example/m", "/\\evil", "/\u{e9}", "/\u{0}", "{\"a\":1}"]
+        {
+            assert_eq!(at(base, event), Err(EndpointError::Malformed), "{event:?}");
+        }
+        let longest = format!("/{}", "a".repeat(MAX_ENDPOINT - 1));
+        assert_eq!(at(base, &longest), Ok(longest.clone()));
+        assert_eq!(at(base, &format!("{longest}a")), Err(EndpointError::TooLong));
+        assert_eq!(resolve(&Target::parse(&"b".into(), base).unwrap(), b"/\xff"), Err(EndpointError::Malformed));
+    }
+
+    /// Whatever the event, what comes of it is a path and a query that a request line can hold.
+    #[test]
+    fn nothing_but_a_path_comes_of_any_address() {
+        let parts = ["http:", "//", "/", "127.0.0.1:9000", "@", ":", "..", ".", "?", "a", "#", "[", "]", "%2f", ";"];
+        let base = Target::parse(&"b".into(), "http://127.0.0.1:9000/x/sse").unwrap();
+        let mut state = 7_u64;
+        for _ in 0..20_000 {
+            let mut event = String::new();
+            for _ in 0..(state >> 60) {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                event.push_str(parts[usize::try_from(state >> 33).unwrap() % parts.len()]);
+            }
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            if let Ok(uri) = resolve(&base, event.as_bytes()) {
+                assert!(uri.authority().is_none() && uri.scheme().is_none(), "{event}");
+                assert!(uri.path().starts_with('/') && !uri.path().contains("/../"), "{event}: {uri}");
+            }
+        }
+    }
+}

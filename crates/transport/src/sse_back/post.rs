@@ -1,0 +1,55 @@
+//! One message on its way: the POST that carries it. What the backend makes of it arrives on the stream of events.
+
+use super::link::Running;
+use super::stream::refusal;
+use crate::http_back::Request;
+use crate::http_back::backend::Backend;
+use crate::http_back::headers;
+use http::header::{self, HeaderMap};
+use http::{Method, Uri};
+use signalbox_engine::back::Outbound;
+use signalbox_engine::{Fault, FaultKind};
+use std::time::Duration;
+
+/// How long a message that gets no answer may take to be accepted. Requests are timed by the engine.
+const NOTE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Sends the message. A request that is refused has failed; a notification that is refused is only logged.
+pub(super) async fn run(mut running: Running, message: Outbound) {
+    running.begin();
+    running.wait_for_gate().await;
+    let shared = running.shared();
+    let posting = post(&shared.backend, &shared.post_to, &message);
+    let Some(key) = message.key else {
+        let posted = match tokio::time::timeout(NOTE_TIMEOUT, posting).await {
+            Ok(posted) => posted,
+            Err(_) => Err(shared.backend.fault(FaultKind::TimedOut, "did not accept a notification in time")),
+        };
+        if let Err(fault) = posted {
+            tracing::warn!(%fault, "a notification or response was not delivered");
+        }
+        return;
+    };
+    if let Err(fault) = posting.await {
+        shared.events.failed(key, fault);
+    }
+}
+
+async fn post(backend: &Backend, to: &Uri, message: &Outbound) -> Result<(), Fault> {
+    let kept = backend.pool.take();
+    let (conn, response) = backend.exchange(kept, request(backend, to, message)).await?;
+    if response.status().is_success() {
+        backend.finish(conn, response.into_body()).await;
+        return Ok(());
+    }
+    Err(refusal(backend, conn, response, "a message").await)
+}
+
+fn request(backend: &Backend, to: &Uri, message: &Outbound) -> Request {
+    let mut request = headers::bare(backend, Method::POST, message.bytes.clone(), HeaderMap::new());
+    *request.uri_mut() = to.clone();
+    let headers = request.headers_mut();
+    headers.insert(header::CONTENT_TYPE, headers::JSON.clone());
+    headers::add_session(headers, None, message.revision);
+    request
+}

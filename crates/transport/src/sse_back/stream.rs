@@ -1,0 +1,147 @@
+//! The stream of events that everything a backend says arrives on.
+
+use super::endpoint;
+use super::link::Shared;
+use crate::http_back::answer::{Came, Post};
+use crate::http_back::backend::Backend;
+use crate::http_back::body;
+use crate::http_back::conn::Conn;
+use crate::http_back::headers;
+use crate::http_back::post::Content;
+use bytes::Bytes;
+use http::Uri;
+use hyper::body::Incoming;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_wire::SseDecoder;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The kind of the event that names the address to post to.
+const ENDPOINT: &str = "endpoint";
+/// Most events before that one; there should be none.
+const EARLY_EVENTS: usize = 16;
+/// Most bytes of a refusal that are read for its reason.
+pub(super) const REASON_BYTES: usize = 64 * 1024;
+/// How long the reason may take to come.
+pub(super) const REASON_TIME: Duration = Duration::from_secs(1);
+
+/// A stream whose first event has come.
+pub(super) struct Opened {
+    conn: Box<Conn>,
+    body: Incoming,
+    decoder: SseDecoder,
+    /// Where messages are posted to.
+    pub post_to: Uri,
+}
+
+/// Opens the stream and waits for the address to post to.
+pub(super) async fn open(backend: &Backend) -> Result<Opened, Fault> {
+    let Some(request) = headers::get(backend, None, None, None) else {
+        return Err(backend.fault(FaultKind::Internal, "cannot be asked for its stream"));
+    };
+    let (conn, response) = backend.exchange_alone(request).await?;
+    let (status, content) = (response.status().as_u16(), Content::of(response.headers()));
+    if status != 200 || content != Content::Events {
+        return Err(refusal(backend, conn, response, "the GET that opens its event stream").await);
+    }
+    let decoder = SseDecoder::new(backend.limits.sse_event);
+    let opened = Opened { conn, body: response.into_body(), decoder, post_to: Uri::default() };
+    opened.greeted(backend).await
+}
+
+impl Opened {
+    async fn greeted(mut self, backend: &Backend) -> Result<Self, Fault> {
+        let garbage = |text: String| Err(backend.fault(FaultKind::BackendGarbage, text));
+        let mut early = 0;
+        loop {
+            while let Some(event) = self.decoder.next_event() {
+                let event = match event {
+                    Ok(event) => event,
+                    Err(error) => return garbage(format!("sent too much: {error}")),
+                };
+                if event.event.as_deref() == Some(ENDPOINT) {
+                    self.post_to = match endpoint::resolve(&backend.target, &event.data) {
+                        Ok(uri) => uri,
+                        Err(error) => return garbage(format!("names an address to post to that {error}")),
+                    };
+                    return Ok(self);
+                }
+                early += 1;
+                if early > EARLY_EVENTS {
+                    return garbage("sends events, but not the one that names the address to post to".to_owned());
+                }
+            }
+            match self.conn.frame(&mut self.body).await {
+                Some(Ok(frame)) => self.decoder.push(&frame.into_data().unwrap_or_default()),
+                Some(Err(error)) => {
+                    let text = format!("broke off its event stream before it named the address to post to ({error})");
+                    return Err(backend.fault(FaultKind::BackendDied, text));
+                }
+                None => return garbage("ended its event stream before it named the address to post to".to_owned()),
+            }
+        }
+    }
+
+    /// Hands on what comes until the stream ends, and reports that once.
+    pub(super) async fn follow(mut self, shared: Arc<Shared>) {
+        let why = loop {
+            while let Some(event) = self.decoder.next_event() {
+                match event {
+                    Ok(event) if event.event.as_deref().is_none_or(|kind| kind == "message") => {
+                        take(&shared, event.data);
+                    }
+                    Ok(_) => {}
+                    // It may have been the answer to anything, so that somebody would wait for it in vain.
+                    Err(error) => return shared.lost(format!("sent too much: {error}")),
+                }
+            }
+            match self.conn.frame(&mut self.body).await {
+                Some(Ok(frame)) => self.decoder.push(&frame.into_data().unwrap_or_default()),
+                Some(Err(error)) => break format!("its event stream broke ({error})"),
+                None => break "it closed its event stream".to_owned(),
+            }
+        };
+        shared.lost(why);
+    }
+}
+
+fn take(shared: &Shared, data: Bytes) {
+    if data.is_empty() {
+        return;
+    }
+    let backend = &shared.backend;
+    let post = Post { events: &*shared.events, limits: &backend.limits, about: None, status: None };
+    if let Came::Garbage(_) = post.messages(data.clone()) {
+        // Whoever receives it says what is wrong with it, and counts it.
+        shared.events.received(data, None, None);
+    }
+}
+
+/// What a response says that is not the one hoped for. Neither addresses nor anything sent in confidence are repeated.
+pub(super) async fn refusal(
+    backend: &Backend,
+    mut conn: Box<Conn>,
+    response: http::Response<Incoming>,
+    what: &str,
+) -> Fault {
+    let (head, mut body) = response.into_parts();
+    let status = head.status.as_u16();
+    let mut text = match status {
+        200..=299 => format!("answered {what} with something else than an event stream"),
+        300..=399 => format!("redirects {what} (HTTP {status}), and redirects are not followed"),
+        401 | 403 => format!("wants authentication for {what} (HTTP {status})"),
+        _ => format!("answered {what} with HTTP {status}"),
+    };
+    if status >= 400 && Content::of(&head.headers) != Content::Events {
+        let reading = tokio::time::timeout(REASON_TIME, body::whole(&mut conn, &mut body, REASON_BYTES));
+        if let Ok(Ok(bytes)) = reading.await {
+            let excerpt = backend.excerpt(&bytes, None);
+            if !excerpt.is_empty() {
+                text.push_str(": ");
+                text.push_str(&excerpt);
+            }
+            backend.pool.put(conn);
+        }
+    }
+    backend.fault(FaultKind::BackendGarbage, text)
+}
