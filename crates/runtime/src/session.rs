@@ -120,25 +120,24 @@ impl Session {
         self.handle(Event::Received { stream: stream.id, message });
     }
 
-    /// Takes a message of a client whose answers all go to the general stream, as on a pipe. Gives it back where that
-    /// stream is gone, or its reader is so far behind that no answer should be added.
+    /// Takes a message of a client whose answers all go to the general stream, as on a pipe.
     ///
     /// # Errors
-    /// The message, and why it was not taken.
-    pub fn receive_on_general(self: &Arc<Self>, message: Envelope) -> Result<(), (Envelope, NotTaken)> {
+    /// If that stream is gone, or its reader is so far behind that no answer should be added.
+    pub fn receive_on_general(self: &Arc<Self>, message: &Envelope) -> Result<(), NotTaken> {
         let stream = {
             let inner = self.lock();
             let open = inner.general.and_then(|id| inner.streams.get(&id).map(|outbox| (id, outbox)));
             match open.filter(|(_, outbox)| !outbox.is_closed()) {
-                None => return Err((message, NotTaken::Gone)),
+                None => return Err(NotTaken::Gone),
                 Some((_, outbox)) if outbox.len() >= OUTBOX_BOUND && message.kind() == Kind::Request => {
-                    return Err((message, NotTaken::Behind));
+                    return Err(NotTaken::Behind);
                 }
                 Some((id, _)) => id,
             }
         };
         self.touch();
-        self.handle(Event::Received { stream, message });
+        self.handle(Event::Received { stream, message: message.clone() });
         Ok(())
     }
 

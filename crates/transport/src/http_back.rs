@@ -16,7 +16,7 @@ pub(crate) mod post;
 mod stream;
 pub(crate) mod target;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use link::HttpLink;
 

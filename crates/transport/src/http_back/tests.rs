@@ -3,6 +3,6 @@
 mod answers;
 mod connections;
 mod cost;
-mod server;
+pub(crate) mod server;
 mod sessions;
 mod streams;

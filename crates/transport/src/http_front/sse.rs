@@ -19,6 +19,7 @@ use signalbox_runtime::{Gateway, Session};
 use signalbox_wire::{Envelope, Era};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Where a client opens its stream.
 pub const STREAM_PATH: &str = "/sse";
@@ -85,20 +86,13 @@ pub async fn post(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
 
 /// Hands a message to the session. While its client does not read, nothing more is taken that would be answered.
 async fn take(session: &Arc<Session>, message: Envelope) -> Answer {
-    let mut message = message;
-    let deadline = tokio::time::Instant::now() + BEHIND_WAIT;
+    let deadline = Instant::now() + BEHIND_WAIT;
     loop {
-        let why = match session.receive_on_general(message) {
+        match session.receive_on_general(&message) {
             Ok(()) => return accepted(),
-            Err((back, why)) => {
-                message = back;
-                why
-            }
-        };
-        match why {
-            NotTaken::Gone => return unknown_session(),
-            NotTaken::Behind if tokio::time::Instant::now() < deadline => tokio::time::sleep(LOOK).await,
-            NotTaken::Behind => {
+            Err(NotTaken::Gone) => return unknown_session(),
+            Err(NotTaken::Behind) if Instant::now() < deadline => tokio::time::sleep(LOOK).await,
+            Err(NotTaken::Behind) => {
                 let text = "the client does not read its event stream: too many messages already wait in it";
                 let fault = Fault::new(FaultKind::Overloaded, text);
                 return refusal(StatusCode::TOO_MANY_REQUESTS, message.id().as_ref(), Era::Legacy, &fault);

@@ -54,6 +54,8 @@ pub enum Act {
     Close,
     /// Does nothing until the client closes, and notes that.
     Hang,
+    /// Writes what comes, until that is none or the client closes.
+    Follow(mpsc::UnboundedReceiver<Option<String>>),
 }
 
 type Script = dyn Fn(&Seen) -> Act + Send + Sync;
@@ -131,9 +133,29 @@ async fn serve(mut stream: TcpStream, script: &Script, log: &Mutex<Vec<Seen>>) {
                 let _ = stream.read(&mut [0; 16]).await;
                 false
             }
+            Act::Follow(said) => {
+                follow(&mut stream, said).await;
+                false
+            }
         };
         if !ok {
             return;
+        }
+    }
+}
+
+async fn follow(stream: &mut TcpStream, mut said: mpsc::UnboundedReceiver<Option<String>>) {
+    loop {
+        tokio::select! {
+            _ = stream.readable() => return,
+            next = said.recv() => match next.flatten() {
+                Some(text) => {
+                    if stream.write_all(text.as_bytes()).await.is_err() {
+                        return;
+                    }
+                }
+                None => return,
+            },
         }
     }
 }
