@@ -5,6 +5,7 @@
 //! - [`conformance`]: runs the public conformance runner and compares two of its verdicts check by check.
 //! - [`gateway`] and [`http_client`]: the real binary, and a client that sees everything it answers.
 //! - [`scene`] and [`events`]: backends as config, what is seen of a running gateway, and streams read while open.
+//! - [`sse_client`] and [`sse_server`]: both ends of HTTP+SSE as 2024-11-05 has it.
 //! - [`process`] and [`ports`]: child processes that never outlive a test, and free ports.
 
 pub mod clients;
@@ -16,3 +17,5 @@ pub mod http_client;
 pub mod ports;
 pub mod process;
 pub mod scene;
+pub mod sse_client;
+pub mod sse_server;

@@ -10,24 +10,26 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
 
+/// Most that a server may be told to say before it has said it.
+const SAID: usize = 64;
 const ENDPOINT: &str = "event: endpoint\ndata: /message?sessionId=7\n\n";
 
 /// A server whose stream carries what the test says, and whose POSTs are answered by the script.
 struct Scene {
     server: Server,
-    say: mpsc::UnboundedSender<Option<String>>,
+    say: mpsc::Sender<Option<String>>,
 }
 
 impl Scene {
     async fn new(post: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
-        let (say, said) = mpsc::unbounded_channel();
+        let (say, said) = mpsc::channel(SAID);
         let said = Mutex::new(Some(said));
         let server = Server::start(move |seen| match seen.verb() {
             "GET" => Act::Follow(said.lock().unwrap().take().expect("one stream is opened")),
             _ => post(seen),
         })
         .await;
-        say.send(Some(String::from_utf8(events_head()).unwrap())).unwrap();
+        say.try_send(Some(String::from_utf8(events_head()).unwrap())).unwrap();
         let scene = Self { server, say };
         scene.say(ENDPOINT);
         scene
@@ -38,11 +40,11 @@ impl Scene {
     }
 
     fn say(&self, text: &str) {
-        self.say.send(Some(String::from_utf8(chunk(text)).unwrap())).unwrap();
+        self.say.try_send(Some(String::from_utf8(chunk(text)).unwrap())).unwrap();
     }
 
     fn end(&self) {
-        self.say.send(None).unwrap();
+        self.say.try_send(None).unwrap();
     }
 
     fn spec(&self) -> HttpSpec {
@@ -166,7 +168,7 @@ async fn an_event_that_is_too_large_ends_the_link() {
 #[tokio::test]
 async fn nothing_overtakes_the_end_of_the_handshake() {
     let released = Arc::new(AtomicUsize::new(0));
-    let (release, answer) = mpsc::unbounded_channel();
+    let (release, answer) = mpsc::channel(SAID);
     let (flag, answer) = (Arc::clone(&released), Mutex::new(Some(answer)));
     let early = Arc::new(AtomicUsize::new(0));
     let too_early = Arc::clone(&early);
@@ -185,7 +187,7 @@ async fn nothing_overtakes_the_end_of_the_handshake() {
     }
     until(|| !scene.posts().is_empty()).await;
     released.store(1, Ordering::SeqCst);
-    release.send(Some(String::from_utf8(response("202 Accepted", "connection: close\r\n", "")).unwrap())).unwrap();
+    release.try_send(Some(String::from_utf8(response("202 Accepted", "connection: close\r\n", "")).unwrap())).unwrap();
     until(|| scene.posts().len() == 5).await;
     assert_eq!(early.load(Ordering::SeqCst), 0);
 }
@@ -215,7 +217,7 @@ async fn a_backend_that_names_no_good_address_is_refused() {
     ] {
         let answer = [events_head(), if events.is_empty() { vec![] } else { chunk(events) }, b"0\r\n\r\n".to_vec()];
         let server = Server::start(move |_| Act::Write(answer.concat())).await;
-        let (say, _) = mpsc::unbounded_channel();
+        let (say, _) = mpsc::channel(SAID);
         let fault = Scene { server, say }.refused().await;
         assert_eq!(fault.kind, FaultKind::BackendGarbage, "{events:?}: {fault}");
         assert!(fault.message.contains(part), "{events:?}: {fault}");
@@ -227,14 +229,14 @@ async fn a_backend_that_names_no_good_address_is_refused() {
         (response("200 OK", "content-type: text/html\r\n", "<p>"), "something else than an event stream"),
     ] {
         let server = Server::start(move |_| Act::Write(answer.clone())).await;
-        let (say, _) = mpsc::unbounded_channel();
+        let (say, _) = mpsc::channel(SAID);
         let fault = Scene { server, say }.refused().await;
         assert!(fault.message.contains(part), "{fault}");
     }
     let many = "data: x\n\n".repeat(100);
     let answer = [events_head(), chunk(&many)].concat();
     let server = Server::start(move |_| Act::Write(answer.clone())).await;
-    let (say, _) = mpsc::unbounded_channel();
+    let (say, _) = mpsc::channel(SAID);
     assert!(Scene { server, say }.refused().await.message.contains("not the one that names the address"));
 }
 

@@ -55,7 +55,7 @@ pub enum Act {
     /// Does nothing until the client closes, and notes that.
     Hang,
     /// Writes what comes, until that is none or the client closes.
-    Follow(mpsc::UnboundedReceiver<Option<String>>),
+    Follow(mpsc::Receiver<Option<String>>),
 }
 
 type Script = dyn Fn(&Seen) -> Act + Send + Sync;
@@ -144,7 +144,7 @@ async fn serve(mut stream: TcpStream, script: &Script, log: &Mutex<Vec<Seen>>) {
     }
 }
 
-async fn follow(stream: &mut TcpStream, mut said: mpsc::UnboundedReceiver<Option<String>>) {
+async fn follow(stream: &mut TcpStream, mut said: mpsc::Receiver<Option<String>>) {
     loop {
         tokio::select! {
             _ = stream.readable() => return,
