@@ -4,14 +4,11 @@
 //! messages are posted to, which must be of the same origin. Toward the runtime this is a pipe: a question does not say
 //! which call caused it, a cancellation is a notification, and the end of the stream is the end of the connection.
 
-mod endpoint;
 mod link;
 mod post;
 mod stream;
 #[cfg(test)]
 mod tests;
-
-pub use endpoint::EndpointError;
 
 use crate::http_back::backend::Backend;
 use crate::http_back::{HttpConnector, HttpSpec, HttpSpecError};

@@ -7,6 +7,7 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::batch::Message;
+use crate::endpoint::{Base, MAX_ENDPOINT, resolve};
 use crate::envelope::Envelope;
 use crate::framing::single_line;
 use crate::header;
@@ -22,7 +23,7 @@ pub type Target = fn(&[u8]);
 
 /// All targets by name.
 pub const TARGETS: &[(&str, Target)] =
-    &[("envelope", envelope), ("scan", scan), ("line", line), ("sse", sse), ("header", header)];
+    &[("envelope", envelope), ("scan", scan), ("line", line), ("sse", sse), ("header", header), ("endpoint", endpoint)];
 
 /// Whatever parses can be given another id and other members, and still parses to the same parts.
 pub fn envelope(data: &[u8]) {
@@ -190,6 +191,22 @@ pub fn header(data: &[u8]) {
     }
 }
 
+/// Whatever an event says, what comes of it is a path and a query of the same origin, and is resolved to itself.
+pub fn endpoint(data: &[u8]) {
+    let base = Base { host: "127.0.0.1", port: 9000, path: "/a/sse" };
+    let Ok(line) = resolve(base, data) else {
+        return;
+    };
+    assert!(line.starts_with('/') && line.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\' && byte != b'#'));
+    let path = line.split('?').next().unwrap_or_default();
+    assert!(path.split('/').all(|segment| segment != "." && segment != ".."));
+    // Two slashes at its start would be read as the start of a host, so it is put behind one.
+    let whole = format!("http://127.0.0.1:9000{line}");
+    if whole.len() <= MAX_ENDPOINT {
+        assert_eq!(resolve(base, whole.as_bytes()), Ok(line));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,6 +221,7 @@ mod tests {
         "\u{feff}data: 0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\n\nid\n\n",
         r#"{"schema":{"properties":{"a":{"type":"integer","x-mcp-header":"A"},"b":{"properties":{"c":{"type":"string","x-mcp-header":"C"}}}}},"arguments":{"a":42.0,"b":{"c":"é"}}}"#,
         "=?base64?SGVsbG8=?=",
+        "http://127.0.0.1:9000/b/../message?sessionId=1",
     ];
 
     /// Pieces that matter to some parser, to be put anywhere.
@@ -235,6 +253,14 @@ mod tests {
         b"\"x-mcp-header\":\"A\"",
         b"-0",
         b"01",
+        b"http:",
+        b"//",
+        b"127.0.0.1:9000",
+        b"/../",
+        b"/.",
+        b"?",
+        b"#",
+        b"@",
     ];
 
     /// A deterministic source of numbers, so that a failure can be run again.

@@ -4,6 +4,7 @@
 pub mod batch;
 pub mod builder;
 pub mod codes;
+pub mod endpoint;
 pub mod envelope;
 pub mod framing;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -1,7 +1,6 @@
 //! HTTP+SSE of 2024-11-05 on both sides of the real gateway process.
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
     clippy::print_stdout,
     reason = "a test may fail wherever it wants, and says what it skipped"
 )]

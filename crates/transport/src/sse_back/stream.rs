@@ -1,6 +1,5 @@
 //! The stream of events that everything a backend says arrives on.
 
-use super::endpoint;
 use super::link::Shared;
 use crate::http_back::answer::{Came, Post};
 use crate::http_back::backend::Backend;
@@ -10,9 +9,11 @@ use crate::http_back::headers;
 use crate::http_back::post::Content;
 use bytes::Bytes;
 use http::Uri;
+use http::uri::PathAndQuery;
 use hyper::body::Incoming;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::SseDecoder;
+use signalbox_wire::endpoint::{self, EndpointError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ impl Opened {
                     Err(error) => return garbage(format!("sent too much: {error}")),
                 };
                 if event.event.as_deref() == Some(ENDPOINT) {
-                    self.post_to = match endpoint::resolve(&backend.target, &event.data) {
+                    self.post_to = match post_to(backend, &event.data) {
                         Ok(uri) => uri,
                         Err(error) => return garbage(format!("names an address to post to that {error}")),
                     };
@@ -91,8 +92,12 @@ impl Opened {
                         take(&shared, event.data);
                     }
                     Ok(_) => {}
-                    // It may have been the answer to anything, so that somebody would wait for it in vain.
-                    Err(error) => return shared.lost(format!("sent too much: {error}")),
+                    // Whose answer it was cannot be known: that call times out, and nobody else is hurt.
+                    Err(error) => {
+                        tracing::warn!(backend = %shared.backend.name, %error, "on the event stream");
+                        // An empty message is none, and so the loss is counted.
+                        shared.events.received(Bytes::new(), None, None);
+                    }
                 }
             }
             match self.conn.frame(&mut self.body).await {
@@ -103,6 +108,14 @@ impl Opened {
         };
         shared.lost(why);
     }
+}
+
+/// The address that an event names, as a request line has it.
+fn post_to(backend: &Backend, event: &[u8]) -> Result<Uri, EndpointError> {
+    let target = &backend.target;
+    let base = endpoint::Base { host: &target.host, port: target.port, path: target.uri.path() };
+    let line: PathAndQuery = endpoint::resolve(base, event)?.parse().map_err(|_| EndpointError::Malformed)?;
+    Ok(Uri::from(line))
 }
 
 fn take(shared: &Shared, data: Bytes) {
