@@ -85,7 +85,7 @@ async fn a_gateway_that_stops_answers_first_and_then_ends_the_stream() {
     assert_eq!(text(&answer).unwrap(), "slept 1000 ms");
     // The lists of the backend that ended may still be taken back.
     while let Some(rest) = client.next().await.unwrap() {
-        assert_eq!(rest["method"], "notifications/tools/list_changed", "{rest}");
+        assert!(rest["method"].as_str().is_some_and(|method| method.ends_with("/list_changed")), "{rest}");
     }
     let ended = gateway.process.wait(Duration::from_secs(30)).await.unwrap();
     assert!(ended.success(), "{ended}");
