@@ -6,6 +6,8 @@
 //! - [`gateway`] and [`http_client`]: the real binary, and a client that sees everything it answers.
 //! - [`scene`] and [`events`]: backends as config, what is seen of a running gateway, and streams read while open.
 //! - [`sse_client`] and [`sse_server`]: both ends of HTTP+SSE as 2024-11-05 has it.
+//! - [`revision`] and [`revision_server`]: a server that speaks exactly one revision and is strict about it, written without any
+//!   of our crates and without an MCP library, so that it is an independent witness.
 //! - [`process`] and [`ports`]: child processes that never outlive a test, and free ports.
 
 pub mod clients;
@@ -16,6 +18,8 @@ pub mod gateway;
 pub mod http_client;
 pub mod ports;
 pub mod process;
+pub mod revision;
+pub mod revision_server;
 pub mod scene;
 pub mod sse_client;
 pub mod sse_server;

@@ -1,0 +1,181 @@
+//! The server over Streamable HTTP: with sessions from 2025-03-26 to 2025-11-25, without in 2026-07-28.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::{HeaderMap, HeaderValue, Method, Request};
+use hyper::body::Incoming;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+use super::call::OUTLET;
+use super::fault::Fault;
+use super::rules::PROBE;
+use super::rules_modern;
+use super::shared::Shared;
+use super::talk::{Kind, Phase, Talk};
+use super::web::{self, Answer, header, names, plain};
+use crate::revision::Revision;
+
+/// The path the server answers on.
+const PATH: &str = "/mcp";
+const SESSION: &str = "mcp-session-id";
+
+/// The endpoint.
+struct Endpoint {
+    shared: Arc<Shared>,
+    /// The conversation with everyone, in the new era.
+    everyone: Arc<Talk>,
+    sessions: Mutex<HashMap<String, Arc<Talk>>>,
+}
+
+/// Serves until the future is dropped.
+pub async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let everyone = Talk::new(shared.clone(), Kind::Stateless, None);
+    let endpoint = Arc::new(Endpoint { shared, everyone, sessions: Mutex::default() });
+    web::serve(listener, move |request| endpoint.clone().answer(request)).await;
+}
+
+impl Endpoint {
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Answer {
+        if request.uri().path() != PATH {
+            return plain(404, "not found");
+        }
+        let modern = self.shared.revision.modern();
+        let (head, body) = request.into_parts();
+        match head.method {
+            Method::POST => {
+                let Ok(message) = web::json(body).await else {
+                    self.shared.violation("a body that is no JSON");
+                    return web::message(400, &Fault::new(-32700, "Parse error").reply(&Value::Null));
+                };
+                if !names(&head.headers, "content-type", &["application/json"]) {
+                    return self.refuse(415, "Content-Type is not application/json");
+                }
+                if !names(&head.headers, "accept", &["application/json", "text/event-stream"]) {
+                    return self.refuse(406, "Accept must name both application/json and text/event-stream");
+                }
+                if modern {
+                    self.stateless(&head.headers, message).await
+                } else {
+                    self.post(&head.headers, message).await
+                }
+            }
+            Method::GET | Method::DELETE if modern => plain(405, "POST only"),
+            Method::GET => self.general(&head.headers),
+            Method::DELETE => self.delete(&head.headers),
+            _ => plain(405, "POST, GET and DELETE only"),
+        }
+    }
+
+    fn refuse(&self, status: u16, what: &'static str) -> Answer {
+        self.shared.violation(what);
+        web::message(status, &Fault::new(-32000, what).reply(&Value::Null))
+    }
+
+    async fn stateless(&self, headers: &HeaderMap, message: Value) -> Answer {
+        if let Err(broken) = rules_modern::headers(headers, &message) {
+            let method = message["method"].as_str().unwrap_or_default();
+            let fault = broken.told(&self.shared, method);
+            return web::message(fault.status, &fault.reply(&message["id"]));
+        }
+        exchange(&self.everyone, message).await
+    }
+
+    /// The session of a request; `Err` is the refusal.
+    fn session(&self, headers: &HeaderMap, method: &str) -> Result<Arc<Talk>, Box<Answer>> {
+        let Some(id) = header(headers, SESSION) else {
+            let fault = Fault::new(-32000, "Bad Request: Mcp-Session-Id header is required");
+            if method != PROBE {
+                self.shared.violation(&format!("{method}: no session id"));
+            }
+            return Err(Box::new(web::message(400, &fault.reply(&Value::Null))));
+        };
+        let session = self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
+        let Some(session) = session else {
+            return Err(Box::new(web::message(404, &Fault::new(-32001, "Session not found").reply(&Value::Null))));
+        };
+        let revision = self.shared.revision;
+        match header(headers, "mcp-protocol-version") {
+            Some(version) if version == revision.name() => Ok(session),
+            _ if revision < Revision::R3 => Ok(session),
+            Some(_) => Err(Box::new(self.refuse(400, "MCP-Protocol-Version is not the agreed one"))),
+            None => Err(Box::new(self.refuse(400, "MCP-Protocol-Version is missing"))),
+        }
+    }
+
+    async fn post(&self, headers: &HeaderMap, message: Value) -> Answer {
+        if message["method"] == "initialize" {
+            return self.initialize(headers, message).await;
+        }
+        let method = message["method"].as_str().unwrap_or("an answer");
+        match self.session(headers, method) {
+            Ok(talk) => exchange(&talk, message).await,
+            Err(refusal) => *refusal,
+        }
+    }
+
+    async fn initialize(&self, headers: &HeaderMap, message: Value) -> Answer {
+        if headers.contains_key(SESSION) {
+            return self.refuse(400, "initialize with a session id");
+        }
+        let talk = Talk::new(self.shared.clone(), Kind::Session, None);
+        let id = format!("session-{}-{}", std::process::id(), self.shared.number());
+        let mut answer = exchange(&talk, message).await;
+        if talk.phase() == Phase::Answered
+            && let Ok(value) = HeaderValue::from_str(&id)
+        {
+            answer.headers_mut().insert(SESSION, value);
+            self.sessions.lock().unwrap_or_else(PoisonError::into_inner).insert(id, talk);
+        }
+        answer
+    }
+
+    fn general(&self, headers: &HeaderMap) -> Answer {
+        if !names(headers, "accept", &["text/event-stream"]) {
+            return self.refuse(406, "Accept must name text/event-stream");
+        }
+        let talk = match self.session(headers, "GET") {
+            Ok(talk) => talk,
+            Err(refusal) => return *refusal,
+        };
+        if talk.has_general() {
+            return plain(409, "there is one such stream already");
+        }
+        let (out, queue) = mpsc::channel(OUTLET);
+        talk.set_general(out);
+        // A comment, so that the client sees the stream begin.
+        web::events(Some(": open\n\n".to_owned()), queue, || {})
+    }
+
+    fn delete(&self, headers: &HeaderMap) -> Answer {
+        if let Err(refusal) = self.session(headers, "DELETE") {
+            return *refusal;
+        }
+        let id = header(headers, SESSION).unwrap_or_default();
+        let ended = self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        if let Some(talk) = ended {
+            talk.end();
+        }
+        plain(200, "")
+    }
+}
+
+/// Takes a message and answers with what it sets off: nothing, one message, or events.
+async fn exchange(talk: &Arc<Talk>, message: Value) -> Answer {
+    let batch = message.is_array();
+    let request = message["method"].is_string() && message.get("id").is_some();
+    let (out, mut queue) = mpsc::channel(OUTLET);
+    talk.receive(message, &out);
+    drop(out);
+    let Some(first) = queue.recv().await else {
+        // A request without an answer was cancelled.
+        return if request { web::events(None, queue, || {}) } else { plain(202, "") };
+    };
+    let answer = first.message.get("method").is_none();
+    if answer && !batch {
+        return web::message(first.status, &first.message);
+    }
+    web::events(Some(web::event(&first.message)), queue, || {})
+}

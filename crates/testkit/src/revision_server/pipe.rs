@@ -1,0 +1,51 @@
+//! The server over standard input and output: one message per line.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::sync::mpsc;
+
+use super::Options;
+use super::call::{OUTLET, Out};
+use super::fault::Fault;
+use super::shared::Shared;
+use super::talk::{Kind, Talk};
+
+/// Serves standard input and output until the input ends.
+///
+/// # Errors
+/// When the journal cannot be written.
+pub async fn stdio(options: &Options) -> anyhow::Result<()> {
+    let shared = Shared::new(options)?;
+    lines(BufReader::new(tokio::io::stdin()), tokio::io::stdout(), shared).await;
+    Ok(())
+}
+
+async fn lines(input: impl AsyncBufRead + Unpin, mut output: impl AsyncWrite + Unpin, shared: Arc<Shared>) {
+    let (out, mut queue) = mpsc::channel::<Out>(OUTLET);
+    let talk = Talk::new(shared.clone(), Kind::Pipe, Some(out.clone()));
+    let mut lines = input.lines();
+    loop {
+        tokio::select! {
+            line = lines.next_line() => match line {
+                Ok(Some(line)) => match serde_json::from_str(&line) {
+                    Ok(message) => talk.receive(message, &out),
+                    Err(error) => {
+                        shared.violation(&format!("a line that is no JSON: {error}"));
+                        let _ = out.try_send(Out::fault(&talk, &Fault::new(-32700, "Parse error"), &Value::Null));
+                    }
+                },
+                _ => break,
+            },
+            message = queue.recv() => {
+                let Some(message) = message else { break };
+                let line = format!("{}\n", message.message);
+                if output.write_all(line.as_bytes()).await.is_err() || output.flush().await.is_err() {
+                    break;
+                }
+            }
+        }
+    }
+    talk.end();
+}

@@ -1,0 +1,136 @@
+//! What both HTTP transports stand on: connections, bodies, and streams of events.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body, Frame, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::call::Out;
+
+/// The body of an answer.
+pub type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+/// Serves connections with this function until the future is dropped.
+pub async fn serve<F>(listener: TcpListener, answer: impl Fn(Request<Incoming>) -> F + Clone + Send + Sync + 'static)
+where
+    F: Future<Output = Answer> + Send + 'static,
+{
+    // Dropped with this future, and every connection with it.
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        // An answer goes out as several small writes; the wait to join them would only slow tests.
+        let _ = stream.set_nodelay(true);
+        while connections.try_join_next().is_some() {}
+        let answer = answer.clone();
+        connections.spawn(async move {
+            let serve = service_fn(|request| {
+                let answer = answer(request);
+                async move { Ok::<_, Infallible>(answer.await) }
+            });
+            // A client that hangs up is no concern of the server.
+            let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), serve).await;
+        });
+    }
+}
+
+/// Reads a body as JSON.
+///
+/// # Errors
+/// When it is none.
+pub async fn json(body: Incoming) -> anyhow::Result<Value> {
+    Ok(serde_json::from_slice(&body.collect().await?.to_bytes())?)
+}
+
+/// An answer of plain text.
+pub fn plain(status: u16, text: &'static str) -> Answer {
+    whole(status, "text/plain", Bytes::from_static(text.as_bytes()))
+}
+
+/// An answer of one message.
+pub fn message(status: u16, message: &Value) -> Answer {
+    whole(status, "application/json", Bytes::from(message.to_string()))
+}
+
+fn whole(status: u16, kind: &'static str, body: Bytes) -> Answer {
+    let mut response = Response::new(Full::new(body).boxed());
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// An answer of events, until there are no more.
+pub fn events(
+    first: Option<String>,
+    queue: mpsc::Receiver<Out>,
+    ended: impl FnOnce() + Send + Sync + 'static,
+) -> Answer {
+    let body = Events { first, queue, ended: Some(Box::new(ended)) };
+    let mut response = Response::new(BoxBody::new(body));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// A message as an event.
+pub fn event(message: &Value) -> String {
+    format!("event: message\ndata: {message}\n\n")
+}
+
+/// A header as text.
+pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Whether a header names all of these.
+pub fn names(headers: &HeaderMap, name: &str, all: &[&str]) -> bool {
+    let value = header(headers, name).unwrap_or_default();
+    all.iter().all(|one| value.contains(one))
+}
+
+/// A stream of events as a body.
+struct Events {
+    first: Option<String>,
+    queue: mpsc::Receiver<Out>,
+    ended: Option<Box<dyn FnOnce() + Send + Sync>>,
+}
+
+impl Body for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let frame = |text: String| Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))));
+        if let Some(first) = self.first.take() {
+            return frame(first);
+        }
+        match self.queue.poll_recv(context) {
+            Poll::Ready(Some(out)) => frame(event(&out.message)),
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        if let Some(ended) = self.ended.take() {
+            ended();
+        }
+    }
+}
