@@ -8,6 +8,9 @@
 //! - [`sse_client`] and [`sse_server`]: both ends of HTTP+SSE as 2024-11-05 has it.
 //! - [`revision`] and [`revision_server`]: a server that speaks exactly one revision and is strict about it, written without any
 //!   of our crates and without an MCP library, so that it is an independent witness.
+//! - [`revision`], [`revision_server`] and [`revision_client`]: a server and a client that speak exactly one revision and are
+//!   strict about it, written without any of our crates and without an MCP library, so that they are independent witnesses.
+//! - [`matrix`]: every revision meets every other through the gateway, over every transport.
 //! - [`process`] and [`ports`]: child processes that never outlive a test, and free ports.
 
 pub mod clients;
@@ -16,9 +19,11 @@ pub mod events;
 pub mod fixture;
 pub mod gateway;
 pub mod http_client;
+pub mod matrix;
 pub mod ports;
 pub mod process;
 pub mod revision;
+pub mod revision_client;
 pub mod revision_server;
 pub mod scene;
 pub mod sse_client;
