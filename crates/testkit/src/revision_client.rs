@@ -299,7 +299,7 @@ impl Client {
         self.ears.asked()
     }
 
-    /// What was seen that the revision does not allow.
+    /// What was seen that the revision does not allow, since this was last asked.
     pub fn violations(&self) -> Vec<String> {
         self.ears.violations()
     }

@@ -13,14 +13,17 @@ fn page_file() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/revisions.md")
 }
 
-/// What failed, cell by cell.
+/// What failed, cell by cell; the same reason is told once per cell.
 fn failures(measured: &[Measured]) -> Vec<String> {
     let mut failures = Vec::new();
-    for cell in measured {
-        for (feature, verdict) in &cell.verdicts {
-            if let Verdict::Fails(why) = verdict {
-                let Measured { client, front, server, back, .. } = cell;
+    for Measured { client, front, server, back, verdicts } in measured {
+        let mut seen = Vec::new();
+        for (feature, verdict) in verdicts {
+            if let Verdict::Fails(why) = verdict
+                && !seen.contains(why)
+            {
                 failures.push(format!("{client} {front:?} -> {server} {back:?}: {}: {why}", feature.name()));
+                seen.push(why.clone());
             }
         }
     }

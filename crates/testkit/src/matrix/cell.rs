@@ -96,14 +96,10 @@ impl Cell<'_> {
 
     /// Tries one feature; what either side calls a violation meanwhile is a failure too.
     async fn verdict(&self, feature: Feature) -> Verdict {
-        let (seen_before, told_before) = (self.client.violations().len(), self.journal.violations().len());
         let seen = measure::measure(self, feature).await;
         let mut violations: Vec<String> = Vec::new();
-        let seen_by_client = self.client.violations().split_off(seen_before);
-        violations.extend(seen_by_client.into_iter().map(|what| format!("the client says: {what}")));
-        let told = self.journal.violations();
-        let told = told.into_iter().skip(told_before);
-        violations.extend(told.map(|what| format!("the server says: {what}")));
+        violations.extend(self.client.violations().iter().map(|what| format!("the client says: {what}")));
+        violations.extend(self.journal.violations().iter().map(|what| format!("the server says: {what}")));
         let expected = expected(feature, self.client_revision, self.server_revision);
         let fits = match (&seen, expected) {
             (Ok(Seen::Works), Expected::Works) | (Ok(Seen::Text), Expected::Text(_)) => Ok(()),

@@ -1,6 +1,7 @@
 //! What the servers wrote down: every run of a tool, under the tag of the call, and every violation.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -10,15 +11,17 @@ use serde_json::Value;
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The journal of one server, which may be several processes.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
+    /// How many violations were read.
+    read: AtomicUsize,
 }
 
 impl Journal {
     /// The journal in this file, which need not exist yet.
     pub fn new(path: PathBuf) -> Self {
-        Self { path }
+        Self { path, read: AtomicUsize::new(0) }
     }
 
     /// Its file.
@@ -50,10 +53,12 @@ impl Journal {
         tokio::time::timeout(patience, looking).await.with_context(|| format!("the server never told: {event}"))
     }
 
-    /// All violations so far.
+    /// The violations that were not read before.
     pub fn violations(&self) -> Vec<String> {
         let events = self.events();
         let violations = events.iter().filter(|line| line["event"] == "violation");
-        violations.filter_map(|line| line["what"].as_str()).map(str::to_owned).collect()
+        let mut all: Vec<String> = violations.filter_map(|line| line["what"].as_str()).map(str::to_owned).collect();
+        let read = self.read.swap(all.len(), Ordering::Relaxed);
+        all.split_off(read.min(all.len()))
     }
 }

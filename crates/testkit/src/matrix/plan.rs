@@ -119,8 +119,15 @@ impl Group {
                 Ok(gateway) => self.cell(*client, *front, gateway, &config, &journal, &name).await,
                 Err(error) => Err(anyhow::anyhow!("no gateway: {error:#}")),
             };
-            let verdicts = verdicts.unwrap_or_else(|error| nothing(&format!("{error:#}")));
+            let verdicts = verdicts.unwrap_or_else(|error| nothing(&error));
             measured.push(Measured { client: *client, front: *front, server: self.server, back: self.back, verdicts });
+        }
+        // What came after the last thing tried, as at the end of a session, has no cell after it that would tell.
+        let late = journal.violations();
+        if let Some((_, verdict)) = measured.last_mut().and_then(|cell| cell.verdicts.last_mut())
+            && !late.is_empty()
+        {
+            *verdict = Verdict::Fails(format!("the server says: {}", late.join("; ")));
         }
         Ok(measured)
     }
@@ -219,6 +226,7 @@ async fn tcp_gateway(config: &str, folder: &Path) -> anyhow::Result<Serving> {
 }
 
 /// Verdicts of a cell in which nothing could be tried.
-fn nothing(why: &str) -> Vec<(Feature, Verdict)> {
-    Feature::ALL.into_iter().map(|feature| (feature, Verdict::Fails(why.to_owned()))).collect()
+fn nothing(error: &anyhow::Error) -> Vec<(Feature, Verdict)> {
+    let why = format!("{error:#}").replace('\n', " ");
+    Feature::ALL.into_iter().map(|feature| (feature, Verdict::Fails(why.clone()))).collect()
 }

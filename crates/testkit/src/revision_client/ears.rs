@@ -239,9 +239,9 @@ impl Ears {
         self.state().notifications.clone()
     }
 
-    /// All violations so far.
+    /// The violations that were not taken before.
     pub fn violations(&self) -> Vec<String> {
-        self.state().violations.clone()
+        std::mem::take(&mut self.state().violations)
     }
 
     /// The methods of all questions so far.

@@ -45,6 +45,10 @@ const ASKING: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 /// The rule that it breaks.
 pub fn request(method: &str, message: &Value) -> Result<(), Broken> {
     frame(message)?;
+    if method == "initialize" {
+        // A client may try whether we speak the old era as well.
+        return Err(Broken::tried(Fault::method(method)));
+    }
     if !METHODS.contains(&method) {
         return Err(Broken::rule(Fault::method(method)));
     }
@@ -101,7 +105,7 @@ pub fn notification(method: &str, message: &Value, kind: Kind) -> Result<(), Bro
 /// The rule that they break.
 pub fn headers(headers: &HeaderMap, message: &Value) -> Result<(), Broken> {
     if message["method"] == "initialize" {
-        return Err(Broken::rule(Fault::method("initialize")));
+        return Err(Broken::tried(Fault::method("initialize")));
     }
     let method = message["method"].as_str().unwrap_or_default();
     let params = &message["params"];
