@@ -53,6 +53,8 @@ pub enum Network {
     Sse,
     /// WebSocket, one message per text frame.
     Ws,
+    /// TCP, one message per line.
+    Tcp,
 }
 
 /// A server that runs in this process until it is dropped.
@@ -102,6 +104,7 @@ pub async fn start(options: &Options, network: Network, address: SocketAddr) -> 
         Network::Http => (format!("http://{address}/mcp"), tokio::spawn(http::accept(listener, shared.clone()))),
         Network::Sse => (format!("http://{address}/sse"), tokio::spawn(sse::accept(listener, shared.clone()))),
         Network::Ws => (format!("ws://{address}/mcp"), tokio::spawn(ws::accept(listener, shared.clone()))),
+        Network::Tcp => (format!("tcp://{address}"), tokio::spawn(pipe::accept(listener, shared.clone()))),
     };
     Ok(Running { url, shared, task })
 }

@@ -49,6 +49,16 @@ impl Scene {
         Self { _folder: folder, journal, server: Some(server), reach }
     }
 
+    /// The same over TCP, which no server offers but the gateway does.
+    async fn tcp(revision: Revision) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::new(folder.path().join("journal"));
+        let options = Options { revision, journal: Some(journal.path().to_owned()) };
+        let server = start(&options, Network::Tcp, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
+        let reach = Reach::Tcp(server.url().trim_start_matches("tcp://").to_owned());
+        Self { _folder: folder, journal, server: Some(server), reach }
+    }
+
     async fn client(&self, revision: Revision, answers: Answers) -> Client {
         Client::open(revision, self.reach.clone(), answers).await.unwrap()
     }
@@ -58,24 +68,29 @@ fn transports(revision: Revision) -> impl Iterator<Item = Back> {
     Back::ALL.into_iter().filter(move |back| back.fits(revision))
 }
 
+/// Everything over one transport.
+async fn everything_over(scene: &Scene, revision: Revision, over: &str) {
+    let client = scene.client(revision, Answers::all("ann")).await;
+    let cell = Cell {
+        client: &client,
+        journal: &scene.journal,
+        client_revision: revision,
+        server_revision: revision,
+        name: "ann".to_owned(),
+        patience: PATIENCE,
+    };
+    for (feature, verdict) in try_all(&cell).await {
+        let wanted = Verdict::Fits(expected(feature, revision, revision));
+        assert_eq!(verdict, wanted, "{revision} over {over}: {feature:?}\n{:?}", client.error_lines());
+    }
+    assert_eq!(scene.journal.violations(), Vec::<String>::new());
+}
+
 async fn everything(revision: Revision) {
     for back in transports(revision) {
-        let scene = Scene::set(revision, back).await;
-        let client = scene.client(revision, Answers::all("ann")).await;
-        let cell = Cell {
-            client: &client,
-            journal: &scene.journal,
-            client_revision: revision,
-            server_revision: revision,
-            name: "ann".to_owned(),
-            patience: PATIENCE,
-        };
-        for (feature, verdict) in try_all(&cell).await {
-            let wanted = Verdict::Fits(expected(feature, revision, revision));
-            assert_eq!(verdict, wanted, "{revision} over {back:?}: {feature:?}\n{:?}", client.error_lines());
-        }
-        assert_eq!(scene.journal.violations(), Vec::<String>::new());
+        everything_over(&Scene::set(revision, back).await, revision, back.name()).await;
     }
+    everything_over(&Scene::tcp(revision).await, revision, "TCP").await;
 }
 
 #[tokio::test]

@@ -24,6 +24,9 @@ struct Place {
     /// Serve WebSocket on this address.
     #[arg(long, value_name = "ADDRESS")]
     ws: Option<SocketAddr>,
+    /// Serve lines over TCP on this address.
+    #[arg(long, value_name = "ADDRESS")]
+    tcp: Option<SocketAddr>,
 }
 
 /// An MCP server that speaks exactly one revision, and is strict about it.
@@ -50,8 +53,9 @@ fn main() -> anyhow::Result<()> {
 
 async fn run(Arguments { place, revision, journal }: Arguments) -> anyhow::Result<()> {
     let options = Options { revision, journal };
-    let network = [(Network::Http, place.http), (Network::Sse, place.sse), (Network::Ws, place.ws)];
-    let Some((network, address)) = network.into_iter().find_map(|(network, address)| Some((network, address?))) else {
+    let web = [(Network::Http, place.http), (Network::Sse, place.sse)];
+    let mut network = web.into_iter().chain([(Network::Ws, place.ws), (Network::Tcp, place.tcp)]);
+    let Some((network, address)) = network.find_map(|(network, address)| Some((network, address?))) else {
         return stdio(&options).await;
     };
     let running = start(&options, network, address).await?;

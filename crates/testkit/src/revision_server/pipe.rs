@@ -1,10 +1,12 @@
-//! The server over standard input and output: one message per line.
+//! The server over standard input and output, and over TCP: one message per line.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use super::Options;
 use super::call::{OUTLET, Out};
@@ -20,6 +22,17 @@ pub async fn stdio(options: &Options) -> anyhow::Result<()> {
     let shared = Shared::new(options)?;
     lines(BufReader::new(tokio::io::stdin()), tokio::io::stdout(), shared).await;
     Ok(())
+}
+
+/// Serves connections until the future is dropped.
+pub async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        let _ = stream.set_nodelay(true);
+        while connections.try_join_next().is_some() {}
+        let (input, output) = stream.into_split();
+        connections.spawn(lines(BufReader::new(input), output, shared.clone()));
+    }
 }
 
 async fn lines(input: impl AsyncBufRead + Unpin, mut output: impl AsyncWrite + Unpin, shared: Arc<Shared>) {
