@@ -20,6 +20,8 @@ use crate::revision::Revision;
 
 /// The path the server answers on.
 const PATH: &str = "/mcp";
+/// Most sessions at once.
+const MAX_SESSIONS: usize = 10_000;
 const SESSION: &str = "mcp-session-id";
 
 /// The endpoint.
@@ -119,6 +121,9 @@ impl Endpoint {
     async fn initialize(&self, headers: &HeaderMap, message: Value) -> Answer {
         if headers.contains_key(SESSION) {
             return self.refuse(400, "initialize with a session id");
+        }
+        if self.sessions.lock().unwrap_or_else(PoisonError::into_inner).len() >= MAX_SESSIONS {
+            return plain(503, "too many sessions");
         }
         let talk = Talk::new(self.shared.clone(), Kind::Session, None);
         let id = format!("session-{}-{}", std::process::id(), self.shared.number());

@@ -19,6 +19,8 @@ use crate::revision::Revision;
 const MAX_VIOLATIONS: usize = 200;
 /// Most conversations that are told of changes.
 const MAX_TALKS: usize = 10_000;
+/// Most listeners, tasks and given out states; no test comes near.
+const MAX_KEPT: usize = 100_000;
 
 /// One server process.
 #[derive(Debug)]
@@ -159,7 +161,10 @@ impl Shared {
     /// Opens a listener; returns its number.
     pub fn listen(&self, id: &Value, filter: Value, out: Outlet) -> u64 {
         let serial = self.number();
-        self.inner().listeners.push(Listener { serial, id: id.clone(), filter, out });
+        let mut inner = self.inner();
+        if kept(inner.listeners.len(), "listener") {
+            inner.listeners.push(Listener { serial, id: id.clone(), filter, out });
+        }
         serial
     }
 
@@ -195,7 +200,10 @@ impl Shared {
     /// Remembers a state that is given out; returns its number.
     pub fn issue(&self, issued: Issued) -> u64 {
         let serial = self.number();
-        self.inner().issued.insert(serial, issued);
+        let mut inner = self.inner();
+        if kept(inner.issued.len(), "state") {
+            inner.issued.insert(serial, issued);
+        }
         serial
     }
 
@@ -210,7 +218,10 @@ impl Shared {
 
     /// Keeps a task.
     pub fn keep(&self, task: Arc<Task>) {
-        self.inner().tasks.insert(task.id.clone(), task);
+        let mut inner = self.inner();
+        if kept(inner.tasks.len(), "task") {
+            inner.tasks.insert(task.id.clone(), task);
+        }
     }
 
     /// The task of this id.
@@ -222,6 +233,14 @@ impl Shared {
     pub fn tasks(&self) -> Vec<Arc<Task>> {
         self.inner().tasks.values().cloned().collect()
     }
+}
+
+/// Whether there is room for one more; if not, says so.
+fn kept(count: usize, what: &str) -> bool {
+    if count >= MAX_KEPT {
+        eprintln!("no room for one more {what}");
+    }
+    count < MAX_KEPT
 }
 
 impl Inner {

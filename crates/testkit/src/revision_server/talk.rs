@@ -15,6 +15,8 @@ use super::{rules, rules_modern};
 
 /// Messages that wait for a client to open its general stream.
 const BACKLOG: usize = 64;
+/// Most requests of one conversation, each of whose ids is remembered.
+const MAX_REQUESTS: usize = 1_000_000;
 /// The level below which nothing is logged before the client says otherwise.
 const DEFAULT_LEVEL: usize = 1;
 
@@ -147,6 +149,9 @@ impl Talk {
             return Ok(cancel);
         }
         let mut inner = self.inner();
+        if inner.used.len() >= MAX_REQUESTS || inner.running.len() >= MAX_REQUESTS {
+            return Err(Fault::new(-32603, "too many requests"));
+        }
         let key = id.to_string();
         let before = if self.shared.revision.modern() {
             inner.running.contains_key(&key)

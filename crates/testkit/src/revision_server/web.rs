@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Body, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -18,7 +18,10 @@ use tokio::task::JoinSet;
 
 use super::call::Out;
 
-/// The body of an answer.
+/// The largest body.
+const MAX_BODY: usize = 16 * 1024 * 1024;
+
+/// An answer.
 pub type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// Serves connections with this function until the future is dropped.
@@ -49,7 +52,8 @@ where
 /// # Errors
 /// When it is none.
 pub async fn json(body: Incoming) -> anyhow::Result<Value> {
-    Ok(serde_json::from_slice(&body.collect().await?.to_bytes())?)
+    let whole = Limited::new(body, MAX_BODY).collect().await.map_err(|error| anyhow::anyhow!(error))?;
+    Ok(serde_json::from_slice(&whole.to_bytes())?)
 }
 
 /// An answer of plain text.
