@@ -7,6 +7,7 @@ const { Client } = require('@modelcontextprotocol/sdk/client/index.js');
 const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio.js');
 const { StreamableHTTPClientTransport } = require('@modelcontextprotocol/sdk/client/streamableHttp.js');
 const { SSEClientTransport } = require('@modelcontextprotocol/sdk/client/sse.js');
+const { WebSocketClientTransport } = require('@modelcontextprotocol/sdk/client/websocket.js');
 const types = require('@modelcontextprotocol/sdk/types.js');
 
 async function pages(fetch, member) {
@@ -43,6 +44,7 @@ await main({
     const transport = o.stdio
       ? new StdioClientTransport({ command: o.stdio[0], args: o.stdio.slice(1), env: process.env, stderr: 'inherit' })
       : o.sse ? new SSEClientTransport(new URL(o.sse), { requestInit })
+      : o.url.startsWith('ws:') ? new WebSocketClientTransport(new URL(o.url))
       : new StreamableHTTPClientTransport(new URL(o.url), { requestInit });
     let version;
     transport.setProtocolVersion = ((original) => function (v) {

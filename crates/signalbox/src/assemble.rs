@@ -1,6 +1,6 @@
 //! From a configuration to a gateway that is ready to start.
 
-use crate::config::{BackendConfig, Config, Era, Target, Transport};
+use crate::config::{BackendConfig, Config, Era, Target, UrlTransport};
 use crate::demo::{DemoError, DemoServer};
 use crate::interceptors;
 use signalbox_engine::Principal;
@@ -12,6 +12,7 @@ use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
 use signalbox_transport::http_back::{HttpConnector, HttpSpec, HttpSpecError};
 use signalbox_transport::in_process::InProcessConnector;
 use signalbox_transport::sse_back::SseConnector;
+use signalbox_transport::ws_back::{WsConnector, WsSpec, WsSpecError};
 use signalbox_wire::Limits;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,6 +29,9 @@ pub enum AssembleError {
     /// An HTTP backend that cannot be reached like this.
     #[error(transparent)]
     Http(#[from] HttpSpecError),
+    /// A WebSocket backend that cannot be reached like this.
+    #[error(transparent)]
+    WebSocket(#[from] WsSpecError),
     /// The folder of the demo tools is missing.
     #[error("{0}; set `gateway.demo_root` to a folder that exists, or configure a backend")]
     Demo(#[from] DemoError),
@@ -126,6 +130,14 @@ fn connector(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Resul
             };
             Ok(Arc::new(ChildConnector::new(spec).with_reaper(reaper)))
         }
+        Target::Url { url, headers, .. } if is_websocket(url) => {
+            let spec = WsSpec {
+                headers: headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+                max_message: limits.message,
+                ..WsSpec::new(backend.name.as_str(), url.to_string())
+            };
+            Ok(Arc::new(WsConnector::new(spec)?))
+        }
         Target::Url { url, headers, transport } => {
             let spec = HttpSpec {
                 headers: headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
@@ -133,13 +145,17 @@ fn connector(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Resul
                 ..HttpSpec::new(backend.name.as_str(), url.to_string())
             };
             Ok(match transport {
-                Transport::Sse => Arc::new(SseConnector::new(spec)?),
+                UrlTransport::Sse => Arc::new(SseConnector::new(spec)?),
                 // HTTP+SSE knows the old era only.
-                Transport::Auto if backend.era != Era::New => Arc::new(AutoConnector::new(spec)?),
-                Transport::Auto | Transport::Http => Arc::new(HttpConnector::new(spec)?),
+                UrlTransport::Auto if backend.era != Era::New => Arc::new(AutoConnector::new(spec)?),
+                UrlTransport::Auto | UrlTransport::Http => Arc::new(HttpConnector::new(spec)?),
             })
         }
     }
+}
+
+fn is_websocket(url: &http::Uri) -> bool {
+    url.scheme_str().is_some_and(|scheme| scheme.eq_ignore_ascii_case("ws"))
 }
 
 fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec {
@@ -149,7 +165,7 @@ fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec {
         start_timeout: backend.start_timeout,
         max_children: backend.max_children,
         wish: match backend.era {
-            Era::Auto if matches!(backend.target, Target::Url { transport: Transport::Sse, .. }) => Wish::Legacy,
+            Era::Auto if matches!(backend.target, Target::Url { transport: UrlTransport::Sse, .. }) => Wish::Legacy,
             Era::Auto => Wish::Auto,
             Era::Old => Wish::Legacy,
             Era::New => Wish::Modern,

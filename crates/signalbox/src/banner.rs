@@ -1,7 +1,7 @@
 //! What a person sees first.
 
 use crate::assemble;
-use crate::config::Config;
+use crate::config::{Config, Transport};
 use std::fmt::Write as _;
 
 /// Where it is, where it keeps things, how to connect, and what to do next.
@@ -15,10 +15,39 @@ pub fn serving(config: &Config, url: &str) -> String {
     line("data", &config.data_dir.display().to_string());
     line("config", &source(config));
     line("backends", &backends(config));
-    line("connect", &format!("claude mcp add --transport http signalbox {url}"));
-    line("or", &format!(r#"{{"mcpServers": {{"signalbox": {{"type": "http", "url": "{url}"}}}}}}"#));
+    for (label, value) in connect(config.listen.transport, url) {
+        line(label, &value);
+    }
     line("next", next(config));
     text
+}
+
+/// How to connect, and what is not there to connect to.
+fn connect(transport: Transport, url: &str) -> Vec<(&'static str, String)> {
+    let http = |url: &str| {
+        vec![
+            ("connect", format!("claude mcp add --transport http signalbox {url}")),
+            ("or", format!(r#"{{"mcpServers": {{"signalbox": {{"type": "http", "url": "{url}"}}}}}}"#)),
+        ]
+    };
+    match transport {
+        Transport::Http => http(url),
+        Transport::WebSocket => {
+            let mut lines = http(&url.replacen("ws://", "http://", 1));
+            lines.insert(
+                0,
+                ("speak", "WebSocket with subprotocol `mcp`, or Streamable HTTP, at the same address".to_owned()),
+            );
+            lines
+        }
+        Transport::Tcp => vec![
+            ("speak", "one JSON-RPC message per line, each connection a session of its own".to_owned()),
+            (
+                "absent",
+                "/healthz, /readyz and /metrics, which need type = \"http\"; `signalbox status` works".to_owned(),
+            ),
+        ],
+    }
 }
 
 fn source(config: &Config) -> String {
@@ -51,6 +80,19 @@ fn next(config: &Config) -> &'static str {
 mod tests {
     use super::*;
     use crate::config::{Located, Overrides};
+
+    #[test]
+    fn g32_the_banner_says_what_is_spoken_and_what_is_not_there() {
+        let lines = |transport, url: &str| {
+            let lines = connect(transport, url);
+            lines.into_iter().map(|(label, value)| format!("{label}: {value}")).collect::<Vec<_>>().join("\n")
+        };
+        let websocket = lines(Transport::WebSocket, "ws://127.0.0.1:8080/mcp");
+        assert!(websocket.starts_with("speak: WebSocket"), "{websocket}");
+        assert!(websocket.contains("signalbox http://127.0.0.1:8080/mcp"), "{websocket}");
+        let tcp = lines(Transport::Tcp, "tcp://127.0.0.1:8080");
+        assert!(tcp.contains("absent: /healthz, /readyz and /metrics") && !tcp.contains("http://"), "{tcp}");
+    }
 
     #[test]
     fn the_banner_says_where_and_how() {

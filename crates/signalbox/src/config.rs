@@ -28,11 +28,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-pub use backend::{BackendConfig, Era, Target, Transport, TrustLevel};
+pub use backend::{BackendConfig, Era, Target, TrustLevel, UrlTransport};
 pub use error::{ConfigError, Note, Place, Problem, Warning};
 pub use expand::Env;
 pub use layers::{Environment, Overrides};
-pub use listen::{Listen, ListenAddr, ListenError};
+pub use listen::{Listen, ListenAddr, ListenError, Transport};
 pub use locate::Located;
 pub use secret::Secret;
 pub use tools::ToolFilter;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::net::TcpStream;
 use tokio::process::Command;
 
 use crate::http_client::HttpClient;
@@ -37,18 +38,47 @@ impl GatewayProcess {
     /// # Errors
     /// When the binary is not built, or does not listen in time.
     pub async fn serve_in(folder: tempfile::TempDir, config: &str) -> anyhow::Result<Self> {
-        let address = free_address()?;
+        Self::serve_at(free_address()?, folder, config).await
+    }
+
+    /// The same, at this address.
+    ///
+    /// # Errors
+    /// When the binary is not built, or does not listen in time.
+    pub async fn serve_at(address: SocketAddr, folder: tempfile::TempDir, config: &str) -> anyhow::Result<Self> {
+        let gateway = Self::start(address, folder, config)?;
+        gateway.within_patience(gateway.listening()).await?;
+        Ok(gateway)
+    }
+
+    /// Starts one that speaks no HTTP and waits until it listens.
+    ///
+    /// # Errors
+    /// When the binary is not built, or does not listen in time.
+    pub async fn serve_tcp(config: &str) -> anyhow::Result<Self> {
+        let gateway = Self::start(free_address()?, tempfile::tempdir()?, config)?;
+        let listening = async {
+            while TcpStream::connect(gateway.address).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        gateway.within_patience(listening).await?;
+        Ok(gateway)
+    }
+
+    fn start(address: SocketAddr, folder: tempfile::TempDir, config: &str) -> anyhow::Result<Self> {
         let file = folder.path().join("signalbox.toml");
         std::fs::write(&file, config)?;
         let mut command = Command::new(built("signalbox")?);
         command.args(["serve", "--listen", &address.to_string()]);
         command.arg("-c").arg(&file).arg("--data-dir").arg(folder.path().join("data"));
         let process = Spawned::start(command)?;
-        let gateway = Self { process, address, folder };
-        tokio::time::timeout(PATIENCE, gateway.listening())
-            .await
-            .with_context(|| format!("the gateway does not listen:\n{}", gateway.process.error_lines().join("\n")))?;
-        Ok(gateway)
+        Ok(Self { process, address, folder })
+    }
+
+    async fn within_patience(&self, listening: impl Future<Output = ()>) -> anyhow::Result<()> {
+        let waited = tokio::time::timeout(PATIENCE, listening).await;
+        waited.with_context(|| format!("the gateway does not listen:\n{}", self.process.error_lines().join("\n")))
     }
 
     async fn listening(&self) {

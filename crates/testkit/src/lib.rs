@@ -4,10 +4,9 @@
 //! - [`clients`]: real clients and servers from npm and PyPI.
 //! - [`conformance`]: runs the public conformance runner and compares two of its verdicts check by check.
 //! - [`gateway`] and [`http_client`]: the real binary, and a client that sees everything it answers.
+//! - [`pipe_client`]: a client with a session for itself, over WebSocket or a bare TCP socket.
 //! - [`scene`] and [`events`]: backends as config, what is seen of a running gateway, and streams read while open.
 //! - [`sse_client`] and [`sse_server`]: both ends of HTTP+SSE as 2024-11-05 has it.
-//! - [`revision`] and [`revision_server`]: a server that speaks exactly one revision and is strict about it, written without any
-//!   of our crates and without an MCP library, so that it is an independent witness.
 //! - [`revision`], [`revision_server`] and [`revision_client`]: a server and a client that speak exactly one revision and are
 //!   strict about it, written without any of our crates and without an MCP library, so that they are independent witnesses.
 //! - [`matrix`]: every revision meets every other through the gateway, over every transport.
@@ -20,6 +19,7 @@ pub mod fixture;
 pub mod gateway;
 pub mod http_client;
 pub mod matrix;
+pub mod pipe_client;
 pub mod ports;
 pub mod process;
 pub mod revision;

@@ -19,6 +19,7 @@ pub(crate) mod target;
 pub(crate) mod tests;
 
 pub use link::HttpLink;
+pub(crate) use target::Target;
 
 use backend::Backend;
 use bytes::Bytes;

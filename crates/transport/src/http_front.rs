@@ -1,5 +1,5 @@
-//! The HTTP front: Streamable HTTP of 2025-03-26 to 2026-07-28 on one path, HTTP+SSE of 2024-11-05 on two others, and a
-//! few plain routes beside them.
+//! The HTTP front: Streamable HTTP of 2025-03-26 to 2026-07-28 and WebSocket on one path, HTTP+SSE of 2024-11-05 on two
+//! others, and a few plain routes beside them.
 
 mod accepts;
 mod answer;
@@ -10,8 +10,10 @@ mod post;
 mod read_body;
 mod resume;
 mod service;
+mod socket;
 mod sse;
 mod sse_body;
+mod upgrade;
 
 pub use sse::{POST_PATH, STREAM_PATH};
 
@@ -194,23 +196,29 @@ async fn connection(socket: TcpStream, line: Arc<Line>) {
     // The line is timed as a whole, which costs a request nothing.
     builder.header_read_timeout(None).max_buf_size(256 * 1024);
     let socket = Watched { socket, line: Arc::clone(&line) };
-    let serving = builder.serve_connection(TokioIo::new(socket), service);
-    let mut serving = std::pin::pin!(serving);
-    let mut stopping = false;
-    let ended = poll_fn(|cx| {
-        line.attend(cx.waker());
-        if line.is_cut() {
-            return Poll::Ready(Ok(()));
-        }
-        if !stopping && line.is_stopped() {
-            stopping = true;
-            serving.as_mut().graceful_shutdown();
-        }
-        serving.as_mut().poll(cx)
-    })
-    .await;
+    let ended = {
+        let serving = builder.serve_connection(TokioIo::new(socket), service).with_upgrades();
+        let mut serving = std::pin::pin!(serving);
+        let mut stopping = false;
+        poll_fn(|cx| {
+            line.attend(cx.waker());
+            if line.is_cut() {
+                return Poll::Ready(Ok(()));
+            }
+            if !stopping && line.is_stopped() {
+                stopping = true;
+                serving.as_mut().graceful_shutdown();
+            }
+            serving.as_mut().poll(cx)
+        })
+        .await
+    };
     if let Err(error) = ended {
         tracing::trace!(%error, "connection ended");
+    }
+    if let Some(pending) = line.upgraded() {
+        // Boxed, so that other connections do not carry the room for it.
+        Box::pin(socket::serve(&line, *pending)).await;
     }
     counters.fetch_sub(1, Ordering::Relaxed);
 }

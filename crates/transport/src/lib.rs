@@ -7,4 +7,7 @@ pub mod http_front;
 pub mod in_process;
 pub mod sse_back;
 pub mod stdio_front;
+pub mod tcp_front;
+mod websocket;
 pub mod workers;
+pub mod ws_back;

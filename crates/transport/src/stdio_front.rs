@@ -5,7 +5,7 @@
 //! ```
 //! Nothing but the writer touches the output. While the client does not read it, nothing more is read of the input.
 
-mod intake;
+pub(crate) mod intake;
 #[cfg(test)]
 mod tests;
 

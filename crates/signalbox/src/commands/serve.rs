@@ -1,7 +1,7 @@
-//! `signalbox serve`: all backends behind one HTTP address.
+//! `signalbox serve`: all backends behind one address.
 
 use crate::assemble::{App, assemble};
-use crate::config::{Config, Listen, Loaded};
+use crate::config::{Config, Listen, Loaded, Transport};
 use crate::control::Control;
 use crate::data_dir::DataDir;
 use crate::failure::{Failure, log_warnings};
@@ -10,6 +10,7 @@ use crate::status::{self, Process};
 use crate::{banner, open_files, output, probes};
 use signalbox_engine::Principal;
 use signalbox_transport::http_front::{self, FrontSpec};
+use signalbox_transport::tcp_front::{self, TcpSpec};
 use signalbox_transport::workers::Workers;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -65,10 +66,43 @@ async fn listen(listen: &Listen) -> Result<TcpListener, Failure> {
     })
 }
 
+/// What clients meet at the address.
+enum Front {
+    Http(Arc<FrontSpec>),
+    Tcp(Arc<TcpSpec>),
+}
+
+impl Front {
+    fn new(config: &Config, principal: Principal) -> Self {
+        let gateway = &config.gateway;
+        let max_connections = gateway.max_connections;
+        if config.listen.transport == Transport::Tcp {
+            return Self::Tcp(Arc::new(TcpSpec { max_connections, drain: gateway.drain, principal }));
+        }
+        Self::Http(Arc::new(FrontSpec {
+            path: config.listen.path.clone(),
+            max_connections,
+            allowed_origins: gateway.allowed_origins.clone(),
+            allowed_hosts: gateway.allowed_hosts.clone(),
+            principal,
+            ..FrontSpec::default()
+        }))
+    }
+}
+
+/// Where clients connect.
+fn url(listen: &Listen, address: SocketAddr) -> String {
+    match listen.transport {
+        Transport::Http => format!("http://{address}{}", listen.path),
+        Transport::WebSocket => format!("ws://{address}{}", listen.path),
+        Transport::Tcp => format!("tcp://{address}"),
+    }
+}
+
 /// Everything that `serve` runs, over a listener that somebody else has opened.
 pub struct Server {
     app: App,
-    front: FrontSpec,
+    front: Front,
     listener: TcpListener,
     control: Option<Control>,
     url: String,
@@ -84,22 +118,13 @@ impl Server {
     pub fn build(config: &Config, data_dir: &DataDir, listener: TcpListener) -> Result<Self, Failure> {
         let principal = Principal::anonymous();
         let app = assemble(config, principal.clone(), Some(data_dir.catalog()))?;
-        let gateway = &config.gateway;
-        let front = FrontSpec {
-            path: config.listen.path.clone(),
-            max_connections: gateway.max_connections,
-            allowed_origins: gateway.allowed_origins.clone(),
-            allowed_hosts: gateway.allowed_hosts.clone(),
-            principal,
-            ..FrontSpec::default()
-        };
-        let address = listener.local_addr().map_err(Failure::Start)?;
-        let url = format!("http://{address}{}", front.path);
+        let front = Front::new(config, principal);
+        let url = url(&config.listen, listener.local_addr().map_err(Failure::Start)?);
         let process = Process::new("serve", Some(url.clone()), config);
         let control = Control::open(data_dir, status::route(&app, process));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let workers = Workers::start(cores).map_err(Failure::Start)?;
-        Ok(Self { app, front, listener, control, url, drain: gateway.drain, workers })
+        Ok(Self { app, front, listener, control, url, drain: config.gateway.drain, workers })
     }
 
     /// Where clients connect.
@@ -118,9 +143,16 @@ impl Server {
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
         let Self { app, front, listener, control, drain, workers, .. } = self;
         app.gateway.start();
-        let extra = probes::routes(Arc::clone(&app.gateway), Arc::clone(&app.metrics));
-        let serving =
-            http_front::serve(listener, Arc::clone(&app.gateway), Arc::new(front), extra, &workers, stop.clone());
+        let (gateway, stopping) = (Arc::clone(&app.gateway), stop.clone());
+        let serving = async {
+            match front {
+                Front::Http(spec) => {
+                    let extra = probes::routes(Arc::clone(&gateway), Arc::clone(&app.metrics));
+                    http_front::serve(listener, gateway, spec, extra, &workers, stopping).await;
+                }
+                Front::Tcp(spec) => tcp_front::serve(listener, gateway, spec, &workers, stopping).await,
+            }
+        };
         let until_stopped = async {
             let mut serving = std::pin::pin!(serving);
             let closed = tokio::select! {

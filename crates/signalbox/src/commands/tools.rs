@@ -2,7 +2,7 @@
 
 use crate::assemble::{App, assemble};
 use crate::cli::{From, Global, ToolsCommand};
-use crate::config::{BackendConfig, Config, Era, Overrides, Target, ToolFilter, Transport, TrustLevel};
+use crate::config::{BackendConfig, Config, Era, Overrides, Target, ToolFilter, TrustLevel, UrlTransport};
 use crate::failure::{Failure, log_warnings};
 use crate::output;
 use crate::pipe::Pipe;
@@ -74,7 +74,7 @@ fn configuration(global: &Global, from: &From) -> Result<Config, Failure> {
     let url: http::Uri = url.parse().map_err(|error: http::uri::InvalidUri| bad(&error.to_string()))?;
     config.backends = vec![BackendConfig {
         name: "gateway".to_owned(),
-        target: Target::Url { url, headers: http::HeaderMap::new(), transport: Transport::Auto },
+        target: Target::Url { url, headers: http::HeaderMap::new(), transport: UrlTransport::Auto },
         tools: ToolFilter::default(),
         category: None,
         trust_level: TrustLevel::Untrusted,

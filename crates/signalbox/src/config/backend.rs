@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::uri::{Scheme, Uri};
+use http::uri::Uri;
 
 use super::error::{ConfigError, Note, Problem, Warning};
 use super::read::{Table, Text};
 use super::secret::Secret;
 use super::tools::ToolFilter;
 
-/// Whether backends can be reached over TLS. While false, `https://` is refused by name.
+/// Whether backends can be reached over TLS. While false, `https://` and `wss://` are refused by name.
 const TLS_BUILT: bool = false;
 
 /// The longest backend name, which becomes part of tool names.
@@ -59,14 +59,14 @@ pub enum Target {
         /// Its working folder.
         cwd: Option<PathBuf>,
     },
-    /// A server to connect to over HTTP.
+    /// A server to connect to, over HTTP or WebSocket as the scheme says.
     Url {
         /// Its address: with a scheme and a host, without user name or fragment.
         url: Uri,
         /// Headers sent with every request, marked as sensitive.
         headers: HeaderMap,
         /// What is spoken there.
-        transport: Transport,
+        transport: UrlTransport,
     },
 }
 
@@ -93,7 +93,7 @@ impl fmt::Debug for Target {
 
 /// What is spoken at a backend's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Transport {
+pub enum UrlTransport {
     /// Found out by asking.
     Auto,
     /// Streamable HTTP.
@@ -264,7 +264,7 @@ fn remote(table: &Table<'_>, disabled: bool) -> Result<Target, ConfigError> {
         return Err(table.error(Problem::NoTarget));
     };
     let error = |problem| Err(table.document.error(&text.path, text.at, problem));
-    let address = "an address like `http://host:port/mcp`";
+    let address = "an address like `http://host:port/mcp` or `ws://host:port/mcp`";
     let Ok(url) = text.value.parse::<Uri>() else {
         return error(Problem::BadHiddenValue(address));
     };
@@ -279,27 +279,29 @@ fn remote(table: &Table<'_>, disabled: bool) -> Result<Target, ConfigError> {
     if text.value.contains('#') || (!port.is_empty() && authority.port_u16().is_none_or(|port| port == 0)) {
         return error(Problem::BadHiddenValue(address));
     }
-    if url.scheme() == Some(&Scheme::HTTPS) {
-        if !TLS_BUILT && !disabled {
-            return error(Problem::NotBuilt {
-                feature: "`https://` is",
-                remedy: "use an `http://` address or set `disabled` to true".to_owned(),
-            });
-        }
-    } else if url.scheme() != Some(&Scheme::HTTP) {
-        return error(Problem::BadHiddenValue(address));
+    let not_built = |feature, plain: &str| {
+        let remedy = format!("use {plain} address or set `disabled` to true");
+        error(Problem::NotBuilt { feature, remedy })
+    };
+    let with_tls = TLS_BUILT || disabled;
+    match url.scheme_str().map(str::to_ascii_lowercase).as_deref() {
+        Some("http" | "ws") => {}
+        Some("https" | "wss") if with_tls => {}
+        Some("https") => return not_built("`https://` is", "an `http://`"),
+        Some("wss") => return not_built("`wss://` is", "a `ws://`"),
+        _ => return error(Problem::BadHiddenValue(address)),
     }
     let (headers, transport) = (headers(table)?, transport(table)?);
     Ok(Target::Url { url, headers, transport })
 }
 
-fn transport(table: &Table<'_>) -> Result<Transport, ConfigError> {
+fn transport(table: &Table<'_>) -> Result<UrlTransport, ConfigError> {
     let transport = match table.choice("transport")?.as_str() {
-        "http" => Transport::Http,
-        "sse" => Transport::Sse,
-        _ => Transport::Auto,
+        "http" => UrlTransport::Http,
+        "sse" => UrlTransport::Sse,
+        _ => UrlTransport::Auto,
     };
-    let era = table.text("era")?.filter(|era| transport == Transport::Sse && era.value == "new");
+    let era = table.text("era")?.filter(|era| transport == UrlTransport::Sse && era.value == "new");
     match era {
         Some(era) => Err(bad(table, &era, "`auto` or `old`, as HTTP+SSE belongs to the old era")),
         None => Ok(transport),
@@ -349,7 +351,8 @@ fn is_ours(name: &HeaderName) -> bool {
         HeaderName::from_static("keep-alive"),
         HeaderName::from_static("last-event-id"),
     ];
-    OURS.contains(name) || name.as_str().starts_with("mcp-") || name.as_str() == "proxy-connection"
+    let ours = |prefix| name.as_str().starts_with(prefix);
+    OURS.contains(name) || ours("mcp-") || ours("sec-websocket-") || name.as_str() == "proxy-connection"
 }
 
 fn tool_filter(table: &Table<'_>) -> Result<ToolFilter, ConfigError> {

@@ -5,7 +5,7 @@ use signalbox_transport::http_front::{POST_PATH, STREAM_PATH};
 
 use super::backend::{self, bad, folder};
 use super::error::{ConfigError, Problem, Warning};
-use super::listen::{self, Listen};
+use super::listen::{self, Listen, Transport};
 use super::read::{Table, Text};
 use super::{Gateway, LogLevel, Settings};
 
@@ -35,7 +35,11 @@ pub(super) fn check(root: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Set
 }
 
 fn listen(table: &Table<'_>) -> Result<Listen, ConfigError> {
-    table.choice("type")?;
+    let transport = match table.choice("type")?.as_str() {
+        "websocket" => Transport::WebSocket,
+        "tcp" => Transport::Tcp,
+        _ => Transport::Http,
+    };
     let host = required(table, "host")?;
     let path = required(table, "path")?;
     let Some(address) = listen::loopback(&host.value) else {
@@ -49,7 +53,7 @@ fn listen(table: &Table<'_>) -> Result<Listen, ConfigError> {
     if OWN_PATHS.contains(&path.value.as_str()) {
         return Err(bad(table, &path, "a path other than `/healthz`, `/readyz`, `/metrics`, `/sse` and `/messages`"));
     }
-    Ok(Listen { host: address, port: table.count("port")?, path: path.value })
+    Ok(Listen { transport, host: address, port: table.count("port")?, path: path.value })
 }
 
 /// A string whose key has a default.

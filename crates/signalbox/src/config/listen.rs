@@ -3,15 +3,28 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
-/// Where clients connect.
+/// Where clients connect, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
+    /// What is spoken there.
+    pub transport: Transport,
     /// A loopback address.
     pub host: IpAddr,
     /// The port; 0 takes any free one.
     pub port: u16,
     /// The path that MCP is served under.
     pub path: String,
+}
+
+/// What is spoken on the address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// Streamable HTTP, and WebSocket on the same path.
+    Http,
+    /// The same, told to people as WebSocket.
+    WebSocket,
+    /// One message per line, on a bare socket.
+    Tcp,
 }
 
 /// `HOST:PORT`, as `--listen` and `SIGNALBOX_LISTEN` take it.

@@ -141,8 +141,8 @@ impl<'a> Table<'a> {
             return Ok(text.value);
         }
         let problem = match later.iter().find(|word| **word == text.value) {
-            Some(word) => Problem::NotBuilt {
-                feature: transport_feature(word),
+            Some(_) => Problem::NotBuilt {
+                feature: "this is",
                 remedy: format!("remove the key or set it to {}", error::list(built)),
             },
             None => Problem::BadValue { expected: error::list(built), found: error::shown(text.raw) },
@@ -335,12 +335,4 @@ fn wrong_type(document: &Document<'_>, path: &KeyPath, node: &Node, expected: St
         other => other.kind(),
     };
     document.error(path, node.at, Problem::WrongType { expected, found })
-}
-
-fn transport_feature(word: &str) -> &'static str {
-    match word {
-        "websocket" => "WebSocket transport is",
-        "tcp" => "TCP transport is",
-        _ => "this is",
-    }
 }

@@ -76,7 +76,7 @@ mod tests {
         let page = markdown();
         for row in [
             "| `mcp.protocol.transport.port` | a whole number from 0 to 65535 | `8080` | The port to listen on; 0 takes any free one. |",
-            "| `mcp.protocol.transport.type` | `\"http\"` | `\"http\"` | How clients connect. Not in this version yet: `websocket` and `tcp`. |",
+            "| `mcp.protocol.transport.type` | `\"http\"`, `\"websocket\"`, `\"tcp\"` | `\"http\"` | How clients connect. ",
             "| `gateway.drain` | a number of seconds from 0.001 to 3600 | `10` | How long calls in flight may finish when stopping. |",
             "| `mcp.protocol.security.require_authentication` | `true` or `false` | `false` | Refuse callers without credentials. Not in this version yet; can only be `false`. |",
         ] {

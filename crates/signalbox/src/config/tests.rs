@@ -107,7 +107,12 @@ disabled = true
 #[test]
 fn a_full_file() {
     let config = load("/etc/box/signalbox.toml", FULL).expect("a good file").config;
-    let listen = Listen { host: "127.0.0.1".parse().expect("an address"), port: 0, path: "/tools/mcp".to_owned() };
+    let listen = Listen {
+        transport: Transport::Http,
+        host: "127.0.0.1".parse().expect("an address"),
+        port: 0,
+        path: "/tools/mcp".to_owned(),
+    };
     assert_eq!(config.listen, listen);
     let gateway = Gateway {
         first_list_wait: Duration::from_millis(1500),
@@ -226,12 +231,23 @@ fn every_key_of_the_reference_is_known_to_the_parser() {
 }
 
 #[test]
-fn the_example_of_document_001_is_refused_for_what_is_not_built() {
-    let text = "[mcp.protocol]\nversion = '1.0.0'\n[mcp.protocol.transport]\ntype = 'websocket'\nhost = 'localhost'\n";
-    assert_eq!(
-        message("signalbox.toml", text),
-        "signalbox.toml:4:8: mcp.protocol.transport.type: WebSocket transport is not in this version yet; remove the key or set it to `http`"
-    );
+fn g32_every_transport_of_document_001_is_taken() {
+    for (word, transport) in [("http", Transport::Http), ("websocket", Transport::WebSocket), ("tcp", Transport::Tcp)] {
+        let text = format!(
+            "[mcp.protocol]\nversion = '1.0.0'\n[mcp.protocol.transport]\ntype = '{word}'\nhost = 'localhost'\nport = 8080\npath = '/mcp'\n"
+        );
+        let listen = good(&text).listen;
+        assert_eq!((listen.transport, listen.port, listen.path.as_str()), (transport, 8080, "/mcp"));
+    }
+}
+
+#[test]
+fn a_websocket_backend() {
+    let text = "[backends.a]\nurl = 'ws://localhost:9000/mcp'\nheaders = { Authorization = 'x' }\n\
+                [backends.b]\nurl = 'wss://h/mcp'\ndisabled = true\n";
+    let backends = good(text).backends;
+    let Target::Url { url, headers, .. } = &backends[0].target else { panic!("{:?}", backends[0]) };
+    assert_eq!((url.scheme_str(), headers.len(), backends[1].disabled), (Some("ws"), 1, true));
 }
 
 #[test]
@@ -409,19 +425,19 @@ fn what_is_spoken_at_an_address_is_configured_or_found_out() {
         }
     };
     let own = |more: &str| spoken("a.toml", &format!("[backends.a]\nurl = 'http://h/x'\n{more}"));
-    assert_eq!(own(""), Transport::Auto);
-    assert_eq!(own("transport = 'auto'"), Transport::Auto);
-    assert_eq!(own("transport = 'http'\nera = 'new'"), Transport::Http);
-    assert_eq!(own("transport = 'sse'\nera = 'old'"), Transport::Sse);
+    assert_eq!(own(""), UrlTransport::Auto);
+    assert_eq!(own("transport = 'auto'"), UrlTransport::Auto);
+    assert_eq!(own("transport = 'http'\nera = 'new'"), UrlTransport::Http);
+    assert_eq!(own("transport = 'sse'\nera = 'old'"), UrlTransport::Sse);
     let foreign =
         |kind: &str| spoken("a.json", &format!(r#"{{"mcpServers": {{"a": {{{kind}"url": "http://h/x"}}}}}}"#));
-    assert_eq!(foreign(""), Transport::Auto);
+    assert_eq!(foreign(""), UrlTransport::Auto);
     for (kind, expected) in
-        [("http", Transport::Http), ("streamable-http", Transport::Http), ("streamableHttp", Transport::Http)]
+        [("http", UrlTransport::Http), ("streamable-http", UrlTransport::Http), ("streamableHttp", UrlTransport::Http)]
     {
         assert_eq!(foreign(&format!(r#""type": "{kind}", "#)), expected);
     }
-    assert_eq!(foreign(r#""type": "sse", "#), Transport::Sse);
+    assert_eq!(foreign(r#""type": "sse", "#), UrlTransport::Sse);
     let local = load("a.json", r#"{"mcpServers": {"a": {"type": "stdio", "command": "x"}}}"#).expect("a good file");
     assert!(matches!(local.config.backends[0].target, Target::Command { .. }));
 }

@@ -14,6 +14,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The scheme that this transport serves.
+const SCHEME: &str = "http";
 /// How long the rest of an unwanted body may take before its connection is dropped.
 pub(crate) const DRAIN_TIME: Duration = Duration::from_secs(1);
 /// Most bytes of an unwanted body that are read to save its connection.
@@ -38,7 +40,7 @@ pub(crate) struct Backend {
 
 impl Backend {
     pub(crate) fn new(spec: HttpSpec) -> Result<Self, HttpSpecError> {
-        let target = Target::parse(&spec.name, &spec.url)?;
+        let target = Target::parse(&spec.name, &spec.url, SCHEME)?;
         let mut headers = spec.headers;
         for (_, value) in &mut headers {
             value.set_sensitive(true);

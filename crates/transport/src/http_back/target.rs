@@ -22,14 +22,15 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    pub(crate) fn parse(backend: &Arc<str>, url: &str) -> Result<Self, HttpSpecError> {
+    /// Reads an address with this scheme.
+    pub(crate) fn parse(backend: &Arc<str>, url: &str, scheme: &str) -> Result<Self, HttpSpecError> {
         let bad = || HttpSpecError::Url(Arc::clone(backend));
         let uri: Uri = url.parse().map_err(|_| bad())?;
         match uri.scheme_str() {
-            Some("http") => {}
+            Some(found) if found.eq_ignore_ascii_case(scheme) => {}
             None => return Err(bad()),
-            Some(scheme) => {
-                return Err(HttpSpecError::Scheme { backend: Arc::clone(backend), scheme: scheme.to_owned() });
+            Some(found) => {
+                return Err(HttpSpecError::Scheme { backend: Arc::clone(backend), scheme: found.to_owned() });
             }
         }
         let authority = uri.authority().ok_or_else(bad)?;
@@ -74,7 +75,7 @@ mod tests {
     #[test]
     fn addresses_are_read() {
         let check = |url: &str, shown: &str, host: &str, line: &str| {
-            let target = Target::parse(&"b".into(), url).unwrap();
+            let target = Target::parse(&"b".into(), url, "http").unwrap();
             assert_eq!(target.to_string(), shown);
             assert_eq!(target.authority, host);
             assert_eq!(target.uri.to_string(), line);
@@ -99,7 +100,7 @@ mod tests {
             "ftp://h/secret",
             "http://me:secret@h/",
         ] {
-            let error = Target::parse(&"b".into(), url).unwrap_err();
+            let error = Target::parse(&"b".into(), url, "http").unwrap_err();
             assert!(!error.to_string().contains("secret"), "{url}: {error}");
         }
     }

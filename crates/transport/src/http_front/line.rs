@@ -4,12 +4,13 @@
 //! enters, against a clock that moves twice a second; whoever moves the clock looks through all connections and tells
 //! those that have taken too long.
 
+use super::upgrade::Pending;
 use super::{COMMIT_AFTER, Front};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -80,13 +81,24 @@ pub struct Line {
     doing: AtomicU64,
     orders: AtomicU8,
     waker: OnceLock<Waker>,
+    upgrade: Mutex<Option<Box<Pending>>>,
 }
 
 impl Line {
     /// A connection that was opened just now.
     pub fn new(front: Arc<Front>) -> Arc<Self> {
         let doing = AtomicU64::new(pack(Phase::Head, front.clock.now()));
-        Arc::new(Self { front, doing, orders: AtomicU8::new(0), waker: OnceLock::new() })
+        Arc::new(Self { front, doing, orders: AtomicU8::new(0), waker: OnceLock::new(), upgrade: Mutex::default() })
+    }
+
+    /// The connection goes on as something else once its last answer is written. It stays busy until its end.
+    pub fn upgrade(&self, pending: Pending) {
+        *self.upgrade.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(pending));
+    }
+
+    /// What it goes on as.
+    pub fn upgraded(&self) -> Option<Box<Pending>> {
+        self.upgrade.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// A request has come.

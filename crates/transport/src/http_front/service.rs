@@ -7,7 +7,7 @@ use super::line::Line;
 use super::post;
 use super::sse;
 use super::sse_body::{Resumable, SseBody};
-use super::{Answer, Front, whole};
+use super::{Answer, Front, upgrade, whole};
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -23,6 +23,8 @@ pub async fn handle(line: Arc<Line>, request: Request<Incoming>) -> Result<Answe
     line.begin();
     let answer = answer(&line, request).await;
     match answer.body() {
+        // The connection goes on as something else, which looks after itself.
+        FrontBody::Whole(_) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {}
         FrontBody::Whole(_) => line.end(),
         // The body itself tells when it has ended.
         FrontBody::Events(_) => {}
@@ -39,6 +41,7 @@ async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
     if request.uri().path() == front.spec.path {
         return match *request.method() {
             Method::POST => post::handle(line, request).await,
+            Method::GET if upgrade::is_asked_for(request.headers()) => upgrade::handle(line, request),
             Method::GET => get(line, request.headers()),
             Method::DELETE => delete(front, request.headers()),
             _ => not_allowed(METHODS),

@@ -14,8 +14,8 @@ pub const KEYS: &[Key] = &[
     key("mcp.protocol.version", one_of(&[PROTOCOL_VERSION], PROTOCOL_VERSION), "The version of these settings."),
     key(
         "mcp.protocol.transport.type",
-        Kind::Choice { built: &["http"], later: &["websocket", "tcp"], default: "http" },
-        "How clients connect.",
+        one_of(TRANSPORTS, "http"),
+        "How clients connect. `http` and `websocket` are one listener: Streamable HTTP and the WebSocket upgrade, both on `path`. `tcp` is one message per line on a bare socket, without `path`, `/healthz`, `/readyz` and `/metrics`.",
     ),
     key(
         "mcp.protocol.transport.host",
@@ -112,14 +112,18 @@ pub const KEYS: &[Key] = &[
     key(
         "backends.NAME.url",
         Kind::Text(""),
-        "The address of a remote server, instead of `command`: `http://host:port/mcp`.",
+        "The address of a remote server, instead of `command`: `http://host:port/mcp`, or `ws://host:port/mcp` for WebSocket.",
+    ),
+    key(
+        "backends.NAME.headers",
+        Kind::TextTable,
+        "Headers sent to it with every request, or with the handshake of a WebSocket.",
     ),
     key(
         "backends.NAME.transport",
         one_of(&["auto", "http", "sse"], "auto"),
         "What is spoken at its `url`: Streamable HTTP or the older HTTP+SSE; `auto` finds out.",
     ),
-    key("backends.NAME.headers", Kind::TextTable, "Headers sent to it with every request."),
     key(
         "backends.NAME.tools.include",
         Kind::Texts,
@@ -138,6 +142,8 @@ pub const KEYS: &[Key] = &[
     key("backends.NAME.era", one_of(&["auto", "old", "new"], "auto"), "Which era of MCP it speaks; `auto` asks it."),
 ];
 
+/// The words of `mcp.protocol.transport.type`.
+pub const TRANSPORTS: &[&str] = &["http", "websocket", "tcp"];
 /// The words of `gateway.log_level`, quietest first.
 pub const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
 /// The words of `trust_level`, most trusted first.

@@ -120,32 +120,40 @@ const TOML: &[(&str, &str)] = &[
         "signalbox.toml:2:7: backends.a.url: `https://` is not in this version yet; use an `http://` address or set `disabled` to true",
     ),
     (
+        "[backends.a]\nurl = 'wss://h/mcp'\n",
+        "signalbox.toml:2:7: backends.a.url: `wss://` is not in this version yet; use a `ws://` address or set `disabled` to true",
+    ),
+    (
+        "[backends.a]\nurl = 'ws://h/mcp'\nheaders = { Sec-WebSocket-Key = 'x' }\n",
+        "signalbox.toml:3:13: backends.a.headers.Sec-WebSocket-Key: the gateway sets this header itself; remove it",
+    ),
+    (
         "[backends.a]\nurl = 'ftp://h/mcp'\n",
-        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp`",
+        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp` or `ws://host:port/mcp`",
     ),
     (
         "[backends.a]\nurl = 'localhost:80'\n",
-        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp`",
+        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp` or `ws://host:port/mcp`",
     ),
     (
         "[backends.a]\nurl = '/mcp'\n",
-        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp`",
+        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp` or `ws://host:port/mcp`",
     ),
     (
         "[backends.a]\nurl = 'http://'\n",
-        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp`",
+        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp` or `ws://host:port/mcp`",
     ),
     (
         "[backends.a]\nurl = 'http://h:99999/'\n",
-        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp`",
+        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp` or `ws://host:port/mcp`",
     ),
     (
         "[backends.a]\nurl = 'http://h:/'\n",
-        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp`",
+        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp` or `ws://host:port/mcp`",
     ),
     (
         "[backends.a]\nurl = 'http://h/#x'\n",
-        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp`",
+        "signalbox.toml:2:7: backends.a.url: expected an address like `http://host:port/mcp` or `ws://host:port/mcp`",
     ),
     (
         "[backends.a]\nurl = 'http://ann:s3cret@h/'\n",
@@ -245,16 +253,8 @@ const TOML: &[(&str, &str)] = &[
     ),
     ("[mcp.protocol]\nversion = '2.0'\n", "signalbox.toml:2:11: mcp.protocol.version: expected `1.0.0`, found `2.0`"),
     (
-        "[mcp.protocol.transport]\ntype = 'websocket'\n",
-        "signalbox.toml:2:8: mcp.protocol.transport.type: WebSocket transport is not in this version yet; remove the key or set it to `http`",
-    ),
-    (
-        "[mcp.protocol.transport]\ntype = 'tcp'\n",
-        "signalbox.toml:2:8: mcp.protocol.transport.type: TCP transport is not in this version yet; remove the key or set it to `http`",
-    ),
-    (
         "[mcp.protocol.transport]\ntype = 'udp'\n",
-        "signalbox.toml:2:8: mcp.protocol.transport.type: expected `http`, found `udp`",
+        "signalbox.toml:2:8: mcp.protocol.transport.type: expected `http`, `websocket` or `tcp`, found `udp`",
     ),
     (
         "[mcp.protocol.transport]\nhost = '0.0.0.0'\n",

@@ -1,0 +1,153 @@
+//! A connection that has become a WebSocket: one client, one session, one message per frame.
+//!
+//! While the client does not read, nothing more is read of it.
+
+use super::Front;
+use super::line::{Line, Watched};
+use super::upgrade::Pending;
+use crate::stdio_front::intake;
+use crate::websocket::{CloseCode, Duplex, Ending, Patience, Role, Step, Utf8Bytes};
+use bytes::Bytes;
+use hyper_util::rt::TokioIo;
+use signalbox_engine::front::Mode;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::counters::Counters;
+use signalbox_runtime::outbox::OUTBOX_BOUND;
+use signalbox_runtime::{Gateway, Out, Session, StreamReader};
+use signalbox_wire::{Envelope, Era, Kind};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::net::TcpStream;
+
+/// In ticks of 15 s: as long as an idle connection is kept, and a little longer than a body may take.
+const PATIENCE: Patience = Patience { silent: 5, unfinished: 3 };
+
+/// The session behind a WebSocket. Dropping it ends the session.
+pub struct Socket {
+    gateway: Arc<Gateway>,
+    session: Arc<Session>,
+    stream: StreamReader,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        self.session.close();
+    }
+}
+
+/// Serves a client until it leaves, the session is closed, or the front stops and nothing is in flight any more.
+pub async fn serve(line: &Line, pending: Pending) {
+    let Pending { upgrade, socket } = pending;
+    let upgraded = match upgrade.await {
+        Ok(upgraded) => upgraded,
+        Err(error) => return tracing::debug!(%error, "a connection was not upgraded"),
+    };
+    let Ok(parts) = upgraded.downcast::<TokioIo<Watched>>() else {
+        return tracing::error!("an upgraded connection is not of this front");
+    };
+    let limit = socket.gateway.settings.limits.message;
+    let duplex = Duplex::new(parts.io.into_inner().socket, &parts.read_buf, Role::Server, limit, PATIENCE).await;
+    socket.run(line, duplex).await;
+}
+
+impl Socket {
+    /// Opens the session.
+    ///
+    /// # Errors
+    /// A fault if there are too many, or the gateway is shutting down.
+    pub fn open(front: &Front) -> Result<Self, Fault> {
+        let gateway = Arc::clone(&front.gateway);
+        let session = gateway.open_session(front.spec.principal.clone(), Mode::Pipe, &Gateway::new_session_id()?)?;
+        let Some(stream) = session.open_general() else {
+            session.close();
+            return Err(Fault::new(FaultKind::Overloaded, "the session has no room for a stream"));
+        };
+        Ok(Self { gateway, session, stream })
+    }
+
+    async fn run(self, line: &Line, mut duplex: Duplex<TcpStream>) {
+        loop {
+            let step = poll_fn(|cx| {
+                line.attend(cx.waker());
+                // Whoever stops the front wakes every connection twice a second until it has ended.
+                if line.is_stopped() && self.session.in_flight() == 0 {
+                    self.session.close();
+                }
+                let room = self.stream.outbox().len() < OUTBOX_BOUND;
+                duplex.poll_step(cx, room, |cx| self.poll_text(cx))
+            });
+            match step.await {
+                Step::Message(bytes) => self.take(bytes, line.is_stopped()),
+                Step::Written => {}
+                Step::Finished if self.session.is_ended() => {
+                    return duplex.close(CloseCode::Away, "the gateway is shutting down").await;
+                }
+                Step::Finished => return duplex.close(CloseCode::Policy, "the client reads too slowly").await,
+                Step::Ended(ending) => return self.end(duplex, &ending).await,
+            }
+        }
+    }
+
+    /// The session ends before the connection does: nobody can be answered any more.
+    async fn end(self, duplex: Duplex<TcpStream>, ending: &Ending) {
+        tracing::debug!(session = %self.session.key, "the client {ending}");
+        drop(self);
+        let reason = match ending {
+            Ending::TooLarge => "the message is too large",
+            Ending::NotText => "the message is not UTF-8",
+            Ending::Silent => "the client gives no sign of life",
+            Ending::Slow => "the message takes too long",
+            Ending::Protocol(_) => "this is not WebSocket",
+            Ending::Closed(..) | Ending::Broken(_) => "",
+        };
+        match ending.code() {
+            Some(code) => duplex.close(code, reason).await,
+            None => duplex.closed().await,
+        }
+    }
+
+    fn take(&self, bytes: Bytes, stopped: bool) {
+        match intake::read(bytes, &self.gateway.settings) {
+            Ok(message) if stopped && message.kind() == Kind::Request => {
+                let fault = Fault::new(FaultKind::Draining, "the gateway is shutting down");
+                self.say(fault.reply(message.id().as_ref(), Era::Legacy));
+            }
+            Ok(message) => self.session.receive(&self.stream, message),
+            Err(unreadable) => {
+                Counters::add(&self.gateway.counters.malformed);
+                tracing::debug!(session = %self.session.key, fault = %unreadable.fault, "a message was refused");
+                if let Some(bytes) = unreadable.reply() {
+                    self.say(bytes);
+                }
+            }
+        }
+    }
+
+    fn say(&self, bytes: Bytes) {
+        self.stream.outbox().push(Out { bytes, last: false, status: 400, part: false }, false);
+    }
+
+    /// The next message for the client.
+    fn poll_text(&self, cx: &mut Context<'_>) -> Poll<Option<Utf8Bytes>> {
+        loop {
+            let Some(out) = std::task::ready!(self.stream.outbox().poll_next(cx)) else { return Poll::Ready(None) };
+            // A WebSocket stays: nobody has to come back.
+            if let Some(text) = (!out.part).then(|| self.text(out.bytes)).flatten() {
+                return Poll::Ready(Some(text));
+            }
+        }
+    }
+
+    fn text(&self, bytes: Bytes) -> Option<Utf8Bytes> {
+        let error = match Utf8Bytes::try_from(bytes.clone()) {
+            Ok(text) => return Some(text),
+            Err(error) => error,
+        };
+        self.gateway.counters.dropped("not_text");
+        tracing::warn!(session = %self.session.key, %error, "a message is not UTF-8 and cannot be sent as text");
+        let id = Envelope::parse(bytes).ok().filter(|message| message.method().is_none())?.id()?;
+        let fault = Fault::new(FaultKind::BackendGarbage, format!("the answer is not UTF-8: {error}"));
+        Utf8Bytes::try_from(fault.reply(Some(&id), Era::Legacy)).ok()
+    }
+}

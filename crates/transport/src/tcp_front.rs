@@ -1,0 +1,134 @@
+//! The front over plain TCP: each connection is a client with a session of its own, one message per line.
+//!
+//! A page in a browser can send an HTTP request to any port of this machine, and lines of its body would pass for
+//! messages. So a connection that does not begin with JSON is closed before anything else of it is read.
+
+mod patient;
+
+use crate::stdio_front::{self, StdioError};
+use crate::workers::Workers;
+use patient::Patient;
+use signalbox_engine::{Fault, FaultKind, Principal};
+use signalbox_runtime::Gateway;
+use signalbox_wire::Era;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::timeout;
+
+/// How long a client may take for its first byte.
+const FIRST_BYTE: Duration = Duration::from_secs(30);
+/// How long a client that is turned away may take to hear why.
+const LAST_WORD: Duration = Duration::from_secs(1);
+/// How long a client may take nothing of what is written to it.
+const KEPT_FOR: Duration = Duration::from_secs(75);
+
+/// How the front is set up.
+#[derive(Clone, Debug)]
+pub struct TcpSpec {
+    /// Most connections at a time.
+    pub max_connections: usize,
+    /// How long calls in flight may take once their client has closed its end.
+    pub drain: Duration,
+    /// Who a caller is while nobody has to say so.
+    pub principal: Principal,
+}
+
+/// Serves, each connection on the worker whose turn it is, until told to stop; then no connection is accepted, and open
+/// ones end with their sessions.
+pub async fn serve(
+    listener: TcpListener,
+    gateway: Arc<Gateway>,
+    spec: Arc<TcpSpec>,
+    workers: &Workers,
+    mut stop: watch::Receiver<bool>,
+) {
+    let room = Arc::new(Semaphore::new(spec.max_connections));
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.wait_for(|stop| *stop) => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+        };
+        let socket = match accepted {
+            Ok((socket, _)) => socket,
+            Err(error) => {
+                // Out of descriptors, most likely: wait for some to come free instead of spinning.
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let Ok(permit) = Arc::clone(&room).try_acquire_owned() else {
+            gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
+            connections.spawn(async move {
+                let mut socket = socket;
+                say(&mut socket, &Fault::new(FaultKind::Overloaded, "too many connections are open")).await;
+            });
+            continue;
+        };
+        // The socket belongs to the runtime that accepted it until it is handed to a worker's.
+        let Ok(socket) = socket.into_std() else { continue };
+        let (gateway, spec) = (Arc::clone(&gateway), Arc::clone(&spec));
+        let serving = async move {
+            if let Ok(socket) = TcpStream::from_std(socket) {
+                gateway.counters.connections.fetch_add(1, Ordering::Relaxed);
+                connection(socket, &gateway, &spec).await;
+                gateway.counters.connections.fetch_sub(1, Ordering::Relaxed);
+            }
+            drop(permit);
+        };
+        connections.spawn_on(serving, workers.turn());
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+async fn connection(mut socket: TcpStream, gateway: &Arc<Gateway>, spec: &TcpSpec) {
+    let _ = socket.set_nodelay(true);
+    match timeout(FIRST_BYTE, begins_with_json(&socket)).await {
+        Ok(Ok(true)) => {}
+        Ok(Ok(false)) => {
+            gateway.counters.malformed.fetch_add(1, Ordering::Relaxed);
+            let text = "Parse error: one JSON-RPC message per line is served here, and no HTTP";
+            return say(&mut socket, &Fault::new(FaultKind::Parse, text)).await;
+        }
+        Ok(Err(error)) => return tracing::debug!(%error, "a connection ended before its first message"),
+        Err(_) => return tracing::debug!("a connection was closed that had said nothing"),
+    }
+    let (input, output) = socket.into_split();
+    let mut output = Patient::new(output, KEPT_FOR);
+    let principal = spec.principal.clone();
+    let served = stdio_front::serve(input, &mut output, Arc::clone(gateway), principal, spec.drain).await;
+    match served {
+        Ok(()) => {}
+        Err(StdioError::Session(fault)) => say(&mut output, &fault).await,
+        Err(error) => tracing::debug!(%error, "a connection ended early"),
+    }
+    let _ = timeout(LAST_WORD, output.shutdown()).await;
+}
+
+/// Looks at the first byte without taking it.
+async fn begins_with_json(socket: &TcpStream) -> io::Result<bool> {
+    let mut first = [0];
+    if socket.peek(&mut first).await? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(matches!(first[0], b'{' | b'[' | b' ' | b'\t' | b'\r' | b'\n'))
+}
+
+/// Tells a client why nothing will be done for it.
+async fn say(output: &mut (impl AsyncWrite + Unpin), fault: &Fault) {
+    let mut line = fault.reply(None, Era::Legacy).to_vec();
+    line.push(b'\n');
+    let saying = async {
+        output.write_all(&line).await?;
+        output.shutdown().await
+    };
+    let _ = timeout(LAST_WORD, saying).await;
+}

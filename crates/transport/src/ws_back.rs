@@ -1,0 +1,154 @@
+//! Backends reached over WebSocket: one connection per link, one message per text frame.
+//!
+//! One task drives each connection: it writes what is queued, posts what comes, and is the only one that reports its end.
+
+mod connect;
+mod life;
+mod link;
+#[cfg(test)]
+mod tests;
+
+use crate::http_back::{CONNECT_TIMEOUT, HttpSpecError, Target};
+use http::header::{self, HeaderName, HeaderValue};
+use signalbox_engine::Fault;
+use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The scheme that this transport serves.
+const SCHEME: &str = "ws";
+
+/// What is configured about a WebSocket backend.
+#[derive(Clone)]
+pub struct WsSpec {
+    /// The backend's name, for messages.
+    pub name: Arc<str>,
+    /// `ws://host:port/path`.
+    pub url: String,
+    /// Headers to send with the handshake. Their values are secrets.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The largest message accepted from the backend, in bytes.
+    pub max_message: usize,
+    /// How long connecting may take, and the handshake after it.
+    pub connect_timeout: Duration,
+}
+
+impl WsSpec {
+    /// A backend at this address, with the defaults for everything else.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, url: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            url: url.into(),
+            headers: Vec::new(),
+            max_message: signalbox_wire::limits::MESSAGE,
+            connect_timeout: CONNECT_TIMEOUT,
+        }
+    }
+}
+
+impl fmt::Debug for WsSpec {
+    /// Addresses and header values may hold secrets, so only the names are shown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("WsSpec").field("name", &self.name).field("headers", &names).finish_non_exhaustive()
+    }
+}
+
+/// Why a backend cannot be configured like this. The address is not repeated: it may hold a secret.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum WsSpecError {
+    /// The address cannot be read.
+    #[error("backend `{0}`: the url is not one; expected ws://host:port/path")]
+    Url(Arc<str>),
+    /// The address has a scheme that is not served.
+    #[error("backend `{backend}`: the url's scheme is {scheme:?}, but only ws is served here")]
+    Scheme {
+        /// The backend.
+        backend: Arc<str>,
+        /// What the address says.
+        scheme: String,
+    },
+    /// The address holds a user name or password.
+    #[error("backend `{0}`: the url holds credentials; put them into an `authorization` header instead")]
+    Credentials(Arc<str>),
+    /// A header that the transport sets itself.
+    #[error("backend `{backend}`: header {header} is set by the gateway and cannot be configured")]
+    ReservedHeader {
+        /// The backend.
+        backend: Arc<str>,
+        /// The header.
+        header: String,
+    },
+}
+
+/// Opens a connection for every link.
+pub struct WsConnector {
+    backend: Arc<Backend>,
+}
+
+/// What all connections to one backend share.
+struct Backend {
+    name: Arc<str>,
+    target: Target,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    max_message: usize,
+    connect_timeout: Duration,
+}
+
+impl WsConnector {
+    /// Checks what is configured. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the address is not a usable one, or a header is not the configuration's to set.
+    pub fn new(spec: WsSpec) -> Result<Self, WsSpecError> {
+        let WsSpec { name, url, mut headers, max_message, connect_timeout } = spec;
+        if let Some((reserved, _)) = headers.iter().find(|(name, _)| is_reserved(name)) {
+            return Err(WsSpecError::ReservedHeader { backend: name, header: reserved.to_string() });
+        }
+        for (_, value) in &mut headers {
+            value.set_sensitive(true);
+        }
+        let target = Target::parse(&name, &url, SCHEME).map_err(|error| match error {
+            HttpSpecError::Scheme { backend, scheme } => WsSpecError::Scheme { backend, scheme },
+            HttpSpecError::Credentials(backend) => WsSpecError::Credentials(backend),
+            _ => WsSpecError::Url(Arc::clone(&name)),
+        })?;
+        Ok(Self { backend: Arc::new(Backend { name, target, headers, max_message, connect_timeout }) })
+    }
+}
+
+impl fmt::Debug for WsConnector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WsConnector").field("backend", &self.backend.name).finish_non_exhaustive()
+    }
+}
+
+impl Connector for WsConnector {
+    fn open(&self, events: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
+        let backend = Arc::clone(&self.backend);
+        Box::pin(async move {
+            let duplex = connect::connect(&backend).await?;
+            Ok(Arc::new(life::begin(&backend.name, duplex, events)) as Arc<dyn Link>)
+        })
+    }
+
+    fn carries_headers(&self) -> bool {
+        false
+    }
+
+    fn is_process(&self) -> bool {
+        false
+    }
+
+    fn kind(&self) -> &'static str {
+        "websocket"
+    }
+}
+
+/// Headers of the handshake itself.
+fn is_reserved(name: &HeaderName) -> bool {
+    let framing = [header::CONNECTION, header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::UPGRADE];
+    framing.contains(name) || name.as_str().starts_with("sec-websocket-")
+}

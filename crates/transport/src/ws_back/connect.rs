@@ -1,0 +1,157 @@
+//! From an address to an open WebSocket.
+
+use super::Backend;
+use crate::websocket::{Duplex, Patience, Role, SUBPROTOCOL, derive_accept_key};
+use bytes::Bytes;
+use http::header::{
+    CONNECTION, HOST, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS, SEC_WEBSOCKET_KEY,
+    SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::Empty;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use signalbox_engine::{Fault, FaultKind};
+use std::fmt::Display;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::handshake::client::generate_key;
+
+/// Largest response head, in bytes.
+const MAX_HEAD: usize = 64 * 1024;
+/// In ticks of 15 s. That is long: a server that does one thing at a time answers no ping while it works on a call, and
+/// calls have a time limit of their own.
+const PATIENCE: Patience = Patience { silent: 20, unfinished: 20 };
+
+/// Connects and shakes hands.
+pub(super) async fn connect(backend: &Backend) -> Result<Duplex<TcpStream>, Fault> {
+    let within = backend.connect_timeout;
+    let late = |what: &str| backend.unreachable(&format_args!("no {what} within {} s", within.as_secs_f32()));
+    let target = &backend.target;
+    let socket = timeout(within, TcpStream::connect((&*target.host, target.port)))
+        .await
+        .map_err(|_| late("connection"))?
+        .map_err(|error| backend.unreachable(&error))?;
+    socket.set_nodelay(true).map_err(|error| backend.unreachable(&error))?;
+    let shaken = timeout(within, shake_hands(backend, socket)).await.map_err(|_| late("answer to the handshake"))?;
+    let (socket, early) = shaken?;
+    Ok(Duplex::new(socket, &early, Role::Client, backend.max_message, PATIENCE).await)
+}
+
+async fn shake_hands(backend: &Backend, socket: TcpStream) -> Result<(TcpStream, Bytes), Fault> {
+    let broken = |error: hyper::Error| backend.refused(&format_args!("with something that cannot be read ({error})"));
+    let mut builder = http1::Builder::new();
+    builder.max_header_size(MAX_HEAD);
+    let (mut sender, conn) = builder.handshake(TokioIo::new(socket)).await.map_err(broken)?;
+    let mut driver = std::pin::pin!(conn.with_upgrades());
+    let key = generate_key();
+    let mut answer = std::pin::pin!(sender.send_request(request(backend, &key)?));
+    let answer = tokio::select! {
+        biased;
+        answer = &mut answer => answer,
+        // Whether it ended well or not, the answer says what became of the request.
+        _ = &mut driver => answer.await,
+    };
+    let answer = answer.map_err(broken)?;
+    check(backend, &answer, &key)?;
+    // The upgrade of a connection that has ended is ready at once, so that the connection is not asked again.
+    let mut upgrade = std::pin::pin!(hyper::upgrade::on(answer));
+    let upgraded = tokio::select! {
+        biased;
+        upgraded = &mut upgrade => upgraded,
+        _ = &mut driver => upgrade.await,
+    };
+    let parts = upgraded.map_err(broken)?.downcast::<TokioIo<TcpStream>>();
+    let parts = parts.map_err(|_| backend.fault(FaultKind::Internal, "was connected to in an unknown way"))?;
+    Ok((parts.io.into_inner(), parts.read_buf))
+}
+
+fn request(backend: &Backend, key: &str) -> Result<Request<Empty<Bytes>>, Fault> {
+    let mut request = Request::new(Empty::new());
+    *request.uri_mut() = backend.target.uri.clone();
+    let headers = request.headers_mut();
+    headers.insert(HOST, backend.target.authority.clone());
+    headers.extend(backend.headers.iter().cloned());
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+    headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
+    let key = HeaderValue::from_str(key);
+    headers.insert(SEC_WEBSOCKET_KEY, key.map_err(|_| backend.fault(FaultKind::Internal, "cannot be sent a key"))?);
+    Ok(request)
+}
+
+/// A server that names no subprotocol is taken, as the standard allows; one that names another is not.
+fn check(backend: &Backend, answer: &Response<Incoming>, key: &str) -> Result<(), Fault> {
+    if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+        return Err(backend.refused(&format_args!("with status {}", answer.status().as_u16())));
+    }
+    match wrong(answer.headers(), key) {
+        None => Ok(()),
+        Some(header) => Err(backend.refused(&format_args!("with a wrong {header} header"))),
+    }
+}
+
+/// The first header that does not say what it must.
+fn wrong(headers: &HeaderMap, key: &str) -> Option<HeaderName> {
+    let value = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let names =
+        |name: &HeaderName, wanted: &str| value(name).split(',').any(|name| name.trim().eq_ignore_ascii_case(wanted));
+    let checks = [
+        (UPGRADE, names(&UPGRADE, "websocket")),
+        (CONNECTION, names(&CONNECTION, "upgrade")),
+        (SEC_WEBSOCKET_ACCEPT, value(&SEC_WEBSOCKET_ACCEPT) == derive_accept_key(key.as_bytes())),
+        (SEC_WEBSOCKET_PROTOCOL, headers.get(SEC_WEBSOCKET_PROTOCOL).is_none_or(|name| name == SUBPROTOCOL)),
+        // None was offered.
+        (SEC_WEBSOCKET_EXTENSIONS, !headers.contains_key(SEC_WEBSOCKET_EXTENSIONS)),
+    ];
+    checks.into_iter().find(|(_, right)| !right).map(|(name, _)| name)
+}
+
+impl Backend {
+    fn unreachable(&self, why: &dyn Display) -> Fault {
+        self.fault(FaultKind::BackendDown, format_args!("cannot be reached at {}: {why}", self.target))
+    }
+
+    fn refused(&self, how: &dyn Display) -> Fault {
+        self.fault(FaultKind::BackendDown, format_args!("answered the WebSocket handshake {how}"))
+    }
+
+    fn fault(&self, kind: FaultKind, text: impl Display) -> Fault {
+        Fault::new(kind, format!("backend `{}` {text}", self.name)).with_str("backend", &self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_believed_only_if_every_header_is_right() {
+        let key = "dGhlIHNhbXBsZSBub25jZQ==";
+        let good = [
+            ("upgrade", "WebSocket"),
+            ("connection", "keep-alive, Upgrade"),
+            ("sec-websocket-accept", "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="),
+        ];
+        let check = |changed: &[(&'static str, &str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in good.iter().chain(changed) {
+                headers.insert(*name, value.parse().unwrap());
+            }
+            wrong(&headers, key).map(|name| name.to_string())
+        };
+        assert_eq!(check(&[]), None);
+        assert_eq!(check(&[("sec-websocket-protocol", "mcp")]), None);
+        for bad in [
+            ("upgrade", "h2c"),
+            ("connection", "close"),
+            ("sec-websocket-accept", "x"),
+            ("sec-websocket-protocol", "soap"),
+            ("sec-websocket-extensions", "permessage-deflate"),
+        ] {
+            assert_eq!(check(&[bad]).as_deref(), Some(bad.0));
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The task that drives a connection from its handshake to its end.
+
+use super::link::{QUEUE, WsLink};
+use crate::child::closing::closed;
+use crate::websocket::{CloseCode, Duplex, Step, Utf8Bytes};
+use signalbox_engine::back::Outbound;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::LinkEvents;
+use std::future::{Future as _, poll_fn};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, watch};
+
+/// What is told about an end that the gateway wanted.
+const CLOSED: &str = "was closed by the gateway";
+
+/// Starts the task and gives the runtime its end.
+pub(super) fn begin(name: &Arc<str>, duplex: Duplex<TcpStream>, events: Arc<dyn LinkEvents>) -> WsLink {
+    let (queue, queued) = mpsc::channel(QUEUE);
+    let (closing, told) = watch::channel(false);
+    let waiting = Arc::<AtomicUsize>::default();
+    let ended = Arc::<OnceLock<String>>::default();
+    let life = Life {
+        name: Arc::clone(name),
+        queue: queued,
+        waiting: Arc::clone(&waiting),
+        ended: Arc::clone(&ended),
+        events,
+    };
+    tokio::spawn(life.run(duplex, told));
+    WsLink { name: Arc::clone(name), closing, queue, waiting, ended }
+}
+
+struct Life {
+    name: Arc<str>,
+    queue: mpsc::Receiver<Outbound>,
+    waiting: Arc<AtomicUsize>,
+    ended: Arc<OnceLock<String>>,
+    events: Arc<dyn LinkEvents>,
+}
+
+impl Life {
+    async fn run(mut self, mut duplex: Duplex<TcpStream>, mut told: watch::Receiver<bool>) {
+        let ending = {
+            let mut closing = std::pin::pin!(closed(&mut told));
+            let mut closes = false;
+            loop {
+                let step = poll_fn(|cx| {
+                    if !closes && closing.as_mut().poll(cx).is_ready() {
+                        // What was queued before is still sent.
+                        closes = true;
+                        self.queue.close();
+                    }
+                    duplex.poll_step(cx, true, |cx| self.poll_text(cx))
+                });
+                match step.await {
+                    Step::Message(bytes) => self.events.received(bytes, None, None),
+                    Step::Written => {}
+                    Step::Finished => break None,
+                    Step::Ended(ending) => break Some(ending),
+                }
+            }
+        };
+        let why = ending.as_ref().map_or_else(|| CLOSED.to_owned(), ToString::to_string);
+        let _ = self.ended.set(why.clone());
+        // Calls hear of the end before the other side has agreed to it.
+        self.events.lost(why);
+        drop(self);
+        match ending.as_ref().map(|ending| ending.code()) {
+            None => duplex.close(CloseCode::Normal, "").await,
+            Some(Some(code)) => duplex.close(code, "").await,
+            Some(None) => duplex.closed().await,
+        }
+    }
+
+    /// The next message for the backend.
+    fn poll_text(&mut self, cx: &mut Context<'_>) -> Poll<Option<Utf8Bytes>> {
+        loop {
+            let Some(message) = std::task::ready!(self.queue.poll_recv(cx)) else { return Poll::Ready(None) };
+            self.waiting.fetch_sub(message.bytes.len(), Ordering::AcqRel);
+            match Utf8Bytes::try_from(message.bytes) {
+                Ok(text) => return Poll::Ready(Some(text)),
+                Err(error) => self.unsendable(message.key, &error),
+            }
+        }
+    }
+
+    fn unsendable(&self, key: Option<u64>, error: &dyn std::fmt::Display) {
+        tracing::warn!(backend = %self.name, %error, "a message is not UTF-8 and was not sent");
+        if let Some(key) = key {
+            let text = format!("the message cannot be sent to backend `{}`: {error}", self.name);
+            self.events.failed(key, Fault::new(FaultKind::InvalidRequest, text).with_str("backend", &self.name));
+        }
+    }
+}
