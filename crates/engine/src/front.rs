@@ -206,6 +206,14 @@ impl FrontMachine {
         self.exchanges.get(&id)
     }
 
+    /// True where somebody in this session is shown the lists that depend on these capabilities.
+    #[must_use]
+    pub fn sees(&self, caps: &CapSet) -> bool {
+        let declares = |client: &Arc<ClientProfile>| client.caps() == caps;
+        let listening = self.listeners.keys().filter_map(|id| self.exchanges.get(id)?.client.as_ref());
+        self.client.iter().chain(listening).any(declares)
+    }
+
     /// Which lists whoever sent this request is shown.
     #[must_use]
     pub fn selector(&self, id: ExchangeId) -> Selector {

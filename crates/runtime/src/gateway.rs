@@ -210,7 +210,7 @@ impl Gateway {
             return;
         }
         for session in self.sessions.all() {
-            let concerned = caps.is_none_or(|caps| caps.is_bare() || session.caps() == *caps);
+            let concerned = caps.is_none_or(|caps| caps.is_bare() || session.sees(caps));
             if concerned {
                 session.handle(Event::ListsChanged { changed });
             }

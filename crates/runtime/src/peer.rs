@@ -1,13 +1,13 @@
 //! One connection to a backend: the engine's back machine, the link it speaks on, and what waits for it to be ready.
 
 mod answers;
+mod calls;
 mod events;
 mod expiry;
 mod notices;
 mod watching;
 
 use crate::backend::Backend;
-use crate::berthed::Berthed;
 use crate::lease::Lease;
 use crate::link::{Link, LinkEvents};
 use crate::origin::{Origin, OwnAnswer, OwnReply};
@@ -15,7 +15,6 @@ use crate::session::Session;
 use bytes::Bytes;
 use events::PeerEvents;
 use signalbox_engine::back::{BackCommand, BackMachine, ClientOffer, Outbound, Wish};
-use signalbox_engine::bridge;
 use signalbox_engine::catalog::ViewKey;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Call, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile};
@@ -197,116 +196,6 @@ impl Peer {
         }
     }
 
-    /// Takes the connection for one call alone.
-    #[must_use]
-    pub fn lease(&self) -> Option<Lease> {
-        let backend = self.backend.upgrade()?;
-        let lease = Lease::take(&self.busy, &backend)?;
-        self.touch();
-        Some(lease)
-    }
-
-    /// Somebody uses it.
-    pub fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    /// How long nobody has taken it.
-    #[must_use]
-    pub fn unused_for(&self) -> Duration {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
-    }
-
-    /// Sends a call, now or as soon as the handshake is done. Gives it back where the connection is lost.
-    #[must_use]
-    pub fn call(
-        self: &Arc<Self>,
-        session: &Arc<Session>,
-        exchange: ExchangeId,
-        call: Box<Call>,
-        timeout: Duration,
-        lease: Option<Lease>,
-    ) -> Option<Box<Call>> {
-        let now = Instant::now();
-        let mut inner = self.lock();
-        if inner.lost {
-            return Some(call);
-        }
-        if !inner.machine.is_ready() {
-            if inner.queue.len() >= MAX_QUEUED {
-                drop(inner);
-                session.handle(Event::Failed { exchange, fault: self.overloaded() });
-                return None;
-            }
-            let session = Arc::clone(session);
-            inner.queue.push_back(Queued { session, exchange, call, deadline: now + timeout, lease });
-            return None;
-        }
-        let origin = self.origin(&inner, session, exchange, &call, lease);
-        let sent =
-            inner.machine.call(origin, call, timeout, now).and_then(|message| self.transmit(&mut inner, message));
-        drop(inner);
-        if let Err(fault) = sent {
-            session.handle(Event::Failed { exchange, fault });
-        }
-        None
-    }
-
-    /// Who is told of what becomes of a call: an old backend may ask a client of the new era in the middle of it.
-    fn origin(
-        self: &Arc<Self>,
-        inner: &Inner,
-        session: &Arc<Session>,
-        exchange: ExchangeId,
-        call: &Call,
-        lease: Option<Lease>,
-    ) -> Origin {
-        let revision = inner.machine.profile().map(|profile| profile.revision);
-        let asks = call.era == Era::Modern && !self.caps.is_bare() && bridge::may_ask(&call.method);
-        if let (true, Some(revision)) = (asks, revision.filter(|revision| revision.era() == Era::Legacy))
-            && let Some((backend, gateway)) = self.backend.upgrade().and_then(|one| Some((one.clone(), one.gateway()?)))
-        {
-            let waiter = (Arc::clone(session), exchange);
-            return Origin::Berth(Berthed::new(&gateway, self, (&backend.name, revision), waiter, call, lease));
-        }
-        Origin::Exchange(Arc::clone(session), exchange, lease.map(Arc::new))
-    }
-
-    /// Lets the backend be silent about a parked call until then.
-    pub(crate) fn hold(&self, call: &Arc<Berthed>, until: Instant) {
-        let mut inner = self.lock();
-        if let Some(key) = inner.machine.key_of(|origin| origin.is_berth(call)) {
-            inner.machine.hold(key, until);
-        }
-    }
-
-    /// The backend has what it waited for.
-    pub(crate) fn release(&self, call: &Arc<Berthed>) {
-        let mut inner = self.lock();
-        if let Some(key) = inner.machine.key_of(|origin| origin.is_berth(call)) {
-            inner.machine.release(key, Instant::now());
-        }
-    }
-
-    /// Stops the work on a parked call.
-    pub(crate) fn abandon(&self, call: &Arc<Berthed>) {
-        let mut inner = self.lock();
-        let given_up = inner.machine.cancel(|origin| origin.is_berth(call), Some(b"\"no input came\""));
-        self.give_up(&mut inner, given_up);
-    }
-
-    fn give_up(&self, inner: &mut MutexGuard<'_, Inner>, given_up: Option<(Option<Outbound>, u64)>) {
-        match given_up {
-            Some((Some(note), _)) => drop(self.transmit(inner, note)),
-            Some((None, key)) => {
-                if let Some(link) = self.link.get() {
-                    link.abort(key);
-                }
-            }
-            None => {}
-        }
-    }
-
     /// Asks the backend something for ourselves.
     pub fn ask(&self, name: &'static str, params: &str, timeout: Duration) -> oneshot::Receiver<OwnAnswer> {
         let (reply, receiver) = OwnReply::new();
@@ -336,14 +225,6 @@ impl Peer {
         if let Err(fault) = self.transmit(&mut inner, message) {
             tracing::debug!(peer = %self.id, %fault, "message to the backend dropped");
         }
-    }
-
-    /// Stops the work on an exchange.
-    pub fn cancel(&self, session: &Arc<Session>, exchange: ExchangeId, reason: Option<&[u8]>) {
-        let mut inner = self.lock();
-        inner.queue.retain(|queued| !(queued.exchange == exchange && Arc::ptr_eq(&queued.session, session)));
-        let given_up = inner.machine.cancel(|origin| origin.is(session, exchange), reason);
-        self.give_up(&mut inner, given_up);
     }
 
     /// Lets the backend speak without being asked, where the transport needs a stream for that.
@@ -500,12 +381,6 @@ impl Peer {
     fn gone(&self) -> Fault {
         let name = self.backend_name();
         Fault::new(FaultKind::BackendDown, format!("backend `{name}` is not connected")).with_str("backend", &name)
-    }
-
-    fn overloaded(&self) -> Fault {
-        let name = self.backend_name();
-        let text = format!("backend `{name}` is starting and {MAX_QUEUED} calls already wait for it");
-        Fault::new(FaultKind::Overloaded, text).with_str("backend", &name)
     }
 
     fn backend_name(&self) -> Arc<str> {

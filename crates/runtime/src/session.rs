@@ -349,10 +349,16 @@ impl Session {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// The capabilities that the lists of the client depend on.
+    /// True where somebody in this session is shown the lists that depend on these capabilities.
     #[must_use]
-    pub fn caps(&self) -> CapSet {
-        self.client.get().map_or_else(CapSet::bare, |client| client.caps().clone())
+    pub fn sees(&self, caps: &CapSet) -> bool {
+        self.lock().machine.sees(caps)
+    }
+
+    /// The capabilities that came with a request, or with the session.
+    #[must_use]
+    pub fn caps_of(&self, exchange: ExchangeId) -> CapSet {
+        self.lock().machine.selector(exchange).caps
     }
 
     /// The level set by the client.

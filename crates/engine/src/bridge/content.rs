@@ -214,10 +214,10 @@ fn structured(
 ) {
     let Some(span) = found.structured else { return };
     let value = span.of(base);
-    if to.structured_content() {
-        if is_object(value) {
-            return;
-        }
+    if is_object(value) && to.structured_content() {
+        return;
+    }
+    if !is_object(value) {
         edits.remove_member(base, result, STRUCTURED);
         changed.push(STRUCTURED);
         // `null` says nothing that a text should repeat.
@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn structured_content_that_is_no_object_is_told_as_text() {
-        for to in [R3, R4] {
+        for to in [R1, R3, R4] {
             assert_eq!(
                 down(
                     "tools/call",

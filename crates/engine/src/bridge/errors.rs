@@ -36,12 +36,16 @@ pub fn to_modern(method: &str, message: &Envelope, edits: &mut Edits) {
     }
 }
 
-/// Fits an error of 2026-07-28 to an old client: a resource that was not found has its own code there.
+/// Fits an error of 2026-07-28 to an old client: a resource that was not found has its own code there, and a capability
+/// that was not declared has none.
 pub fn to_legacy(method: &str, message: &Envelope, edits: &mut Edits) {
-    if method != method::RESOURCES_READ {
+    let Some((error, span, code)) = read(message) else { return };
+    if (-32022..=-32020).contains(&code) {
+        return edits.replace(span, codes::INVALID_REQUEST.to_string());
+    }
+    if method != method::RESOURCES_READ || code != codes::INVALID_PARAMS {
         return;
     }
-    let Some((error, span, codes::INVALID_PARAMS)) = read(message) else { return };
     let error = error.of(message.bytes());
     if json::member(error, "data").is_some_and(|data| names_uri(data.of(error))) {
         edits.replace(span, codes::RESOURCE_NOT_FOUND.to_string());
@@ -127,6 +131,11 @@ mod tests {
         assert_eq!(fit(to_modern, "resources/read", old), new);
         assert_eq!(fit(to_legacy, "resources/read", new), old);
         assert_eq!(fit(to_legacy, "tools/call", new), new);
+        let undeclared = r#"{"code":-32021,"message":"no","data":{"requiredCapabilities":{}}}"#;
+        assert_eq!(
+            fit(to_legacy, "tools/call", undeclared),
+            r#"{"code":-32600,"message":"no","data":{"requiredCapabilities":{}}}"#
+        );
         let other = r#"{"code":-32602,"message":"bad","data":{"reason":"x"}}"#;
         assert_eq!(fit(to_legacy, "resources/read", other), other);
         assert_eq!(

@@ -9,17 +9,19 @@ use crate::origin::Origin;
 use crate::peer::{Peer, Use};
 use crate::session::Session;
 use signalbox_engine::log_level::LogLevel;
-use signalbox_engine::{Event, ExchangeId, Fault, FaultKind, Principal, ServerProfile, SessionKey};
+use signalbox_engine::{CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile, SessionKey};
 use signalbox_wire::{Era, json, method};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// Most resources that are followed on one backend.
 pub const MAX_WATCHES: usize = 10_000;
 /// Most listen requests that follow resources of one backend.
 pub const MAX_FOLLOWS: usize = 10_000;
+/// Within this time the same change told by another connection is the same change.
+const SAME_CHANGE: Duration = Duration::from_millis(50);
 /// How long a request of our own may take.
 const OWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a listen request may stay open.
@@ -113,7 +115,7 @@ impl Backend {
     /// Tells a connection that has just become ready what its sessions want to hear.
     pub(super) fn restore(self: &Arc<Self>, peer: &Arc<Peer>, profile: &ServerProfile) {
         if matches!(peer.use_of, Use::Pool) {
-            return;
+            return self.follow_on_pooled(peer);
         }
         if profile.era() == Era::Modern {
             self.follow_again(peer);
@@ -184,8 +186,14 @@ impl Backend {
     ) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();
         let uris: Vec<String> = uris.iter().map(|uri| (*uri).to_owned()).collect();
-        let target = self.target(Era::Modern);
-        let follow = Follow { session: Arc::clone(session), exchange, uris: uris.clone(), acknowledged: Some(sender) };
+        let (target, caps) = (self.target(Era::Modern), session.caps_of(exchange));
+        let follow = Follow {
+            session: Arc::clone(session),
+            exchange,
+            uris: uris.clone(),
+            caps: caps.clone(),
+            acknowledged: Some(sender),
+        };
         {
             let mut inner = self.lock();
             if inner.follows.len() < MAX_FOLLOWS {
@@ -198,15 +206,53 @@ impl Backend {
             (Era::Modern, Some(peer)) => send_follow(&peer, session, exchange, &uris),
             (Era::Legacy, Some(peer)) => {
                 let (backend, session) = (Arc::clone(self), Arc::clone(session));
+                let mut peers = self.pooled_for(&session.principal, &caps);
+                peers.push(peer);
                 tokio::spawn(async move {
-                    for uri in uris {
-                        let _ = peer.ask(method::RESOURCES_SUBSCRIBE, &uri_param(&uri), OWN_TIMEOUT).await;
+                    for peer in &peers {
+                        for uri in &uris {
+                            let _ = peer.ask(method::RESOURCES_SUBSCRIBE, &uri_param(uri), OWN_TIMEOUT).await;
+                        }
                     }
                     backend.follow_acknowledged(&session, exchange);
                 });
             }
         }
         receiver
+    }
+
+    /// The pooled connections that calls of this session's client may run on. What a call changes there is told there.
+    fn pooled_for(&self, principal: &Principal, caps: &CapSet) -> Vec<Arc<Peer>> {
+        let inner = self.lock();
+        let pool = inner.pooled.get(&(principal.clone(), caps.clone()));
+        pool.into_iter().flatten().filter(|peer| peer.is_ready()).cloned().collect()
+    }
+
+    /// Follows on a new pooled connection what its clients follow.
+    fn follow_on_pooled(&self, peer: &Arc<Peer>) {
+        let uris: BTreeSet<String> = {
+            let inner = self.lock();
+            let mine = |one: &&Follow| one.session.principal == peer.principal && one.caps == peer.caps;
+            inner.follows.iter().filter(mine).flat_map(|one| one.uris.iter().cloned()).collect()
+        };
+        for uri in uris {
+            let _ = peer.own(Origin::Nobody, method::RESOURCES_SUBSCRIBE, &uri_param(&uri), OWN_TIMEOUT);
+        }
+    }
+
+    /// True where another connection has just told of this change: a backend of several processes tells it several times.
+    pub(crate) fn told_before(&self, peer: PeerId, uri: &str, now: Instant) -> bool {
+        let mut inner = self.lock();
+        inner.told.retain(|_, (_, when)| now.saturating_duration_since(*when) < SAME_CHANGE);
+        match inner.told.get(uri) {
+            Some((other, _)) if *other != peer => true,
+            _ => {
+                if inner.told.len() < MAX_WATCHES {
+                    inner.told.insert(uri.into(), (peer, now));
+                }
+                false
+            }
+        }
     }
 
     /// The backend follows what a listen request names.
@@ -230,25 +276,24 @@ impl Backend {
 
     /// Forgets a listen request. An old backend is told to stop telling what nobody follows any more.
     pub(crate) fn unfollow(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId) {
-        let over: Vec<String> = {
+        let (over, caps): (Vec<String>, CapSet) = {
             let mut inner = self.lock();
             let mine = |one: &Follow| one.exchange == exchange && Arc::ptr_eq(&one.session, session);
-            let gone: Vec<Follow> = inner.follows.extract_if(.., |one| mine(one)).collect();
-            let uris = gone.into_iter().flat_map(|one| one.uris);
-            uris.filter(|uri| {
-                !inner.watches.contains_key(&**uri) && !inner.follows.iter().any(|one| one.uris.contains(uri))
-            })
-            .collect()
+            let Some(at) = inner.follows.iter().position(mine) else { return };
+            let gone = inner.follows.swap_remove(at);
+            let still = |uri: &String| {
+                inner.watches.contains_key(&**uri) || inner.follows.iter().any(|one| one.uris.contains(uri))
+            };
+            (gone.uris.into_iter().filter(|uri| !still(uri)).collect(), gone.caps)
         };
         self.cancel(session, exchange, None);
         if over.is_empty() || self.target(Era::Modern) == Era::Modern {
             return;
         }
-        let shared = self.lock().shared.get(&(session.principal.clone(), Era::Legacy)).cloned();
-        if let Some(peer) = shared.filter(|peer| peer.is_ready()) {
-            for uri in over {
-                let _ = peer.own(Origin::Nobody, method::RESOURCES_UNSUBSCRIBE, &uri_param(&uri), OWN_TIMEOUT);
-            }
+        let mut peers = self.pooled_for(&session.principal, &caps);
+        peers.extend(self.lock().shared.get(&(session.principal.clone(), Era::Legacy)).cloned());
+        for (peer, uri) in peers.iter().flat_map(|peer| over.iter().map(move |uri| (peer, uri))) {
+            let _ = peer.own(Origin::Nobody, method::RESOURCES_UNSUBSCRIBE, &uri_param(uri), OWN_TIMEOUT);
         }
     }
 

@@ -3,9 +3,9 @@
 use super::Backend;
 use super::state::Home;
 use crate::lists;
-use crate::peer::Peer;
-use signalbox_engine::catalog::{ListKind, MAX_VIEWS, Selector, View};
-use signalbox_engine::{Fault, ServerProfile};
+use crate::peer::{Peer, Use};
+use signalbox_engine::catalog::{Changed, ListKind, MAX_VIEWS, Selector, View};
+use signalbox_engine::{Event, Fault, ServerProfile};
 use signalbox_wire::{Era, method};
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,15 +131,30 @@ impl Backend {
         tokio::spawn(async move {
             tokio::time::sleep(SETTLE).await;
             backend.lock().refreshing.remove(&mark);
-            if let Err(fault) = backend.reread(&peer, kinds).await {
-                backend.unread(&peer, &fault);
+            match backend.reread(&peer, kinds).await {
+                Ok(true) => {}
+                Ok(false) => backend.tell_anyway(&peer, kinds),
+                Err(fault) => backend.unread(&peer, &fault),
             }
         });
     }
 
-    async fn reread(self: &Arc<Self>, peer: &Arc<Peer>, kinds: &[ListKind]) -> Result<(), Fault> {
+    /// A connection says that its lists changed, and what it lists is what was known from another one: each process of an
+    /// old server has lists of its own. Those who use this connection are told all the same.
+    fn tell_anyway(&self, peer: &Peer, kinds: &[ListKind]) {
+        let (Some(gateway), resources) = (self.gateway(), kinds[0] == ListKind::Resources) else { return };
+        let changed = Changed { tools: kinds[0] == ListKind::Tools, prompts: kinds[0] == ListKind::Prompts, resources };
+        match &peer.use_of {
+            Use::Session(owner) => owner.handle(Event::ListsChanged { changed }),
+            Use::Pool => gateway.tell_lists_changed(changed, Some(&peer.caps)),
+            Use::Shared => {}
+        }
+    }
+
+    /// Reads these lists again. False where nothing in them is new.
+    async fn reread(self: &Arc<Self>, peer: &Arc<Peer>, kinds: &[ListKind]) -> Result<bool, Fault> {
         let (Some(gateway), Some(key), Some(profile)) = (self.gateway(), peer.view_key(), peer.profile()) else {
-            return Ok(());
+            return Ok(true);
         };
         let _turn = peer.lists_turn.lock().await;
         let known: Option<View> = {
@@ -149,8 +164,7 @@ impl Backend {
         };
         let Some(mut view) = known else {
             let view = lists::fetch_view(peer, &profile, &self.spec).await?;
-            self.store(peer, view).await;
-            return Ok(());
+            return Ok(self.store(peer, view).await);
         };
         let mut lists = Vec::new();
         for kind in kinds {
@@ -165,12 +179,12 @@ impl Backend {
         for (kind, items) in lists {
             view.set(kind, items);
         }
-        self.store(peer, view).await;
-        Ok(())
+        Ok(self.store(peer, view).await)
     }
 
-    async fn store(&self, peer: &Peer, view: View) {
-        let (Some(gateway), Some(key)) = (self.gateway(), peer.view_key()) else { return };
+    /// Puts lists into the catalog. True where they differ from what was known.
+    async fn store(&self, peer: &Peer, view: View) -> bool {
+        let (Some(gateway), Some(key)) = (self.gateway(), peer.view_key()) else { return false };
         tracing::debug!(
             backend = %self.name,
             tools = view.tools.len(),
@@ -192,6 +206,7 @@ impl Backend {
             gateway.tell_lists_changed(changed, Some(&key.caps));
             gateway.catalog.save().await;
         }
+        changed.any()
     }
 
     fn unread(&self, peer: &Peer, fault: &Fault) {

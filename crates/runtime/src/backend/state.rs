@@ -99,6 +99,8 @@ pub(crate) struct Follow {
     pub session: Arc<Session>,
     pub exchange: ExchangeId,
     pub uris: Vec<String>,
+    /// The capabilities of the client.
+    pub caps: CapSet,
     /// Told once when the backend follows them.
     pub acknowledged: Option<oneshot::Sender<()>>,
 }
@@ -126,6 +128,8 @@ pub(crate) struct Inner {
     pub watches: HashMap<Box<str>, HashSet<SessionKey>>,
     /// The log level each session wants.
     pub levels: HashMap<SessionKey, LogLevel>,
+    /// Which connection told last of a change of a resource that listen requests follow.
+    pub told: HashMap<Box<str>, (PeerId, Instant)>,
     /// The resources that listen requests of clients follow.
     pub follows: Vec<Follow>,
     /// The backend died of the question which era it speaks: it gets the old greeting at once.

@@ -8,7 +8,7 @@ use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Event, ExchangeId};
 use signalbox_wire::{Envelope, RawId, builder, json, method};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long the backend may take to change its log level.
 const LEVEL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -107,7 +107,8 @@ impl Peer {
         let sessions = match message.method().unwrap_or_default() {
             method::RESOURCES_UPDATED => {
                 let Some(uri) = uri_of(message) else { return Vec::new() };
-                let followers = backend.followers(&uri, &self.principal);
+                let told = self.is_legacy() && backend.told_before(self.id, &uri, Instant::now());
+                let followers = if told { Vec::new() } else { backend.followers(&uri, &self.principal) };
                 let mut all: Vec<_> = followers.into_iter().map(|(session, id)| (session, Some(id))).collect();
                 all.extend(backend.watchers(&uri, &self.principal).into_iter().map(|session| (session, None)));
                 return all;
