@@ -403,7 +403,8 @@ impl FrontMachine {
         } else if let Some(backend) = &exchange.backend {
             out.push(Command::Cancel { exchange: id, backend: Arc::clone(backend), reason });
         }
-        if exchange.stream_open && self.mode != Mode::Pipe {
+        // A pipe stays; what has a stream of its own on it is one of a batch, whose others wait for this one.
+        if exchange.stream_open && (self.mode != Mode::Pipe || self.general != Some(exchange.stream)) {
             out.push(Command::End { stream: exchange.stream });
         }
     }

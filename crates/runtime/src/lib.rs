@@ -2,6 +2,7 @@
 //! messages on links and streams.
 
 pub mod backend;
+pub mod batch;
 pub mod berthed;
 pub mod catalog_keeper;
 pub mod counters;
@@ -21,6 +22,7 @@ pub mod settings;
 pub mod status;
 
 pub use backend::{Backend, BackendSpec};
+pub use batch::Batch;
 pub use gateway::{Gateway, Parts};
 pub use link::{BoxFuture, Connector, Link, LinkEvents};
 pub use outbox::{Out, Outbox};

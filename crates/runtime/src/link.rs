@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use signalbox_engine::Fault;
 use signalbox_engine::back::Outbound;
-use signalbox_wire::Envelope;
+use signalbox_wire::{Envelope, Rejected};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub trait Link: Send + Sync {
 
 /// Where a link posts what happens on it. All calls return at once.
 pub trait LinkEvents: Send + Sync {
-    /// A message came. `about` is the request on whose own stream it came, `status` the HTTP status it had.
+    /// A message came, or an array of them. `about` is the request on whose own stream it came, `status` the HTTP status it had.
     fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>);
 
     /// A message came that the link has read already.
@@ -58,6 +58,12 @@ pub trait LinkEvents: Send + Sync {
 
     /// The backend no longer knows our session, and has surely not processed this message.
     fn expired(&self, message: Outbound);
+
+    /// The backend does not know the stream for what belongs to no request, and perhaps no longer our session.
+    fn doubted(&self) {}
+
+    /// Something came that is no message and belongs to no request; it was dropped.
+    fn garbage(&self, _why: &Rejected) {}
 
     /// The connection is gone with everything on it.
     fn lost(&self, why: String);

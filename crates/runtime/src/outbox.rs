@@ -12,6 +12,8 @@ use std::task::{Context, Poll, Waker};
 pub const OUTBOX_BOUND: usize = 256;
 /// Most messages of any kind that wait for one reader that never reads; beyond it the stream is given up.
 pub const OUTBOX_LIMIT: usize = 16 * OUTBOX_BOUND;
+/// Most bytes that wait for a reader that is away, answers aside.
+pub const AWAY_BYTES: usize = 256 * 1024;
 
 /// A message on its way out.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,8 +39,41 @@ impl Out {
 #[derive(Debug, Default)]
 struct Inner {
     queue: VecDeque<Out>,
+    bytes: usize,
+    /// How many messages were ever taken.
+    taken: u64,
+    /// How many were taken before the newest one that was dropped.
+    gap: Option<u64>,
+    away: Away,
     closed: bool,
     waker: Option<Waker>,
+}
+
+/// Whether somebody reads, and what is bounded while nobody does.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Away {
+    /// Somebody reads.
+    #[default]
+    Here,
+    /// The reader may come back; what may be dropped is bounded in bytes too.
+    Bounded,
+    /// The reader may come back; everything is bounded like that.
+    AllBounded,
+}
+
+impl Inner {
+    fn is_full(&self, out: &Out, droppable: bool) -> bool {
+        let many = self.queue.len() >= OUTBOX_BOUND;
+        let large = self.away != Away::Here && self.bytes + out.bytes.len() > AWAY_BYTES;
+        let bounded = droppable || self.away == Away::AllBounded;
+        (bounded && (many || large)) || self.queue.len() >= OUTBOX_LIMIT
+    }
+
+    fn pop(&mut self) -> Option<Out> {
+        let out = self.queue.pop_front()?;
+        self.bytes -= out.bytes.len();
+        Some(out)
+    }
 }
 
 /// The queue.
@@ -63,9 +98,12 @@ impl Outbox {
         if inner.closed {
             return Pushed::Closed;
         }
-        if (droppable && inner.queue.len() >= OUTBOX_BOUND) || inner.queue.len() >= OUTBOX_LIMIT {
+        if inner.is_full(&out, droppable) {
+            inner.gap = Some(inner.taken);
             return Pushed::Dropped;
         }
+        inner.taken += u64::from(!out.part);
+        inner.bytes += out.bytes.len();
         inner.queue.push_back(out);
         wake(inner);
         Pushed::Taken
@@ -86,7 +124,7 @@ impl Outbox {
     /// The next message, as a poll.
     pub fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Option<Out>> {
         let mut inner = self.lock();
-        if let Some(out) = inner.queue.pop_front() {
+        if let Some(out) = inner.pop() {
             if out.last {
                 inner.closed = true;
             }
@@ -104,7 +142,22 @@ impl Outbox {
 
     /// The next message, if one is there.
     pub fn try_next(&self) -> Option<Out> {
-        self.lock().queue.pop_front()
+        self.lock().pop()
+    }
+
+    /// Says whether somebody reads.
+    pub fn set_away(&self, away: Away) {
+        self.lock().away = away;
+    }
+
+    /// How many messages were taken before the newest one that was dropped, if one was.
+    pub fn gap(&self) -> Option<u64> {
+        self.lock().gap
+    }
+
+    /// Wakes whoever waits for a message, so that it can see that another reads now.
+    pub fn nudge(&self) {
+        wake(self.lock());
     }
 
     /// True where nothing more is taken.
@@ -158,5 +211,27 @@ mod tests {
         assert_eq!(outbox.next().await.unwrap().bytes, "answer");
         assert_eq!(outbox.next().await, None);
         assert_eq!(outbox.push(out("late", false), false), Pushed::Closed);
+    }
+
+    #[test]
+    fn what_waits_for_a_reader_that_is_away_is_bounded_in_bytes_and_the_gap_is_known() {
+        let large = || Out { bytes: Bytes::from(vec![b'x'; AWAY_BYTES / 2]), last: false, status: 200, part: false };
+        let outbox = Outbox::default();
+        for _ in 0..4 {
+            assert_eq!(outbox.push(large(), true), Pushed::Taken);
+        }
+        outbox.set_away(Away::Bounded);
+        assert_eq!((outbox.push(large(), true), outbox.gap()), (Pushed::Dropped, Some(4)));
+        assert_eq!(outbox.push(large(), false), Pushed::Taken);
+        outbox.set_away(Away::AllBounded);
+        assert_eq!((outbox.push(large(), false), outbox.gap()), (Pushed::Dropped, Some(5)));
+        outbox.set_away(Away::Here);
+        assert_eq!(outbox.push(large(), true), Pushed::Taken);
+        for left in (0..6).rev() {
+            assert!(outbox.try_next().is_some());
+            assert_eq!(outbox.len(), left);
+        }
+        outbox.set_away(Away::AllBounded);
+        assert_eq!(outbox.push(large(), false), Pushed::Taken, "what was read no longer counts");
     }
 }

@@ -1,5 +1,8 @@
 //! One front session: the engine's front machine, the streams toward the client, and the doing of what the machine asks.
 
+mod batches;
+
+use crate::batch::Batches;
 use crate::gateway::Gateway;
 use crate::outbox::{OUTBOX_BOUND, Out, Outbox, Pushed};
 use bytes::Bytes;
@@ -28,6 +31,7 @@ pub enum NotTaken {
 struct Inner {
     machine: FrontMachine,
     streams: KeyMap<StreamId, Arc<Outbox>>,
+    batches: Batches,
     general: Option<StreamId>,
     next_stream: u64,
     buffer: Vec<Command>,
@@ -76,6 +80,7 @@ impl Session {
             inner: Mutex::new(Inner {
                 machine,
                 streams: KeyMap::default(),
+                batches: Batches::default(),
                 general: None,
                 next_stream: 1,
                 buffer: Vec::new(),
@@ -125,20 +130,21 @@ impl Session {
     /// # Errors
     /// If that stream is gone, or its reader is so far behind that no answer should be added.
     pub fn receive_on_general(self: &Arc<Self>, message: &Envelope) -> Result<(), NotTaken> {
-        let stream = {
-            let inner = self.lock();
-            let open = inner.general.and_then(|id| inner.streams.get(&id).map(|outbox| (id, outbox)));
-            match open.filter(|(_, outbox)| !outbox.is_closed()) {
-                None => return Err(NotTaken::Gone),
-                Some((_, outbox)) if outbox.len() >= OUTBOX_BOUND && message.kind() == Kind::Request => {
-                    return Err(NotTaken::Behind);
-                }
-                Some((id, _)) => id,
-            }
-        };
+        let stream = self.general_for(message.kind() == Kind::Request)?;
         self.touch();
         self.handle(Event::Received { stream, message: message.clone() });
         Ok(())
+    }
+
+    /// The general stream, where it has room for an answer if one is to come.
+    fn general_for(&self, answer: bool) -> Result<StreamId, NotTaken> {
+        let inner = self.lock();
+        let open = inner.general.and_then(|id| inner.streams.get(&id).map(|outbox| (id, outbox)));
+        match open.filter(|(_, outbox)| !outbox.is_closed()) {
+            None => Err(NotTaken::Gone),
+            Some((_, outbox)) if answer && outbox.len() >= OUTBOX_BOUND => Err(NotTaken::Behind),
+            Some((id, _)) => Ok(id),
+        }
     }
 
     /// Which eras it serves, and how.
@@ -174,11 +180,7 @@ impl Session {
                 Command::Send { stream, bytes, last, droppable, status } => {
                     self.send(&mut inner, stream, Out { bytes, last, status, part: false }, droppable);
                 }
-                Command::End { stream } => {
-                    if let Some(outbox) = inner.streams.remove(&stream) {
-                        outbox.close();
-                    }
-                }
+                Command::End { stream } => self.end(&mut inner, stream),
                 other => after.push(other),
             }
         }
@@ -193,7 +195,7 @@ impl Session {
     }
 
     /// Writes to a stream while the session is locked, so that messages leave in the order they were decided.
-    fn send(&self, inner: &mut Inner, stream: StreamId, mut out: Out, droppable: bool) {
+    fn write(&self, inner: &mut Inner, stream: StreamId, mut out: Out, droppable: bool) {
         let ends = out.last && self.mode != Mode::Pipe;
         out.last = ends;
         let Some(outbox) = inner.streams.get(&stream) else {
@@ -420,6 +422,7 @@ impl Session {
             if inner.general == Some(stream) {
                 inner.general = None;
             }
+            inner.batches.forget(stream);
             inner.streams.remove(&stream).is_some()
         };
         // A stream that ended with its answer is nobody's loss.
@@ -452,6 +455,11 @@ impl StreamReader {
     pub fn count_events(&self) -> EventCount {
         self.session.event_streams.fetch_add(1, Ordering::Relaxed);
         EventCount(Arc::clone(&self.session.event_streams))
+    }
+
+    /// Counts a message of this stream that its client never got.
+    pub fn count_dropped(&self, reason: &'static str) {
+        self.session.gateway.counters.dropped(reason);
     }
 
     /// The queue to read from.

@@ -178,6 +178,10 @@ impl LinkEvents for Watched {
         self.events.expired(message);
     }
 
+    fn doubted(&self) {
+        self.events.doubted();
+    }
+
     fn lost(&self, why: String) {
         self.events.lost(why);
     }

@@ -3,7 +3,9 @@
 
 mod accepts;
 mod answer;
+mod batch;
 mod body;
+mod get;
 mod guard;
 mod line;
 mod post;
@@ -13,6 +15,9 @@ mod service;
 mod socket;
 mod sse;
 mod sse_body;
+#[cfg(test)]
+mod tests;
+mod track;
 mod upgrade;
 
 pub use sse::{POST_PATH, STREAM_PATH};

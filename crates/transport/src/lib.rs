@@ -1,6 +1,7 @@
 //! Every way in and out: each front feeds sessions of the runtime, each way to a backend is a `Link`.
 
 pub mod auto_back;
+mod batch;
 pub mod child;
 pub mod http_back;
 pub mod http_front;

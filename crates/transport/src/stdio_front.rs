@@ -9,6 +9,7 @@ pub(crate) mod intake;
 #[cfg(test)]
 mod tests;
 
+use crate::batch;
 use bytes::Bytes;
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Fault, FaultKind, Principal};
@@ -145,18 +146,15 @@ impl Front {
     }
 
     fn take(&self, line: Result<Bytes, LineError>) {
-        let message = match line {
-            Ok(bytes) => intake::read(bytes, &self.gateway.settings),
+        let taken = match line {
+            Ok(bytes) => batch::receive(&self.gateway, &self.session, &self.stream, bytes),
             Err(error) => Err(intake::too_long(&error.to_string())),
         };
-        match message {
-            Ok(message) => self.session.receive(&self.stream, message),
-            Err(unreadable) => {
-                Counters::add(&self.gateway.counters.malformed);
-                tracing::debug!(session = %self.session.key, fault = %unreadable.fault, "a line was refused");
-                if let Some(bytes) = unreadable.reply() {
-                    self.stream.outbox().push(Out { bytes, last: false, status: 400, part: false }, false);
-                }
+        if let Err(unreadable) = taken {
+            Counters::add(&self.gateway.counters.malformed);
+            tracing::debug!(session = %self.session.key, fault = %unreadable.fault, "a line was refused");
+            if let Some(bytes) = unreadable.reply() {
+                self.stream.outbox().push(Out { bytes, last: false, status: 400, part: false }, false);
             }
         }
     }

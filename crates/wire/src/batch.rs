@@ -20,33 +20,48 @@ impl Message {
     /// # Errors
     /// When the bytes are not JSON, the single message is refused, or the batch is empty or too long.
     pub fn parse(bytes: Bytes, max_batch: usize) -> Result<Self, Rejected> {
-        if bytes.get(json::skip_whitespace(&bytes, 0)) != Some(&b'[') {
+        if !is_array(&bytes) {
             return Envelope::parse(bytes).map(Self::Single);
         }
-        if u32::try_from(bytes.len()).is_err() {
-            return Err(EnvelopeError::TooLarge.into());
-        }
-        let mut elements = json::elements(&bytes);
-        let mut spans = Vec::new();
-        let mut count = 0_usize;
-        while let Some(span) = elements.step().map_err(EnvelopeError::from)? {
-            count += 1;
-            if count <= max_batch {
-                spans.push(span);
-            }
-        }
-        let end = json::skip_whitespace(&bytes, elements.end().unwrap_or(bytes.len()));
-        if end != bytes.len() {
-            return Err(EnvelopeError::NotJson { at: end, expected: "nothing after the batch" }.into());
-        }
-        if count == 0 {
-            return Err(EnvelopeError::EmptyBatch.into());
-        }
-        if count > max_batch {
-            return Err(EnvelopeError::BatchTooLong { max: max_batch }.into());
-        }
-        Ok(Self::Batch(spans.iter().map(|span| Envelope::parse(bytes.slice(span.range()))).collect()))
+        let elements = split(&bytes, max_batch)?;
+        Ok(Self::Batch(elements.into_iter().map(Envelope::parse).collect()))
     }
+}
+
+/// Whether this is an array rather than one message.
+#[must_use]
+pub fn is_array(bytes: &[u8]) -> bool {
+    bytes.get(json::skip_whitespace(bytes, 0)) == Some(&b'[')
+}
+
+/// The elements of an array of at most `max_batch`, unread. They share the buffer.
+///
+/// # Errors
+/// When the bytes are not an array, or it is empty or too long.
+pub fn split(bytes: &Bytes, max_batch: usize) -> Result<Vec<Bytes>, Rejected> {
+    if u32::try_from(bytes.len()).is_err() {
+        return Err(EnvelopeError::TooLarge.into());
+    }
+    let mut elements = json::elements(bytes);
+    let mut spans = Vec::new();
+    let mut count = 0_usize;
+    while let Some(span) = elements.step().map_err(EnvelopeError::from)? {
+        count += 1;
+        if count <= max_batch {
+            spans.push(span);
+        }
+    }
+    let end = json::skip_whitespace(bytes, elements.end().unwrap_or(bytes.len()));
+    if end != bytes.len() {
+        return Err(EnvelopeError::NotJson { at: end, expected: "nothing after the batch" }.into());
+    }
+    if count == 0 {
+        return Err(EnvelopeError::EmptyBatch.into());
+    }
+    if count > max_batch {
+        return Err(EnvelopeError::BatchTooLong { max: max_batch }.into());
+    }
+    Ok(spans.iter().map(|span| bytes.slice(span.range())).collect())
 }
 
 /// The messages as one JSON array, in order.

@@ -438,3 +438,16 @@ fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4096
 }
+
+#[test]
+fn a_cancelled_call_of_a_batch_on_a_pipe_ends_its_own_stream_and_never_the_pipe() {
+    let mut dialogue = Dialogue::operational();
+    let call = |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"one"}}}}"#);
+    let cancel =
+        |id: u32| format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#);
+    dialogue.says(&call(1));
+    assert_eq!(dialogue.says(&cancel(1)), ["cancel at a"]);
+    let (stream, message) = (StreamId(9), envelope(&call(2)));
+    dialogue.event(Event::Received { stream, message });
+    assert_eq!(dialogue.says(&cancel(2)), ["cancel at a", "end"]);
+}

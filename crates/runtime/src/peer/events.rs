@@ -3,19 +3,23 @@
 use super::Peer;
 use super::expiry::Expired;
 use crate::link::LinkEvents;
+use crate::origin::Origin;
 use bytes::Bytes;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_wire::{Envelope, Kind, scan};
+use signalbox_wire::{Envelope, Kind, Rejected, batch, limits, method, scan};
 use std::sync::Weak;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long a backend may take to say whether it knows the session.
+const DOUBT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The link's way to its connection; a link that outlives it speaks to nobody.
 pub(super) struct PeerEvents(pub(super) Weak<Peer>);
 
 impl PeerEvents {
     /// The backend sent something that is no message, or none that may pass.
-    fn garbage(&self, about: Option<u64>, why: &dyn std::fmt::Display) {
+    fn refuse(&self, about: Option<u64>, why: &dyn std::fmt::Display) {
         let Some(backend) = self.0.upgrade().and_then(|peer| peer.backend.upgrade()) else { return };
         tracing::warn!(backend = %backend.name, %why, "the backend sent something that is not a message");
         backend.count_stray("garbage");
@@ -24,13 +28,32 @@ impl PeerEvents {
             self.failed(key, Fault::new(FaultKind::BackendGarbage, text).with_str("backend", &backend.name));
         }
     }
+
+    /// Each message as if it had come alone. What is none need not be about the request.
+    fn received_batch(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
+        let Some(backend) = self.0.upgrade().and_then(|peer| peer.backend.upgrade()) else { return };
+        match batch::split(&bytes, backend.strict_limits().map_or(limits::BATCH, |limits| limits.batch)) {
+            Ok(elements) => {
+                for element in elements {
+                    match Envelope::parse(element) {
+                        Ok(message) => self.message(message, about, status),
+                        Err(rejected) => self.garbage(&rejected),
+                    }
+                }
+            }
+            Err(rejected) => self.refuse(about, &rejected.error),
+        }
+    }
 }
 
 impl LinkEvents for PeerEvents {
     fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
+        if batch::is_array(&bytes) {
+            return self.received_batch(bytes, about, status);
+        }
         match Envelope::parse(bytes) {
             Ok(message) => self.message(message, about, status),
-            Err(rejected) => self.garbage(about, &rejected.error),
+            Err(rejected) => self.refuse(about, &rejected.error),
         }
     }
 
@@ -41,9 +64,13 @@ impl LinkEvents for PeerEvents {
             Ok(()) => peer.drive(|machine, now, out| machine.received(message, about, status, now, out)),
             Err(error) => {
                 let named = matches!(message.kind(), Kind::Response | Kind::Error).then(|| message.id()).flatten();
-                self.garbage(about.or_else(|| named.and_then(|id| id.as_u64())), &error);
+                self.refuse(about.or_else(|| named.and_then(|id| id.as_u64())), &error);
             }
         }
+    }
+
+    fn garbage(&self, why: &Rejected) {
+        self.refuse(None, why);
     }
 
     fn failed(&self, key: u64, fault: Fault) {
@@ -82,6 +109,15 @@ impl LinkEvents for PeerEvents {
                 let text = format!("backend `{name}` forgets its sessions as soon as they are opened");
                 self.failed(key, Fault::new(FaultKind::BackendGarbage, text).with_str("backend", &name));
             }
+        }
+    }
+
+    /// A backend that has forgotten the session says so to any message in it, and that opens a new one. A backend that only
+    /// has no such stream answers, and nothing is changed.
+    fn doubted(&self) {
+        let Some(peer) = self.0.upgrade() else { return };
+        if let Err(fault) = peer.own(Origin::Nobody, method::PING, "", DOUBT_TIMEOUT) {
+            tracing::debug!(peer = %peer.id, %fault, "the session could not be asked for");
         }
     }
 

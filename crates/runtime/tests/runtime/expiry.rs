@@ -62,3 +62,42 @@ async fn a_session_forgotten_once_is_invisible_to_the_caller() {
     assert_eq!(fake.heard_on(2, "initialize").len(), 2);
     assert_eq!(fake.heard_on(2, "tools/call").len(), 6);
 }
+
+/// A session that is forgotten while nobody calls is opened anew as soon as its general stream is refused, and what was
+/// followed in it is followed again.
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_general_stream_is_refused_is_asked_for_and_opened_again() {
+    let fake = Fake::new(Shape::Web, |heard| match (&*heard.method, heard.nth) {
+        ("ping", 1) => vec![Step::Forget],
+        _ => plain(heard),
+    });
+    let gateway = start(&fake, Setup::default());
+    let client = Client::open(&gateway, json!({})).await;
+    assert_eq!(text(&client.call("t1").await), "link 2");
+    let followed = client.ask("resources/subscribe", json!({"uri": "x://y"})).await;
+    assert!(followed["result"].is_object(), "{followed}");
+    let lists = fake.heard_on(1, "tools/list").len();
+    for link in [1, 2] {
+        fake.doubt(link);
+        pass(500).await;
+        assert_eq!(fake.heard_on(link, "initialize").len(), 2, "connection {link}");
+        assert_eq!(fake.heard_on(link, "ping").len(), 2, "connection {link}: it is sent again like any message");
+    }
+    assert!(fake.heard_on(1, "tools/list").len() > lists, "the lists may have changed meanwhile");
+    assert_eq!(fake.heard_on(2, "resources/subscribe").len(), 2);
+}
+
+/// Some backends refuse a general stream by 404 though they know the session very well.
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_known_is_kept_though_it_has_no_general_stream() {
+    let fake = Fake::new(Shape::Web, plain);
+    let gateway = start(&fake, Setup::default());
+    let client = Client::open(&gateway, json!({})).await;
+    assert_eq!(text(&client.call("t1").await), "link 2");
+    for _ in 0..10 {
+        fake.doubt(2);
+        pass(100).await;
+    }
+    assert_eq!(text(&client.call("t1").await), "link 2");
+    assert_eq!(fake.heard_on(2, "initialize").len(), 1);
+}

@@ -32,6 +32,8 @@ pub struct Heard {
 pub enum Step {
     /// Answers with this result.
     Say(Value),
+    /// Answers with this result in an array, after these other things.
+    Together(Vec<Value>, Value),
     /// Answers with an error.
     Deny(i64),
     /// Sends a notification.
@@ -119,6 +121,12 @@ impl Fake {
         events.received(text(&json!({"jsonrpc": "2.0", "method": method, "params": params})), None, None);
     }
 
+    /// Says that it does not know the general stream of a connection.
+    pub fn doubt(&self, link: usize) {
+        let events = Arc::clone(&self.lock().wires[link - 1].events);
+        events.doubted();
+    }
+
     fn shut(&self, link: usize) -> Option<Arc<dyn LinkEvents>> {
         let mut state = self.lock();
         let wire = &mut state.wires[link - 1];
@@ -158,6 +166,10 @@ impl Fake {
             };
             match step {
                 Step::Say(result) => answer("result", result),
+                Step::Together(mut all, result) => {
+                    all.push(json!({"jsonrpc": "2.0", "id": message.key, "result": result}));
+                    events.received(text(&Value::from(all)), None, None);
+                }
                 Step::Deny(code) => answer("error", json!({"code": code, "message": "no"})),
                 Step::Tell(method, params) => self.tell(link, method, &params),
                 Step::Ask(id, method, params) => {

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "all of this is a test, its helpers too")]
 
+mod batches;
 mod client;
 mod crowds;
 mod eras;

@@ -72,7 +72,7 @@ impl Post<'_> {
                         came = Came::Answer;
                     }
                 }
-                Err(rejected) => tracing::debug!(%rejected, "a message in a batch was dropped"),
+                Err(rejected) => self.events.garbage(&rejected),
             }
         }
         came

@@ -37,6 +37,10 @@ pub(super) async fn run(shared: Arc<Shared>, session: Option<HeaderValue>, revis
                         reader.read(&mut conn, response.into_body()).await;
                     }
                     (500..=599, _) => {}
+                    (404, _) if session.is_some() => {
+                        tracing::debug!(backend = %backend.name, "no general stream, and perhaps no session");
+                        return shared.events.doubted();
+                    }
                     // 405 means that there is none; after any other answer asking again would bring the same.
                     _ => {
                         tracing::debug!(backend = %backend.name, status, "no general stream");
@@ -80,7 +84,7 @@ impl Reader<'_> {
     fn post(&self, data: bytes::Bytes) {
         let post = Post { events: self.events, limits: &self.backend.limits, about: None, status: None };
         if let Came::Garbage(rejected) = post.messages(data) {
-            tracing::warn!(backend = %self.backend.name, %rejected, "an event was dropped");
+            self.events.garbage(&rejected);
         }
     }
 }

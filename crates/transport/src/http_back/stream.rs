@@ -179,9 +179,7 @@ impl<'a> Stream<'a> {
             match post.messages(event.data) {
                 Came::Answer => answered = true,
                 Came::Others => {}
-                Came::Garbage(rejected) => {
-                    tracing::warn!(backend = %self.backend().name, %rejected, "an event was dropped");
-                }
+                Came::Garbage(rejected) => self.running.events().garbage(&rejected),
             }
         }
         Ok(answered)

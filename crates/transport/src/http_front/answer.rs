@@ -10,8 +10,9 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Out, StreamReader};
-use signalbox_wire::{Era, RawId};
+use signalbox_wire::{Envelope, Era, Kind, RawId, batch};
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 /// `Mcp-Session-Id`.
 pub static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -35,21 +36,21 @@ pub async fn of_stream(
     if accepts.rather_sse
         && let Some(resumable) = resumable()
     {
-        return events(line, SseBody::new(reader, None, Some(resumable)));
+        return events(line, SseBody::new(reader, [], Some(resumable)));
     }
     let first = if accepts.sse {
         // The fast answer is waited for, so that plain calls need no stream; a slow one gets signs of life.
         match line.soon(|cx| reader.outbox().poll_next(cx)).await {
             Some(first) => first,
-            None => return events(line, SseBody::new(reader, None, resumable())),
+            None => return events(line, SseBody::new(reader, [], resumable())),
         }
     } else {
         last_of(&reader).await
     };
     match first {
         Some(out) if out.last && ((accepts.json && !accepts.rather_sse) || out.status != 200) => json(out, headers),
-        Some(out) => events(line, SseBody::new(reader, Some(out), resumable())),
-        None if accepts.sse => events(line, SseBody::new(reader, None, None)),
+        Some(out) => events(line, SseBody::new(reader, [out], resumable())),
+        None if accepts.sse => events(line, SseBody::new(reader, [], None)),
         None => plain(StatusCode::ACCEPTED),
     }
 }
@@ -62,6 +63,65 @@ async fn last_of(reader: &StreamReader) -> Option<Out> {
         }
     }
     None
+}
+
+/// The same for the answers to a batch: one JSON array where nothing else comes before the last of them, and the client
+/// takes JSON.
+pub async fn of_batch(
+    line: &Arc<Line>,
+    reader: StreamReader,
+    accepts: Accepts,
+    resumable: impl Fn() -> Option<Resumable>,
+    mut headers: HeaderMap,
+) -> Answer {
+    headers.clear();
+    if accepts.rather_sse || !accepts.json {
+        return events(line, SseBody::new(reader, [], resumable()));
+    }
+    let mut came = Vec::new();
+    let whole = if accepts.sse {
+        line.soon(|cx| answers(&reader, &mut came, cx)).await.unwrap_or(false)
+    } else {
+        // A client that takes only JSON gets the answers alone.
+        while let Some(out) = reader.next().await {
+            let last = out.last;
+            came.extend(Some(out).filter(is_answer));
+            if last {
+                break;
+            }
+        }
+        true
+    };
+    if !whole {
+        return events(line, SseBody::new(reader, came, resumable()));
+    }
+    if came.is_empty() {
+        return plain(StatusCode::ACCEPTED);
+    }
+    let bytes: Vec<Bytes> = came.into_iter().map(|out| out.bytes).collect();
+    json(Out { bytes: batch::join(&bytes), last: true, status: 200, part: false }, headers)
+}
+
+/// Takes answers until the last is there, or something else comes, which is taken too. True where all of them came alone.
+fn answers(reader: &StreamReader, came: &mut Vec<Out>, cx: &mut Context<'_>) -> Poll<bool> {
+    loop {
+        match reader.outbox().poll_next(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(None) => return Poll::Ready(true),
+            Poll::Ready(Some(out)) => {
+                let (last, answer) = (out.last, is_answer(&out));
+                came.push(out);
+                if last || !answer {
+                    return Poll::Ready(last);
+                }
+            }
+        }
+    }
+}
+
+fn is_answer(out: &Out) -> bool {
+    let message = Envelope::parse(out.bytes.clone());
+    message.is_ok_and(|message| matches!(message.kind(), Kind::Response | Kind::Error))
 }
 
 /// hyper reads the next request into the room of these headers.

@@ -5,7 +5,7 @@ use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, refusal, sentence
 use super::line::Line;
 use super::read_body::{BodyError, read_body};
 use super::service::{resumable, session_of, speaks_modern, spoken};
-use super::{Answer, Front};
+use super::{Answer, Front, batch};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::Gateway;
+use signalbox_wire::batch::is_array;
 use signalbox_wire::header::{self, HeaderValues};
 use signalbox_wire::{Envelope, Era, Kind, Revision, header_params, json, meta, method, scan};
 use std::sync::Arc;
@@ -37,6 +38,9 @@ pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         Ok(bytes) => bytes,
         Err(error) => return unreadable_body(error),
     };
+    if is_array(&bytes) {
+        return batch::handle(line, headers, &bytes, accepts).await;
+    }
     let message = match read_message(front, bytes) {
         Ok(message) => message,
         Err(answer) => return *answer,
@@ -131,13 +135,20 @@ async fn initialize(line: &Arc<Line>, message: Envelope, accepts: Accepts) -> An
     answer
 }
 
+/// The refusal of a version that nobody has published.
+pub fn unknown_version(headers: &HeaderMap) -> Option<Answer> {
+    let version = headers.get(&PROTOCOL_VERSION)?;
+    if version.to_str().ok().and_then(Revision::parse).is_some() {
+        return None;
+    }
+    let text = format!("protocol version {version:?} is not supported");
+    Some(sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, &text))
+}
+
 async fn legacy(line: &Arc<Line>, headers: HeaderMap, message: Envelope, accepts: Accepts) -> Answer {
     let front = &line.front;
-    if let Some(version) = headers.get(&PROTOCOL_VERSION)
-        && version.to_str().ok().and_then(Revision::parse).is_none()
-    {
-        let text = format!("protocol version {version:?} is not supported");
-        return sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, &text);
+    if let Some(answer) = unknown_version(&headers) {
+        return answer;
     }
     let session = match session_of(front, &headers) {
         Ok(session) => session,

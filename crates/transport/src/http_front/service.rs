@@ -1,13 +1,11 @@
 //! Which part of the front a request is for.
 
-use super::accepts::Accepts;
-use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, sentence};
+use super::answer::{PROTOCOL_VERSION, SESSION_ID, plain, sentence};
 use super::body::FrontBody;
 use super::line::Line;
-use super::post;
-use super::sse;
-use super::sse_body::{Resumable, SseBody};
+use super::sse_body::Resumable;
 use super::{Answer, Front, upgrade, whole};
+use super::{get, post, sse};
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -42,7 +40,7 @@ async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         return match *request.method() {
             Method::POST => post::handle(line, request).await,
             Method::GET if upgrade::is_asked_for(request.headers()) => upgrade::handle(line, request),
-            Method::GET => get(line, request.headers()),
+            Method::GET => get::handle(line, request.headers()),
             Method::DELETE => delete(front, request.headers()),
             _ => not_allowed(METHODS),
         };
@@ -64,42 +62,13 @@ async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
 }
 
 /// What the MCP endpoint takes.
-const METHODS: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
+pub const METHODS: HeaderValue = HeaderValue::from_static("POST, GET, DELETE");
 
 /// Another method than those that are allowed here.
 pub fn not_allowed(methods: HeaderValue) -> Answer {
     let mut answer = sentence(StatusCode::METHOD_NOT_ALLOWED, FaultKind::InvalidRequest, "method not allowed");
     answer.headers_mut().insert(ALLOW, methods);
     answer
-}
-
-/// The stream for what belongs to no call, or the rest of a stream that was lost.
-fn get(line: &Arc<Line>, headers: &HeaderMap) -> Answer {
-    let front = &line.front;
-    if speaks_modern(headers) {
-        return not_allowed(METHODS);
-    }
-    if !Accepts::read(headers).sse || headers.get(http::header::ACCEPT).is_none() {
-        let text = "a GET here needs `Accept: text/event-stream`";
-        return sentence(StatusCode::NOT_ACCEPTABLE, FaultKind::InvalidRequest, text);
-    }
-    let session = match session_of(front, headers) {
-        Ok(session) => session,
-        Err(answer) => return *answer,
-    };
-    let last_seen = headers.get("last-event-id").and_then(|value| value.to_str().ok());
-    if let Some((parked, seen)) = last_seen.and_then(|id| front.resume.take(&session.external, id)) {
-        let resumable = resumable(front, &session);
-        return match resumable {
-            Some(resumable) => answer::events(line, SseBody::resumed(parked, seen, resumable)),
-            None => plain(StatusCode::NOT_FOUND),
-        };
-    }
-    let reader = if session.at_stream_limit() { None } else { session.open_general() };
-    match reader {
-        Some(reader) => answer::events(line, SseBody::new(reader, None, None)),
-        None => sentence(StatusCode::TOO_MANY_REQUESTS, FaultKind::Overloaded, "too many streams are open"),
-    }
 }
 
 fn delete(front: &Arc<Front>, headers: &HeaderMap) -> Answer {

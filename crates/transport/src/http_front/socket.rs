@@ -5,7 +5,8 @@
 use super::Front;
 use super::line::{Line, Watched};
 use super::upgrade::Pending;
-use crate::stdio_front::intake;
+use crate::batch;
+use crate::stdio_front::intake::{self, Answer, Unreadable};
 use crate::websocket::{CloseCode, Duplex, Ending, Patience, Role, Step, Utf8Bytes};
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
@@ -14,6 +15,7 @@ use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::counters::Counters;
 use signalbox_runtime::outbox::OUTBOX_BOUND;
 use signalbox_runtime::{Gateway, Out, Session, StreamReader};
+use signalbox_wire::batch::is_array;
 use signalbox_wire::{Envelope, Era, Kind};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -108,20 +110,33 @@ impl Socket {
     }
 
     fn take(&self, bytes: Bytes, stopped: bool) {
-        match intake::read(bytes, &self.gateway.settings) {
-            Ok(message) if stopped && message.kind() == Kind::Request => {
-                let fault = Fault::new(FaultKind::Draining, "the gateway is shutting down");
-                self.say(fault.reply(message.id().as_ref(), Era::Legacy));
-            }
-            Ok(message) => self.session.receive(&self.stream, message),
-            Err(unreadable) => {
-                Counters::add(&self.gateway.counters.malformed);
-                tracing::debug!(session = %self.session.key, fault = %unreadable.fault, "a message was refused");
-                if let Some(bytes) = unreadable.reply() {
-                    self.say(bytes);
-                }
+        let taken = if stopped {
+            self.take_at_the_end(bytes)
+        } else {
+            batch::receive(&self.gateway, &self.session, &self.stream, bytes)
+        };
+        if let Err(unreadable) = taken {
+            Counters::add(&self.gateway.counters.malformed);
+            tracing::debug!(session = %self.session.key, fault = %unreadable.fault, "a message was refused");
+            if let Some(bytes) = unreadable.reply() {
+                self.say(bytes);
             }
         }
+    }
+
+    /// No request is begun any more, alone or among others; what answers a question still is of use.
+    fn take_at_the_end(&self, bytes: Bytes) -> Result<(), Unreadable> {
+        let draining = || Fault::new(FaultKind::Draining, "the gateway is shutting down");
+        if is_array(&bytes) {
+            return Err(Unreadable { fault: draining(), answer: Answer::ToUnknown });
+        }
+        let message = intake::read(bytes, &self.gateway.settings)?;
+        if message.kind() == Kind::Request {
+            self.say(draining().reply(message.id().as_ref(), Era::Legacy));
+        } else {
+            self.session.receive(&self.stream, message);
+        }
+        Ok(())
     }
 
     fn say(&self, bytes: Bytes) {

@@ -9,13 +9,17 @@ use super::read_body::read_body;
 use super::service::not_allowed;
 use super::sse_body::SseBody;
 use super::{Answer, Front, whole};
+use crate::batch;
+use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::counters::Counters;
 use signalbox_runtime::session::NotTaken;
 use signalbox_runtime::{Gateway, Session};
+use signalbox_wire::batch::is_array;
 use signalbox_wire::{Envelope, Era};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +32,8 @@ pub const POST_PATH: &str = "/messages";
 /// The name of the session's id in the query of a POST.
 const SESSION_ID: &str = "sessionId";
 
+/// What is said to a client that does not read.
+const BEHIND: &str = "the client does not read its event stream: too many messages already wait in it";
 /// How long a request waits for a client that has not read what was said before.
 const BEHIND_WAIT: Duration = Duration::from_secs(5);
 /// How often it is looked whether the client has read on.
@@ -78,6 +84,9 @@ pub async fn post(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         Ok(bytes) => bytes,
         Err(error) => return unreadable_body(error),
     };
+    if is_array(&bytes) {
+        return take_batch(front, &session, &bytes);
+    }
     match read_message(front, bytes) {
         Ok(message) => take(&session, message).await,
         Err(answer) => *answer,
@@ -93,11 +102,27 @@ async fn take(session: &Arc<Session>, message: Envelope) -> Answer {
             Err(NotTaken::Gone) => return unknown_session(),
             Err(NotTaken::Behind) if Instant::now() < deadline => tokio::time::sleep(LOOK).await,
             Err(NotTaken::Behind) => {
-                let text = "the client does not read its event stream: too many messages already wait in it";
-                let fault = Fault::new(FaultKind::Overloaded, text);
+                let fault = Fault::new(FaultKind::Overloaded, BEHIND);
                 return refusal(StatusCode::TOO_MANY_REQUESTS, message.id().as_ref(), Era::Legacy, &fault);
             }
         }
+    }
+}
+
+/// Hands an array of messages to a session that may have one (2025-03-26).
+fn take_batch(front: &Front, session: &Arc<Session>, bytes: &Bytes) -> Answer {
+    let refuse = |status, fault: &Fault| refusal(status, None, Era::Legacy, fault);
+    let taken = match batch::read(&front.gateway, session, bytes) {
+        Ok(batch) => session.receive_batch_on_general(batch),
+        Err(fault) => {
+            Counters::add(&front.gateway.counters.malformed);
+            return refuse(StatusCode::BAD_REQUEST, &fault);
+        }
+    };
+    match taken {
+        Ok(()) => accepted(),
+        Err(NotTaken::Gone) => unknown_session(),
+        Err(NotTaken::Behind) => refuse(StatusCode::TOO_MANY_REQUESTS, &Fault::new(FaultKind::Overloaded, BEHIND)),
     }
 }
 

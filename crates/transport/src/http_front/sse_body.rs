@@ -1,11 +1,10 @@
 //! A stream of messages as server-sent events, with event ids where a client may come back for them.
 
 use super::KEEP_ALIVE;
-use super::resume::{Parked, ResumeStore};
+use super::resume::ResumeStore;
+use super::track::{NoReplay, Step, Track};
 use bytes::{Bytes, BytesMut};
-use signalbox_runtime::session::EventCount;
 use signalbox_runtime::{Out, Session, StreamReader};
-use signalbox_wire::framing::single_line;
 use signalbox_wire::sse;
 use std::collections::VecDeque;
 use std::future::Future as _;
@@ -15,11 +14,13 @@ use std::task::{Context, Poll};
 use tokio::time::{Instant, Sleep};
 
 /// Most events kept for a client that comes back.
-pub const KEPT_EVENTS: usize = 64;
-/// Most bytes of them.
-pub const KEPT_BYTES: usize = 256 * 1024;
+pub const KEPT_EVENTS: usize = 512;
+/// Most bytes of them, unless the newest alone is larger.
+pub const KEPT_BYTES: usize = 512 * 1024;
 /// What a client is told to wait before it comes back, in milliseconds.
 pub const RETRY_MS: u64 = 1000;
+/// No more events are taken at once when a chunk has this size: those that wait can still be told to another connection.
+const CHUNK: usize = 64 * 1024;
 
 /// The events already written, as far as they are kept.
 #[derive(Debug, Default)]
@@ -28,26 +29,39 @@ pub struct Ring {
     bytes: usize,
     /// Number of the newest event.
     pub last: u64,
+    /// Number of the newest event that is no longer kept.
+    pub forgotten: u64,
 }
 
 impl Ring {
-    fn keep(&mut self, data: Bytes) {
+    /// Gives the next event its number, and keeps it unless there is nothing to keep.
+    pub fn keep(&mut self, data: Option<&Bytes>) -> u64 {
         self.last += 1;
-        self.bytes += data.len();
-        self.events.push_back((self.last, data));
-        while self.events.len() > KEPT_EVENTS || self.bytes > KEPT_BYTES {
-            let Some((_, old)) = self.events.pop_front() else { break };
-            self.bytes -= old.len();
+        if let Some(data) = data {
+            self.bytes += data.len();
+            self.events.push_back((self.last, data.clone()));
         }
+        while self.events.len() > 1 && (self.events.len() > KEPT_EVENTS || self.bytes > KEPT_BYTES) {
+            let Some((number, old)) = self.events.pop_front() else { break };
+            self.bytes -= old.len();
+            self.forgotten = number;
+        }
+        self.last
     }
 
     /// What came after event `seen`.
-    pub fn after(&self, seen: u64) -> Vec<(u64, Bytes)> {
+    pub fn after(&self, seen: u64) -> VecDeque<(u64, Bytes)> {
         self.events.iter().filter(|(number, _)| *number > seen).cloned().collect()
+    }
+
+    /// How many bytes it keeps.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 
 /// Where events of this stream can be fetched again.
+#[derive(Clone)]
 pub struct Resumable {
     /// The session's id.
     pub session: Box<str>,
@@ -66,59 +80,61 @@ impl Drop for SessionEnd {
     }
 }
 
-/// The stream.
+/// The stream as the body of one answer.
 pub struct SseBody {
-    _count: EventCount,
     /// What is written before anything else.
     preface: Option<Bytes>,
-    reader: Option<StreamReader>,
-    first: Option<Out>,
+    track: Arc<Track>,
+    turn: u64,
     resumable: Option<Resumable>,
-    ring: Ring,
     replay: VecDeque<(u64, Bytes)>,
     keep_alive: Pin<Box<Sleep>>,
-    done: bool,
-    parted: bool,
+    over: bool,
     session_end: Option<SessionEnd>,
 }
 
 impl SseBody {
-    /// A stream that begins with `first`, if that is there already.
-    pub fn new(reader: StreamReader, first: Option<Out>, resumable: Option<Resumable>) -> Self {
-        Self {
-            _count: reader.count_events(),
-            preface: None,
-            reader: Some(reader),
-            first,
-            resumable,
-            ring: Ring::default(),
-            replay: VecDeque::new(),
-            keep_alive: Box::pin(tokio::time::sleep(KEEP_ALIVE)),
-            done: false,
-            parted: false,
-            session_end: None,
-        }
+    /// A stream that begins with `first`, as far as that is there already.
+    pub fn new(reader: StreamReader, first: impl IntoIterator<Item = Out>, resumable: Option<Resumable>) -> Self {
+        Self::begin(Track::new(reader, first.into_iter().collect(), false, resumable.is_some()), resumable)
+    }
+
+    /// The stream for what belongs to no call.
+    pub fn general(reader: StreamReader, resumable: Option<Resumable>) -> Self {
+        Self::begin(Track::new(reader, VecDeque::new(), true, resumable.is_some()), resumable)
     }
 
     /// The one stream of a session, which begins with an event that says where its client posts to, and ends with it.
     pub fn whole_session(session: Arc<Session>, reader: StreamReader, post_to: &str) -> Self {
         let mut preface = BytesMut::new();
         sse::encode_event(&mut preface, None, Some("endpoint"), None, post_to.as_bytes());
-        let mut body = Self::new(reader, None, None);
+        let mut body = Self::general(reader, None);
         body.preface = Some(preface.freeze());
         body.session_end = Some(SessionEnd(session));
         body
     }
 
-    /// A stream that goes on after the event that its client saw last.
-    pub fn resumed(parked: Parked, seen: u64, mut resumable: Resumable) -> Self {
+    /// A stream that goes on after the event that its client saw last, and leaves the connection that had it.
+    ///
+    /// # Errors
+    /// When something that the client has not seen is not kept.
+    pub fn resumed(track: Arc<Track>, seen: u64, mut resumable: Resumable) -> Result<Self, NoReplay> {
+        let (turn, replay) = track.resume(seen)?;
         resumable.prime = false;
-        let replay = parked.ring.after(seen).into();
-        let mut body = Self::new(parked.reader, None, Some(resumable));
-        body.ring = parked.ring;
-        body.replay = replay;
-        body.done = parked.done;
-        body
+        resumable.store.stir(&resumable.session, &track);
+        Ok(Self::of(track, turn, replay, Some(resumable)))
+    }
+
+    fn begin(track: Arc<Track>, resumable: Option<Resumable>) -> Self {
+        if let Some(resumable) = &resumable {
+            resumable.store.add(&resumable.session, &track);
+        }
+        Self::of(track, 0, VecDeque::new(), resumable)
+    }
+
+    fn of(track: Arc<Track>, turn: u64, replay: VecDeque<(u64, Bytes)>, resumable: Option<Resumable>) -> Self {
+        let keep_alive = Box::pin(tokio::time::sleep(KEEP_ALIVE));
+        Self { preface: None, track, turn, resumable, replay, keep_alive, over: false, session_end: None }
     }
 
     /// The next piece of the body; `None` at its end.
@@ -130,35 +146,22 @@ impl SseBody {
         if let Some(resumable) = &mut self.resumable
             && std::mem::take(&mut resumable.prime)
         {
-            let id = self.event_id(0);
-            sse::encode_event(&mut out, id.as_deref(), None, Some(RETRY_MS), b"");
+            sse::encode_event(&mut out, self.track.event_id(0).as_deref(), None, Some(RETRY_MS), b"");
         }
         while let Some((number, data)) = self.replay.pop_front() {
-            let id = self.event_id(number);
-            sse::encode_event(&mut out, id.as_deref(), Some("message"), None, &data);
+            self.encode(&mut out, number, &data);
         }
-        if let Some(first) = self.first.take() {
-            self.write(&mut out, first);
-        }
-        while !self.done && !self.parted {
-            let next = match &self.reader {
-                Some(reader) => reader.outbox().poll_next(cx),
-                None => Poll::Ready(None),
-            };
-            match next {
-                Poll::Ready(Some(message)) => self.write(&mut out, message),
-                Poll::Ready(None) => self.done = true,
+        while !self.over && out.len() < CHUNK {
+            match self.track.poll(self.turn, cx) {
+                Poll::Ready(Step::Event(number, data)) => self.encode(&mut out, number, &data),
+                Poll::Ready(Step::Part | Step::Over) => self.over = true,
                 Poll::Pending => break,
             }
         }
         if !out.is_empty() {
             return Poll::Ready(Some(out.freeze()));
         }
-        if self.parted {
-            return Poll::Ready(None);
-        }
-        if self.done {
-            self.resumable = None;
+        if self.over {
             return Poll::Ready(None);
         }
         if self.keep_alive.as_mut().poll(cx).is_ready() {
@@ -170,38 +173,38 @@ impl SseBody {
         Poll::Pending
     }
 
-    fn write(&mut self, out: &mut BytesMut, message: Out) {
-        if message.part {
-            // Without event ids the client could not come back, so the stream stays open.
-            self.parted = self.resumable.is_some();
-            return;
-        }
-        self.done |= message.last;
-        let Ok(line) = single_line(&message.bytes) else {
-            tracing::warn!("a message with a raw line break inside a string was not written");
-            return;
-        };
-        let id = if self.resumable.is_some() {
-            self.ring.keep(line.clone());
-            self.event_id(self.ring.last)
-        } else {
-            None
-        };
-        sse::encode_event(out, id.as_deref(), Some("message"), None, &line);
-    }
-
-    fn event_id(&self, number: u64) -> Option<String> {
-        self.resumable.as_ref()?;
-        self.reader.as_ref().map(|reader| format!("{}-{number}", reader.id()))
+    fn encode(&self, out: &mut BytesMut, number: u64, data: &[u8]) {
+        sse::encode_event(out, self.track.event_id(number).as_deref(), Some("message"), None, data);
     }
 }
 
 impl Drop for SseBody {
-    /// A client that lost its stream may come back for the rest.
+    /// A client that lost its stream may come back for the rest. That holds for one that has ended too: what was written
+    /// last need not have arrived.
     fn drop(&mut self) {
-        if let (Some(resumable), Some(reader)) = (self.resumable.take(), self.reader.take()) {
-            let ring = std::mem::take(&mut self.ring);
-            resumable.store.park(&resumable.session, Parked { reader, ring, done: self.done });
+        if let Some(resumable) = &self.resumable
+            && let Some(since) = self.track.leave(self.turn)
+        {
+            resumable.store.rest(&resumable.session, &self.track, since);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_knows_what_it_has_forgotten_and_keeps_the_newest_however_large() {
+        let mut ring = Ring::default();
+        for _ in 0..KEPT_EVENTS + 3 {
+            ring.keep(Some(&Bytes::from_static(b"x")));
+        }
+        assert_eq!((ring.forgotten, ring.last, ring.bytes()), (3, KEPT_EVENTS as u64 + 3, KEPT_EVENTS));
+        assert_eq!(ring.after(ring.last - 2).len(), 2);
+        let large = Bytes::from(vec![b'y'; KEPT_BYTES + 1]);
+        let number = ring.keep(Some(&large));
+        assert_eq!(ring.after(0), [(number, large)]);
+        assert_eq!(ring.forgotten, number - 1);
     }
 }

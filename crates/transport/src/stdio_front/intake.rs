@@ -70,7 +70,7 @@ pub fn too_long(why: &str) -> Unreadable {
 fn refuse(bytes: &[u8], rejected: Rejected) -> Unreadable {
     let kind = kind_of(rejected.code());
     let text = match rejected.error {
-        EnvelopeError::Batch => "batches are not served by this version; send one message at a time".to_owned(),
+        EnvelopeError::Batch => "a batch cannot be part of a batch, nor stand where one message is expected".to_owned(),
         ref error => error.to_string(),
     };
     let answer = match rejected.id {
@@ -165,10 +165,10 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_refused_by_name() {
+    fn a_batch_is_no_message() {
         assert_eq!(
             check(r#"[{"jsonrpc":"2.0","id":7,"method":"ping"}]"#),
-            "null -32600 Invalid request: batches are not served by this version; send one message at a time"
+            "null -32600 Invalid request: a batch cannot be part of a batch, nor stand where one message is expected"
         );
     }
 

@@ -1,5 +1,7 @@
 //! Dialogues over a pair of pipes with a gateway that has one small backend.
 
+mod batches;
+
 use super::*;
 use crate::in_process::InProcessConnector;
 use signalbox_engine::Chain;
@@ -208,7 +210,10 @@ async fn n23_what_cannot_be_read_is_answered_and_the_next_line_works() {
     for (line, expected) in [
         ("{".to_owned(), r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: "#),
         ("hello".to_owned(), r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error: "#),
-        ("[]".to_owned(), r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: batches "#),
+        (
+            "[]".to_owned(),
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request: a batch is served only"#,
+        ),
         (r#"{"jsonrpc":"2.0","id":5}"#.to_owned(), r#"{"jsonrpc":"2.0","id":5,"error":{"code":-32600,"#),
         ("x".repeat(5000), r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"#),
         ("y".repeat(513), r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"#),

@@ -35,10 +35,11 @@ async fn a_body_in_many_pieces_is_joined() {
 #[tokio::test]
 async fn each_message_of_a_batch_is_posted() {
     let note = r#"{"jsonrpc":"2.0","method":"notifications/message"}"#;
-    let body = format!("[{note}, {}]", result(7));
+    let body = format!("[{note}, 5, {}]", result(7));
     let server = Server::start(move |_| Act::Write(json(&body))).await;
     let mut opened = Opened::new(&server).await;
     assert_eq!(opened.ask(call(7)).await.received().0, note);
+    assert!(matches!(opened.next().await, Event::Garbage(why) if why == "a message must be an object"));
     assert_eq!(opened.next().await.received().0, result(7));
 }
 

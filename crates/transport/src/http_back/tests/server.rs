@@ -5,7 +5,7 @@ use bytes::Bytes;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Connector as _, Link, LinkEvents};
-use signalbox_wire::Revision;
+use signalbox_wire::{Rejected, Revision};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -222,6 +222,8 @@ pub enum Event {
     Received(String, Option<u64>, Option<u16>),
     Failed(u64, Fault),
     Expired(Outbound),
+    Doubted,
+    Garbage(String),
 }
 
 impl Event {
@@ -260,6 +262,14 @@ impl LinkEvents for Recorder {
 
     fn expired(&self, message: Outbound) {
         self.0.try_send(Event::Expired(message)).unwrap();
+    }
+
+    fn doubted(&self) {
+        self.0.try_send(Event::Doubted).unwrap();
+    }
+
+    fn garbage(&self, why: &Rejected) {
+        self.0.try_send(Event::Garbage(why.to_string())).unwrap();
     }
 
     fn lost(&self, why: String) {

@@ -1,7 +1,8 @@
 //! Sessions of the old era: begun, carried, expired, ended.
 
 use super::server::*;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Gives session `s1`, then `s2`, … at each `initialize`, and knows only the last.
@@ -54,6 +55,28 @@ async fn an_expired_session_gives_the_message_back() {
     first.ask(initialize(3)).await.received();
     let (text, ..) = first.ask(message).await.received();
     assert_eq!(text, result(2));
+}
+
+/// The stream for what belongs to no request may be all that is ever asked of a session.
+#[tokio::test]
+async fn a_general_stream_that_meets_an_expired_session_says_so() {
+    let forgotten = Arc::<AtomicBool>::default();
+    let server = Server::start({
+        let (script, forgotten) = (sessions(), Arc::clone(&forgotten));
+        move |seen| match seen.verb() {
+            "GET" if forgotten.load(Ordering::SeqCst) => Act::Write(response("404 Not Found", "", "")),
+            "GET" => Act::Write(events("retry: 20\nid: a\ndata:\n\n")),
+            _ => script(seen),
+        }
+    })
+    .await;
+    let mut opened = Opened::new(&server).await;
+    opened.ask(initialize(1)).await.received();
+    opened.link.open_general();
+    until(|| server.seen().len() >= 3).await;
+    assert!(opened.events.try_recv().is_err());
+    forgotten.store(true, Ordering::SeqCst);
+    assert!(matches!(opened.next().await, Event::Doubted));
 }
 
 /// Without a session a 404 is an answer like others.

@@ -1,0 +1,204 @@
+//! The messages of one array (2025-03-26), and the answers that are still due to such arrays.
+
+use crate::outbox::Out;
+use bytes::Bytes;
+use signalbox_engine::keys::KeyMap;
+use signalbox_engine::{Fault, FaultKind, StreamId};
+use signalbox_wire::{Envelope, Era, Kind, batch, single_line};
+
+/// The messages of one array, each read on its own.
+#[derive(Debug, Default)]
+pub struct Batch {
+    messages: Vec<Envelope>,
+    refusals: Vec<Bytes>,
+}
+
+impl Batch {
+    /// These messages, and the replies to elements that are none.
+    #[must_use]
+    pub fn new(messages: Vec<Envelope>, refusals: Vec<Bytes>) -> Self {
+        Self { messages, refusals }
+    }
+
+    /// How many answers the client is due.
+    #[must_use]
+    pub fn answers(&self) -> usize {
+        self.refusals.len() + self.messages.iter().filter(|message| message.kind() == Kind::Request).count()
+    }
+
+    pub(crate) fn into_parts(self) -> (Vec<Envelope>, Vec<Bytes>, usize) {
+        let answers = self.answers();
+        (self.messages, self.refusals, answers)
+    }
+}
+
+/// What an array is still due.
+#[derive(Debug)]
+struct Owed {
+    /// Where its messages go.
+    to: StreamId,
+    left: usize,
+    /// The answers so far, where they go out together.
+    gathered: Option<Vec<Bytes>>,
+}
+
+impl Owed {
+    /// The array of the gathered answers, once all are there.
+    fn whole(&mut self) -> Option<Out> {
+        let gathered = self.gathered.as_mut().filter(|all| self.left == 0 && !all.is_empty())?;
+        Some(Out { bytes: batch::join(&std::mem::take(gathered)), last: true, status: 200, part: false })
+    }
+}
+
+/// What follows when a call of a batch was cancelled.
+#[derive(Debug)]
+pub(crate) enum Cancelled {
+    /// Nothing: other answers are due, or there was none to give.
+    Waits,
+    /// All other answers are there, and go out together.
+    Whole(StreamId, Out),
+    /// The stream is over.
+    Ends,
+}
+
+/// The arrays of one session that are still due answers. There are no more of them than requests in flight.
+#[derive(Debug, Default)]
+pub(crate) struct Batches(KeyMap<StreamId, Owed>);
+
+impl Batches {
+    /// An array came whose calls have `stream`, and whose messages go out on `to`. Where these differ, its answers go out
+    /// together.
+    pub(crate) fn open(&mut self, stream: StreamId, to: StreamId, answers: usize) {
+        if answers > 0 {
+            let gathered = (stream != to).then(Vec::new);
+            self.0.insert(stream, Owed { to, left: answers, gathered });
+        }
+    }
+
+    /// What is to be written for this message now, and where.
+    pub(crate) fn pass(&mut self, stream: StreamId, mut out: Out) -> Option<(StreamId, Out)> {
+        let Some(owed) = self.0.get_mut(&stream) else { return Some((stream, out)) };
+        let to = owed.to;
+        if !out.last {
+            return Some((to, out));
+        }
+        owed.left = owed.left.saturating_sub(1);
+        let over = owed.left == 0;
+        let written = match &mut owed.gathered {
+            None => {
+                out.last = over;
+                Some(out)
+            }
+            Some(all) => {
+                all.push(on_one_line(out.bytes));
+                owed.whole()
+            }
+        };
+        if over {
+            self.0.remove(&stream);
+        }
+        written.map(|out| (to, out))
+    }
+
+    /// One answer on this stream is no longer due.
+    pub(crate) fn cancelled(&mut self, stream: StreamId) -> Cancelled {
+        let Some(owed) = self.0.get_mut(&stream) else { return Cancelled::Ends };
+        owed.left = owed.left.saturating_sub(1);
+        if owed.left > 0 {
+            return Cancelled::Waits;
+        }
+        let (to, whole, together) = (owed.to, owed.whole(), owed.gathered.is_some());
+        self.0.remove(&stream);
+        match whole {
+            Some(out) => Cancelled::Whole(to, out),
+            None if together => Cancelled::Waits,
+            None => Cancelled::Ends,
+        }
+    }
+
+    /// Nobody reads this stream any more.
+    pub(crate) fn forget(&mut self, stream: StreamId) {
+        self.0.retain(|id, owed| *id != stream && owed.to != stream);
+    }
+}
+
+/// An answer that fits on no line would spoil all that go out with it.
+fn on_one_line(bytes: Bytes) -> Bytes {
+    let Err(error) = single_line(&bytes) else { return bytes };
+    let id = Envelope::parse(bytes).ok().and_then(|message| message.id());
+    Fault::new(FaultKind::BackendGarbage, format!("the answer is not JSON: {error}")).reply(id.as_ref(), Era::Legacy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALLS: StreamId = StreamId(5);
+    const PIPE: StreamId = StreamId(1);
+
+    fn answer(text: &'static str) -> Out {
+        Out { bytes: Bytes::from_static(text.as_bytes()), last: true, status: 200, part: false }
+    }
+
+    fn note() -> Out {
+        Out { last: false, ..answer("note") }
+    }
+
+    /// What is written, as `STREAM TEXT`, with `!` behind the last of a stream.
+    fn pass(batches: &mut Batches, out: Out) -> String {
+        match batches.pass(CALLS, out) {
+            Some((to, out)) => {
+                let text = String::from_utf8_lossy(&out.bytes).into_owned();
+                format!("{} {text}{}", to.0, if out.last { "!" } else { "" })
+            }
+            None => String::new(),
+        }
+    }
+
+    #[test]
+    fn on_a_stream_of_its_own_every_answer_goes_out_at_once_and_the_last_ends_it() {
+        let mut batches = Batches::default();
+        batches.open(CALLS, CALLS, 2);
+        assert_eq!(pass(&mut batches, answer("a")), "5 a");
+        assert_eq!(pass(&mut batches, note()), "5 note");
+        assert_eq!(pass(&mut batches, answer("b")), "5 b!");
+    }
+
+    #[test]
+    fn on_a_pipe_the_answers_go_out_together_and_the_rest_at_once() {
+        let mut batches = Batches::default();
+        batches.open(CALLS, PIPE, 2);
+        assert_eq!(pass(&mut batches, answer("1")), "");
+        assert_eq!(pass(&mut batches, note()), "1 note");
+        assert_eq!(pass(&mut batches, answer("2")), "1 [1,2]!");
+        assert!(batches.0.is_empty());
+    }
+
+    #[test]
+    fn a_cancelled_call_is_not_waited_for() {
+        let mut batches = Batches::default();
+        batches.open(CALLS, CALLS, 2);
+        assert!(matches!(batches.cancelled(CALLS), Cancelled::Waits));
+        assert_eq!(pass(&mut batches, answer("a")), "5 a!");
+        batches.open(CALLS, CALLS, 2);
+        assert_eq!(pass(&mut batches, answer("a")), "5 a");
+        assert!(matches!(batches.cancelled(CALLS), Cancelled::Ends));
+
+        batches.open(CALLS, PIPE, 2);
+        assert_eq!(pass(&mut batches, answer("1")), "");
+        let Cancelled::Whole(PIPE, out) = batches.cancelled(CALLS) else { panic!("the other answer waits") };
+        assert_eq!(out.bytes, "[1]");
+        batches.open(CALLS, PIPE, 1);
+        assert!(matches!(batches.cancelled(CALLS), Cancelled::Waits));
+        assert!(batches.0.is_empty());
+    }
+
+    #[test]
+    fn an_answer_that_fits_on_no_line_is_replaced_by_an_error_to_its_id() {
+        let mut batches = Batches::default();
+        batches.open(CALLS, PIPE, 2);
+        pass(&mut batches, answer("{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"a\":\"x\ny\"}}"));
+        let whole = pass(&mut batches, answer("2"));
+        assert!(whole.starts_with(r#"1 [{"jsonrpc":"2.0","id":7,"error":"#) && whole.ends_with(",2]!"), "{whole}");
+    }
+}

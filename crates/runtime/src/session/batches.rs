@@ -1,0 +1,69 @@
+//! Arrays of messages in a session (2025-03-26), and what is written for their answers.
+
+use super::{Inner, NotTaken, Session, StreamReader};
+use crate::batch::{Batch, Cancelled};
+use crate::outbox::Out;
+use signalbox_engine::front::Mode;
+use signalbox_engine::{Event, StreamId};
+use std::sync::Arc;
+
+impl Session {
+    /// Takes the messages of one array. Their answers go to the stream, which ends with the last of them; on a pipe, which
+    /// never ends, they go out together as one array once all are there.
+    pub fn receive_batch(self: &Arc<Self>, stream: &StreamReader, batch: Batch) {
+        self.take_batch(stream.id, batch);
+    }
+
+    /// The same for a client whose answers all go to the general stream.
+    ///
+    /// # Errors
+    /// If that stream is gone, or its reader is so far behind that no answer should be added.
+    pub fn receive_batch_on_general(self: &Arc<Self>, batch: Batch) -> Result<(), NotTaken> {
+        let stream = self.general_for(batch.answers() > 0)?;
+        self.take_batch(stream, batch);
+        Ok(())
+    }
+
+    fn take_batch(self: &Arc<Self>, stream: StreamId, batch: Batch) {
+        self.touch();
+        let (messages, refusals, answers) = batch.into_parts();
+        let id = {
+            let mut inner = self.lock();
+            let id = match self.mode {
+                Mode::Pipe => {
+                    inner.next_stream += 1;
+                    StreamId(inner.next_stream - 1)
+                }
+                Mode::Session | Mode::Stateless => stream,
+            };
+            inner.batches.open(id, stream, answers);
+            for bytes in refusals {
+                self.send(&mut inner, id, Out { bytes, last: true, status: 400, part: false }, false);
+            }
+            id
+        };
+        for message in messages {
+            self.handle(Event::Received { stream: id, message });
+        }
+    }
+
+    /// Ends a stream whose call was cancelled, unless other answers of a batch are still due on it.
+    pub(super) fn end(&self, inner: &mut Inner, stream: StreamId) {
+        match inner.batches.cancelled(stream) {
+            Cancelled::Waits => {}
+            Cancelled::Whole(to, out) => self.write(inner, to, out, false),
+            Cancelled::Ends => {
+                if let Some(outbox) = inner.streams.remove(&stream) {
+                    outbox.close();
+                }
+            }
+        }
+    }
+
+    /// Writes to a stream, or keeps an answer that goes out with others.
+    pub(super) fn send(&self, inner: &mut Inner, stream: StreamId, out: Out, droppable: bool) {
+        if let Some((stream, out)) = inner.batches.pass(stream, out) {
+            self.write(inner, stream, out, droppable);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Arrays of messages (2025-03-26): what a client's bytes hold, for every front.
+
+use crate::stdio_front::intake::{self, Answer, Unreadable};
+use bytes::Bytes;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::counters::Counters;
+use signalbox_runtime::{Batch, Gateway, Session, StreamReader};
+use signalbox_wire::batch::{is_array, split};
+use signalbox_wire::{Envelope, Kind, Limits, RawId, codes, json, meta, method, scan};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Takes what came in one piece on a pipe, one message or an array of them, and feeds it to the session.
+///
+/// # Errors
+/// What is wrong with the bytes as a whole, and to whom it is to be said.
+pub(crate) fn receive(
+    gateway: &Gateway,
+    session: &Arc<Session>,
+    stream: &StreamReader,
+    bytes: Bytes,
+) -> Result<(), Unreadable> {
+    if is_array(&bytes) {
+        let batch = read(gateway, session, &bytes).map_err(|fault| Unreadable { fault, answer: Answer::ToUnknown })?;
+        session.receive_batch(stream, batch);
+    } else {
+        session.receive(stream, intake::read(bytes, &gateway.settings)?);
+    }
+    Ok(())
+}
+
+/// The messages of an array, where the session may have one. A bad element gets a reply of its own.
+///
+/// # Errors
+/// Why the array is refused as a whole.
+pub(crate) fn read(gateway: &Gateway, session: &Session, bytes: &Bytes) -> Result<Batch, Fault> {
+    if !session.client().is_some_and(|client| client.revision.batches()) {
+        return Err(unwelcome(bytes));
+    }
+    let settings = &gateway.settings;
+    let elements = split(bytes, settings.limits.batch).map_err(|rejected| {
+        let kind = match rejected.code() {
+            codes::PARSE_ERROR => FaultKind::Parse,
+            _ => FaultKind::InvalidRequest,
+        };
+        let prefix = if kind == FaultKind::Parse { "Parse error" } else { "Invalid request" };
+        Fault::new(kind, format!("{prefix}: {rejected}"))
+    })?;
+    let (mut messages, mut refusals) = (Vec::with_capacity(elements.len()), Vec::new());
+    let mut ids = HashSet::new();
+    for element in elements {
+        let message = intake::read(element, settings);
+        if message.as_ref().is_ok_and(|message| message.method() == Some(method::INITIALIZE)) {
+            let text = "Invalid request: initialize must not be part of a batch";
+            return Err(Fault::new(FaultKind::InvalidRequest, text));
+        }
+        match message.and_then(|message| single(message, &mut ids)) {
+            Ok(message) => messages.push(message),
+            // An array that is not JSON has no elements.
+            Err(unreadable) if unreadable.fault.kind == FaultKind::Parse => return Err(unreadable.fault),
+            Err(unreadable) => {
+                Counters::add(&gateway.counters.malformed);
+                refusals.extend(unreadable.reply());
+            }
+        }
+    }
+    Ok(Batch::new(messages, refusals))
+}
+
+/// Why an array is refused where there is none: first of all because it is not JSON.
+pub(crate) fn unwelcome(bytes: &[u8]) -> Fault {
+    if let Err(error) = scan(bytes, &Limits::default())
+        && error.code() == codes::PARSE_ERROR
+    {
+        return Fault::new(FaultKind::Parse, format!("Parse error: {error}"));
+    }
+    let text = "Invalid request: a batch is served only in a session that has agreed on revision 2025-03-26; send one message at a time";
+    Fault::new(FaultKind::InvalidRequest, text)
+}
+
+/// What is wrong with an element only because it is one of several.
+fn single(message: Envelope, ids: &mut HashSet<RawId>) -> Result<Envelope, Unreadable> {
+    let (Kind::Request, Some(id)) = (message.kind(), message.id()) else { return Ok(message) };
+    let params = message.params().unwrap_or_default();
+    let fault = if json::path(params, &["_meta", meta::PROTOCOL_VERSION]).is_some() {
+        let text = "Invalid request: a request of revision 2026-07-28 cannot be part of a batch";
+        Fault::new(FaultKind::InvalidRequest, text)
+    } else if !ids.insert(id.clone()) {
+        Fault::new(FaultKind::DuplicateId, format!("an earlier request of the batch has the id {id} too"))
+    } else {
+        return Ok(message);
+    };
+    Err(Unreadable { fault, answer: Answer::To(id) })
+}

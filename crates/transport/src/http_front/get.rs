@@ -1,0 +1,78 @@
+//! A GET: the stream for what belongs to no call, or the rest of a stream that was lost.
+
+use super::accepts::Accepts;
+use super::answer::{self, sentence};
+use super::line::Line;
+use super::service::{METHODS, not_allowed, resumable, session_of, speaks_modern};
+use super::sse_body::{Resumable, SseBody};
+use super::track::EventId;
+use super::{Answer, Front};
+use http::{HeaderMap, StatusCode};
+use signalbox_engine::FaultKind;
+use signalbox_runtime::Session;
+use std::sync::Arc;
+
+/// Answers a GET. Without `Last-Event-ID` the general stream begins anew.
+pub fn handle(line: &Arc<Line>, headers: &HeaderMap) -> Answer {
+    let front = &line.front;
+    if speaks_modern(headers) {
+        return not_allowed(METHODS);
+    }
+    if !Accepts::read(headers).sse || headers.get(http::header::ACCEPT).is_none() {
+        let text = "a GET here needs `Accept: text/event-stream`";
+        return sentence(StatusCode::NOT_ACCEPTABLE, FaultKind::InvalidRequest, text);
+    }
+    let session = match session_of(front, headers) {
+        Ok(session) => session,
+        Err(answer) => return *answer,
+    };
+    let resumable = resumable(front, &session);
+    match (headers.get("last-event-id"), resumable) {
+        (Some(id), Some(resumable)) => resume(line, &session, id.to_str().unwrap_or_default(), resumable),
+        (_, resumable) => begin(line, &session, resumable),
+    }
+}
+
+fn begin(line: &Arc<Line>, session: &Arc<Session>, resumable: Option<Resumable>) -> Answer {
+    let reader = if session.at_stream_limit() { None } else { session.open_general() };
+    match reader {
+        Some(reader) => answer::events(line, SseBody::general(reader, resumable)),
+        None => sentence(StatusCode::TOO_MANY_REQUESTS, FaultKind::Overloaded, "too many streams are open"),
+    }
+}
+
+/// Goes on after the event that the client saw last, or says that it cannot: a gap that nobody tells the client of would
+/// be worse. What is refused is then forgotten, so that a general stream begins anew at the next try.
+fn resume(line: &Arc<Line>, session: &Arc<Session>, text: &str, resumable: Resumable) -> Answer {
+    let front = &line.front;
+    let Some(id) = EventId::parse(text) else {
+        return lost(front, "unknown_event_id", "Last-Event-ID is not an event id of this session");
+    };
+    let track = front.resume.find(&session.external, id.stream).filter(|track| track.general == id.general);
+    match track {
+        Some(track) => match SseBody::resumed(Arc::clone(&track), id.number, resumable) {
+            Ok(body) => answer::events(line, body),
+            Err(super::track::NoReplay::Future) => {
+                lost(front, "unknown_event_id", "there is no event of that id on the stream that Last-Event-ID names")
+            }
+            Err(super::track::NoReplay::Gap) => {
+                front.resume.forget(&session.external, &track);
+                let text = "events after the one that Last-Event-ID names are no longer kept: some were lost; go on \
+                            without Last-Event-ID";
+                lost(front, "replay_gap", text)
+            }
+        },
+        // Nothing of it is kept, but what comes from now on has to go somewhere.
+        None if id.general => begin(line, session, Some(resumable)),
+        None => {
+            let text = "the stream that Last-Event-ID names is no longer kept, and its answer is lost";
+            lost(front, "replay_gone", text)
+        }
+    }
+}
+
+/// Not 404, which would tell the client that its session has ended.
+fn lost(front: &Front, reason: &'static str, text: &str) -> Answer {
+    front.gateway.counters.dropped(reason);
+    sentence(StatusCode::GONE, FaultKind::InvalidRequest, text)
+}

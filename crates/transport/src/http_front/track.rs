@@ -1,0 +1,223 @@
+//! One stream of events toward a client: what was written, as far as it is kept, and which connection writes now.
+//!
+//! A client that comes back by another connection takes the stream over, whether or not the loss of the first one has been
+//! noticed: only whoever has the turn takes messages, and every message that is taken is kept before it is written.
+
+use super::sse_body::Ring;
+use bytes::Bytes;
+use signalbox_runtime::outbox::Away;
+use signalbox_runtime::session::EventCount;
+use signalbox_runtime::{Out, StreamReader};
+use signalbox_wire::framing::single_line;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+/// What comes next on a stream.
+#[derive(PartialEq, Eq, Debug)]
+pub enum Step {
+    /// An event with its number.
+    Event(u64, Bytes),
+    /// The stream closes for now, and its client comes back for the rest.
+    Part,
+    /// The stream is over, or another connection has it.
+    Over,
+}
+
+/// Why a stream cannot go on where its client left it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum NoReplay {
+    /// Events after that one are no longer kept, or never were.
+    Gap,
+    /// There is no such event yet.
+    Future,
+}
+
+struct State {
+    /// None once the stream has ended.
+    reader: Option<StreamReader>,
+    /// What was taken from the reader before there was a stream of events.
+    first: VecDeque<Out>,
+    ring: Ring,
+    turn: u64,
+    away: Option<Instant>,
+    /// Counted as open while a connection writes it.
+    count: Option<EventCount>,
+}
+
+/// The stream.
+pub struct Track {
+    /// Its number, unique in its session.
+    pub stream: u64,
+    /// True for the one that belongs to no call.
+    pub general: bool,
+    keeps: bool,
+    state: Mutex<State>,
+}
+
+impl Track {
+    /// A stream that begins with these messages. Where it `keeps` events, a client may come back for them.
+    pub fn new(reader: StreamReader, first: VecDeque<Out>, general: bool, keeps: bool) -> Arc<Self> {
+        let stream = reader.id().0;
+        let state = State {
+            count: Some(reader.count_events()),
+            reader: Some(reader),
+            first,
+            ring: Ring::default(),
+            turn: 0,
+            away: None,
+        };
+        Arc::new(Self { stream, general, keeps, state: Mutex::new(state) })
+    }
+
+    /// Takes the stream over after the event that its client saw last: the turn, and the events that follow.
+    ///
+    /// # Errors
+    /// When something that the client has not seen is not kept.
+    pub fn resume(&self, seen: u64) -> Result<(u64, VecDeque<(u64, Bytes)>), NoReplay> {
+        let mut state = self.lock();
+        if seen > state.ring.last {
+            return Err(NoReplay::Future);
+        }
+        let dropped = state.reader.as_ref().filter(|_| self.general).and_then(|reader| reader.outbox().gap());
+        if seen < state.ring.forgotten || dropped.is_some_and(|after| after >= seen) {
+            return Err(NoReplay::Gap);
+        }
+        let events = state.ring.after(seen);
+        state.turn += 1;
+        state.away = None;
+        if let Some(reader) = &state.reader {
+            let (count, outbox) = (reader.count_events(), reader.outbox());
+            outbox.set_away(Away::Here);
+            outbox.nudge();
+            state.count = Some(count);
+        }
+        Ok((state.turn, events))
+    }
+
+    /// The next step for the connection that has this turn.
+    pub fn poll(&self, turn: u64, cx: &mut Context<'_>) -> Poll<Step> {
+        let mut state = self.lock();
+        if state.turn != turn {
+            return Poll::Ready(Step::Over);
+        }
+        loop {
+            let next = match (state.first.pop_front(), &state.reader) {
+                (Some(out), _) => Poll::Ready(Some(out)),
+                (None, Some(reader)) => reader.outbox().poll_next(cx),
+                (None, None) => Poll::Ready(None),
+            };
+            let out = match next {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(None) => {
+                    end(state);
+                    return Poll::Ready(Step::Over);
+                }
+                Poll::Ready(Some(out)) => out,
+            };
+            if out.part {
+                // Without event ids the client could not come back, so the stream stays open.
+                if self.keeps {
+                    return Poll::Ready(Step::Part);
+                }
+                continue;
+            }
+            let line = single_line(&out.bytes).ok();
+            let number = state.ring.keep(line.as_ref().filter(|_| self.keeps));
+            if line.is_none() {
+                tracing::warn!("a message with a raw line break inside a string was not written");
+            }
+            if out.last {
+                end(state);
+                return Poll::Ready(line.map_or(Step::Over, |line| Step::Event(number, line)));
+            }
+            if let Some(line) = line {
+                return Poll::Ready(Step::Event(number, line));
+            }
+        }
+    }
+
+    /// The connection that has this turn is gone. Since when the client is away, unless another connection has the stream.
+    pub fn leave(&self, turn: u64) -> Option<Instant> {
+        let mut state = self.lock();
+        if state.turn != turn {
+            return None;
+        }
+        let now = Instant::now();
+        state.away = Some(now);
+        state.count = None;
+        if let Some(reader) = &state.reader {
+            reader.outbox().set_away(if self.general { Away::AllBounded } else { Away::Bounded });
+        }
+        Some(now)
+    }
+
+    /// Since when nobody reads it.
+    pub fn away(&self) -> Option<Instant> {
+        self.lock().away
+    }
+
+    /// True once nothing more can come on it.
+    pub fn is_over(&self) -> bool {
+        self.lock().reader.is_none()
+    }
+
+    /// How many bytes of events it keeps.
+    pub fn kept_bytes(&self) -> usize {
+        self.lock().ring.bytes()
+    }
+
+    /// The id of its event of this number, which names the stream and its kind too.
+    pub fn event_id(&self, number: u64) -> Option<String> {
+        let kind = if self.general { "g" } else { "" };
+        self.keeps.then(|| format!("{kind}{}-{number}", self.stream))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The reader tells its session that nobody reads it any more; the state must not be locked meanwhile.
+fn end(mut state: MutexGuard<'_, State>) {
+    let gone = (state.reader.take(), state.count.take());
+    drop(state);
+    drop(gone);
+}
+
+impl Drop for Track {
+    /// What waits for a client that never came back is lost, and counted.
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reader) = state.reader.as_ref().filter(|_| self.keeps) {
+            for _ in 0..reader.outbox().len() {
+                reader.count_dropped("not_resumed");
+            }
+        }
+    }
+}
+
+/// An event id of ours.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct EventId {
+    /// The stream's number.
+    pub stream: u64,
+    /// True for one that belongs to no call.
+    pub general: bool,
+    /// The event's number.
+    pub number: u64,
+}
+
+impl EventId {
+    /// Reads an id as [`Track::event_id`] writes it.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (stream, number) = text.split_once('-')?;
+        let (general, stream) = match stream.strip_prefix('g') {
+            Some(stream) => (true, stream),
+            None => (false, stream),
+        };
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten();
+        Some(Self { stream: digits(stream)?, general, number: digits(number)? })
+    }
+}
