@@ -7,7 +7,7 @@ use crate::session::Session;
 use bytes::Bytes;
 use signalbox_engine::bridge::berth::{Berth, BerthCommand, Ended};
 use signalbox_engine::bridge::digest::request_digest_input;
-use signalbox_engine::bridge::ticket::{Errand, Ticket};
+use signalbox_engine::bridge::ticket::{Claim, Ticket};
 use signalbox_engine::bridge::{capabilities, errors};
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, Principal};
 use signalbox_wire::{Edits, Envelope, RawId, Revision, json, method};
@@ -187,15 +187,15 @@ impl Berthed {
             requests.extend_from_slice(&url.to_input_request());
         }
         requests.push(b'}');
-        let Some(state) = self.ticket(&gateway, Errand::Again).seal(gateway.parks.sealer()) else { return false };
+        let Some(state) = self.ticket(&gateway, Claim::Again).seal(gateway.parks.sealer()) else { return false };
         session.handle(Event::Reply { exchange, result: input_required(&requests, &state) });
         true
     }
 
-    fn ticket(&self, gateway: &Gateway, errand: Errand) -> Ticket {
+    fn ticket(&self, gateway: &Gateway, claim: Claim) -> Ticket {
         let sealer = gateway.parks.sealer();
         Ticket {
-            errand,
+            claim,
             principal: self.principal.clone(),
             expires: gateway.millis() + u64::try_from(gateway.settings.park_timeout.as_millis()).unwrap_or(u64::MAX),
             digest: sealer.digest(&request_digest_input(&self.method, &self.params)),
@@ -204,7 +204,7 @@ impl Berthed {
 
     /// Answers the exchange with the questions and a ticket to come back with.
     fn show(self: &Arc<Self>, gateway: &Arc<Gateway>, (session, exchange): &Waiter, requests: &[u8], round: u32) {
-        let ticket = self.ticket(gateway, Errand::Parked { park: self.park, round });
+        let ticket = self.ticket(gateway, Claim::Parked { park: self.park, round });
         let state = ticket.seal(gateway.parks.sealer()).filter(|_| gateway.parks.insert(self));
         let Some(state) = state else {
             if let Some(peer) = self.peer.upgrade() {

@@ -6,7 +6,7 @@ use crate::gateway::Gateway;
 use crate::sealer::ProcessSealer;
 use crate::session::Session;
 use signalbox_engine::bridge::digest::request_digest_input;
-use signalbox_engine::bridge::ticket::{Errand, Sealer, Ticket};
+use signalbox_engine::bridge::ticket::{Claim, Sealer, Ticket};
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind};
 use signalbox_wire::json;
 use std::collections::HashMap;
@@ -96,9 +96,9 @@ impl Gateway {
         exchange: ExchangeId,
         call: Box<Call>,
     ) {
-        let verdict = self.read_ticket(session, &call).and_then(|ticket| match ticket.errand {
-            Errand::Again => Ok(true),
-            Errand::Parked { park, round } => self.unpark(session, exchange, &call, park, round).map(|()| false),
+        let verdict = self.read_ticket(session, &call).and_then(|ticket| match ticket.claim {
+            Claim::Again => Ok(true),
+            Claim::Parked { park, round } => self.unpark(session, exchange, &call, park, round).map(|()| false),
         });
         match verdict {
             Ok(false) => {}

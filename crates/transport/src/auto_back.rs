@@ -17,7 +17,7 @@ use question::Verdict;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
-use signalbox_wire::Envelope;
+use signalbox_wire::{Envelope, Rejected};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -180,6 +180,10 @@ impl LinkEvents for Watched {
 
     fn doubted(&self) {
         self.events.doubted();
+    }
+
+    fn garbage(&self, why: &Rejected) {
+        self.events.garbage(why);
     }
 
     fn lost(&self, why: String) {

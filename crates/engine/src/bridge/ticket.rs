@@ -9,7 +9,7 @@ const MAX_TICKET: usize = 1024;
 
 /// Why a call comes back.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Errand {
+pub enum Claim {
     /// A call waits for the client's answers, and has asked this many times.
     Parked {
         /// Which call.
@@ -25,7 +25,7 @@ pub enum Errand {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ticket {
     /// What it is for.
-    pub errand: Errand,
+    pub claim: Claim,
     /// Who may come with it.
     pub principal: Principal,
     /// Until when, in milliseconds since the process began.
@@ -49,9 +49,9 @@ impl Ticket {
     #[must_use]
     pub fn seal(&self, sealer: &dyn Sealer) -> Option<String> {
         let mut plain = Vec::with_capacity(96);
-        let (kind, park, round) = match self.errand {
-            Errand::Parked { park, round } => (0_u8, park, round),
-            Errand::Again => (1, 0, 0),
+        let (kind, park, round) = match self.claim {
+            Claim::Parked { park, round } => (0_u8, park, round),
+            Claim::Again => (1, 0, 0),
         };
         plain.push(kind);
         plain.extend_from_slice(&park.to_be_bytes());
@@ -79,12 +79,12 @@ impl Ticket {
         let (park, rest) = rest.split_first_chunk::<16>()?;
         let (round, rest) = rest.split_first_chunk::<4>()?;
         let (expires, rest) = rest.split_first_chunk::<8>()?;
-        let errand = match kind {
-            0 => Errand::Parked { park: u128::from_be_bytes(*park), round: u32::from_be_bytes(*round) },
-            _ => Errand::Again,
+        let claim = match kind {
+            0 => Claim::Parked { park: u128::from_be_bytes(*park), round: u32::from_be_bytes(*round) },
+            _ => Claim::Again,
         };
         Some(Self {
-            errand,
+            claim,
             principal: Principal::named(std::str::from_utf8(name).ok()?),
             expires: u64::from_be_bytes(*expires),
             digest: rest.try_into().ok()?,
@@ -126,8 +126,8 @@ mod tests {
 
     #[test]
     fn a_ticket_comes_back_as_it_left_and_in_no_other_way() {
-        for errand in [Errand::Parked { park: 5 << 100, round: 3 }, Errand::Again] {
-            let ticket = Ticket { errand, principal: Principal::local("me"), expires: 77, digest: [9; 32] };
+        for claim in [Claim::Parked { park: 5 << 100, round: 3 }, Claim::Again] {
+            let ticket = Ticket { claim, principal: Principal::local("me"), expires: 77, digest: [9; 32] };
             let text = ticket.seal(&Sum).unwrap();
             assert_eq!(Ticket::open(&text, &Sum), Some(ticket));
             for at in 0..text.len() {
