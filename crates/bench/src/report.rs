@@ -10,6 +10,8 @@ use crate::args::usage;
 /// What ratios are taken against.
 const DIRECT: &str = "direct";
 const FORWARD: &str = "forward";
+const SIGNALBOX: &str = "signalbox";
+const BRIDGED: &str = "bridged";
 
 /// What was asked for: payload, era, connections. Rows are sorted by it.
 type Cell = (u64, String, u64);
@@ -57,6 +59,7 @@ fn render(lines: &str) -> io::Result<(String, f64)> {
         for (name, runs) in servers {
             table += &row(name, runs, servers);
         }
+        table += &bridge(servers);
     }
     Ok((table, errors))
 }
@@ -85,6 +88,14 @@ fn row(name: &str, runs: &[Run], servers: &Servers) -> String {
         ratio(FORWARD, |run| run.p99),
         ratio(FORWARD, |run| run.cpu),
     )
+}
+
+/// What the bridge between eras costs: Signalbox before a backend of the other era, beside the same client unbridged.
+fn bridge(servers: &Servers) -> String {
+    let runs = |name: &str| servers.iter().find(|(known, _)| known == name).map(|(_, runs)| &runs[..]);
+    let (Some(bridged), Some(plain)) = (runs(BRIDGED), runs(SIGNALBOX)) else { return String::new() };
+    let cpu = ratio(bridged, plain, |run| run.cpu);
+    format!("\nA bridged call takes {cpu} times the CPU of one that is not.\n")
 }
 
 /// Median over rounds of this server's value over the base's value in the same round.
@@ -166,6 +177,14 @@ mod tests {
         assert_eq!(errors, 3.0);
         assert!(table.contains("### 256 B, old era, 16 connections (body 256 B)"), "{table}");
         assert!(table.contains("| nginx | 50 | 10 | 20 | 5.5 | 2.0 | 3 | 0.50 | – | – | – | – |"), "{table}");
+    }
+
+    #[test]
+    fn the_cost_of_the_bridge_is_told_where_it_was_measured() {
+        let lines = line("signalbox", 1, 10.0, 0) + &line("bridged", 1, 10.0, 0).replace("5.5", "6.6");
+        let (table, _) = render(&lines).unwrap();
+        assert!(table.contains("A bridged call takes 1.20 times the CPU of one that is not."), "{table}");
+        assert!(!render(&line("signalbox", 1, 10.0, 0)).unwrap().0.contains("bridged"));
     }
 
     #[test]
