@@ -15,16 +15,40 @@ pub const MAX_ITEMS: usize = 100_000;
 /// How long one page may take.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Every list the backend declares to have.
+/// How long a list is good that an old backend never tells changes of.
+pub(crate) const OLD_TTL: Duration = Duration::from_secs(60);
+/// The shortest time for which a list is good, so that a crowd of clients does not become a crowd at the backend.
+const MIN_TTL: Duration = Duration::from_secs(1);
+/// The longest.
+const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
+
+/// A list as it was read.
+pub struct Listed {
+    /// Its entries.
+    pub items: Vec<Item>,
+    /// How long the backend says that it is good.
+    pub ttl: Option<Duration>,
+}
+
+/// Every list the backend declares to have, and how long they are good: for ever where it tells of changes.
 ///
 /// # Errors
 /// The fault of the first list that could not be read.
-pub async fn fetch_view(peer: &Peer, profile: &Arc<ServerProfile>, spec: &BackendSpec) -> Result<View, Fault> {
+pub async fn fetch_view(
+    peer: &Peer,
+    profile: &Arc<ServerProfile>,
+    spec: &BackendSpec,
+) -> Result<(View, Option<Duration>), Fault> {
     let mut view = View::empty(Arc::clone(profile));
+    let mut good: Option<Duration> = None;
     for kind in ListKind::ALL {
         if profile.has(&[kind.capability()]) {
             let items = fetch(peer, kind, spec).await;
-            match (kind, items) {
+            if let (Ok(listed), false) = (&items, profile.has(&[kind.capability(), "listChanged"])) {
+                let ttl = listed.ttl.unwrap_or(OLD_TTL).clamp(MIN_TTL, MAX_TTL);
+                good = Some(good.map_or(ttl, |known| known.min(ttl)));
+            }
+            match (kind, items.map(|listed| listed.items)) {
                 (_, Ok(items)) => view.set(kind, items),
                 // Many servers declare resources and have no templates at all.
                 (ListKind::Templates, Err(fault)) => tracing::debug!(%fault, "no resource templates"),
@@ -32,15 +56,15 @@ pub async fn fetch_view(peer: &Peer, profile: &Arc<ServerProfile>, spec: &Backen
             }
         }
     }
-    Ok(view)
+    Ok((view, good))
 }
 
 /// One list, all pages.
 ///
 /// # Errors
 /// A fault if a page cannot be read.
-pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Vec<Item>, Fault> {
-    let mut items = Vec::new();
+pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Listed, Fault> {
+    let (mut items, mut ttl) = (Vec::new(), None::<Duration>);
     let mut cursor: Option<String> = None;
     for _ in 0..MAX_PAGES {
         let params = cursor.as_deref().map(|cursor| format!("\"cursor\":{}", json::quote(cursor))).unwrap_or_default();
@@ -49,6 +73,11 @@ pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Ve
         let Some(result) = message.result() else {
             return Err(refused(kind, message.error().unwrap_or_default()));
         };
+        let page =
+            json::member(result, "ttlMs").and_then(|span| std::str::from_utf8(span.of(result)).ok()?.parse().ok());
+        if let Some(page) = page.map(Duration::from_millis) {
+            ttl = Some(ttl.map_or(page, |known| known.min(page)));
+        }
         let array = json::member(result, kind.member()).map(|span| span.of(result)).unwrap_or(b"[]");
         for span in json::elements(array) {
             let raw = message.bytes().slice_ref(span.of(array));
@@ -66,7 +95,7 @@ pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Ve
         let next = json::member(result, "nextCursor").and_then(|span| json::string(span.of(result)));
         match next {
             Some(next) => cursor = Some(next.into_owned()),
-            None => return Ok(items),
+            None => return Ok(Listed { items, ttl }),
         }
     }
     Err(Fault::new(FaultKind::BackendGarbage, format!("{} has more than {MAX_PAGES} pages", kind.method())))

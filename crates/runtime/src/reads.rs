@@ -5,7 +5,7 @@ use crate::session::Session;
 use bytes::Bytes;
 use signalbox_engine::read_cache::{ReadCache, Terms};
 use signalbox_engine::{Call, Event, ExchangeId, bridge};
-use signalbox_wire::{Edits, Envelope, RawId, Revision, builder, json, method};
+use signalbox_wire::{Edits, Envelope, Era, RawId, Revision, builder, json, method};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -49,7 +49,7 @@ impl Gateway {
         let Some((result, left)) = found else { return false };
         let Ok(message) = Envelope::parse(builder::response(&RawId::number(0), &result)) else { return false };
         let (mut edits, mut rewritten) = (Edits::new(), Vec::new());
-        if let Some(span) = message.result_span()
+        if let Some(span) = message.result_span().filter(|_| call.era == Era::Modern)
             && let Some(ttl) = json::member(span.of(message.bytes()), "ttlMs")
         {
             edits.replace(ttl.shift(span.start), left.as_millis().to_string());

@@ -4,11 +4,11 @@ use super::Backend;
 use super::state::Home;
 use crate::lists;
 use crate::peer::{Peer, Use};
-use signalbox_engine::catalog::{Changed, ListKind, MAX_VIEWS, Selector, View};
+use signalbox_engine::catalog::{Changed, ListKind, MAX_VIEWS, Selector, View, ViewKey};
 use signalbox_engine::{Event, Fault, ServerProfile};
 use signalbox_wire::{Era, method};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long changes are gathered before a list is read again.
 const SETTLE: Duration = Duration::from_millis(30);
@@ -22,16 +22,26 @@ impl Backend {
     pub(crate) fn lists_ready(&self, selector: &Selector) -> bool {
         let Some(gateway) = self.gateway() else { return true };
         let catalog = gateway.catalog.snapshot();
+        let effective = self.effective(selector);
+        if self.is_stale(&effective) {
+            return false;
+        }
         if catalog.knows(&self.name, selector) {
             return true;
         }
-        let effective = self.effective(selector);
         let (known, down, failed) = {
             let inner = self.lock();
             let down = matches!(inner.home, Home::Down(_));
             (inner.support.known(), down, inner.failed_views.contains(&effective.caps))
         };
         down || (known && (failed || catalog.knows(&self.name, &effective) || self.cannot_show(&effective)))
+    }
+
+    /// True where lists that the backend never tells changes of are older than it says they may be.
+    fn is_stale(&self, view: &ViewKey) -> bool {
+        let inner = self.lock();
+        let over = inner.good_until.get(view).is_some_and(|until| *until <= Instant::now());
+        over && matches!(inner.home, Home::Up(_)) && !inner.failed_views.contains(&view.caps)
     }
 
     /// True where no connection will read these lists: none of this kind is open, and there is no room for one.
@@ -57,7 +67,8 @@ impl Backend {
         {
             let mut inner = self.lock();
             // What another connection has read since the backend came up holds for this one too.
-            if inner.read_views.contains(&key) || !inner.reading.insert(peer.id) {
+            let stale = inner.good_until.get(&key).is_some_and(|until| *until <= Instant::now());
+            if inner.read_views.contains(&key) && !stale || !inner.reading.insert(peer.id) {
                 return;
             }
         }
@@ -74,8 +85,8 @@ impl Backend {
     /// Reads all lists. One connection reads one thing at a time, so that what was read later is stored later.
     async fn read(&self, peer: &Peer, profile: &Arc<ServerProfile>) -> Result<(), Fault> {
         let _turn = peer.lists_turn.lock().await;
-        let view = lists::fetch_view(peer, profile, &self.spec).await?;
-        self.store(peer, view).await;
+        let (view, good) = lists::fetch_view(peer, profile, &self.spec).await?;
+        self.store(peer, view, good).await;
         Ok(())
     }
 
@@ -163,14 +174,14 @@ impl Backend {
             entry.and_then(|entry| entry.views.get(&key)).map(|view| View::clone(view))
         };
         let Some(mut view) = known else {
-            let view = lists::fetch_view(peer, &profile, &self.spec).await?;
-            return Ok(self.store(peer, view).await);
+            let (view, good) = lists::fetch_view(peer, &profile, &self.spec).await?;
+            return Ok(self.store(peer, view, good).await);
         };
         let mut lists = Vec::new();
         for kind in kinds {
             if profile.has(&[kind.capability()]) {
                 match lists::fetch(peer, *kind, &self.spec).await {
-                    Ok(items) => lists.push((*kind, items)),
+                    Ok(listed) => lists.push((*kind, listed.items)),
                     Err(_) if *kind == ListKind::Templates => {}
                     Err(fault) => return Err(fault),
                 }
@@ -179,11 +190,11 @@ impl Backend {
         for (kind, items) in lists {
             view.set(kind, items);
         }
-        Ok(self.store(peer, view).await)
+        Ok(self.store(peer, view, None).await)
     }
 
     /// Puts lists into the catalog. True where they differ from what was known.
-    async fn store(&self, peer: &Peer, view: View) -> bool {
+    async fn store(&self, peer: &Peer, view: View, good: Option<Duration>) -> bool {
         let (Some(gateway), Some(key)) = (self.gateway(), peer.view_key()) else { return false };
         tracing::debug!(
             backend = %self.name,
@@ -196,6 +207,12 @@ impl Backend {
         {
             let mut inner = self.lock();
             inner.failed_views.remove(&key.caps);
+            if inner.good_until.len() >= MAX_VIEWS {
+                inner.good_until.clear();
+            }
+            if let Some(good) = good {
+                inner.good_until.insert(key.clone(), Instant::now() + good);
+            }
             if inner.read_views.len() >= MAX_VIEWS {
                 inner.read_views.clear();
             }
@@ -211,8 +228,15 @@ impl Backend {
 
     fn unread(&self, peer: &Peer, fault: &Fault) {
         tracing::warn!(backend = %self.name, why = %fault, "the backend's lists could not be read");
+        let known = self
+            .gateway()
+            .zip(peer.view_key())
+            .filter(|(gateway, key)| gateway.catalog.snapshot().knows(&self.name, key));
         let mut inner = self.lock();
-        if !inner.others_reading(&peer.caps, Some(peer.id)) {
+        if let Some((_, key)) = known {
+            // What is known serves on, and is read again after a while.
+            inner.good_until.insert(key, Instant::now() + lists::OLD_TTL);
+        } else if !inner.others_reading(&peer.caps, Some(peer.id)) {
             inner.failed(peer.caps.clone());
         }
         inner.last_error = Some(fault.message.clone());

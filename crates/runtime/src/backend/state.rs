@@ -122,6 +122,8 @@ pub(crate) struct Inner {
     pub failed_views: HashSet<CapSet>,
     /// The views read since the home connection was opened; what was known before may be out of date.
     pub read_views: HashSet<ViewKey>,
+    /// Until when lists are good that the backend never tells changes of.
+    pub good_until: HashMap<ViewKey, Instant>,
     /// Connections whose lists are being read for the first time.
     pub reading: HashSet<PeerId>,
     /// Which sessions follow which resources by `resources/subscribe`.

@@ -4,7 +4,10 @@ use crate::client::{Client, names, text};
 use crate::fake::{Fake, Heard, Shape, Step, plain, tools};
 use crate::{Setup, pass, start};
 use serde_json::{Value, json};
+use signalbox_engine::back::Wish;
 use signalbox_engine::catalog::MAX_VIEWS;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// H5: a change that is told while the lists are read for the first time is read after them, and nobody is shown a half.
@@ -71,4 +74,32 @@ async fn evicted_lists_come_back() {
     let asked = tokio::time::Instant::now();
     assert_eq!(first.tools().await, ["t1"]);
     assert!(asked.elapsed() < Duration::from_secs(1), "it waited for {:?}", asked.elapsed());
+}
+
+/// A backend that tells of no changes says for how long its lists are good; after that they are read again.
+#[tokio::test]
+async fn lists_that_nobody_tells_changes_of_are_read_again_after_their_time() {
+    let more = Arc::new(AtomicBool::new(false));
+    let switch = Arc::clone(&more);
+    let fake = Fake::new(Shape::Web, move |heard| match &*heard.method {
+        "server/discover" => vec![Step::Say(json!({
+            "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}
+        }))],
+        "tools/list" => {
+            let names: &[&str] = if switch.load(Ordering::Relaxed) { &["t1", "t2"] } else { &["t1"] };
+            let mut list = tools(names);
+            list["ttlMs"] = json!(1);
+            vec![Step::Say(list)]
+        }
+        _ => plain(heard),
+    });
+    let gateway = start(&fake, Setup { wish: Wish::Modern, ..Setup::default() });
+    let client = Client::open(&gateway, json!({})).await;
+    assert_eq!(client.tools().await, ["t1"]);
+    more.store(true, Ordering::Relaxed);
+    let reads = fake.heard("tools/list").len();
+    assert_eq!(client.tools().await, ["t1"], "a crowd of clients is no crowd at the backend");
+    assert_eq!(fake.heard("tools/list").len(), reads);
+    pass(1_100).await;
+    assert_eq!(client.tools().await, ["t1", "t2"]);
 }

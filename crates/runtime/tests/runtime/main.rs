@@ -16,6 +16,7 @@ mod lists;
 mod locks;
 mod losses;
 mod parking;
+mod reads;
 mod sessions;
 
 use fake::Fake;
