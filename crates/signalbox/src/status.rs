@@ -74,13 +74,14 @@ pub fn route(app: &App, process: Process) -> Route {
     })
 }
 
-const HEADINGS: [&str; 12] = [
+const HEADINGS: [&str; 13] = [
     "BACKEND",
     "CATEGORY",
     "TRUST",
     "TRANSPORT",
     "STATE",
     "REVISION",
+    "ERA",
     "TOOLS",
     "PROMPTS",
     "RESOURCES",
@@ -139,6 +140,11 @@ fn row(backend: &Value, labels: &Value) -> Vec<String> {
     };
     let lists = &backend["lists"];
     let labels = &labels[backend["name"].as_str().unwrap_or_default()];
+    let eras: Vec<&str> = backend["eras"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let era = match &eras[..] {
+        [] => Value::Null,
+        eras => json!(eras.join(" and ")),
+    };
     [
         &backend["name"],
         &labels["category"],
@@ -146,6 +152,7 @@ fn row(backend: &Value, labels: &Value) -> Vec<String> {
         &backend["transport"],
         &backend["state"],
         &backend["revision"],
+        &era,
         &lists["tools"],
         &lists["prompts"],
         &lists["resources"],
@@ -177,8 +184,9 @@ mod tests {
             "command": "serve", "url": "http://127.0.0.1:1/mcp", "pid": 7, "version": "0.1.0", "uptime_seconds": 4000,
             "sessions": 2, "in_flight": 0, "labels": {"a": {"category": "files", "trust_level": "verified"}},
             "backends": [
-                {"name": "a", "transport": "stdio", "state": "up", "revision": "2025-11-25", "lists": {"tools": 3},
-                 "restarts": 0, "in_flight": 1, "last_error": null},
+                {"name": "a", "transport": "stdio", "state": "up", "revision": "2025-11-25", "eras": ["old"], "lists": {"tools": 3},
+                 "restarts": 0, "in_flight": 1, "last_error": null, "bridged_clients": "2026-07-28",
+                 "bridged": ["sessions", "tasks"], "lost": ["this: for a reason"]},
                 {"name": "b", "transport": "http", "state": "down", "revision": null, "lists": {}, "restarts": 2,
                  "in_flight": 0, "last_error": "it \u{1b}[1m ended"},
             ],
@@ -186,9 +194,12 @@ mod tests {
         assert_eq!(
             show(&status),
             "serve (pid 7, version 0.1.0) at http://127.0.0.1:1/mcp, up 1 h 6 min, sessions: 2, in flight: 0\n\
-             BACKEND  CATEGORY  TRUST     TRANSPORT  STATE  REVISION    TOOLS  PROMPTS  RESOURCES  RESTARTS  IN FLIGHT  LAST ERROR\n\
-             a        files     verified  stdio      up     2025-11-25  3      -        -          0         1          -\n\
-             b        -         -         http       down   -           -      -        -          2         0          it \\u{1b}[1m ended\n"
+             BACKEND  CATEGORY  TRUST     TRANSPORT  STATE  REVISION    ERA  TOOLS  PROMPTS  RESOURCES  RESTARTS  IN FLIGHT  LAST ERROR\n\
+             a        files     verified  stdio      up     2025-11-25  old  3      -        -          0         1          -\n\
+             b        -         -         http       down   -           -    -      -        -          2         0          it \\u{1b}[1m ended\n\
+             \n\
+             a speaks the old era only; clients of 2026-07-28 reach it over the bridge\n  \
+             carried  sessions, tasks\n  lost     this: for a reason\n"
         );
     }
 }
