@@ -13,7 +13,7 @@ use crate::bridge::{self, Offered, Reach};
 use crate::correlation::{Correlator, Strays};
 use crate::exchange::{Call, MethodName};
 use crate::fault::{Fault, FaultKind};
-use crate::profile::ServerProfile;
+use crate::profile::{ClientProfile, ServerProfile};
 use bytes::Bytes;
 use handshake::Phase;
 use signalbox_wire::{Edits, Envelope, Era, Kind, RawId, Revision, builder, header_params, json, meta, method};
@@ -30,6 +30,10 @@ enum Purpose<O> {
         client: Revision,
         /// The call as it came, where the backend may want more for it than the old era's client has said.
         kept: Option<Box<Call>>,
+        /// The client, where an old backend may make a task of its call.
+        asker: Option<Arc<ClientProfile>>,
+        /// The task that the request waits for in place of the call that made it.
+        task: Option<Box<str>>,
     },
 }
 
@@ -96,7 +100,9 @@ impl<O: Clone> BackMachine<O> {
         let before = up.then(|| call.edits.clone());
         bridge::request(&mut call, profile.revision, self.offered, &self.offer.info)?;
         let client = call.client.revision;
-        let purpose = Purpose::Call { origin, method: call.method.clone(), client, kept: None };
+        let tool = call.era == Era::Modern && profile.era() == Era::Legacy && call.method == method::TOOLS_CALL;
+        let asker = tool.then(|| Arc::clone(&call.client));
+        let purpose = Purpose::Call { origin, method: call.method.clone(), client, kept: None, asker, task: None };
         let id = self.calls.open(purpose, now, timeout);
         let digits = itoa(id);
         for span in call.envelope.id_span().into_iter().chain(call.progress) {
@@ -156,9 +162,39 @@ impl<O: Clone> BackMachine<O> {
         now: Instant,
     ) -> Result<Outbound, Fault> {
         let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
-        let purpose = Purpose::Call { origin, method: name.into(), client: profile.revision, kept: None };
+        let (client, method) = (profile.revision, name.into());
+        let purpose = Purpose::Call { origin, method, client, kept: None, asker: None, task: None };
         let id = self.calls.open(purpose, now, timeout);
         Ok(self.request(id, name, params, profile.revision))
+    }
+
+    /// Waits for the end of a task that an old backend made of a call, in place of the call.
+    ///
+    /// # Errors
+    /// A fault while the connection is not ready.
+    pub fn await_task(
+        &mut self,
+        origin: O,
+        task: &str,
+        client: Revision,
+        timeout: Duration,
+        now: Instant,
+    ) -> Result<Outbound, Fault> {
+        let profile = self.profile.clone().ok_or_else(|| self.not_ready())?;
+        let method = method::TOOLS_CALL.into();
+        let purpose = Purpose::Call { origin, method, client, kept: None, asker: None, task: Some(task.into()) };
+        let id = self.calls.open(purpose, now, timeout);
+        let params = format!(r#""taskId":{}"#, json::quote(task));
+        Ok(self.request(id, method::TASKS_RESULT, &params, profile.revision))
+    }
+
+    /// The task that the request of this origin waits for.
+    pub fn task_of(&self, fits: impl Fn(&O) -> bool) -> Option<Box<str>> {
+        let key = self.key_of(fits)?;
+        match &self.calls.get(key)?.origin {
+            Purpose::Call { task, .. } => task.clone(),
+            Purpose::Handshake => None,
+        }
     }
 
     /// A notification in the backend's own terms.
@@ -224,14 +260,20 @@ impl<O: Clone> BackMachine<O> {
         };
         match pending.origin {
             Purpose::Handshake => self.shaken(&message, now, out),
-            Purpose::Call { origin, method, client, kept } => {
+            Purpose::Call { origin, method, client, kept, asker, .. } => {
                 let backend = self.profile.as_ref().map_or(client, |profile| profile.revision);
                 let (mut edits, mut rewritten) = (Edits::new(), Vec::new());
                 let fitted = bridge::answer(&method, (client, backend), &message, &mut edits, &mut rewritten);
                 if !rewritten.is_empty() {
                     out.push(BackCommand::Rewritten(rewritten));
                 }
+                if let (Ok(Reach::Task), Some(client)) = (&fitted, asker) {
+                    return out.push(BackCommand::TaskMade { to: origin, message, edits, status, client });
+                }
                 out.push(match (fitted, kept) {
+                    (Ok(reach @ Reach::Whole), Some(call)) if message.kind() == Kind::Response && wants_task(&call) => {
+                        BackCommand::Unfinished { to: origin, message, reach, call }
+                    }
                     (Ok(Reach::Whole), _) => BackCommand::Answer { to: origin, message, edits, status },
                     (Ok(reach), Some(call)) => BackCommand::Unfinished { to: origin, message, reach, call },
                     (Ok(_), None) => {
@@ -354,6 +396,11 @@ impl<O: Clone> BackMachine<O> {
         let text = format!("backend `{}` is not connected", self.backend);
         Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.backend)
     }
+}
+
+/// True where the client of a call to a backend of the new era has asked for a task.
+fn wants_task(call: &Call) -> bool {
+    call.client.revision.tasks_core() && call.envelope.params().and_then(bridge::tasks::wish).is_some()
 }
 
 fn itoa(number: u64) -> Vec<u8> {

@@ -9,6 +9,7 @@ pub mod capabilities;
 pub mod content;
 pub mod digest;
 pub mod errors;
+pub mod hosted;
 pub mod listing;
 mod object;
 pub mod questions;
@@ -21,7 +22,7 @@ use crate::exchange::Call;
 use crate::fault::{Fault, FaultKind};
 use crate::log_level::LogLevel;
 use crate::profile::ServerProfile;
-use signalbox_wire::{Edits, Envelope, Era, Kind, Revision, json, meta, method};
+use signalbox_wire::{Edits, Envelope, Era, Kind, Revision, Span, json, meta, method};
 
 /// The extension of the new era that lets a server answer a call with a task.
 pub use capabilities::TASKS_EXTENSION as TASKS;
@@ -50,7 +51,7 @@ pub enum Reach {
     Whole,
     /// The backend wants something from the client first (new era).
     Input,
-    /// The backend made a task of it (new era).
+    /// The backend made a task of it.
     Task,
 }
 
@@ -99,7 +100,13 @@ pub fn answer(
         return Ok(Reach::Whole);
     }
     match (client.era(), backend.era()) {
-        (Era::Modern, Era::Legacy) => content::upgrade(method, message, edits),
+        (Era::Modern, Era::Legacy) => match made_task(method, message) {
+            Some((span, task)) => {
+                edits.replace(span, task);
+                return Ok(Reach::Task);
+            }
+            None => content::upgrade(method, message, edits),
+        },
         (Era::Legacy, Era::Modern) => match result_type(message).as_deref() {
             None | Some("complete") => *rewritten = content::downgrade(method, client, message, edits),
             Some("input_required") => return Ok(Reach::Input),
@@ -128,6 +135,19 @@ fn result_type(message: &Envelope) -> Option<String> {
     let result = message.result()?;
     let span = json::member(result, "resultType")?;
     json::string(span.of(result)).map(std::borrow::Cow::into_owned)
+}
+
+/// The task that an old backend made of a call, in the shape of the new era, and what it stands in place of.
+fn made_task(name: &str, message: &Envelope) -> Option<(Span, bytes::Bytes)> {
+    let result = message.result().filter(|_| name == method::TOOLS_CALL)?;
+    json::member(result, "task").filter(|_| json::member(result, "content").is_none())?;
+    Some((message.result_span()?, tasks::create_to_modern(result)?))
+}
+
+/// True where a client of the new era knows tasks.
+#[must_use]
+pub fn knows_tasks(capabilities: &[u8]) -> bool {
+    json::path(capabilities, &["extensions", TASKS]).is_some_and(|span| span.of(capabilities).starts_with(b"{"))
 }
 
 /// Adds what every request of the new era says about itself.

@@ -219,7 +219,7 @@ pub struct Offer {
     pub completions: bool,
     /// Some backend sends log messages.
     pub logging: bool,
-    /// Some backend runs tasks of the 2025-11-25 kind.
+    /// Some backend runs tasks, in the shape of either era.
     pub tasks: bool,
 }
 
@@ -246,7 +246,7 @@ impl Offer {
         self.subscribe |= profile.has(&["resources", "subscribe"]);
         self.completions |= profile.has(&["completions"]);
         self.logging |= profile.has(&["logging"]);
-        self.tasks |= profile.has(&["tasks"]);
+        self.tasks |= profile.has(&["tasks"]) || profile.hosts_tasks();
     }
 }
 

@@ -1,5 +1,6 @@
 //! Everything a front machine can ask for.
 
+use crate::bridge::tasks::TaskState;
 use crate::exchange::Call;
 use crate::fact::Fact;
 use crate::fault::Fault;
@@ -61,6 +62,20 @@ pub enum Command {
         backend: Arc<str>,
         /// The client's `params.reason`, raw.
         reason: Option<Bytes>,
+    },
+    /// Bring a request to a backend whose answer nobody waits for. It outlives the session.
+    Errand {
+        /// The backend's configured name.
+        backend: Arc<str>,
+        /// The request.
+        call: Box<Call>,
+    },
+    /// Remember at which backend the caller has a task.
+    TaskHome {
+        /// The task.
+        state: TaskState,
+        /// The backend's configured name.
+        backend: Arc<str>,
     },
     /// Hold a list request until the lists it needs are known.
     AwaitLists {

@@ -5,14 +5,18 @@
 
 mod answers;
 mod initialize;
+mod inquiry;
 mod inward;
+mod ledger;
 mod lifecycle;
 mod listen;
 mod modern;
 mod outward;
 mod params;
+mod polling;
 mod requests;
 mod rounds;
+mod task_requests;
 
 pub use lifecycle::Lifecycle;
 pub use modern::supported_versions;
@@ -30,7 +34,10 @@ use crate::log_level::LogLevel;
 use crate::principal::Principal;
 use crate::profile::ClientProfile;
 use bytes::Bytes;
+use inquiry::Inquiry;
+use ledger::Ledger;
 use listen::Listener;
+use polling::Poll;
 use rounds::Round;
 use signalbox_wire::{Envelope, Era, RawId, Revision, meta, method};
 use std::collections::HashMap;
@@ -41,6 +48,8 @@ use std::time::Instant;
 pub struct Context<'a> {
     /// The time.
     pub now: Instant,
+    /// The time as milliseconds since 1970, for what clients are told of moments.
+    pub unix_ms: u64,
     /// The lists and names.
     pub catalog: &'a Snapshot,
     /// The interceptors.
@@ -51,6 +60,8 @@ pub struct Context<'a> {
     pub max_in_flight: usize,
     /// True where somebody wants message facts.
     pub message_facts: bool,
+    /// The backend at which the caller has a task of this id, as far as the gateway knows.
+    pub task_home: &'a dyn Fn(&str) -> Option<Arc<str>>,
     /// Says whether the lists this kind of client needs are known, or have been waited for long enough.
     pub lists_ready: &'a dyn Fn(&Selector) -> bool,
 }
@@ -71,7 +82,7 @@ pub enum Mode {
 enum Asked {
     /// A connection of the old era asked.
     Peer { peer: PeerId, id: RawId, progress_token: Option<RawId> },
-    /// A backend of the new era asked in answer to a call; see [`rounds`].
+    /// A backend of the new era asked in answer to a call; see [`inquiry`].
     Round { exchange: ExchangeId, key: Bytes, method: Box<str> },
 }
 
@@ -102,9 +113,11 @@ pub struct FrontMachine {
     by_client_id: HashMap<RawId, ExchangeId>,
     asked: KeyMap<u64, Asked>,
     rounds: KeyMap<ExchangeId, Round>,
+    inquiries: KeyMap<ExchangeId, Inquiry>,
+    polls: KeyMap<ExchangeId, Poll>,
     listeners: KeyMap<ExchangeId, Listener>,
     held: KeyMap<ExchangeId, (Envelope, Option<Arc<ClientProfile>>)>,
-    tasks: HashMap<Box<str>, Arc<str>>,
+    ledger: Ledger,
     /// Followed resources whose URI is not the backend's own: (backend, its URI) to ours.
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
     next_exchange: u64,
@@ -127,9 +140,11 @@ impl FrontMachine {
             by_client_id: HashMap::new(),
             asked: KeyMap::default(),
             rounds: KeyMap::default(),
+            inquiries: KeyMap::default(),
+            polls: KeyMap::default(),
             listeners: KeyMap::default(),
             held: KeyMap::default(),
-            tasks: HashMap::new(),
+            ledger: Ledger::default(),
             followed: HashMap::new(),
             next_exchange: 1,
             next_question: 1,
@@ -149,8 +164,8 @@ impl FrontMachine {
                 self.unfinished(exchange, &message, reach, call, backend, ctx, out);
             }
             Event::Reply { exchange, result } => self.reply(exchange, &result, ctx, out),
-            Event::Wake { exchange } => self.woken(exchange, out),
-            Event::Failed { exchange, fault } => self.fail(exchange, &fault, ctx, out),
+            Event::Wake { exchange } => self.woken(exchange, ctx, out),
+            Event::Failed { exchange, fault } => self.poll_failed(exchange, &fault, ctx, out),
             Event::Asked { peer, message, about } => self.asked(peer, &message, about, out),
             Event::Notified { backend, peer, message, about } => {
                 self.notified(&backend, peer, &message, about, ctx, out);
@@ -354,7 +369,9 @@ impl FrontMachine {
         self.by_client_id.remove(&exchange.client_id);
         self.listeners.remove(&id);
         self.held.remove(&id);
-        if self.rounds.remove(&id).is_some() {
+        self.rounds.remove(&id);
+        self.polls.remove(&id);
+        if self.inquiries.remove(&id).is_some() {
             self.asked.retain(|_, asked| !matches!(asked, Asked::Round { exchange, .. } if *exchange == id));
         }
         Some(exchange)
@@ -396,6 +413,7 @@ impl FrontMachine {
     /// Ends an exchange without an answer and tells the backend to stop.
     fn cancel(&mut self, id: ExchangeId, reason: Option<Bytes>, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let listening = self.listeners.contains_key(&id);
+        self.give_task_up(id, out);
         let Some(exchange) = self.take(id) else { return };
         self.finished(&exchange, Outcome::Cancelled, 0, ctx, out);
         if listening {

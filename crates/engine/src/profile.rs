@@ -77,6 +77,15 @@ impl ServerProfile {
             .is_some_and(|value| value != b"false" && value != b"null")
     }
 
+    /// True where it runs tool calls as tasks, in the shape of its revision.
+    #[must_use]
+    pub fn hosts_tasks(&self) -> bool {
+        match self.era() {
+            Era::Legacy => bridge::tasks::offered(&self.capabilities),
+            Era::Modern => self.has(&["extensions", bridge::TASKS]),
+        }
+    }
+
     /// The name the backend gives itself, for people.
     #[must_use]
     pub fn name(&self) -> Option<String> {

@@ -9,6 +9,7 @@ use crate::reads::Reads;
 use crate::session::Session;
 use crate::session_table::SessionTable;
 use crate::settings::Settings;
+use crate::task_book::TaskBook;
 use signalbox_engine::catalog::{Changed, Selector};
 use signalbox_engine::front::Mode;
 use signalbox_engine::{
@@ -47,6 +48,8 @@ pub struct Gateway {
     pub parks: ParkLot,
     /// The reads that backends let us keep.
     pub reads: Reads,
+    /// Where the tasks of clients of the new era are.
+    pub tasks: TaskBook,
     pub(crate) chain: Chain,
     pub(crate) message_facts: bool,
     facts: Vec<Arc<dyn FactSink>>,
@@ -87,6 +90,7 @@ impl Gateway {
             started: Instant::now(),
             parks: ParkLot::new()?,
             reads: Reads::default(),
+            tasks: TaskBook::default(),
             chain: parts.chain,
             message_facts: parts.facts.iter().any(|sink| sink.wants_messages()),
             facts: parts.facts,
@@ -311,6 +315,7 @@ async fn tick(gateway: Arc<Gateway>) {
         gateway.parks.tick();
         if now.duration_since(swept) >= SWEEP {
             swept = now;
+            gateway.tasks.sweep();
             for session in gateway.sessions.all() {
                 if session.idle() > gateway.settings.session_timeout {
                     tracing::info!(session = %session.key, "idle session ended");

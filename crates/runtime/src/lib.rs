@@ -7,6 +7,7 @@ pub mod berthed;
 pub mod catalog_keeper;
 pub mod counters;
 pub mod gateway;
+pub mod hosted_task;
 pub mod lease;
 pub mod link;
 pub mod lists;
@@ -20,6 +21,7 @@ pub mod session;
 pub mod session_table;
 pub mod settings;
 pub mod status;
+pub mod task_book;
 
 pub use backend::{Backend, BackendSpec};
 pub use batch::Batch;

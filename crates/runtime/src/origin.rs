@@ -1,8 +1,10 @@
 //! Who waits for an answer of a backend.
 
 use crate::berthed::{Berthed, Waiter};
+use crate::hosted_task::HostedTask;
 use crate::lease::Lease;
 use crate::session::Session;
+use signalbox_engine::bridge::hosted::About;
 use signalbox_engine::{ExchangeId, Fault};
 use signalbox_wire::Envelope;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +20,8 @@ pub enum Origin {
     Exchange(Arc<Session>, ExchangeId, Option<Arc<Lease>>),
     /// A call of the new era at an old backend, which may outlive the exchange that began it.
     Berth(Arc<Berthed>),
+    /// A task of an old backend that a client of the new era asks about.
+    Hosted(Arc<HostedTask>, About),
     /// A `subscriptions/listen` of a client, carried on to a backend.
     Listen(Arc<Session>, ExchangeId),
     /// The gateway's own listen request for what old sessions follow.
@@ -35,7 +39,7 @@ impl Origin {
         match self {
             Self::Exchange(session, id, _) | Self::Listen(session, id) => Some((Arc::clone(session), *id)),
             Self::Berth(call) => call.waiter(),
-            Self::Watches(_) | Self::Own(_) | Self::Nobody => None,
+            Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Nobody => None,
         }
     }
 
@@ -51,7 +55,7 @@ impl Origin {
         match self {
             Self::Exchange(own, own_id, _) | Self::Listen(own, own_id) => *own_id == id && Arc::ptr_eq(own, session),
             Self::Berth(call) => call.waiter().is_some_and(|(own, own_id)| own_id == id && Arc::ptr_eq(&own, session)),
-            Self::Watches(_) | Self::Own(_) | Self::Nobody => false,
+            Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Nobody => false,
         }
     }
 

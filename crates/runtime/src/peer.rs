@@ -5,6 +5,7 @@ mod calls;
 mod events;
 mod expiry;
 mod notices;
+mod tasks;
 mod watching;
 
 use crate::backend::Backend;
@@ -296,6 +297,9 @@ impl Peer {
             BackCommand::Answer { to, message, edits, status } => self.answer(to, message, edits, status),
             BackCommand::Fail { to, fault } => self.fail(&to, fault),
             BackCommand::Unfinished { to, message, reach, call } => self.unfinished(&to, message, reach, call),
+            BackCommand::TaskMade { to, message, edits, status, client } => {
+                self.task_made(to, message, edits, status, &client);
+            }
             BackCommand::Rewritten(parts) => {
                 tracing::debug!(peer = %self.id, ?parts, "bridge: parts of an answer were rewritten for an older client");
             }

@@ -1,23 +1,22 @@
 //! One front session: the engine's front machine, the streams toward the client, and the doing of what the machine asks.
 
 mod batches;
+mod doing;
 
 use crate::batch::Batches;
 use crate::gateway::Gateway;
 use crate::outbox::{OUTBOX_BOUND, Out, Outbox, Pushed};
-use bytes::Bytes;
 use signalbox_engine::catalog::Selector;
-use signalbox_engine::command::{Listen, Watch};
 use signalbox_engine::front::{Lifecycle, Mode};
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{
     CapSet, ClientProfile, Command, Context, Event, ExchangeId, FrontMachine, Principal, SessionKey, StreamId,
 };
-use signalbox_wire::{Edits, Envelope, Era, Kind, builder};
+use signalbox_wire::{Envelope, Kind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// Why a session does not take a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -157,13 +156,16 @@ impl Session {
     pub fn handle(self: &Arc<Self>, event: Event) {
         let catalog = self.gateway.catalog.snapshot();
         let ready = |selector: &Selector| self.gateway.lists_ready(selector);
+        let task_home = |task: &str| self.gateway.tasks.home(&self.principal, task);
         let ctx = Context {
             now: Instant::now(),
+            unix_ms: unix_ms(),
             catalog: &catalog,
             chain: &self.gateway.chain,
             server_info: &self.gateway.settings.server_info,
             max_in_flight: self.gateway.settings.max_in_flight,
             message_facts: self.gateway.message_facts,
+            task_home: &task_home,
             lists_ready: &ready,
         };
         let mut after = Vec::new();
@@ -214,110 +216,6 @@ impl Session {
                 }
             }
         }
-    }
-
-    fn perform(self: &Arc<Self>, command: Command) {
-        match command {
-            Command::Forward { exchange, backend, call } => match self.gateway.backend(&backend) {
-                Some(_) if self.gateway.answer_read(self, exchange, &backend, &call) => {}
-                Some(backend) => backend.dispatch(self, exchange, call),
-                None => self.handle(Event::Failed { exchange, fault: Gateway::no_backend(&backend) }),
-            },
-            Command::Watch(watch) => self.watch(watch),
-            Command::Tell { bytes, .. } => {
-                for peer in self.gateway.peers_of(self.key) {
-                    peer.tell("", bytes.clone());
-                }
-            }
-            Command::Respond { peer, bytes } => {
-                if let Some(peer) = self.gateway.peers_of(self.key).into_iter().find(|one| one.id == peer) {
-                    peer.tell("", bytes);
-                }
-            }
-            Command::RefuseQuestion { peer, id, fault } => {
-                if let Some(peer) = self.gateway.peers_of(self.key).into_iter().find(|one| one.id == peer) {
-                    let bytes = builder::error(Some(&id), fault.code(Era::Legacy), &fault.message, None);
-                    peer.tell("", bytes);
-                }
-            }
-            Command::Cancel { exchange, backend, reason } => {
-                if let Some(backend) = self.gateway.backend(&backend) {
-                    backend.cancel(self, exchange, reason.as_deref());
-                }
-            }
-            Command::KeepRead { backend, uri, result, terms } => {
-                self.gateway.reads.keep(self, &backend, &uri, &result, terms);
-            }
-            Command::AwaitLists { exchange } => self.await_lists(exchange),
-            Command::Wake { exchange, after } => {
-                let session = Arc::clone(self);
-                tokio::spawn(async move {
-                    tokio::time::sleep(after).await;
-                    session.handle(Event::Wake { exchange });
-                });
-            }
-            Command::LogLevel => self.level_changed(),
-            Command::Operational => self.operational(),
-            Command::Listen(Listen::Open { exchange, resources }) => {
-                self.gateway.sessions.follow(self);
-                self.gateway.listen(self, exchange, &resources);
-            }
-            Command::Listen(Listen::Close { exchange }) => self.gateway.unlisten(self, exchange),
-            Command::Fact(fact) => self.gateway.fact(&fact),
-            Command::Dropped(reason) => self.gateway.counters.dropped(reason),
-            Command::Send { .. } | Command::End { .. } => {}
-        }
-    }
-
-    fn watch(self: &Arc<Self>, watch: Watch) {
-        let Some(backend) = self.gateway.backend(&watch.backend) else { return };
-        let tell = match backend.watch(self, &watch.uri, watch.on) {
-            Ok(tell) => tell,
-            Err(fault) => return self.handle(Event::Failed { exchange: watch.exchange, fault }),
-        };
-        if backend.target(Era::Legacy) == Era::Modern {
-            backend.watch_by_listening(self, watch.exchange);
-        } else if tell {
-            backend.dispatch(self, watch.exchange, watch.call);
-        } else if let Ok(message) = Envelope::parse(Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#)) {
-            // Another session still follows the resource on this connection, so the backend is not told.
-            self.handle(Event::Answered { exchange: watch.exchange, message, edits: Edits::new(), status: None });
-        }
-    }
-
-    fn await_lists(self: &Arc<Self>, exchange: ExchangeId) {
-        let (client, selector) = {
-            let inner = self.lock();
-            let Some(waiting) = inner.machine.exchange(exchange) else { return };
-            (waiting.client.clone().or_else(|| self.client()), inner.machine.selector(exchange))
-        };
-        let session = Arc::clone(self);
-        tokio::spawn(async move {
-            let gateway = Arc::clone(&session.gateway);
-            let within = gateway.settings.first_list_wait;
-            gateway.wait_for_lists(&session, client.as_deref(), &selector, within).await;
-            session.handle(Event::ListsReady { exchange });
-        });
-    }
-
-    fn level_changed(&self) {
-        if let Some(level) = self.log_level() {
-            for backend in &self.gateway.backends {
-                backend.set_level(self, level);
-            }
-        }
-    }
-
-    fn operational(self: &Arc<Self>) {
-        let client = self.client();
-        let info = client.as_ref().and_then(|client| client.info.as_deref()).unwrap_or(b"{}");
-        tracing::info!(
-            session = %self.key,
-            principal = %self.principal,
-            client = %String::from_utf8_lossy(info).escape_debug(),
-            revision = client.as_ref().map(|client| client.revision.as_str()),
-            "session open"
-        );
     }
 
     /// The backend closed the stream of this call for now: the client's stream closes too, where its revision knows how
@@ -434,6 +332,12 @@ impl Session {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What the wall clock says; a clock before 1970 says 1970.
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The reading end of a stream. Dropping it tells the session that nobody reads any more.

@@ -3,7 +3,7 @@
 use crate::bridge::Reach;
 use crate::exchange::{Call, MethodName};
 use crate::fault::Fault;
-use crate::profile::ServerProfile;
+use crate::profile::{ClientProfile, ServerProfile};
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Revision};
 use std::sync::Arc;
@@ -55,6 +55,19 @@ pub enum BackCommand<O> {
         reach: Reach,
         /// The call as it came.
         call: Box<Call>,
+    },
+    /// An old backend made a task of a call of the new era.
+    TaskMade {
+        /// Who asked.
+        to: O,
+        /// What the backend said.
+        message: Envelope,
+        /// What makes of it the answer for a client that knows tasks.
+        edits: Edits,
+        /// The HTTP status it came with.
+        status: Option<u16>,
+        /// The client.
+        client: Arc<ClientProfile>,
     },
     /// Parts of an answer were rewritten, since the client's revision lacks them.
     Rewritten(Vec<&'static str>),

@@ -96,6 +96,9 @@ fn tell(command: BackCommand<&'static str>) -> String {
             let call = String::from_utf8(call.edits.apply(call.envelope.bytes()).to_vec()).unwrap();
             format!("{to} unfinished {reach:?} {call}")
         }
+        BackCommand::TaskMade { to, message, edits, .. } => {
+            format!("{to} is given a task {}", String::from_utf8(edits.apply(message.bytes()).to_vec()).unwrap())
+        }
         BackCommand::Rewritten(parts) => format!("rewritten {parts:?}"),
     }
 }
@@ -273,4 +276,21 @@ fn a_new_client_reaches_an_old_server_with_plain_methods() {
         dialogue.calls("x", Era::Modern, &call).unwrap(),
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"t","_meta":{"x/y":1}}}"#
     );
+}
+
+#[test]
+fn a_task_that_an_old_server_makes_of_a_new_call_can_be_waited_for_in_its_place() {
+    let mut dialogue = Dialogue::legacy();
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","task":{}}}"#;
+    dialogue.calls("ann", Era::Modern, call).unwrap();
+    let made =
+        r#"{"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"x","status":"working","createdAt":"c","ttl":5}}}"#;
+    let said = dialogue.says(made, None);
+    assert!(said[0].starts_with("ann is given a task") && said[0].contains(r#""resultType":"task""#), "{said:?}");
+    let (now, hour) = (dialogue.now, Duration::from_secs(3600));
+    let sent = dialogue.machine.await_task("ann", "x", Revision::LATEST, hour, now).unwrap();
+    assert_eq!(sent.bytes, r#"{"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":"x"}}"#);
+    assert_eq!(dialogue.machine.task_of(|who| *who == "ann").as_deref(), Some("x"));
+    let done = dialogue.says(r#"{"jsonrpc":"2.0","id":3,"result":{"content":[]}}"#, None);
+    assert_eq!(done, [r#"ann: {"jsonrpc":"2.0","id":3,"result":{"content":[],"resultType":"complete"}}"#]);
 }

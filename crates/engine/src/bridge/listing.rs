@@ -31,6 +31,18 @@ pub fn entry(kind: ListKind, to: Revision, entry: &Bytes) -> Bytes {
     edits.apply(entry)
 }
 
+/// A tool of a backend that may make a task of any call, as a client of 2025-11-25 is shown it: there a client asks for a
+/// task, and only where the tool says that it may.
+#[must_use]
+pub fn with_task_support(tool: &Bytes) -> Bytes {
+    if json::member(tool, "execution").is_some() {
+        return tool.clone();
+    }
+    let mut edits = Edits::new();
+    edits.set_member(tool, Span::new(0, tool.len()), "execution", br#"{"taskSupport":"optional"}"#);
+    edits.apply(tool)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,6 +69,13 @@ mod tests {
         let tool = r#"{"name":"t","execution":{"taskSupport":"optional"},"x":1}"#;
         assert_eq!(shown(ListKind::Tools, R5, tool), r#"{"name":"t","x":1}"#);
         assert_eq!(shown(ListKind::Tools, R4, tool), tool);
+    }
+
+    #[test]
+    fn a_tool_whose_server_decides_may_be_asked_to_run_as_a_task() {
+        let shown = |tool: &'static str| with_task_support(&Bytes::from_static(tool.as_bytes()));
+        assert_eq!(shown(r#"{"name":"t"}"#), r#"{"name":"t","execution":{"taskSupport":"optional"}}"#);
+        assert_eq!(shown(r#"{"name":"t","execution":{}}"#), r#"{"name":"t","execution":{}}"#);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::cursor::Cursor;
 use super::names::Names;
 use super::{BackendEntry, Item, ListKind, Offer, Selector, View, template};
 use crate::bridge::listing;
+use crate::bridge::tasks::{self, TaskSupport};
 use crate::profile::ServerProfile;
 use bytes::Bytes;
 use signalbox_wire::header_params::ParamHeader;
@@ -156,6 +157,18 @@ impl Snapshot {
         self.route(&self.prompts, exposed)
     }
 
+    /// How a tool of an old backend runs as a task. One of a backend whose tasks need no asking for does not.
+    #[must_use]
+    pub fn task_support(&self, route: &Route, selector: &Selector) -> TaskSupport {
+        let view = self.entry(&route.backend).and_then(|entry| self.view(entry, selector));
+        let host = view.filter(|view| view.profile.era() == Era::Legacy && view.profile.hosts_tasks());
+        let item = host.and_then(|view| {
+            let index = view.tools.binary_search_by(|item| item.key.cmp(&route.name)).ok()?;
+            view.tools.get(index)
+        });
+        item.map_or(TaskSupport::Forbidden, |item| tasks::support(&item.raw))
+    }
+
     /// Header marks of a tool.
     #[must_use]
     pub fn param_headers(&self, exposed_tool: &str) -> Option<&Arc<[ParamHeader]>> {
@@ -235,11 +248,18 @@ impl Snapshot {
         let mut last: Option<(usize, &Item)> = None;
         for (index, entry) in self.backends.iter().enumerate().skip(start) {
             let Some(view) = self.view(entry, selector).filter(|_| entry.listed) else { continue };
+            let tasks = kind == ListKind::Tools
+                && selector.era == Era::Legacy
+                && view.profile.era() == Era::Modern
+                && view.profile.hosts_tasks();
             for item in view.list(kind) {
                 if after.as_ref().is_some_and(|cursor| index == start && *item.key <= *cursor.key) {
                     continue;
                 }
-                let bytes = self.render_item(kind, index, item, selector.era);
+                let mut bytes = self.render_item(kind, index, item, selector.era);
+                if tasks {
+                    bytes = listing::with_task_support(&bytes);
+                }
                 if count == PAGE_ENTRIES || (count > 0 && array.len() + bytes.len() > PAGE_BYTES) {
                     let next = last.map(|(i, item)| Cursor::encode(kind, &self.backends[i].name, &item.key));
                     array.push(b']');

@@ -1,6 +1,8 @@
 //! Answers of backends on their way to the client.
 
-use super::{Asked, Context, FrontMachine, MAX_TASKS};
+use super::ledger::{Entry, Host};
+use super::{Asked, Context, FrontMachine};
+use crate::bridge::tasks::TaskState;
 use crate::chain::Verdict;
 use crate::command::Command;
 use crate::exchange::Exchange;
@@ -20,6 +22,9 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
+        if self.is_polling(id) {
+            return self.poll_answered(id, message, edits, ctx, out);
+        }
         let Some(exchange) = self.exchanges.get(&id) else {
             return out.push(Command::Dropped("late_answer"));
         };
@@ -34,7 +39,7 @@ impl FrontMachine {
             let result = message.bytes().slice_ref(result);
             out.push(Command::KeepRead { backend: Arc::clone(backend), uri: uri.clone(), result, terms });
         }
-        let task = exchange.wants_task.then(|| task_id(message)).flatten();
+        let task = exchange.wants_task.then(|| message.result().and_then(TaskState::read)).flatten();
         let backend = exchange.backend.clone();
         self.message_fact(Some(id), Point::BackendIn, message.bytes(), ctx, out);
         let Some(exchange) = self.exchanges.get(&id) else { return };
@@ -44,14 +49,45 @@ impl FrontMachine {
             Verdict::Refuse(fault) => return self.fail(id, &fault, ctx, out),
         }
         let status = http_status(exchange.era, message, status);
-        self.round_over(id, out);
+        self.inquiry_over(id, out);
+        if let Some(home) = self.place_task(id, message, &mut edits, ctx) {
+            out.push(home);
+        }
         let bytes = edits.apply(message.bytes());
-        if let (Some(task), Some(backend)) = (task, backend)
-            && self.tasks.len() < MAX_TASKS
-        {
-            self.tasks.insert(task, backend);
+        if let (Some(task), Some(backend)) = (task, backend) {
+            let id = task.id.clone();
+            self.write_down(&id, Entry::new(backend, Host::Legacy, Some(task), ctx.now), ctx, out);
         }
         self.finish(id, bytes, status, outcome(message), ctx, out);
+    }
+
+    /// Where a task of a new backend is, for a client of the new era that will ask about it with another session. A task
+    /// whose id is taken by one of another backend is exposed as `BACKEND+ID`.
+    fn place_task(&self, id: ExchangeId, message: &Envelope, edits: &mut Edits, ctx: &Context<'_>) -> Option<Command> {
+        let exchange = self.exchanges.get(&id)?;
+        if exchange.era == Era::Legacy || ctx.catalog.backends().len() < 2 {
+            return None;
+        }
+        let (result, whole, backend) = (message.result()?, message.result_span()?, exchange.backend.as_ref()?);
+        if exchange.method.starts_with("tasks/") {
+            let ours = exchange.subject.as_deref().filter(|subject| subject.contains('+'))?;
+            edits.replace(json::member(result, "taskId")?.shift(whole.start), json::quote(ours));
+            return None;
+        }
+        if exchange.method != method::TOOLS_CALL
+            || json::member(result, "resultType").is_none_or(|span| span.of(result) != b"\"task\"")
+        {
+            return None;
+        }
+        let state = TaskState::read(result)?;
+        match (ctx.task_home)(&state.id).filter(|home| home != backend) {
+            Some(_) => {
+                let ours = json::quote(&format!("{backend}+{}", state.id));
+                edits.replace(json::member(result, "taskId")?.shift(whole.start), ours);
+                None
+            }
+            None => Some(Command::TaskHome { state, backend: Arc::clone(backend) }),
+        }
     }
 }
 
@@ -92,14 +128,14 @@ fn http_status(era: Era, message: &Envelope, given: Option<u16>) -> u16 {
 }
 
 /// Writes our URI in place of the backend's wherever a result names a resource that is exposed under another one.
-fn rename_uris(exchange: &Exchange, message: &Envelope, edits: &mut Edits, ctx: &Context<'_>) {
+pub(super) fn rename_uris(exchange: &Exchange, message: &Envelope, edits: &mut Edits, ctx: &Context<'_>) {
     let (Some(backend), Some(whole)) = (&exchange.backend, message.result_span()) else { return };
     if exchange.renamed_uri.is_none() && !ctx.catalog.renames_uris(backend) {
         return;
     }
     let list = match &*exchange.method {
         method::RESOURCES_READ => "contents",
-        method::TOOLS_CALL => "content",
+        method::TOOLS_CALL | method::TASKS_RESULT => "content",
         _ => return,
     };
     let result = whole.of(message.bytes());
@@ -118,12 +154,6 @@ fn rename_uris(exchange: &Exchange, message: &Envelope, edits: &mut Edits, ctx: 
     }
 }
 
-fn task_id(message: &Envelope) -> Option<Box<str>> {
-    let result = message.result()?;
-    let span = json::path(result, &["task", "taskId"])?;
-    json::string(span.of(result)).map(|id| id.into_owned().into())
-}
-
 impl FrontMachine {
     /// Hands the client's answer to the backend that asked, under the id the backend used.
     pub(super) fn client_answered(&mut self, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
@@ -134,7 +164,7 @@ impl FrontMachine {
         match question {
             Asked::Peer { peer, id, .. } => out.push(Command::Respond { peer, bytes: message.with_id(id.token()) }),
             Asked::Round { exchange, key, method } => {
-                self.round_answered(exchange, key, &method, message, ctx, out);
+                self.inquiry_answered(exchange, key, &method, message, ctx, out);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! How the gateway presents itself: `initialize` of the old era, `server/discover` of the new.
 
 use super::{Context, FrontMachine, Lifecycle, agreed, supported_versions};
+use crate::bridge;
 use crate::catalog::Offer;
 use crate::command::Command;
 use crate::fact::Outcome;
@@ -8,7 +9,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::profile::ClientProfile;
 use bytes::Bytes;
-use signalbox_wire::{Envelope, Revision, builder, json};
+use signalbox_wire::{Envelope, Era, Revision, builder, json};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -133,6 +134,10 @@ fn modern_capabilities(offer: &Offer, ctx: &Context<'_>, selector: &crate::catal
 fn extensions(ctx: &Context<'_>, selector: &crate::catalog::Selector) -> Vec<String> {
     let mut seen = std::collections::BTreeMap::new();
     for (_, profile) in ctx.catalog.profiles(selector) {
+        if profile.era() == Era::Legacy && profile.hosts_tasks() {
+            // Tasks of the old kind are carried as those of the new one.
+            seen.insert(json::quote(bridge::TASKS), "{}".to_owned());
+        }
         let capabilities = &profile.capabilities;
         let Some(span) = json::member(capabilities, "extensions") else { continue };
         let object = span.of(capabilities);

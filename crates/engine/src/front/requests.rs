@@ -2,8 +2,9 @@
 
 use super::params::Params;
 use super::{Context, FrontMachine};
-use crate::capset::CapSet;
-use crate::catalog::{ListKind, Route, Selector, list_result};
+use crate::bridge;
+use crate::bridge::tasks::{self, TaskSupport, TaskWish};
+use crate::catalog::{ListKind, Route, list_result};
 use crate::chain::Verdict;
 use crate::command::{Command, Watch};
 use crate::exchange::Call;
@@ -36,6 +37,9 @@ impl FrontMachine {
         }
         match self.client.clone() {
             Some(client) => {
+                if name.starts_with("tasks/") && self.task_request(id, &message, &client, ctx, out) {
+                    return;
+                }
                 let params = Params::read(&message);
                 self.route(id, message, &params, client, ctx, out);
             }
@@ -63,7 +67,7 @@ impl FrontMachine {
             Some((message, None)) => self.list_page(id, &message, ctx, out),
             Some((message, Some(client))) => {
                 let params = Params::read(&message);
-                match self.find(&message, &params, ctx) {
+                match self.find(id, &message, &params, ctx) {
                     Ok(found) => self.forward(id, message, &params, found, client, ctx, out),
                     Err(fault) => self.fail(id, &fault, ctx, out),
                 }
@@ -118,7 +122,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        match self.find(&message, params, ctx) {
+        match self.find(id, &message, params, ctx) {
             Ok(found) => self.forward(id, message, params, found, client, ctx, out),
             Err(_) if !(ctx.lists_ready)(&self.selector(id)) => {
                 self.held.insert(id, (message, Some(client)));
@@ -139,6 +143,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
+        let selector = self.selector(id);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
         exchange.backend = Some(Arc::clone(&route.backend));
@@ -154,6 +159,14 @@ impl FrontMachine {
             edits.replace(span, json::quote(&route.name));
             if params.uri.is_some() {
                 exchange.renamed_uri = subject.as_deref().map(|ours| (route.name.clone(), ours.into()));
+            }
+        }
+        if exchange.era == Era::Modern && exchange.method == method::TOOLS_CALL {
+            // A server of the new era decides itself; an old one is asked to, where the client or the tool needs it.
+            let support = ctx.catalog.task_support(&route, &selector);
+            let knows = support != TaskSupport::Forbidden && bridge::knows_tasks(&client.capabilities);
+            if knows || support == TaskSupport::Required {
+                tasks::add_wish(&message, TaskWish { ttl: None }, &mut edits);
             }
         }
         let param_headers = match (&*exchange.method, subject.as_deref()) {
@@ -175,7 +188,7 @@ impl FrontMachine {
             param_headers,
             era: exchange.era,
             log_level: exchange.log_level.or(self.log_level.filter(|_| exchange.era == Era::Legacy)),
-            round: params.round().filter(|_| exchange.era == Era::Modern),
+            round: params.round().filter(|_| exchange.era == Era::Modern && bridge::may_ask(&exchange.method)),
             envelope: message,
         });
         if let Some((theirs, ours)) =
@@ -196,7 +209,13 @@ impl FrontMachine {
     }
 
     /// Whose request this is, and where the subject's name stands in the message.
-    fn find(&self, message: &Envelope, params: &Params, ctx: &Context<'_>) -> Result<(Route, Option<Span>), Fault> {
+    fn find(
+        &self,
+        id: ExchangeId,
+        message: &Envelope,
+        params: &Params,
+        ctx: &Context<'_>,
+    ) -> Result<(Route, Option<Span>), Fault> {
         let name = message.method().unwrap_or_default();
         match name {
             method::TOOLS_CALL => {
@@ -223,37 +242,12 @@ impl FrontMachine {
             | method::TASKS_CANCEL
             | method::TASKS_RESULT
             | method::TASKS_LIST
-            | method::TASKS_UPDATE => self.find_task(message, params, ctx),
+            | method::TASKS_UPDATE => self.find_task(id, message, params, ctx),
             _ => {
                 let only = ctx.catalog.only().ok_or_else(|| no_method(name))?;
                 Ok((Route { backend: Arc::clone(only), name: "".into(), renamed: false }, None))
             }
         }
-    }
-
-    /// A task belongs to the backend that started it in this session, else to the only one that has tasks.
-    fn find_task(
-        &self,
-        message: &Envelope,
-        params: &Params,
-        ctx: &Context<'_>,
-    ) -> Result<(Route, Option<Span>), Fault> {
-        let token = params.task_id.map(|span| span.of(message.bytes())).and_then(json::string);
-        let task: Box<str> = token.as_deref().unwrap_or_default().into();
-        let known = self.tasks.get(&task).cloned();
-        let backend = known.or_else(|| {
-            let legacy = Selector { era: Era::Legacy, caps: CapSet::bare() };
-            let modern = Selector { era: Era::Modern, caps: CapSet::bare() };
-            let has = |name: &&Arc<str>| {
-                let of = |selector| ctx.catalog.profiles(selector).find(|(one, _)| one == name).map(|(_, p)| p.clone());
-                of(&legacy).is_some_and(|p| p.has(&["tasks"]))
-                    || of(&modern).is_some_and(|p| p.has(&["extensions", "io.modelcontextprotocol/tasks"]))
-            };
-            let names: Vec<&Arc<str>> = ctx.catalog.backends().iter().map(|entry| &entry.name).collect();
-            names.into_iter().find(has).cloned()
-        });
-        let backend = backend.ok_or_else(|| no_method(message.method().unwrap_or_default()))?;
-        Ok((Route { backend, name: task, renamed: false }, None))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::exchange::Call;
 use signalbox_wire::Edits;
 
 mod rounds;
+mod tasks;
 
 struct Dialogue {
     machine: FrontMachine,
@@ -48,6 +49,8 @@ impl Dialogue {
         let chain = Chain::default();
         let ctx = Context {
             now: self.now,
+            unix_ms: 0,
+            task_home: &|_| None,
             catalog: &snapshot,
             chain: &chain,
             server_info: r#"{"name":"signalbox","version":"0"}"#,
@@ -91,6 +94,10 @@ impl Dialogue {
             Command::Operational => "operational".to_owned(),
             Command::Listen(listen) => format!("{listen:?}"),
             Command::End { .. } => "end".to_owned(),
+            Command::Errand { backend, call } => {
+                format!("{backend}>> {}", text(&call.edits.apply(call.envelope.bytes())))
+            }
+            Command::TaskHome { state, backend } => format!("task {} is at {backend}", state.id),
             Command::Wake { after, .. } => format!("wake after {after:?}"),
             Command::KeepRead { uri, terms, .. } => format!("keep {uri} for {:?}", terms.ttl),
             Command::Fact(_) => return None,
@@ -409,6 +416,8 @@ fn s58_ten_thousand_pending_calls_fit() {
     let chain = Chain::default();
     let ctx = Context {
         now: Instant::now(),
+        unix_ms: 0,
+        task_home: &|_| None,
         catalog: &snapshot,
         chain: &chain,
         server_info: "{}",

@@ -39,10 +39,17 @@ impl Backend {
         }
         if let Some(fault) = self.no_room(inner) {
             // A process that nobody uses makes room; else the call waits for one, if there are any to wait for.
-            let idle = inner.pooled.values().flatten().find(|peer| peer.lease().is_some()).cloned();
-            return match idle {
+            let mut pooled = inner.pooled.values().flatten();
+            let idle = |peer: &&Arc<Peer>| !peer.is_leased() && peer.in_flight() == 0 && !self.works_on_task(peer);
+            return match pooled.find(idle).cloned() {
                 Some(peer) => {
-                    tokio::spawn(async move { peer.close() });
+                    // Nobody may pick it any more while it is being ended.
+                    inner.pooled.values_mut().for_each(|pool| pool.retain(|one| !Arc::ptr_eq(one, &peer)));
+                    let backend = Arc::clone(self);
+                    tokio::spawn(async move {
+                        peer.close();
+                        backend.retry_waiting();
+                    });
                     Pick::Wait
                 }
                 None if inner.pooled.contains_key(&key) => Pick::Wait,
@@ -58,12 +65,21 @@ impl Backend {
         Pick::Peer(peer, lease)
     }
 
+    /// True where a task is worked on behind this connection, which ends with it.
+    fn works_on_task(&self, peer: &Peer) -> bool {
+        self.gateway().is_some_and(|gateway| gateway.tasks.holds(peer.id))
+    }
+
     /// Ends pooled connections that nobody has used for a while.
     pub(super) fn let_idle_go(&self) {
         let idle: Vec<Arc<Peer>> = {
             let inner = self.lock();
             let pooled = inner.pooled.values().flatten();
-            pooled.filter(|peer| peer.unused_for() > IDLE && peer.in_flight() == 0).cloned().collect()
+            pooled
+                .filter(|peer| peer.unused_for() > IDLE && peer.in_flight() == 0)
+                .filter(|peer| !self.works_on_task(peer))
+                .cloned()
+                .collect()
         };
         for peer in idle {
             tracing::debug!(backend = %self.name, peer = %peer.id, "a pooled connection that nobody uses is ended");

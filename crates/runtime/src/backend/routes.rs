@@ -61,6 +61,13 @@ impl Backend {
         {
             return gateway.come_back(self, session, exchange, call);
         }
+        let about_task = call.era == Era::Modern && call.method.starts_with("tasks/");
+        if about_task
+            && self.target(call.era) == Era::Legacy
+            && let Some(gateway) = self.gateway()
+        {
+            return gateway.task_request(session, exchange, &call);
+        }
         self.dispatch_until(session, exchange, call, Instant::now() + self.spec.timeout);
     }
 
@@ -127,6 +134,18 @@ impl Backend {
             }
         });
         None
+    }
+
+    /// Brings a request to the connection that the calls of the caller's principal share, where there is one that is
+    /// ready. Nobody waits for the answer.
+    pub(crate) fn errand(&self, session: &Session, call: Box<Call>) {
+        let shared = {
+            let inner = self.lock();
+            inner.shared.get(&(session.principal.clone(), inner.support.target(call.era))).cloned()
+        };
+        if let Some(peer) = shared {
+            peer.errand(call, self.spec.timeout);
+        }
     }
 
     /// Opens what a client of this era needs to be shown the right lists.

@@ -6,6 +6,7 @@ use signalbox_engine::bridge::Reach;
 use signalbox_engine::{Call, Event, Fault};
 use signalbox_wire::{Edits, Envelope};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 impl Peer {
     pub(super) fn answer(self: &Arc<Self>, to: Origin, message: Envelope, edits: Edits, status: Option<u16>) {
@@ -14,6 +15,7 @@ impl Peer {
                 session.handle(Event::Answered { exchange, message, edits, status });
             }
             Origin::Berth(call) => call.answered(message, edits, status),
+            Origin::Hosted(task, about) => task.answered(about, Ok(&message)),
             Origin::Own(reply) => reply.send(Ok(message)),
             Origin::Watches(number) => self.watch_ended(number, None),
             Origin::Listen(..) | Origin::Nobody => {}
@@ -24,6 +26,7 @@ impl Peer {
         match to {
             Origin::Exchange(session, exchange, _) => session.handle(Event::Failed { exchange: *exchange, fault }),
             Origin::Berth(call) => call.failed(fault),
+            Origin::Hosted(task, about) => task.answered(*about, Err(fault)),
             Origin::Own(reply) => reply.send(Err(fault)),
             Origin::Watches(number) => self.watch_ended(*number, Some(fault)),
             Origin::Listen(..) | Origin::Nobody => {}
@@ -35,5 +38,17 @@ impl Peer {
         let (Some((session, exchange)), Some(profile)) = (to.exchange(), self.profile()) else { return };
         tracing::debug!(peer = %self.id, ?reach, "bridge: the backend wants more before it answers");
         session.handle(Event::Unfinished { exchange, message, reach, call, backend: profile.revision });
+    }
+
+    /// Sends a request whose answer nobody waits for, unless the connection is not ready for it.
+    pub(crate) fn errand(&self, call: Box<Call>, timeout: Duration) {
+        let mut inner = self.lock();
+        let sent = inner
+            .machine
+            .call(Origin::Nobody, call, timeout, Instant::now())
+            .and_then(|message| self.transmit(&mut inner, message));
+        if let Err(fault) = sent {
+            tracing::debug!(peer = %self.id, %fault, "an errand could not be run");
+        }
     }
 }

@@ -106,8 +106,13 @@ impl Peer {
     /// Stops the work on a parked call.
     pub(crate) fn abandon(&self, call: &Arc<Berthed>) {
         let mut inner = self.lock();
+        let task = inner.machine.task_of(|origin| origin.is_berth(call));
         let given_up = inner.machine.cancel(|origin| origin.is_berth(call), Some(b"\"no input came\""));
         self.give_up(&mut inner, given_up);
+        drop(inner);
+        if let Some(task) = task {
+            self.stop_task(&task);
+        }
     }
 
     pub(super) fn give_up(&self, inner: &mut MutexGuard<'_, Inner>, given_up: Option<(Option<Outbound>, u64)>) {
@@ -126,8 +131,13 @@ impl Peer {
     pub fn cancel(&self, session: &Arc<Session>, exchange: ExchangeId, reason: Option<&[u8]>) {
         let mut inner = self.lock();
         inner.queue.retain(|queued| !(queued.exchange == exchange && Arc::ptr_eq(&queued.session, session)));
+        let task = inner.machine.task_of(|origin| origin.is(session, exchange));
         let given_up = inner.machine.cancel(|origin| origin.is(session, exchange), reason);
         self.give_up(&mut inner, given_up);
+        drop(inner);
+        if let Some(task) = task {
+            self.stop_task(&task);
+        }
     }
 
     fn overloaded(&self) -> Fault {

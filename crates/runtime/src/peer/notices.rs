@@ -126,6 +126,9 @@ impl Peer {
     }
 
     pub(super) fn asked(&self, about: Option<Origin>, message: Envelope) {
+        if let Some(task) = self.task_asking(about.as_ref(), &message) {
+            return task.asked(&message);
+        }
         let berth = match &about {
             Some(Origin::Berth(call)) => Some(Arc::clone(call)),
             Some(_) => None,
@@ -154,9 +157,13 @@ impl Peer {
         let params = message.params().unwrap_or_default();
         let Some(span) = json::member(params, "requestId") else { return };
         let id = RawId::from_token(bytes::Bytes::copy_from_slice(span.of(params)));
-        let berths: Vec<Arc<Berthed>> = self.lock().machine.waiting().filter_map(berth).collect();
-        for call in berths {
-            call.withdrawn(&id);
+        let asking: Vec<Origin> = self.lock().machine.waiting().cloned().collect();
+        for origin in asking {
+            match origin {
+                Origin::Berth(call) => call.withdrawn(&id),
+                Origin::Hosted(task, _) => task.withdrawn(&id),
+                _ => {}
+            }
         }
     }
 

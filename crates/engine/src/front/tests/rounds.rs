@@ -6,7 +6,7 @@ use crate::bridge::Reach;
 const CALL: &str = r#"{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"one"}}"#;
 
 impl Dialogue {
-    fn of(revision: &str, capabilities: &str) -> Self {
+    pub(super) fn of(revision: &str, capabilities: &str) -> Self {
         let mut dialogue = Self::new(Mode::Pipe);
         dialogue.says(&format!(r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{capabilities}}}}}"#));
         dialogue.says(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
@@ -15,7 +15,7 @@ impl Dialogue {
     }
 
     /// The backend answers the last call with what it wants to know.
-    fn wants(&mut self, result: &str) -> Vec<String> {
+    pub(super) fn wants(&mut self, result: &str) -> Vec<String> {
         let (exchange, call) = self.calls.pop().unwrap();
         let message = envelope(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#));
         self.event(Event::Unfinished { exchange, message, reach: Reach::Input, call, backend: Revision::LATEST })

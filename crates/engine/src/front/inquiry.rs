@@ -1,0 +1,169 @@
+//! Questions that a backend of the new era puts by way of the gateway: the old client is asked by requests in the middle of
+//! its call, as its revision knows it, and its answers are gathered until the last one is there.
+
+use super::{Asked, Context, FrontMachine, MAX_ASKED};
+use crate::bridge::{self, questions};
+use crate::command::Command;
+use crate::fault::{Fault, FaultKind};
+use crate::keys::ExchangeId;
+use bytes::Bytes;
+use signalbox_wire::{Envelope, Kind, RawId, Revision, builder, json, method};
+
+/// How often one call may ask.
+pub const MAX_ROUNDS: u32 = 16;
+
+/// What a call has asked so far.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Inquiry {
+    open: usize,
+    answers: Vec<(Bytes, Bytes)>,
+    count: u32,
+    /// Elicitations by URL that the client was asked for, to be called complete when the call is.
+    urls: Vec<String>,
+}
+
+impl FrontMachine {
+    /// Asks the client; says how many rounds of questions that makes. With nothing to ask it only counts.
+    pub(super) fn inquire(
+        &mut self,
+        id: ExchangeId,
+        wanted: Vec<Wanted>,
+        (client, backend): (Revision, Revision),
+        out: &mut Vec<Command>,
+    ) -> Result<u32, Fault> {
+        if self.asked.len() + wanted.len() > MAX_ASKED {
+            return Err(Fault::new(FaultKind::Overloaded, "too many questions wait for this client"));
+        }
+        let mut inquiry = self.inquiries.remove(&id).unwrap_or_default();
+        inquiry.count += 1;
+        if inquiry.count > MAX_ROUNDS {
+            let text = format!("the backend asked for input {MAX_ROUNDS} times in one call");
+            return Err(Fault::new(FaultKind::BackendGarbage, text));
+        }
+        inquiry.open = wanted.len();
+        let mut sends = Vec::with_capacity(wanted.len());
+        for one in wanted {
+            let number = self.next_question;
+            self.next_question += 1;
+            let mint = format!("{}-{number}", self.session);
+            let params = questions::to_legacy(&one.method, &one.params, client, &mint)
+                .map_err(|lost| bridge::not_bridged(lost.feature, client, backend))?;
+            if one.method == method::ELICITATION_CREATE && json::member(&params, "elicitationId").is_some() {
+                inquiry.urls.push(mint);
+            }
+            let request = builder::Request::new(&one.method).id(RawId::number(number)).params_raw(&params).build();
+            sends.push((number, Asked::Round { exchange: id, key: one.key, method: one.method.into() }, request));
+        }
+        if !sends.is_empty() {
+            let stream = self.way_to_client(Some(id)).ok_or_else(|| {
+                Fault::new(FaultKind::NotBridged, "the client has no stream open on which it could be asked")
+            })?;
+            for (number, asked, bytes) in sends {
+                self.asked.insert(number, asked);
+                out.push(Command::Send { stream, bytes, last: false, droppable: false, status: 200 });
+            }
+        }
+        let count = inquiry.count;
+        self.inquiries.insert(id, inquiry);
+        Ok(count)
+    }
+
+    /// True while an answer of the client is missing.
+    pub(super) fn inquiring(&self, id: ExchangeId) -> bool {
+        self.inquiries.get(&id).is_some_and(|inquiry| inquiry.open > 0)
+    }
+
+    /// The client answered one of the questions.
+    pub(super) fn inquiry_answered(
+        &mut self,
+        id: ExchangeId,
+        key: Bytes,
+        name: &str,
+        message: &Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let Some(inquiry) = self.inquiries.get_mut(&id) else { return };
+        let answer = match message.result() {
+            Some(result) if message.kind() == Kind::Response => questions::answer_to_modern(name, result),
+            // A user who cannot be asked has not answered; there is no such way out for the other questions.
+            _ if name == method::ELICITATION_CREATE => Bytes::from_static(br#"{"action":"cancel"}"#),
+            _ => {
+                let error = message.error().unwrap_or_default();
+                let why = json::member(error, "message").and_then(|span| json::string(span.of(error)));
+                let text = format!("the client refused `{name}`: {}", why.as_deref().unwrap_or("no reason given"));
+                return self.refused_by_client(id, &text, ctx, out);
+            }
+        };
+        inquiry.answers.push((key, answer));
+        inquiry.open -= 1;
+        if inquiry.open == 0 {
+            self.next_round(id, out);
+            self.tell_task(id, ctx, out);
+        }
+    }
+
+    /// A tool says itself that it could not go on; other methods have no such result.
+    fn refused_by_client(&mut self, id: ExchangeId, text: &str, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        self.give_task_up(id, out);
+        let tool = self.exchanges.get(&id).is_some_and(|exchange| exchange.method == method::TOOLS_CALL);
+        if tool {
+            let result = format!(r#"{{"content":[{{"type":"text","text":{}}}],"isError":true}}"#, json::quote(text));
+            return self.reply(id, result.as_bytes(), ctx, out);
+        }
+        self.fail(id, &Fault::new(FaultKind::Refused, text), ctx, out);
+    }
+
+    /// The answers as an `inputResponses` object. They are given once.
+    pub(super) fn take_answers(&mut self, id: ExchangeId) -> Vec<u8> {
+        let mut responses = b"{".to_vec();
+        let answers = self.inquiries.get_mut(&id).map(|inquiry| std::mem::take(&mut inquiry.answers));
+        for (index, (key, answer)) in answers.unwrap_or_default().into_iter().enumerate() {
+            if index > 0 {
+                responses.push(b',');
+            }
+            responses.extend_from_slice(&key);
+            responses.push(b':');
+            responses.extend_from_slice(&answer);
+        }
+        responses.push(b'}');
+        responses
+    }
+
+    /// Tells a client that was sent to a URL that what it went there for is done.
+    pub(super) fn inquiry_over(&self, id: ExchangeId, out: &mut Vec<Command>) {
+        let (Some(inquiry), Some(exchange)) = (self.inquiries.get(&id), self.exchanges.get(&id)) else { return };
+        for elicitation in inquiry.urls.iter().filter(|_| exchange.stream_open) {
+            let bytes = builder::Notification::new(method::ELICITATION_COMPLETE)
+                .param_str("elicitationId", elicitation)
+                .build();
+            out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: false, status: 200 });
+        }
+    }
+}
+
+/// One question of a backend of the new era.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Wanted {
+    /// The key, as a JSON string token.
+    pub key: Bytes,
+    /// What is asked.
+    pub method: String,
+    /// How it is asked.
+    pub params: Bytes,
+}
+
+/// What the backend wants to know, in the order it says so. `object` is the raw `inputRequests`.
+pub(super) fn read_requests(object: &[u8]) -> Vec<Wanted> {
+    let read = |member: json::Member| {
+        let request = member.value.of(object);
+        let method = json::member(request, "method").and_then(|span| json::string(span.of(request)))?;
+        let params = json::member(request, "params").map_or(&b"{}"[..], |span| span.of(request));
+        Some(Wanted {
+            key: Bytes::copy_from_slice(member.key.of(object)),
+            method: method.into_owned(),
+            params: Bytes::copy_from_slice(params),
+        })
+    };
+    json::members(object).filter_map(read).collect()
+}

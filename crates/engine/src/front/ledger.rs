@@ -1,0 +1,170 @@
+//! The tasks that a session of 2025-11-25 was told of: whose they are, how they were last seen, and the results that the
+//! gateway keeps because the backend answered at once.
+
+use super::MAX_TASKS;
+use crate::bridge::tasks::TaskState;
+use bytes::Bytes;
+use signalbox_wire::Revision;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Most bytes of results kept for one session.
+pub const MAX_KEPT_BYTES: usize = 16 << 20;
+/// How long a task is remembered whose own word on that is longer, or missing.
+pub const MAX_STAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Who works on a task, and with what result.
+#[derive(Clone, Debug)]
+pub(super) enum Host {
+    /// A backend of the old era: what is asked about the task is passed on.
+    Legacy,
+    /// A backend of this revision of the new era: what is asked about the task is translated.
+    Modern(Revision),
+    /// The gateway: the call was over at once, and this is its result.
+    Kept(Bytes),
+}
+
+/// One task.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub backend: Arc<str>,
+    pub host: Host,
+    /// How it was last seen; nothing is known of those that are only passed on.
+    pub state: Option<TaskState>,
+    until: Instant,
+}
+
+impl Entry {
+    pub fn new(backend: Arc<str>, host: Host, state: Option<TaskState>, now: Instant) -> Self {
+        let stay = state.as_ref().and_then(|state| state.ttl).map_or(MAX_STAY, Duration::from_millis).min(MAX_STAY);
+        Self { backend, host, state, until: now + stay }
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.host {
+            Host::Kept(result) => result.len(),
+            Host::Legacy | Host::Modern(_) => 0,
+        }
+    }
+}
+
+/// The ledger.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    entries: HashMap<Box<str>, Entry>,
+    /// The ids in the order in which they came.
+    order: VecDeque<Box<str>>,
+    bytes: usize,
+}
+
+impl Ledger {
+    /// The task of this id.
+    pub fn get(&self, task: &str, now: Instant) -> Option<&Entry> {
+        self.entries.get(task).filter(|entry| entry.until > now)
+    }
+
+    /// True where a result of this size can be kept at all.
+    pub fn has_room_for(bytes: usize) -> bool {
+        bytes <= MAX_KEPT_BYTES
+    }
+
+    /// Writes a task down; says how many others, none of them over their time, were forgotten for it.
+    pub fn insert(&mut self, task: &str, entry: Entry, now: Instant) -> usize {
+        self.remove(task);
+        let over: Vec<Box<str>> =
+            self.entries.iter().filter(|(_, one)| one.until <= now).map(|(task, _)| task.clone()).collect();
+        for task in over {
+            self.remove(&task);
+        }
+        let mut forgotten = 0;
+        while self.entries.len() >= MAX_TASKS || self.bytes + entry.bytes() > MAX_KEPT_BYTES {
+            let Some(oldest) = self.order.front().cloned() else { break };
+            self.remove(&oldest);
+            forgotten += 1;
+        }
+        self.bytes += entry.bytes();
+        self.order.push_back(task.into());
+        self.entries.insert(task.into(), entry);
+        forgotten
+    }
+
+    /// Notes how a task was seen.
+    pub fn seen(&mut self, task: &str, state: &TaskState) {
+        if let Some(entry) = self.entries.get_mut(task) {
+            entry.state = Some(state.clone());
+        }
+    }
+
+    /// Every task that something is known of, oldest first.
+    pub fn states(&self, now: Instant) -> impl Iterator<Item = &TaskState> {
+        self.order.iter().filter_map(move |task| self.get(task, now)?.state.as_ref())
+    }
+
+    fn remove(&mut self, task: &str) {
+        if let Some(entry) = self.entries.remove(task) {
+            self.bytes -= entry.bytes();
+            self.order.retain(|one| **one != *task);
+        }
+    }
+}
+
+/// A moment, given in milliseconds since 1970, as the JSON string that tasks carry.
+pub(super) fn written(unix_ms: u64) -> Bytes {
+    let (seconds, millis) = (unix_ms / 1000, unix_ms % 1000);
+    let (days, rest) = (seconds / 86_400, seconds % 86_400);
+    // The civil date by counting in 400-year eras that begin on 1 March, so that leap days come last.
+    let z = days + 719_468;
+    let (era, day_of_era) = (z / 146_097, z % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    Bytes::from(format!("\"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(kept: usize, now: Instant) -> Entry {
+        Entry::new("a".into(), Host::Kept(Bytes::from(vec![0; kept])), None, now)
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten_when_there_are_too_many_or_too_much() {
+        let now = Instant::now();
+        let mut ledger = Ledger::default();
+        for number in 0..MAX_TASKS {
+            assert_eq!(ledger.insert(&number.to_string(), entry(1, now), now), 0);
+        }
+        assert_eq!(ledger.insert("one more", entry(1, now), now), 1);
+        assert!(ledger.get("0", now).is_none() && ledger.get("1", now).is_some());
+        assert_eq!(ledger.insert("all", entry(MAX_KEPT_BYTES, now), now), MAX_TASKS);
+        assert!(ledger.get("one more", now).is_none() && ledger.get("all", now).is_some());
+        assert!(!Ledger::has_room_for(MAX_KEPT_BYTES + 1));
+    }
+
+    #[test]
+    fn a_task_is_remembered_for_as_long_as_it_says() {
+        let now = Instant::now();
+        let state = TaskState::read(br#"{"taskId":"t","status":"working","createdAt":"c","ttl":1000}"#).unwrap();
+        let mut ledger = Ledger::default();
+        ledger.insert("t", Entry::new("a".into(), Host::Legacy, Some(state), now), now);
+        assert_eq!(ledger.states(now).count(), 1);
+        let later = now + Duration::from_millis(1000);
+        assert!(ledger.get("t", later).is_none());
+        assert_eq!(ledger.insert("u", entry(1, later), later), 0, "what is over its time makes room unasked");
+        assert_eq!(ledger.order, [Box::from("u")]);
+    }
+
+    #[test]
+    fn moments_are_written_as_dates() {
+        assert_eq!(written(0), "\"1970-01-01T00:00:00.000Z\"");
+        assert_eq!(written(951_782_400_001), "\"2000-02-29T00:00:00.001Z\"");
+        assert_eq!(written(1_785_196_799_999), "\"2026-07-27T23:59:59.999Z\"");
+    }
+}

@@ -1,0 +1,276 @@
+//! Tasks of 2025-11-25 at backends of the new era: the call that asks for one, and what is asked about it afterwards.
+
+use super::ledger::{Entry, Host, Ledger, written};
+use super::params::Params;
+use super::polling::{Aim, Poll};
+use super::requests::no_method;
+use super::{Context, FrontMachine};
+use crate::bridge::tasks::{self, TaskState, TaskStatus};
+use crate::bridge::{self, Reach};
+use crate::catalog::Route;
+use crate::chain::Verdict;
+use crate::command::Command;
+use crate::exchange::Call;
+use crate::fault::{Fault, FaultKind};
+use crate::keys::ExchangeId;
+use crate::profile::ClientProfile;
+use bytes::Bytes;
+use signalbox_wire::{Edits, Envelope, Era, RawId, Revision, Span, builder, json, method};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a result is kept for a client that does not say.
+const STAY: Duration = Duration::from_secs(3600);
+
+impl FrontMachine {
+    /// A backend of the new era made a task of a call.
+    pub(super) fn task_made(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        call: Box<Call>,
+        backend: Revision,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> Result<(), Fault> {
+        let result = message.result().unwrap_or_default();
+        let garbage = || Fault::new(FaultKind::BackendGarbage, "the backend made a task in no known shape");
+        let state = TaskState::read(result).ok_or_else(garbage)?;
+        let Some(exchange) = self.exchanges.get(&id) else { return Ok(()) };
+        if !(exchange.wants_task && call.client.revision.tasks_core()) {
+            let poll = Poll::new(call, &state.id, backend, Aim::Call);
+            self.follow_task(id, &state, poll, out);
+            return Ok(());
+        }
+        let created = tasks::create_to_legacy(result).ok_or_else(garbage)?;
+        let name = exchange.backend.clone();
+        self.tell_whole(id, builder::response(&RawId::number(0), &created), Edits::new(), ctx, out)?;
+        if let Some(name) = name {
+            let task = state.id.clone();
+            self.write_down(&task, Entry::new(name, Host::Modern(backend), Some(state), ctx.now), ctx, out);
+        }
+        Ok(())
+    }
+
+    /// A backend of the new era made no task of a call whose client wants one: the result is kept as that of a task that is
+    /// over.
+    pub(super) fn no_task_made(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        call: &Call,
+        backend: Revision,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> Result<(), Fault> {
+        let mut edits = Edits::new();
+        let reach = bridge::answer(&call.method, (call.client.revision, backend), message, &mut edits, &mut Vec::new());
+        let Some(exchange) = self.exchanges.get(&id) else { return Ok(()) };
+        if reach? != Reach::Whole || !exchange.wants_task {
+            return Err(bridge::not_bridged("a result that is not complete", call.client.revision, backend));
+        }
+        super::answers::rename_uris(exchange, message, &mut edits, ctx);
+        match ctx.chain.response(exchange, message, &mut edits, ctx.now) {
+            Verdict::Pass | Verdict::Modify(_) => {}
+            Verdict::Reply(result) => {
+                self.reply(id, &result, ctx, out);
+                return Ok(());
+            }
+            Verdict::Refuse(fault) => return Err(fault),
+        }
+        let name = exchange.backend.clone().unwrap_or_else(|| Arc::from(""));
+        let fitted = Envelope::parse(edits.apply(message.bytes()))
+            .map_err(|_| Fault::new(FaultKind::BackendGarbage, "the result of the call is not JSON"))?;
+        let result = Bytes::copy_from_slice(fitted.result().unwrap_or(b"{}"));
+        if !Ledger::has_room_for(result.len()) {
+            // A result that is too large to be kept is better given at once than lost.
+            self.reply(id, &result, ctx, out);
+            return Ok(());
+        }
+        let state = self.kept_state(id, &result, call, ctx);
+        let created = state.created_legacy();
+        let entry = Entry::new(name, Host::Kept(result), Some(state.clone()), ctx.now);
+        self.write_down(&state.id, entry, ctx, out);
+        self.reply(id, &created, ctx, out);
+        Ok(())
+    }
+
+    fn kept_state(&self, id: ExchangeId, result: &[u8], call: &Call, ctx: &Context<'_>) -> TaskState {
+        let wish = call.envelope.params().and_then(tasks::wish).and_then(|wish| wish.ttl);
+        let stay = wish.unwrap_or(u64::MAX).min(u64::try_from(STAY.as_millis()).unwrap_or(u64::MAX));
+        let failed = json::member(result, "isError").is_some_and(|span| span.of(result) == b"true");
+        let at = written(ctx.unix_ms);
+        TaskState {
+            id: format!("signalbox-{}-{}", self.session, id),
+            status: if failed { TaskStatus::Failed } else { TaskStatus::Completed },
+            poll: None,
+            ttl: Some(stay),
+            message: None,
+            created: at.clone(),
+            updated: at,
+        }
+    }
+
+    pub(super) fn write_down(&mut self, task: &str, entry: Entry, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        for _ in 0..self.ledger.insert(task, entry, ctx.now) {
+            out.push(Command::Dropped("task_forgotten"));
+        }
+    }
+
+    /// Answers what a client of the old era asks about a task that no old backend hosts. False for any other request, which
+    /// is routed.
+    pub(super) fn task_request(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        client: &Arc<ClientProfile>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> bool {
+        let name = message.method().unwrap_or_default();
+        let params = Params::read(message);
+        if name == method::TASKS_LIST {
+            let listed = self.lists_tasks(id, ctx);
+            if listed && self.admitted(id, message, None, ctx, out) {
+                let states: Vec<Bytes> = self.ledger.states(ctx.now).map(TaskState::legacy).collect();
+                let result = [&b"{\"tasks\":["[..], &states.join(&b","[..]), b"]}"].concat();
+                self.reply(id, &result, ctx, out);
+            }
+            return listed;
+        }
+        if !matches!(name, method::TASKS_GET | method::TASKS_RESULT | method::TASKS_CANCEL) {
+            return false;
+        }
+        let task = params.task_id.and_then(|span| json::string(span.of(message.bytes())));
+        let Some(task) = task else { return false };
+        let Some(entry) = self.ledger.get(&task, ctx.now).cloned() else { return false };
+        match entry.host {
+            Host::Legacy => return false,
+            _ if !self.admitted(id, message, Some(&entry.backend), ctx, out) => {}
+            Host::Kept(result) => self.kept_request(id, name, &task, &result, entry.state.as_ref(), ctx, out),
+            Host::Modern(revision) => {
+                if let Some(exchange) = self.exchanges.get_mut(&id) {
+                    exchange.progress_token =
+                        params.progress_token().map(|span| RawId::from_token(message.bytes().slice(span.range())));
+                }
+                let aim = if name == method::TASKS_RESULT { Aim::Result } else { Aim::State };
+                let call = self.like(id, message, client);
+                let poll = Poll::new(call, &task, revision, aim);
+                match name {
+                    method::TASKS_CANCEL => self.stop_now(id, poll, ctx, out),
+                    _ => self.look_now(id, poll, ctx, out),
+                }
+            }
+        }
+        true
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the parts of a request, each needed once")]
+    fn kept_request(
+        &mut self,
+        id: ExchangeId,
+        name: &str,
+        task: &str,
+        result: &[u8],
+        state: Option<&TaskState>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        match (name, state) {
+            (method::TASKS_GET, Some(state)) => self.reply(id, &state.legacy(), ctx, out),
+            (method::TASKS_RESULT, _) => self.reply(id, &tasks::with_related_task(result, task), ctx, out),
+            _ => {
+                let fault = Fault::new(FaultKind::InvalidParams, "the task is over and cannot be cancelled");
+                self.fail(id, &fault, ctx, out);
+            }
+        }
+    }
+
+    /// Lets the interceptors see a request that the gateway answers or translates itself. False where they ended it.
+    fn admitted(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        backend: Option<&Arc<str>>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> bool {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return false };
+        exchange.backend = backend.cloned();
+        match ctx.chain.request(exchange, message, &mut Edits::new(), ctx.now) {
+            Verdict::Pass | Verdict::Modify(_) => return true,
+            Verdict::Reply(result) => self.reply(id, &result, ctx, out),
+            Verdict::Refuse(fault) => self.fail(id, &fault, ctx, out),
+        }
+        false
+    }
+
+    /// True where the gateway lists tasks itself: the list of a backend of the old era that is the only one with tasks is
+    /// its own affair.
+    fn lists_tasks(&self, id: ExchangeId, ctx: &Context<'_>) -> bool {
+        let selector = self.selector(id);
+        let mut hosts = ctx.catalog.profiles(&selector).filter(|(_, profile)| profile.hosts_tasks());
+        match (hosts.next(), hosts.next()) {
+            (None, _) => false,
+            (Some((_, only)), None) => only.era() == Era::Modern,
+            _ => true,
+        }
+    }
+
+    /// A task belongs to the backend that is known to have it, else to the first, or in the new era the only one, that has
+    /// tasks of the client's own era: the others cannot be asked without knowing more of the task.
+    pub(super) fn find_task(
+        &self,
+        id: ExchangeId,
+        message: &Envelope,
+        params: &Params,
+        ctx: &Context<'_>,
+    ) -> Result<(Route, Option<Span>), Fault> {
+        let token = params.task_id.map(|span| span.of(message.bytes())).and_then(json::string);
+        let task: Box<str> = token.as_deref().unwrap_or_default().into();
+        let selector = self.selector(id);
+        let hosts = || ctx.catalog.profiles(&selector).filter(|(_, profile)| profile.hosts_tasks());
+        let known = self.ledger.get(&task, ctx.now).map(|entry| &entry.backend);
+        let known = known.cloned().or_else(|| (ctx.task_home)(&task).filter(|_| selector.era == Era::Modern));
+        if let (None, Some((backend, own))) = (&known, task.split_once('+'))
+            && let Some(entry) = ctx.catalog.backends().iter().find(|entry| *entry.name == *backend)
+        {
+            let route = Route { backend: Arc::clone(&entry.name), name: own.into(), renamed: true };
+            return Ok((route, params.task_id));
+        }
+        let own = || {
+            let mut own = hosts().filter(|(_, profile)| profile.era() == selector.era).map(|(name, _)| name);
+            let first = own.next().cloned();
+            // A task of the new era that nobody remembers can only be that of the only host.
+            first.filter(|_| selector.era == Era::Legacy || own.next().is_none())
+        };
+        match known.or_else(own) {
+            Some(backend) => Ok((Route { backend, name: task, renamed: false }, None)),
+            None if hosts().next().is_some() => Err(unknown_task(&task)),
+            None => Err(no_method(message.method().unwrap_or_default())),
+        }
+    }
+
+    /// A call after whose likeness the gateway makes its own.
+    fn like(&self, id: ExchangeId, message: &Envelope, client: &Arc<ClientProfile>) -> Box<Call> {
+        let exchange = self.exchanges.get(&id);
+        Box::new(Call {
+            envelope: message.clone(),
+            edits: Edits::new(),
+            client: Arc::clone(client),
+            method: exchange.map_or_else(|| method::TASKS_GET.into(), |exchange| exchange.method.clone()),
+            name: None,
+            progress: None,
+            param_headers: None,
+            era: client.revision.era(),
+            log_level: self.log_level,
+            round: None,
+        })
+    }
+}
+
+/// The refusal of a task that nobody knows.
+pub(super) fn unknown_task(task: &str) -> Fault {
+    let shown: String = task.chars().take(200).collect();
+    Fault::new(FaultKind::InvalidParams, format!("Unknown task: {shown}"))
+}

@@ -1,0 +1,94 @@
+//! Tasks that an old backend makes of calls of the new era.
+
+use super::Peer;
+use crate::hosted_task::HostedTask;
+use crate::origin::Origin;
+use signalbox_engine::bridge;
+use signalbox_engine::bridge::tasks::TaskState;
+use signalbox_engine::correlation::MAX_CALL;
+use signalbox_engine::{ClientProfile, Fault, FaultKind};
+use signalbox_wire::{Edits, Envelope, json, meta, method};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How long the backend may take to acknowledge that a task is not wanted any more.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+impl Peer {
+    /// The backend made a task of a call: a client that knows tasks is given it, any other waits for its end.
+    pub(super) fn task_made(
+        self: &Arc<Self>,
+        to: Origin,
+        message: Envelope,
+        mut edits: Edits,
+        status: Option<u16>,
+        client: &ClientProfile,
+    ) {
+        let (Some(backend), Some(profile)) = (self.backend.upgrade(), self.profile()) else { return };
+        let (made, Some(gateway)) = (message.result().unwrap_or_default(), backend.gateway()) else { return };
+        if !bridge::knows_tasks(&client.capabilities) {
+            return self.await_task(to, made, client, backend.spec.timeout);
+        }
+        let task = HostedTask::new(self, made, client, profile.revision, backend.spec.timeout).map(Arc::new);
+        let Some(task) = task else { return };
+        let Some(name) = gateway.tasks.host(&task, &backend.name) else {
+            self.stop_task(&task.id);
+            let fault = Fault::new(FaultKind::Overloaded, "too many tasks are remembered for this caller");
+            return self.fail(&to, fault);
+        };
+        let mut message = message;
+        if *name != *task.id {
+            task.rename(&name);
+            if let Ok(whole) = Envelope::parse(edits.apply(message.bytes()))
+                && let Some(result) = whole.result_span()
+            {
+                let mut renamed = Edits::new();
+                renamed.set_member(whole.bytes(), result, "taskId", json::quote(&name).as_bytes());
+                if let Ok(told) = Envelope::parse(renamed.apply(whole.bytes())) {
+                    (message, edits) = (told, Edits::new());
+                }
+            }
+        }
+        self.answer(to, message, edits, status);
+    }
+
+    /// Waits for the end of a task in place of the call that made it. An old backend answers `tasks/result` when the task
+    /// is over, and asks on it what the task wants to know.
+    fn await_task(self: &Arc<Self>, to: Origin, made: &[u8], client: &ClientProfile, timeout: Duration) {
+        let Some(state) = TaskState::read(made) else { return };
+        let stay = state.ttl.map_or(MAX_CALL, Duration::from_millis);
+        let timeout = stay.max(timeout).min(MAX_CALL);
+        let sent = {
+            let mut inner = self.lock();
+            let request = inner.machine.await_task(to.clone(), &state.id, client.revision, timeout, Instant::now());
+            request.and_then(|message| self.transmit(&mut inner, message))
+        };
+        if let Err(fault) = sent {
+            self.fail(&to, fault);
+        }
+    }
+
+    /// True while one call has the connection for itself.
+    pub(crate) fn is_leased(&self) -> bool {
+        self.busy.load(Ordering::Acquire)
+    }
+
+    /// Tells the backend that nobody wants a task any more.
+    pub(super) fn stop_task(&self, task: &str) {
+        let params = format!(r#""taskId":{}"#, json::quote(task));
+        let _ = self.own(Origin::Nobody, method::TASKS_CANCEL, &params, STOP_TIMEOUT);
+    }
+
+    /// The task in whose course the backend asks this.
+    pub(super) fn task_asking(&self, about: Option<&Origin>, message: &Envelope) -> Option<Arc<HostedTask>> {
+        if let Some(Origin::Hosted(task, _)) = about {
+            return Some(Arc::clone(task));
+        }
+        let params = message.params()?;
+        let span = json::path(params, &[meta::META, meta::RELATED_TASK, "taskId"])?;
+        let id = json::string(span.of(params))?;
+        let gateway = self.backend.upgrade()?.gateway()?;
+        gateway.tasks.at(self.id, &self.principal, &id)
+    }
+}

@@ -1,0 +1,125 @@
+//! The doing of what a session's machine asks for, after the session is unlocked.
+
+use super::Session;
+use crate::gateway::Gateway;
+use bytes::Bytes;
+use signalbox_engine::command::{Listen, Watch};
+use signalbox_engine::{Command, Event, ExchangeId};
+use signalbox_wire::{Edits, Envelope, Era, builder};
+use std::sync::Arc;
+
+impl Session {
+    pub(super) fn perform(self: &Arc<Self>, command: Command) {
+        match command {
+            Command::Forward { exchange, backend, call } => match self.gateway.backend(&backend) {
+                Some(_) if self.gateway.answer_read(self, exchange, &backend, &call) => {}
+                Some(backend) => backend.dispatch(self, exchange, call),
+                None => self.handle(Event::Failed { exchange, fault: Gateway::no_backend(&backend) }),
+            },
+            Command::Watch(watch) => self.watch(watch),
+            Command::Tell { bytes, .. } => {
+                for peer in self.gateway.peers_of(self.key) {
+                    peer.tell("", bytes.clone());
+                }
+            }
+            Command::Respond { peer, bytes } => {
+                if let Some(peer) = self.gateway.peers_of(self.key).into_iter().find(|one| one.id == peer) {
+                    peer.tell("", bytes);
+                }
+            }
+            Command::RefuseQuestion { peer, id, fault } => {
+                if let Some(peer) = self.gateway.peers_of(self.key).into_iter().find(|one| one.id == peer) {
+                    let bytes = builder::error(Some(&id), fault.code(Era::Legacy), &fault.message, None);
+                    peer.tell("", bytes);
+                }
+            }
+            Command::Cancel { exchange, backend, reason } => {
+                if let Some(backend) = self.gateway.backend(&backend) {
+                    backend.cancel(self, exchange, reason.as_deref());
+                }
+            }
+            Command::KeepRead { backend, uri, result, terms } => {
+                self.gateway.reads.keep(self, &backend, &uri, &result, terms);
+            }
+            Command::Errand { backend, call } => {
+                if let Some(backend) = self.gateway.backend(&backend) {
+                    backend.errand(self, call);
+                }
+            }
+            Command::TaskHome { state, backend } => {
+                if !self.gateway.tasks.note(&self.principal, &state, backend) {
+                    self.gateway.counters.dropped("task_forgotten");
+                }
+            }
+            Command::AwaitLists { exchange } => self.await_lists(exchange),
+            Command::Wake { exchange, after } => {
+                let session = Arc::clone(self);
+                tokio::spawn(async move {
+                    tokio::time::sleep(after).await;
+                    session.handle(Event::Wake { exchange });
+                });
+            }
+            Command::LogLevel => self.level_changed(),
+            Command::Operational => self.operational(),
+            Command::Listen(Listen::Open { exchange, resources }) => {
+                self.gateway.sessions.follow(self);
+                self.gateway.listen(self, exchange, &resources);
+            }
+            Command::Listen(Listen::Close { exchange }) => self.gateway.unlisten(self, exchange),
+            Command::Fact(fact) => self.gateway.fact(&fact),
+            Command::Dropped(reason) => self.gateway.counters.dropped(reason),
+            Command::Send { .. } | Command::End { .. } => {}
+        }
+    }
+
+    fn watch(self: &Arc<Self>, watch: Watch) {
+        let Some(backend) = self.gateway.backend(&watch.backend) else { return };
+        let tell = match backend.watch(self, &watch.uri, watch.on) {
+            Ok(tell) => tell,
+            Err(fault) => return self.handle(Event::Failed { exchange: watch.exchange, fault }),
+        };
+        if backend.target(Era::Legacy) == Era::Modern {
+            backend.watch_by_listening(self, watch.exchange);
+        } else if tell {
+            backend.dispatch(self, watch.exchange, watch.call);
+        } else if let Ok(message) = Envelope::parse(Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#)) {
+            // Another session still follows the resource on this connection, so the backend is not told.
+            self.handle(Event::Answered { exchange: watch.exchange, message, edits: Edits::new(), status: None });
+        }
+    }
+
+    fn await_lists(self: &Arc<Self>, exchange: ExchangeId) {
+        let (client, selector) = {
+            let inner = self.lock();
+            let Some(waiting) = inner.machine.exchange(exchange) else { return };
+            (waiting.client.clone().or_else(|| self.client()), inner.machine.selector(exchange))
+        };
+        let session = Arc::clone(self);
+        tokio::spawn(async move {
+            let gateway = Arc::clone(&session.gateway);
+            let within = gateway.settings.first_list_wait;
+            gateway.wait_for_lists(&session, client.as_deref(), &selector, within).await;
+            session.handle(Event::ListsReady { exchange });
+        });
+    }
+
+    fn level_changed(&self) {
+        if let Some(level) = self.log_level() {
+            for backend in &self.gateway.backends {
+                backend.set_level(self, level);
+            }
+        }
+    }
+
+    fn operational(self: &Arc<Self>) {
+        let client = self.client();
+        let info = client.as_ref().and_then(|client| client.info.as_deref()).unwrap_or(b"{}");
+        tracing::info!(
+            session = %self.key,
+            principal = %self.principal,
+            client = %String::from_utf8_lossy(info).escape_debug(),
+            revision = client.as_ref().map(|client| client.revision.as_str()),
+            "session open"
+        );
+    }
+}
