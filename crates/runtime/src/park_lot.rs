@@ -97,6 +97,10 @@ impl Gateway {
         call: Box<Call>,
     ) {
         let verdict = self.read_ticket(session, &call).and_then(|ticket| match ticket.claim {
+            Claim::Again if declines(&call) => {
+                let text = "the user did not go where the backend sends every caller first; the call was not run";
+                Err(Fault::new(FaultKind::InvalidParams, text))
+            }
             Claim::Again => Ok(true),
             Claim::Parked { park, round } => self.unpark(session, exchange, &call, park, round).map(|()| false),
         });
@@ -148,6 +152,17 @@ impl Gateway {
         }
         resumed
     }
+}
+
+/// True where one of the answers is a refusal. Run anew, the backend would only ask again, and again.
+fn declines(call: &Call) -> bool {
+    let responses =
+        call.round.and_then(|round| round.responses).map_or(&b"{}"[..], |span| span.of(call.envelope.bytes()));
+    let mut actions = json::members(responses).filter_map(|entry| {
+        let answer = entry.value.of(responses);
+        json::member(answer, "action").and_then(|action| json::string(action.of(answer)))
+    });
+    actions.any(|action| action != "accept")
 }
 
 /// The call as it would be without an earlier round.

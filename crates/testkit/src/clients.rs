@@ -1,15 +1,20 @@
 //! Real clients and real servers from npm and PyPI, as `tests/clients/run` starts them.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use crate::ports::free_address;
+use crate::process::Spawned;
 use anyhow::Context as _;
 use serde_json::Value;
 use tokio::process::Command;
 
 /// How long one client may take.
 const PATIENCE: Duration = Duration::from_secs(180);
+/// How long to wait before looking again.
+const LOOK: Duration = Duration::from_millis(50);
 /// The exit code of something that is not installed.
 const NOT_INSTALLED: i32 = 77;
 
@@ -34,4 +39,33 @@ pub async fn run(arguments: &[&str]) -> anyhow::Result<Option<Value>> {
     let document: Value = serde_json::from_slice(&output.stdout)
         .with_context(|| format!("{arguments:?} printed no document ({}):\n{}", output.status, errors()))?;
     Ok(Some(document))
+}
+
+/// Starts `server-everything` in one of its modes that listen, and waits until it does; `None` where it is not installed.
+///
+/// # Errors
+/// When it does not listen in time; with `CI=true` also when it is not installed.
+pub async fn everything(mode: &str) -> anyhow::Result<Option<(Spawned, SocketAddr)>> {
+    let address = free_address()?;
+    let mut command = Command::new(run_script());
+    command.args(["everything", mode]).env("PORT", address.port().to_string());
+    let mut server = Spawned::start(command)?;
+    let listening = async {
+        while tokio::net::TcpStream::connect(address).await.is_err() {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    let ended = tokio::select! {
+        ended = server.wait(PATIENCE) => Some(ended.context("server-everything does not listen")?),
+        () = listening => None,
+    };
+    match ended {
+        None => Ok(Some((server, address))),
+        Some(status) if status.code() == Some(NOT_INSTALLED) => {
+            anyhow::ensure!(std::env::var("CI").as_deref() != Ok("true"), "server-everything is not installed");
+            eprintln!("SKIP server-everything: run script/install-test-deps");
+            Ok(None)
+        }
+        Some(status) => anyhow::bail!("server-everything ended with {status}:\n{}", server.error_lines().join("\n")),
+    }
 }

@@ -3,6 +3,12 @@
 //! The runner is the npm package `@modelcontextprotocol/conformance`; it needs Node 22. Nothing of it is kept here: a
 //! test gives the path of `node` and of the runner's `dist/index.js`.
 
+mod as_client;
+mod known;
+
+pub use as_client::ClientVerdict;
+pub use known::Known;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -61,7 +67,7 @@ pub enum Status {
 pub struct CheckKey {
     /// The scenario it belongs to.
     pub scenario: String,
-    /// Its id; one id may come several times in a scenario.
+    /// Its id, which may come several times in a scenario; for checks of a client its name.
     pub id: String,
     /// Which of those times, from 0.
     pub occurrence: usize,
@@ -97,6 +103,24 @@ impl Verdict {
                 None => key.to_string(),
             })
             .collect()
+    }
+
+    /// The checks that came out worse here than in another run: a failure or a warning where that has none, or skipped where
+    /// that has a success. One that was not made here counts as skipped.
+    #[must_use]
+    pub fn worse_than(&self, other: &Self) -> Self {
+        let rank = |status: Option<&Status>| match status {
+            Some(Status::Failure) => 3,
+            Some(Status::Warning) => 2,
+            Some(Status::Skipped) | None => 1,
+            Some(Status::Success | Status::Info) => 0,
+        };
+        let worse = self.checks.iter().filter(|(key, own)| rank(Some(own)) > rank(other.checks.get(key)));
+        let mut checks: BTreeMap<CheckKey, Status> = worse.map(|(key, own)| (key.clone(), *own)).collect();
+        let not_made =
+            other.checks.iter().filter(|(key, status)| **status == Status::Success && !self.checks.contains_key(key));
+        checks.extend(not_made.map(|(key, _)| (key.clone(), Status::Skipped)));
+        Self { checks, messages: self.messages.clone() }
     }
 
     fn add(&mut self, scenario: &str, checks: Vec<Check>) {
@@ -187,21 +211,46 @@ impl Runner {
         Self { node: node.into(), script: script.into() }
     }
 
+    /// The runner in a folder of `.deps`; `None` where `script/install-test-deps` did not put it there.
+    ///
+    /// # Errors
+    /// With `CI=true` when it is not there.
+    pub fn installed(folder: &str) -> anyhow::Result<Option<Self>> {
+        let deps = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.deps");
+        let node = deps.join("node22/node_modules/node/bin/node");
+        let script = deps.join(folder).join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
+        if node.exists() && script.exists() {
+            return Ok(Some(Self::new(node, script)));
+        }
+        let missing = format!("{} is not installed: run script/install-test-deps", script.display());
+        anyhow::ensure!(std::env::var("CI").as_deref() != Ok("true"), missing);
+        eprintln!("SKIP conformance: {missing}");
+        Ok(None)
+    }
+
     /// Has the server at this URL judged.
     ///
     /// # Errors
     /// When the runner cannot be run, takes too long or leaves no results. A server that fails is not an error.
     pub async fn judge(&self, url: &str, selection: &Selection) -> anyhow::Result<Verdict> {
         let results = tempfile::tempdir()?;
+        let mut command = self.command();
+        command.args(["server", "--url", url]).args(selection.arguments()).arg("-o").arg(results.path());
+        let output = self.output(command).await?;
+        read(results.path(), false).with_context(|| told(&output))
+    }
+
+    fn command(&self) -> Command {
         let mut command = Command::new(&self.node);
-        command.arg(&self.script).args(["server", "--url", url]).args(selection.arguments());
-        command.arg("-o").arg(results.path());
-        command.stdin(Stdio::null()).kill_on_drop(true);
+        command.arg(&self.script).stdin(Stdio::null()).kill_on_drop(true);
+        command
+    }
+
+    async fn output(&self, mut command: Command) -> anyhow::Result<Output> {
         let output = tokio::time::timeout(PATIENCE, command.output()).await;
-        let output = output
+        output
             .context("the conformance runner takes too long")?
-            .with_context(|| format!("cannot run {}", self.node.display()))?;
-        read(results.path()).with_context(|| told(&output))
+            .with_context(|| format!("cannot run {}", self.node.display()))
     }
 
     /// Has the server judged by several selections, one after the other.
@@ -227,13 +276,16 @@ fn told(output: &Output) -> String {
 #[derive(Deserialize)]
 struct Check {
     id: String,
+    #[serde(default)]
+    name: String,
     status: Status,
     #[serde(rename = "errorMessage")]
     message: Option<String>,
 }
 
-/// Reads the results of one run: a folder for each scenario, with a `checks.json` in it.
-fn read(results: &Path) -> anyhow::Result<Verdict> {
+/// Reads the results of one run: a folder for each scenario, with a `checks.json` in it. The checks of a client come in the
+/// order in which it did things, which says nothing: those are `named`.
+fn read(results: &Path, named: bool) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::default();
     for entry in std::fs::read_dir(results)? {
         let folder = entry?.path();
@@ -244,7 +296,11 @@ fn read(results: &Path) -> anyhow::Result<Verdict> {
         let name = folder.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = name.unwrap_or_default();
         let text = std::fs::read_to_string(&file)?;
-        let checks = serde_json::from_str(&text).with_context(|| format!("cannot read {}", file.display()))?;
+        let mut checks: Vec<Check> =
+            serde_json::from_str(&text).with_context(|| format!("cannot read {}", file.display()))?;
+        for check in checks.iter_mut().filter(|check| named && !check.name.is_empty()) {
+            check.id = std::mem::take(&mut check.name);
+        }
         verdict.add(scenario(&name), checks);
     }
     if verdict.checks.is_empty() {
@@ -269,7 +325,12 @@ mod tests {
 
     fn verdict(checks: &[(&str, Status)]) -> Verdict {
         let mut verdict = Verdict::default();
-        let checks = checks.iter().map(|(id, status)| Check { id: (*id).to_owned(), status: *status, message: None });
+        let checks = checks.iter().map(|(id, status)| Check {
+            id: (*id).to_owned(),
+            name: String::new(),
+            status: *status,
+            message: None,
+        });
         verdict.add("s", checks.collect());
         verdict
     }
@@ -286,6 +347,15 @@ mod tests {
         let keys: Vec<String> = all.checks.keys().map(ToString::to_string).collect();
         assert_eq!(keys, ["s/a#0", "s/a#1"]);
         assert_eq!(all.count(Status::Failure), 1);
+    }
+
+    #[test]
+    fn what_came_out_worse_is_found_and_what_fails_in_both_is_not() {
+        let direct = verdict(&[("both", Status::Failure), ("a", Status::Success), ("b", Status::Success)]);
+        let through = verdict(&[("both", Status::Failure), ("a", Status::Warning), ("c", Status::Success)]);
+        let worse = through.worse_than(&direct);
+        let found: Vec<_> = worse.checks.iter().map(|(key, status)| (key.id.as_str(), *status)).collect();
+        assert_eq!(found, [("a", Status::Warning), ("b", Status::Skipped)]);
     }
 
     #[test]

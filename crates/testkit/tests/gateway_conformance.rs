@@ -3,33 +3,16 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "a test may fail wherever it wants, and says what it skipped"
+    reason = "a test may fail wherever it wants, and says what it counted"
 )]
 
 use signalbox_testkit::conformance::{Runner, Selection, Status, compare, lost_to_skips};
 use signalbox_testkit::fixture::{Options, http};
 use signalbox_testkit::gateway::GatewayProcess;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-
-/// Where `script/install-test-deps` puts things.
-fn deps() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().join(".deps")
-}
-
-fn runner(folder: &str) -> Option<Runner> {
-    let node = deps().join("node22/node_modules/node/bin/node");
-    let script = deps().join(folder).join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
-    if node.exists() && script.exists() {
-        return Some(Runner::new(node, script));
-    }
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "{} is not installed", script.display());
-    println!("SKIP conformance: {} is not installed", script.display());
-    None
-}
 
 async fn same_verdict(folder: &str, selection: Selection) {
-    let Some(runner) = runner(folder) else { return };
+    let Some(runner) = Runner::installed(folder).unwrap() else { return };
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let direct = http::start(anywhere, Options::default()).await.unwrap();
     let behind = http::start(anywhere, Options::default()).await.unwrap();

@@ -9,7 +9,7 @@ use crate::exchange::MethodName;
 use crate::fault::{Fault, FaultKind};
 use crate::profile::ServerProfile;
 use bytes::Bytes;
-use signalbox_wire::{Envelope, Era, Kind, RawId, Revision, builder, json, meta, method};
+use signalbox_wire::{Envelope, Era, Kind, RawId, Revision, builder, codes, json, meta, method};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ pub struct ClientOffer {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     Opening,
-    Probing,
+    Probing { again: bool },
     Initializing,
     Ready,
     Dead,
@@ -54,17 +54,19 @@ impl<O: Clone> BackMachine<O> {
     pub fn opened(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
         match self.wish {
             Wish::Legacy => self.initialize(now, out),
-            Wish::Auto | Wish::Modern => {
-                self.phase = Phase::Probing;
-                let timeout = match self.wish {
-                    Wish::Auto => self.offer.probe_timeout,
-                    _ => self.offer.start_timeout,
-                };
-                let id = self.calls.open(Purpose::Handshake, now, timeout);
-                let probe = self.request(id, method::SERVER_DISCOVER, "", Revision::LATEST);
-                out.push(BackCommand::Transmit(probe));
-            }
+            Wish::Auto | Wish::Modern => self.probe(false, now, out),
         }
+    }
+
+    fn probe(&mut self, again: bool, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        self.phase = Phase::Probing { again };
+        let timeout = match self.wish {
+            Wish::Auto => self.offer.probe_timeout,
+            _ => self.offer.start_timeout,
+        };
+        let id = self.calls.open(Purpose::Handshake, now, timeout);
+        let probe = self.request(id, method::SERVER_DISCOVER, "", Revision::LATEST);
+        out.push(BackCommand::Transmit(probe));
     }
 
     /// The backend forgot our session: make a new one on the same link. Calls in flight stay in flight.
@@ -120,15 +122,17 @@ impl<O: Clone> BackMachine<O> {
     /// The answer to the word we said last.
     pub(super) fn shaken(&mut self, message: &Envelope, now: Instant, out: &mut Vec<BackCommand<O>>) {
         match self.phase {
-            Phase::Probing => self.probed(message, now, out),
+            Phase::Probing { again } => self.probed(message, again, now, out),
             Phase::Initializing => self.initialized(message, out),
             _ => {}
         }
     }
 
-    fn probed(&mut self, message: &Envelope, now: Instant, out: &mut Vec<BackCommand<O>>) {
+    fn probed(&mut self, message: &Envelope, again: bool, now: Instant, out: &mut Vec<BackCommand<O>>) {
         match message.result().and_then(read_discovery) {
             Some(profile) => self.ready(profile, out),
+            // A refusal of the version that names this very version among those it serves: asked once more, no oftener.
+            None if !again && offers_latest(message) => self.probe(true, now, out),
             None if self.wish == Wish::Auto && !only_modern(message) => self.initialize(now, out),
             None => self.unusable("does not serve revision 2026-07-28", out),
         }
@@ -155,7 +159,10 @@ impl<O: Clone> BackMachine<O> {
 
     /// The word we said last was refused by the transport, or never answered.
     pub(super) fn refused(&mut self, fault: &Fault, now: Instant, out: &mut Vec<BackCommand<O>>) {
-        if self.phase == Phase::Probing && self.wish == Wish::Auto && fault.kind != FaultKind::BackendDown {
+        if matches!(self.phase, Phase::Probing { .. })
+            && self.wish == Wish::Auto
+            && fault.kind != FaultKind::BackendDown
+        {
             return self.initialize(now, out);
         }
         self.phase = Phase::Dead;
@@ -179,11 +186,7 @@ impl<O: Clone> BackMachine<O> {
 
 fn read_discovery(result: &[u8]) -> Option<ServerProfile> {
     let raw = |key: &str| json::member(result, key).map(|span| span.of(result));
-    let versions = raw("supportedVersions")?;
-    let served = json::elements(versions)
-        .filter_map(|span| json::string(span.of(versions)))
-        .any(|version| version == Revision::LATEST.as_str());
-    if !served {
+    if !names_latest(raw("supportedVersions")?) {
         return None;
     }
     let info = json::path(result, &["_meta", meta::SERVER_INFO]).map(|span| span.of(result));
@@ -193,6 +196,21 @@ fn read_discovery(result: &[u8]) -> Option<ServerProfile> {
         info: Bytes::copy_from_slice(info.unwrap_or(b"{}")),
         instructions: raw("instructions").and_then(json::string).map(|text| text.into_owned()),
     })
+}
+
+/// True for a list of versions with the one we speak.
+fn names_latest(versions: &[u8]) -> bool {
+    let mut named = json::elements(versions).filter_map(|span| json::string(span.of(versions)));
+    named.any(|version| version == Revision::LATEST.as_str())
+}
+
+/// True for a refusal of the version that offers the one we asked for.
+fn offers_latest(message: &Envelope) -> bool {
+    let Some(error) = message.error().filter(|_| message.kind() == Kind::Error) else { return false };
+    let code = json::member(error, "code").map(|span| span.of(error));
+    let unsupported = code.is_some_and(|code| code == codes::UNSUPPORTED_VERSION.to_string().as_bytes());
+    let supported = json::path(error, &["data", "supported"]).map(|span| span.of(error));
+    unsupported && supported.is_some_and(names_latest)
 }
 
 fn read_initialize(result: &[u8]) -> Result<ServerProfile, &'static str> {

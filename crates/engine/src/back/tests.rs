@@ -125,6 +125,18 @@ fn any_other_error_to_the_probe_means_the_old_era() {
 }
 
 #[test]
+fn a_refusal_that_offers_the_version_we_asked_for_is_asked_once_more() {
+    let refusal = |id| {
+        let data = r#"{"supported":["2026-07-28"],"requested":"2026-07-28"}"#;
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32022,"message":"no","data":{data}}}}}"#)
+    };
+    let mut dialogue = Dialogue::new(Wish::Auto, true);
+    assert!(dialogue.opened()[0].contains(r#""id":1,"method":"server/discover""#));
+    assert!(dialogue.says(&refusal(1), Some(1))[0].contains(r#""id":2,"method":"server/discover""#));
+    assert!(dialogue.says(&refusal(2), Some(2))[0].contains(r#""method":"initialize""#));
+}
+
+#[test]
 fn silence_after_the_probe_means_the_old_era_and_silence_after_that_the_end() {
     let mut dialogue = Dialogue::new(Wish::Auto, false);
     dialogue.opened();

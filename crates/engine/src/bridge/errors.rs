@@ -10,14 +10,17 @@ const LEGACY_CODE: &str = "legacyCode";
 pub const MAX_URL_ELICITATIONS: usize = 64;
 
 /// Fits an error of an old server to a client of 2026-07-28. A resource that was not found is a wrong parameter there;
-/// every other code between -32099 and -32000 is reserved, so it becomes an internal error that tells the old code in
-/// `data.legacyCode`.
+/// a missing capability that the server names is told in the same words in both eras; every other code between -32099 and
+/// -32000 is reserved, so it becomes an internal error that tells the old code in `data.legacyCode`.
 pub fn to_modern(method: &str, message: &Envelope, edits: &mut Edits) {
     let Some((error, span, code)) = read(message) else { return };
     if !(-32099..=-32000).contains(&code) {
         return;
     }
     let data = json::member(error.of(message.bytes()), "data").map(|data| data.shift(error.start));
+    if code == codes::MISSING_CAPABILITY && data.is_some_and(|data| names_capabilities(data.of(message.bytes()))) {
+        return;
+    }
     if code == codes::RESOURCE_NOT_FOUND {
         edits.replace(span, codes::INVALID_PARAMS.to_string());
         if method == method::RESOURCES_READ || data.is_some_and(|data| names_uri(data.of(message.bytes()))) {
@@ -108,6 +111,10 @@ fn names_uri(data: &[u8]) -> bool {
     json::member(data, "uri").is_some_and(|uri| uri.of(data).first() == Some(&b'"'))
 }
 
+fn names_capabilities(data: &[u8]) -> bool {
+    json::member(data, "requiredCapabilities").is_some_and(|named| is_object(named.of(data)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,6 +148,16 @@ mod tests {
         assert_eq!(
             fit(to_modern, "resources/read", r#"{"code":-32002,"message":"no"}"#),
             r#"{"code":-32602,"message":"no"}"#
+        );
+    }
+
+    #[test]
+    fn a_capability_that_an_old_server_names_is_asked_of_a_new_client() {
+        let named = r#"{"code":-32021,"message":"m","data":{"requiredCapabilities":{"sampling":{}}}}"#;
+        assert_eq!(fit(to_modern, "tools/call", named), named);
+        assert_eq!(
+            fit(to_modern, "tools/call", r#"{"code":-32021,"message":"m","data":{"a":1}}"#),
+            r#"{"code":-32603,"message":"m","data":{"a":1,"legacyCode":-32021}}"#
         );
     }
 

@@ -10,14 +10,26 @@ use http::header::HeaderValue;
 use hyper::body::Incoming;
 use signalbox_runtime::LinkEvents;
 use signalbox_wire::{Revision, SseDecoder};
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
 
 /// After this many tries that brought nothing the wait has reached its bound.
 const MAX_BACKOFF: u32 = 5;
 
-/// Holds the stream until the backend says that it has none.
-pub(super) async fn run(shared: Arc<Shared>, session: Option<HeaderValue>, revision: Option<Revision>) {
+/// How long requests are held back for the stream to open. Some servers answer the GET only with the first event.
+const HEAD_START: Duration = Duration::from_millis(500);
+
+/// Holds the stream until the backend says that it has none. `holds` is let go as soon as it is open, or will not be.
+pub(super) async fn run(
+    shared: Arc<Shared>,
+    session: Option<HeaderValue>,
+    revision: Option<Revision>,
+    holds: watch::Sender<()>,
+) {
     let backend = &*shared.backend;
+    let mut holds = Some(holds);
     let mut cursor = Cursor::default();
     let mut fruitless = 0;
     loop {
@@ -27,7 +39,7 @@ pub(super) async fn run(shared: Arc<Shared>, session: Option<HeaderValue>, revis
             cursor.last_event = None;
             continue;
         };
-        match backend.exchange_alone(request).await {
+        match until_open(backend.exchange_alone(request), holds.take()).await {
             Err(fault) => tracing::debug!(%fault, "the general stream could not be opened"),
             Ok((mut conn, response)) => {
                 let status = response.status().as_u16();
@@ -52,6 +64,17 @@ pub(super) async fn run(shared: Arc<Shared>, session: Option<HeaderValue>, revis
         fruitless = if cursor.moved() { 0 } else { (fruitless + 1).min(MAX_BACKOFF) };
         tokio::time::sleep(cursor.wait(fruitless)).await;
     }
+}
+
+async fn until_open<T>(opening: impl Future<Output = T>, holds: Option<watch::Sender<()>>) -> T {
+    let mut opening = pin!(opening);
+    if holds.is_some()
+        && let Ok(opened) = tokio::time::timeout(HEAD_START, opening.as_mut()).await
+    {
+        return opened;
+    }
+    drop(holds);
+    opening.await
 }
 
 struct Reader<'a> {

@@ -51,8 +51,9 @@ struct State {
     general: Option<AbortHandle>,
 }
 
-/// Closed while `notifications/initialized` is on its way: POSTs overtake each other, and some servers refuse a request
-/// that comes before it. It opens when the sender is dropped.
+/// Closed while `notifications/initialized` is on its way, since POSTs overtake each other and some servers refuse a
+/// request that comes before it; and while the general stream opens, since some servers ask there in the middle of a call,
+/// and what they say before somebody listens is lost. It opens when the sender is dropped.
 type Gate = watch::Receiver<()>;
 
 impl HttpLink {
@@ -127,9 +128,11 @@ impl Link for HttpLink {
         let gate = state.gate();
         let (session, revision) = (state.session.clone(), state.revision);
         let shared = Arc::clone(&self.shared);
+        let (holds, opened) = watch::channel(());
+        state.gate = Some(opened);
         let task = self.spawn(async move {
             wait(gate).await;
-            general::run(shared, session, revision).await;
+            general::run(shared, session, revision, holds).await;
         });
         state.general = Some(task.abort_handle());
     }

@@ -156,3 +156,17 @@ async fn the_general_stream_is_opened_again_after_the_last_event() {
     opened.link.close();
     until(|| server.hung_up.load(Ordering::SeqCst) == 3).await;
 }
+
+#[tokio::test]
+async fn a_request_lets_the_general_stream_go_first_but_does_not_wait_for_ever() {
+    let server = Server::start(|seen| match seen.verb() {
+        "GET" => Act::Hang,
+        _ => Act::Write(events(&format!("data: {}\n\n", result(7)))),
+    })
+    .await;
+    let mut opened = Opened::new(&server).await;
+    opened.link.open_general();
+    assert_eq!(opened.ask(call(7)).await.received().0, result(7));
+    let verbs: Vec<String> = server.seen().iter().map(|seen| seen.verb().to_owned()).collect();
+    assert_eq!(verbs, ["GET", "POST"]);
+}
