@@ -141,7 +141,7 @@ impl<O: Clone> BackMachine<O> {
 
     /// The request must show signs of life again.
     pub fn release(&mut self, key: u64, now: Instant) {
-        self.calls.touch(key, now);
+        self.calls.release(key, now);
     }
 
     /// The request of this origin.
@@ -264,6 +264,13 @@ impl<O: Clone> BackMachine<O> {
                 let backend = self.profile.as_ref().map_or(client, |profile| profile.revision);
                 let (mut edits, mut rewritten) = (Edits::new(), Vec::new());
                 let fitted = bridge::answer(&method, (client, backend), &message, &mut edits, &mut rewritten);
+                if let (Ok(Reach::Whole), Some(profile)) = (&fitted, &self.profile)
+                    && client.era() == Era::Modern
+                    && backend.era() == Era::Legacy
+                    && profile.info.starts_with(b"{")
+                {
+                    bridge::sign(&message, &mut edits, &profile.info);
+                }
                 if !rewritten.is_empty() {
                     out.push(BackCommand::Rewritten(rewritten));
                 }

@@ -74,6 +74,11 @@ pub fn request(call: &mut Call, to: Revision, offered: Offered, our_info: &str) 
     }
     match to.era() {
         Era::Modern => describe(call, to, offered, our_info),
+        // Whoever knows of the first round has taken this call out of the way; nobody else may run it as a new one.
+        Era::Legacy if call.round.is_some() => {
+            let text = "the call that waited for this input is over; it is not run a second time";
+            return Err(Fault::new(FaultKind::InvalidParams, text));
+        }
         Era::Legacy => plain(call),
     }
     Ok(())
@@ -119,6 +124,35 @@ pub fn answer(
         _ => {}
     }
     Ok(Reach::Whole)
+}
+
+/// Says in a result whose it is, as every result of the new era should.
+pub fn sign(message: &Envelope, edits: &mut Edits, server: &[u8]) {
+    let Some(whole) = message.result_span() else { return };
+    let result = whole.of(message.bytes());
+    match json::member(result, "_meta") {
+        Some(own) if json::member(own.of(result), meta::SERVER_INFO).is_none() => {
+            edits.set_member(message.bytes(), own.shift(whole.start), meta::SERVER_INFO, server);
+        }
+        Some(_) => {}
+        None => {
+            let mut own = Vec::with_capacity(server.len() + 48);
+            write_object(&mut own, &[(meta::SERVER_INFO, server)]);
+            edits.set_member(message.bytes(), whole, "_meta", &own);
+        }
+    }
+}
+
+/// The refusal of a call in whose course an old backend asks what its client did not declare. A question for roots is not
+/// worth a call: servers ask it in passing.
+#[must_use]
+pub fn undeclared(method: &str, params: &[u8]) -> Option<Fault> {
+    if !matches!(method, method::SAMPLING_CREATE_MESSAGE | method::ELICITATION_CREATE) {
+        return None;
+    }
+    let text = format!("the backend asks `{method}`, for which the client declared no capability");
+    let required = capabilities::required(method, params);
+    Some(Fault::new(FaultKind::MissingCapability, text).with_raw("requiredCapabilities", required))
 }
 
 /// The refusal of a feature that the two revisions do not share.

@@ -134,6 +134,21 @@ pub struct BackendEntry {
     ages: Vec<ViewKey>,
 }
 
+impl BackendEntry {
+    /// The lists this kind of client is shown; where its own are not known, the nearest ones.
+    #[must_use]
+    pub fn shown(&self, selector: &Selector) -> Option<&Arc<View>> {
+        let views = &self.views;
+        views
+            .get(selector)
+            .or_else(|| views.iter().find(|(key, _)| key.era == selector.era && key.caps.is_bare()).map(|(_, v)| v))
+            .or_else(|| views.iter().find(|(key, _)| key.era == selector.era).map(|(_, v)| v))
+            .or_else(|| views.iter().find(|(key, _)| key.caps == selector.caps).map(|(_, v)| v))
+            .or_else(|| views.iter().find(|(key, _)| key.caps.is_bare()).map(|(_, v)| v))
+            .or_else(|| views.values().next())
+    }
+}
+
 /// Most views kept per backend; a client that invents capability sets must not fill the memory.
 pub const MAX_VIEWS: usize = 64;
 
@@ -160,7 +175,8 @@ impl Catalog {
         let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) else {
             return Changed::default();
         };
-        let changed = match entry.views.get(&key) {
+        // Where these lists are new, their clients were shown the nearest ones until now.
+        let changed = match entry.shown(&key) {
             Some(known) => view.differs(known),
             None => Changed::everything(&view),
         };

@@ -5,8 +5,9 @@ use crate::exchange::Call;
 use crate::fact::Fact;
 use crate::fault::Fault;
 use crate::keys::{ExchangeId, PeerId, StreamId};
-use crate::read_cache::Terms;
+use crate::read_cache::{Generation, Terms};
 use bytes::Bytes;
+use signalbox_wire::Era;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,6 +89,13 @@ pub enum Command {
         exchange: ExchangeId,
         /// How long to wait.
         after: Duration,
+        /// The round of questions that is over then, answered or not; none for a pause.
+        round: Option<u32>,
+    },
+    /// Give up a parked call whose questions the client was not shown.
+    GiveUp {
+        /// Its number among parked calls.
+        park: u128,
     },
     /// Keep what a backend said a resource is.
     KeepRead {
@@ -99,6 +107,10 @@ pub enum Command {
         result: Bytes,
         /// For how long, and for whom.
         terms: Terms,
+        /// What was known of its changes when it was asked for.
+        asked: Generation,
+        /// The era of the client that asked, which tells the era of the connection.
+        era: Era,
     },
     /// Start or change what the session hears of a resource.
     Watch(Watch),

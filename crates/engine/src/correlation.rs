@@ -25,6 +25,8 @@ pub struct Pending<T> {
     pub deadline: Instant,
     /// How long it may be silent.
     pub timeout: Duration,
+    /// Until when it may be silent because the backend waits for its client.
+    pub held_until: Option<Instant>,
 }
 
 /// What an id that comes back turned out to be.
@@ -80,7 +82,7 @@ impl<T> Correlator<T> {
         self.next += 1;
         let deadline = now + timeout;
         self.earliest = Some(self.earliest.map_or(deadline, |known| known.min(deadline)));
-        self.pending.insert(id, Pending { origin, sent_at: now, deadline, timeout });
+        self.pending.insert(id, Pending { origin, sent_at: now, deadline, timeout, held_until: None });
         id
     }
 
@@ -126,17 +128,28 @@ impl<T> Correlator<T> {
         self.pending.get_mut(&id)
     }
 
-    /// Lets a call be silent until then.
+    /// Lets a call be silent until then, whatever signs of life it gives.
     pub fn hold(&mut self, id: u64, until: Instant) {
         if let Some(pending) = self.pending.get_mut(&id) {
-            pending.deadline = until + pending.timeout;
+            pending.held_until = Some(until + pending.timeout);
+            pending.deadline = pending.deadline.max(until + pending.timeout);
         }
+    }
+
+    /// The call must give signs of life again.
+    pub fn release(&mut self, id: u64, now: Instant) {
+        if let Some(pending) = self.pending.get_mut(&id) {
+            pending.held_until = None;
+        }
+        self.touch(id, now);
     }
 
     /// A sign of life: the call may be silent for another time-out.
     pub fn touch(&mut self, id: u64, now: Instant) {
         if let Some(pending) = self.pending.get_mut(&id) {
-            pending.deadline = (now + pending.timeout).min(pending.sent_at + MAX_CALL);
+            let deadline = (now + pending.timeout).min(pending.sent_at + MAX_CALL);
+            pending.deadline = pending.held_until.map_or(deadline, |held| held.max(deadline));
+            self.earliest = self.earliest.map(|known| known.min(pending.deadline));
         }
     }
 

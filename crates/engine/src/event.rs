@@ -59,11 +59,15 @@ pub enum Event {
         exchange: ExchangeId,
         /// The result.
         result: Bytes,
+        /// The call that waits for the client to come back, where one does.
+        park: Option<u128>,
     },
     /// A moment that the machine asked for is over.
     Wake {
         /// The exchange it is about.
         exchange: ExchangeId,
+        /// The round of questions whose time is over; none for a pause.
+        round: Option<u32>,
     },
     /// A call could not be brought to an answer.
     Failed {
@@ -96,6 +100,15 @@ pub enum Event {
     PeerGone {
         /// The connection.
         peer: PeerId,
+    },
+    /// A backend does not follow some of the resources that a listen request names.
+    Unfollowed {
+        /// The exchange of the listen request.
+        exchange: ExchangeId,
+        /// The backend.
+        backend: Arc<str>,
+        /// The resources, as the backend knows them.
+        uris: Vec<String>,
     },
     /// The backends follow the resources that a listen request names, or have been waited for long enough.
     Listening {

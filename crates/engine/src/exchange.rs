@@ -4,8 +4,10 @@ use crate::keys::{ExchangeId, SessionKey, StreamId};
 use crate::log_level::LogLevel;
 use crate::principal::Principal;
 use crate::profile::ClientProfile;
+use crate::read_cache::Generation;
+use bytes::Bytes;
 use signalbox_wire::header_params::ParamHeader;
-use signalbox_wire::{Edits, Envelope, Era, RawId, Span};
+use signalbox_wire::{Edits, Envelope, Era, RawId, Span, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -44,8 +46,8 @@ pub struct Exchange {
     pub progress_token: Option<RawId>,
     /// The URI pair (the backend's, ours) to write back into the answer.
     pub renamed_uri: Option<(Box<str>, Box<str>)>,
-    /// The URI of a plain read, as the backend knows it: its result may be kept.
-    pub read: Option<Box<str>>,
+    /// The URI of a plain read, as the backend knows it, and what was known of its changes: its result may be kept.
+    pub read: Option<(Box<str>, Generation)>,
     /// True where the client asked for a task of the 2025-11-25 kind.
     pub wants_task: bool,
     /// When it arrived.
@@ -77,6 +79,16 @@ pub struct Call {
     pub log_level: Option<LogLevel>,
     /// What a second round of a call brings along.
     pub round: Option<RoundSpans>,
+}
+
+impl Call {
+    /// What the client answers to the questions of an earlier round, as the interceptors let it pass.
+    #[must_use]
+    pub fn responses(&self) -> Bytes {
+        let sent = self.edits.apply(self.envelope.bytes());
+        let span = json::path(&sent, &["params", "inputResponses"]);
+        span.map_or_else(|| Bytes::from_static(b"{}"), |span| sent.slice(span.range()))
+    }
 }
 
 /// Where the answers and the state of a further round stand in a request of the new era.

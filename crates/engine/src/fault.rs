@@ -41,6 +41,8 @@ pub enum FaultKind {
     HeaderMismatch,
     /// The revision is not one we serve.
     UnsupportedVersion,
+    /// The backend needs a capability that the client did not declare.
+    MissingCapability,
     /// The connection to the backend ended while it worked on the call.
     BackendDied,
     /// The backend cannot be reached or started.
@@ -127,6 +129,8 @@ impl Fault {
             (K::NotInitialized, Era::Legacy) => codes::NOT_INITIALIZED,
             (K::NotInitialized | K::SessionClosed, Era::Modern) => codes::INVALID_REQUEST,
             (K::HeaderMismatch, _) => codes::HEADER_MISMATCH,
+            (K::MissingCapability, Era::Modern) => codes::MISSING_CAPABILITY,
+            (K::MissingCapability, Era::Legacy) => codes::INVALID_REQUEST,
             (K::UnsupportedVersion, _) => codes::UNSUPPORTED_VERSION,
             (K::Internal, _) => codes::INTERNAL_ERROR,
             (K::BackendDied | K::BackendGarbage, Era::Modern) => codes::BACKEND_DIED,
@@ -155,6 +159,7 @@ impl Fault {
             K::DuplicateId => "duplicate_id",
             K::HeaderMismatch => "header_mismatch",
             K::UnsupportedVersion => "unsupported_version",
+            K::MissingCapability => "missing_capability",
             K::BackendDied => "backend_died",
             K::BackendDown => "backend_down",
             K::EraRefused => "era_refused",
@@ -176,7 +181,7 @@ impl Fault {
         match (self.kind, era) {
             (K::Parse | K::InvalidRequest, _) => 400,
             (_, Era::Legacy) => 200,
-            (K::HeaderMismatch | K::UnsupportedVersion | K::InvalidParams, Era::Modern) => 400,
+            (K::HeaderMismatch | K::UnsupportedVersion | K::MissingCapability | K::InvalidParams, Era::Modern) => 400,
             (K::MethodNotFound | K::NotBridged, Era::Modern) => 404,
             (_, Era::Modern) => 200,
         }

@@ -7,6 +7,7 @@ mod answers;
 mod initialize;
 mod inquiry;
 mod inward;
+mod judging;
 mod ledger;
 mod lifecycle;
 mod listen;
@@ -33,6 +34,7 @@ use crate::keys::{ExchangeId, KeyMap, PeerId, SessionKey, StreamId};
 use crate::log_level::LogLevel;
 use crate::principal::Principal;
 use crate::profile::ClientProfile;
+use crate::read_cache::Generation;
 use bytes::Bytes;
 use inquiry::Inquiry;
 use ledger::Ledger;
@@ -42,7 +44,7 @@ use rounds::Round;
 use signalbox_wire::{Envelope, Era, RawId, Revision, meta, method};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What a machine may look at while it handles an event.
 pub struct Context<'a> {
@@ -58,6 +60,10 @@ pub struct Context<'a> {
     pub server_info: &'a str,
     /// Most requests in flight in one session.
     pub max_in_flight: usize,
+    /// How long a client may take to answer what a backend wants to know.
+    pub round_timeout: Duration,
+    /// What is known of the changes of a resource, as (backend, its URI).
+    pub changes: &'a dyn Fn(&str, &str) -> Generation,
     /// True where somebody wants message facts.
     pub message_facts: bool,
     /// The backend at which the caller has a task of this id, as far as the gateway knows.
@@ -80,8 +86,8 @@ pub enum Mode {
 /// A question of a backend that the client has yet to answer.
 #[derive(Clone, Debug)]
 enum Asked {
-    /// A connection of the old era asked.
-    Peer { peer: PeerId, id: RawId, progress_token: Option<RawId> },
+    /// A connection of the old era asked, on the stream of a call where that is known.
+    Peer { peer: PeerId, id: RawId, progress_token: Option<RawId>, about: Option<ExchangeId> },
     /// A backend of the new era asked in answer to a call; see [`inquiry`].
     Round { exchange: ExchangeId, key: Bytes, method: Box<str> },
 }
@@ -89,6 +95,14 @@ enum Asked {
 impl Asked {
     fn is_of(&self, peer: PeerId) -> bool {
         matches!(self, Self::Peer { peer: own, .. } if *own == peer)
+    }
+
+    /// True where the answer is of no use once that call is over.
+    fn belongs_to(&self, id: ExchangeId) -> bool {
+        match self {
+            Self::Peer { about, .. } => *about == Some(id),
+            Self::Round { exchange, .. } => *exchange == id,
+        }
     }
 }
 
@@ -163,14 +177,15 @@ impl FrontMachine {
             Event::Unfinished { exchange, message, reach, call, backend } => {
                 self.unfinished(exchange, &message, reach, call, backend, ctx, out);
             }
-            Event::Reply { exchange, result } => self.reply(exchange, &result, ctx, out),
-            Event::Wake { exchange } => self.woken(exchange, ctx, out),
+            Event::Reply { exchange, result, park } => self.show_questions(exchange, &result, park, ctx, out),
+            Event::Wake { exchange, round } => self.woken(exchange, round, ctx, out),
             Event::Failed { exchange, fault } => self.poll_failed(exchange, &fault, ctx, out),
             Event::Asked { peer, message, about } => self.asked(peer, &message, about, out),
             Event::Notified { backend, peer, message, about } => {
                 self.notified(&backend, peer, &message, about, ctx, out);
             }
             Event::PeerGone { peer } => self.asked.retain(|_, question| !question.is_of(peer)),
+            Event::Unfollowed { exchange, backend, uris } => self.unfollowed(exchange, &backend, uris),
             Event::Listening { exchange } => self.listening(exchange, out),
             Event::ListsReady { exchange } => self.resume(exchange, ctx, out),
             Event::ListsChanged { changed } => self.lists_changed(changed, out),
@@ -371,9 +386,8 @@ impl FrontMachine {
         self.held.remove(&id);
         self.rounds.remove(&id);
         self.polls.remove(&id);
-        if self.inquiries.remove(&id).is_some() {
-            self.asked.retain(|_, asked| !matches!(asked, Asked::Round { exchange, .. } if *exchange == id));
-        }
+        self.inquiries.remove(&id);
+        self.asked.retain(|_, asked| !asked.belongs_to(id));
         Some(exchange)
     }
 

@@ -4,6 +4,7 @@ use crate::principal::Principal;
 use bytes::Bytes;
 use signalbox_wire::json;
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,11 +31,25 @@ struct Kept {
     until: Instant,
 }
 
+/// How many counters of changes there are. Resources share them: at worst a result is not kept that could have been.
+const COUNTERS: usize = 1024;
+
+/// How often a resource had changed, as far as the gateway knows, when it was asked for.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub struct Generation(u64);
+
 /// The cache.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ReadCache {
     kept: HashMap<Key, Kept>,
     bytes: usize,
+    changes: [u64; COUNTERS],
+}
+
+impl Default for ReadCache {
+    fn default() -> Self {
+        Self { kept: HashMap::new(), bytes: 0, changes: [0; COUNTERS] }
+    }
 }
 
 /// How long a result may be kept, and whether everybody may see it.
@@ -51,6 +66,9 @@ impl Terms {
     #[must_use]
     pub fn read(result: &[u8]) -> Option<Self> {
         let member = |key: &str| json::member(result, key).map(|span| span.of(result));
+        if member("resultType").and_then(json::string)? != "complete" {
+            return None;
+        }
         let millis: u64 = std::str::from_utf8(member("ttlMs")?).ok()?.parse().ok()?;
         let scope = member("cacheScope").and_then(json::string);
         let ttl = Duration::from_millis(millis).min(MAX_TTL);
@@ -68,7 +86,15 @@ impl ReadCache {
         })
     }
 
-    /// Keeps a result under its terms. What does not fit is not kept.
+    /// How often the resource has changed by now; a result that is asked for now can be kept as long as that is so.
+    #[must_use]
+    pub fn generation(&self, backend: &str, uri: &str) -> Generation {
+        Generation(self.changes[counter(backend, uri)])
+    }
+
+    /// Keeps a result under its terms, unless its resource changed since it was asked for, for it may be from before the
+    /// change. What does not fit is not kept.
+    #[allow(clippy::too_many_arguments, reason = "the parts of a kept result, each needed once")]
     pub fn keep(
         &mut self,
         backend: &Arc<str>,
@@ -76,9 +102,10 @@ impl ReadCache {
         principal: &Principal,
         result: &[u8],
         terms: Terms,
+        asked: Generation,
         now: Instant,
     ) {
-        if result.len() > MAX_RESULT {
+        if result.len() > MAX_RESULT || asked != self.generation(backend, uri) {
             return;
         }
         if self.kept.len() >= MAX_RESULTS || self.bytes + result.len() > MAX_BYTES {
@@ -98,11 +125,15 @@ impl ReadCache {
 
     /// Forgets a resource that changed.
     pub fn forget(&mut self, backend: &str, uri: &str) {
+        self.changes[counter(backend, uri)] += 1;
         self.retain(|key, _| &*key.backend != backend || &*key.uri != uri);
     }
 
-    /// Forgets everything of a backend.
+    /// Forgets everything of a backend, and what is on its way from it.
     pub fn forget_backend(&mut self, backend: &str) {
+        for count in &mut self.changes {
+            *count += 1;
+        }
         self.retain(|key, _| &*key.backend != backend);
     }
 
@@ -124,12 +155,18 @@ impl ReadCache {
     }
 }
 
+fn counter(backend: &str, uri: &str) -> usize {
+    let mut hasher = DefaultHasher::new();
+    (backend, uri).hash(&mut hasher);
+    usize::try_from(hasher.finish() % COUNTERS as u64).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PUBLIC: &[u8] = br#"{"contents":[],"ttlMs":1000,"cacheScope":"public"}"#;
-    const PRIVATE: &[u8] = br#"{"contents":[],"ttlMs":1000,"cacheScope":"private"}"#;
+    const PUBLIC: &[u8] = br#"{"resultType":"complete","contents":[],"ttlMs":1000,"cacheScope":"public"}"#;
+    const PRIVATE: &[u8] = br#"{"resultType":"complete","contents":[],"ttlMs":1000,"cacheScope":"private"}"#;
 
     #[test]
     fn a_private_result_is_kept_for_whoever_asked_and_a_public_one_for_all() {
@@ -137,7 +174,7 @@ mod tests {
         let (backend, now): (Arc<str>, _) = ("a".into(), Instant::now());
         for (result, shared) in [(PRIVATE, false), (PUBLIC, true)] {
             let mut cache = ReadCache::default();
-            cache.keep(&backend, "x:1", &me, result, Terms::read(result).unwrap(), now);
+            cache.keep(&backend, "x:1", &me, result, Terms::read(result).unwrap(), Generation::default(), now);
             assert!(cache.get(&backend, "x:1", &me, now).is_some());
             assert_eq!(cache.get(&backend, "x:1", &you, now).is_some(), shared);
             assert!(cache.get(&backend, "x:2", &me, now).is_none());
@@ -149,7 +186,8 @@ mod tests {
     fn a_result_is_good_for_as_long_as_the_backend_says_and_until_it_changes() {
         let (me, backend, now): (_, Arc<str>, _) = (Principal::local("me"), "a".into(), Instant::now());
         let mut cache = ReadCache::default();
-        cache.keep(&backend, "x:1", &me, PUBLIC, Terms::read(PUBLIC).unwrap(), now);
+        let terms = Terms::read(PUBLIC).unwrap();
+        cache.keep(&backend, "x:1", &me, PUBLIC, terms, cache.generation("a", "x:1"), now);
         let (_, left) = cache.get(&backend, "x:1", &me, now + Duration::from_millis(400)).unwrap();
         assert_eq!(left, Duration::from_millis(600));
         assert!(cache.get(&backend, "x:1", &me, now + Duration::from_millis(1000)).is_none());
@@ -158,11 +196,31 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_kept_has_no_terms() {
-        for result in [&b"{}"[..], br#"{"ttlMs":0}"#, br#"{"ttlMs":-1}"#, br#"{"ttlMs":"9"}"#, br#"{"ttlMs":1.5}"#] {
-            assert_eq!(Terms::read(result), None);
+    fn a_result_that_a_change_overtook_is_not_kept() {
+        let (me, backend, now): (_, Arc<str>, _) = (Principal::local("me"), "a".into(), Instant::now());
+        let mut cache = ReadCache::default();
+        let terms = Terms::read(PUBLIC).unwrap();
+        let changes: [fn(&mut ReadCache); 2] = [|cache| cache.forget("a", "x:1"), |cache| cache.forget_backend("a")];
+        for change in changes {
+            let asked = cache.generation("a", "x:1");
+            change(&mut cache);
+            cache.keep(&backend, "x:1", &me, PUBLIC, terms, asked, now);
+            assert!(cache.is_empty());
         }
-        assert_eq!(Terms::read(br#"{"ttlMs":99999999999999}"#).unwrap().ttl, MAX_TTL);
+        cache.keep(&backend, "x:1", &me, PUBLIC, terms, cache.generation("a", "x:1"), now);
+        assert!(!cache.is_empty());
+    }
+
+    #[test]
+    fn what_may_not_be_kept_has_no_terms() {
+        let read = |rest: &str| Terms::read(format!(r#"{{"resultType":"complete"{rest}}}"#).as_bytes());
+        for rest in ["", r#","ttlMs":0"#, r#","ttlMs":-1"#, r#","ttlMs":"9""#, r#","ttlMs":1.5"#] {
+            assert_eq!(read(rest), None);
+        }
+        for result in [r#"{"resultType":"input_required","ttlMs":9}"#, r#"{"ttlMs":9}"#] {
+            assert_eq!(Terms::read(result.as_bytes()), None);
+        }
+        assert_eq!(read(r#","ttlMs":99999999999999"#).unwrap().ttl, MAX_TTL);
     }
 
     #[test]
@@ -172,11 +230,11 @@ mod tests {
         let big = vec![b' '; MAX_RESULT];
         let terms = Terms { ttl: Duration::from_secs(1), public: true };
         for number in 0..MAX_BYTES / MAX_RESULT + 5 {
-            cache.keep(&backend, &format!("x:{number}"), &me, &big, terms, now);
+            cache.keep(&backend, &format!("x:{number}"), &me, &big, terms, Generation::default(), now);
         }
         assert_eq!(cache.bytes, MAX_BYTES);
         let later = now + Duration::from_secs(2);
-        cache.keep(&backend, "x:new", &me, &big, terms, later);
+        cache.keep(&backend, "x:new", &me, &big, terms, Generation::default(), later);
         assert_eq!(cache.bytes, MAX_RESULT, "what is over makes room");
     }
 }

@@ -6,9 +6,12 @@
 mod follows;
 mod listings;
 mod pool;
+mod reopening;
 mod routes;
 mod state;
 mod supervisor;
+mod told;
+mod watches;
 
 pub use state::{Home, Support};
 
@@ -286,6 +289,9 @@ impl Backend {
                 let fault = Fault { kind: FaultKind::BackendDown, ..fault.clone() };
                 one.session.handle(Event::Failed { exchange: one.exchange, fault });
             }
+        }
+        if !home && !stopping {
+            self.reopen_later(peer);
         }
         if let Some(gateway) = self.gateway() {
             gateway.catalog.nudge();

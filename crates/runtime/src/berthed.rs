@@ -33,7 +33,7 @@ pub struct Berthed {
     gateway: Weak<Gateway>,
     /// The client can be sent to a URL.
     takes_urls: bool,
-    _lease: Option<Lease>,
+    lease: Mutex<Option<Lease>>,
     machine: Mutex<Berth<Waiter>>,
 }
 
@@ -66,7 +66,7 @@ impl Berthed {
                 method::ELICITATION_CREATE,
                 br#"{"mode":"url"}"#,
             ),
-            _lease: lease,
+            lease: Mutex::new(lease),
             machine: Mutex::new(Berth::new(waiter, call.client.capabilities.clone(), backend.1, stay)),
         })
     }
@@ -95,15 +95,29 @@ impl Berthed {
 
     /// The backend answered.
     pub fn answered(self: &Arc<Self>, message: Envelope, edits: Edits, status: Option<u16>) {
+        self.give_back();
         if self.shown_urls(&message) {
-            return;
+            return self.over();
         }
         self.drive(|berth, _, out| berth.ended(Ended::Answer { message, edits, status }, out));
     }
 
     /// No answer will come.
     pub fn failed(self: &Arc<Self>, fault: Fault) {
+        self.give_back();
         self.drive(|berth, _, out| berth.ended(Ended::Fault(fault), out));
+    }
+
+    /// The call is over without an answer to anybody.
+    pub fn over(&self) {
+        self.give_back();
+        self.lock().over();
+    }
+
+    /// The connection may be used by others: the backend is done with this call.
+    fn give_back(&self) {
+        let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(lease);
     }
 
     /// The client came back with answers.
@@ -119,6 +133,13 @@ impl Berthed {
     /// Gives the call up where nobody came back in time.
     pub fn tick(self: &Arc<Self>) {
         self.drive(|berth, now, out| berth.tick(now, out));
+    }
+
+    /// Gives the call up: nobody will come back for it.
+    pub fn abandon(self: &Arc<Self>) {
+        if let Some(peer) = self.peer.upgrade() {
+            peer.abandon(self);
+        }
     }
 
     fn drive(self: &Arc<Self>, run: impl FnOnce(&mut Berth<Waiter>, Instant, &mut Vec<BerthCommand<Waiter>>)) {
@@ -188,7 +209,7 @@ impl Berthed {
         }
         requests.push(b'}');
         let Some(state) = self.ticket(&gateway, Claim::Again).seal(gateway.parks.sealer()) else { return false };
-        session.handle(Event::Reply { exchange, result: input_required(&requests, &state) });
+        session.handle(Event::Reply { exchange, result: input_required(&requests, &state), park: None });
         true
     }
 
@@ -213,7 +234,8 @@ impl Berthed {
             let fault = Fault::new(FaultKind::Overloaded, "too many calls wait for input of their clients");
             return session.handle(Event::Failed { exchange: *exchange, fault });
         };
-        session.handle(Event::Reply { exchange: *exchange, result: input_required(requests, &state) });
+        let result = input_required(requests, &state);
+        session.handle(Event::Reply { exchange: *exchange, result, park: Some(self.park) });
     }
 
     fn lock(&self) -> MutexGuard<'_, Berth<Waiter>> {

@@ -229,7 +229,7 @@ impl Gateway {
         let mut followed = Vec::new();
         for (backend, uris) in by_backend {
             if let Some(backend) = self.backend(backend) {
-                followed.push(backend.follow(session, exchange, &uris));
+                followed.push((Arc::clone(&backend.name), backend.follow(session, exchange, &uris)));
             }
         }
         if followed.is_empty() {
@@ -237,13 +237,15 @@ impl Gateway {
         }
         let session = Arc::clone(session);
         tokio::spawn(async move {
-            let all = async {
-                for one in followed {
-                    let _ = one.await;
-                }
-            };
             // A backend that is away follows them as soon as it is back; the client need not wait for that.
-            let _ = tokio::time::timeout(FOLLOW_WAIT, all).await;
+            let until = tokio::time::Instant::now() + FOLLOW_WAIT;
+            for (backend, refused) in followed {
+                let refused = tokio::time::timeout_at(until, refused).await;
+                let uris = refused.ok().and_then(Result::ok).unwrap_or_default();
+                if !uris.is_empty() {
+                    session.handle(Event::Unfollowed { exchange, backend, uris });
+                }
+            }
             session.handle(Event::Listening { exchange });
         });
     }

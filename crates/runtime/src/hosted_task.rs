@@ -75,11 +75,7 @@ impl HostedTask {
         self.drive(|machine, out| match &*call.method {
             method::TASKS_GET => machine.get(waiter, out),
             method::TASKS_CANCEL => machine.cancel(waiter, out),
-            method::TASKS_UPDATE => {
-                let params = call.envelope.params().unwrap_or_default();
-                let responses = json::member(params, "inputResponses").map_or(&b"{}"[..], |span| span.of(params));
-                machine.update(waiter, responses, out);
-            }
+            method::TASKS_UPDATE => machine.update(waiter, &call.responses(), out),
             other => {
                 let fault = Fault::new(FaultKind::MethodNotFound, format!("Method not found: {other}"));
                 out.push(HostedCommand::Fail(waiter, fault));

@@ -59,6 +59,15 @@ impl Origin {
         }
     }
 
+    /// The call of the new era at an old backend, where it is one.
+    #[must_use]
+    pub fn berth(&self) -> Option<Arc<Berthed>> {
+        match self {
+            Self::Berth(call) => Some(Arc::clone(call)),
+            _ => None,
+        }
+    }
+
     /// True for this very call.
     #[must_use]
     pub fn is_berth(&self, call: &Arc<Berthed>) -> bool {

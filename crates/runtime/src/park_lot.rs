@@ -144,9 +144,7 @@ impl Gateway {
                 "no call waits for this input: it was given before, or the call is over; it is not run a second time";
             return Err(Fault::new(FaultKind::InvalidParams, text));
         };
-        let base = call.envelope.bytes();
-        let responses = call.round.and_then(|round| round.responses).map_or(&b"{}"[..], |span| span.of(base));
-        let resumed = parked.resumed((Arc::clone(session), exchange), round, responses);
+        let resumed = parked.resumed((Arc::clone(session), exchange), round, &call.responses());
         if resumed.is_err() && !self.parks.insert(&parked) {
             self.counters.dropped("park_full");
         }
@@ -156,10 +154,9 @@ impl Gateway {
 
 /// True where one of the answers is a refusal. Run anew, the backend would only ask again, and again.
 fn declines(call: &Call) -> bool {
-    let responses =
-        call.round.and_then(|round| round.responses).map_or(&b"{}"[..], |span| span.of(call.envelope.bytes()));
-    let mut actions = json::members(responses).filter_map(|entry| {
-        let answer = entry.value.of(responses);
+    let responses = call.responses();
+    let mut actions = json::members(&responses).filter_map(|entry| {
+        let answer = entry.value.of(&responses);
         json::member(answer, "action").and_then(|action| json::string(action.of(answer)))
     });
     actions.any(|action| action != "accept")

@@ -360,6 +360,7 @@ impl Peer {
         for command in out {
             self.deliver(command);
         }
+        self.watch_lost(fault);
         if let Some(owner) = self.owner() {
             owner.handle(Event::PeerGone { peer: self.id });
         }

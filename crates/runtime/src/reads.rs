@@ -3,9 +3,9 @@
 use crate::gateway::Gateway;
 use crate::session::Session;
 use bytes::Bytes;
-use signalbox_engine::read_cache::{ReadCache, Terms};
+use signalbox_engine::read_cache::{Generation, ReadCache, Terms};
 use signalbox_engine::{Call, Event, ExchangeId, bridge};
-use signalbox_wire::{Edits, Envelope, Era, RawId, Revision, builder, json, method};
+use signalbox_wire::{Edits, Envelope, RawId, Revision, builder, json, method};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -19,8 +19,22 @@ impl Reads {
     }
 
     /// Keeps a result under its terms.
-    pub fn keep(&self, session: &Session, backend: &Arc<str>, uri: &str, result: &Bytes, terms: Terms) {
-        self.lock().keep(backend, uri, &session.principal, result, terms, Instant::now());
+    pub fn keep(
+        &self,
+        session: &Session,
+        backend: &Arc<str>,
+        uri: &str,
+        result: &Bytes,
+        terms: Terms,
+        asked: Generation,
+    ) {
+        self.lock().keep(backend, uri, &session.principal, result, terms, asked, Instant::now());
+    }
+
+    /// What is known of the changes of a resource.
+    #[must_use]
+    pub fn generation(&self, backend: &str, uri: &str) -> Generation {
+        self.lock().generation(backend, uri)
     }
 
     /// Forgets a resource that changed.
@@ -47,13 +61,14 @@ impl Gateway {
         let Some(uri) = call.name.as_deref().filter(|_| plain) else { return false };
         let found = self.reads.lock().get(backend, uri, &session.principal, Instant::now());
         let Some((result, left)) = found else { return false };
-        let Ok(message) = Envelope::parse(builder::response(&RawId::number(0), &result)) else { return false };
-        let (mut edits, mut rewritten) = (Edits::new(), Vec::new());
-        if let Some(span) = message.result_span().filter(|_| call.era == Era::Modern)
-            && let Some(ttl) = json::member(span.of(message.bytes()), "ttlMs")
-        {
-            edits.replace(ttl.shift(span.start), left.as_millis().to_string());
+        // It says how long it is still good, so that nobody who keeps it does so for longer.
+        let mut aged = Edits::new();
+        if let Some(ttl) = json::member(&result, "ttlMs") {
+            aged.replace(ttl, left.as_millis().to_string());
         }
+        let message = builder::response(&RawId::number(0), &aged.apply(&result));
+        let Ok(message) = Envelope::parse(message) else { return false };
+        let (mut edits, mut rewritten) = (Edits::new(), Vec::new());
         let revisions = (call.client.revision, Revision::LATEST);
         if bridge::answer(&call.method, revisions, &message, &mut edits, &mut rewritten).is_err() {
             return false;

@@ -2,10 +2,13 @@
 
 mod batches;
 mod doing;
+mod round_timers;
 
 use crate::batch::Batches;
 use crate::gateway::Gateway;
 use crate::outbox::{OUTBOX_BOUND, Out, Outbox, Pushed};
+use round_timers::RoundTimers;
+use signalbox_engine::bridge::capabilities;
 use signalbox_engine::catalog::Selector;
 use signalbox_engine::front::{Lifecycle, Mode};
 use signalbox_engine::keys::KeyMap;
@@ -13,7 +16,7 @@ use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{
     CapSet, ClientProfile, Command, Context, Event, ExchangeId, FrontMachine, Principal, SessionKey, StreamId,
 };
-use signalbox_wire::{Envelope, Kind};
+use signalbox_wire::{Envelope, Era, Kind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -33,7 +36,15 @@ struct Inner {
     batches: Batches,
     general: Option<StreamId>,
     next_stream: u64,
+    rounds: RoundTimers,
     buffer: Vec<Command>,
+}
+
+impl Inner {
+    fn forget_timers(&mut self) {
+        let machine = &self.machine;
+        self.rounds.retain(|exchange| machine.exchange(exchange).is_some());
+    }
 }
 
 /// The session.
@@ -82,6 +93,7 @@ impl Session {
                 batches: Batches::default(),
                 general: None,
                 next_stream: 1,
+                rounds: RoundTimers::default(),
                 buffer: Vec::new(),
             }),
         })
@@ -157,6 +169,7 @@ impl Session {
         let catalog = self.gateway.catalog.snapshot();
         let ready = |selector: &Selector| self.gateway.lists_ready(selector);
         let task_home = |task: &str| self.gateway.tasks.home(&self.principal, task);
+        let changes = |backend: &str, uri: &str| self.gateway.reads.generation(backend, uri);
         let ctx = Context {
             now: Instant::now(),
             unix_ms: unix_ms(),
@@ -164,6 +177,8 @@ impl Session {
             chain: &self.gateway.chain,
             server_info: &self.gateway.settings.server_info,
             max_in_flight: self.gateway.settings.max_in_flight,
+            round_timeout: self.gateway.settings.park_timeout,
+            changes: &changes,
             message_facts: self.gateway.message_facts,
             task_home: &task_home,
             lists_ready: &ready,
@@ -173,6 +188,7 @@ impl Session {
         let mut commands = std::mem::take(&mut inner.buffer);
         let before = inner.machine.in_flight();
         inner.machine.handle(event, &ctx, &mut commands);
+        inner.forget_timers();
         let opened = inner.machine.in_flight() as i64 - before as i64;
         if let (None, Some(client)) = (self.client.get(), inner.machine.client()) {
             let _ = self.client.set(Arc::clone(client));
@@ -253,6 +269,21 @@ impl Session {
     #[must_use]
     pub fn sees(&self, caps: &CapSet) -> bool {
         self.lock().machine.sees(caps)
+    }
+
+    /// True for an exchange of the new era whose client declared nothing that this question could go to.
+    #[must_use]
+    pub fn has_not_declared(&self, exchange: ExchangeId, method: &str, params: &[u8]) -> bool {
+        let inner = self.lock();
+        let exchange = inner.machine.exchange(exchange).filter(|exchange| exchange.era == Era::Modern);
+        let client = exchange.and_then(|exchange| exchange.client.as_ref());
+        client.is_some_and(|client| !capabilities::allows(&client.capabilities, method, params))
+    }
+
+    /// True while somebody waits for this exchange.
+    #[must_use]
+    pub fn waits_for(&self, exchange: ExchangeId) -> bool {
+        self.lock().machine.exchange(exchange).is_some()
     }
 
     /// The capabilities that came with a request, or with the session.

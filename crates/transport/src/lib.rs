@@ -6,6 +6,7 @@ pub mod child;
 pub mod http_back;
 pub mod http_front;
 pub mod in_process;
+mod send_queue;
 pub mod sse_back;
 pub mod stdio_front;
 pub mod tcp_front;

@@ -276,7 +276,7 @@ fn a_new_client_reaches_an_old_server_with_plain_methods() {
     assert_eq!(
         dialogue.says(r#"{"jsonrpc":"2.0","id":2,"result":{"contents":[]}}"#, None),
         [
-            r#"x: {"jsonrpc":"2.0","id":2,"result":{"contents":[],"resultType":"complete","ttlMs":0,"cacheScope":"private"}}"#
+            r#"x: {"jsonrpc":"2.0","id":2,"result":{"contents":[],"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}}"#
         ]
     );
     let own =
@@ -304,5 +304,10 @@ fn a_task_that_an_old_server_makes_of_a_new_call_can_be_waited_for_in_its_place(
     assert_eq!(sent.bytes, r#"{"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":"x"}}"#);
     assert_eq!(dialogue.machine.task_of(|who| *who == "ann").as_deref(), Some("x"));
     let done = dialogue.says(r#"{"jsonrpc":"2.0","id":3,"result":{"content":[]}}"#, None);
-    assert_eq!(done, [r#"ann: {"jsonrpc":"2.0","id":3,"result":{"content":[],"resultType":"complete"}}"#]);
+    assert_eq!(
+        done,
+        [
+            r#"ann: {"jsonrpc":"2.0","id":3,"result":{"content":[],"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}}"#
+        ]
+    );
 }

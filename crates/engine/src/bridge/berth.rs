@@ -137,11 +137,8 @@ impl<H: Clone> Berth<H> {
         let (Some(id), Some(method)) = (message.id(), message.method()) else { return };
         let params = message.params().unwrap_or(b"{}");
         if !capabilities::allows(&self.capabilities, method, params) {
-            return out.push(refusal(
-                &id,
-                codes::METHOD_NOT_FOUND,
-                "the client declared no capability for this request",
-            ));
+            out.push(refusal(&id, codes::METHOD_NOT_FOUND, "the client declared no capability for this request"));
+            return self.undeclared(method, params, out);
         }
         if self.rounds >= MAX_ROUNDS || self.questions.len() >= MAX_QUESTIONS {
             return out.push(refusal(&id, codes::INTERNAL_ERROR, "this call has asked too often"));
@@ -156,6 +153,22 @@ impl<H: Clone> Berth<H> {
         self.next_key += 1;
         self.questions.push(question);
         self.settle(out);
+    }
+
+    /// The client has to declare more before this call can succeed.
+    fn undeclared(&mut self, method: &str, params: &[u8], out: &mut Vec<BerthCommand<H>>) {
+        let Some((fault, to)) = super::undeclared(method, params).zip(self.bound.clone()) else { return };
+        self.over();
+        out.push(BerthCommand::Deliver { to, ended: Box::new(Ended::Fault(fault)) });
+        out.push(BerthCommand::Abandon);
+    }
+
+    /// The call is over without an answer to anybody: cancelled, or answered in another way. Nothing more comes of it.
+    pub fn over(&mut self) {
+        self.bound = None;
+        self.until = None;
+        self.questions.clear();
+        self.heard.clear();
     }
 
     /// The backend takes a question back.
@@ -269,6 +282,9 @@ impl<H: Clone> Berth<H> {
     pub fn tick(&mut self, now: Instant, out: &mut Vec<BerthCommand<H>>) {
         if self.bound.is_none() && self.until.is_some_and(|until| until <= now) {
             self.until = None;
+            // Whoever comes back in this very moment is told, and does not wait.
+            let text = "the call waited too long for this input and was given up; it is not run a second time";
+            self.ended = Some(Box::new(Ended::Fault(Fault::new(FaultKind::InvalidParams, text))));
             out.push(BerthCommand::Abandon);
         }
     }

@@ -85,23 +85,24 @@ pub fn downgrade(method: &str, to: Revision, message: &Envelope, edits: &mut Edi
     changed
 }
 
-/// Adds what every result of 2026-07-28 has and the result of an old server lacks.
+/// Adds what every result of 2026-07-28 has. Its words mean nothing in a result of an old server, so what stands there in
+/// their place is overwritten: else such a server could ask without being asked for, or have kept what is one session's.
 pub fn upgrade(method: &str, message: &Envelope, edits: &mut Edits) {
     let Some(result) = message.result_span() else { return };
     let base = message.bytes();
     let found = Found::read(base, result);
-    let mut add = |has: Option<Span>, key, value: &[u8]| {
-        if has.is_none() {
+    let mut set = |there: Option<Span>, key, value: &[u8]| {
+        if there.is_none_or(|span| span.of(base) != value) {
             edits.set_member(base, result, key, value);
         }
     };
-    if method == method::TOOLS_CALL {
-        add(found.content.or(found.task), "content", b"[]");
+    if method == method::TOOLS_CALL && found.content.or(found.task).is_none() {
+        set(None, "content", b"[]");
     }
-    add(found.result_type, "resultType", b"\"complete\"");
+    set(found.result_type, "resultType", b"\"complete\"");
     if method == method::RESOURCES_READ {
-        add(found.ttl, "ttlMs", b"0");
-        add(found.scope, "cacheScope", b"\"private\"");
+        set(found.ttl, "ttlMs", b"0");
+        set(found.scope, "cacheScope", b"\"private\"");
     }
 }
 
@@ -404,8 +405,13 @@ mod tests {
         assert_eq!(up("tools/call", r#"{"content":[]}"#), r#"{"content":[],"resultType":"complete"}"#);
         assert_eq!(up("tools/call", "{}"), r#"{"content":[],"resultType":"complete"}"#);
         assert_eq!(
-            up("resources/read", r#"{"contents":[],"ttlMs":9}"#),
-            r#"{"contents":[],"ttlMs":9,"resultType":"complete","cacheScope":"private"}"#
+            up("resources/read", r#"{"contents":[]}"#),
+            r#"{"contents":[],"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#
+        );
+        assert_eq!(
+            up("resources/read", r#"{"contents":[],"ttlMs":9,"cacheScope":"public","resultType":"input_required"}"#),
+            r#"{"contents":[],"ttlMs":0,"cacheScope":"private","resultType":"complete"}"#,
+            "words of the new era mean nothing in a result of the old one"
         );
         let full = r#"{"content":[],"resultType":"complete"}"#;
         assert_eq!(up("tools/call", full), full);

@@ -4,8 +4,9 @@ use crate::principal::Principal;
 
 /// What every ticket begins with, so that a person can tell whose it is.
 const PREFIX: &str = "sbx1.";
-/// Most bytes of a ticket that are looked at.
-const MAX_TICKET: usize = 1024;
+/// Most bytes of a ticket: none longer is given out, and none longer is looked at. The name of the caller is in it, twice as
+/// long as it is.
+const MAX_TICKET: usize = 16 << 10;
 
 /// Why a call comes back.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -45,7 +46,7 @@ pub trait Sealer: Send + Sync {
 }
 
 impl Ticket {
-    /// The ticket as `requestState`.
+    /// The ticket as `requestState`; none where it cannot be sealed, or would be too long to be opened again.
     #[must_use]
     pub fn seal(&self, sealer: &dyn Sealer) -> Option<String> {
         let mut plain = Vec::with_capacity(96);
@@ -66,7 +67,7 @@ impl Ticket {
             text.push(char::from(HEX[usize::from(byte >> 4)]));
             text.push(char::from(HEX[usize::from(byte & 15)]));
         }
-        Some(text)
+        (text.len() <= MAX_TICKET).then_some(text)
     }
 
     /// Reads a `requestState`; none where it was not sealed here.
@@ -136,6 +137,9 @@ mod tests {
                 assert_eq!(Ticket::open(std::str::from_utf8(&other).unwrap(), &Sum), None, "byte {at}");
             }
         }
+        let endless = Principal::named(&"n".repeat(MAX_TICKET));
+        let ticket = Ticket { claim: Claim::Again, principal: endless, expires: 77, digest: [9; 32] };
+        assert_eq!(ticket.seal(&Sum), None, "what could not be opened again is not given out");
         for text in ["", "sbx1.", "sbx1.0", "sbx1.zz", "x", &format!("sbx1.{}", "0".repeat(4096))] {
             assert_eq!(Ticket::open(text, &Sum), None);
         }

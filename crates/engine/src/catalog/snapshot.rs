@@ -113,14 +113,7 @@ impl Snapshot {
     /// The lists this kind of client sees of a backend; where they are not known, the nearest ones.
     #[must_use]
     pub fn view<'a>(&self, entry: &'a BackendEntry, selector: &Selector) -> Option<&'a Arc<View>> {
-        let views = &entry.views;
-        views
-            .get(selector)
-            .or_else(|| views.iter().find(|(key, _)| key.era == selector.era && key.caps.is_bare()).map(|(_, v)| v))
-            .or_else(|| views.iter().find(|(key, _)| key.era == selector.era).map(|(_, v)| v))
-            .or_else(|| views.iter().find(|(key, _)| key.caps == selector.caps).map(|(_, v)| v))
-            .or_else(|| views.iter().find(|(key, _)| key.caps.is_bare()).map(|(_, v)| v))
-            .or_else(|| views.values().next())
+        entry.shown(selector)
     }
 
     /// What each listed backend says about itself to this kind of client.

@@ -9,6 +9,7 @@ use crate::exchange::Exchange;
 use crate::fact::{Outcome, Point};
 use crate::keys::ExchangeId;
 use crate::read_cache::Terms;
+use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, Kind, json, method};
 use std::sync::Arc;
 
@@ -33,12 +34,7 @@ impl FrontMachine {
             None => edits.insert(1, id_member(exchange)),
         }
         rename_uris(exchange, message, &mut edits, ctx);
-        if let (Some(uri), Some(result), Some(backend)) = (&exchange.read, message.result(), &exchange.backend)
-            && let Some(terms) = Terms::read(result)
-        {
-            let result = message.bytes().slice_ref(result);
-            out.push(Command::KeepRead { backend: Arc::clone(backend), uri: uri.clone(), result, terms });
-        }
+        out.extend(keep_read(exchange, message));
         let task = exchange.wants_task.then(|| message.result().and_then(TaskState::read)).flatten();
         let backend = exchange.backend.clone();
         self.message_fact(Some(id), Point::BackendIn, message.bytes(), ctx, out);
@@ -48,12 +44,13 @@ impl FrontMachine {
             Verdict::Reply(result) => return self.reply(id, &result, ctx, out),
             Verdict::Refuse(fault) => return self.fail(id, &fault, ctx, out),
         }
-        let status = http_status(exchange.era, message, status);
+        let era = exchange.era;
         self.inquiry_over(id, out);
         if let Some(home) = self.place_task(id, message, &mut edits, ctx) {
             out.push(home);
         }
         let bytes = edits.apply(message.bytes());
+        let status = http_status(era, message, &bytes, status);
         if let (Some(task), Some(backend)) = (task, backend) {
             let id = task.id.clone();
             self.write_down(&id, Entry::new(backend, Host::Legacy, Some(task), ctx.now), ctx, out);
@@ -110,21 +107,38 @@ fn outcome(message: &Envelope) -> Outcome {
     }
 }
 
-/// In the new era the status follows the error; in the old one every answer is 200.
-fn http_status(era: Era, message: &Envelope, given: Option<u16>) -> u16 {
+/// What is to be kept of the result of a plain read.
+fn keep_read(exchange: &Exchange, message: &Envelope) -> Option<Command> {
+    let ((uri, asked), result, backend) = (exchange.read.as_ref()?, message.result()?, exchange.backend.as_ref()?);
+    Some(Command::KeepRead {
+        backend: Arc::clone(backend),
+        uri: uri.clone(),
+        result: message.bytes().slice_ref(result),
+        terms: Terms::read(result)?,
+        asked: *asked,
+        era: exchange.era,
+    })
+}
+
+/// In the new era the status follows the error as it is sent; in the old one every answer is 200. Of the statuses that a
+/// backend gives, those that revision 2026-07-28 has for errors are the client's to see, with the error they came with; the
+/// others, as 401, are about the gateway's own way to the backend.
+fn http_status(era: Era, message: &Envelope, sent: &Bytes, given: Option<u16>) -> u16 {
     if era == Era::Legacy || message.kind() != Kind::Error {
         return 200;
     }
-    if let Some(status) = given.filter(|status| (400..500).contains(status)) {
-        return status;
-    }
-    let error = message.error().unwrap_or_default();
-    let code = json::member(error, "code").map(|span| span.of(error));
-    match code {
+    let sent = Envelope::parse(sent.clone()).ok();
+    let after = sent.as_ref().and_then(error_code);
+    match after {
         Some(b"-32601") => 404,
         Some(b"-32020" | b"-32021" | b"-32022") => 400,
-        _ => 200,
+        _ => given.filter(|status| matches!(status, 400 | 404) && after == error_code(message)).unwrap_or(200),
     }
+}
+
+fn error_code(message: &Envelope) -> Option<&[u8]> {
+    let error = message.error()?;
+    json::member(error, "code").map(|span| span.of(error))
 }
 
 /// Writes our URI in place of the backend's wherever a result names a resource that is exposed under another one.
@@ -166,6 +180,36 @@ impl FrontMachine {
             Asked::Round { exchange, key, method } => {
                 self.inquiry_answered(exchange, key, &method, message, ctx, out);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(code: i64) -> Envelope {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"no"}}}}"#);
+        Envelope::parse(text.into()).unwrap()
+    }
+
+    #[test]
+    fn the_status_follows_the_error_as_it_is_sent_and_never_the_way_to_the_backend() {
+        let rows = [
+            (-32602, -32602, Some(400), 400),
+            (-32601, -32601, Some(404), 404),
+            (-32601, -32601, None, 404),
+            (-32021, -32021, None, 400),
+            (-32021, -32603, None, 200),
+            (-32000, -32603, Some(400), 200),
+            (-5, -5, Some(401), 200),
+            (-5, -5, Some(403), 200),
+            (-5, -5, Some(500), 200),
+        ];
+        for (came, sent, given, expected) in rows {
+            let (came, sent) = (error(came), error(sent));
+            assert_eq!(http_status(Era::Modern, &came, sent.bytes(), given), expected, "{came:?} {given:?}");
+            assert_eq!(http_status(Era::Legacy, &came, sent.bytes(), given), 200);
         }
     }
 }

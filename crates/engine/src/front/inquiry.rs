@@ -2,15 +2,18 @@
 //! its call, as its revision knows it, and its answers are gathered until the last one is there.
 
 use super::{Asked, Context, FrontMachine, MAX_ASKED};
-use crate::bridge::{self, questions};
+use crate::bridge::{self, capabilities, questions};
 use crate::command::Command;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
+use crate::profile::ClientProfile;
 use bytes::Bytes;
 use signalbox_wire::{Envelope, Kind, RawId, Revision, builder, json, method};
 
 /// How often one call may ask.
 pub const MAX_ROUNDS: u32 = 16;
+/// How much of a backend's text is repeated in a message.
+const MAX_NAME: usize = 200;
 
 /// What a call has asked so far.
 #[derive(Clone, Default, Debug)]
@@ -28,7 +31,8 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         wanted: Vec<Wanted>,
-        (client, backend): (Revision, Revision),
+        (client, backend): (&ClientProfile, Revision),
+        ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Result<u32, Fault> {
         if self.asked.len() + wanted.len() > MAX_ASKED {
@@ -46,8 +50,11 @@ impl FrontMachine {
             let number = self.next_question;
             self.next_question += 1;
             let mint = format!("{}-{number}", self.session);
-            let params = questions::to_legacy(&one.method, &one.params, client, &mint)
-                .map_err(|lost| bridge::not_bridged(lost.feature, client, backend))?;
+            let params = questions::to_legacy(&one.method, &one.params, client.revision, &mint)
+                .map_err(|lost| bridge::not_bridged(lost.feature, client.revision, backend))?;
+            if !capabilities::allows(client.modern_capabilities(false).as_bytes(), &one.method, &one.params) {
+                return Err(not_declared(&one.method));
+            }
             if one.method == method::ELICITATION_CREATE && json::member(&params, "elicitationId").is_some() {
                 inquiry.urls.push(mint);
             }
@@ -62,6 +69,7 @@ impl FrontMachine {
                 self.asked.insert(number, asked);
                 out.push(Command::Send { stream, bytes, last: false, droppable: false, status: 200 });
             }
+            out.push(Command::Wake { exchange: id, after: ctx.round_timeout, round: Some(inquiry.count) });
         }
         let count = inquiry.count;
         self.inquiries.insert(id, inquiry);
@@ -71,6 +79,29 @@ impl FrontMachine {
     /// True while an answer of the client is missing.
     pub(super) fn inquiring(&self, id: ExchangeId) -> bool {
         self.inquiries.get(&id).is_some_and(|inquiry| inquiry.open > 0)
+    }
+
+    /// The time for a round of questions is over. A client that has not answered is told to forget them, and its call ends.
+    pub(super) fn inquiry_expired(&mut self, id: ExchangeId, round: u32, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        if self.inquiries.get(&id).is_none_or(|inquiry| inquiry.open == 0 || inquiry.count != round) {
+            return;
+        }
+        if let Some(stream) = self.way_to_client(Some(id)) {
+            let open = self.asked.iter().filter(|(_, asked)| asked.belongs_to(id)).map(|(number, _)| *number);
+            let mut open: Vec<u64> = open.collect();
+            open.sort_unstable();
+            for number in open {
+                let bytes = builder::Notification::new(method::CANCELLED)
+                    .param_raw("requestId", number.to_string())
+                    .param_str("reason", "timed out")
+                    .build();
+                out.push(Command::Send { stream, bytes, last: false, droppable: true, status: 200 });
+            }
+        }
+        self.give_task_up(id, out);
+        let within = ctx.round_timeout.as_secs_f32();
+        let text = format!("the client did not answer within {within} s what the backend wants to know");
+        self.fail(id, &Fault::new(FaultKind::TimedOut, text), ctx, out);
     }
 
     /// The client answered one of the questions.
@@ -98,7 +129,7 @@ impl FrontMachine {
         inquiry.answers.push((key, answer));
         inquiry.open -= 1;
         if inquiry.open == 0 {
-            self.next_round(id, out);
+            self.next_round(id, ctx, out);
             self.tell_task(id, ctx, out);
         }
     }
@@ -140,6 +171,13 @@ impl FrontMachine {
             out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: false, status: 200 });
         }
     }
+}
+
+/// A backend must ask a client only what the client says it can be asked.
+fn not_declared(name: &str) -> Fault {
+    let name: String = name.chars().take(MAX_NAME).collect();
+    let text = format!("the backend wants `{name}` of a client that did not declare it can be asked that");
+    Fault::new(FaultKind::BackendGarbage, text)
 }
 
 /// One question of a backend of the new era.

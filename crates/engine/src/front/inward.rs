@@ -42,7 +42,7 @@ impl FrontMachine {
             edits.replace(span, number.to_string().into_bytes());
         }
         let progress_token = token.map(|span| RawId::from_token(message.bytes().slice(span.range())));
-        self.asked.insert(number, Asked::Peer { peer, id, progress_token });
+        self.asked.insert(number, Asked::Peer { peer, id, progress_token, about });
         let bytes = edits.apply(message.bytes());
         out.push(Command::Send { stream, bytes, last: false, droppable: false, status: 200 });
     }

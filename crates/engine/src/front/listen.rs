@@ -9,7 +9,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, builder, json, meta, method};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Most resources one listen request may follow.
@@ -25,6 +25,8 @@ pub struct Listener {
     acknowledged: bool,
     /// What changed before it was acknowledged, which has to come first.
     missed: Changed,
+    /// The resources, under our URI, that changed before then; each is one of those it follows.
+    missed_resources: BTreeSet<Box<str>>,
 }
 
 impl FrontMachine {
@@ -59,6 +61,15 @@ impl FrontMachine {
         out.push(Command::Listen(Listen::Open { exchange: id, resources }));
     }
 
+    /// What a backend does not follow is not acknowledged.
+    pub(super) fn unfollowed(&mut self, id: ExchangeId, backend: &Arc<str>, uris: Vec<String>) {
+        if let Some(listener) = self.listeners.get_mut(&id).filter(|listener| !listener.acknowledged) {
+            for uri in uris {
+                listener.followed.remove(&(Arc::clone(backend), uri.into()));
+            }
+        }
+    }
+
     /// Everything the request names is followed: the client is told so, and then what it has missed meanwhile.
     pub(super) fn listening(&mut self, id: ExchangeId, out: &mut Vec<Command>) {
         let (Some(exchange), Some(listener)) = (self.exchanges.get(&id), self.listeners.get_mut(&id)) else { return };
@@ -67,6 +78,13 @@ impl FrontMachine {
         }
         let bytes = acknowledgement(exchange.client_id.token(), listener);
         out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: false, status: 200 });
+        for uri in std::mem::take(&mut listener.missed_resources) {
+            let bytes = builder::Notification::new(method::RESOURCES_UPDATED)
+                .meta_raw(meta::SUBSCRIPTION_ID, exchange.client_id.token())
+                .param_str("uri", &uri)
+                .build();
+            out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: true, status: 200 });
+        }
         let missed = std::mem::take(&mut listener.missed);
         self.tell_listener(id, missed, out);
     }
@@ -115,7 +133,7 @@ impl FrontMachine {
         mut edits: Edits,
         out: &mut Vec<Command>,
     ) {
-        let (Some(listener), Some(exchange)) = (self.listeners.get(&id), self.exchanges.get(&id)) else { return };
+        let (Some(listener), Some(exchange)) = (self.listeners.get_mut(&id), self.exchanges.get(&id)) else { return };
         if message.method() != Some(method::RESOURCES_UPDATED) {
             return;
         }
@@ -123,6 +141,10 @@ impl FrontMachine {
         let uri = uri_span.and_then(|span| json::string(span.of(message.bytes())));
         let (Some(span), Some(uri)) = (uri_span, uri) else { return };
         let Some(ours) = listener.followed.get(&(Arc::clone(backend), uri.as_ref().into())) else { return };
+        if !listener.acknowledged {
+            listener.missed_resources.insert(ours.clone());
+            return;
+        }
         if **ours != *uri {
             edits.replace(span, json::quote(ours));
         }

@@ -11,6 +11,7 @@ use super::inquiry::{Wanted, read_requests};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, Payload, TaskState, TaskStatus};
 use crate::bridge::{self, Reach};
+use crate::chain::Verdict;
 use crate::command::Command;
 use crate::correlation::MAX_CALL;
 use crate::exchange::Call;
@@ -18,6 +19,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Kind, RawId, Revision, builder, method};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The pause between two looks at a task that names none.
@@ -114,11 +116,18 @@ impl Poll {
 
 impl FrontMachine {
     /// Begins to look at a task that was just made.
-    pub(super) fn follow_task(&mut self, id: ExchangeId, state: &TaskState, mut poll: Poll, out: &mut Vec<Command>) {
+    pub(super) fn follow_task(
+        &mut self,
+        id: ExchangeId,
+        state: &TaskState,
+        mut poll: Poll,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
         poll.noted(state);
-        out.push(Command::Wake { exchange: id, after: poll.pause });
+        out.push(Command::Wake { exchange: id, after: poll.pause, round: None });
         self.polls.insert(id, poll);
-        self.task_progressed(id, state, out);
+        self.task_progressed(id, state, ctx, out);
     }
 
     /// Looks at a task at once.
@@ -167,9 +176,12 @@ impl FrontMachine {
         let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.clone());
         let (Some(poll), Some(backend)) = (self.polls.get_mut(&id), backend) else { return };
         match poll.request(name, responses) {
-            Ok(call) => {
+            Ok(mut call) => {
                 poll.step = step;
-                out.push(Command::Forward { exchange: id, backend, call });
+                // Only what the client has said is new to the interceptors.
+                if responses.is_none() || self.passes(id, &mut call, ctx, out) {
+                    out.push(Command::Forward { exchange: id, backend, call });
+                }
             }
             Err(fault) => self.fail(id, &fault, ctx, out),
         }
@@ -197,7 +209,7 @@ impl FrontMachine {
             Some(poll) => {
                 poll.failures += 1;
                 poll.step = Step::Pause;
-                out.push(Command::Wake { exchange: id, after: poll.pause });
+                out.push(Command::Wake { exchange: id, after: poll.pause, round: None });
             }
             None => self.fail(id, fault, ctx, out),
         }
@@ -221,10 +233,10 @@ impl FrontMachine {
             Step::Stop => self.send_about(id, Step::Look, method::TASKS_GET, None, ctx, out),
             Step::Tell => {
                 poll.step = Step::Pause;
-                out.push(Command::Wake { exchange: id, after: poll.pause });
+                out.push(Command::Wake { exchange: id, after: poll.pause, round: None });
             }
             _ => {
-                if let Err(fault) = self.looked(id, message.result().unwrap_or_default(), ctx, out) {
+                if let Err(fault) = self.looked(id, message, ctx, out) {
                     self.give_task_up(id, out);
                     self.fail(id, &fault, ctx, out);
                 }
@@ -235,10 +247,11 @@ impl FrontMachine {
     fn looked(
         &mut self,
         id: ExchangeId,
-        result: &[u8],
+        message: &Envelope,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Result<(), Fault> {
+        let result = message.result().unwrap_or_default();
         let garbage = |text: &str| Fault::new(FaultKind::BackendGarbage, text);
         let state = TaskState::read(result).ok_or_else(|| garbage("the backend told of a task in no known shape"))?;
         let Some(poll) = self.polls.get_mut(&id) else { return Ok(()) };
@@ -257,7 +270,13 @@ impl FrontMachine {
                 bytes.push(b'}');
                 self.conclude(id, bytes.into(), ctx, out)
             }
-            Payload::Questions(object) => self.ask_for_task(id, read_requests(object), out),
+            Payload::Questions(_) => {
+                let Some(judged) = self.judged(id, message, ctx, out)? else { return Ok(()) };
+                match Payload::read(judged.result().unwrap_or_default()) {
+                    Payload::Questions(object) => self.ask_for_task(id, read_requests(object), ctx, out),
+                    _ => self.ask_for_task(id, Vec::new(), ctx, out),
+                }
+            }
             Payload::Nothing if state.status == TaskStatus::Cancelled => {
                 Err(Fault::new(FaultKind::Refused, "the task was cancelled"))
             }
@@ -265,7 +284,7 @@ impl FrontMachine {
                 Err(garbage("the backend told of a task that is over, but not how"))
             }
             Payload::Nothing => {
-                self.task_progressed(id, &state, out);
+                self.task_progressed(id, &state, ctx, out);
                 self.pause(id, out);
                 Ok(())
             }
@@ -275,13 +294,19 @@ impl FrontMachine {
     fn pause(&mut self, id: ExchangeId, out: &mut Vec<Command>) {
         if let Some(poll) = self.polls.get_mut(&id) {
             poll.step = Step::Pause;
-            out.push(Command::Wake { exchange: id, after: poll.pause });
+            out.push(Command::Wake { exchange: id, after: poll.pause, round: None });
         }
     }
 
     /// Asks the client what the task wants to know, unless it was asked before: a backend may show a question for a
     /// while after its answer has come.
-    fn ask_for_task(&mut self, id: ExchangeId, mut wanted: Vec<Wanted>, out: &mut Vec<Command>) -> Result<(), Fault> {
+    fn ask_for_task(
+        &mut self,
+        id: ExchangeId,
+        mut wanted: Vec<Wanted>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> Result<(), Fault> {
         let Some(poll) = self.polls.get_mut(&id) else { return Ok(()) };
         wanted.retain(|one| !poll.seen.contains(one));
         if wanted.is_empty() {
@@ -296,12 +321,12 @@ impl FrontMachine {
         }
         poll.seen.extend(wanted.iter().cloned());
         poll.step = Step::Ask;
-        let revisions = (poll.call.client.revision, poll.backend);
-        self.inquire(id, wanted, revisions, out).map(|_| ())
+        let (client, backend) = (Arc::clone(&poll.call.client), poll.backend);
+        self.inquire(id, wanted, (&client, backend), ctx, out).map(|_| ())
     }
 
     /// What a task says about itself is progress, for a client that wants to hear of it.
-    fn task_progressed(&mut self, id: ExchangeId, state: &TaskState, out: &mut Vec<Command>) {
+    fn task_progressed(&mut self, id: ExchangeId, state: &TaskState, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let (Some(poll), Some(exchange)) = (self.polls.get_mut(&id), self.exchanges.get(&id)) else { return };
         let (Some(token), Some(text)) = (&exchange.progress_token, &state.message) else { return };
         if !exchange.stream_open || poll.told.as_ref() == Some(text) {
@@ -315,13 +340,13 @@ impl FrontMachine {
         if poll.call.client.revision > Revision::V2024_11_05 {
             note = note.param_str("message", text);
         }
-        out.push(Command::Send {
-            stream: exchange.stream,
-            bytes: note.build(),
-            last: false,
-            droppable: true,
-            status: 200,
-        });
+        let Ok(note) = Envelope::parse(note.build()) else { return };
+        let mut edits = Edits::new();
+        if let Verdict::Refuse(_) = ctx.chain.notification(&note, &mut edits, ctx.now) {
+            return out.push(Command::Dropped("refused_notification"));
+        }
+        let bytes = edits.apply(note.bytes());
+        out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: true, status: 200 });
     }
 
     /// The task is over: its result or error answers whoever waits for it, as it would have answered the call.

@@ -147,8 +147,8 @@ impl FrontMachine {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
         exchange.backend = Some(Arc::clone(&route.backend));
-        exchange.read =
-            (exchange.method == method::RESOURCES_READ && params.round().is_none()).then(|| route.name.clone());
+        let plain = exchange.method == method::RESOURCES_READ && params.round().is_none();
+        exchange.read = plain.then(|| (route.name.clone(), (ctx.changes)(&route.backend, &route.name)));
         exchange.wants_task = params.task.is_some();
         exchange.progress_token =
             params.progress_token().map(|span| RawId::from_token(message.bytes().slice(span.range())));

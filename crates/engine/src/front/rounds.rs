@@ -2,6 +2,7 @@
 //! answers of the old client.
 
 use super::inquiry::read_requests;
+use super::params::Params;
 use super::{Context, FrontMachine};
 use crate::bridge::Reach;
 use crate::command::Command;
@@ -9,7 +10,7 @@ use crate::exchange::Call;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use bytes::Bytes;
-use signalbox_wire::{Envelope, Revision, json};
+use signalbox_wire::{Edits, Envelope, Revision, json};
 use std::time::Duration;
 
 /// The wait before a backend that wants nothing but another call is called again, times the number of the round.
@@ -39,7 +40,7 @@ impl FrontMachine {
             return out.push(Command::Dropped("late_answer"));
         }
         let done = match reach {
-            Reach::Input => self.ask(id, message, call, backend, out),
+            Reach::Input => self.ask(id, message, call, backend, ctx, out),
             Reach::Task => self.task_made(id, message, call, backend, ctx, out),
             Reach::Whole => self.no_task_made(id, message, &call, backend, ctx, out),
         };
@@ -54,8 +55,14 @@ impl FrontMachine {
         message: &Envelope,
         call: Box<Call>,
         backend: Revision,
+        ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Result<(), Fault> {
+        let Some(message) = self.judged(id, message, ctx, out)? else { return Ok(()) };
+        if let Some(exchange) = self.exchanges.get_mut(&id) {
+            // What comes of the answers of one client is for nobody else.
+            exchange.read = None;
+        }
         let result = message.result().unwrap_or_default();
         let state = json::member(result, "requestState").map(|span| Bytes::copy_from_slice(span.of(result)));
         let wanted = json::member(result, "inputRequests").map_or_else(Vec::new, |span| read_requests(span.of(result)));
@@ -63,35 +70,64 @@ impl FrontMachine {
             return Err(Fault::new(FaultKind::BackendGarbage, "the backend wants input but does not say which"));
         }
         let nothing = wanted.is_empty();
-        let count = self.inquire(id, wanted, (call.client.revision, backend), out)?;
+        let count = self.inquire(id, wanted, (&call.client, backend), ctx, out)?;
         if nothing {
-            out.push(Command::Wake { exchange: id, after: PAUSE * count });
+            out.push(Command::Wake { exchange: id, after: PAUSE * count, round: None });
         }
         self.rounds.insert(id, Round { call, state });
         Ok(())
     }
 
-    /// A moment that was asked for is over: the pause before a call that needs no answer, or between two looks at a task.
-    pub(super) fn woken(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
+    /// A moment that was asked for is over: the time for the answers of a round, the pause before a call that needs no
+    /// answer, or that between two looks at a task.
+    pub(super) fn woken(&mut self, id: ExchangeId, round: Option<u32>, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        if let Some(round) = round {
+            return self.inquiry_expired(id, round, ctx, out);
+        }
         if self.rounds.contains_key(&id) && !self.inquiring(id) {
-            self.next_round(id, out);
+            self.next_round(id, ctx, out);
         }
         self.look_again(id, ctx, out);
     }
 
     /// Calls again, with everything the backend wanted.
-    pub(super) fn next_round(&mut self, id: ExchangeId, out: &mut Vec<Command>) {
+    pub(super) fn next_round(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.clone());
         let (Some(round), Some(backend)) = (self.rounds.remove(&id), backend) else { return };
         let responses = self.take_answers(id);
-        let mut call = round.call;
-        let base = call.envelope.bytes();
-        let Some(params) = call.envelope.params_span() else { return };
-        call.edits.set_member(base, params, "inputResponses", &responses);
-        match &round.state {
-            Some(state) => call.edits.set_member(base, params, "requestState", state),
-            None => call.edits.remove_member(base, params, "requestState"),
+        match self.called_again(id, round, &responses) {
+            Ok(mut call) => {
+                if self.passes(id, &mut call, ctx, out) {
+                    out.push(Command::Forward { exchange: id, backend, call });
+                }
+            }
+            Err(fault) => self.fail(id, &fault, ctx, out),
         }
-        out.push(Command::Forward { exchange: id, backend, call });
+    }
+
+    /// The call as if the client had made it with its answers, so that it is judged and fitted as a whole.
+    fn called_again(&self, id: ExchangeId, round: Round, responses: &[u8]) -> Result<Box<Call>, Fault> {
+        let bad = || Fault::new(FaultKind::Internal, "the next round of the call could not be made");
+        let mut call = round.call;
+        let (base, params) = (call.envelope.bytes(), call.envelope.params_span().ok_or_else(bad)?);
+        let mut edits = Edits::new();
+        edits.set_member(base, params, "inputResponses", responses);
+        match &round.state {
+            Some(state) => edits.set_member(base, params, "requestState", state),
+            None => edits.remove_member(base, params, "requestState"),
+        }
+        call.envelope = Envelope::parse(edits.apply(base)).map_err(|_| bad())?;
+        call.edits = Edits::new();
+        let params = Params::read(&call.envelope);
+        let subject = self.exchanges.get(&id).and_then(|exchange| exchange.subject.as_deref());
+        if let (Some(span), Some(name)) = (params.name.or(params.uri), call.name.as_deref())
+            && subject != Some(name)
+        {
+            call.edits.replace(span, json::quote(name));
+        }
+        call.progress = params.progress_token();
+        // It is no plain call any more, whose result could be there already.
+        call.round = params.round();
+        Ok(call)
     }
 }

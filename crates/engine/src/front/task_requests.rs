@@ -39,7 +39,7 @@ impl FrontMachine {
         let Some(exchange) = self.exchanges.get(&id) else { return Ok(()) };
         if !(exchange.wants_task && call.client.revision.tasks_core()) {
             let poll = Poll::new(call, &state.id, backend, Aim::Call);
-            self.follow_task(id, &state, poll, out);
+            self.follow_task(id, &state, poll, ctx, out);
             return Ok(());
         }
         let created = tasks::create_to_legacy(result).ok_or_else(garbage)?;

@@ -7,6 +7,7 @@ use crate::command::Watch;
 use crate::exchange::Call;
 use signalbox_wire::Edits;
 
+mod judging;
 mod rounds;
 mod tasks;
 
@@ -16,6 +17,7 @@ struct Dialogue {
     ready: bool,
     calls: Vec<(ExchangeId, Box<Call>)>,
     now: Instant,
+    chain: Chain,
 }
 
 const STREAM: StreamId = StreamId(1);
@@ -32,7 +34,7 @@ impl Dialogue {
         catalog.set_view("a", bare(Era::Legacy), first);
         catalog.set_view("b", bare(Era::Legacy), second);
         let machine = FrontMachine::new(SessionKey(1), Principal::anonymous(), mode);
-        Self { machine, catalog, ready: true, calls: Vec::new(), now: Instant::now() }
+        Self { machine, catalog, ready: true, calls: Vec::new(), now: Instant::now(), chain: Chain::default() }
     }
 
     fn operational() -> Self {
@@ -46,7 +48,7 @@ impl Dialogue {
     fn event(&mut self, event: Event) -> Vec<String> {
         let snapshot = self.catalog.snapshot();
         let ready = self.ready;
-        let chain = Chain::default();
+        let chain = self.chain.clone();
         let ctx = Context {
             now: self.now,
             unix_ms: 0,
@@ -55,6 +57,8 @@ impl Dialogue {
             chain: &chain,
             server_info: r#"{"name":"signalbox","version":"0"}"#,
             max_in_flight: 4,
+            round_timeout: Duration::from_secs(300),
+            changes: &|_, _| Generation::default(),
             message_facts: false,
             lists_ready: &|_| ready,
         };
@@ -98,6 +102,9 @@ impl Dialogue {
                 format!("{backend}>> {}", text(&call.edits.apply(call.envelope.bytes())))
             }
             Command::TaskHome { state, backend } => format!("task {} is at {backend}", state.id),
+            // Every round of questions has its end; the dialogues that get there name it.
+            Command::Wake { round: Some(_), .. } => return None,
+            Command::GiveUp { park } => format!("give up {park}"),
             Command::Wake { after, .. } => format!("wake after {after:?}"),
             Command::KeepRead { uri, terms, .. } => format!("keep {uri} for {:?}", terms.ttl),
             Command::Fact(_) => return None,
@@ -308,8 +315,18 @@ fn list_changes_are_told_in_the_way_of_each_era() {
     assert!(said[0].contains("Open") && said.len() == 1, "{said:?}");
     let all = Changed { tools: true, prompts: true, resources: true };
     assert!(dialogue.event(Event::ListsChanged { changed: all }).is_empty(), "the acknowledgement comes first");
+    let message = envelope(
+        r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x://1","_meta":{"io.modelcontextprotocol/subscriptionId":4}}}"#,
+    );
+    let (peer, about) = (PeerId(1), Some(ExchangeId(1)));
+    let update = Event::Notified { backend: "b".into(), peer, message, about };
+    for _ in 0..2 {
+        assert!(dialogue.event(update.clone()).is_empty(), "the acknowledgement comes first");
+    }
+    let updated = r#"~ {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"b+x://1","_meta":{"io.modelcontextprotocol/subscriptionId":"L"}}}"#;
     let said = dialogue.event(Event::Listening { exchange: ExchangeId(1) });
-    assert!(said[1].contains("tools/list_changed") && said.len() == 2, "{said:?}");
+    assert_eq!((said.len(), &*said[1]), (3, updated), "what changed meanwhile is told once");
+    assert!(said[2].contains("tools/list_changed"), "{said:?}");
     assert_eq!(
         said[0],
         r#"- {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["b+x://1"]},"_meta":{"io.modelcontextprotocol/subscriptionId":"L"}}}"#
@@ -317,21 +334,7 @@ fn list_changes_are_told_in_the_way_of_each_era() {
     let told = dialogue.event(Event::ListsChanged { changed: all });
     assert_eq!(told.len(), 1);
     assert!(told[0].contains(r#""io.modelcontextprotocol/subscriptionId":"L""#), "{told:?}");
-    let update = envelope(
-        r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x://1","_meta":{"io.modelcontextprotocol/subscriptionId":4}}}"#,
-    );
-    let heard = dialogue.event(Event::Notified {
-        backend: "b".into(),
-        peer: PeerId(1),
-        message: update,
-        about: Some(ExchangeId(1)),
-    });
-    assert_eq!(
-        heard,
-        [
-            r#"~ {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"b+x://1","_meta":{"io.modelcontextprotocol/subscriptionId":"L"}}}"#
-        ]
-    );
+    assert_eq!(dialogue.event(update), [updated]);
 }
 
 fn modern(id: &str, method: &str, params: &str) -> String {
@@ -422,6 +425,8 @@ fn s58_ten_thousand_pending_calls_fit() {
         chain: &chain,
         server_info: "{}",
         max_in_flight: 20_000,
+        round_timeout: Duration::from_secs(300),
+        changes: &|_, _| Generation::default(),
         message_facts: false,
         lists_ready: &|_| true,
     };

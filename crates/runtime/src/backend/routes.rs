@@ -55,19 +55,6 @@ enum Way {
 impl Backend {
     /// Brings a call to a connection that may carry it; opens one, or lets the call wait, where there is none yet.
     pub(crate) fn dispatch(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
-        if call.round.is_some()
-            && self.lock().support.target(call.era) == Era::Legacy
-            && let Some(gateway) = self.gateway()
-        {
-            return gateway.come_back(self, session, exchange, call);
-        }
-        let about_task = call.era == Era::Modern && call.method.starts_with("tasks/");
-        if about_task
-            && self.target(call.era) == Era::Legacy
-            && let Some(gateway) = self.gateway()
-        {
-            return gateway.task_request(session, exchange, &call);
-        }
         self.dispatch_until(session, exchange, call, Instant::now() + self.spec.timeout);
     }
 
@@ -78,39 +65,47 @@ impl Backend {
         call: Box<Call>,
         deadline: Instant,
     ) {
+        // A further round belongs to a call that waits here, and a task to the connection that made it, as soon as it is known
+        // that this is an old backend.
+        let about_task = call.era == Era::Modern && call.method.starts_with("tasks/");
+        if (call.round.is_some() || about_task)
+            && self.meets_old(call.era)
+            && let Some(gateway) = self.gateway()
+        {
+            return match about_task {
+                true => gateway.task_request(session, exchange, &call),
+                false => gateway.come_back(self, session, exchange, call),
+            };
+        }
         let mut call = call;
         // A connection that is found lost is not found again, so a few tries meet a live one if there is any.
         for _ in 0..TRIES {
             let mut inner = self.lock();
-            let Pick::Peer(peer, lease) = self.pick(&mut inner, Caller::of_call(session, &call)) else { break };
+            let fault = match self.pick(&mut inner, Caller::of_call(session, &call)) {
+                Pick::Peer(peer, lease) => {
+                    drop(inner);
+                    match self.send(&peer, session, exchange, call, lease) {
+                        Some(back) => call = back,
+                        None => return,
+                    }
+                    continue;
+                }
+                Pick::Wait if inner.waiting.len() < MAX_QUEUED => {
+                    let session = Arc::clone(session);
+                    return inner.waiting.push_back(Queued { session, exchange, call, deadline, lease: None });
+                }
+                Pick::Wait => {
+                    let text = format!("{MAX_QUEUED} calls already wait for backend `{}`", self.name);
+                    Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name)
+                }
+                Pick::Refuse(fault) => fault,
+            };
             drop(inner);
-            match self.send(&peer, session, exchange, call, lease) {
-                Some(back) => call = back,
-                None => return,
-            }
+            return session.handle(Event::Failed { exchange, fault });
         }
-        let mut inner = self.lock();
-        match self.pick(&mut inner, Caller::of_call(session, &call)) {
-            Pick::Peer(..) => {
-                drop(inner);
-                let text = format!("backend `{}` loses its connections as soon as they are opened", self.name);
-                let fault = Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name);
-                session.handle(Event::Failed { exchange, fault });
-            }
-            Pick::Wait if inner.waiting.len() < MAX_QUEUED => {
-                inner.waiting.push_back(Queued { session: Arc::clone(session), exchange, call, deadline, lease: None });
-            }
-            Pick::Wait => {
-                drop(inner);
-                let text = format!("{MAX_QUEUED} calls already wait for backend `{}`", self.name);
-                let fault = Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name);
-                session.handle(Event::Failed { exchange, fault });
-            }
-            Pick::Refuse(fault) => {
-                drop(inner);
-                session.handle(Event::Failed { exchange, fault });
-            }
-        }
+        let text = format!("backend `{}` loses its connections as soon as they are opened", self.name);
+        let fault = Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name);
+        session.handle(Event::Failed { exchange, fault });
     }
 
     /// Hands a call to a connection. One of the new era that wants log messages waits until an old backend sends them.
@@ -129,6 +124,9 @@ impl Backend {
         let (backend, peer, session) = (Arc::clone(self), Arc::clone(peer), Arc::clone(session));
         tokio::spawn(async move {
             peer.lower_level(level).await;
+            if !session.waits_for(exchange) {
+                return;
+            }
             if let Some(call) = peer.call(&session, exchange, call, timeout, lease) {
                 backend.dispatch(&session, exchange, call);
             }
@@ -214,8 +212,11 @@ impl Backend {
                 }
             }
         }
-        if let Some(fault) = self.down(inner).or_else(|| self.no_room(inner)) {
+        if let Some(fault) = self.down(inner) {
             return Pick::Refuse(fault);
+        }
+        if let Some(fault) = self.no_room(inner) {
+            return if self.make_room(inner, None) { Pick::Wait } else { Pick::Refuse(fault) };
         }
         let wish = match target {
             Era::Legacy => Wish::Legacy,
@@ -278,7 +279,7 @@ impl Backend {
     /// True where no further process may be started.
     pub(super) fn is_full(&self, inner: &Inner) -> bool {
         self.connector.is_process() && inner.peers().len() >= self.spec.max_children
-            || inner.pooled.values().map(Vec::len).sum::<usize>() >= pool::MAX_POOLED
+            || inner.pooled_count() >= pool::MAX_POOLED
     }
 
     /// What the gateway says about itself to a backend.
@@ -298,6 +299,12 @@ impl Backend {
         let era = self.lock().support.target(selector.era);
         let caps = if era == Era::Legacy { selector.caps.clone() } else { CapSet::bare() };
         Selector { era, caps }
+    }
+
+    /// True where a client of this era surely meets the old one here.
+    fn meets_old(&self, era: Era) -> bool {
+        let inner = self.lock();
+        inner.support.known() && inner.support.target(era) == Era::Legacy
     }
 
     /// The era a client of this era meets here.

@@ -1,12 +1,15 @@
 //! What is known of a backend while the gateway runs.
 
-use crate::peer::{Peer, Queued};
+use super::reopening::Seat;
+use crate::berthed::Waiter;
+use crate::peer::{Peer, Queued, Use};
 use crate::session::Session;
+use bytes::Bytes;
 use signalbox_engine::back::Wish;
 use signalbox_engine::catalog::ViewKey;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{CapSet, ExchangeId, Fault, PeerId, Principal, SessionKey};
-use signalbox_wire::Era;
+use signalbox_wire::{Envelope, Era};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
@@ -94,6 +97,18 @@ impl Home {
     }
 }
 
+/// Whose calls may share a pooled connection. Servers remember what they asked a client (its roots, for one), so that clients
+/// which call themselves by another name have their own.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct PoolKey {
+    pub principal: Principal,
+    pub caps: CapSet,
+    pub info: Option<Bytes>,
+}
+
+/// The listen request of a client: its session and its exchange.
+pub(crate) type FollowKey = (SessionKey, ExchangeId);
+
 /// What a client's `subscriptions/listen` follows on this backend.
 pub(crate) struct Follow {
     pub session: Arc<Session>,
@@ -101,8 +116,17 @@ pub(crate) struct Follow {
     pub uris: Vec<String>,
     /// The capabilities of the client.
     pub caps: CapSet,
-    /// Told once when the backend follows them.
-    pub acknowledged: Option<oneshot::Sender<()>>,
+    /// Told once which of them the backend does not follow.
+    pub acknowledged: Option<oneshot::Sender<Vec<String>>>,
+    /// The connection of the new era on which the listen request is open.
+    pub carrier: Option<PeerId>,
+}
+
+impl Follow {
+    /// True where this resource is among them.
+    pub fn names(&self, uri: &str) -> bool {
+        self.uris.iter().any(|own| own == uri)
+    }
 }
 
 /// Most failed views that are remembered.
@@ -117,7 +141,7 @@ pub(crate) struct Inner {
     pub shared: HashMap<(Principal, Era), Arc<Peer>>,
     pub owned: HashMap<SessionKey, Arc<Peer>>,
     /// Connections of the old era for clients of the new one that can be asked.
-    pub pooled: HashMap<(Principal, CapSet), Vec<Arc<Peer>>>,
+    pub pooled: HashMap<PoolKey, Vec<Arc<Peer>>>,
     pub waiting: VecDeque<Queued>,
     pub failed_views: HashSet<CapSet>,
     /// The views read since the home connection was opened; what was known before may be out of date.
@@ -127,13 +151,15 @@ pub(crate) struct Inner {
     /// Connections whose lists are being read for the first time.
     pub reading: HashSet<PeerId>,
     /// Which sessions follow which resources by `resources/subscribe`.
-    pub watches: HashMap<Box<str>, HashSet<SessionKey>>,
+    pub watches: HashMap<Box<str>, HashMap<SessionKey, Principal>>,
     /// The log level each session wants.
     pub levels: HashMap<SessionKey, LogLevel>,
-    /// Which connection told last of a change of a resource that listen requests follow.
-    pub told: HashMap<Box<str>, (PeerId, Instant)>,
+    /// Changes of resources that will be told in a moment, as they were told last.
+    pub told: HashMap<(Principal, Box<str>), Envelope>,
+    /// Whose connections are about to be opened again.
+    pub reopening: HashSet<Seat>,
     /// The resources that listen requests of clients follow.
-    pub follows: Vec<Follow>,
+    pub follows: BTreeMap<FollowKey, Follow>,
     /// The backend died of the question which era it speaks: it gets the old greeting at once.
     pub greet_old: bool,
     pub refreshing: HashSet<(u64, &'static str)>,
@@ -153,6 +179,50 @@ impl Inner {
         self.failed_views.insert(caps);
     }
 
+    /// What a listen request follows here.
+    pub fn follow_of(&mut self, (session, exchange): &Waiter) -> Option<&mut Follow> {
+        self.follows.get_mut(&(session.key, *exchange))
+    }
+
+    /// What the listen requests of a principal follow here.
+    pub fn follows_of(&self, principal: &Principal) -> impl Iterator<Item = &Follow> {
+        self.follows.values().filter(move |one| one.session.principal == *principal)
+    }
+
+    /// True where this connection to an old backend tells what a listen request follows.
+    pub fn carries(&self, peer: &Peer, follow: &Follow) -> bool {
+        let fits = match &peer.use_of {
+            Use::Session(_) => false,
+            Use::Shared => self.support.target(Era::Modern) == Era::Legacy,
+            Use::Pool => follow.caps == peer.caps,
+        };
+        fits && follow.session.principal == peer.principal
+    }
+
+    /// True where somebody follows this resource on this connection to an old backend.
+    pub fn wants(&self, peer: &Peer, uri: &str) -> bool {
+        match &peer.use_of {
+            Use::Session(owner) => self.watches.get(uri).is_some_and(|sessions| sessions.contains_key(&owner.key)),
+            Use::Shared => self.shared_wants(&peer.principal, uri),
+            Use::Pool => self.follows_of(&peer.principal).any(|one| self.carries(peer, one) && one.names(uri)),
+        }
+    }
+
+    /// True where somebody follows this resource on the connection to an old backend that a principal shares.
+    pub fn shared_wants(&self, principal: &Principal, uri: &str) -> bool {
+        let mut watchers = self.watches.get(uri).into_iter().flatten();
+        watchers.any(|(key, of)| of == principal && !self.owned.contains_key(key))
+            || self.support.target(Era::Modern) == Era::Legacy && self.follows_of(principal).any(|one| one.names(uri))
+    }
+
+    /// True where the principal has another connection on which an old backend may tell what this one tells.
+    pub fn has_other(&self, peer: &Peer) -> bool {
+        let pooled = self.pooled.iter().filter(|(key, _)| key.principal == peer.principal);
+        let mut others =
+            pooled.flat_map(|(_, pool)| pool).chain(self.shared.get(&(peer.principal.clone(), Era::Legacy)));
+        others.any(|other| other.id != peer.id)
+    }
+
     pub fn is_home(&self, peer: &Arc<Peer>) -> bool {
         self.home_peer.as_ref().is_some_and(|home| Arc::ptr_eq(home, peer))
     }
@@ -161,6 +231,17 @@ impl Inner {
     pub fn others_reading(&self, caps: &CapSet, but: Option<PeerId>) -> bool {
         let others = self.peers().into_iter().filter(|peer| Some(peer.id) != but && peer.caps == *caps);
         others.into_iter().any(|peer| !peer.is_lost() && (self.reading.contains(&peer.id) || !peer.is_ready()))
+    }
+
+    /// The pooled connections that calls of a client with these capabilities may run on.
+    pub fn pooled_for(&self, principal: &Principal, caps: &CapSet) -> Vec<Arc<Peer>> {
+        let fits = |peer: &&Arc<Peer>| peer.principal == *principal && peer.caps == *caps;
+        self.pooled.values().flatten().filter(fits).cloned().collect()
+    }
+
+    /// How many connections are pooled.
+    pub fn pooled_count(&self) -> usize {
+        self.pooled.values().map(Vec::len).sum()
     }
 
     /// Every connection, each once.

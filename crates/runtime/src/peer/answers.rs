@@ -1,10 +1,11 @@
 //! What a backend answers, and who hears it.
 
 use super::Peer;
+use crate::berthed::Waiter;
 use crate::origin::Origin;
 use signalbox_engine::bridge::Reach;
-use signalbox_engine::{Call, Event, Fault};
-use signalbox_wire::{Edits, Envelope};
+use signalbox_engine::{Call, Event, Fault, FaultKind};
+use signalbox_wire::{Edits, Envelope, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,8 +18,9 @@ impl Peer {
             Origin::Berth(call) => call.answered(message, edits, status),
             Origin::Hosted(task, about) => task.answered(about, Ok(&message)),
             Origin::Own(reply) => reply.send(Ok(message)),
-            Origin::Watches(number) => self.watch_ended(number, None),
-            Origin::Listen(..) | Origin::Nobody => {}
+            Origin::Watches(number) => self.watch_ended(number, message.error().map(refused)),
+            Origin::Listen(session, exchange) => self.listen_ended((session, exchange), message.error().is_some()),
+            Origin::Nobody => {}
         }
     }
 
@@ -29,7 +31,14 @@ impl Peer {
             Origin::Hosted(task, about) => task.answered(*about, Err(fault)),
             Origin::Own(reply) => reply.send(Err(fault)),
             Origin::Watches(number) => self.watch_ended(*number, Some(fault)),
-            Origin::Listen(..) | Origin::Nobody => {}
+            Origin::Listen(session, exchange) => self.listen_ended((Arc::clone(session), *exchange), false),
+            Origin::Nobody => {}
+        }
+    }
+
+    fn listen_ended(self: &Arc<Self>, waiter: Waiter, refused: bool) {
+        if let Some(backend) = self.backend.upgrade() {
+            backend.follow_ended(self, &waiter, refused);
         }
     }
 
@@ -51,4 +60,11 @@ impl Peer {
             tracing::debug!(peer = %self.id, %fault, "an errand could not be run");
         }
     }
+}
+
+/// A backend of the new era does not tell of what old sessions follow.
+fn refused(error: &[u8]) -> Fault {
+    let text = json::member(error, "message").and_then(|span| json::string(span.of(error)));
+    let why = text.as_deref().unwrap_or("no reason given").chars().take(200).collect::<String>();
+    Fault::new(FaultKind::BackendGarbage, format!("the backend refuses to tell of changes: {why}"))
 }

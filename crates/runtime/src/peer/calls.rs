@@ -132,9 +132,13 @@ impl Peer {
         let mut inner = self.lock();
         inner.queue.retain(|queued| !(queued.exchange == exchange && Arc::ptr_eq(&queued.session, session)));
         let task = inner.machine.task_of(|origin| origin.is(session, exchange));
+        let berth = inner.machine.waiting().find(|origin| origin.is(session, exchange)).and_then(Origin::berth);
         let given_up = inner.machine.cancel(|origin| origin.is(session, exchange), reason);
         self.give_up(&mut inner, given_up);
         drop(inner);
+        if let Some(call) = berth {
+            call.over();
+        }
         if let Some(task) = task {
             self.stop_task(&task);
         }

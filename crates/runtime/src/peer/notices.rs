@@ -5,10 +5,10 @@ use crate::berthed::{Berthed, Waiter};
 use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::log_level::LogLevel;
-use signalbox_engine::{Event, ExchangeId};
+use signalbox_engine::{Event, ExchangeId, bridge};
 use signalbox_wire::{Envelope, RawId, builder, json, method};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long the backend may take to change its log level.
 const LEVEL_TIMEOUT: Duration = Duration::from_secs(10);
@@ -65,13 +65,14 @@ impl Peer {
             gateway.reads.forget(&backend.name, &uri);
         }
         match about {
+            Some(Origin::Berth(_)) if name == method::CANCELLED => return self.question_withdrawn(&message),
             Some(Origin::Berth(call)) => return call.notified(message),
             Some(Origin::Watches(number)) if name == method::SUBSCRIPTIONS_ACKNOWLEDGED => {
                 return self.watch_acknowledged(number);
             }
             Some(Origin::Watches(number)) if !self.is_watching(number) => return,
             Some(Origin::Listen(session, exchange)) if name == method::SUBSCRIPTIONS_ACKNOWLEDGED => {
-                return backend.follow_acknowledged(&session, exchange);
+                return backend.follow_acknowledged(&(session, exchange), &message);
             }
             Some(Origin::Exchange(session, exchange, _) | Origin::Listen(session, exchange)) => {
                 return session.handle(self.notice(&backend.name, message, Some(exchange)));
@@ -86,6 +87,11 @@ impl Peer {
         }
         if let Some(call) = self.only_berth().filter(|_| name == method::MESSAGE) {
             return call.notified(message);
+        }
+        if name == method::RESOURCES_UPDATED
+            && uri_of(&message).is_some_and(|uri| backend.tell_later(self, &uri, &message))
+        {
+            return;
         }
         let listeners = self.listeners(&message);
         if listeners.is_empty() {
@@ -107,8 +113,7 @@ impl Peer {
         let sessions = match message.method().unwrap_or_default() {
             method::RESOURCES_UPDATED => {
                 let Some(uri) = uri_of(message) else { return Vec::new() };
-                let told = self.is_legacy() && backend.told_before(self.id, &uri, Instant::now());
-                let followers = if told { Vec::new() } else { backend.followers(&uri, &self.principal) };
+                let followers = backend.followers(&uri, &self.principal);
                 let mut all: Vec<_> = followers.into_iter().map(|(session, id)| (session, Some(id))).collect();
                 all.extend(backend.watchers(&uri, &self.principal).into_iter().map(|session| (session, None)));
                 return all;
@@ -145,11 +150,27 @@ impl Peer {
                 if let Some(backend) = self.backend.upgrade() {
                     backend.count_stray("question");
                 }
+                self.refuse_caller(about, &message);
                 let text = "no client can be asked this now: the question belongs to no call that could carry it";
                 self.tell(method::PING, builder::error(Some(&id), -32601, text, None));
             }
             (None, None) => {}
         }
+    }
+
+    /// A client of the new era that declared nothing hears what it would have to declare, and its call ends.
+    fn refuse_caller(&self, about: Option<Origin>, message: &Envelope) {
+        let caller = about.or_else(|| {
+            let inner = self.lock();
+            let mut calls = inner.machine.waiting().filter(|origin| origin.is_call());
+            calls.next().filter(|_| calls.next().is_none()).cloned()
+        });
+        let Some((session, exchange)) = caller.and_then(|origin| origin.exchange()) else { return };
+        let (name, params) = (message.method().unwrap_or_default(), message.params().unwrap_or_default());
+        let fault = bridge::undeclared(name, params).filter(|_| session.has_not_declared(exchange, name, params));
+        let Some(fault) = fault else { return };
+        self.cancel(&session, exchange, None);
+        session.handle(Event::Failed { exchange, fault });
     }
 
     /// The backend takes a question back that it asked in the course of some call.
@@ -172,7 +193,7 @@ impl Peer {
         let inner = self.lock();
         let mut calls = inner.machine.waiting().filter(|origin| origin.is_call());
         match (calls.next(), calls.next()) {
-            (Some(only), None) => berth(only),
+            (Some(only), None) => only.berth(),
             _ => None,
         }
     }
@@ -182,11 +203,4 @@ fn uri_of(message: &Envelope) -> Option<String> {
     let params = message.params()?;
     let span = json::member(params, "uri")?;
     json::string(span.of(params)).map(std::borrow::Cow::into_owned)
-}
-
-fn berth(origin: &Origin) -> Option<Arc<Berthed>> {
-    match origin {
-        Origin::Berth(call) => Some(Arc::clone(call)),
-        _ => None,
-    }
 }

@@ -7,7 +7,7 @@ use super::Peer;
 use crate::berthed::Waiter;
 use crate::origin::Origin;
 use bytes::Bytes;
-use signalbox_engine::{Event, Fault};
+use signalbox_engine::{Event, Fault, FaultKind};
 use signalbox_wire::{Edits, Envelope, json, method};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,22 +24,41 @@ pub(super) struct Watching {
     newest: u64,
     /// The number of the one that is acknowledged.
     live: u64,
-    /// Who is told when the newest one is acknowledged.
-    waiting: Vec<Waiter>,
+    /// Who is told when a listen request of this number, or a newer one, is acknowledged.
+    waiting: Vec<(u64, Waiter)>,
+}
+
+impl Watching {
+    /// Those who wait for a listen request of this number or an older one.
+    fn served_by(&mut self, number: u64) -> Vec<Waiter> {
+        let (served, kept) = std::mem::take(&mut self.waiting).into_iter().partition(|(own, _)| *own <= number);
+        self.waiting = kept;
+        Vec::into_iter(served).map(|(_, waiter)| waiter).collect()
+    }
 }
 
 impl Peer {
-    /// Follows exactly these resources from now on; `waiter` is answered once that is so.
-    pub(crate) fn watch_exactly(self: &Arc<Self>, uris: &[String], waiter: Option<Waiter>) {
-        let number = {
+    /// Follows exactly what the old sessions of the principal follow from now on; `waiter` is answered once that is so.
+    pub(crate) fn watch_anew(self: &Arc<Self>, waiter: Option<Waiter>) {
+        let Some(backend) = self.backend.upgrade() else { return };
+        let (number, lost) = {
             let mut inner = self.lock();
-            inner.watching.waiting.extend(waiter);
-            if !inner.machine.is_ready() {
-                return;
+            let next = inner.watching.newest + 1;
+            if !inner.lost {
+                inner.watching.waiting.extend(waiter.clone().map(|waiter| (next, waiter)));
             }
-            inner.watching.newest += 1;
-            inner.watching.newest
+            inner.watching.newest += u64::from(inner.machine.is_ready());
+            (inner.machine.is_ready().then_some(inner.watching.newest), inner.lost)
         };
+        if let Some((session, exchange)) = waiter {
+            if lost {
+                return session.handle(Event::Failed { exchange, fault: self.gone() });
+            }
+            self.fail_later((session, exchange), backend.spec.timeout);
+        }
+        let Some(number) = number.filter(|_| !lost) else { return };
+        // Read after the number was taken: the newest request names everything that any earlier one names.
+        let uris = backend.watched(&self.principal);
         if uris.is_empty() {
             return self.watch_acknowledged(number);
         }
@@ -47,6 +66,36 @@ impl Peer {
         let params = format!("\"notifications\":{{\"resourceSubscriptions\":[{}]}}", list.join(","));
         if let Err(fault) = self.own(Origin::Watches(number), method::SUBSCRIPTIONS_LISTEN, &params, LISTEN_FOR) {
             self.watch_ended(number, Some(fault));
+        }
+    }
+
+    /// Tells who waits that no acknowledgement came, if none comes, the time included until there is a connection.
+    fn fail_later(self: &Arc<Self>, (session, exchange): Waiter, within: Duration) {
+        let peer = Arc::downgrade(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(within).await;
+            let Some(peer) = peer.upgrade() else { return };
+            let waits = {
+                let waiting = &mut peer.lock().watching.waiting;
+                let before = waiting.len();
+                waiting.retain(|(_, (own, id))| !(*id == exchange && Arc::ptr_eq(own, &session)));
+                waiting.len() < before
+            };
+            if waits {
+                let name = peer.backend_name();
+                let text = format!("backend `{name}` did not say in time that it follows the resource");
+                let fault = Fault::new(FaultKind::TimedOut, text).with_str("backend", &name);
+                session.handle(Event::Failed { exchange, fault });
+            }
+        });
+    }
+
+    /// The connection is gone: nobody waits for it any more.
+    pub(super) fn watch_lost(&self, fault: &Fault) {
+        let waiting = self.lock().watching.served_by(u64::MAX);
+        for (session, exchange) in waiting {
+            let fault = Fault { kind: FaultKind::BackendDown, ..fault.clone() };
+            session.handle(Event::Failed { exchange, fault });
         }
     }
 
@@ -59,6 +108,12 @@ impl Peer {
         let waiting = {
             let mut inner = self.lock();
             if number <= inner.watching.live {
+                // A newer one was faster: this one has nothing to tell that it does not.
+                let late = |origin: &Origin| matches!(origin, Origin::Watches(old) if *old == number);
+                if number < inner.watching.live {
+                    let over = inner.machine.cancel(late, None);
+                    self.give_up(&mut inner, over);
+                }
                 return;
             }
             inner.watching.live = number;
@@ -67,7 +122,7 @@ impl Peer {
             {
                 self.give_up(&mut inner, Some(over));
             }
-            std::mem::take(&mut inner.watching.waiting)
+            inner.watching.served_by(number)
         };
         for (session, exchange) in waiting {
             if let Ok(message) = Envelope::parse(Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#)) {
@@ -83,7 +138,7 @@ impl Peer {
             if number != inner.watching.newest {
                 return;
             }
-            std::mem::take(&mut inner.watching.waiting)
+            inner.watching.served_by(number)
         };
         let fault = fault.unwrap_or_else(|| self.gone());
         for (session, exchange) in waiting {
@@ -93,9 +148,7 @@ impl Peer {
         tokio::spawn(async move {
             tokio::time::sleep(AGAIN).await;
             let Some(peer) = peer.upgrade().filter(|peer| peer.is_ready() && !peer.is_lost()) else { return };
-            if let Some(backend) = peer.backend.upgrade() {
-                peer.watch_exactly(&backend.watched(&peer.principal), None);
-            }
+            peer.watch_anew(None);
         });
     }
 }

@@ -7,6 +7,7 @@ use signalbox_engine::command::{Listen, Watch};
 use signalbox_engine::{Command, Event, ExchangeId};
 use signalbox_wire::{Edits, Envelope, Era, builder};
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Session {
     pub(super) fn perform(self: &Arc<Self>, command: Command) {
@@ -38,8 +39,11 @@ impl Session {
                     backend.cancel(self, exchange, reason.as_deref());
                 }
             }
-            Command::KeepRead { backend, uri, result, terms } => {
-                self.gateway.reads.keep(self, &backend, &uri, &result, terms);
+            Command::KeepRead { backend, uri, result, terms, asked, era } => {
+                // What a session of the old era is shown may be its own, whatever it says.
+                if self.gateway.backend(&backend).is_some_and(|backend| backend.target(era) == Era::Modern) {
+                    self.gateway.reads.keep(self, &backend, &uri, &result, terms, asked);
+                }
             }
             Command::Errand { backend, call } => {
                 if let Some(backend) = self.gateway.backend(&backend) {
@@ -52,12 +56,11 @@ impl Session {
                 }
             }
             Command::AwaitLists { exchange } => self.await_lists(exchange),
-            Command::Wake { exchange, after } => {
-                let session = Arc::clone(self);
-                tokio::spawn(async move {
-                    tokio::time::sleep(after).await;
-                    session.handle(Event::Wake { exchange });
-                });
+            Command::Wake { exchange, after, round } => self.wake_later(exchange, after, round),
+            Command::GiveUp { park } => {
+                if let Some(call) = self.gateway.parks.take(park) {
+                    call.abandon();
+                }
             }
             Command::LogLevel => self.level_changed(),
             Command::Operational => self.operational(),
@@ -69,6 +72,20 @@ impl Session {
             Command::Fact(fact) => self.gateway.fact(&fact),
             Command::Dropped(reason) => self.gateway.counters.dropped(reason),
             Command::Send { .. } | Command::End { .. } => {}
+        }
+    }
+
+    /// The time for a round of questions is long, and mostly does not run out: its timer ends with the call.
+    fn wake_later(self: &Arc<Self>, exchange: ExchangeId, after: Duration, round: Option<u32>) {
+        let session = Arc::downgrade(self);
+        let timer = tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            if let Some(session) = session.upgrade() {
+                session.handle(Event::Wake { exchange, round });
+            }
+        });
+        if round.is_some() {
+            self.lock().rounds.set(exchange, timer.abort_handle());
         }
     }
 

@@ -38,6 +38,8 @@ pub enum Step {
     Deny(i64),
     /// Sends a notification.
     Tell(&'static str, Value),
+    /// Sends a notification on the stream of the message it reacts to.
+    TellHere(&'static str, Value),
     /// Asks the client something in the course of the call, under this id.
     Ask(u64, &'static str, Value),
     /// Waits until one more answer to a question has come on this connection.
@@ -172,6 +174,10 @@ impl Fake {
                 }
                 Step::Deny(code) => answer("error", json!({"code": code, "message": "no"})),
                 Step::Tell(method, params) => self.tell(link, method, &params),
+                Step::TellHere(method, params) => {
+                    let note = json!({"jsonrpc": "2.0", "method": method, "params": params});
+                    events.received(text(&note), message.key, None);
+                }
                 Step::Ask(id, method, params) => {
                     let question = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
                     let about = message.key.filter(|_| self.0.shape == Shape::Web);

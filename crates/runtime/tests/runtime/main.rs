@@ -6,12 +6,17 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "all of this is a test, its helpers too")]
 
 mod batches;
+mod bridged_calls;
+mod bridged_following;
+mod bridged_policy;
+mod bridged_rounds;
 mod client;
 mod crowds;
 mod eras;
 mod expiry;
 mod fake;
 mod following;
+mod listening;
 mod lists;
 mod locks;
 mod losses;

@@ -218,3 +218,19 @@ async fn a_question_that_belongs_to_no_call_is_refused_to_the_backend() {
     assert_eq!((text(&one), text(&two)), ("done", "done"));
     assert_eq!(fake.heard(ANSWER)[0].params["error"]["code"], -32601);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_declared_too_little_hears_what_the_call_needs() {
+    for (shape, capabilities) in
+        [(Shape::Web, json!({})), (Shape::Pipe, json!({})), (Shape::Pipe, json!({"roots": {}}))]
+    {
+        let (fake, gateway) = scene(shape);
+        let client = Modern { capabilities, ..Modern::askable(&gateway) };
+        let answer = client.call("t1", json!({})).await;
+        assert_eq!(answer["error"]["code"], -32021, "{answer}");
+        assert!(answer["error"]["data"]["requiredCapabilities"]["elicitation"].is_object(), "{answer}");
+        pass(10).await;
+        assert_eq!(fake.heard(ANSWER)[0].params["error"]["code"], -32601, "and the backend is not left waiting");
+        assert_eq!(gateway.status().backends[0].in_flight, 0);
+    }
+}

@@ -67,6 +67,20 @@ async fn a_resource_that_changed_is_read_again() {
     assert_eq!(text(&read(&gateway, &me).await), "read 3");
 }
 
+/// Kept results age by the clock of the system, so this test does too.
+#[tokio::test]
+async fn reading_what_is_kept_does_not_keep_it_for_longer() {
+    let fake = library("public");
+    let gateway = start(&fake, Setup { wish: Wish::Modern, ..Setup::default() });
+    let me = Principal::anonymous();
+    read(&gateway, &me).await;
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    let left = |answer: Value| answer["result"]["ttlMs"].as_u64().unwrap();
+    let once = left(read(&gateway, &me).await);
+    assert!(once <= 59_980, "{once}");
+    assert!(left(read(&gateway, &me).await) <= once);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_old_client_gets_a_kept_read_in_its_own_form() {
     let fake = library("public");

@@ -7,13 +7,14 @@ use super::ChildSpec;
 use super::closing::closed;
 use super::counts::ChildCounts;
 use super::group::Group;
-use super::link::{ChildLink, QUEUE};
+use super::link::ChildLink;
 use super::reader::Reader;
 use super::reaper::{KILLED_WAIT, Reaper, Registration};
 use super::spawn::SpawnError;
 use super::stderr::{Follower, LastWords};
 use super::task::Task;
 use super::writer::Writer;
+use crate::send_queue::{QUEUE, SendQueue};
 use rustix::process::Signal;
 use signalbox_runtime::LinkEvents;
 use std::io;
@@ -84,7 +85,8 @@ pub(super) fn begin(
     };
     tokio::spawn(life.run());
     let (name, counts) = (Arc::clone(&spec.name), Arc::clone(counts));
-    Ok(ChildLink { name, pid, queue: sender, waiting, closing: close, ended, counts })
+    let queue = SendQueue { closing: close, queue: sender, waiting, ended };
+    Ok(ChildLink { name, pid, queue, counts })
 }
 
 /// What ended a child's usefulness.

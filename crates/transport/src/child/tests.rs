@@ -293,7 +293,7 @@ async fn a_child_that_does_not_read_is_not_sent_more() {
         tokio::task::yield_now().await;
     };
     assert_eq!(fault.kind, FaultKind::Overloaded);
-    assert!(fault.message.contains("`b`") && sent >= link::QUEUE as u64, "{sent}: {fault}");
+    assert!(fault.message.contains("`b`") && sent >= crate::send_queue::QUEUE as u64, "{sent}: {fault}");
     assert_eq!(opened.connector.counts().refused.load(Ordering::Relaxed), 1);
     opened.closed().await;
 }
@@ -301,7 +301,7 @@ async fn a_child_that_does_not_read_is_not_sent_more() {
 #[tokio::test]
 async fn the_queue_is_bounded_in_bytes_too() {
     let opened = open(sh("exec sleep 600")).await;
-    let text = format!("{{\"x\":\"{}\"}}", "x".repeat(link::QUEUE_BYTES / 4));
+    let text = format!("{{\"x\":\"{}\"}}", "x".repeat(crate::send_queue::QUEUE_BYTES / 4));
     let sent = (0..10).take_while(|_| opened.link.send(outbound(&text, None)).is_ok()).count();
     assert_eq!(sent, 3);
     opened.closed().await;

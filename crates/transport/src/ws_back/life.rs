@@ -1,7 +1,8 @@
 //! The task that drives a connection from its handshake to its end.
 
-use super::link::{QUEUE, WsLink};
+use super::link::WsLink;
 use crate::child::closing::closed;
+use crate::send_queue::{QUEUE, SendQueue};
 use crate::websocket::{CloseCode, Duplex, Step, Utf8Bytes};
 use signalbox_engine::back::Outbound;
 use signalbox_engine::{Fault, FaultKind};
@@ -30,7 +31,7 @@ pub(super) fn begin(name: &Arc<str>, duplex: Duplex<TcpStream>, events: Arc<dyn 
         events,
     };
     tokio::spawn(life.run(duplex, told));
-    WsLink { name: Arc::clone(name), closing, queue, waiting, ended }
+    WsLink { name: Arc::clone(name), queue: SendQueue { closing, queue, waiting, ended } }
 }
 
 struct Life {

@@ -189,7 +189,7 @@ async fn a_backend_that_does_not_read_fills_the_queue_and_no_more() {
         tokio::task::yield_now().await;
     };
     assert_eq!(fault.kind, FaultKind::Overloaded);
-    assert!(sent >= link::QUEUE_BYTES / large.len(), "{sent}");
+    assert!(sent >= crate::send_queue::QUEUE_BYTES / large.len(), "{sent}");
 }
 
 #[test]

@@ -139,6 +139,9 @@ fn what_the_client_did_not_declare_is_refused_to_the_backend() {
     let mut dialogue = Dialogue::new(r#"{"elicitation":{}}"#);
     let refused = dialogue.asks(SAMPLE);
     assert!(refused[0].contains(r#""id":"s","error":{"code":-32601"#), "{refused:?}");
+    assert_eq!(refused[1..], ["first gets missing_capability", "abandon"]);
+    let mut dialogue = Dialogue::new(r#"{"elicitation":{}}"#);
+    assert_eq!(dialogue.asks(r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#).len(), 1, "the call goes on without");
     let url = ELICIT.replace(r#""message""#, r#""mode":"url","url":"https://x","elicitationId":"e","message""#);
     assert!(dialogue.asks(&url)[0].contains("-32601"), "no url mode was declared");
 }

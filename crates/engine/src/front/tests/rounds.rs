@@ -106,7 +106,7 @@ fn a_backend_that_only_wants_to_be_called_again_is_called_after_a_pause_and_not_
     for round in 1..=16_u32 {
         let said = dialogue.wants(r#"{"requestState":"more"}"#);
         assert_eq!(said, [format!("wake after {:?}", std::time::Duration::from_millis(200) * round)]);
-        let called = dialogue.event(Event::Wake { exchange: ExchangeId(2) });
+        let called = dialogue.event(Event::Wake { exchange: ExchangeId(2), round: None });
         assert!(called[0].contains(r#""inputResponses":{},"requestState":"more""#), "{called:?}");
     }
     assert!(dialogue.wants(r#"{"requestState":"more"}"#)[0].contains("16 times"));
@@ -120,4 +120,48 @@ fn a_cancelled_call_forgets_its_questions() {
     dialogue.says(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c"}}"#);
     let late = dialogue.says(r#"{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}"#);
     assert_eq!(late, ["dropped orphan_client_answer"]);
+}
+
+#[test]
+fn t32_a_client_is_asked_only_what_it_declared() {
+    for method in ["sampling/createMessage", "roots/list", "tools/call", "initialize"] {
+        let mut dialogue = Dialogue::of("2025-11-25", r#"{"elicitation":{}}"#);
+        dialogue.says(CALL);
+        let said = dialogue
+            .wants(&format!(r#"{{"inputRequests":{{"k":{{"method":"{method}","params":{{"messages":[]}}}}}}}}"#));
+        assert!(said.len() == 1 && said[0].starts_with("< ") && said[0].contains("backend_garbage"), "{said:?}");
+    }
+}
+
+#[test]
+fn a_round_that_is_not_answered_in_time_ends_its_call() {
+    let mut dialogue = Dialogue::of("2025-11-25", r#"{"roots":{}}"#);
+    let wants = r#"{"inputRequests":{"r":{"method":"roots/list"}}}"#;
+    let over = |round| Event::Wake { exchange: ExchangeId(2), round: Some(round) };
+    dialogue.says(CALL);
+    dialogue.wants(wants);
+    dialogue.says(r#"{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}"#);
+    assert!(dialogue.event(over(1)).is_empty(), "it was answered");
+    dialogue.wants(wants);
+    assert!(dialogue.event(over(1)).is_empty(), "the second round has a time of its own");
+    let said = dialogue.event(over(2));
+    assert_eq!(
+        said[0],
+        r#"~ {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2,"reason":"timed out"}}"#
+    );
+    assert!(said[1].starts_with("< ") && said[1].contains("timed_out"), "{said:?}");
+    assert!(dialogue.event(over(2)).is_empty());
+}
+
+#[test]
+fn the_next_round_goes_to_the_backend_under_its_own_name() {
+    let mut dialogue = Dialogue::of("2025-11-25", r#"{"roots":{}}"#);
+    dialogue.says(r#"{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"b__echo"}}"#);
+    dialogue.wants(r#"{"inputRequests":{"r":{"method":"roots/list"}}}"#);
+    assert_eq!(
+        dialogue.says(r#"{"jsonrpc":"2.0","id":1,"result":{"roots":[]}}"#),
+        [
+            r#"b> {"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"echo","inputResponses":{"r":{"roots":[]}}}}"#
+        ]
+    );
 }

@@ -30,7 +30,7 @@ impl Dialogue {
         let mut dialogue = Self::of(revision, capabilities);
         dialogue.says(CALL);
         assert_eq!(dialogue.reaches(Reach::Task, MADE), ["wake after 70ms"]);
-        assert_eq!(dialogue.event(Event::Wake { exchange: EXCHANGE }), [LOOK]);
+        assert_eq!(dialogue.event(Event::Wake { exchange: EXCHANGE, round: None }), [LOOK]);
         dialogue
     }
 
@@ -51,9 +51,9 @@ fn a_client_that_knows_no_tasks_waits_with_its_call_until_the_task_is_done() {
             "wake after 70ms"
         ]
     );
-    dialogue.event(Event::Wake { exchange: EXCHANGE });
+    dialogue.event(Event::Wake { exchange: EXCHANGE, round: None });
     assert_eq!(dialogue.answers(&half), ["wake after 70ms"], "the same word is no progress");
-    dialogue.event(Event::Wake { exchange: EXCHANGE });
+    dialogue.event(Event::Wake { exchange: EXCHANGE, round: None });
     assert_eq!(
         dialogue.answers(&told(
             "completed",
@@ -65,7 +65,7 @@ fn a_client_that_knows_no_tasks_waits_with_its_call_until_the_task_is_done() {
         "the result is fitted to the client's revision"
     );
     assert_eq!(dialogue.machine.in_flight(), 0);
-    assert!(dialogue.event(Event::Wake { exchange: EXCHANGE }).is_empty());
+    assert!(dialogue.event(Event::Wake { exchange: EXCHANGE, round: None }).is_empty());
 }
 
 #[test]
@@ -98,9 +98,9 @@ fn a_task_that_asks_has_the_client_asked_and_is_told_its_answers() {
         ]
     );
     assert_eq!(dialogue.answers(r#"{"jsonrpc":"2.0","id":9,"result":{"resultType":"complete"}}"#), ["wake after 70ms"]);
-    dialogue.event(Event::Wake { exchange: EXCHANGE });
+    dialogue.event(Event::Wake { exchange: EXCHANGE, round: None });
     assert_eq!(dialogue.answers(&asks), ["wake after 70ms"], "a question that was answered is not put again");
-    dialogue.event(Event::Wake { exchange: EXCHANGE });
+    dialogue.event(Event::Wake { exchange: EXCHANGE, round: None });
     let done = dialogue.answers(&told("completed", r#","result":{"content":[]}"#));
     assert_eq!(done, [r#"< {"jsonrpc":"2.0","id":"c","result":{"content":[]}}"#]);
 }
@@ -149,7 +149,7 @@ fn a_look_that_fails_is_taken_again_but_not_for_ever() {
     let mut dialogue = Dialogue::polling("2025-06-18", "{}");
     for _ in 0..3 {
         assert_eq!(dialogue.fails(FaultKind::BackendDown), ["wake after 70ms"]);
-        assert_eq!(dialogue.event(Event::Wake { exchange: EXCHANGE }), [LOOK]);
+        assert_eq!(dialogue.event(Event::Wake { exchange: EXCHANGE, round: None }), [LOOK]);
     }
     assert!(dialogue.fails(FaultKind::BackendDown)[0].contains("backend_down"));
     let mut dialogue = Dialogue::polling("2025-06-18", "{}");
@@ -161,7 +161,7 @@ fn a_task_that_never_ends_is_given_up() {
     let mut dialogue = Dialogue::polling("2025-06-18", "{}");
     dialogue.answers(&told("working", ""));
     dialogue.now += Duration::from_secs(24 * 3600);
-    let said = dialogue.event(Event::Wake { exchange: EXCHANGE });
+    let said = dialogue.event(Event::Wake { exchange: EXCHANGE, round: None });
     assert!(said[0].contains("tasks/cancel") && said[1].contains("within 24 hours"), "{said:?}");
 }
 
@@ -185,7 +185,7 @@ fn a_client_that_asks_for_a_task_is_given_the_one_that_the_backend_made() {
     );
     assert_eq!(dialogue.says(&ask("result")), [LOOK]);
     assert_eq!(dialogue.answers(&told("working", "")), ["wake after 70ms"]);
-    assert_eq!(dialogue.event(Event::Wake { exchange: ExchangeId(4) }), [LOOK]);
+    assert_eq!(dialogue.event(Event::Wake { exchange: ExchangeId(4), round: None }), [LOOK]);
     assert_eq!(
         dialogue.answers(&told("completed", r#","result":{"content":[],"resultType":"complete"}"#)),
         [

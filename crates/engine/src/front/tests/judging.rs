@@ -1,0 +1,153 @@
+//! Dialogues in which the interceptors have their say in the middle of a call.
+
+use super::*;
+use crate::bridge::Reach;
+use crate::chain::{Interceptor, Verdict};
+
+const CALL: &str =
+    r#"{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"one","_meta":{"progressToken":"p"}}}"#;
+const FORM: &str = r#"{"method":"elicitation/create","params":{"mode":"form","message":"WORD","requestedSchema":{}}}"#;
+
+/// Refuses what says REFUSE, answers in place of what says REPLY, and writes "word" for WORD.
+struct Guard;
+
+fn judge(message: &Envelope) -> Verdict {
+    let text = String::from_utf8_lossy(message.bytes());
+    if text.contains("REFUSE") {
+        return Verdict::Refuse(Fault::new(FaultKind::Refused, "not with this gateway"));
+    }
+    if text.contains("REPLY") {
+        return Verdict::Reply(Bytes::from_static(b"{\"instead\":1}"));
+    }
+    let mut edits = Edits::new();
+    if let Some(at) = text.find("WORD") {
+        edits.replace(signalbox_wire::Span::new(at, at + 4), "word");
+    }
+    Verdict::Modify(edits)
+}
+
+impl Interceptor for Guard {
+    fn name(&self) -> &'static str {
+        "guard"
+    }
+
+    fn request(&self, _: &Exchange, message: &Envelope, _: Instant) -> Verdict {
+        judge(message)
+    }
+
+    fn response(&self, _: &Exchange, message: &Envelope, _: Instant) -> Verdict {
+        judge(message)
+    }
+
+    fn notification(&self, message: &Envelope, _: Instant) -> Verdict {
+        judge(message)
+    }
+}
+
+impl Dialogue {
+    /// A call that the interceptors have seen, at a backend of the new era.
+    fn guarded() -> Self {
+        let mut dialogue = Self::of("2025-11-25", r#"{"elicitation":{}}"#);
+        dialogue.chain = Chain::new(vec![Arc::new(Guard)]);
+        dialogue.says(CALL);
+        dialogue
+    }
+
+    /// The same, once it has become a task that was looked at.
+    fn guarded_task() -> Self {
+        let mut dialogue = Self::guarded();
+        let (exchange, call) = dialogue.calls.pop().unwrap();
+        let message = envelope(
+            r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"t1","status":"working","createdAt":"c","lastUpdatedAt":"u","ttlMs":60000,"pollIntervalMs":70}}"#,
+        );
+        dialogue.event(Event::Unfinished { exchange, message, reach: Reach::Task, call, backend: Revision::LATEST });
+        dialogue.event(Event::Wake { exchange, round: None });
+        dialogue
+    }
+}
+
+fn asks(form: &str) -> String {
+    format!(r#"{{"inputRequests":{{"k":{form}}}}}"#)
+}
+
+fn task_asks(form: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":9,"result":{{"resultType":"complete","taskId":"t1","status":"input_required","createdAt":"c","lastUpdatedAt":"v","ttlMs":null,"pollIntervalMs":70,"inputRequests":{{"k":{form}}}}}}}"#
+    )
+}
+
+fn accepts(text: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"action":"accept","content":{{"a":"{text}"}}}}}}"#)
+}
+
+#[test]
+fn t26_what_a_new_backend_asks_and_an_old_client_answers_is_judged() {
+    let mut dialogue = Dialogue::guarded();
+    let asked = dialogue.wants(&asks(FORM));
+    assert!(asked[0].contains(r#""message":"word""#), "{asked:?}");
+    let called = dialogue.says(&accepts("a WORD"));
+    assert!(called[0].starts_with("a> ") && called[0].contains(r#""a":"a word""#), "{called:?}");
+
+    let ends = [("REFUSE", r#""reason":"refused""#), ("REPLY", r#""result":{"instead":1}"#)];
+    for (word, end) in ends {
+        let said = Dialogue::guarded().wants(&asks(&FORM.replace("WORD", word)));
+        assert!(said.len() == 1 && said[0].starts_with("< ") && said[0].contains(end), "{said:?}");
+        let mut dialogue = Dialogue::guarded();
+        dialogue.wants(&asks(FORM));
+        let said = dialogue.says(&accepts(word));
+        assert!(said.len() == 1 && said[0].starts_with("< ") && said[0].contains(end), "{said:?}");
+        assert_eq!(dialogue.machine.in_flight(), 0);
+    }
+}
+
+#[test]
+fn t26_what_a_task_asks_and_an_old_client_answers_is_judged() {
+    let mut dialogue = Dialogue::guarded_task();
+    let asked = dialogue.answers(&task_asks(FORM));
+    assert!(asked[0].contains(r#""message":"word""#), "{asked:?}");
+    let told = dialogue.says(&accepts("a WORD"));
+    assert!(told[0].contains("tasks/update") && told[0].contains(r#""a":"a word""#), "{told:?}");
+
+    for (word, end) in [("REFUSE", r#""reason":"refused""#), ("REPLY", r#""result":{"instead":1}"#)] {
+        let mut dialogue = Dialogue::guarded_task();
+        let refused = dialogue.answers(&task_asks(&FORM.replace("WORD", word)));
+        let mut dialogue = Dialogue::guarded_task();
+        dialogue.answers(&task_asks(FORM));
+        for said in [refused, dialogue.says(&accepts(word))] {
+            assert!(said[0].starts_with("a>> ") && said[0].contains("tasks/cancel"), "{said:?}");
+            assert!(said.len() == 2 && said[1].starts_with("< ") && said[1].contains(end), "{said:?}");
+        }
+    }
+}
+
+#[test]
+fn t26_what_a_task_says_about_itself_is_judged_as_the_progress_it_becomes() {
+    let says = |text: &str| {
+        let state = r#""taskId":"t1","status":"working","createdAt":"c","lastUpdatedAt":"v","ttlMs":null"#;
+        let looked = format!(r#"{{"jsonrpc":"2.0","id":9,"result":{{{state},"statusMessage":"{text}"}}}}"#);
+        Dialogue::guarded_task().answers(&looked)
+    };
+    let said = says("a WORD");
+    assert!(said[0].starts_with("~ ") && said[0].contains(r#""message":"a word""#), "{said:?}");
+    assert_eq!(says("REFUSE"), ["dropped refused_notification", "wake after 1s"]);
+}
+
+#[test]
+fn t26_what_an_old_backend_asks_is_judged_and_a_call_that_may_not_ask_is_given_up() {
+    let shows = |text: &str| {
+        let mut dialogue = Dialogue::new(Mode::Stateless);
+        dialogue.chain = Chain::new(vec![Arc::new(Guard)]);
+        dialogue.says(&modern("1", "tools/call", r#""name":"one""#));
+        let result = Bytes::from(format!(r#"{{"resultType":"input_required","inputRequests":"{text}"}}"#));
+        dialogue.event(Event::Reply { exchange: ExchangeId(1), result, park: Some(7) })
+    };
+    assert_eq!(
+        shows("a WORD"),
+        [r#"< {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":"a word"}}"#]
+    );
+    let said = shows("REFUSE");
+    assert!(said[0].contains(r#""reason":"refused""#) && said[1] == "give up 7", "{said:?}");
+    assert_eq!(shows("REPLY"), [r#"< {"jsonrpc":"2.0","id":1,"result":{"instead":1}}"#, "give up 7"]);
+    let late = Event::Reply { exchange: ExchangeId(9), result: Bytes::from_static(b"{}"), park: Some(7) };
+    assert_eq!(Dialogue::new(Mode::Stateless).event(late), ["give up 7"], "nobody is there to see it");
+}
