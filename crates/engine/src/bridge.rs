@@ -112,12 +112,15 @@ pub fn answer(
             }
             None => content::upgrade(method, message, edits),
         },
-        (Era::Legacy, Era::Modern) => match result_type(message).as_deref() {
-            None | Some("complete") => *rewritten = content::downgrade(method, client, message, edits),
-            Some("input_required") => return Ok(Reach::Input),
-            Some("task") => return Ok(Reach::Task),
-            Some(other) => return Err(not_bridged(&format!("a result of type `{other}`"), client, backend)),
-        },
+        (Era::Legacy, Era::Modern) => {
+            let found = content::Found::read(message);
+            match found.result_type(message).as_deref() {
+                None | Some("complete") => *rewritten = content::fit(method, client, message, &found, edits),
+                Some("input_required") => return Ok(Reach::Input),
+                Some("task") => return Ok(Reach::Task),
+                Some(other) => return Err(not_bridged(&format!("a result of type `{other}`"), client, backend)),
+            }
+        }
         (Era::Legacy, Era::Legacy) if client < backend => {
             *rewritten = content::downgrade(method, client, message, edits);
         }
@@ -165,12 +168,6 @@ pub fn not_bridged(feature: &str, from: Revision, to: Revision) -> Fault {
         .with_str("server", to.as_str())
 }
 
-fn result_type(message: &Envelope) -> Option<String> {
-    let result = message.result()?;
-    let span = json::member(result, "resultType")?;
-    json::string(span.of(result)).map(std::borrow::Cow::into_owned)
-}
-
 /// The task that an old backend made of a call, in the shape of the new era, and what it stands in place of.
 fn made_task(name: &str, message: &Envelope) -> Option<(Span, bytes::Bytes)> {
     let result = message.result().filter(|_| name == method::TOOLS_CALL)?;
@@ -204,16 +201,33 @@ fn describe(call: &mut Call, to: Revision, offered: Offered, our_info: &str) {
         whole.push(b'}');
         return call.edits.set_member(base, call.envelope.object_span(), "params", &whole);
     };
-    call.edits.remove_member(base, params, "task");
-    if let Some(own) = json::member(params.of(base), "_meta") {
+    let (mut own, mut any) = (None, false);
+    for member in json::members(params.of(base)) {
+        let key = member.key.of(params.of(base));
+        any = true;
+        if json::key_eq(key, meta::META) {
+            own = Some(member.value.shift(params.start));
+        } else if json::key_eq(key, "task") {
+            call.edits.remove_member(base, params, "task");
+        }
+    }
+    if let Some(own) = own {
         for (key, value) in members {
-            call.edits.set_member(base, own.shift(params.start), key, value);
+            call.edits.set_member(base, own, key, value);
         }
         return;
     }
-    let mut own = Vec::with_capacity(320);
-    write_object(&mut own, &members);
-    call.edits.set_member(base, params, "_meta", &own);
+    let mut text = Vec::with_capacity(320);
+    if !any {
+        write_object(&mut text, &members);
+        return call.edits.set_member(base, params, meta::META, &text);
+    }
+    // Before the first member, which has been found: another walk to the last one would cost as much as this one.
+    json::write_quoted(&mut text, meta::META);
+    text.push(b':');
+    write_object(&mut text, &members);
+    text.push(b',');
+    call.edits.insert(params.start + 1, text);
 }
 
 fn write_object(out: &mut Vec<u8>, members: &[(&str, &[u8])]) {

@@ -255,7 +255,7 @@ fn an_old_client_reaches_a_new_server_with_plain_methods() {
         .unwrap();
     assert_eq!(
         sent,
-        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"g","version":"0"}}}}"#
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"g","version":"0"}},"name":"t"}}"#
     );
     let answer = r#"{"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","inputRequests":{}}}"#;
     let said = dialogue.says(answer, Some(2));

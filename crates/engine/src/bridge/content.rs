@@ -4,6 +4,7 @@
 use super::digest::write_canonical;
 use super::object::{Object, is_object, says, string_of};
 use signalbox_wire::{Edits, Envelope, Era, Revision, Span, json, meta, method};
+use std::borrow::Cow;
 
 /// What an old client is shown in another form, or not at all.
 const AUDIO: &str = "audio";
@@ -12,7 +13,9 @@ const STRUCTURED: &str = "structuredContent";
 
 /// The members of a result that the bridge looks at, in positions of the whole message.
 #[derive(Default)]
-struct Found {
+pub(super) struct Found {
+    /// The whole member, since it is the one that is taken away most often.
+    kind: Option<Span>,
     result_type: Option<Span>,
     ttl: Option<Span>,
     scope: Option<Span>,
@@ -25,14 +28,18 @@ struct Found {
 
 impl Found {
     /// One walk over the members of the result.
-    fn read(base: &[u8], result: Span) -> Self {
+    pub(super) fn read(message: &Envelope) -> Self {
         let mut found = Self::default();
-        let bytes = result.of(base);
+        let Some(result) = message.result_span() else { return found };
+        let bytes = result.of(message.bytes());
         for member in json::members(bytes) {
             // Borrowed unless the name is written with escapes.
             let Some(key) = json::string(member.key.of(bytes)) else { continue };
             let slot = match &*key {
-                "resultType" => &mut found.result_type,
+                "resultType" => {
+                    found.kind = Some(member.whole.shift(result.start));
+                    &mut found.result_type
+                }
                 "ttlMs" => &mut found.ttl,
                 "cacheScope" => &mut found.scope,
                 "_meta" => &mut found.meta,
@@ -46,19 +53,34 @@ impl Found {
         }
         found
     }
+
+    /// What the result says it is.
+    pub(super) fn result_type<'a>(&self, message: &'a Envelope) -> Option<Cow<'a, str>> {
+        self.result_type.and_then(|span| json::string(span.of(message.bytes())))
+    }
 }
 
 /// Fits a result to an older client, and gives the names of what it sees in another form or not at all. Results
 /// that already fit cost one walk over their members.
 pub fn downgrade(method: &str, to: Revision, message: &Envelope, edits: &mut Edits) -> Vec<&'static str> {
+    fit(method, to, message, &Found::read(message), edits)
+}
+
+/// The same, for a result whose members have been found.
+pub(super) fn fit(
+    method: &str,
+    to: Revision,
+    message: &Envelope,
+    found: &Found,
+    edits: &mut Edits,
+) -> Vec<&'static str> {
     let mut changed = Vec::new();
     let Some(result) = message.result_span() else { return changed };
     if to.era() == Era::Modern {
         return changed;
     }
     let base = message.bytes();
-    let found = Found::read(base, result);
-    strip(method, base, result, &found, edits);
+    strip(method, base, result, found, edits);
     match method {
         method::TOOLS_CALL => {
             if !to.resource_links()
@@ -69,7 +91,7 @@ pub fn downgrade(method: &str, to: Revision, message: &Envelope, edits: &mut Edi
                     older_block(base, span.shift(content.start), to, &mut made, edits, &mut changed);
                 }
             }
-            structured(to, base, result, &found, edits, &mut changed);
+            structured(to, base, result, found, edits, &mut changed);
         }
         method::PROMPTS_GET if !to.resource_links() => {
             let Some(messages) = found.messages else { return changed };
@@ -90,7 +112,7 @@ pub fn downgrade(method: &str, to: Revision, message: &Envelope, edits: &mut Edi
 pub fn upgrade(method: &str, message: &Envelope, edits: &mut Edits) {
     let Some(result) = message.result_span() else { return };
     let base = message.bytes();
-    let found = Found::read(base, result);
+    let found = Found::read(message);
     let mut set = |there: Option<Span>, key, value: &[u8]| {
         if there.is_none_or(|span| span.of(base) != value) {
             edits.set_member(base, result, key, value);
@@ -104,6 +126,18 @@ pub fn upgrade(method: &str, message: &Envelope, edits: &mut Edits) {
         set(found.ttl, "ttlMs", b"0");
         set(found.scope, "cacheScope", b"\"private\"");
     }
+}
+
+/// A member with the comma that parts it from its neighbour.
+fn with_comma(base: &[u8], whole: Span) -> Span {
+    let after = json::skip_whitespace(base, whole.end as usize);
+    if base.get(after) == Some(&b',') {
+        let next = json::skip_whitespace(base, after + 1);
+        return Span::new(whole.start as usize, next);
+    }
+    let before = base[..whole.start as usize].trim_ascii_end();
+    let start = if before.last() == Some(&b',') { before.len() - 1 } else { whole.start as usize };
+    Span::new(start, whole.end as usize)
 }
 
 /// Whether a complete result of this method says how long it may be kept.
@@ -121,8 +155,13 @@ fn cached(name: &str) -> bool {
 
 /// Takes away what only results of 2026-07-28 have.
 fn strip(method: &str, base: &[u8], result: Span, found: &Found, edits: &mut Edits) {
-    if found.result_type.is_some_and(|span| json::key_eq(span.of(base), "complete")) {
-        edits.remove_member(base, result, "resultType");
+    let complete = found.result_type.is_some_and(|span| json::key_eq(span.of(base), "complete"));
+    let alone = found.meta.or(found.structured).is_none() && !cached(method);
+    match found.kind.filter(|_| complete) {
+        // Where nothing else is taken away its comma is found beside it, without a walk over the whole result.
+        Some(whole) if alone => edits.remove(with_comma(base, whole)),
+        Some(_) => edits.remove_member(base, result, "resultType"),
+        None => {}
     }
     if cached(method) {
         for (there, key) in [(found.ttl, "ttlMs"), (found.scope, "cacheScope")] {
