@@ -291,16 +291,20 @@ fn remote(table: &Table<'_>, disabled: bool) -> Result<Target, ConfigError> {
         Some("wss") => return not_built("`wss://` is", "a `ws://`"),
         _ => return error(Problem::BadHiddenValue(address)),
     }
-    let (headers, transport) = (headers(table)?, transport(table)?);
+    let (headers, transport) = (headers(table)?, transport(table, &url)?);
     Ok(Target::Url { url, headers, transport })
 }
 
-fn transport(table: &Table<'_>) -> Result<UrlTransport, ConfigError> {
+fn transport(table: &Table<'_>, url: &http::Uri) -> Result<UrlTransport, ConfigError> {
     let transport = match table.choice("transport")?.as_str() {
         "http" => UrlTransport::Http,
         "sse" => UrlTransport::Sse,
         _ => UrlTransport::Auto,
     };
+    let socket = url.scheme_str().is_some_and(|scheme| scheme.to_ascii_lowercase().starts_with("ws"));
+    if let Some(word) = table.text("transport")?.filter(|_| socket && transport != UrlTransport::Auto) {
+        return Err(bad(table, &word, "`auto`, as a `ws://` address says itself what is spoken there"));
+    }
     let era = table.text("era")?.filter(|era| transport == UrlTransport::Sse && era.value == "new");
     match era {
         Some(era) => Err(bad(table, &era, "`auto` or `old`, as HTTP+SSE belongs to the old era")),

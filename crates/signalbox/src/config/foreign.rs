@@ -209,7 +209,7 @@ fn name_transport(kind: &str, at: usize, kept: &mut Vec<Entry>) {
 
 /// The `type` of an entry, in our spelling, and where it stands.
 fn kind(table: &Table<'_>) -> Result<Option<(String, usize)>, ConfigError> {
-    const KINDS: [&str; 4] = ["stdio", "http", "streamable-http", "sse"];
+    const KINDS: [&str; 5] = ["stdio", "http", "streamable-http", "sse", "ws"];
     let Some(entry) = table.entry("type") else {
         return Ok(None);
     };
@@ -217,7 +217,11 @@ fn kind(table: &Table<'_>) -> Result<Option<(String, usize)>, ConfigError> {
     match &entry.node.value {
         Value::Null => Ok(None),
         Value::Text(kind) => {
-            let plain = if kind == "streamableHttp" { "streamable-http" } else { kind };
+            let plain = match kind.as_str() {
+                "streamableHttp" => "streamable-http",
+                "websocket" => "ws",
+                kind => kind,
+            };
             if KINDS.contains(&plain) {
                 return Ok(Some((plain.to_owned(), entry.node.at)));
             }

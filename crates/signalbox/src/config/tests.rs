@@ -438,6 +438,12 @@ fn what_is_spoken_at_an_address_is_configured_or_found_out() {
         assert_eq!(foreign(&format!(r#""type": "{kind}", "#)), expected);
     }
     assert_eq!(foreign(r#""type": "sse", "#), UrlTransport::Sse);
+    for kind in ["ws", "websocket"] {
+        let text = format!(r#"{{"mcpServers": {{"a": {{"type": "{kind}", "url": "ws://h/x"}}}}}}"#);
+        assert_eq!(spoken("a.json", &text), UrlTransport::Auto);
+    }
+    let both = load("a.toml", "[backends.a]\nurl = 'ws://h/x'\ntransport = 'sse'\n").expect_err("two transports");
+    assert!(both.to_string().contains("a `ws://` address says itself"), "{both}");
     let local = load("a.json", r#"{"mcpServers": {"a": {"type": "stdio", "command": "x"}}}"#).expect("a good file");
     assert!(matches!(local.config.backends[0].target, Target::Command { .. }));
 }

@@ -450,7 +450,7 @@ const JSON: &[(&str, &str)] = &[
     ),
     (
         r#"{"servers": {"a": {"type": "carrier-pigeon", "url": "http://h/"}}}"#,
-        "mcp.json:1:28: servers.a.type: expected `stdio`, `http`, `streamable-http` or `sse`, found `carrier-pigeon`",
+        "mcp.json:1:28: servers.a.type: expected `stdio`, `http`, `streamable-http`, `sse` or `ws`, found `carrier-pigeon`",
     ),
     (
         r#"{"servers": {"a": {"type": "stdio", "url": "http://h/"}}}"#,
@@ -462,7 +462,7 @@ const JSON: &[(&str, &str)] = &[
     ),
     (
         r#"{"servers": {"a": {"type": 1, "command": "x"}}}"#,
-        "mcp.json:1:28: servers.a.type: expected `stdio`, `http`, `streamable-http` or `sse`, found a whole number",
+        "mcp.json:1:28: servers.a.type: expected `stdio`, `http`, `streamable-http`, `sse` or `ws`, found a whole number",
     ),
     (
         r#"{"servers": {"a": {"command": "x", "enabled": "no"}}}"#,
