@@ -265,12 +265,12 @@ mod tests {
 
     const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"été","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
 
-    fn check_with(body: &'static str, headers: &[(&str, &'static str)]) -> Result<(), String> {
+    fn check_with(body: &'static str, headers: &[(&str, &'static str)]) -> Result<(), HeaderError> {
         let envelope = Envelope::parse(Bytes::from_static(body.as_bytes())).unwrap();
         let lookup = |name: &str| {
             headers.iter().filter(|(header, _)| *header == name).map(|(_, value)| value.as_bytes()).collect()
         };
-        check(lookup, &envelope).map_err(|error| error.to_string())
+        check(lookup, &envelope)
     }
 
     const VERSION: (&str, &str) = (PROTOCOL_VERSION, "2026-07-28");
@@ -285,7 +285,8 @@ mod tests {
 
     #[test]
     fn headers_that_disagree_are_named() {
-        let check = |headers: &[_], expected: &str| assert_eq!(check_with(CALL, headers).unwrap_err(), expected);
+        let check =
+            |headers: &[_], expected: &str| assert_eq!(check_with(CALL, headers).unwrap_err().to_string(), expected);
         check(&[TOOLS_CALL, TOOL], "header mcp-protocol-version: missing, expected \"2026-07-28\"");
         check(
             &[(PROTOCOL_VERSION, "2025-11-25"), TOOLS_CALL, TOOL],
@@ -300,7 +301,7 @@ mod tests {
         check(&[VERSION, TOOLS_CALL], "header mcp-name: missing, expected \"été\"");
         check(&[VERSION, TOOLS_CALL, (NAME, "été")], "header mcp-name: malformed value \"été\"");
         let long: &'static str = "x".repeat(200).leak();
-        let error = check_with(CALL, &[VERSION, TOOLS_CALL, (NAME, long)]).unwrap_err();
+        let error = check_with(CALL, &[VERSION, TOOLS_CALL, (NAME, long)]).unwrap_err().to_string();
         assert!(error.len() < 200, "{error}");
     }
 
@@ -308,10 +309,10 @@ mod tests {
     fn what_the_body_lacks_must_not_be_in_a_header() {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#;
         assert_eq!(
-            check_with(body, &[VERSION, TOOLS_CALL]).unwrap_err(),
+            check_with(body, &[VERSION, TOOLS_CALL]).unwrap_err().to_string(),
             "header mcp-protocol-version: found \"2026-07-28\", but the body has no such value"
         );
-        assert!(check_with(body, &[TOOLS_CALL, TOOL]).unwrap_err().starts_with("header mcp-name: found"));
+        assert!(check_with(body, &[TOOLS_CALL, TOOL]).unwrap_err().to_string().starts_with("header mcp-name: found"));
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 mod answers;
 mod connections;
-mod cost;
 pub(crate) mod server;
 mod sessions;
 mod streams;
