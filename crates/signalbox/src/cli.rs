@@ -8,8 +8,8 @@ use std::path::PathBuf;
 /// The gate that every MCP tool call goes through.
 ///
 /// Signalbox stands between MCP clients and MCP servers: all servers ("backends") of one configuration file behind one
-/// endpoint, over HTTP (`serve`) or standard input and output (`stdio`). Without a command it serves over HTTP; without a
-/// configuration it offers a few safe demo tools.
+/// endpoint, over the network (`serve`: HTTP, HTTP+SSE, WebSocket, TCP) or standard input and output (`stdio`). Without a
+/// command it serves over HTTP; without a configuration it offers a few safe demo tools.
 #[derive(Debug, Parser)]
 #[command(name = "signalbox", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {
@@ -48,7 +48,7 @@ pub struct Global {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve all backends over HTTP (the default)
+    /// Serve all backends over HTTP, HTTP+SSE and WebSocket, or over TCP (the default)
     Serve(ServeArgs),
     /// Serve all backends over standard input and output, for clients that start their servers
     Stdio,

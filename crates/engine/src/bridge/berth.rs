@@ -235,10 +235,8 @@ impl<H: Clone> Berth<H> {
         }
         self.questions.retain(|question| match given(&question.key).filter(|_| question.shown) {
             Some(answer) => {
-                out.push(match questions::answer_to_legacy(&question.method, answer, self.backend) {
-                    Ok(result) => BerthCommand::Upstream(builder::response(&question.id, &result)),
-                    Err(lost) => refusal(&question.id, codes::INTERNAL_ERROR, &lost.to_string()),
-                });
+                let reply = questions::reply(&question.id, &question.method, answer, self.backend);
+                out.push(BerthCommand::Upstream(reply));
                 false
             }
             None => true,

@@ -136,10 +136,8 @@ impl<H: Clone> Hosted<H> {
         }
         self.questions.retain(|question| match given(&question.key) {
             Some(answer) => {
-                out.push(match questions::answer_to_legacy(&question.method, answer, self.backend) {
-                    Ok(result) => HostedCommand::Upstream(builder::response(&question.id, &result)),
-                    Err(lost) => refusal(&question.id, codes::INTERNAL_ERROR, &lost.to_string()),
-                });
+                let reply = questions::reply(&question.id, &question.method, answer, self.backend);
+                out.push(HostedCommand::Upstream(reply));
                 false
             }
             None => true,

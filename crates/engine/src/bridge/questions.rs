@@ -3,7 +3,7 @@
 use super::capabilities::by_url;
 use super::object::{Object, says};
 use bytes::Bytes;
-use signalbox_wire::{Edits, Revision, Span, json, meta, method};
+use signalbox_wire::{Edits, RawId, Revision, Span, builder, codes, json, meta, method};
 
 /// A question or an answer that the other side's revision has no form for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -111,6 +111,14 @@ pub fn answer_to_legacy(method: &str, result: &[u8], to: Revision) -> Result<Byt
         return Err(AUDIO);
     }
     Ok(base)
+}
+
+/// What an old backend is told to its question: the client's answer, or that it cannot be said in the backend's revision.
+pub(super) fn reply(id: &RawId, method: &str, answer: &[u8], to: Revision) -> Bytes {
+    match answer_to_legacy(method, answer, to) {
+        Ok(result) => builder::response(id, &result),
+        Err(lost) => builder::error(Some(id), codes::INTERNAL_ERROR, &lost.to_string(), None),
+    }
 }
 
 /// Whether a sampling request offers tools to the model or tells of their use.

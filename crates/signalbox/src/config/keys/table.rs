@@ -76,7 +76,7 @@ pub const KEYS: &[Key] = &[
     key(
         "gateway.park_timeout",
         seconds(300.0, DAY),
-        "How long a call at an old backend waits for the input of a client of 2026-07-28.",
+        "How long a call waits for what its backend has asked the client.",
     ),
     key("gateway.max_connections", count(10_000, 1, 1_000_000), "How many connections may be open."),
     key("gateway.max_streams", count(64, 1, 10_000), "How many event streams one session may hold open."),
