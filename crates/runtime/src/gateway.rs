@@ -1,6 +1,7 @@
 //! The whole: all backends, all sessions, the catalog, and what they share.
 
 use crate::backend::Backend;
+use crate::backends::Backends;
 use crate::catalog_keeper::CatalogKeeper;
 use crate::counters::Counters;
 use crate::park_lot::ParkLot;
@@ -10,6 +11,7 @@ use crate::session::Session;
 use crate::session_table::SessionTable;
 use crate::settings::Settings;
 use crate::task_book::TaskBook;
+use arc_swap::ArcSwap;
 use signalbox_engine::catalog::{Changed, Selector};
 use signalbox_engine::front::Mode;
 use signalbox_engine::{
@@ -34,8 +36,7 @@ pub struct Gateway {
     pub settings: Settings,
     /// The lists.
     pub catalog: CatalogKeeper,
-    /// The backends, in configured order.
-    pub backends: Vec<Arc<Backend>>,
+    backends: ArcSwap<Backends>,
     /// The open sessions.
     pub sessions: SessionTable,
     /// What is counted.
@@ -83,7 +84,7 @@ impl Gateway {
         let gateway = Arc::new(Self {
             catalog: CatalogKeeper::new(names, parts.catalog_file),
             settings: parts.settings,
-            backends: parts.backends,
+            backends: ArcSwap::from_pointee(Backends::new(parts.backends)),
             sessions: SessionTable::default(),
             counters: Counters::default(),
             principal: parts.principal,
@@ -97,7 +98,7 @@ impl Gateway {
             next_session: AtomicU64::new(1),
             draining: AtomicBool::new(false),
         });
-        for backend in &gateway.backends {
+        for backend in gateway.backends().iter() {
             backend.attach(&gateway);
         }
         Ok(gateway)
@@ -111,7 +112,7 @@ impl Gateway {
 
     /// Starts every backend and the clock.
     pub fn start(self: &Arc<Self>) {
-        for backend in &self.backends {
+        for backend in self.backends().iter() {
             tokio::spawn(Arc::clone(backend).supervise());
         }
         tokio::spawn(tick(Arc::clone(self)));
@@ -145,10 +146,16 @@ impl Gateway {
         Ok(session)
     }
 
+    /// The backends as they stand, in configured order.
+    #[must_use]
+    pub fn backends(&self) -> arc_swap::Guard<Arc<Backends>> {
+        self.backends.load()
+    }
+
     /// The backend of this name.
     #[must_use]
-    pub fn backend(&self, name: &str) -> Option<&Arc<Backend>> {
-        self.backends.iter().find(|backend| &*backend.name == name)
+    pub fn backend(&self, name: &str) -> Option<Arc<Backend>> {
+        self.backends().get(name).cloned()
     }
 
     pub(crate) fn no_backend(name: &str) -> Fault {
@@ -157,7 +164,7 @@ impl Gateway {
 
     /// The connections that belong to this session alone.
     pub(crate) fn peers_of(&self, session: SessionKey) -> Vec<Arc<Peer>> {
-        self.backends.iter().filter_map(|backend| backend.owned(session)).collect()
+        self.backends().iter().filter_map(|backend| backend.owned(session)).collect()
     }
 
     pub(crate) fn general_opened(&self, session: &Session) {
@@ -170,11 +177,11 @@ impl Gateway {
 
     /// True where this kind of client need not wait for any backend's lists.
     pub(crate) fn lists_ready(&self, selector: &Selector) -> bool {
-        self.backends.iter().all(|backend| backend.lists_ready(selector))
+        self.backends().iter().all(|backend| backend.lists_ready(selector))
     }
 
     fn prepare(&self, session: &Arc<Session>, client: Option<&ClientProfile>, selector: &Selector) {
-        for backend in self.backends.iter().filter(|backend| !backend.lists_ready(selector)) {
+        for backend in self.backends().iter().filter(|backend| !backend.lists_ready(selector)) {
             backend.prepare(session, client, selector.era);
         }
     }
@@ -198,8 +205,8 @@ impl Gateway {
             }
         };
         if tokio::time::timeout(within, waiting).await.is_err() {
-            let missing: Vec<&str> = self
-                .backends
+            let backends = self.backends();
+            let missing: Vec<&str> = backends
                 .iter()
                 .filter(|backend| !backend.lists_ready(selector))
                 .map(|backend| &*backend.name)
@@ -251,7 +258,7 @@ impl Gateway {
     }
 
     pub(crate) fn unlisten(&self, session: &Arc<Session>, exchange: ExchangeId) {
-        for backend in &self.backends {
+        for backend in self.backends().iter() {
             backend.unfollow(session, exchange);
         }
     }
@@ -264,7 +271,7 @@ impl Gateway {
 
     pub(crate) fn session_closed(&self, session: &Arc<Session>) {
         self.sessions.remove(session);
-        for backend in &self.backends {
+        for backend in self.backends().iter() {
             backend.session_closed(session);
         }
     }
@@ -283,7 +290,7 @@ impl Gateway {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         // Backends first: what is still in flight fails with an answer, which a session that is closed cannot give.
-        for backend in &self.backends {
+        for backend in self.backends().iter() {
             backend.stop();
         }
         for session in self.sessions.all() {
@@ -311,7 +318,7 @@ async fn tick(gateway: Arc<Gateway>) {
     loop {
         ticks.tick().await;
         let now = Instant::now();
-        for backend in &gateway.backends {
+        for backend in gateway.backends().iter() {
             backend.tick(now);
         }
         gateway.parks.tick();

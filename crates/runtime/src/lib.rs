@@ -2,6 +2,7 @@
 //! messages on links and streams.
 
 pub mod backend;
+pub mod backends;
 pub mod batch;
 pub mod berthed;
 pub mod catalog_keeper;
@@ -24,6 +25,7 @@ pub mod status;
 pub mod task_book;
 
 pub use backend::{Backend, BackendSpec};
+pub use backends::Backends;
 pub use batch::Batch;
 pub use gateway::{Gateway, Parts};
 pub use link::{BoxFuture, Connector, Link, LinkEvents};

@@ -90,14 +90,14 @@ impl Gateway {
             parked: self.parks.len(),
             dropped: self.counters.all_dropped(),
             interceptors: self.chain.names(),
-            backends: self.backends.iter().map(|backend| backend.status(self)).collect(),
+            backends: self.backends().iter().map(|backend| backend.status(self)).collect(),
         }
     }
 
     /// True once every backend has been tried and at least one of them serves.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        !self.is_draining() && self.backends.iter().any(|backend| backend.is_up())
+        !self.is_draining() && self.backends().iter().any(|backend| backend.is_up())
     }
 }
 

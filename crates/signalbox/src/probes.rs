@@ -32,7 +32,7 @@ pub fn routes(gateway: Arc<Gateway>, metrics: Arc<MethodMetrics>) -> ExtraRoutes
 
 /// Ready while something can be served; the backends that cannot be are named either way.
 fn readiness(gateway: &Gateway) -> ExtraAnswer {
-    let ready = gateway.is_ready() || (gateway.backends.is_empty() && !gateway.is_draining());
+    let ready = gateway.is_ready() || (gateway.backends().is_empty() && !gateway.is_draining());
     let mut body = if ready { "ready\n" } else { "not ready\n" }.to_owned();
     if gateway.is_draining() {
         body.push_str("the gateway is shutting down\n");

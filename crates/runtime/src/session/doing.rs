@@ -12,7 +12,7 @@ use std::time::Duration;
 impl Session {
     pub(super) fn perform(self: &Arc<Self>, command: Command) {
         match command {
-            Command::Forward { exchange, backend, call } => match self.gateway.backend(&backend) {
+            Command::Forward { exchange, backend, call } => match self.gateway.backends().get(&backend) {
                 Some(_) if self.gateway.answer_read(self, exchange, &backend, &call) => {}
                 Some(backend) => backend.dispatch(self, exchange, call),
                 None => self.handle(Event::Failed { exchange, fault: Gateway::no_backend(&backend) }),
@@ -122,7 +122,7 @@ impl Session {
 
     fn level_changed(&self) {
         if let Some(level) = self.log_level() {
-            for backend in &self.gateway.backends {
+            for backend in self.gateway.backends().iter() {
                 backend.set_level(self, level);
             }
         }

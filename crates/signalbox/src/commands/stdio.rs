@@ -28,7 +28,7 @@ pub(super) async fn run(loaded: Loaded) -> Result<ExitCode, Failure> {
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         data = %config.data_dir.display(),
-        backends = app.gateway.backends.len(),
+        backends = app.gateway.backends().len(),
         "serving MCP on standard input and output"
     );
     if std::io::stdin().is_terminal() {

@@ -55,7 +55,7 @@ async fn ask(app: &App, principal: Principal, global: &Global, command: &ToolsCo
 
 async fn show_list(pipe: &mut Pipe, app: &App, json: bool) -> Result<ExitCode, Failure> {
     let tools = list(pipe).await?;
-    if !app.gateway.backends.is_empty() && !app.gateway.is_ready() {
+    if !app.gateway.backends().is_empty() && !app.gateway.is_ready() {
         return Err(Failure::NoBackend);
     }
     output::result(&if json { format!("{}\n", Value::from(tools)) } else { show(&tools) })?;

@@ -1,0 +1,102 @@
+//! The backends of one moment: an immutable set, swapped whole, that is read without a lock.
+
+use crate::backend::Backend;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// The set. Dereferences to its backends in configured order.
+#[derive(Default)]
+pub struct Backends {
+    ordered: Vec<Arc<Backend>>,
+    /// Places in `ordered`, sorted by name. For the few backends that a gateway has, a search costs less than a hash.
+    by_name: Vec<usize>,
+}
+
+impl Backends {
+    /// The set of these backends. Of two that have one name, the later is not found by it.
+    #[must_use]
+    pub fn new(ordered: Vec<Arc<Backend>>) -> Self {
+        let mut by_name: Vec<usize> = (0..ordered.len()).collect();
+        by_name.sort_by(|left, right| ordered[*left].name.cmp(&ordered[*right].name));
+        by_name.dedup_by(|later, earlier| ordered[*later].name == ordered[*earlier].name);
+        Self { ordered, by_name }
+    }
+
+    /// The backend of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<Backend>> {
+        let found = self.by_name.binary_search_by(|place| (*self.ordered[*place].name).cmp(name)).ok()?;
+        self.ordered.get(self.by_name[found])
+    }
+}
+
+impl Deref for Backends {
+    type Target = [Arc<Backend>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.ordered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::BackendSpec;
+    use crate::link::{BoxFuture, Connector, Link, LinkEvents};
+    use signalbox_engine::back::Wish;
+    use signalbox_engine::{Fault, FaultKind};
+    use std::time::Duration;
+
+    struct Nowhere;
+
+    impl Connector for Nowhere {
+        fn open(&self, _: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
+            Box::pin(async { Err(Fault::new(FaultKind::BackendDown, "leads nowhere")) })
+        }
+
+        fn carries_headers(&self) -> bool {
+            false
+        }
+
+        fn is_process(&self) -> bool {
+            false
+        }
+
+        fn kind(&self) -> &'static str {
+            "nowhere"
+        }
+    }
+
+    fn backend(name: &str) -> Arc<Backend> {
+        let spec = BackendSpec {
+            timeout: Duration::from_secs(1),
+            start_timeout: Duration::from_secs(1),
+            max_children: 1,
+            wish: Wish::Auto,
+            strict: None,
+            allows: Box::new(|_| true),
+        };
+        Backend::new(name, Arc::new(Nowhere), spec)
+    }
+
+    #[test]
+    fn each_backend_is_found_by_its_name_and_the_order_is_kept() {
+        let all = ["web", "files", "a", "zoo", "files2"].map(backend);
+        let set = Backends::new(all.to_vec());
+        for (place, one) in all.iter().enumerate() {
+            assert!(Arc::ptr_eq(&set[place], one));
+            assert!(set.get(&one.name).is_some_and(|found| Arc::ptr_eq(found, one)), "{}", one.name);
+        }
+        for other in ["", "file", "files3", "zz"] {
+            assert!(set.get(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn of_two_backends_with_one_name_the_first_is_found() {
+        let (first, second) = (backend("a"), backend("a"));
+        let set = Backends::new(vec![backend("b"), Arc::clone(&first), second]);
+        assert!(set.get("a").is_some_and(|found| Arc::ptr_eq(found, &first)));
+        assert_eq!(set.len(), 3);
+    }
+}
