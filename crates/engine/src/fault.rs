@@ -47,6 +47,8 @@ pub enum FaultKind {
     BackendDied,
     /// The backend cannot be reached or started.
     BackendDown,
+    /// The backend has failed again and again and is left alone for a while.
+    BreakerOpen,
     /// The backend is there, but does not speak the era it was addressed in.
     EraRefused,
     /// The backend said something that is not an answer.
@@ -103,7 +105,7 @@ impl Fault {
         use FaultKind as K;
         match self.kind {
             K::BackendDied | K::BackendDown | K::EraRefused | K::BackendGarbage | K::TimedOut => Owner::Backend,
-            K::Overloaded | K::Refused | K::Draining | K::Internal | K::NotBridged => Owner::Us,
+            K::BreakerOpen | K::Overloaded | K::Refused | K::Draining | K::Internal | K::NotBridged => Owner::Us,
             _ => Owner::Client,
         }
     }
@@ -111,7 +113,8 @@ impl Fault {
     /// True where the same request may succeed later, and surely has not run.
     #[must_use]
     pub fn retry(&self) -> bool {
-        matches!(self.kind, FaultKind::BackendDown | FaultKind::Overloaded | FaultKind::Draining)
+        use FaultKind as K;
+        matches!(self.kind, K::BackendDown | K::BreakerOpen | K::Overloaded | K::Draining)
     }
 
     /// The error code in this era. The new revision reserves the range that the old codes lie in.
@@ -134,7 +137,8 @@ impl Fault {
             (K::UnsupportedVersion, _) => codes::UNSUPPORTED_VERSION,
             (K::Internal, _) => codes::INTERNAL_ERROR,
             (K::BackendDied | K::BackendGarbage, Era::Modern) => codes::BACKEND_DIED,
-            (K::BackendDown | K::EraRefused | K::Draining, Era::Modern) => codes::BREAKER_OPEN,
+            (K::BackendDown | K::BreakerOpen | K::EraRefused | K::Draining, Era::Modern) => codes::BREAKER_OPEN,
+            (K::BreakerOpen, Era::Legacy) => codes::LEGACY_BREAKER_OPEN,
             (K::TimedOut, Era::Modern) => codes::TIMED_OUT,
             (K::Overloaded, Era::Modern) => codes::LIMITED,
             (K::Refused, Era::Modern) => codes::DENIED,
@@ -162,6 +166,7 @@ impl Fault {
             K::MissingCapability => "missing_capability",
             K::BackendDied => "backend_died",
             K::BackendDown => "backend_down",
+            K::BreakerOpen => "breaker_open",
             K::EraRefused => "era_refused",
             K::BackendGarbage => "backend_garbage",
             K::TimedOut => "timed_out",
@@ -239,6 +244,7 @@ mod tests {
             K::SessionClosed,
             K::ResourceNotFound,
             K::TimedOut,
+            K::BreakerOpen,
             K::Overloaded,
             K::Refused,
             K::Draining,

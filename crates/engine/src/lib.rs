@@ -4,6 +4,7 @@
 //! feeding the same events again gives the same commands. `ARCHITECTURE.md` draws the path of a message.
 
 pub mod back;
+pub mod breaker;
 pub mod bridge;
 pub mod capset;
 pub mod catalog;
@@ -23,6 +24,7 @@ pub mod profile;
 pub mod read_cache;
 
 pub use back::BackMachine;
+pub use breaker::{Breaker, BreakerRules};
 pub use capset::CapSet;
 pub use catalog::{Catalog, Snapshot};
 pub use chain::{Chain, Interceptor, Verdict};

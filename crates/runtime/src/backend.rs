@@ -4,6 +4,7 @@
 //! alive by [`supervisor`], and serves every session that may share it.
 
 mod follows;
+mod guard;
 mod listings;
 mod pool;
 mod reopening;
@@ -13,14 +14,18 @@ mod supervisor;
 mod told;
 mod watches;
 
+pub use guard::BreakerStatus;
+pub(crate) use guard::{CallKey, Guard};
 pub use state::{Home, Support};
 
+use crate::failure_rules::FailureRules;
 use crate::gateway::Gateway;
 use crate::link::Connector;
 use crate::peer::{Peer, Queued};
 use crate::session::Session;
 use signalbox_engine::back::Wish;
-use signalbox_engine::{Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
+use signalbox_engine::breaker::Outcome;
+use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
 use signalbox_wire::Limits;
 use state::Inner;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,6 +45,8 @@ pub struct BackendSpec {
     pub wish: Wish,
     /// The bounds of the strict scan; none where messages pass unscanned.
     pub strict: Option<Limits>,
+    /// How it is treated when it fails.
+    pub failing: FailureRules,
     /// Which tools are let through.
     pub allows: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }
@@ -50,6 +57,7 @@ pub struct Backend {
     pub name: Arc<str>,
     pub(crate) connector: Arc<dyn Connector>,
     pub(crate) spec: BackendSpec,
+    pub(crate) guard: Arc<Guard>,
     gateway: OnceLock<Weak<Gateway>>,
     inner: Mutex<Inner>,
     changed: Notify,
@@ -64,6 +72,7 @@ impl Backend {
         Arc::new(Self {
             name: Arc::from(name),
             connector,
+            guard: Arc::new(Guard::new(spec.failing.breaker)),
             spec,
             gateway: OnceLock::new(),
             inner: Mutex::new(Inner::default()),
@@ -96,6 +105,23 @@ impl Backend {
         *self.lock().strays.entry(what).or_default() += 1;
     }
 
+    /// Takes a call of a client, unless the backend is left alone for a while. A further round belongs to a call that was
+    /// taken before.
+    pub(crate) fn accept(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
+        if call.round.is_none()
+            && let Err(fault) = self.guard.admit(&self.name, (session.key, exchange), self.spec.timeout)
+        {
+            return session.handle(Event::Failed { exchange, fault });
+        }
+        self.dispatch(session, exchange, call);
+    }
+
+    /// A call that was taken ends here, before it reached the backend.
+    pub(crate) fn refuse(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault) {
+        self.guard.settle(&self.name, Some((session.key, exchange)), Outcome::Unknown);
+        session.handle(Event::Failed { exchange, fault });
+    }
+
     /// Stops the work on an exchange, wherever it is.
     pub(crate) fn cancel(&self, session: &Arc<Session>, exchange: ExchangeId, reason: Option<&[u8]>) {
         let peers = {
@@ -106,6 +132,7 @@ impl Backend {
         for peer in peers {
             peer.cancel(session, exchange, reason);
         }
+        self.guard.settle(&self.name, Some((session.key, exchange)), Outcome::Unknown);
     }
 
     /// The connection that belongs to this session alone.
@@ -139,7 +166,7 @@ impl Backend {
         for one in late {
             let text = format!("backend `{}` was not ready in time", self.name);
             let fault = Fault::new(FaultKind::TimedOut, text).with_str("backend", &self.name);
-            one.session.handle(Event::Failed { exchange: one.exchange, fault });
+            self.refuse(&one.session, one.exchange, fault);
         }
         for peer in peers {
             peer.tick(now);
@@ -287,7 +314,7 @@ impl Backend {
                 self.dispatch(&one.session, one.exchange, one.call);
             } else {
                 let fault = Fault { kind: FaultKind::BackendDown, ..fault.clone() };
-                one.session.handle(Event::Failed { exchange: one.exchange, fault });
+                self.refuse(&one.session, one.exchange, fault);
             }
         }
         if !home && !stopping {

@@ -1,5 +1,6 @@
 //! Who waits for an answer of a backend.
 
+use crate::backend::CallKey;
 use crate::berthed::{Berthed, Waiter};
 use crate::hosted_task::HostedTask;
 use crate::lease::Lease;
@@ -47,6 +48,16 @@ impl Origin {
     #[must_use]
     pub fn is_call(&self) -> bool {
         matches!(self, Self::Exchange(..) | Self::Berth(_))
+    }
+
+    /// The call of a client that this is, where somebody waits for it.
+    #[must_use]
+    pub(crate) fn call_key(&self) -> Option<CallKey> {
+        match self {
+            Self::Exchange(session, id, _) => Some((session.key, *id)),
+            Self::Berth(call) => call.waiter().map(|(session, id)| (session.key, id)),
+            _ => None,
+        }
     }
 
     /// True for this very exchange.

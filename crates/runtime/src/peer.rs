@@ -8,7 +8,7 @@ mod notices;
 mod tasks;
 mod watching;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, Guard};
 use crate::lease::Lease;
 use crate::link::{Link, LinkEvents};
 use crate::origin::{Origin, OwnAnswer, OwnReply};
@@ -77,6 +77,8 @@ pub struct Peer {
     busy: Arc<AtomicBool>,
     used: Mutex<Instant>,
     backend: Weak<Backend>,
+    name: Arc<str>,
+    guard: Arc<Guard>,
     link: OnceLock<Arc<dyn Link>>,
     inner: Mutex<Inner>,
 }
@@ -108,6 +110,8 @@ impl Peer {
             busy: Arc::default(),
             used: Mutex::new(Instant::now()),
             backend: Arc::downgrade(backend),
+            name: Arc::clone(&backend.name),
+            guard: Arc::clone(&backend.guard),
             link: OnceLock::new(),
             inner: Mutex::new(Inner {
                 machine,
@@ -246,7 +250,7 @@ impl Peer {
         for queued in late {
             let text = format!("backend `{}` was not ready in time", self.backend_name());
             let fault = Fault::new(FaultKind::TimedOut, text).with_str("backend", &self.backend_name());
-            queued.session.handle(Event::Failed { exchange: queued.exchange, fault });
+            self.refuse(&queued.session, queued.exchange, fault);
         }
         self.drive(|machine, now, out| machine.tick(now, out));
     }
@@ -288,6 +292,7 @@ impl Peer {
         inner.buffer = commands;
         drop(inner);
         for command in after {
+            self.guard.watch(&self.name, &command);
             self.deliver(command);
         }
     }
@@ -357,6 +362,12 @@ impl Peer {
         if let Some(link) = self.link.get() {
             link.close();
         }
+        let calls = out.iter().filter_map(|command| match command {
+            BackCommand::Fail { to, .. } if to.is_call() => Some(to.call_key()),
+            _ => None,
+        });
+        let queued = queue.iter().map(|one| Some((one.session.key, one.exchange)));
+        self.guard.lost(&self.name, fault.kind, calls.chain(queued));
         for command in out {
             self.deliver(command);
         }
@@ -389,7 +400,7 @@ impl Peer {
     }
 
     fn backend_name(&self) -> Arc<str> {
-        self.backend.upgrade().map_or_else(|| Arc::from("?"), |backend| Arc::clone(&backend.name))
+        Arc::clone(&self.name)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -1,6 +1,6 @@
 //! What `signalbox status` and `/metrics` show, gathered at one moment.
 
-use crate::backend::{Backend, Home};
+use crate::backend::{Backend, BreakerStatus, Home};
 use crate::gateway::Gateway;
 use serde::Serialize;
 use signalbox_engine::bridge::TASKS;
@@ -71,6 +71,8 @@ pub struct BackendStatus {
     pub restarts: u64,
     /// Messages of it that fitted nothing.
     pub strays: BTreeMap<&'static str, u64>,
+    /// Whether calls are kept from it because it fails; none where it has no breaker.
+    pub breaker: Option<BreakerStatus>,
     /// What went wrong last.
     pub last_error: Option<String>,
 }
@@ -160,6 +162,7 @@ impl Backend {
             waiting: inner.waiting.len(),
             restarts: inner.restarts,
             strays: inner.strays.clone(),
+            breaker: self.guard.status(),
             last_error: inner.last_error.clone(),
         }
     }

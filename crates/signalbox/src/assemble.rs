@@ -6,7 +6,7 @@ use crate::interceptors;
 use signalbox_engine::Principal;
 use signalbox_engine::back::Wish;
 use signalbox_engine::metrics::MethodMetrics;
-use signalbox_runtime::{Backend, BackendSpec, Connector, Gateway, Parts, Settings};
+use signalbox_runtime::{Backend, BackendSpec, Connector, FailureRules, Gateway, Parts, Settings};
 use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
 use signalbox_transport::http_back::{HttpConnector, HttpSpec, HttpSpecError};
@@ -171,6 +171,7 @@ fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec {
             Era::New => Wish::Modern,
         },
         strict: settings.strict.then_some(settings.limits),
+        failing: backend.failing.clone(),
         allows: Box::new(move |tool| tools.allows(tool)),
     }
 }
@@ -187,6 +188,7 @@ fn demo(config: &Config, settings: &Settings) -> Result<Arc<Backend>, AssembleEr
         max_children: 1,
         wish: Wish::Auto,
         strict: settings.strict.then_some(settings.limits),
+        failing: FailureRules::default(),
         allows: Box::new(|_| true),
     };
     Ok(Backend::new(DEMO, Arc::new(connector), spec))

@@ -8,6 +8,7 @@ pub mod backend;
 mod check;
 pub mod error;
 pub(crate) mod expand;
+mod failing;
 pub(crate) mod foreign;
 mod json;
 pub mod keys;

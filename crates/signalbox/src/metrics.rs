@@ -62,6 +62,18 @@ fn backends(page: &mut Page, backends: &[BackendStatus]) {
     gauge("signalbox_backend_in_flight", "gauge", "Requests the backend works on.", |one| one.in_flight as u64);
     gauge("signalbox_backend_waiting", "gauge", "Calls that wait for it to start.", |one| one.waiting as u64);
     gauge("signalbox_backend_restarts_total", "counter", "How often it was started again.", |one| one.restarts);
+    gauge(
+        "signalbox_backend_breaker_open",
+        "gauge",
+        "1 while calls are kept from the backend because it fails.",
+        |one| u64::from(one.breaker.as_ref().is_some_and(|breaker| breaker.state != "closed")),
+    );
+    gauge("signalbox_backend_breaker_opened_total", "counter", "How often its breaker has opened.", |one| {
+        one.breaker.as_ref().map_or(0, |breaker| breaker.opened)
+    });
+    gauge("signalbox_backend_breaker_refused_total", "counter", "Calls that its breaker refused.", |one| {
+        one.breaker.as_ref().map_or(0, |breaker| breaker.refused)
+    });
     let mut strays = page.family(
         "signalbox_backend_strays_total",
         "counter",

@@ -112,7 +112,23 @@ pub fn show(status: &Value) -> String {
     for backend in backends.iter().filter(|backend| backend["bridged_clients"].is_string()) {
         bridged(&mut text, backend);
     }
+    for backend in backends {
+        failing(&mut text, backend);
+    }
     text
+}
+
+/// What a backend that fails is put through.
+fn failing(text: &mut String, backend: &Value) {
+    let name = table::harmless(backend["name"].as_str().unwrap_or("-"));
+    let breaker = &backend["breaker"];
+    let again = breaker["retry_in_ms"].as_u64().map(|millis| format!("tried again in {} s", millis.div_ceil(1000)));
+    let again = again.unwrap_or_else(|| "tried by single calls".to_owned());
+    if matches!(breaker["state"].as_str(), Some("open" | "half open")) {
+        let refused = &breaker["refused"];
+        let _ =
+            writeln!(text, "\n{name} fails again and again: its breaker is open, {again}; calls refused: {refused}");
+    }
 }
 
 /// What the bridge between revisions does for a backend, and what it cannot do.
@@ -188,7 +204,8 @@ mod tests {
                  "restarts": 0, "in_flight": 1, "last_error": null, "bridged_clients": "2026-07-28",
                  "bridged": ["sessions", "tasks"], "lost": ["this: for a reason"]},
                 {"name": "b", "transport": "http", "state": "down", "revision": null, "lists": {}, "restarts": 2,
-                 "in_flight": 0, "last_error": "it \u{1b}[1m ended"},
+                 "in_flight": 0, "last_error": "it \u{1b}[1m ended",
+                 "breaker": {"state": "open", "retry_in_ms": 1200, "refused": 3}},
             ],
         });
         assert_eq!(
@@ -199,7 +216,9 @@ mod tests {
              b        -         -         http       down   -           -    -      -        -          2         0          it \\u{1b}[1m ended\n\
              \n\
              a speaks the old era only; clients of 2026-07-28 reach it over the bridge\n  \
-             carried  sessions, tasks\n  lost     this: for a reason\n"
+             carried  sessions, tasks\n  lost     this: for a reason\n\
+             \n\
+             b fails again and again: its breaker is open, tried again in 2 s; calls refused: 3\n"
         );
     }
 }

@@ -17,6 +17,8 @@ pub const LEGACY_SERVER_ERROR: i64 = -32000;
 pub const NOT_INITIALIZED: i64 = -32002;
 /// Old revisions: the resource does not exist. Since 2026-07-28 this is [`INVALID_PARAMS`].
 pub const RESOURCE_NOT_FOUND: i64 = -32002;
+/// Old revisions: the backend has failed again and again and is left alone for a while.
+pub const LEGACY_BREAKER_OPEN: i64 = -32007;
 /// 2025-11-25: the client must visit a URL first. Retired since.
 pub const URL_ELICITATION_REQUIRED: i64 = -32042;
 

@@ -8,7 +8,7 @@ use crate::peer::{MAX_QUEUED, Peer, Queued, Use};
 use crate::session::Session;
 use signalbox_engine::back::{ClientOffer, Wish};
 use signalbox_engine::catalog::Selector;
-use signalbox_engine::{Call, CapSet, ClientProfile, Event, ExchangeId, Fault, FaultKind, bridge};
+use signalbox_engine::{Call, CapSet, ClientProfile, ExchangeId, Fault, FaultKind, bridge};
 use signalbox_wire::{Era, Revision};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -101,11 +101,11 @@ impl Backend {
                 Pick::Refuse(fault) => fault,
             };
             drop(inner);
-            return session.handle(Event::Failed { exchange, fault });
+            return self.refuse(session, exchange, fault);
         }
         let text = format!("backend `{}` loses its connections as soon as they are opened", self.name);
         let fault = Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name);
-        session.handle(Event::Failed { exchange, fault });
+        self.refuse(session, exchange, fault);
     }
 
     /// Hands a call to a connection. One of the new era that wants log messages waits until an old backend sends them.

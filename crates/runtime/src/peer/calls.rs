@@ -6,6 +6,7 @@ use crate::lease::Lease;
 use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::back::Outbound;
+use signalbox_engine::breaker::Outcome;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, bridge};
 use signalbox_wire::Era;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -50,7 +51,7 @@ impl Peer {
         if !inner.machine.is_ready() {
             if inner.queue.len() >= MAX_QUEUED {
                 drop(inner);
-                session.handle(Event::Failed { exchange, fault: self.overloaded() });
+                self.refuse(session, exchange, self.overloaded());
                 return None;
             }
             let session = Arc::clone(session);
@@ -62,9 +63,15 @@ impl Peer {
             inner.machine.call(origin, call, timeout, now).and_then(|message| self.transmit(&mut inner, message));
         drop(inner);
         if let Err(fault) = sent {
-            session.handle(Event::Failed { exchange, fault });
+            self.refuse(session, exchange, fault);
         }
         None
+    }
+
+    /// A call ends here, before it reached the backend.
+    pub(super) fn refuse(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault) {
+        self.guard.settle(&self.name, Some((session.key, exchange)), Outcome::Unknown);
+        session.handle(Event::Failed { exchange, fault });
     }
 
     /// Who is told of what becomes of a call: an old backend may ask a client of the new era in the middle of it.

@@ -14,7 +14,7 @@ impl Session {
         match command {
             Command::Forward { exchange, backend, call } => match self.gateway.backends().get(&backend) {
                 Some(_) if self.gateway.answer_read(self, exchange, &backend, &call) => {}
-                Some(backend) => backend.dispatch(self, exchange, call),
+                Some(backend) => backend.accept(self, exchange, call),
                 None => self.handle(Event::Failed { exchange, fault: Gateway::no_backend(&backend) }),
             },
             Command::Watch(watch) => self.watch(watch),

@@ -50,6 +50,7 @@ fn start_guarded(fake: &Fake, wish: Wish) -> Arc<Gateway> {
         max_children: 8,
         wish,
         strict: None,
+        failing: signalbox_runtime::FailureRules::default(),
         allows: Box::new(|_| true),
     };
     let parts = Parts {

@@ -4,6 +4,7 @@ use crate::client::{Client, modern_call, text};
 use crate::fake::{Fake, Shape, Step, plain};
 use crate::{Setup, pass, start};
 use serde_json::json;
+use signalbox_runtime::FailureRules;
 
 /// More greetings than these on one connection are a loop: the first, and those that the runtime allows in a minute.
 const GREETINGS: usize = 6;
@@ -32,7 +33,9 @@ async fn a_caller_whose_backend_forgets_every_session_gets_an_error() {
         ("initialize", _) | (_, 1) => plain(heard),
         _ => vec![Step::Forget],
     });
-    let gateway = start(&fake, Setup::default());
+    // What the breaker would make of it is another matter.
+    let failing = FailureRules { breaker: None, ..FailureRules::default() };
+    let gateway = start(&fake, Setup { failing, ..Setup::default() });
     pass(500).await;
     let client = Client::open(&gateway, json!({})).await;
     assert_eq!(client.tools().await, ["t1"]);

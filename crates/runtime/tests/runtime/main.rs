@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "all of this is a test, its helpers too")]
 
 mod batches;
+mod breaker;
 mod bridged_calls;
 mod bridged_following;
 mod bridged_policy;
@@ -28,7 +29,7 @@ use fake::Fake;
 use signalbox_engine::back::Wish;
 use signalbox_engine::{Chain, Principal};
 use signalbox_runtime::status::BackendStatus;
-use signalbox_runtime::{Backend, BackendSpec, Gateway, Parts, Settings};
+use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, Parts, Settings};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,12 +39,19 @@ struct Setup {
     wish: Wish,
     max_children: usize,
     settings: Settings,
+    failing: FailureRules,
     catalog_file: Option<PathBuf>,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { wish: Wish::Legacy, max_children: 8, settings: Settings::default(), catalog_file: None }
+        Self {
+            wish: Wish::Legacy,
+            max_children: 8,
+            settings: Settings::default(),
+            failing: FailureRules::default(),
+            catalog_file: None,
+        }
     }
 }
 
@@ -55,6 +63,7 @@ fn start(fake: &Fake, setup: Setup) -> Arc<Gateway> {
         max_children: setup.max_children,
         wish: setup.wish,
         strict: None,
+        failing: setup.failing,
         allows: Box::new(|_| true),
     };
     let gateway = Gateway::new(Parts {

@@ -82,6 +82,7 @@ fn configuration(global: &Global, from: &From) -> Result<Config, Failure> {
         timeout: config.gateway.call_timeout,
         start_timeout: config.gateway.first_list_wait,
         max_children: 1,
+        failing: signalbox_runtime::FailureRules::default(),
         era: Era::Auto,
     }];
     Ok(config)

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::Uri;
+use signalbox_runtime::FailureRules;
 
 use super::error::{ConfigError, Note, Problem, Warning};
 use super::read::{Table, Text};
@@ -39,6 +40,8 @@ pub struct BackendConfig {
     pub start_timeout: Duration,
     /// How many copies of it may run for sessions that cannot share one.
     pub max_children: usize,
+    /// How it is treated when it fails.
+    pub failing: FailureRules,
     /// Which era of MCP it speaks.
     pub era: Era,
 }
@@ -169,6 +172,7 @@ pub(super) fn check(
         timeout: table.seconds("timeout")?.unwrap_or(call_timeout),
         start_timeout: table.duration("start_timeout")?,
         max_children: table.count("max_children")?,
+        failing: super::failing::rules(table)?,
         era: match table.choice("era")?.as_str() {
             "old" => Era::Old,
             "new" => Era::New,

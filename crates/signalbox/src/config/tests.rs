@@ -1,6 +1,7 @@
 //! Whole files, good and bad, with what loading makes of them.
 
 mod bad;
+mod failing;
 mod layers;
 
 use std::path::{Path, PathBuf};
@@ -161,6 +162,7 @@ fn a_command_backend() {
         timeout: Duration::from_millis(500),
         start_timeout: Duration::from_secs(5),
         max_children: 2,
+        failing: signalbox_runtime::FailureRules::default(),
         era: Era::Old,
     };
     assert_eq!(backend, expected);

@@ -59,6 +59,7 @@ fn gateway(settings: Settings) -> Arc<Gateway> {
         max_children: 1,
         wish: Wish::Auto,
         strict: Some(settings.limits),
+        failing: signalbox_runtime::FailureRules::default(),
         allows: Box::new(|_| true),
     };
     let backend = Backend::new("stub", Arc::new(InProcessConnector::new("stub", stub)), spec);

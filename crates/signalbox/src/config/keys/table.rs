@@ -139,6 +139,37 @@ pub const KEYS: &[Key] = &[
         "How long one call may take; by default `gateway.call_timeout`.",
     ),
     key("backends.NAME.start_timeout", seconds(30.0, HOUR), "How long it may take to start and shake hands."),
+    key(
+        "backends.NAME.breaker.enabled",
+        Kind::Flag(true),
+        "Leave the backend alone for a while when it fails again and again.",
+    ),
+    key(
+        "backends.NAME.breaker.failures",
+        count(5, 1, 1_000),
+        "So many failures in a row open its breaker: calls are refused.",
+    ),
+    key(
+        "backends.NAME.breaker.failure_percent",
+        count(50, 1, 100),
+        "So does this part of the calls since the first failure in `window`.",
+    ),
+    key(
+        "backends.NAME.breaker.min_calls",
+        count(10, 1, 100_000),
+        "The least number of calls of which that part is taken.",
+    ),
+    key("backends.NAME.breaker.window", seconds(60.0, DAY), "How long calls are counted together, from a failure on."),
+    key(
+        "backends.NAME.breaker.recovery",
+        seconds(30.0, DAY),
+        "How long calls are refused before one is let through for a trial.",
+    ),
+    key(
+        "backends.NAME.breaker.successes",
+        count(3, 1, 1_000),
+        "So many trials, one after the other, must succeed to close it.",
+    ),
     key("backends.NAME.era", one_of(&["auto", "old", "new"], "auto"), "Which era of MCP it speaks; `auto` asks it."),
 ];
 

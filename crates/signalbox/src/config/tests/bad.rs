@@ -240,6 +240,10 @@ const TOML: &[(&str, &str)] = &[
         "signalbox.toml:3:16: backends.a.max_children: expected a whole number from 1 to 1024, found `0`",
     ),
     (
+        "[backends.a]\ncommand = 'x'\nbreaker = { failure_percent = 101 }\n",
+        "signalbox.toml:3:31: backends.a.breaker.failure_percent: expected a whole number from 1 to 100, found `101`",
+    ),
+    (
         "[backends.a]\ncommand = 'x'\ntools = { include = [] }\n",
         "signalbox.toml:3:11: backends.a.tools.include: expected at least one pattern; to offer no tools, exclude `*`",
     ),

@@ -1,0 +1,249 @@
+//! The circuit breaker of one backend: a backend that fails again and again is left alone for a while.
+//!
+//! It is closed at first and everything passes. After so many failures in a row, or when too large a part of the calls in a
+//! window has failed, it opens and nothing passes. After the recovery time it is half open: one call at a time passes for a
+//! trial. Enough successes of trials close it, one failure opens it again. Calls that were sent before it opened change
+//! nothing: they tell of the time before.
+//!
+//! A window begins with a failure, so that as long as nothing fails there is nothing to count.
+
+use std::time::{Duration, Instant};
+
+/// How long whoever meets a trial under way is told to wait: trials mostly end soon.
+const TRIAL_WAIT: Duration = Duration::from_secs(1);
+
+/// When a breaker opens, and when it closes again.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct BreakerRules {
+    /// So many failures in a row open it.
+    pub failures: u32,
+    /// So many failures of a hundred calls open it, within the window.
+    pub percent: u32,
+    /// The least number of calls of which a part is taken.
+    pub least_calls: u32,
+    /// How long calls are counted together.
+    pub window: Duration,
+    /// How long it stays open before a call is let through for a trial.
+    pub recovery: Duration,
+    /// So many trials must succeed before it closes.
+    pub successes: u32,
+}
+
+impl Default for BreakerRules {
+    fn default() -> Self {
+        Self {
+            failures: 5,
+            percent: 50,
+            least_calls: 10,
+            window: Duration::from_secs(60),
+            recovery: Duration::from_secs(30),
+            successes: 3,
+        }
+    }
+}
+
+/// What became of a call.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// The backend answered, if only with an error.
+    Answered,
+    /// It failed.
+    Failed,
+    /// Nothing is known of it: the call was cancelled, or never reached it.
+    Unknown,
+}
+
+/// The states, as people read them.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum BreakerState {
+    /// Everything passes.
+    Closed,
+    /// Nothing passes.
+    Open,
+    /// One call at a time passes for a trial.
+    HalfOpen,
+}
+
+impl BreakerState {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::Open => "open",
+            Self::HalfOpen => "half open",
+        }
+    }
+}
+
+/// The breaker. `K` tells calls apart.
+#[derive(Clone, Debug)]
+pub struct Breaker<K> {
+    rules: BreakerRules,
+    phase: Phase<K>,
+    opened: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Phase<K> {
+    Closed { in_a_row: u32, window: Option<Window> },
+    Open { until: Instant },
+    HalfOpen { successes: u32, trial: Option<Trial<K>> },
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Window {
+    began: Instant,
+    calls: u32,
+    failures: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Trial<K> {
+    who: K,
+    /// When it counts as lost, should nothing be heard of it.
+    until: Instant,
+}
+
+impl<K: PartialEq> Breaker<K> {
+    /// A closed breaker.
+    #[must_use]
+    pub fn new(rules: BreakerRules) -> Self {
+        Self { rules, phase: Phase::Closed { in_a_row: 0, window: None }, opened: 0 }
+    }
+
+    /// Whether this call may pass. `until` is when it will have ended at the latest.
+    ///
+    /// # Errors
+    /// When to try again, where it may not.
+    pub fn admit(&mut self, who: K, until: Instant, now: Instant) -> Result<(), Instant> {
+        if let Phase::Open { until } = self.phase {
+            if now < until {
+                return Err(until);
+            }
+            self.phase = Phase::HalfOpen { successes: 0, trial: None };
+        }
+        if let Phase::HalfOpen { trial, .. } = &mut self.phase {
+            if let Some(under_way) = trial.as_ref().filter(|trial| now < trial.until) {
+                return Err(under_way.until.min(now + TRIAL_WAIT));
+            }
+            *trial = Some(Trial { who, until });
+        }
+        Ok(())
+    }
+
+    /// Takes what became of a call, or of a connection that nobody called on.
+    pub fn settle(&mut self, who: Option<&K>, outcome: Outcome, now: Instant) {
+        match &mut self.phase {
+            Phase::Closed { in_a_row, window } => match outcome {
+                Outcome::Unknown => {}
+                Outcome::Answered => {
+                    *in_a_row = 0;
+                    *window = window.filter(|window| self.rules.is_running(window, now));
+                    if let Some(window) = window {
+                        window.calls = window.calls.saturating_add(1);
+                    }
+                }
+                Outcome::Failed => {
+                    *in_a_row = in_a_row.saturating_add(1);
+                    let running = window.filter(|window| self.rules.is_running(window, now));
+                    let counted = running.unwrap_or(Window { began: now, calls: 0, failures: 0 }).failed();
+                    *window = Some(counted);
+                    if *in_a_row >= self.rules.failures || self.rules.too_many(&counted) {
+                        self.open(now);
+                    }
+                }
+            },
+            Phase::HalfOpen { successes, trial } => {
+                if !trial.as_ref().is_some_and(|trial| Some(&trial.who) == who) {
+                    return;
+                }
+                *trial = None;
+                match outcome {
+                    Outcome::Unknown => {}
+                    Outcome::Failed => self.open(now),
+                    Outcome::Answered => {
+                        *successes += 1;
+                        if *successes >= self.rules.successes {
+                            self.phase = Phase::Closed { in_a_row: 0, window: None };
+                        }
+                    }
+                }
+            }
+            Phase::Open { .. } => {}
+        }
+    }
+
+    /// True where this call was let through for a trial.
+    #[must_use]
+    pub fn tries(&self, who: &K) -> bool {
+        matches!(&self.phase, Phase::HalfOpen { trial: Some(trial), .. } if trial.who == *who)
+    }
+
+    /// True where everything passes and an answer would change nothing.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        matches!(self.phase, Phase::Closed { in_a_row: 0, window: None })
+    }
+
+    /// The state at this moment. One whose recovery time is over is half open, although nobody has tried yet.
+    #[must_use]
+    pub fn state(&self, now: Instant) -> BreakerState {
+        match self.phase {
+            Phase::Closed { .. } => BreakerState::Closed,
+            Phase::Open { until } if now < until => BreakerState::Open,
+            Phase::Open { .. } | Phase::HalfOpen { .. } => BreakerState::HalfOpen,
+        }
+    }
+
+    /// How long nothing passes, where it is open.
+    #[must_use]
+    pub fn retry_in(&self, now: Instant) -> Option<Duration> {
+        match self.phase {
+            Phase::Open { until } if now < until => Some(until - now),
+            _ => None,
+        }
+    }
+
+    /// How many failures in a row there were; none that are known where it is not closed.
+    #[must_use]
+    pub fn in_a_row(&self) -> u32 {
+        match self.phase {
+            Phase::Closed { in_a_row, .. } => in_a_row,
+            Phase::Open { .. } | Phase::HalfOpen { .. } => 0,
+        }
+    }
+
+    /// How often it has opened.
+    #[must_use]
+    pub fn opened(&self) -> u64 {
+        self.opened
+    }
+
+    fn open(&mut self, now: Instant) {
+        self.opened += 1;
+        self.phase = Phase::Open { until: now + self.rules.recovery };
+    }
+}
+
+impl BreakerRules {
+    fn is_running(&self, window: &Window, now: Instant) -> bool {
+        now.saturating_duration_since(window.began) < self.window
+    }
+
+    fn too_many(&self, window: &Window) -> bool {
+        let (failures, calls) = (u64::from(window.failures), u64::from(window.calls));
+        window.calls >= self.least_calls && failures * 100 >= calls * u64::from(self.percent)
+    }
+}
+
+impl Window {
+    fn failed(mut self) -> Self {
+        self.calls = self.calls.saturating_add(1);
+        self.failures = self.failures.saturating_add(1);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests;
