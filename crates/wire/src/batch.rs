@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::envelope::{Envelope, EnvelopeError, Rejected};
 use crate::json;
+use crate::limits::Limits;
 
 /// What one body, line or event holds.
 #[derive(Clone, Debug)]
@@ -23,7 +24,22 @@ impl Message {
         if !is_array(&bytes) {
             return Envelope::parse(bytes).map(Self::Single);
         }
-        let elements = split(&bytes, max_batch)?;
+        Self::parse_batch(&bytes, max_batch)
+    }
+
+    /// The same, with a single message read by [`Envelope::look`].
+    ///
+    /// # Errors
+    /// Those of [`Message::parse`].
+    pub fn look(bytes: Bytes, limits: &Limits) -> Result<Self, Rejected> {
+        if !is_array(&bytes) {
+            return Envelope::look(bytes, limits).map(Self::Single);
+        }
+        Self::parse_batch(&bytes, limits.batch)
+    }
+
+    fn parse_batch(bytes: &Bytes, max_batch: usize) -> Result<Self, Rejected> {
+        let elements = split(bytes, max_batch)?;
         Ok(Self::Batch(elements.into_iter().map(Envelope::parse).collect()))
     }
 }

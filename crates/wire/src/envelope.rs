@@ -1,12 +1,20 @@
 //! One JSON-RPC message, read just far enough to route it.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use crate::id::RawId;
-use crate::json::{self, Member};
-use crate::number;
+use crate::json;
+use crate::limits::Limits;
+use crate::meta;
+use crate::outline::{Notes, Outline, Owner};
+use crate::parts::{Part, Parts};
+use crate::scan::ScanError;
+use crate::scanner;
 use crate::span::Span;
 
+pub use crate::outline::{InnerMember, InnerMembers};
 pub use crate::rejected::{EnvelopeError, Rejected};
 
 /// What a message is, told from its members.
@@ -28,19 +36,27 @@ pub enum Kind {
 pub struct Envelope {
     bytes: Bytes,
     kind: Kind,
+    /// In a place of its own, since messages are handed on more often than they are made.
+    inside: Box<Inside>,
+}
+
+#[derive(Clone, Default, Debug)]
+struct Inside {
     parts: Parts,
+    outline: Outline,
     /// The method, decoded, when it was written with escapes.
     decoded: Option<Box<str>>,
 }
 
-#[derive(Copy, Clone, Default, Debug)]
-struct Parts {
-    version: Option<Span>,
-    id: Option<Span>,
-    method: Option<Span>,
-    params: Option<Span>,
-    result: Option<Span>,
-    error: Option<Span>,
+/// Why a message was not accepted.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refusal {
+    /// It breaks the strict rules.
+    #[error("{0}")]
+    Scan(#[from] ScanError),
+    /// It is no JSON-RPC message.
+    #[error("{0}")]
+    Message(#[from] Rejected),
 }
 
 impl Envelope {
@@ -50,17 +66,102 @@ impl Envelope {
     /// When the bytes are not one JSON object, or the object is not a JSON-RPC 2.0 message.
     pub fn parse(bytes: Bytes) -> Result<Self, Rejected> {
         let parts = Parts::find(&bytes)?;
-        let reject = |error| Rejected { error, id: parts.answerable_id(&bytes) };
-        let kind = parts.kind(&bytes).map_err(reject)?;
-        let decoded = match parts.method {
-            None => None,
-            Some(span) => match json::string(span.of(&bytes)) {
+        Self::of(bytes, Box::new(Inside { parts, ..Inside::default() }))
+    }
+
+    /// Reads one message and holds it to the rules of the strict [`scan`](crate::scan()), in the same pass. What is
+    /// refused is refused in the words of the scan and, where that has nothing to say, in those of [`Envelope::parse`].
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(bytes: Bytes, limits: &Limits) -> Result<Self, Refusal> {
+        let mut inside = Box::<Inside>::default();
+        scanner::run(&bytes, limits, &mut Notes::new(&mut inside.parts, &mut inside.outline))?;
+        if bytes.get(json::skip_whitespace(&bytes, 0)) != Some(&b'{') {
+            return Ok(Self::parse(bytes)?);
+        }
+        inside.outline.checked = Some(*limits);
+        Ok(Self::of(bytes, inside)?)
+    }
+
+    /// Reads one message like [`Envelope::read`] where it keeps the strict rules, and like [`Envelope::parse`] where it
+    /// does not; [`Envelope::holds`] tells which.
+    ///
+    /// # Errors
+    /// Those of [`Envelope::parse`].
+    pub fn look(bytes: Bytes, limits: &Limits) -> Result<Self, Rejected> {
+        match Self::read(bytes.clone(), limits) {
+            Ok(message) => Ok(message),
+            Err(Refusal::Message(rejected)) => Err(rejected),
+            Err(Refusal::Scan(_)) => Self::parse(bytes),
+        }
+    }
+
+    fn of(bytes: Bytes, mut inside: Box<Inside>) -> Result<Self, Rejected> {
+        let reject = |error| Rejected { error, id: inside.parts.answerable_id(&bytes) };
+        let kind = inside.parts.kind(&bytes).map_err(reject)?;
+        if let Some(span) = inside.parts.get(Part::Method) {
+            match json::string(span.of(&bytes)) {
                 None => return Err(reject(EnvelopeError::InvalidMethod)),
-                Some(std::borrow::Cow::Borrowed(_)) => None,
-                Some(std::borrow::Cow::Owned(method)) => Some(method.into_boxed_str()),
-            },
-        };
-        Ok(Self { bytes, kind, parts, decoded })
+                Some(Cow::Borrowed(_)) => {}
+                Some(Cow::Owned(method)) => inside.decoded = Some(method.into_boxed_str()),
+            }
+        }
+        Ok(Self { bytes, kind, inside })
+    }
+
+    /// Whether the message was held to these limits when it was read.
+    #[must_use]
+    pub fn holds(&self, limits: &Limits) -> bool {
+        self.inside.outline.checked.as_ref() == Some(limits)
+    }
+
+    /// The members of the params object; none where it is not one.
+    #[must_use]
+    pub fn params_members(&self) -> InnerMembers<'_> {
+        self.inside.outline.members(Owner::Params, &self.bytes, self.params_span())
+    }
+
+    /// The members of the result object; none where it is not one.
+    #[must_use]
+    pub fn result_members(&self) -> InnerMembers<'_> {
+        self.inside.outline.members(Owner::Result, &self.bytes, self.result_span())
+    }
+
+    /// The members of `_meta` in the params.
+    #[must_use]
+    pub fn params_meta(&self) -> InnerMembers<'_> {
+        let object = || self.param(meta::META);
+        self.inside.outline.members(Owner::ParamsMeta, &self.bytes, self.unless_noted(object))
+    }
+
+    /// The members of `_meta` in the result.
+    #[must_use]
+    pub fn result_meta(&self) -> InnerMembers<'_> {
+        let object = || self.result_member(meta::META);
+        self.inside.outline.members(Owner::ResultMeta, &self.bytes, self.unless_noted(object))
+    }
+
+    /// Where the value of a member of the params stands in the message.
+    #[must_use]
+    pub fn param(&self, name: &str) -> Option<Span> {
+        self.params_members().find(|member| *member.name == *name.as_bytes()).map(|member| member.value)
+    }
+
+    /// Where the value of a member of the result stands in the message.
+    #[must_use]
+    pub fn result_member(&self, name: &str) -> Option<Span> {
+        self.result_members().find(|member| *member.name == *name.as_bytes()).map(|member| member.value)
+    }
+
+    /// Where the value of a member of `_meta` in the params stands in the message.
+    #[must_use]
+    pub fn param_meta(&self, name: &str) -> Option<Span> {
+        self.params_meta().find(|member| *member.name == *name.as_bytes()).map(|member| member.value)
+    }
+
+    fn unless_noted(&self, find: impl FnOnce() -> Option<Span>) -> Option<Span> {
+        if self.inside.outline.is_whole() { None } else { find() }
     }
 
     /// The whole message as it came.
@@ -84,22 +185,22 @@ impl Envelope {
     /// The id, sharing the message's buffer. An error response may carry the id `null`, or none.
     #[must_use]
     pub fn id(&self) -> Option<RawId> {
-        self.parts.id.map(|span| RawId::from_token(self.bytes.slice(span.range())))
+        self.inside.parts.get(Part::Id).map(|span| RawId::from_token(self.bytes.slice(span.range())))
     }
 
     /// Where the id is.
     #[must_use]
     pub fn id_span(&self) -> Option<Span> {
-        self.parts.id
+        self.inside.parts.get(Part::Id)
     }
 
     /// The method of a request or notification.
     #[must_use]
     pub fn method(&self) -> Option<&str> {
-        if let Some(decoded) = &self.decoded {
+        if let Some(decoded) = &self.inside.decoded {
             return Some(decoded);
         }
-        let [b'"', name @ .., b'"'] = self.parts.method?.of(&self.bytes) else {
+        let [b'"', name @ .., b'"'] = self.inside.parts.get(Part::Method)?.of(&self.bytes) else {
             return None;
         };
         std::str::from_utf8(name).ok()
@@ -108,43 +209,43 @@ impl Envelope {
     /// Where the method is, with its quotes.
     #[must_use]
     pub fn method_span(&self) -> Option<Span> {
-        self.parts.method
+        self.inside.parts.get(Part::Method)
     }
 
     /// The raw params.
     #[must_use]
     pub fn params(&self) -> Option<&[u8]> {
-        self.parts.params.map(|span| span.of(&self.bytes))
+        self.inside.parts.get(Part::Params).map(|span| span.of(&self.bytes))
     }
 
     /// Where the params are.
     #[must_use]
     pub fn params_span(&self) -> Option<Span> {
-        self.parts.params
+        self.inside.parts.get(Part::Params)
     }
 
     /// The raw result.
     #[must_use]
     pub fn result(&self) -> Option<&[u8]> {
-        self.parts.result.map(|span| span.of(&self.bytes))
+        self.inside.parts.get(Part::Result).map(|span| span.of(&self.bytes))
     }
 
     /// Where the result is.
     #[must_use]
     pub fn result_span(&self) -> Option<Span> {
-        self.parts.result
+        self.inside.parts.get(Part::Result)
     }
 
     /// The raw error object.
     #[must_use]
     pub fn error(&self) -> Option<&[u8]> {
-        self.parts.error.map(|span| span.of(&self.bytes))
+        self.inside.parts.get(Part::Error).map(|span| span.of(&self.bytes))
     }
 
     /// Where the error object is.
     #[must_use]
     pub fn error_span(&self) -> Option<Span> {
-        self.parts.error
+        self.inside.parts.get(Part::Error)
     }
 
     /// Where the whole object is, without whitespace around it.
@@ -158,7 +259,7 @@ impl Envelope {
     /// The message with another id; every other byte is kept. A message without an id gets one as its first member.
     #[must_use]
     pub fn with_id(&self, token: &[u8]) -> Bytes {
-        if let Some(id) = self.parts.id {
+        if let Some(id) = self.inside.parts.get(Part::Id) {
             return join3(&self.bytes[..id.start as usize], &[token], &self.bytes[id.end as usize..]);
         }
         let inside = json::skip_whitespace(&self.bytes, 0) + 1;
@@ -176,135 +277,6 @@ fn join3(head: &[u8], middle: &[&[u8]], tail: &[u8]) -> Bytes {
     }
     out.extend_from_slice(tail);
     Bytes::from(out)
-}
-
-impl Parts {
-    /// Finds the members of the envelope. Checks the JSON structure of the top level, not what the members hold.
-    fn find(bytes: &Bytes) -> Result<Self, Rejected> {
-        if u32::try_from(bytes.len()).is_err() {
-            return Err(EnvelopeError::TooLarge.into());
-        }
-        let start = json::skip_whitespace(bytes, 0);
-        if bytes.get(start) != Some(&b'{') {
-            return Err(not_an_object(bytes, start).into());
-        }
-        let mut parts = Self::default();
-        let mut duplicate = None;
-        let mut members = json::members(bytes);
-        while let Some(member) = members.step().map_err(EnvelopeError::from)? {
-            if let Err(name) = parts.note(bytes, member) {
-                duplicate.get_or_insert(name);
-            }
-        }
-        let end = json::skip_whitespace(bytes, members.end().unwrap_or(bytes.len()));
-        if end != bytes.len() {
-            return Err(EnvelopeError::NotJson { at: end, expected: "nothing after the message" }.into());
-        }
-        match duplicate {
-            // Of two ids neither can be trusted to be the one the sender waits for.
-            Some("id") => Err(EnvelopeError::DuplicateMember("id").into()),
-            Some(name) => Err(Rejected { error: EnvelopeError::DuplicateMember(name), id: parts.answerable_id(bytes) }),
-            None => Ok(parts),
-        }
-    }
-
-    /// Remembers a member of the envelope; others are skipped. Gives the name of one that was there before.
-    #[inline]
-    fn note(&mut self, bytes: &[u8], member: Member) -> Result<(), &'static str> {
-        let token = member.key.of(bytes);
-        let [b'"', name @ .., b'"'] = token else {
-            return Ok(());
-        };
-        let decoded;
-        let name = if memchr::memchr(b'\\', name).is_none() {
-            name
-        } else {
-            decoded = json::string(token).unwrap_or_default();
-            decoded.as_bytes()
-        };
-        let (slot, name) = match name {
-            b"jsonrpc" => (&mut self.version, "jsonrpc"),
-            b"id" => (&mut self.id, "id"),
-            b"method" => (&mut self.method, "method"),
-            b"params" => (&mut self.params, "params"),
-            b"result" => (&mut self.result, "result"),
-            b"error" => (&mut self.error, "error"),
-            _ => return Ok(()),
-        };
-        match slot.replace(member.value) {
-            None => Ok(()),
-            Some(_) => Err(name),
-        }
-    }
-
-    fn kind(&self, bytes: &[u8]) -> Result<Kind, EnvelopeError> {
-        let version = self.version.ok_or(EnvelopeError::MissingVersion)?;
-        if !json::key_eq(version.of(bytes), "2.0") {
-            return Err(EnvelopeError::WrongVersion);
-        }
-        let id = self.id.map(|span| IdShape::of(span.of(bytes)));
-        if id == Some(IdShape::Invalid) {
-            return Err(EnvelopeError::InvalidId);
-        }
-        if self.params.is_some_and(|span| !matches!(span.of(bytes).first(), Some(b'{' | b'['))) {
-            return Err(EnvelopeError::InvalidParams);
-        }
-        match (self.method, self.result, self.error) {
-            (Some(_), None, None) => match id {
-                None => Ok(Kind::Notification),
-                Some(IdShape::Usable) => Ok(Kind::Request),
-                // JSON-RPC tolerates null here, MCP forbids it.
-                Some(_) => Err(EnvelopeError::InvalidId),
-            },
-            (None, Some(_), None) if id == Some(IdShape::Usable) => Ok(Kind::Response),
-            (None, Some(_), None) => Err(EnvelopeError::InvalidId),
-            (None, None, Some(error)) if error.of(bytes).first() == Some(&b'{') => Ok(Kind::Error),
-            (None, None, Some(_)) => Err(EnvelopeError::InvalidError),
-            (None, None, None) => Err(EnvelopeError::Empty),
-            _ => Err(EnvelopeError::Ambiguous),
-        }
-    }
-
-    /// The id, if an answer can be addressed to it.
-    fn answerable_id(&self, bytes: &Bytes) -> Option<RawId> {
-        let span = self.id?;
-        (IdShape::of(span.of(bytes)) == IdShape::Usable).then(|| RawId::from_token(bytes.slice(span.range())))
-    }
-}
-
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum IdShape {
-    Usable,
-    Null,
-    Invalid,
-}
-
-impl IdShape {
-    fn of(token: &[u8]) -> Self {
-        match token.first() {
-            Some(b'"') => Self::Usable,
-            _ if token == b"null" => Self::Null,
-            _ if number::length(token) == Some(token.len()) => Self::Usable,
-            _ => Self::Invalid,
-        }
-    }
-}
-
-/// What to say about bytes that do not begin with an opening curly bracket.
-fn not_an_object(bytes: &[u8], start: usize) -> EnvelopeError {
-    let Some(end) = json::skip_value(bytes, start) else {
-        return EnvelopeError::NotJson { at: start, expected: "an object" };
-    };
-    let rest = json::skip_whitespace(bytes, end);
-    if rest != bytes.len() {
-        return EnvelopeError::NotJson { at: rest, expected: "nothing after the message" };
-    }
-    match bytes.get(start..end) {
-        Some([b'[', ..]) => EnvelopeError::Batch,
-        Some(b"true" | b"false" | b"null" | [b'"', ..]) => EnvelopeError::NotObject,
-        Some(token) if number::length(token) == Some(token.len()) => EnvelopeError::NotObject,
-        _ => EnvelopeError::NotJson { at: start, expected: "an object" },
-    }
 }
 
 #[cfg(test)]
@@ -447,5 +419,51 @@ mod tests {
         assert_eq!(parse(lax).unwrap().params(), Some(&br#"{"a":tru,,"b" 01}"#[..]));
         let deep = format!(r#"{{"jsonrpc":"2.0","method":"a","params":{}{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
         assert!(parse(&deep).is_ok());
+    }
+
+    fn read(text: &str) -> Result<Envelope, Refusal> {
+        Envelope::read(Bytes::copy_from_slice(text.as_bytes()), &Limits::default())
+    }
+
+    #[test]
+    fn one_pass_finds_the_members_inside() {
+        let text = r#" {"params" : {"_meta":{"a":1,"\u0062":[2]},"x":[{"_meta":{"no":1}}],"name":"n"},"id":1,
+            "jsonrpc":"2.0","other":{"name":1},"method":"tools\u002fcall"} "#;
+        let message = read(text).unwrap();
+        let text = |span: Option<Span>| span.map(|span| &text[span.range()]);
+        assert_eq!((message.kind(), message.method()), (Kind::Request, Some("tools/call")));
+        assert_eq!(text(message.param("name")), Some("\"n\""));
+        assert_eq!(text(message.param_meta("a")), Some("1"));
+        assert_eq!(text(message.param_meta("b")), Some("[2]"));
+        assert_eq!((message.param_meta("no"), message.param("other")), (None, None));
+        assert_eq!(message.params_members().count(), 3);
+        let answer =
+            read(r#"{"jsonrpc":"2.0","id":1,"params":[{"_meta":{}}],"result":{"isError":true,"_meta":{"t":0}}}"#);
+        let answer = answer.unwrap();
+        assert!(answer.result_member("isError").is_some() && answer.result_meta().count() == 1);
+        assert_eq!((answer.params_members().count(), answer.params_meta().count()), (0, 0));
+    }
+
+    #[test]
+    fn a_message_with_more_members_than_are_noted_is_walked() {
+        let many: String = (0..40).map(|n| format!("\"k{n}\":{n},")).collect();
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{{many}"_meta":{{"last":7}}}}}}"#);
+        let message = read(&text).unwrap();
+        assert_eq!(message.params_members().count(), 41);
+        assert_eq!(message.param_meta("last").map(|span| &text[span.range()]), Some("7"));
+        assert!(message.holds(&Limits::default()));
+    }
+
+    #[test]
+    fn one_pass_refuses_in_the_words_of_the_scan_first() {
+        let code = |text: &str| match read(text).unwrap_err() {
+            Refusal::Scan(error) => error.to_string(),
+            Refusal::Message(rejected) => rejected.to_string(),
+        };
+        assert_eq!(code(r#"{"id":1,"id":2}"#), "duplicate key at byte 8");
+        assert_eq!(code("{\"id\":\"\u{1}\"}"), "control character in a string at byte 7");
+        assert_eq!(code(r#"{"id":1}"#), "member \"jsonrpc\" is missing");
+        assert_eq!(code("[1]"), "a batch is not accepted here");
+        assert_eq!(code("7"), "a message must be an object");
     }
 }

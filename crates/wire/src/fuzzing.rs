@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::batch::Message;
 use crate::endpoint::{Base, MAX_ENDPOINT, resolve};
-use crate::envelope::Envelope;
+use crate::envelope::{Envelope, Refusal};
 use crate::framing::single_line;
 use crate::header;
 use crate::header_params;
@@ -52,6 +52,25 @@ pub fn envelope(data: &[u8]) {
     members(&parsed);
 }
 
+/// Reading in one pass accepts and refuses what the scan and the parsing do one after the other, in the same words, and
+/// notes the same inner members as a walk finds.
+fn read_at_once(data: &[u8], limits: &Limits) {
+    let bytes = Bytes::copy_from_slice(data);
+    let apart = crate::scan::scan(data, limits)
+        .map_err(Refusal::from)
+        .and_then(|()| Envelope::parse(bytes.clone()).map_err(Refusal::from));
+    let (parsed, read) = match (apart, Envelope::read(bytes, limits)) {
+        (Ok(parsed), Ok(read)) => (parsed, read),
+        (apart, read) => return assert_eq!(read.err(), apart.err()),
+    };
+    assert!(read.holds(limits) && !parsed.holds(limits));
+    assert_eq!((read.kind(), read.method(), read.id()), (parsed.kind(), parsed.method(), parsed.id()));
+    assert_eq!((read.params_span(), read.result_span()), (parsed.params_span(), parsed.result_span()));
+    assert_eq!((read.error_span(), read.method_span()), (parsed.error_span(), parsed.method_span()));
+    assert!(read.params_members().eq(parsed.params_members()) && read.result_members().eq(parsed.result_members()));
+    assert!(read.params_meta().eq(parsed.params_meta()) && read.result_meta().eq(parsed.result_meta()));
+}
+
 /// A member that was set is found, and is gone when removed again.
 fn members(parsed: &Envelope) {
     let bytes = parsed.bytes();
@@ -71,6 +90,7 @@ fn members(parsed: &Envelope) {
 /// What the strict scan accepts, the lax readers read to its end, and putting it on one line changes nothing in it.
 pub fn scan(data: &[u8]) {
     let limits = Limits { message: 1 << 20, depth: 32, width: 64, ..Limits::default() };
+    read_at_once(data, &limits);
     let verdict = crate::scan::scan(data, &limits);
     if let Err(error) = verdict {
         assert!(error.at <= data.len());

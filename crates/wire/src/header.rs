@@ -9,6 +9,7 @@ use crate::envelope::{Envelope, Kind};
 use crate::json;
 use crate::meta;
 use crate::method;
+use crate::span::Span;
 
 /// Names the revision of the request.
 pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
@@ -174,17 +175,16 @@ pub fn name_member(method: &str) -> Option<&'static str> {
 /// # Errors
 /// The first header that is missing, repeated, malformed or says something else than the body.
 pub fn check<'a>(lookup: impl Fn(&str) -> HeaderValues<'a>, envelope: &Envelope) -> Result<(), HeaderError> {
-    let params = envelope.params().unwrap_or_default();
     let required = envelope.kind() == Kind::Request;
-    let version =
-        json::path(params, &[meta::META, meta::PROTOCOL_VERSION]).and_then(|span| json::string(span.of(params)));
+    let text = |span: Option<Span>| span.and_then(|span| json::string(span.of(envelope.bytes())));
+    let version = text(envelope.param_meta(meta::PROTOCOL_VERSION));
     check_one(&lookup, PROTOCOL_VERSION, version.as_deref(), Need::version(required, version.is_some()))?;
     let need = if required { Need::Required } else { Need::IfPresent };
     check_one(&lookup, METHOD, envelope.method(), need)?;
     let method = envelope.method().unwrap_or_default();
-    if name_member(method).is_some() {
+    if let Some(member) = name_member(method) {
         // Params without the name are the body's fault, and are refused as such later; here nothing can be compared.
-        let name = required_name(method, params);
+        let name = text(envelope.param(member));
         check_one(&lookup, NAME, name.as_deref(), need)?;
     }
     Ok(())

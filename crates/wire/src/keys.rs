@@ -6,6 +6,8 @@ use crate::json;
 
 /// Up to this many keys, comparing each with each is faster than sorting.
 const FEW: usize = 16;
+/// Most keys that are open at once in an ordinary message.
+const ORDINARY: usize = 16;
 
 /// A stack of key lists, one for every object that is open. Keys are compared as decoded.
 pub(crate) struct Keys {
@@ -16,8 +18,9 @@ pub(crate) struct Keys {
 
 #[derive(Copy, Clone)]
 struct Key {
+    /// The length and some bytes of the decoded text. Equal texts have equal marks.
+    mark: u64,
     start: u32,
-    length: u32,
     /// Where the key is in `decoded`, if it had to be decoded; `start` stays its place in the message.
     decoded_at: Option<u32>,
 }
@@ -25,7 +28,7 @@ struct Key {
 impl Keys {
     /// Room for the keys of an ordinary message, so that it costs one allocation.
     pub fn new() -> Self {
-        Self { keys: Vec::with_capacity(32), decoded: Vec::new() }
+        Self { keys: Vec::with_capacity(ORDINARY), decoded: Vec::new() }
     }
 
     /// Where the keys of an object that opens now will begin; to be given back when it closes.
@@ -35,16 +38,22 @@ impl Keys {
     }
 
     /// Adds a key of the innermost open object, given by the place of its token, which is a valid string.
+    #[inline]
     pub fn push(&mut self, bytes: &[u8], token: Range<usize>, escaped: bool) {
-        let mut key =
-            Key { start: token.start as u32, length: (token.len() as u32).saturating_sub(2), decoded_at: None };
         if escaped {
-            let text = bytes.get(token).and_then(json::string).unwrap_or_default();
-            key.decoded_at = Some(self.decoded.len() as u32);
-            key.length = text.len() as u32;
-            self.decoded.extend_from_slice(text.as_bytes());
+            return self.push_decoded(bytes, token);
         }
-        self.keys.push(key);
+        let text = bytes.get(token.start + 1..token.end - 1).unwrap_or(&[]);
+        self.keys.push(Key { mark: mark(text), start: token.start as u32, decoded_at: None });
+    }
+
+    #[cold]
+    fn push_decoded(&mut self, bytes: &[u8], token: Range<usize>) {
+        let start = token.start as u32;
+        let text = bytes.get(token).and_then(json::string).unwrap_or_default();
+        let decoded_at = Some(self.decoded.len() as u32);
+        self.decoded.extend_from_slice(text.as_bytes());
+        self.keys.push(Key { mark: mark(text.as_bytes()), start, decoded_at });
     }
 
     /// Forgets the keys from `start` on: those of the object that closes. Gives the position of one that occurred
@@ -52,10 +61,10 @@ impl Keys {
     #[inline]
     pub fn close(&mut self, bytes: &[u8], start: usize) -> Option<usize> {
         let keys = self.keys.get_mut(start..)?;
-        let duplicate = if keys.len() <= FEW {
-            among_few(keys, bytes, &self.decoded)
-        } else {
-            among_many(keys, bytes, &self.decoded)
+        let duplicate = match keys.len() {
+            0 | 1 => None,
+            few if few <= FEW => among_few(keys, bytes, &self.decoded),
+            _ => among_many(keys, bytes, &self.decoded),
         };
         self.keys.truncate(start);
         if start == 0 {
@@ -65,6 +74,16 @@ impl Keys {
     }
 }
 
+/// The length of a text, and its first and last bytes mixed: texts that differ hardly ever have the same.
+#[inline]
+fn mark(text: &[u8]) -> u64 {
+    let ends = match (text.first_chunk::<4>(), text.last_chunk::<4>()) {
+        (Some(first), Some(last)) => u32::from_le_bytes(*first) ^ u32::from_le_bytes(*last).rotate_left(13),
+        _ => text.iter().fold(0, |all, byte| all << 8 | u32::from(*byte)),
+    };
+    (text.len() as u64) << 32 | u64::from(ends)
+}
+
 impl Key {
     #[inline]
     fn text<'a>(&self, bytes: &'a [u8], decoded: &'a [u8]) -> &'a [u8] {
@@ -72,14 +91,13 @@ impl Key {
             None => (bytes, self.start as usize + 1),
             Some(at) => (decoded, at as usize),
         };
-        from.get(start..start + self.length as usize).unwrap_or(&[])
+        from.get(start..start + (self.mark >> 32) as usize).unwrap_or(&[])
     }
 }
 
 fn among_few(keys: &[Key], bytes: &[u8], decoded: &[u8]) -> Option<usize> {
     for (index, key) in keys.iter().enumerate() {
-        let text = key.text(bytes, decoded);
-        let same = |other: &Key| other.length == key.length && other.text(bytes, decoded) == text;
+        let same = |other: &Key| other.mark == key.mark && other.text(bytes, decoded) == key.text(bytes, decoded);
         if keys.iter().take(index).any(same) {
             return Some(key.start as usize);
         }
@@ -119,6 +137,13 @@ mod tests {
         assert_eq!(check(&format!("{{{many}\"z\":0}}")), None);
         assert!(check(&format!("{{{many}\"k50\":0}}")).is_some());
         assert!(check(&format!("{{{many}\"\\u006b50\":0}}")).is_some());
+    }
+
+    #[test]
+    fn texts_that_begin_and_end_alike_are_told_apart() {
+        assert_eq!(check(r#"{"abcd_efgh":1,"abcdxefgh":2,"abc":3,"abd":4,"":5,"é":6}"#), None);
+        assert_eq!(check(r#"{"abcd_efgh":1,"abcdxefgh":2,"abcd_efgh":3}"#), Some(29));
+        assert_eq!(check(r#"{"":1,"":2}"#), Some(6));
     }
 
     #[test]

@@ -1,0 +1,320 @@
+//! The one pass over a message: holds it to the strict rules and tells where its members stand.
+
+use crate::json;
+use crate::keys::Keys;
+use crate::limits::Limits;
+use crate::number;
+use crate::scan::{ScanError, ScanErrorKind};
+use crate::span::Span;
+use crate::strings;
+
+/// Is told where the members of objects stand, as the pass comes by.
+pub(crate) trait Sink {
+    /// The deepest objects whose members are told; the outermost one has depth 1.
+    const DEPTH: usize;
+    /// A member of an object at this depth: its key, whether that holds escapes, and where its value begins.
+    fn member(&mut self, depth: usize, bytes: &[u8], key: Span, escaped: bool, value: usize);
+    /// The value of the last member at this depth ends here.
+    fn end(&mut self, depth: usize, at: usize);
+}
+
+/// Wants to know nothing.
+pub(crate) struct Deaf;
+
+impl Sink for Deaf {
+    const DEPTH: usize = 0;
+    fn member(&mut self, _: usize, _: &[u8], _: Span, _: bool, _: usize) {}
+    fn end(&mut self, _: usize, _: usize) {}
+}
+
+/// Scans one value after the rules of [`crate::scan::scan`].
+pub(crate) fn run(bytes: &[u8], limits: &Limits, sink: &mut impl Sink) -> Result<(), ScanError> {
+    if bytes.len() > limits.message || u32::try_from(bytes.len()).is_err() {
+        return fail(ScanErrorKind::TooLarge, limits.message.min(bytes.len()));
+    }
+    let mut scanner = Scanner {
+        bytes,
+        at: 0,
+        limits,
+        here: Container::default(),
+        open: Stack::default(),
+        keys: Keys::new(),
+        seen: 0,
+        sink,
+    };
+    let outcome = scanner.run();
+    // Only strings may hold more than ASCII, and whether one does is seen on the way.
+    if (outcome.is_err() || scanner.seen & strings::HIGH != 0)
+        && let Err(error) = std::str::from_utf8(bytes)
+    {
+        return fail(ScanErrorKind::NotUtf8, error.valid_up_to());
+    }
+    if outcome.is_err() && bytes.starts_with(b"\xEF\xBB\xBF") {
+        return fail(ScanErrorKind::ByteOrderMark, 0);
+    }
+    outcome
+}
+
+fn fail<T>(kind: ScanErrorKind, at: usize) -> Result<T, ScanError> {
+    Err(ScanError { kind, at })
+}
+
+struct Scanner<'a, S> {
+    bytes: &'a [u8],
+    at: usize,
+    limits: &'a Limits,
+    /// The innermost open container, if `open` says that there is one.
+    here: Container,
+    open: Stack,
+    keys: Keys,
+    /// All words of all strings together.
+    seen: u64,
+    sink: &'a mut S,
+}
+
+/// An object or array that is not closed yet.
+#[derive(Copy, Clone, Default)]
+struct Container {
+    object: bool,
+    /// Members or elements so far.
+    width: usize,
+    /// Where the keys of an object begin.
+    keys: usize,
+}
+
+/// The containers around the innermost one. Only unusual depths need memory.
+#[derive(Default)]
+struct Stack {
+    /// How many containers are open, the innermost one included.
+    depth: usize,
+    near: [Container; NEAR],
+    far: Vec<Container>,
+}
+
+const NEAR: usize = 8;
+
+impl Stack {
+    #[inline]
+    fn push(&mut self, outer: Container) {
+        match self.near.get_mut(self.depth) {
+            Some(place) => *place = outer,
+            None => self.far.push(outer),
+        }
+        self.depth += 1;
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Container {
+        self.depth -= 1;
+        match self.near.get(self.depth) {
+            Some(outer) => *outer,
+            None => self.far.pop().unwrap_or_default(),
+        }
+    }
+}
+
+impl<S: Sink> Scanner<'_, S> {
+    fn run(&mut self) -> Result<(), ScanError> {
+        self.whitespace();
+        loop {
+            // A value begins here. Opening a container that is not empty leads to its first value.
+            if self.value()? {
+                continue;
+            }
+            // A value ended here. Closing brackets end more values.
+            while self.next_value()? {
+                if self.open.depth == 0 {
+                    return self.end();
+                }
+                if self.here.object {
+                    self.close_object()?;
+                }
+                self.here = self.open.pop();
+            }
+        }
+    }
+
+    fn end(&self) -> Result<(), ScanError> {
+        if self.at == self.bytes.len() { Ok(()) } else { fail(ScanErrorKind::TrailingData, self.at) }
+    }
+
+    /// Reads one value. `true` when it is a container of which the first value comes next.
+    #[inline]
+    fn value(&mut self) -> Result<bool, ScanError> {
+        match self.bytes.get(self.at) {
+            Some(b'"') => self.string().map(|_| false),
+            Some(b'{') => self.open(true),
+            Some(b'[') => self.open(false),
+            Some(b'-' | b'0'..=b'9') => self.number().map(|()| false),
+            Some(b't') => self.literal(b"true").map(|()| false),
+            Some(b'f') => self.literal(b"false").map(|()| false),
+            Some(b'n') => self.literal(b"null").map(|()| false),
+            _ => self.unexpected(),
+        }
+    }
+
+    /// After a value: `true` when the innermost container closes (or the message ends), `false` when another value
+    /// of it comes next.
+    #[inline]
+    fn next_value(&mut self) -> Result<bool, ScanError> {
+        let object = self.here.object;
+        if object && self.open.depth <= S::DEPTH {
+            self.sink.end(self.open.depth, self.at);
+        }
+        self.whitespace();
+        if self.open.depth == 0 {
+            return Ok(true);
+        }
+        match self.bytes.get(self.at) {
+            Some(b'}') if object => {
+                self.at += 1;
+                Ok(true)
+            }
+            Some(b']') if !object => {
+                self.at += 1;
+                Ok(true)
+            }
+            Some(b',') => {
+                self.here.width += 1;
+                if self.here.width > self.limits.width {
+                    return fail(ScanErrorKind::TooWide, self.at);
+                }
+                self.at += 1;
+                self.whitespace();
+                if object {
+                    self.key()?;
+                }
+                Ok(false)
+            }
+            _ => self.unexpected(),
+        }
+    }
+
+    fn open(&mut self, object: bool) -> Result<bool, ScanError> {
+        if self.open.depth >= self.limits.depth {
+            return fail(ScanErrorKind::TooDeep, self.at);
+        }
+        self.at += 1;
+        self.whitespace();
+        let closing = if object { b'}' } else { b']' };
+        if self.bytes.get(self.at) == Some(&closing) {
+            self.at += 1;
+            return Ok(false);
+        }
+        if self.limits.width == 0 {
+            return fail(ScanErrorKind::TooWide, self.at);
+        }
+        self.open.push(self.here);
+        self.here = Container { object, width: 1, keys: self.keys.open() };
+        if object {
+            self.key()?;
+        }
+        Ok(true)
+    }
+
+    #[inline]
+    fn close_object(&mut self) -> Result<(), ScanError> {
+        match self.keys.close(self.bytes, self.here.keys) {
+            None => Ok(()),
+            Some(at) => fail(ScanErrorKind::DuplicateKey, at),
+        }
+    }
+
+    /// Reads a key, its colon, and goes to its value.
+    fn key(&mut self) -> Result<(), ScanError> {
+        if self.bytes.get(self.at) != Some(&b'"') {
+            return self.unexpected();
+        }
+        let start = self.at;
+        let escaped = self.string()?;
+        let end = self.at;
+        self.keys.push(self.bytes, start..end, escaped);
+        self.whitespace();
+        if self.bytes.get(self.at) != Some(&b':') {
+            return self.unexpected();
+        }
+        self.at += 1;
+        self.whitespace();
+        if self.open.depth <= S::DEPTH {
+            self.sink.member(self.open.depth, self.bytes, Span::new(start, end), escaped, self.at);
+        }
+        Ok(())
+    }
+
+    /// Reads a string. `true` when it holds escapes.
+    #[inline]
+    fn string(&mut self) -> Result<bool, ScanError> {
+        let mut escaped = false;
+        self.at += 1;
+        loop {
+            let plain = strings::plain(self.bytes.get(self.at..).unwrap_or(&[]));
+            self.at += plain.length;
+            self.seen |= plain.seen;
+            match self.bytes.get(self.at) {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(escaped);
+                }
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                Some(_) => return fail(ScanErrorKind::ControlCharacter, self.at),
+                None => return fail(ScanErrorKind::UnexpectedEnd, self.at),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), ScanError> {
+        match self.bytes.get(self.at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.at += 2;
+                Ok(())
+            }
+            Some(b'u') => {
+                let rest = self.bytes.get(self.at..).unwrap_or(&[]);
+                if let Some((_, used)) = json::unicode_escape(rest) {
+                    self.at += used;
+                    return Ok(());
+                }
+                let digits = rest.get(2..6).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+                let kind = if digits { ScanErrorKind::LoneSurrogate } else { ScanErrorKind::MalformedEscape };
+                fail(kind, self.at)
+            }
+            Some(_) => fail(ScanErrorKind::MalformedEscape, self.at),
+            None => fail(ScanErrorKind::UnexpectedEnd, self.at + 1),
+        }
+    }
+
+    fn number(&mut self) -> Result<(), ScanError> {
+        let rest = self.bytes.get(self.at..).unwrap_or(&[]);
+        let Some(length) = number::length(rest) else {
+            return fail(ScanErrorKind::MalformedNumber, self.at);
+        };
+        if !number::is_finite(rest.get(..length).unwrap_or(&[])) {
+            return fail(ScanErrorKind::NumberOutOfRange, self.at);
+        }
+        self.at += length;
+        Ok(())
+    }
+
+    fn literal(&mut self, word: &[u8]) -> Result<(), ScanError> {
+        if self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
+            self.at += word.len();
+            return Ok(());
+        }
+        self.unexpected()
+    }
+
+    #[inline]
+    fn whitespace(&mut self) {
+        if self.bytes.get(self.at).is_some_and(|byte| *byte <= b' ') {
+            self.at = json::skip_whitespace(self.bytes, self.at);
+        }
+    }
+
+    fn unexpected<T>(&self) -> Result<T, ScanError> {
+        let end = self.at >= self.bytes.len();
+        fail(if end { ScanErrorKind::UnexpectedEnd } else { ScanErrorKind::UnexpectedByte }, self.at)
+    }
+}
