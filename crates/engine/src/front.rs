@@ -475,10 +475,9 @@ fn send_fault(stream: StreamId, id: &RawId, era: Era, fault: &Fault) -> Command 
 }
 
 /// The revision a message of the new era names, raw, where it names one.
-fn named_revision(message: &Envelope) -> Option<String> {
-    let params = message.params()?;
-    let span = signalbox_wire::json::path(params, &["_meta", meta::PROTOCOL_VERSION])?;
-    signalbox_wire::json::string(span.of(params)).map(std::borrow::Cow::into_owned)
+fn named_revision(message: &Envelope) -> Option<std::borrow::Cow<'_, str>> {
+    let span = message.param_meta(meta::PROTOCOL_VERSION)?;
+    signalbox_wire::json::string(span.of(message.bytes()))
 }
 
 /// The revision the gateway answers an `initialize` with.

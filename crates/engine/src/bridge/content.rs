@@ -30,26 +30,22 @@ impl Found {
     /// One walk over the members of the result.
     pub(super) fn read(message: &Envelope) -> Self {
         let mut found = Self::default();
-        let Some(result) = message.result_span() else { return found };
-        let bytes = result.of(message.bytes());
-        for member in json::members(bytes) {
-            // Borrowed unless the name is written with escapes.
-            let Some(key) = json::string(member.key.of(bytes)) else { continue };
-            let slot = match &*key {
-                "resultType" => {
-                    found.kind = Some(member.whole.shift(result.start));
+        for member in message.result_members() {
+            let slot = match &*member.name {
+                b"resultType" => {
+                    found.kind = Some(member.whole());
                     &mut found.result_type
                 }
-                "ttlMs" => &mut found.ttl,
-                "cacheScope" => &mut found.scope,
-                "_meta" => &mut found.meta,
-                "content" => &mut found.content,
-                "messages" => &mut found.messages,
-                "structuredContent" => &mut found.structured,
-                "task" => &mut found.task,
+                b"ttlMs" => &mut found.ttl,
+                b"cacheScope" => &mut found.scope,
+                b"_meta" => &mut found.meta,
+                b"content" => &mut found.content,
+                b"messages" => &mut found.messages,
+                b"structuredContent" => &mut found.structured,
+                b"task" => &mut found.task,
                 _ => continue,
             };
-            *slot = Some(member.value.shift(result.start));
+            *slot = Some(member.value);
         }
         found
     }

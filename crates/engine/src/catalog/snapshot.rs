@@ -49,6 +49,8 @@ pub struct Snapshot {
     resources: Names,
     templates: Names,
     params: HashMap<Box<str>, Arc<[ParamHeader]>>,
+    /// Whether any old connection of a backend runs tool calls as tasks, in the order of `backends`.
+    task_hosts: Vec<bool>,
     rendered: Mutex<HashMap<(ListKind, Selector), Page>>,
 }
 
@@ -77,6 +79,7 @@ impl Snapshot {
             resources: Names::first_plain(&names, &owned(ListKind::Resources)),
             templates: Names::first_plain(&names, &owned(ListKind::Templates)),
             params,
+            task_hosts: backends.iter().map(|entry| entry.views.values().any(|view| hosts_old_tasks(view))).collect(),
             backends,
             generation,
             rendered: Mutex::default(),
@@ -150,11 +153,13 @@ impl Snapshot {
         self.route(&self.prompts, exposed)
     }
 
-    /// How a tool of an old backend runs as a task. One of a backend whose tasks need no asking for does not.
+    /// How a tool of an old backend runs as a task. One of a backend whose tasks need no asking for does not. `selector` is
+    /// only asked for where it matters.
     #[must_use]
-    pub fn task_support(&self, route: &Route, selector: &Selector) -> TaskSupport {
-        let view = self.entry(&route.backend).and_then(|entry| self.view(entry, selector));
-        let host = view.filter(|view| view.profile.era() == Era::Legacy && view.profile.hosts_tasks());
+    pub fn task_support(&self, route: &Route, selector: impl FnOnce() -> Selector) -> TaskSupport {
+        let index = self.index(&route.backend).filter(|index| self.task_hosts[*index]);
+        let view = index.and_then(|index| self.view(&self.backends[index], &selector()));
+        let host = view.filter(|view| hosts_old_tasks(view));
         let item = host.and_then(|view| {
             let index = view.tools.binary_search_by(|item| item.key.cmp(&route.name)).ok()?;
             view.tools.get(index)
@@ -304,6 +309,10 @@ impl Snapshot {
         let first = found.next()?;
         found.next().is_none().then_some(first)
     }
+}
+
+fn hosts_old_tasks(view: &View) -> bool {
+    view.profile.era() == Era::Legacy && view.profile.hosts_tasks()
 }
 
 /// The result object of a list answer in the old era: the array and the next cursor.

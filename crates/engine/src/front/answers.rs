@@ -65,14 +65,14 @@ impl FrontMachine {
         if exchange.era == Era::Legacy || ctx.catalog.backends().len() < 2 {
             return None;
         }
-        let (result, whole, backend) = (message.result()?, message.result_span()?, exchange.backend.as_ref()?);
+        let (result, backend) = (message.result()?, exchange.backend.as_ref()?);
         if exchange.method.starts_with("tasks/") {
             let ours = exchange.subject.as_deref().filter(|subject| subject.contains('+'))?;
-            edits.replace(json::member(result, "taskId")?.shift(whole.start), json::quote(ours));
+            edits.replace(message.result_member("taskId")?, json::quote(ours));
             return None;
         }
         if exchange.method != method::TOOLS_CALL
-            || json::member(result, "resultType").is_none_or(|span| span.of(result) != b"\"task\"")
+            || message.result_member("resultType").is_none_or(|span| span.of(message.bytes()) != b"\"task\"")
         {
             return None;
         }
@@ -80,7 +80,7 @@ impl FrontMachine {
         match (ctx.task_home)(&state.id).filter(|home| home != backend) {
             Some(_) => {
                 let ours = json::quote(&format!("{backend}+{}", state.id));
-                edits.replace(json::member(result, "taskId")?.shift(whole.start), ours);
+                edits.replace(message.result_member("taskId")?, ours);
                 None
             }
             None => Some(Command::TaskHome { state, backend: Arc::clone(backend) }),
@@ -100,8 +100,7 @@ fn outcome(message: &Envelope) -> Outcome {
     if message.kind() == Kind::Error {
         return Outcome::BackendError;
     }
-    let result = message.result().unwrap_or_default();
-    match json::member(result, "isError").map(|span| span.of(result)) {
+    match message.result_member("isError").map(|span| span.of(message.bytes())) {
         Some(b"true") => Outcome::ToolError,
         _ => Outcome::Ok,
     }

@@ -1,7 +1,7 @@
 //! The members of `params` that routing needs, found in one pass.
 
 use crate::exchange::RoundSpans;
-use signalbox_wire::{Envelope, Span, json, meta};
+use signalbox_wire::{Envelope, Span, meta};
 
 /// Where the members stand in the whole message.
 #[derive(Copy, Clone, Default, Debug)]
@@ -44,19 +44,18 @@ pub struct Own {
 }
 
 impl Own {
-    fn read(object: &[u8], start: u32) -> Self {
+    fn read(message: &Envelope) -> Self {
         let mut found = Self::default();
-        for member in json::members(object) {
-            let Some(key) = json::string(member.key.of(object)) else { continue };
-            let slot = match &*key {
-                meta::PROGRESS_TOKEN => &mut found.progress_token,
-                meta::PROTOCOL_VERSION => &mut found.version,
-                meta::CLIENT_CAPABILITIES => &mut found.capabilities,
-                meta::CLIENT_INFO => &mut found.info,
-                meta::LOG_LEVEL => &mut found.log_level,
+        for member in message.params_meta() {
+            let slot = match std::str::from_utf8(&member.name) {
+                Ok(meta::PROGRESS_TOKEN) => &mut found.progress_token,
+                Ok(meta::PROTOCOL_VERSION) => &mut found.version,
+                Ok(meta::CLIENT_CAPABILITIES) => &mut found.capabilities,
+                Ok(meta::CLIENT_INFO) => &mut found.info,
+                Ok(meta::LOG_LEVEL) => &mut found.log_level,
                 _ => continue,
             };
-            *slot = Some(member.value.shift(start));
+            *slot = Some(member.value);
         }
         found
     }
@@ -66,28 +65,25 @@ impl Params {
     /// Reads the params of a message; a message without any has none of them.
     pub fn read(message: &Envelope) -> Self {
         let mut found = Self::default();
-        let (Some(bytes), Some(whole)) = (message.params(), message.params_span()) else { return found };
-        for member in json::members(bytes) {
-            let value = member.value.shift(whole.start);
-            // Keys are compared by what they mean: the backend reads `"\u005fmeta"` as `_meta` too.
-            let Some(key) = json::string(member.key.of(bytes)) else { continue };
-            let slot = match &*key {
-                "name" => &mut found.name,
-                "uri" => &mut found.uri,
-                "ref" => &mut found.reference,
-                "cursor" => &mut found.cursor,
-                "level" => &mut found.level,
-                "taskId" => &mut found.task_id,
-                "task" => &mut found.task,
-                "inputResponses" => &mut found.responses,
-                "requestState" => &mut found.state,
-                "_meta" => {
-                    found.own = Some(Own::read(member.value.of(bytes), value.start));
+        // Keys are compared by what they mean: the backend reads `"\u005fmeta"` as `_meta` too.
+        for member in message.params_members() {
+            let slot = match &*member.name {
+                b"name" => &mut found.name,
+                b"uri" => &mut found.uri,
+                b"ref" => &mut found.reference,
+                b"cursor" => &mut found.cursor,
+                b"level" => &mut found.level,
+                b"taskId" => &mut found.task_id,
+                b"task" => &mut found.task,
+                b"inputResponses" => &mut found.responses,
+                b"requestState" => &mut found.state,
+                b"_meta" => {
+                    found.own = Some(Own::read(message));
                     continue;
                 }
                 _ => continue,
             };
-            *slot = Some(value);
+            *slot = Some(member.value);
         }
         found
     }

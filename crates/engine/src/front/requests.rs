@@ -4,7 +4,7 @@ use super::params::Params;
 use super::{Context, FrontMachine};
 use crate::bridge;
 use crate::bridge::tasks::{self, TaskSupport, TaskWish};
-use crate::catalog::{ListKind, Route, list_result};
+use crate::catalog::{ListKind, Route, Selector, list_result};
 use crate::chain::Verdict;
 use crate::command::{Command, Watch};
 use crate::exchange::Call;
@@ -143,7 +143,6 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let selector = self.selector(id);
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
         exchange.backend = Some(Arc::clone(&route.backend));
@@ -163,7 +162,8 @@ impl FrontMachine {
         }
         if exchange.era == Era::Modern && exchange.method == method::TOOLS_CALL {
             // A server of the new era decides itself; an old one is asked to, where the client or the tool needs it.
-            let support = ctx.catalog.task_support(&route, &selector);
+            let support =
+                ctx.catalog.task_support(&route, || Selector { era: Era::Modern, caps: client.caps().clone() });
             let knows = support != TaskSupport::Forbidden && bridge::knows_tasks(&client.capabilities);
             if knows || support == TaskSupport::Required {
                 tasks::add_wish(&message, TaskWish { ttl: None }, &mut edits);
