@@ -3,6 +3,7 @@
 //! - [`fixture`]: a real MCP server on the public `rmcp` crate, the backend behind the gateway.
 //! - [`clients`]: real clients and servers from npm and PyPI.
 //! - [`conformance`]: runs the public conformance runner and compares two of its verdicts check by check.
+//! - [`frail_server`]: an HTTP backend that fails where it is told to, and counts what it has really done.
 //! - [`gateway`] and [`http_client`]: the real binary, and a client that sees everything it answers.
 //! - [`pipe_client`]: a client with a session for itself, over WebSocket or a bare TCP socket.
 //! - [`scene`] and [`events`]: backends as config, what is seen of a running gateway, and streams read while open.
@@ -16,6 +17,7 @@ pub mod clients;
 pub mod conformance;
 pub mod events;
 pub mod fixture;
+pub mod frail_server;
 pub mod gateway;
 pub mod http_client;
 pub mod matrix;

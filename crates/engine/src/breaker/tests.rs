@@ -1,3 +1,5 @@
+//! The states of a breaker, and the ways between them.
+
 use super::*;
 use proptest::prelude::*;
 

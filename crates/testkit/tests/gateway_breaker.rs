@@ -1,0 +1,86 @@
+//! A backend that fails again and again is left alone, and called again when it is well.
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use serde_json::{Value, json};
+use signalbox_testkit::frail_server::{FrailServer, Mood, Speaks};
+use signalbox_testkit::gateway::GatewayProcess;
+use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::process::built;
+use signalbox_testkit::scene::{backend_status, eventually, remote, text};
+use tokio::process::Command;
+
+const BREAKER: &str = "era = \"old\"\nbreaker = { failures = 4, recovery = 2, successes = 2 }\n";
+
+async fn run(client: &HttpClient) -> Value {
+    client.request(1, "tools/call", json!({"name": "run", "arguments": {}})).await.unwrap()
+}
+
+async fn metric(gateway: &GatewayProcess, line: &str) -> bool {
+    let page = HttpClient::new(gateway.address()).get("/metrics").await.unwrap();
+    String::from_utf8_lossy(&page.body).lines().any(|one| one == line)
+}
+
+async fn text_status(gateway: &GatewayProcess) -> String {
+    let mut command = Command::new(built("signalbox").unwrap());
+    command.args(["status", "--data-dir"]).arg(gateway.data_dir()).current_dir(gateway.data_dir());
+    String::from_utf8(command.output().await.unwrap().stdout).unwrap()
+}
+
+// NO-10, SO-15
+#[tokio::test(flavor = "multi_thread")]
+async fn no10_a_backend_that_answers_500_is_left_alone_until_it_is_well() {
+    let server = FrailServer::start("frail", Speaks::Old).await.unwrap();
+    let gateway = GatewayProcess::serve(&remote("frail", &server.address().to_string(), BREAKER)).await.unwrap();
+    let client = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
+    assert_eq!(text(&run(&client).await).as_deref(), Some("frail 1"));
+
+    server.calls(Mood::Status(500));
+    for _ in 0..4 {
+        let fault = run(&client).await;
+        assert_eq!(fault["error"]["data"]["reason"], "backend_garbage", "{fault}");
+        assert!(fault["error"]["message"].as_str().unwrap().contains("HTTP 500"), "{fault}");
+    }
+    let sent = server.heard("tools/call").len();
+    let refused = run(&client).await;
+    assert_eq!(refused["error"]["code"], -32007, "{refused}");
+    assert_eq!(refused["error"]["data"]["reason"], "breaker_open", "{refused}");
+    assert_eq!(refused["error"]["data"]["backend"], "frail", "{refused}");
+    assert!(refused["error"]["data"]["retryAfterMs"].as_u64().unwrap() <= 2_000, "{refused}");
+    assert_eq!(server.heard("tools/call").len(), sent, "what is refused is not sent");
+    let status = backend_status(&gateway.data_dir(), "frail").await.unwrap();
+    assert_eq!(status["breaker"]["opened"], 1, "{status}");
+    assert_eq!(status["breaker"]["refused"], 1, "{status}");
+    assert!(metric(&gateway, r#"signalbox_backend_breaker_opened_total{backend="frail"} 1"#).await);
+    assert!(metric(&gateway, r#"signalbox_backend_breaker_open{backend="frail"} 1"#).await);
+    assert!(text_status(&gateway).await.contains("frail fails again and again: its breaker is open"));
+
+    server.calls(Mood::Well);
+    eventually("the backend is tried again", async || text(&run(&client).await)).await.unwrap();
+    let status = backend_status(&gateway.data_dir(), "frail").await.unwrap();
+    assert_eq!(status["breaker"]["state"], "half open", "{status}");
+    assert!(text(&run(&client).await).is_some());
+    let status = backend_status(&gateway.data_dir(), "frail").await.unwrap();
+    assert_eq!(status["breaker"]["state"], "closed", "{status}");
+    assert!(metric(&gateway, r#"signalbox_backend_breaker_open{backend="frail"} 0"#).await);
+    assert!(!text_status(&gateway).await.contains("breaker"));
+}
+
+// NO-10
+#[tokio::test(flavor = "multi_thread")]
+async fn no10_a_client_of_the_new_era_gets_a_code_outside_of_the_range_that_is_not_its_own() {
+    let server = FrailServer::start("frail", Speaks::New).await.unwrap();
+    let more = "era = \"new\"\nbreaker = { failures = 2 }\n";
+    let gateway = GatewayProcess::serve(&remote("frail", &server.address().to_string(), more)).await.unwrap();
+    let client = HttpClient::new(gateway.address());
+    let run = async || client.modern(1, "tools/call", json!({"name": "run", "arguments": {}})).await.unwrap();
+    assert_eq!(text(&run().await.message().unwrap()).as_deref(), Some("frail 1"));
+    for mood in [Mood::CutAfter, Mood::CutInBody] {
+        server.calls(mood);
+        let fault = run().await.message().unwrap();
+        assert_eq!(fault["error"]["data"]["reason"], "backend_died", "{fault}");
+    }
+    let refused = run().await.message().unwrap();
+    assert_eq!(refused["error"]["code"], 5030, "{refused}");
+    assert_eq!(refused["error"]["data"]["reason"], "breaker_open", "{refused}");
+    assert_eq!(server.runs(), 3, "no call ran twice");
+}
