@@ -7,6 +7,7 @@ mod cursor;
 mod item;
 mod names;
 mod persist;
+mod reconfigure;
 mod snapshot;
 mod template;
 mod view;

@@ -8,10 +8,12 @@ mod guard;
 mod listings;
 mod pool;
 mod reopening;
+mod retiring;
 mod routes;
 mod state;
 mod supervisor;
 mod told;
+mod tuning;
 mod watches;
 
 pub use guard::BreakerStatus;
@@ -23,6 +25,7 @@ use crate::gateway::Gateway;
 use crate::link::Connector;
 use crate::peer::{Peer, Queued};
 use crate::session::Session;
+use arc_swap::ArcSwap;
 use signalbox_engine::back::Wish;
 use signalbox_engine::breaker::Outcome;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
@@ -55,8 +58,11 @@ pub struct BackendSpec {
 pub struct Backend {
     /// Its configured name.
     pub name: Arc<str>,
+    /// Its number: two backends may have one name, one after the other.
+    pub id: u64,
     pub(crate) connector: Arc<dyn Connector>,
-    pub(crate) spec: BackendSpec,
+    spec: ArcSwap<BackendSpec>,
+    strict: Option<Limits>,
     pub(crate) guard: Arc<Guard>,
     gateway: OnceLock<Weak<Gateway>>,
     inner: Mutex<Inner>,
@@ -64,6 +70,7 @@ pub struct Backend {
 }
 
 static NEXT_PEER: AtomicU64 = AtomicU64::new(1);
+static NEXT_BACKEND: AtomicU64 = AtomicU64::new(1);
 
 impl Backend {
     /// A backend that is not started yet.
@@ -71,9 +78,11 @@ impl Backend {
     pub fn new(name: &str, connector: Arc<dyn Connector>, spec: BackendSpec) -> Arc<Self> {
         Arc::new(Self {
             name: Arc::from(name),
+            id: NEXT_BACKEND.fetch_add(1, Ordering::Relaxed),
             connector,
             guard: Arc::new(Guard::new(spec.failing.breaker)),
-            spec,
+            strict: spec.strict,
+            spec: ArcSwap::from_pointee(spec),
             gateway: OnceLock::new(),
             inner: Mutex::new(Inner::default()),
             changed: Notify::new(),
@@ -92,9 +101,14 @@ impl Backend {
         PeerId(NEXT_PEER.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// What is configured of it, as it stands.
+    pub(crate) fn spec(&self) -> arc_swap::Guard<Arc<BackendSpec>> {
+        self.spec.load()
+    }
+
     /// The bounds that a message of the backend must keep, where messages are governed at all.
     pub(crate) fn strict_limits(&self) -> Option<&Limits> {
-        self.spec.strict.as_ref()
+        self.strict.as_ref()
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, Inner> {
@@ -109,7 +123,7 @@ impl Backend {
     /// taken before.
     pub(crate) fn accept(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
         if call.round.is_none()
-            && let Err(fault) = self.guard.admit(&self.name, (session.key, exchange), self.spec.timeout)
+            && let Err(fault) = self.guard.admit(&self.name, (session.key, exchange), self.spec().timeout)
         {
             return session.handle(Event::Failed { exchange, fault });
         }
@@ -198,7 +212,7 @@ impl Backend {
                 return;
             }
             let home = inner.is_home(peer);
-            inner.support.learn(home, self.spec.wish, profile.era());
+            inner.support.learn(home, self.spec().wish, profile.era());
             let mut replaced = None;
             if home {
                 inner.home = Home::Up(Arc::clone(peer));
@@ -287,14 +301,14 @@ impl Backend {
     /// A connection is gone, with calls that had not been sent on it yet.
     pub(crate) fn peer_lost(self: &Arc<Self>, peer: &Arc<Peer>, fault: &Fault, queue: Vec<Queued>) {
         let mut queue = queue;
-        let (home, down, stopping) = {
+        let (home, down, stopping, retired) = {
             let mut inner = self.lock();
             let home = inner.is_home(peer);
             let down = matches!(inner.home, Home::Down(_)) && home;
             if down {
                 queue.extend(std::mem::take(&mut inner.waiting));
             }
-            (home, down, inner.stopping)
+            (home, down, inner.is_ending(), inner.retired.is_some())
         };
         if home {
             if stopping {
@@ -310,7 +324,9 @@ impl Backend {
         // What was meant for the era that it does not speak is carried over the other one.
         let retry = fault.kind == FaultKind::EraRefused && self.lock().support.known();
         for one in queue {
-            if retry && !home {
+            if retired {
+                self.dispatch_until(&one.session, one.exchange, one.call, one.deadline);
+            } else if retry && !home {
                 self.dispatch(&one.session, one.exchange, one.call);
             } else {
                 let fault = Fault { kind: FaultKind::BackendDown, ..fault.clone() };
@@ -327,7 +343,7 @@ impl Backend {
 
     fn set_listed(&self, listed: bool) {
         if let Some(gateway) = self.gateway() {
-            let changed = gateway.catalog.set_listed(&self.name, listed);
+            let changed = gateway.catalog.set_listed(self, listed);
             gateway.tell_lists_changed(changed, None);
         }
     }

@@ -10,6 +10,8 @@ pub struct Backends {
     ordered: Vec<Arc<Backend>>,
     /// Places in `ordered`, sorted by name. For the few backends that a gateway has, a search costs less than a hash.
     by_name: Vec<usize>,
+    /// Those that a reload has removed or replaced, and that still finish their calls.
+    retiring: Vec<Arc<Backend>>,
 }
 
 impl Backends {
@@ -19,7 +21,30 @@ impl Backends {
         let mut by_name: Vec<usize> = (0..ordered.len()).collect();
         by_name.sort_by(|left, right| ordered[*left].name.cmp(&ordered[*right].name));
         by_name.dedup_by(|later, earlier| ordered[*later].name == ordered[*earlier].name);
-        Self { ordered, by_name }
+        Self { ordered, by_name, retiring: Vec::new() }
+    }
+
+    /// The same set, while these finish their calls.
+    #[must_use]
+    pub(crate) fn with_retiring(mut self, retiring: Vec<Arc<Backend>>) -> Self {
+        self.retiring = retiring;
+        self
+    }
+
+    /// Those that take no further call and still finish theirs.
+    #[must_use]
+    pub fn retiring(&self) -> &[Arc<Backend>] {
+        &self.retiring
+    }
+
+    /// Every backend that may have something to do: the configured ones and those that retire.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Backend>> {
+        self.ordered.iter().chain(&self.retiring)
+    }
+
+    /// Those of this name: the configured one first, and the ones that retire.
+    pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = &Arc<Backend>> {
+        self.get(name).into_iter().chain(self.retiring.iter().filter(move |backend| &*backend.name == name))
     }
 
     /// The backend of this name.
@@ -74,6 +99,7 @@ mod tests {
             max_children: 1,
             wish: Wish::Auto,
             strict: None,
+            failing: crate::FailureRules::default(),
             allows: Box::new(|_| true),
         };
         Backend::new(name, Arc::new(Nowhere), spec)

@@ -49,7 +49,7 @@ impl Berthed {
         lease: Option<Lease>,
     ) -> Arc<Self> {
         let principal = waiter.0.principal.clone();
-        let stay = gateway.settings.park_timeout;
+        let stay = gateway.settings().park_timeout;
         Arc::new(Self {
             park: gateway.parks.next(),
             principal,
@@ -218,7 +218,7 @@ impl Berthed {
         Ticket {
             claim,
             principal: self.principal.clone(),
-            expires: gateway.millis() + u64::try_from(gateway.settings.park_timeout.as_millis()).unwrap_or(u64::MAX),
+            expires: gateway.millis() + u64::try_from(gateway.settings().park_timeout.as_millis()).unwrap_or(u64::MAX),
             digest: sealer.digest(&request_digest_input(&self.method, &self.params)),
         }
     }

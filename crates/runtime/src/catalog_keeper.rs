@@ -1,14 +1,36 @@
 //! The catalog as the running program holds it: one writer at a time, readers of an immutable snapshot.
 
+use crate::backend::Backend;
+use crate::backends::Backends;
 use arc_swap::ArcSwap;
 use signalbox_engine::catalog::{Catalog, Changed, Snapshot, View, ViewKey, read_saved, write_saved};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
+/// The lists, and who may change them.
+struct Model {
+    catalog: Catalog,
+    /// The backend that has each name now. A predecessor that still finishes its calls has no say any more.
+    owners: HashMap<Arc<str>, Owner>,
+}
+
+struct Owner {
+    backend: u64,
+    /// What is known of this name was listed by a predecessor.
+    inherited: bool,
+}
+
+impl Model {
+    fn is_owner(&self, backend: &Backend) -> bool {
+        self.owners.get(&backend.name).is_some_and(|owner| owner.backend == backend.id)
+    }
+}
+
 /// The keeper.
 pub struct CatalogKeeper {
-    model: Mutex<Catalog>,
+    model: Mutex<Model>,
     snapshot: ArcSwap<Snapshot>,
     generation: watch::Sender<u64>,
     file: Option<PathBuf>,
@@ -18,12 +40,15 @@ pub struct CatalogKeeper {
 impl CatalogKeeper {
     /// A keeper of these backends' lists, filled with what was known at the end of an earlier run.
     #[must_use]
-    pub fn new(names: impl IntoIterator<Item = Arc<str>>, file: Option<PathBuf>) -> Self {
-        let mut model = Catalog::new(names);
+    pub fn new(backends: &Backends, file: Option<PathBuf>) -> Self {
+        let mut catalog = Catalog::new(backends.iter().map(|backend| Arc::clone(&backend.name)));
         if let Some(file) = &file {
-            load(&mut model, file);
+            load(&mut catalog, file);
         }
-        let snapshot = ArcSwap::from_pointee(model.snapshot());
+        let snapshot = ArcSwap::from_pointee(catalog.snapshot());
+        let owner =
+            |backend: &Arc<Backend>| (Arc::clone(&backend.name), Owner { backend: backend.id, inherited: false });
+        let model = Model { catalog, owners: backends.iter().map(owner).collect() };
         let (generation, saving) = (watch::Sender::new(0), tokio::sync::Mutex::default());
         Self { model: Mutex::new(model), snapshot, generation, file, saving }
     }
@@ -41,13 +66,46 @@ impl CatalogKeeper {
     }
 
     /// Stores what a backend lists.
-    pub fn set_view(&self, backend: &str, key: ViewKey, view: View) -> Changed {
-        self.change(|model| model.set_view(backend, key, view))
+    pub fn set_view(&self, backend: &Backend, key: ViewKey, view: View) -> Changed {
+        self.change(|model| {
+            let owner = model.owners.get_mut(&backend.name).filter(|owner| owner.backend == backend.id);
+            match owner.map(|owner| std::mem::take(&mut owner.inherited)) {
+                None => Changed::default(),
+                Some(true) => model.catalog.replace_views(&backend.name, key, view),
+                Some(false) => model.catalog.set_view(&backend.name, key, view),
+            }
+        })
+    }
+
+    /// Drops the tools that a backend may not offer any more.
+    pub fn keep_tools(&self, backend: &Backend, keep: impl Fn(&str) -> bool) -> Changed {
+        self.change(|model| match model.is_owner(backend) {
+            true => model.catalog.keep_tools(&backend.name, keep),
+            false => Changed::default(),
+        })
+    }
+
+    /// Takes over which backends there are. What is known of a name stays until the one that has it now has listed.
+    pub fn reconfigure(&self, backends: &Backends) -> Changed {
+        self.change(|model| {
+            let mut before = std::mem::take(&mut model.owners);
+            for backend in backends.iter() {
+                let owner = match before.remove(&backend.name) {
+                    Some(owner) if owner.backend == backend.id => owner,
+                    known => Owner { backend: backend.id, inherited: known.is_some() },
+                };
+                model.owners.insert(Arc::clone(&backend.name), owner);
+            }
+            model.catalog.reconfigure(backends.iter().map(|backend| Arc::clone(&backend.name)))
+        })
     }
 
     /// Says whether a backend is there.
-    pub fn set_listed(&self, backend: &str, listed: bool) -> Changed {
-        self.change(|model| model.set_listed(backend, listed))
+    pub fn set_listed(&self, backend: &Backend, listed: bool) -> Changed {
+        self.change(|model| match model.is_owner(backend) {
+            true => model.catalog.set_listed(&backend.name, listed),
+            false => Changed::default(),
+        })
     }
 
     /// Wakes whoever waits for lists although nothing in them changed: a backend has failed, say.
@@ -55,10 +113,10 @@ impl CatalogKeeper {
         self.generation.send_modify(|generation| *generation += 1);
     }
 
-    fn change(&self, with: impl FnOnce(&mut Catalog) -> Changed) -> Changed {
+    fn change(&self, with: impl FnOnce(&mut Model) -> Changed) -> Changed {
         let mut model = self.lock();
         let changed = with(&mut model);
-        self.snapshot.store(Arc::new(model.snapshot()));
+        self.snapshot.store(Arc::new(model.catalog.snapshot()));
         drop(model);
         self.nudge();
         changed
@@ -69,7 +127,7 @@ impl CatalogKeeper {
         let Some(file) = self.file.clone() else { return };
         // One at a time, so that an older catalog never replaces a newer one.
         let _turn = self.saving.lock().await;
-        let bytes = write_saved(&self.lock());
+        let bytes = write_saved(&self.lock().catalog);
         let written = tokio::task::spawn_blocking(move || {
             let fresh = file.with_extension(format!("{}.new", std::process::id()));
             std::fs::write(&fresh, bytes)?;
@@ -82,7 +140,7 @@ impl CatalogKeeper {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Catalog> {
+    fn lock(&self) -> MutexGuard<'_, Model> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

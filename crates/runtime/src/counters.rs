@@ -20,6 +20,12 @@ pub struct Counters {
     pub connections_refused: AtomicU64,
     /// Messages refused by the strict scan or the envelope.
     pub malformed: AtomicU64,
+    /// The number of the configuration in force.
+    pub config_generation: AtomicU64,
+    /// Reloads of the configuration that were carried out.
+    pub reloads: AtomicU64,
+    /// Reloads that were refused.
+    pub reloads_refused: AtomicU64,
 }
 
 impl Counters {

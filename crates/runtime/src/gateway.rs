@@ -19,8 +19,8 @@ use signalbox_engine::{
 };
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often machines are asked whether something has waited too long.
@@ -32,11 +32,12 @@ const FOLLOW_WAIT: Duration = Duration::from_secs(5);
 
 /// The gateway.
 pub struct Gateway {
-    /// The bounds it works with.
-    pub settings: Settings,
     /// The lists.
     pub catalog: CatalogKeeper,
     backends: ArcSwap<Backends>,
+    pub(crate) settings: ArcSwap<Settings>,
+    /// Held while the backends are replaced, so that two do not undo each other's work.
+    pub(crate) replacing: Mutex<()>,
     /// The open sessions.
     pub sessions: SessionTable,
     /// What is counted.
@@ -80,11 +81,12 @@ impl Gateway {
     /// # Errors
     /// A fault if the system gives no randomness.
     pub fn new(parts: Parts) -> Result<Arc<Self>, Fault> {
-        let names: Vec<Arc<str>> = parts.backends.iter().map(|backend| Arc::clone(&backend.name)).collect();
+        let backends = Backends::new(parts.backends);
         let gateway = Arc::new(Self {
-            catalog: CatalogKeeper::new(names, parts.catalog_file),
-            settings: parts.settings,
-            backends: ArcSwap::from_pointee(Backends::new(parts.backends)),
+            catalog: CatalogKeeper::new(&backends, parts.catalog_file),
+            settings: ArcSwap::from_pointee(parts.settings),
+            backends: ArcSwap::from_pointee(backends),
+            replacing: Mutex::default(),
             sessions: SessionTable::default(),
             counters: Counters::default(),
             principal: parts.principal,
@@ -132,9 +134,10 @@ impl Gateway {
             return Err(Fault::new(FaultKind::Draining, "the gateway is shutting down"));
         }
         let kept = mode != Mode::Stateless;
-        if kept && self.sessions.len() >= self.settings.max_sessions {
+        let most = self.settings().max_sessions;
+        if kept && self.sessions.len() >= most {
             Counters::add(&self.counters.sessions_refused);
-            let text = format!("{} sessions are open, which is the limit", self.settings.max_sessions);
+            let text = format!("{most} sessions are open, which is the limit");
             return Err(Fault::new(FaultKind::Overloaded, text));
         }
         let key = SessionKey(self.next_session.fetch_add(1, Ordering::Relaxed));
@@ -152,6 +155,16 @@ impl Gateway {
         self.backends.load()
     }
 
+    pub(crate) fn set_backends(&self, backends: Backends) {
+        self.backends.store(Arc::new(backends));
+    }
+
+    /// The bounds it works with, as they stand.
+    #[must_use]
+    pub fn settings(&self) -> arc_swap::Guard<Arc<Settings>> {
+        self.settings.load()
+    }
+
     /// The backend of this name.
     #[must_use]
     pub fn backend(&self, name: &str) -> Option<Arc<Backend>> {
@@ -159,12 +172,13 @@ impl Gateway {
     }
 
     pub(crate) fn no_backend(name: &str) -> Fault {
-        Fault::new(FaultKind::Internal, format!("there is no backend `{name}`"))
+        let text = format!("backend `{name}` is not in the configuration any more");
+        Fault::new(FaultKind::BackendDown, text).with_str("backend", name)
     }
 
     /// The connections that belong to this session alone.
     pub(crate) fn peers_of(&self, session: SessionKey) -> Vec<Arc<Peer>> {
-        self.backends().iter().filter_map(|backend| backend.owned(session)).collect()
+        self.backends().all().filter_map(|backend| backend.owned(session)).collect()
     }
 
     pub(crate) fn general_opened(&self, session: &Session) {
@@ -258,7 +272,7 @@ impl Gateway {
     }
 
     pub(crate) fn unlisten(&self, session: &Arc<Session>, exchange: ExchangeId) {
-        for backend in self.backends().iter() {
+        for backend in self.backends().all() {
             backend.unfollow(session, exchange);
         }
     }
@@ -271,7 +285,7 @@ impl Gateway {
 
     pub(crate) fn session_closed(&self, session: &Arc<Session>) {
         self.sessions.remove(session);
-        for backend in self.backends().iter() {
+        for backend in self.backends().all() {
             backend.session_closed(session);
         }
     }
@@ -290,7 +304,9 @@ impl Gateway {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         // Backends first: what is still in flight fails with an answer, which a session that is closed cannot give.
-        for backend in self.backends().iter() {
+        // Whoever replaces backends at this moment has done so before, or sees that it is too late.
+        drop(self.replacing.lock().unwrap_or_else(PoisonError::into_inner));
+        for backend in self.backends().all() {
             backend.stop();
         }
         for session in self.sessions.all() {
@@ -318,7 +334,7 @@ async fn tick(gateway: Arc<Gateway>) {
     loop {
         ticks.tick().await;
         let now = Instant::now();
-        for backend in gateway.backends().iter() {
+        for backend in gateway.backends().all() {
             backend.tick(now);
         }
         gateway.parks.tick();
@@ -326,7 +342,7 @@ async fn tick(gateway: Arc<Gateway>) {
             swept = now;
             gateway.tasks.sweep();
             for session in gateway.sessions.all() {
-                if session.idle() > gateway.settings.session_timeout {
+                if session.idle() > gateway.settings().session_timeout {
                     tracing::info!(session = %session.key, "idle session ended");
                     session.close();
                 }

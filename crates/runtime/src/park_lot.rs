@@ -111,6 +111,22 @@ impl Gateway {
         }
     }
 
+    /// True where the call is about something that a predecessor of its backend still works on: a parked call, or a task.
+    pub(crate) fn waits_at_predecessor(&self, session: &Session, call: &Call) -> bool {
+        match call.round {
+            Some(_) => self.read_ticket(session, call).is_ok(),
+            None => self.tasks.hosted(&session.principal, call.name.as_deref().unwrap_or_default()).is_some(),
+        }
+    }
+
+    /// A call to a backend that was removed after the call had found its way: what it began may still be there for a while.
+    pub(crate) fn forward_late(&self, session: &Arc<Session>, exchange: ExchangeId, backend: &str, call: Box<Call>) {
+        match self.backends().named(backend).next() {
+            Some(backend) => backend.dispatch(session, exchange, call),
+            None => session.handle(Event::Failed { exchange, fault: Self::no_backend(backend) }),
+        }
+    }
+
     fn read_ticket(&self, session: &Session, call: &Call) -> Result<Ticket, Fault> {
         let bad = |text: &str| Fault::new(FaultKind::InvalidParams, text);
         let base = call.envelope.bytes();

@@ -57,6 +57,8 @@ struct Inner {
     floor: Option<LogLevel>,
     watching: Watching,
     buffer: Vec<BackCommand<Origin>>,
+    /// Takes no further call, since it is about to end.
+    closing: bool,
     lost: bool,
 }
 
@@ -124,6 +126,7 @@ impl Peer {
                 floor: None,
                 watching: Watching::default(),
                 buffer: Vec::new(),
+                closing: false,
                 lost: false,
             }),
         })
@@ -133,7 +136,7 @@ impl Peer {
     pub async fn open(self: Arc<Self>) {
         let Some(backend) = self.backend.upgrade() else { return };
         let events: Arc<dyn LinkEvents> = Arc::new(PeerEvents(Arc::downgrade(&self)));
-        let opening = tokio::time::timeout(backend.spec.start_timeout, backend.connector.open(events)).await;
+        let opening = tokio::time::timeout(backend.spec().start_timeout, backend.connector.open(events)).await;
         let opened = opening.unwrap_or_else(|_| {
             let text = format!("backend `{}` could not be opened in time", backend.name);
             Err(Fault::new(FaultKind::TimedOut, text).with_str("backend", &backend.name))
@@ -257,7 +260,12 @@ impl Peer {
 
     /// Ends the connection on our own account.
     pub fn close(self: &Arc<Self>) {
-        self.end(&Fault::new(FaultKind::Draining, format!("backend `{}` was stopped", self.backend_name())));
+        self.close_because(&Fault::new(FaultKind::Draining, format!("backend `{}` was stopped", self.backend_name())));
+    }
+
+    /// The same, for this reason.
+    pub(crate) fn close_because(self: &Arc<Self>, fault: &Fault) {
+        self.end(fault);
     }
 
     /// Runs the machine and does what it asks for. Nothing else is locked while it runs, and nothing is awaited.

@@ -103,7 +103,8 @@ impl Session {
     #[must_use]
     pub fn open_stream(self: &Arc<Self>) -> Option<StreamReader> {
         let mut inner = self.lock();
-        if inner.streams.len() >= self.gateway.settings.max_in_flight + self.gateway.settings.max_streams {
+        let settings = self.gateway.settings();
+        if inner.streams.len() >= settings.max_in_flight + settings.max_streams {
             return None;
         }
         let id = StreamId(inner.next_stream);
@@ -170,14 +171,15 @@ impl Session {
         let ready = |selector: &Selector| self.gateway.lists_ready(selector);
         let task_home = |task: &str| self.gateway.tasks.home(&self.principal, task);
         let changes = |backend: &str, uri: &str| self.gateway.reads.generation(backend, uri);
+        let settings = self.gateway.settings();
         let ctx = Context {
             now: Instant::now(),
             unix_ms: unix_ms(),
             catalog: &catalog,
             chain: &self.gateway.chain,
-            server_info: &self.gateway.settings.server_info,
-            max_in_flight: self.gateway.settings.max_in_flight,
-            round_timeout: self.gateway.settings.park_timeout,
+            server_info: &settings.server_info,
+            max_in_flight: settings.max_in_flight,
+            round_timeout: settings.park_timeout,
             changes: &changes,
             message_facts: self.gateway.message_facts,
             task_home: &task_home,
@@ -256,7 +258,7 @@ impl Session {
     /// True where the session holds as many event streams open as it may.
     #[must_use]
     pub fn at_stream_limit(&self) -> bool {
-        self.event_streams.load(Ordering::Relaxed) >= self.gateway.settings.max_streams
+        self.event_streams.load(Ordering::Relaxed) >= self.gateway.settings().max_streams
     }
 
     /// True once the session is over: nothing may be opened for it any more.

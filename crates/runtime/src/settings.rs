@@ -14,6 +14,8 @@ pub struct Settings {
     pub strict: bool,
     /// How long a list waits for backends whose lists are unknown.
     pub first_list_wait: Duration,
+    /// How long calls in flight may take to finish when their client, their backend or the gateway ends.
+    pub drain: Duration,
     /// Most requests in flight in one session.
     pub max_in_flight: usize,
     /// Most front sessions.
@@ -33,6 +35,7 @@ impl Default for Settings {
             limits: Limits::default(),
             strict: true,
             first_list_wait: Duration::from_secs(30),
+            drain: Duration::from_secs(10),
             max_in_flight: 1024,
             max_sessions: 10_000,
             session_timeout: Duration::from_secs(3600),

@@ -32,6 +32,8 @@ pub struct Status {
     pub dropped: BTreeMap<&'static str, u64>,
     /// The interceptors, in order.
     pub interceptors: Vec<&'static str>,
+    /// Backends that a reload has removed or replaced, and that still finish their calls.
+    pub retiring: usize,
     /// The backends, in configured order.
     pub backends: Vec<BackendStatus>,
 }
@@ -92,6 +94,7 @@ impl Gateway {
             parked: self.parks.len(),
             dropped: self.counters.all_dropped(),
             interceptors: self.chain.names(),
+            retiring: self.backends().retiring().len(),
             backends: self.backends().iter().map(|backend| backend.status(self)).collect(),
         }
     }

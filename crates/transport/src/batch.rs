@@ -24,7 +24,7 @@ pub(crate) fn receive(
         let batch = read(gateway, session, &bytes).map_err(|fault| Unreadable { fault, answer: Answer::ToUnknown })?;
         session.receive_batch(stream, batch);
     } else {
-        session.receive(stream, intake::read(bytes, &gateway.settings)?);
+        session.receive(stream, intake::read(bytes, &gateway.settings())?);
     }
     Ok(())
 }
@@ -37,7 +37,7 @@ pub(crate) fn read(gateway: &Gateway, session: &Session, bytes: &Bytes) -> Resul
     if !session.client().is_some_and(|client| client.revision.batches()) {
         return Err(unwelcome(bytes));
     }
-    let settings = &gateway.settings;
+    let settings = gateway.settings();
     let elements = split(bytes, settings.limits.batch).map_err(|rejected| {
         let kind = match rejected.code() {
             codes::PARSE_ERROR => FaultKind::Parse,
@@ -49,7 +49,7 @@ pub(crate) fn read(gateway: &Gateway, session: &Session, bytes: &Bytes) -> Resul
     let (mut messages, mut refusals) = (Vec::with_capacity(elements.len()), Vec::new());
     let mut ids = HashSet::new();
     for element in elements {
-        let message = intake::read(element, settings);
+        let message = intake::read(element, &settings);
         if message.as_ref().is_ok_and(|message| message.method() == Some(method::INITIALIZE)) {
             let text = "Invalid request: initialize must not be part of a batch";
             return Err(Fault::new(FaultKind::InvalidRequest, text));

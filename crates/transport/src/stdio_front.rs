@@ -71,7 +71,7 @@ where
     let front = Front::open(gateway, principal).map_err(StdioError::Session)?;
     let (sender, lines) = mpsc::channel(QUEUE);
     let mut reader = JoinSet::new();
-    reader.spawn(read(input, front.gateway.settings.limits.line, sender));
+    reader.spawn(read(input, front.gateway.settings().limits.line, sender));
     let mut writing = std::pin::pin!(front.write(output));
     let outcome = tokio::select! {
         written = &mut writing => written,

@@ -37,10 +37,14 @@ impl Backend {
         uris: &[&str],
     ) -> oneshot::Receiver<Vec<String>> {
         let (sender, receiver) = oneshot::channel();
-        let uris: Vec<String> = uris.iter().map(|uri| (*uri).to_owned()).collect();
         let caps = session.caps_of(exchange);
+        let named = uris;
+        let uris: Vec<String> = uris.iter().map(|uri| (*uri).to_owned()).collect();
         let (target, pooled) = {
-            let mut inner = self.lock();
+            let mut inner = match self.lock_or_heir() {
+                Ok(inner) => inner,
+                Err(heir) => return heir.follow(session, exchange, named),
+            };
             if inner.follows.len() >= MAX_FOLLOWS {
                 *inner.strays.entry("follow_refused").or_default() += 1;
                 let _ = sender.send(uris);

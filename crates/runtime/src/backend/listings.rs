@@ -85,7 +85,7 @@ impl Backend {
     /// Reads all lists. One connection reads one thing at a time, so that what was read later is stored later.
     async fn read(&self, peer: &Peer, profile: &Arc<ServerProfile>) -> Result<(), Fault> {
         let _turn = peer.lists_turn.lock().await;
-        let (view, good) = lists::fetch_view(peer, profile, &self.spec).await?;
+        let (view, good) = lists::fetch_view(peer, profile, &Arc::clone(&self.spec())).await?;
         self.store(peer, view, good).await;
         Ok(())
     }
@@ -135,9 +135,11 @@ impl Backend {
             gateway.reads.forget_backend(&self.name);
         }
         let mark = (peer.id.0, kinds[0].member());
-        if !self.lock().refreshing.insert(mark) {
+        let mut inner = self.lock();
+        if inner.is_ending() || !inner.refreshing.insert(mark) {
             return;
         }
+        drop(inner);
         let (backend, peer) = (Arc::clone(self), Arc::clone(peer));
         tokio::spawn(async move {
             tokio::time::sleep(SETTLE).await;
@@ -174,13 +176,13 @@ impl Backend {
             entry.and_then(|entry| entry.views.get(&key)).map(|view| View::clone(view))
         };
         let Some(mut view) = known else {
-            let (view, good) = lists::fetch_view(peer, &profile, &self.spec).await?;
+            let (view, good) = lists::fetch_view(peer, &profile, &Arc::clone(&self.spec())).await?;
             return Ok(self.store(peer, view, good).await);
         };
-        let mut lists = Vec::new();
+        let (mut lists, spec) = (Vec::new(), Arc::clone(&self.spec()));
         for kind in kinds {
             if profile.has(&[kind.capability()]) {
-                match lists::fetch(peer, *kind, &self.spec).await {
+                match lists::fetch(peer, *kind, &spec).await {
                     Ok(listed) => lists.push((*kind, listed.items)),
                     Err(_) if *kind == ListKind::Templates => {}
                     Err(fault) => return Err(fault),
@@ -218,7 +220,7 @@ impl Backend {
             }
             inner.read_views.insert(key.clone());
         }
-        let changed = gateway.catalog.set_view(&self.name, key.clone(), view);
+        let changed = gateway.catalog.set_view(self, key.clone(), view);
         if changed.any() {
             gateway.tell_lists_changed(changed, Some(&key.caps));
             gateway.catalog.save().await;

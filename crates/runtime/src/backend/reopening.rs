@@ -9,8 +9,12 @@ use crate::peer::{Peer, Use};
 use crate::session::Session;
 use signalbox_engine::{Principal, SessionKey};
 use signalbox_wire::Era;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How long a backend that has taken the place of another has for its handshake before such connections are tried.
+const SOON: Duration = Duration::from_millis(500);
 
 /// Who hears of changes on a connection.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -41,6 +45,23 @@ impl Backend {
     /// Opens the connection of a principal that listens, as soon as that can be done.
     pub(super) fn keep_open(self: &Arc<Self>, principal: Principal) {
         self.reopen(Seat::Shared(principal), AGAIN);
+    }
+
+    /// Opens every connection on which somebody wants to hear of changes: a predecessor had them.
+    pub(super) fn reopen_all(self: &Arc<Self>) {
+        let (principals, watching): (HashSet<Principal>, HashSet<SessionKey>) = {
+            let inner = self.lock();
+            let watchers = || inner.watches.values().flatten();
+            let principals = watchers().map(|(_, principal)| principal.clone());
+            let followers = inner.follows.values().map(|follow| follow.session.principal.clone());
+            (principals.chain(followers).collect(), watchers().map(|(key, _)| *key).collect())
+        };
+        for principal in principals {
+            self.reopen(Seat::Shared(principal), SOON);
+        }
+        for key in watching {
+            self.reopen(Seat::Own(key), SOON);
+        }
     }
 
     fn reopen(self: &Arc<Self>, seat: Seat, after: Duration) {

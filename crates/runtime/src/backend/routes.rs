@@ -55,7 +55,7 @@ enum Way {
 impl Backend {
     /// Brings a call to a connection that may carry it; opens one, or lets the call wait, where there is none yet.
     pub(crate) fn dispatch(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
-        self.dispatch_until(session, exchange, call, Instant::now() + self.spec.timeout);
+        self.dispatch_until(session, exchange, call, Instant::now() + self.spec().timeout);
     }
 
     pub(super) fn dispatch_until(
@@ -69,8 +69,8 @@ impl Backend {
         // that this is an old backend.
         let about_task = call.era == Era::Modern && call.method.starts_with("tasks/");
         if (call.round.is_some() || about_task)
-            && self.meets_old(call.era)
             && let Some(gateway) = self.gateway()
+            && (self.meets_old(call.era) || gateway.waits_at_predecessor(session, &call))
         {
             return match about_task {
                 true => gateway.task_request(session, exchange, &call),
@@ -81,6 +81,11 @@ impl Backend {
         // A connection that is found lost is not found again, so a few tries meet a live one if there is any.
         for _ in 0..TRIES {
             let mut inner = self.lock();
+            if let Some(heir) = inner.retired.clone() {
+                drop(inner);
+                let session = Arc::clone(session);
+                return self.hand_over(heir, Queued { session, exchange, call, deadline, lease: None });
+            }
             let fault = match self.pick(&mut inner, Caller::of_call(session, &call)) {
                 Pick::Peer(peer, lease) => {
                     drop(inner);
@@ -117,7 +122,7 @@ impl Backend {
         call: Box<Call>,
         lease: Option<Lease>,
     ) -> Option<Box<Call>> {
-        let timeout = self.spec.timeout;
+        let timeout = self.spec().timeout;
         let level = call.log_level.filter(|_| call.era == Era::Modern && peer.wish != Wish::Modern);
         let deaf = level.filter(|level| peer.is_legacy() && !peer.hears(*level));
         let Some(level) = deaf else { return peer.call(session, exchange, call, timeout, lease) };
@@ -142,7 +147,7 @@ impl Backend {
             inner.shared.get(&(session.principal.clone(), inner.support.target(call.era))).cloned()
         };
         if let Some(peer) = shared {
-            peer.errand(call, self.spec.timeout);
+            peer.errand(call, self.spec().timeout);
         }
     }
 
@@ -187,6 +192,9 @@ impl Backend {
         let session = caller.session;
         if inner.stopping {
             return Pick::Refuse(Fault::new(FaultKind::Draining, "the gateway is shutting down"));
+        }
+        if inner.retired.is_some() {
+            return Pick::Refuse(self.removed());
         }
         if session.is_ended() {
             return Pick::Refuse(Fault::new(FaultKind::SessionClosed, "the session has ended"));
@@ -271,26 +279,28 @@ impl Backend {
         let text = format!(
             "backend `{}` already runs {} processes, its `max_children`; a session that declares sampling, elicitation or \
              roots needs one of its own",
-            self.name, self.spec.max_children
+            self.name,
+            self.spec().max_children
         );
         Some(Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name))
     }
 
     /// True where no further process may be started.
     pub(super) fn is_full(&self, inner: &Inner) -> bool {
-        self.connector.is_process() && inner.peers().len() >= self.spec.max_children
+        self.connector.is_process() && inner.peers().len() >= self.spec().max_children
             || inner.pooled_count() >= pool::MAX_POOLED
     }
 
     /// What the gateway says about itself to a backend.
     pub(super) fn offer(&self) -> ClientOffer {
-        let info = self.gateway().map_or_else(String::new, |gateway| gateway.settings.server_info.clone());
+        let info = self.gateway().map_or_else(String::new, |gateway| gateway.settings().server_info.clone());
+        let start_timeout = self.spec().start_timeout;
         ClientOffer {
             revision: Revision::LATEST_LEGACY,
             capabilities: bytes::Bytes::from_static(b"{}"),
             info: Arc::from(info),
-            start_timeout: self.spec.start_timeout,
-            probe_timeout: PROBE_TIMEOUT.min(self.spec.start_timeout),
+            start_timeout,
+            probe_timeout: PROBE_TIMEOUT.min(start_timeout),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What is known of a backend while the gateway runs.
 
+use super::Backend;
 use super::reopening::Seat;
 use crate::berthed::Waiter;
 use crate::peer::{Peer, Queued, Use};
@@ -168,9 +169,23 @@ pub(crate) struct Inner {
     pub up_since: Option<Instant>,
     pub last_error: Option<String>,
     pub stopping: bool,
+    /// Set once it takes no further call: the backend that has taken its place, if there is one.
+    pub retired: Option<Option<Arc<Backend>>>,
+    /// The next attempt is made without waiting.
+    pub hurry: bool,
 }
 
 impl Inner {
+    /// True where it is not to be started again.
+    pub fn is_ending(&self) -> bool {
+        self.stopping || self.retired.is_some()
+    }
+
+    /// True where the wait before the next attempt is over early.
+    pub fn is_cut_short(&mut self) -> bool {
+        std::mem::take(&mut self.hurry) || self.is_ending()
+    }
+
     /// Notes that lists for this capability set cannot be had for now.
     pub fn failed(&mut self, caps: CapSet) {
         if self.failed_views.len() >= MAX_FAILED {

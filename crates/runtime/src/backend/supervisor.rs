@@ -24,11 +24,11 @@ impl Backend {
     /// Runs until the backend is stopped.
     pub(crate) async fn supervise(self: Arc<Self>) {
         let mut failures = 0;
-        let mut wish = self.spec.wish;
+        let mut wish = self.spec().wish;
         loop {
             let peer = {
                 let mut inner = self.lock();
-                if inner.stopping {
+                if inner.is_ending() {
                     return;
                 }
                 let Some(principal) = self.gateway().map(|gateway| gateway.principal.clone()) else { return };
@@ -43,7 +43,7 @@ impl Backend {
             }
             {
                 let mut inner = self.lock();
-                if inner.stopping {
+                if inner.is_ending() {
                     return;
                 }
                 // A server that dies of the question which era it speaks gets the old greeting at once.
@@ -53,7 +53,7 @@ impl Backend {
                 }
             }
             if peer.profile().is_none() {
-                wish = self.spec.wish;
+                wish = self.spec().wish;
             }
             if peer.profile().is_some() && opened.elapsed() >= HEALTHY {
                 failures = 0;
@@ -62,15 +62,17 @@ impl Backend {
             failures += 1;
             self.lock().restarts += 1;
             tracing::info!(backend = %self.name, seconds = wait.as_secs(), "backend is started again after a wait");
-            // Only the end cuts the wait short: a late word of the connection that was lost does not.
+            // Only the end and a reload cut the wait short: a late word of the connection that was lost does not.
             let stopped = async {
-                while !self.lock().stopping {
+                while !self.lock().is_cut_short() {
                     self.changed.notified().await;
                 }
             };
+            // What was asked for while it was up, or was being tried, is done.
+            self.lock().hurry = false;
             let _ = tokio::time::timeout(wait, stopped).await;
             let mut inner = self.lock();
-            if inner.stopping {
+            if inner.is_ending() {
                 return;
             }
             // A backend that has failed stays down for its callers until it is really back.

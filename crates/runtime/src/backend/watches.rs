@@ -20,7 +20,10 @@ impl Backend {
     /// # Errors
     /// A fault if too much is followed already.
     pub(crate) fn watch(&self, session: &Session, uri: &str, on: bool) -> Result<bool, Fault> {
-        let mut inner = self.lock();
+        let mut inner = match self.lock_or_heir() {
+            Ok(inner) => inner,
+            Err(heir) => return heir.watch(session, uri, on),
+        };
         if on {
             if inner.watches.len() >= MAX_WATCHES && !inner.watches.contains_key(uri) {
                 let text = format!("{MAX_WATCHES} resources of backend `{}` are followed already", self.name);
@@ -68,7 +71,10 @@ impl Backend {
     /// Notes which log level a session wants, and tells the connection it uses.
     pub(crate) fn set_level(&self, session: &Session, level: LogLevel) {
         let peer = {
-            let mut inner = self.lock();
+            let mut inner = match self.lock_or_heir() {
+                Ok(inner) => inner,
+                Err(heir) => return heir.set_level(session, level),
+            };
             inner.levels.insert(session.key, level);
             let owned = inner.owned.get(&session.key);
             owned.or_else(|| inner.shared.get(&(session.principal.clone(), Era::Legacy))).cloned()
@@ -138,9 +144,10 @@ impl Backend {
 
     /// Brings what an old session follows to a backend of the new era, whose listen request names all of it.
     pub(crate) fn watch_by_listening(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId) {
-        match self.shared_peer(session, Era::Modern) {
-            Some(peer) => peer.watch_anew(Some((Arc::clone(session), exchange))),
-            None => {
+        match (self.shared_peer(session, Era::Modern), self.heir()) {
+            (_, Some(heir)) => heir.watch_by_listening(session, exchange),
+            (Some(peer), None) => peer.watch_anew(Some((Arc::clone(session), exchange))),
+            (None, None) => {
                 let text = format!("backend `{}` is not connected", self.name);
                 let fault = Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name);
                 session.handle(Event::Failed { exchange, fault });

@@ -45,7 +45,7 @@ impl Peer {
     ) -> Option<Box<Call>> {
         let now = Instant::now();
         let mut inner = self.lock();
-        if inner.lost {
+        if inner.lost || inner.closing {
             return Some(call);
         }
         if !inner.machine.is_ready() {
@@ -149,6 +149,25 @@ impl Peer {
         if let Some(task) = task {
             self.stop_task(&task);
         }
+    }
+
+    /// True where it never became ready, so that whatever was meant for it has not been sent.
+    pub(crate) fn is_unused(&self) -> bool {
+        let inner = self.lock();
+        !inner.machine.is_ready() && inner.machine.waiting().next().is_none()
+    }
+
+    /// Ends the connection unless a call is on it. True where it has ended. No call slips in between.
+    pub(crate) fn close_if_idle(self: &Arc<Self>) -> bool {
+        {
+            let mut inner = self.lock();
+            if inner.machine.waiting().any(Origin::is_call) || !inner.queue.is_empty() {
+                return false;
+            }
+            inner.closing = true;
+        }
+        self.close();
+        true
     }
 
     fn overloaded(&self) -> Fault {

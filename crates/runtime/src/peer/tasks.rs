@@ -28,9 +28,9 @@ impl Peer {
         let (Some(backend), Some(profile)) = (self.backend.upgrade(), self.profile()) else { return };
         let (made, Some(gateway)) = (message.result().unwrap_or_default(), backend.gateway()) else { return };
         if !bridge::knows_tasks(&client.capabilities) {
-            return self.await_task(to, made, client, backend.spec.timeout);
+            return self.await_task(to, made, client, backend.spec().timeout);
         }
-        let task = HostedTask::new(self, made, client, profile.revision, backend.spec.timeout).map(Arc::new);
+        let task = HostedTask::new(self, made, client, profile.revision, backend.spec().timeout).map(Arc::new);
         let Some(task) = task else { return };
         let Some(name) = gateway.tasks.host(&task, &backend.name) else {
             self.stop_task(&task.id);

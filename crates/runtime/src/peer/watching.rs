@@ -54,7 +54,7 @@ impl Peer {
             if lost {
                 return session.handle(Event::Failed { exchange, fault: self.gone() });
             }
-            self.fail_later((session, exchange), backend.spec.timeout);
+            self.fail_later((session, exchange), backend.spec().timeout);
         }
         let Some(number) = number.filter(|_| !lost) else { return };
         // Read after the number was taken: the newest request names everything that any earlier one names.

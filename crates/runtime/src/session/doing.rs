@@ -1,7 +1,6 @@
 //! The doing of what a session's machine asks for, after the session is unlocked.
 
 use super::Session;
-use crate::gateway::Gateway;
 use bytes::Bytes;
 use signalbox_engine::command::{Listen, Watch};
 use signalbox_engine::{Command, Event, ExchangeId};
@@ -15,7 +14,7 @@ impl Session {
             Command::Forward { exchange, backend, call } => match self.gateway.backends().get(&backend) {
                 Some(_) if self.gateway.answer_read(self, exchange, &backend, &call) => {}
                 Some(backend) => backend.accept(self, exchange, call),
-                None => self.handle(Event::Failed { exchange, fault: Gateway::no_backend(&backend) }),
+                None => self.gateway.forward_late(self, exchange, &backend, call),
             },
             Command::Watch(watch) => self.watch(watch),
             Command::Tell { bytes, .. } => {
@@ -35,7 +34,7 @@ impl Session {
                 }
             }
             Command::Cancel { exchange, backend, reason } => {
-                if let Some(backend) = self.gateway.backend(&backend) {
+                for backend in self.gateway.backends().named(&backend) {
                     backend.cancel(self, exchange, reason.as_deref());
                 }
             }
@@ -114,7 +113,7 @@ impl Session {
         let session = Arc::clone(self);
         tokio::spawn(async move {
             let gateway = Arc::clone(&session.gateway);
-            let within = gateway.settings.first_list_wait;
+            let within = gateway.settings().first_list_wait;
             gateway.wait_for_lists(&session, client.as_deref(), &selector, within).await;
             session.handle(Event::ListsReady { exchange });
         });

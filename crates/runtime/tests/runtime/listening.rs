@@ -17,7 +17,7 @@ const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 /// The bound of listen requests that follow resources of one backend.
 const MAX_FOLLOWS: usize = 10_000;
 
-fn listen(client: &Modern, uris: &[&str]) -> StreamReader {
+pub fn listen(client: &Modern, uris: &[&str]) -> StreamReader {
     let session = client.gateway.open_session(client.principal.clone(), Mode::Stateless, "").unwrap();
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": client.capabilities});
@@ -31,7 +31,7 @@ fn bare(gateway: &Arc<Gateway>, principal: Principal) -> Modern {
 }
 
 /// What the acknowledgement, which comes first, says is followed.
-async fn followed(stream: &StreamReader) -> Value {
+pub async fn followed(stream: &StreamReader) -> Value {
     let word = next(stream).await.unwrap();
     assert_eq!(word["method"], ACKNOWLEDGED, "{word}");
     word["params"]["notifications"]["resourceSubscriptions"].clone()

@@ -23,6 +23,7 @@ mod locks;
 mod losses;
 mod parking;
 mod reads;
+mod replacing;
 mod sessions;
 
 use fake::Fake;

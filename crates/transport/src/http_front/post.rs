@@ -33,7 +33,7 @@ pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         let text = "the client must accept application/json or text/event-stream";
         return sentence(StatusCode::NOT_ACCEPTABLE, FaultKind::InvalidRequest, text);
     }
-    let limit = front.gateway.settings.limits.message;
+    let limit = front.gateway.settings().limits.message;
     let bytes = match read_body(body, limit, front.spec.body_timeout).await {
         Ok(bytes) => bytes,
         Err(error) => return unreadable_body(error),
@@ -80,7 +80,7 @@ pub(super) fn unreadable_body(error: BodyError) -> Answer {
 
 /// Scans and parses a message; what fails is answered with the JSON-RPC error that says why.
 pub(super) fn read_message(front: &Front, bytes: Bytes) -> Result<Envelope, Box<Answer>> {
-    let settings = &front.gateway.settings;
+    let settings = front.gateway.settings();
     let refuse = |code: i64, text: String, id: Option<&signalbox_wire::RawId>| {
         front.gateway.counters.malformed.fetch_add(1, Ordering::Relaxed);
         let kind = if code == -32700 { FaultKind::Parse } else { FaultKind::InvalidRequest };

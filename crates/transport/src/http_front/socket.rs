@@ -48,7 +48,7 @@ pub async fn serve(line: &Line, pending: Pending) {
     let Ok(parts) = upgraded.downcast::<TokioIo<Watched>>() else {
         return tracing::error!("an upgraded connection is not of this front");
     };
-    let limit = socket.gateway.settings.limits.message;
+    let limit = socket.gateway.settings().limits.message;
     let duplex = Duplex::new(parts.io.into_inner().socket, &parts.read_buf, Role::Server, limit, PATIENCE).await;
     socket.run(line, duplex).await;
 }
@@ -130,7 +130,7 @@ impl Socket {
         if is_array(&bytes) {
             return Err(Unreadable { fault: draining(), answer: Answer::ToUnknown });
         }
-        let message = intake::read(bytes, &self.gateway.settings)?;
+        let message = intake::read(bytes, &self.gateway.settings())?;
         if message.kind() == Kind::Request {
             self.say(draining().reply(message.id().as_ref(), Era::Legacy));
         } else {

@@ -79,7 +79,7 @@ pub async fn post(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         Ok(session) => session,
         Err(answer) => return *answer,
     };
-    let limit = front.gateway.settings.limits.message;
+    let limit = front.gateway.settings().limits.message;
     let bytes = match read_body(body, limit, front.spec.body_timeout).await {
         Ok(bytes) => bytes,
         Err(error) => return unreadable_body(error),

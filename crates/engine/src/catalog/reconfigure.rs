@@ -1,0 +1,142 @@
+//! The catalog follows a configuration that changes: backends come, go, are replaced or show fewer tools.
+
+use super::{BackendEntry, Catalog, Changed, View, ViewKey};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+impl Catalog {
+    /// Takes over which backends there are, in their configured order. What is known of those that stay is kept.
+    pub fn reconfigure(&mut self, names: impl IntoIterator<Item = Arc<str>>) -> Changed {
+        let mut before = std::mem::take(&mut self.backends);
+        let order: Vec<Arc<str>> = before.iter().map(|entry| Arc::clone(&entry.name)).collect();
+        self.backends = names
+            .into_iter()
+            .map(|name| match before.iter().position(|entry| entry.name == name) {
+                Some(place) => before.remove(place),
+                None => BackendEntry { name, listed: true, views: BTreeMap::new(), ages: Vec::new() },
+            })
+            .collect();
+        self.generation += 1;
+        let stays = |name: &&Arc<str>| self.backends.iter().any(|entry| entry.name == **name);
+        let kept = order.iter().filter(stays);
+        let known = self.backends.iter().map(|entry| &entry.name).filter(|name| order.contains(name));
+        // Lists come in configured order, and of several resources with one URI the first is the plain one.
+        let moved = !kept.eq(known);
+        let gone = before.iter().map(everything);
+        let shuffled = self.backends.iter().filter(|_| moved).map(everything);
+        gone.chain(shuffled).fold(Changed::default(), Changed::or)
+    }
+
+    /// Stores the first lists of a backend that has taken the place of another. All lists of its predecessor are dropped.
+    pub fn replace_views(&mut self, backend: &str, key: ViewKey, view: View) -> Changed {
+        let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) else {
+            return Changed::default();
+        };
+        let dropped = std::mem::take(&mut entry.views);
+        entry.ages.clear();
+        let different = dropped.values().map(|known| view.differs(known)).fold(Changed::default(), Changed::or);
+        let first = self.set_view(backend, key, view);
+        if dropped.is_empty() { first } else { different }
+    }
+
+    /// Drops the tools that a backend may not offer any more from all of its lists.
+    pub fn keep_tools(&mut self, backend: &str, keep: impl Fn(&str) -> bool) -> Changed {
+        let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) else {
+            return Changed::default();
+        };
+        let mut changed = Changed::default();
+        for view in entry.views.values_mut().filter(|view| view.tools.iter().any(|tool| !keep(&tool.key))) {
+            Arc::make_mut(view).tools.retain(|tool| keep(&tool.key));
+            changed.tools = true;
+        }
+        self.generation += 1;
+        changed
+    }
+}
+
+fn everything(entry: &BackendEntry) -> Changed {
+    let shown = entry.views.values().filter(|_| entry.listed);
+    shown.map(|view| Changed::everything(view)).fold(Changed::default(), Changed::or)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ListKind;
+    use super::super::tests::{bare, view};
+    use super::*;
+    use crate::capset::CapSet;
+    use signalbox_wire::Era;
+
+    const ECHO: &str = r#"{"name":"echo"}"#;
+    const MORE: &str = r#"{"name":"more"}"#;
+
+    fn catalog(names: &[&str]) -> Catalog {
+        Catalog::new(names.iter().map(|name| Arc::from(*name)))
+    }
+
+    fn reconfigure(catalog: &mut Catalog, names: &[&str]) -> Changed {
+        catalog.reconfigure(names.iter().map(|name| Arc::from(*name)))
+    }
+
+    fn tools(catalog: &Catalog) -> String {
+        let page = catalog.snapshot().page(ListKind::Tools, &bare(Era::Legacy), None).unwrap();
+        String::from_utf8(page.array.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn names_follow_when_a_backend_goes_and_what_is_known_of_the_others_stays() {
+        let mut catalog = catalog(&["a", "b"]);
+        for name in ["a", "b"] {
+            catalog.set_view(name, bare(Era::Legacy), view(ListKind::Tools, &[ECHO]));
+        }
+        assert_eq!(tools(&catalog), r#"[{"name":"a__echo"},{"name":"b__echo"}]"#);
+        let changed = reconfigure(&mut catalog, &["b"]);
+        assert!(changed.tools && !changed.prompts && !changed.resources);
+        assert_eq!(tools(&catalog), format!("[{ECHO}]"));
+        assert_eq!(&*catalog.snapshot().tool("echo").unwrap().backend, "b");
+    }
+
+    #[test]
+    fn a_backend_that_comes_changes_nothing_until_its_lists_are_known() {
+        let mut catalog = catalog(&["b"]);
+        catalog.set_view("b", bare(Era::Legacy), view(ListKind::Tools, &[ECHO]));
+        assert!(!reconfigure(&mut catalog, &["a", "b"]).any());
+        assert!(catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[ECHO])).tools);
+        assert_eq!(tools(&catalog), r#"[{"name":"a__echo"},{"name":"b__echo"}]"#);
+    }
+
+    #[test]
+    fn another_order_is_a_change_of_what_is_listed() {
+        let mut catalog = catalog(&["a", "b"]);
+        catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[ECHO]));
+        catalog.set_view("b", bare(Era::Legacy), view(ListKind::Tools, &[MORE]));
+        assert!(!reconfigure(&mut catalog, &["a", "b"]).any());
+        assert!(reconfigure(&mut catalog, &["b", "a"]).tools);
+        assert_eq!(tools(&catalog), format!("[{MORE},{ECHO}]"));
+    }
+
+    #[test]
+    fn the_first_lists_of_a_successor_drop_all_of_its_predecessor() {
+        let mut catalog = catalog(&["a"]);
+        let rich = ViewKey { era: Era::Modern, caps: CapSet::read(br#"{"sampling":{}}"#) };
+        catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[ECHO]));
+        catalog.set_view("a", rich, view(ListKind::Tools, &[ECHO, MORE]));
+        let changed = catalog.replace_views("a", bare(Era::Legacy), view(ListKind::Tools, &[ECHO]));
+        // Those who saw the other lists see these from now on.
+        assert!(changed.tools);
+        assert_eq!(catalog.backends()[0].views.len(), 1);
+        assert!(catalog.snapshot().tool("more").is_none());
+        let changed = catalog.replace_views("a", bare(Era::Legacy), view(ListKind::Tools, &[ECHO]));
+        assert!(!changed.any());
+    }
+
+    #[test]
+    fn a_tool_that_is_not_offered_any_more_is_gone_from_every_list() {
+        let mut catalog = catalog(&["a"]);
+        catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[ECHO, MORE]));
+        catalog.set_view("a", bare(Era::Modern), view(ListKind::Tools, &[MORE]));
+        assert!(catalog.keep_tools("a", |tool| tool != "more").tools);
+        assert!(catalog.snapshot().tool("more").is_none() && catalog.snapshot().tool("echo").is_some());
+        assert!(!catalog.keep_tools("a", |tool| tool != "more").any());
+    }
+}

@@ -1,0 +1,111 @@
+//! A backend that a reload has removed, or has put another in the place of: it takes no further call, finishes those in
+//! flight, and is stopped.
+
+use super::Backend;
+use super::state::Inner;
+use crate::peer::{Peer, Queued};
+use signalbox_engine::{Event, Fault, FaultKind};
+use std::sync::{Arc, MutexGuard};
+
+impl Backend {
+    /// Takes no further call. What sessions follow here goes over to the heir, and so do the calls that were not sent yet;
+    /// without an heir they are told that the backend is gone.
+    pub(crate) fn retire(self: &Arc<Self>, heir: Option<&Arc<Self>>) {
+        let (waiting, unready) = {
+            let mut inner = self.lock();
+            if inner.retired.is_some() {
+                return;
+            }
+            inner.retired = Some(heir.cloned());
+            let mut nobody = Inner::default();
+            match heir {
+                // Both locks at once, so that no wish is told to the one after it was taken over from it. The heir is
+                // younger, and nobody locks a younger backend first.
+                Some(heir) => heir.lock().inherit(&mut inner),
+                None => nobody.inherit(&mut inner),
+            }
+            let unready: Vec<Arc<Peer>> = inner.peers().into_iter().filter(|peer| peer.is_unused()).collect();
+            (std::mem::take(&mut inner.waiting), unready)
+        };
+        self.changed.notify_one();
+        for peer in unready {
+            peer.close();
+        }
+        for one in waiting {
+            self.dispatch_until(&one.session, one.exchange, one.call, one.deadline);
+        }
+        if let Some(heir) = heir {
+            heir.reopen_all();
+        }
+    }
+
+    /// The one that has taken its place.
+    pub(super) fn heir(&self) -> Option<Arc<Self>> {
+        self.lock().retired.clone().flatten()
+    }
+
+    /// Its state; the heir instead, where whatever is to be noted belongs to that one.
+    pub(super) fn lock_or_heir(&self) -> Result<MutexGuard<'_, Inner>, Arc<Self>> {
+        let inner = self.lock();
+        match inner.retired.clone().flatten() {
+            Some(heir) => Err(heir),
+            None => Ok(inner),
+        }
+    }
+
+    /// Brings a call to the heir, or tells its caller that there is none.
+    pub(super) fn hand_over(&self, heir: Option<Arc<Self>>, one: Queued) {
+        match heir {
+            Some(heir) => heir.dispatch_until(&one.session, one.exchange, one.call, one.deadline),
+            None => one.session.handle(Event::Failed { exchange: one.exchange, fault: self.removed() }),
+        }
+    }
+
+    /// Why a call to a backend that was removed fails.
+    pub(super) fn removed(&self) -> Fault {
+        let text = format!("backend `{}` was removed from the configuration", self.name);
+        Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name)
+    }
+
+    /// Ends the connections that nothing is worked on any more. True where none is left.
+    pub(crate) fn let_go(&self) -> bool {
+        let peers = self.lock().peers();
+        let gateway = self.gateway();
+        let works = |peer: &Peer| gateway.as_ref().is_some_and(|gateway| gateway.tasks.holds(peer.id));
+        let mut left = false;
+        for peer in peers {
+            left |= works(&peer) || !peer.close_if_idle();
+        }
+        !left
+    }
+
+    /// Ends what is left of it once its time is over.
+    pub(crate) fn stop_retired(&self) {
+        let why = match self.heir() {
+            Some(_) => "a reload has replaced it, and the call was not done in time",
+            None => "a reload has removed it from the configuration, and the call was not done in time",
+        };
+        let peers = {
+            let mut inner = self.lock();
+            inner.stopping = true;
+            inner.peers()
+        };
+        self.changed.notify_one();
+        for peer in peers {
+            peer.close_because(&Fault::new(FaultKind::Draining, why));
+        }
+        tracing::info!(backend = %self.name, "backend is stopped: the configuration has changed");
+    }
+}
+
+impl Inner {
+    /// Takes over what sessions want to hear.
+    fn inherit(&mut self, from: &mut Self) {
+        self.watches = std::mem::take(&mut from.watches);
+        self.levels = std::mem::take(&mut from.levels);
+        self.follows = std::mem::take(&mut from.follows);
+        for follow in self.follows.values_mut() {
+            follow.carrier = None;
+        }
+    }
+}
