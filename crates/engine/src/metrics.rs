@@ -1,25 +1,31 @@
-//! Counts per method: how many, how they ended, how long they took (S-19 to S-21).
+//! Counts per method and backend: how many, how they ended, how long they took (S-19 to S-21).
 //!
-//! Labels come from closed sets or are capped, so a hostile client cannot grow the table.
+//! Taking a fact in costs a walk over a few names and a handful of additions to atomic numbers: nothing is locked, hashed or
+//! allocated once a method has been seen on a backend. Labels come from closed sets or are capped, so that a hostile client
+//! cannot grow the table.
+
+pub mod histogram;
 
 use crate::fact::{Fact, FactSink, Finished, Outcome};
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use histogram::{Durations, Histogram, micros};
+use signalbox_wire::method;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Most (method, backend) pairs that are kept apart; the rest are counted together.
-pub const MAX_SERIES: usize = 1024;
-
-/// Upper bounds of the duration buckets, in microseconds.
-pub const BUCKETS_US: [u64; 14] =
-    [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 500_000, 1_000_000, 10_000_000, 60_000_000];
+/// Most backends that are kept apart, ourselves among them; the rest are counted as ourselves.
+pub const MAX_BACKENDS: usize = 256;
+/// Most outcomes that are kept apart; the rest are counted together.
+const MAX_OUTCOMES: usize = 48;
+/// What is no method of MCP, or one outcome too many.
+const OTHER: &str = "other";
 
 /// What is known of one method on one backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Series {
     /// Ended exchanges by outcome.
     pub outcomes: Vec<(&'static str, u64)>,
-    /// Durations, one count per bucket and one for the rest.
-    pub buckets: [u64; BUCKETS_US.len() + 1],
+    /// How long they took.
+    pub took: Durations,
     /// Sum of all durations in microseconds.
     pub total_us: u64,
     /// Bytes from clients.
@@ -41,54 +47,110 @@ impl Series {
         self.count() - self.outcomes.iter().find(|(name, _)| *name == Outcome::Ok.label()).map_or(0, |(_, n)| *n)
     }
 
-    fn add(&mut self, finished: &Finished) {
-        let label = finished.outcome.label();
-        match self.outcomes.iter_mut().find(|(name, _)| *name == label) {
-            Some((_, count)) => *count += 1,
-            None => self.outcomes.push((label, 1)),
+    /// Adds another series to this one.
+    pub fn merge(&mut self, other: &Self) {
+        for (label, more) in &other.outcomes {
+            match self.outcomes.iter_mut().find(|(name, _)| name == label) {
+                Some((_, count)) => *count += more,
+                None => self.outcomes.push((label, *more)),
+            }
         }
-        let us = u64::try_from(finished.took.as_micros()).unwrap_or(MAX_US);
-        self.buckets[BUCKETS_US.partition_point(|bound| *bound < us)] += 1;
-        self.total_us = self.total_us.saturating_add(us);
-        self.bytes_in += finished.bytes_in as u64;
-        self.bytes_out += finished.bytes_out as u64;
+        self.took.merge(&other.took);
+        self.total_us += other.total_us;
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
     }
 }
-
-const MAX_US: u64 = 3_600_000_000;
 
 /// The key of a series: the method as MCP knows it (`other` for anything else) and the backend (empty for ourselves).
 pub type SeriesKey = (&'static str, Box<str>);
 
 /// The table of series; a subscriber to facts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct MethodMetrics {
-    table: Mutex<Table>,
+    /// Filled from the front, ourselves first. What is filled stays.
+    backends: Box<[OnceLock<Row>]>,
 }
 
-/// The series in a row, and where each stands: a known one is found without making a key.
-#[derive(Debug, Default)]
-struct Table {
-    rows: Vec<(SeriesKey, Series)>,
-    places: HashMap<Box<str>, HashMap<&'static str, usize>>,
+/// The series of one backend, one place per method and one for everything else.
+#[derive(Debug)]
+struct Row {
+    backend: Box<str>,
+    methods: Box<[OnceLock<Box<Cell>>]>,
 }
 
-impl Table {
-    fn series(&mut self, backend: &str, method: &'static str) -> &mut Series {
-        let place = match self.places.get(backend).and_then(|methods| methods.get(method)) {
-            Some(place) => *place,
-            None => self.make(backend, method),
-        };
-        &mut self.rows[place].1
+impl Row {
+    fn new(backend: &str) -> Self {
+        Self { backend: backend.into(), methods: (0..=method::all().count()).map(|_| OnceLock::new()).collect() }
     }
 
-    fn make(&mut self, backend: &str, method: &'static str) -> usize {
-        let (backend, method) = if self.rows.len() < MAX_SERIES { (backend, method) } else { ("", "other") };
-        let rows = &mut self.rows;
-        *self.places.entry(backend.into()).or_default().entry(method).or_insert_with(|| {
-            rows.push(((method, backend.into()), Series::default()));
-            rows.len() - 1
-        })
+    fn cell(&self, method: &str) -> &Cell {
+        let place = method::all().position(|known| known == method).unwrap_or(self.methods.len() - 1);
+        self.methods[place].get_or_init(Box::default)
+    }
+}
+
+/// The numbers of one series.
+#[derive(Debug, Default)]
+struct Cell {
+    total_us: AtomicU64,
+    bytes_in: AtomicU64,
+    bytes_out: AtomicU64,
+    outcomes: Outcomes,
+    took: Histogram,
+}
+
+impl Cell {
+    fn add(&self, finished: &Finished) {
+        self.outcomes.add(finished.outcome.label());
+        self.took.add(finished.took);
+        self.total_us.fetch_add(micros(finished.took), Ordering::Relaxed);
+        self.bytes_in.fetch_add(finished.bytes_in as u64, Ordering::Relaxed);
+        self.bytes_out.fetch_add(finished.bytes_out as u64, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> Series {
+        Series {
+            outcomes: self.outcomes.read(),
+            took: self.took.read(),
+            total_us: self.total_us.load(Ordering::Relaxed),
+            bytes_in: self.bytes_in.load(Ordering::Relaxed),
+            bytes_out: self.bytes_out.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Counts by outcome, in the order in which the outcomes were first seen.
+#[derive(Debug)]
+struct Outcomes([(OnceLock<&'static str>, AtomicU64); MAX_OUTCOMES]);
+
+impl Default for Outcomes {
+    fn default() -> Self {
+        Self([const { (OnceLock::new(), AtomicU64::new(0)) }; MAX_OUTCOMES])
+    }
+}
+
+impl Outcomes {
+    fn add(&self, label: &'static str) {
+        let (last, rest) = (&self.0[MAX_OUTCOMES - 1], &self.0[..MAX_OUTCOMES - 1]);
+        let own = rest.iter().find(|(name, _)| *name.get_or_init(|| label) == label);
+        let (_, count) = own.unwrap_or_else(|| {
+            last.0.get_or_init(|| OTHER);
+            last
+        });
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> Vec<(&'static str, u64)> {
+        self.0.iter().filter_map(|(name, count)| Some((*name.get()?, count.load(Ordering::Relaxed)))).collect()
+    }
+}
+
+impl Default for MethodMetrics {
+    fn default() -> Self {
+        let backends: Box<[OnceLock<Row>]> = (0..MAX_BACKENDS).map(|_| OnceLock::new()).collect();
+        backends[0].get_or_init(|| Row::new(""));
+        Self { backends }
     }
 }
 
@@ -96,18 +158,29 @@ impl MethodMetrics {
     /// A sorted copy of everything.
     #[must_use]
     pub fn read(&self) -> Vec<(SeriesKey, Series)> {
-        let mut all = self.table.lock().unwrap_or_else(PoisonError::into_inner).rows.clone();
+        let names: Vec<&'static str> = method::all().chain([OTHER]).collect();
+        let mut all = Vec::new();
+        for row in self.backends.iter().map_while(OnceLock::get) {
+            let seen = names.iter().zip(&row.methods).filter_map(|(name, cell)| Some((*name, cell.get()?)));
+            all.extend(seen.map(|(name, cell)| ((name, row.backend.clone()), cell.read())));
+        }
         all.sort_by(|a, b| a.0.cmp(&b.0));
         all
+    }
+
+    fn row(&self, backend: &str) -> Option<&Row> {
+        // The first free place is taken for a backend that has none yet.
+        let mut rows = self.backends.iter().map(|place| place.get_or_init(|| Row::new(backend)));
+        rows.find(|row| *row.backend == *backend).or_else(|| self.backends.first()?.get())
     }
 }
 
 impl FactSink for MethodMetrics {
     fn fact(&self, fact: &Fact) {
         let Fact::Finished(finished) = fact else { return };
-        let method = signalbox_wire::method::intern(&finished.method).unwrap_or("other");
-        let backend = finished.backend.as_deref().unwrap_or("");
-        self.table.lock().unwrap_or_else(PoisonError::into_inner).series(backend, method).add(finished);
+        if let Some(row) = self.row(finished.backend.as_deref().unwrap_or("")) {
+            row.cell(&finished.method).add(finished);
+        }
     }
 }
 
@@ -119,7 +192,7 @@ mod tests {
     use signalbox_wire::Era;
     use std::time::{Duration, Instant};
 
-    fn finished(method: &'static str, outcome: Outcome, ms: u64) -> Fact {
+    fn finished(backend: &str, method: &'static str, outcome: Outcome, ms: u64) -> Fact {
         Fact::Finished(Box::new(Finished {
             at: Instant::now(),
             session: SessionKey(1),
@@ -128,7 +201,7 @@ mod tests {
             era: Era::Legacy,
             method: method.into(),
             subject: None,
-            backend: Some("a".into()),
+            backend: Some(backend.into()).filter(|_| !backend.is_empty()),
             outcome,
             took: Duration::from_millis(ms),
             bytes_in: 10,
@@ -140,18 +213,62 @@ mod tests {
     fn s19_s20_response_times_and_error_rates_per_method() {
         let metrics = MethodMetrics::default();
         for ms in [1, 1, 1, 90] {
-            metrics.fact(&finished("tools/call", Outcome::Ok, ms));
+            metrics.fact(&finished("a", "tools/call", Outcome::Ok, ms));
         }
-        metrics.fact(&finished("tools/call", Outcome::Fault("timed_out"), 1));
-        metrics.fact(&finished("made/up", Outcome::Ok, 1));
+        metrics.fact(&finished("a", "tools/call", Outcome::Fault("timed_out"), 1));
+        metrics.fact(&finished("a", "made/up", Outcome::Ok, 1));
         let all = metrics.read();
         assert_eq!(all[0].0.0, "other");
         let calls = &all[1].1;
         assert_eq!((calls.count(), calls.errors()), (5, 1));
-        let within_1_ms = BUCKETS_US.iter().position(|bound| *bound == 1_000).unwrap();
-        let within_100_ms = BUCKETS_US.iter().position(|bound| *bound == 100_000).unwrap();
-        assert_eq!((calls.buckets[within_1_ms], calls.buckets[within_100_ms]), (4, 1));
-        assert_eq!(calls.total_us, 94_000);
+        assert_eq!((calls.took.below(1_024), calls.took.below(131_072)), (4, 5));
+        assert_eq!((calls.total_us, calls.bytes_in, calls.bytes_out), (94_000, 50, 100));
         assert_eq!(calls.outcomes, [("success", 4), ("timed_out", 1)]);
+    }
+
+    #[test]
+    fn backends_are_kept_apart_up_to_a_bound() {
+        let metrics = MethodMetrics::default();
+        metrics.fact(&finished("", "ping", Outcome::Ok, 1));
+        for number in 0..2 * MAX_BACKENDS {
+            metrics.fact(&finished(&format!("b{number}"), "ping", Outcome::Ok, 1));
+        }
+        let all = metrics.read();
+        assert_eq!(all.len(), MAX_BACKENDS);
+        assert_eq!(all.iter().map(|(_, series)| series.count()).sum::<u64>(), 1 + 2 * MAX_BACKENDS as u64);
+        let ours = all.iter().find(|((_, backend), _)| backend.is_empty()).unwrap();
+        assert_eq!(ours.1.count(), 2 + MAX_BACKENDS as u64, "what finds no room is counted as ours");
+    }
+
+    #[test]
+    fn nothing_is_lost_between_threads() {
+        let metrics = MethodMetrics::default();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let metrics = &metrics;
+                scope.spawn(move || {
+                    let outcomes = [Outcome::Ok, Outcome::ToolError, Outcome::Fault("overloaded"), Outcome::Cancelled];
+                    for number in 0..1_000 {
+                        let backend = ["a", "b", "c"][number % 3];
+                        metrics.fact(&finished(backend, "tools/call", outcomes[(number + thread) % 4], 1));
+                    }
+                });
+            }
+        });
+        let mut whole = Series::default();
+        for (_, series) in metrics.read() {
+            assert_eq!(series.count(), series.took.count());
+            whole.merge(&series);
+        }
+        assert_eq!((whole.count(), whole.errors(), whole.outcomes.len()), (4_000, 3_000, 4));
+    }
+
+    #[test]
+    fn outcomes_beyond_the_bound_are_counted_together() {
+        let outcomes = Outcomes::default();
+        let labels: Vec<&'static str> = (0..60).map(|number| &*format!("o{number}").leak()).collect();
+        labels.iter().for_each(|label| outcomes.add(label));
+        let read = outcomes.read();
+        assert_eq!((read.len(), read[0], read[MAX_OUTCOMES - 1]), (48, ("o0", 1), ("other", 13)));
     }
 }

@@ -1,8 +1,8 @@
 //! Counts of what was dropped, refused or did not fit, and of what is open now.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The counters of one gateway. Reasons are words of this program, never of a client.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub struct Counters {
     pub connections: AtomicI64,
     /// Front connections refused for want of room.
     pub connections_refused: AtomicU64,
+    /// Event streams open now.
+    pub event_streams: Arc<AtomicUsize>,
     /// Messages refused by the strict scan or the envelope.
     pub malformed: AtomicU64,
     /// The number of the configuration in force.

@@ -65,6 +65,9 @@ pub trait LinkEvents: Send + Sync {
     /// Something came that is no message and belongs to no request; it was dropped.
     fn garbage(&self, _why: &Rejected) {}
 
+    /// A child wrote this line where only messages belong; it is fit to be shown.
+    fn stray_line(&self, _line: String) {}
+
     /// The connection is gone with everything on it.
     fn lost(&self, why: String);
 }

@@ -390,8 +390,11 @@ impl StreamReader {
     /// Counts this stream as an event stream for as long as the count is kept.
     #[must_use]
     pub fn count_events(&self) -> EventCount {
-        self.session.event_streams.fetch_add(1, Ordering::Relaxed);
-        EventCount(Arc::clone(&self.session.event_streams))
+        let counts = [&self.session.event_streams, &self.session.gateway.counters.event_streams].map(Arc::clone);
+        for count in &counts {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+        EventCount(counts)
     }
 
     /// Counts a message of this stream that its client never got.
@@ -411,12 +414,14 @@ impl StreamReader {
     }
 }
 
-/// One open event stream of a session.
-pub struct EventCount(Arc<AtomicUsize>);
+/// One open event stream, in the counts of its session and of the gateway.
+pub struct EventCount([Arc<AtomicUsize>; 2]);
 
 impl Drop for EventCount {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        for count in &self.0 {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

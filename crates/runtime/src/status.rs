@@ -26,6 +26,8 @@ pub struct Status {
     pub in_flight: i64,
     /// Front connections.
     pub connections: i64,
+    /// Event streams open now.
+    pub streams: usize,
     /// Calls that wait for input of their clients.
     pub parked: usize,
     /// What was dropped, by reason.
@@ -75,6 +77,8 @@ pub struct BackendStatus {
     pub strays: BTreeMap<&'static str, u64>,
     /// Whether calls are kept from it because it fails; none where it has no breaker.
     pub breaker: Option<BreakerStatus>,
+    /// The last line on its standard output that is no message.
+    pub stray_line: Option<String>,
     /// What went wrong last.
     pub last_error: Option<String>,
 }
@@ -91,6 +95,7 @@ impl Gateway {
             sessions_opened: self.counters.sessions_opened.load(Ordering::Relaxed),
             in_flight: self.counters.in_flight.load(Ordering::Relaxed),
             connections: self.counters.connections.load(Ordering::Relaxed),
+            streams: self.counters.event_streams.load(Ordering::Relaxed),
             parked: self.parks.len(),
             dropped: self.counters.all_dropped(),
             interceptors: self.chain.names(),
@@ -166,6 +171,7 @@ impl Backend {
             restarts: inner.restarts,
             strays: inner.strays.clone(),
             breaker: self.guard.status(),
+            stray_line: inner.stray_line.clone(),
             last_error: inner.last_error.clone(),
         }
     }

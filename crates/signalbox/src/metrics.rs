@@ -4,8 +4,9 @@
 
 mod page;
 
-use page::Page;
-use signalbox_engine::metrics::{BUCKETS_US, MethodMetrics, Series, SeriesKey};
+use page::{Family, Page};
+use signalbox_engine::metrics::histogram::BOUNDS_US;
+use signalbox_engine::metrics::{MethodMetrics, Series, SeriesKey};
 use signalbox_runtime::Gateway;
 use signalbox_runtime::status::{BackendStatus, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,6 +39,7 @@ fn process(page: &mut Page, gateway: &Gateway, status: &Status) {
         .sample(&[], status.sessions_opened);
     page.family("signalbox_sessions_refused_total", "counter", "Sessions refused for want of room.")
         .sample(&[], read(&counters.sessions_refused));
+    page.family("signalbox_event_streams", "gauge", "Event streams open now.").sample(&[], status.streams as u64);
     page.family("signalbox_connections", "gauge", "Connections of clients open now.")
         .sample(&[], status.connections.max(0).unsigned_abs());
     page.family("signalbox_connections_refused_total", "counter", "Connections refused for want of room.")
@@ -104,15 +106,17 @@ fn requests(page: &mut Page, all: &[(SeriesKey, Series)]) {
     let mut seconds =
         page.family("signalbox_request_duration_seconds", "histogram", "Time from a request to its answer.");
     for ((method, backend), series) in all {
-        let bounds = BUCKETS_US.iter().map(|bound| seconds_of(*bound)).chain(["+Inf".to_owned()]);
-        let mut below = 0;
-        for (bound, count) in bounds.zip(series.buckets) {
-            below += count;
-            seconds.part("_bucket", &[("method", method), ("backend", backend), ("le", &bound)], &below.to_string());
+        let bucket = |below: u64, bound: &str, family: &mut Family<'_>| {
+            family.part("_bucket", &[("method", method), ("backend", backend), ("le", bound)], &below.to_string());
+        };
+        for bound in BOUNDS_US {
+            bucket(series.took.below(bound), &seconds_of(bound), &mut seconds);
         }
+        let count = series.took.count();
+        bucket(count, "+Inf", &mut seconds);
         let labels = [("method", *method), ("backend", backend)];
         seconds.part("_sum", &labels, &seconds_of(series.total_us));
-        seconds.part("_count", &labels, &below.to_string());
+        seconds.part("_count", &labels, &count.to_string());
     }
 }
 
@@ -125,6 +129,8 @@ fn seconds_of(us: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use signalbox_engine::metrics::histogram::Histogram;
+    use std::time::Duration;
 
     #[test]
     fn microseconds_become_seconds() {
@@ -135,19 +141,23 @@ mod tests {
 
     #[test]
     fn a_histogram_is_cumulative() {
-        let mut series = Series { outcomes: vec![("success", 3)], total_us: 3_000, ..Series::default() };
-        series.buckets[0] = 1;
-        series.buckets[2] = 2;
+        let took = Histogram::default();
+        for us in [100, 300, 511] {
+            took.add(Duration::from_micros(us));
+        }
+        let took = took.read();
+        let series = Series { outcomes: vec![("success", 3)], took, total_us: 911, ..Series::default() };
         let mut page = Page::default();
         requests(&mut page, &[(("tools/call", "a\"b".into()), series)]);
         let text = page.into_text();
         for line in [
             r#"signalbox_requests_total{method="tools/call",backend="a\"b",outcome="success"} 3"#,
-            r#"signalbox_request_duration_seconds_bucket{method="tools/call",backend="a\"b",le="0.0001"} 1"#,
-            r#"signalbox_request_duration_seconds_bucket{method="tools/call",backend="a\"b",le="0.00025"} 1"#,
-            r#"signalbox_request_duration_seconds_bucket{method="tools/call",backend="a\"b",le="0.0005"} 3"#,
+            r#"signalbox_request_duration_seconds_bucket{method="tools/call",backend="a\"b",le="0.000128"} 1"#,
+            r#"signalbox_request_duration_seconds_bucket{method="tools/call",backend="a\"b",le="0.000256"} 1"#,
+            r#"signalbox_request_duration_seconds_bucket{method="tools/call",backend="a\"b",le="0.000512"} 3"#,
             r#"signalbox_request_duration_seconds_bucket{method="tools/call",backend="a\"b",le="+Inf"} 3"#,
-            r#"signalbox_request_duration_seconds_sum{method="tools/call",backend="a\"b"} 0.003"#,
+            r#"signalbox_request_duration_seconds_sum{method="tools/call",backend="a\"b"} 0.000911"#,
+            r#"signalbox_request_duration_seconds_count{method="tools/call",backend="a\"b"} 3"#,
             "# TYPE signalbox_request_duration_seconds histogram",
         ] {
             assert!(text.lines().any(|one| one == line), "{line}\n{text}");

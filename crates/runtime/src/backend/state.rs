@@ -165,6 +165,8 @@ pub(crate) struct Inner {
     pub greet_old: bool,
     pub refreshing: HashSet<(u64, &'static str)>,
     pub strays: BTreeMap<&'static str, u64>,
+    /// The last line that a child wrote where only messages belong, made fit to be shown.
+    pub stray_line: Option<String>,
     pub restarts: u64,
     pub up_since: Option<Instant>,
     pub last_error: Option<String>,

@@ -73,6 +73,14 @@ impl LinkEvents for PeerEvents {
         self.refuse(None, why);
     }
 
+    fn stray_line(&self, line: String) {
+        if let Some(backend) = self.0.upgrade().and_then(|peer| peer.backend.upgrade()) {
+            let mut inner = backend.state();
+            *inner.strays.entry("not_json").or_default() += 1;
+            inner.stray_line = Some(line);
+        }
+    }
+
     fn failed(&self, key: u64, fault: Fault) {
         if let Some(peer) = self.0.upgrade() {
             peer.drive(|machine, now, out| machine.failed(key, fault, now, out));

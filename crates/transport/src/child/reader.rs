@@ -99,13 +99,15 @@ impl Lines {
     fn skip(&mut self, line: &[u8]) {
         self.skipped += 1;
         ChildCounts::add(&self.reader.counts.not_json);
+        let shown = printable(line, SHOWN);
         if self.skipped == 1 {
             tracing::warn!(
                 backend = %self.reader.name,
-                line = %printable(line, SHOWN),
+                line = %shown,
                 "the child writes something that is not JSON to its standard output; such lines are skipped"
             );
         }
+        self.reader.events.stray_line(shown);
     }
 
     fn complain(&mut self, error: LineError) {
