@@ -4,6 +4,7 @@ use crate::config::{ListenAddr, LogLevel};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The gate that every MCP tool call goes through.
 ///
@@ -59,7 +60,8 @@ pub enum Command {
         command: ToolsCommand,
     },
     /// Show the running signalbox processes and the state of their backends
-    Status,
+    #[command(after_help = STATUS_HELP)]
+    Status(StatusArgs),
     /// Check the configuration without starting anything
     Check,
     /// Turn a client's mcpServers file into our configuration
@@ -84,6 +86,36 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<ListenAddr>,
 }
+
+/// Arguments of `status`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct StatusArgs {
+    /// Show it again every so many seconds (2 if none are given) until Ctrl-C
+    ///
+    /// Redraws in place on a terminal; elsewhere each look follows the one before, with --json as one line.
+    #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = seconds)]
+    pub watch: Option<Duration>,
+}
+
+const STATUS_HELP: &str = "\
+Rates and times are those of the last minute; with --watch, rates are those between two looks. Processes are found by \
+their control sockets in the data folder, so ask with the same --data-dir (or configuration) they run with.
+
+Examples:
+  signalbox status
+  signalbox status --watch
+  signalbox status --watch 10 --json | jq '.[].traffic.total'";
+
+/// A pause between two looks.
+fn seconds(text: &str) -> Result<Duration, PauseError> {
+    let seconds: f64 = text.parse().map_err(|_| PauseError)?;
+    if (0.1..=3600.0).contains(&seconds) { Ok(Duration::from_secs_f64(seconds)) } else { Err(PauseError) }
+}
+
+/// A text that is no pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected a number of seconds from 0.1 to 3600")]
+struct PauseError;
 
 /// Commands about tools.
 #[derive(Debug, Subcommand)]
@@ -148,7 +180,7 @@ mod tests {
     fn global_flags_go_before_and_after_the_command() {
         for line in ["signalbox -c x --json status", "signalbox status -c x --json"] {
             let cli = Cli::try_parse_from(line.split(' ')).unwrap();
-            assert!(cli.global.json && matches!(cli.command, Some(Command::Status)), "{line}");
+            assert!(cli.global.json && matches!(cli.command, Some(Command::Status(_))), "{line}");
         }
         assert!(Cli::try_parse_from(["signalbox"]).unwrap().command.is_none());
     }

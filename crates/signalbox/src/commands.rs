@@ -37,9 +37,9 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
             let _logs = quiet_logs(&global);
             block_on(tools::run(&global, command))
         }
-        Command::Status => {
+        Command::Status(args) => {
             let _logs = quiet_logs(&global);
-            block_on(status::run(&global))
+            block_on(status::run(&global, &args))
         }
         Command::Check => check::run(&global),
         Command::Import(args) => import::run(&args),

@@ -20,3 +20,5 @@ pub mod probes;
 pub mod signals;
 pub mod status;
 pub mod table;
+pub mod terminal;
+pub mod watch_screen;

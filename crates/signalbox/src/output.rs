@@ -9,11 +9,19 @@ use std::io::{self, ErrorKind, Write as _};
 /// # Errors
 /// If it cannot be written.
 pub fn result(text: &str) -> Result<(), Failure> {
+    frame(text).map(drop)
+}
+
+/// Writes a result that more of the same will follow. False where its reader has gone.
+///
+/// # Errors
+/// If it cannot be written for another reason.
+pub fn frame(text: &str) -> Result<bool, Failure> {
     let mut stdout = io::stdout().lock();
-    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-    match written {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::Output(error)),
-        _ => Ok(()),
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::Output(error)),
     }
 }
 

@@ -1,19 +1,76 @@
 //! `signalbox status`: which processes run, and how their backends are.
 
-use crate::cli::Global;
+use crate::cli::{Global, StatusArgs};
 use crate::config::Overrides;
 use crate::control::{self, AskError, ask};
 use crate::data_dir::run_folder;
 use crate::failure::Failure;
-use crate::{output, status};
+use crate::output;
+use crate::signals::Signals;
+use crate::status::rates::Rates;
+use crate::status::show::show;
+use crate::terminal::Style;
+use crate::watch_screen::Screen;
 use serde_json::Value;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
-/// Asks every process of this data folder.
-pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
+/// Asks every process of this data folder, once or again and again.
+pub(super) async fn run(global: &Global, args: &StatusArgs) -> Result<ExitCode, Failure> {
     let data_dir = super::load(global, Overrides::default())?.config.data_dir;
-    let folder = run_folder(&data_dir);
+    match args.watch {
+        None => once(global, &data_dir).await,
+        Some(every) => watch(global, &data_dir, every).await,
+    }
+}
+
+async fn once(global: &Global, data_dir: &Path) -> Result<ExitCode, Failure> {
+    let all = ask_all(data_dir).await?;
+    if global.json {
+        output::result(&format!("{}\n", Value::from(all.clone())))?;
+    } else {
+        output::result(&shown(&all, Style::of_stdout()))?;
+    }
+    if all.is_empty() { Err(Failure::NothingRuns(data_dir.to_owned())) } else { Ok(ExitCode::SUCCESS) }
+}
+
+/// Shows the state until a signal, or until nobody reads it any more.
+async fn watch(global: &Global, data_dir: &Path, every: Duration) -> Result<ExitCode, Failure> {
+    let mut signals = Signals::listen().map_err(Failure::Start)?;
+    let mut screen = Screen::open(global.json);
+    let mut rates = Rates::default();
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = signals.next() => return Ok(ExitCode::SUCCESS),
+        }
+        let mut all = ask_all(data_dir).await?;
+        rates.annotate(Instant::now(), &mut all);
+        let frame = match (global.json, all.is_empty()) {
+            (true, _) => format!("{}\n", Value::from(all)),
+            (false, true) => format!("{}\n", Failure::NothingRuns(data_dir.to_owned())),
+            (false, false) => shown(&all, Style::of_stdout()),
+        };
+        if !screen.show(&frame)? {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+}
+
+fn shown(all: &[Value], style: Style) -> String {
+    let one = |status: &Value| match serde_json::from_value(status.clone()) {
+        Ok(view) => show(&view, style),
+        Err(error) => format!("pid {}: its state cannot be read by this version: {error}\n", status["pid"]),
+    };
+    all.iter().map(one).collect::<Vec<_>>().join("\n")
+}
+
+/// The state of every process that answers; of the others, why not.
+async fn ask_all(data_dir: &Path) -> Result<Vec<Value>, Failure> {
+    let folder = run_folder(data_dir);
     let sockets = control::sockets(&folder).map_err(|error| Failure::File { path: folder, error })?;
     let mut all = Vec::new();
     for socket in sockets {
@@ -22,24 +79,19 @@ pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
             Err(why) => output::complain(format_args!("{}: {why}", socket.display())),
         }
     }
-    if global.json {
-        output::result(&format!("{}\n", Value::from(all.clone())))?;
-    } else {
-        let shown: Vec<String> = all.iter().map(status::show).collect();
-        output::result(&shown.join("\n"))?;
-    }
-    if all.is_empty() { Err(Failure::NothingRuns(data_dir)) } else { Ok(ExitCode::SUCCESS) }
+    Ok(all)
 }
 
 /// Why a process did not tell its state.
 #[derive(Debug, thiserror::Error)]
-enum ReadError {
+pub(super) enum ReadError {
     #[error(transparent)]
     Ask(#[from] AskError),
     #[error("it answered something else than JSON: {0}")]
     NotJson(#[from] serde_json::Error),
 }
 
-async fn read(socket: &Path) -> Result<Value, ReadError> {
+/// The state of the process behind a socket.
+pub(super) async fn read(socket: &Path) -> Result<Value, ReadError> {
     Ok(serde_json::from_slice(&ask(socket, control::STATUS).await?)?)
 }

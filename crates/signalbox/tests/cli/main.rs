@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
 mod program;
+mod status;
 
 use program::{Program, run};
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 /// Nothing here takes longer than this unless it hangs.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a finished program left.
 pub struct Done {
@@ -20,7 +20,7 @@ pub struct Done {
 }
 
 /// The program in this folder, with its state in `data` below it and nothing of the user's own settings.
-fn command(folder: &Path, args: &[&str]) -> Command {
+pub fn command(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_signalbox"));
     command.args(args).current_dir(folder).kill_on_drop(true);
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("SIGNALBOX_")) {
@@ -102,13 +102,18 @@ impl Program {
     }
 
     pub async fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.pid.to_string()]).status().await.unwrap();
-        assert!(sent.success());
+        signal(self.pid, name).await;
     }
 
     pub async fn ended(&mut self) -> Option<i32> {
         timeout(PATIENCE, self.child.wait()).await.expect("the program to end").unwrap().code()
     }
+}
+
+/// Sends a process a signal.
+pub async fn signal(pid: u32, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status().await.unwrap();
+    assert!(sent.success());
 }
 
 /// Asks again and again until there is an answer.

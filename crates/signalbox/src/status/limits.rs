@@ -1,0 +1,89 @@
+//! The bounds of a process, and how near it is to them.
+
+use crate::config::{Config, Target};
+use rustix::process::{Resource, getrlimit};
+use serde::Serialize;
+use signalbox_runtime::status::Status;
+use std::collections::BTreeMap;
+
+/// One bound.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Limit {
+    /// What is bounded.
+    pub what: String,
+    /// How much of it there is.
+    pub used: u64,
+    /// How much there may be.
+    pub bound: u64,
+    /// The key that moves the bound, or what else does.
+    pub set_by: String,
+}
+
+/// What the configuration bounds.
+#[derive(Clone, Debug)]
+pub(super) struct Bounds {
+    sessions: usize,
+    connections: usize,
+    children: BTreeMap<String, usize>,
+}
+
+impl Bounds {
+    pub(super) fn of(config: &Config) -> Self {
+        let processes = config.backends.iter().filter(|one| matches!(one.target, Target::Command { .. }));
+        Self {
+            sessions: config.gateway.max_sessions,
+            connections: config.gateway.max_connections,
+            children: processes.map(|one| (one.name.clone(), one.max_children)).collect(),
+        }
+    }
+
+    /// Every bound with what is used of it.
+    pub(super) fn used(&self, status: &Status) -> Vec<Limit> {
+        let limit = |what: String, used: u64, bound: u64, set_by: String| Limit { what, used, bound, set_by };
+        let mut limits = vec![
+            limit(
+                "sessions".to_owned(),
+                status.sessions as u64,
+                self.sessions as u64,
+                "mcp.protocol.security.max_concurrent_sessions".to_owned(),
+            ),
+            limit(
+                "connections".to_owned(),
+                status.connections.max(0).unsigned_abs(),
+                self.connections as u64,
+                "gateway.max_connections".to_owned(),
+            ),
+        ];
+        if let (Some(used), Some(bound)) = (open_files(), getrlimit(Resource::Nofile).current) {
+            limits.push(limit("open files".to_owned(), used, bound, "ulimit -n".to_owned()));
+        }
+        for backend in &status.backends {
+            if let Some(bound) = self.children.get(&backend.name) {
+                limits.push(limit(
+                    format!("processes of {}", backend.name),
+                    backend.connections as u64,
+                    *bound as u64,
+                    format!("backends.{}.max_children", backend.name),
+                ));
+            }
+        }
+        limits
+    }
+}
+
+/// How many files this process has open, where the system tells.
+fn open_files() -> Option<u64> {
+    Some(std::fs::read_dir("/proc/self/fd").ok()?.count() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_files_are_counted() {
+        let before = open_files().unwrap();
+        let _open = std::fs::File::open("/proc/self/status").unwrap();
+        assert!(before > 0 && open_files().unwrap() > before);
+    }
+}

@@ -1,0 +1,224 @@
+//! One process for people: what it is, what passes, how its backends are.
+
+use super::columns::{Row, per_second, table};
+use super::view::{BackendView, ProcessView};
+use crate::table::harmless;
+use crate::terminal::{Style, Tone};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The text.
+#[must_use]
+pub fn show(process: &ProcessView, style: Style) -> String {
+    let mut text = format!("{} (pid {}, version {})", process.command, process.pid, process.version);
+    if let Some(url) = &process.url {
+        text.push_str(&format!(" at {url}"));
+    }
+    let mut text = format!("{}, up {}\n", harmless(&text), duration(process.uptime_seconds));
+    for (label, words) in lines(process) {
+        text.push_str(&format!("  {label:<9} {}\n", harmless(&words)));
+    }
+    for limit in process.limits.iter().filter(|limit| limit.is_near()) {
+        let words = format!("{} of {} {} (set by {})", limit.used, limit.bound, limit.what, limit.set_by);
+        text.push_str(&format!("  {:<9} {}\n", "limit", style.paint(Tone::Odd, &harmless(&words))));
+    }
+    if !process.backends.is_empty() {
+        text.push('\n');
+        text.push_str(&backends(process, style));
+    }
+    text
+}
+
+/// The lines about the process as a whole.
+fn lines(process: &ProcessView) -> Vec<(&str, String)> {
+    let config = match (&process.config, &process.config_state) {
+        (Some(file), Some(state)) => format!("{file}, {state}"),
+        (Some(file), None) => file.clone(),
+        (None, _) => "none, defaults are used".to_owned(),
+    };
+    let clients = format!(
+        "sessions: {}, connections: {}, event streams: {}, in flight: {}, parked: {}, sessions ever opened: {}",
+        process.sessions,
+        process.connections,
+        process.streams,
+        process.in_flight,
+        process.parked,
+        process.sessions_opened
+    );
+    let total = &process.traffic.total;
+    let mut requests = format!("{}, errors: {}", total.calls, total.errors);
+    if let Some(rate) = total.rate() {
+        requests.push_str(&format!(", {}", per_second(rate)));
+    }
+    let quantiles = [
+        ("p50", total.quantile(|one| one.p50_ms)),
+        ("p95", total.quantile(|one| one.p95_ms)),
+        ("p99", total.quantile(|one| one.p99_ms)),
+    ];
+    for (name, value) in quantiles {
+        requests.extend(value.map(|value| format!(", {name} {value}")));
+    }
+    let mut lines = vec![("config", config), ("clients", clients), ("requests", requests)];
+    if !process.dropped.is_empty() {
+        lines.push(("dropped", counts(&process.dropped)));
+    }
+    if !process.interceptors.is_empty() {
+        lines.push(("chain", process.interceptors.join(", ")));
+    }
+    lines.extend(process.rest.iter().filter_map(|(name, value)| Some((name.as_str(), words(value)?))));
+    lines
+}
+
+fn backends(process: &ProcessView, style: Style) -> String {
+    let rows: Vec<Row<'_>> = process
+        .backends
+        .iter()
+        .map(|backend| Row {
+            backend,
+            figures: process.traffic.backends.get(&backend.name),
+            labels: process.labels.get(&backend.name),
+        })
+        .collect();
+    let mut text = table(&rows, style);
+    if text.contains("s)") {
+        text.push_str("(times in parentheses are since the start: nothing ended in the last minute)\n");
+    }
+    for backend in &process.backends {
+        let details = details(backend);
+        if !details.is_empty() {
+            text.push_str(&format!("\n{}\n", harmless(&backend.name)));
+        }
+        for (label, words) in details {
+            let label = format!("{label:<11}");
+            let label = if label.starts_with("error") { style.paint(Tone::Bad, &label) } else { label };
+            text.push_str(&format!("  {label} {}\n", harmless(&words)));
+        }
+    }
+    text
+}
+
+/// What does not fit into a table: a further field is one more line here.
+fn details(backend: &BackendView) -> Vec<(String, String)> {
+    let mut details = Vec::new();
+    let mut add = |label: &str, words: Option<String>| details.extend(words.map(|words| (label.to_owned(), words)));
+    add("error", backend.last_error.clone());
+    add("strays", Some(counts(&backend.strays)).filter(|counts| !counts.is_empty()));
+    add("stray line", backend.stray_line.clone());
+    if let Some(clients) = &backend.bridged_clients {
+        let era = if backend.eras.first().is_some_and(|era| era == "new") { "new" } else { "old" };
+        add("bridge", Some(format!("it speaks the {era} era only; clients of {clients} reach it over the bridge")));
+        add("carried", Some(backend.bridged.join(", ")));
+        backend.lost.iter().for_each(|what| add("lost", Some(what.clone())));
+    }
+    for (name, value) in &backend.rest {
+        add(&name.replace('_', " "), words(value));
+    }
+    details
+}
+
+fn counts(counts: &BTreeMap<String, u64>) -> String {
+    counts.iter().map(|(what, count)| format!("{what}: {count}")).collect::<Vec<_>>().join(", ")
+}
+
+/// A value as people read it; nothing where there is nothing to say.
+fn words(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()).filter(|text| !text.is_empty()),
+        Value::Array(all) if all.is_empty() => None,
+        Value::Object(all) if all.is_empty() => None,
+        other => Some(other.to_string()),
+    }
+}
+
+/// Seconds for people.
+fn duration(seconds: u64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min"),
+        (0, _, _) => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d {} h", hours % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(status: Value, style: Style) -> String {
+        show(&serde_json::from_value(status).unwrap(), style)
+    }
+
+    const PLAIN: Style = Style { width: None, colour: false };
+
+    fn status() -> Value {
+        json!({
+            "command": "serve", "url": "http://127.0.0.1:1/mcp", "pid": 7, "version": "0.1.0", "uptime_seconds": 4000,
+            "config": "signalbox.toml", "config_state": "loaded", "data_dir": "/d", "config_generation": 3,
+            "sessions": 2, "in_flight": 0, "labels": {"a": {"category": "files", "trust_level": "verified"}},
+            "dropped": {"progress": 4},
+            "limits": [{"what": "sessions", "used": 90, "bound": 100, "set_by": "KEY"},
+                       {"what": "connections", "used": 1, "bound": 100, "set_by": "KEY"}],
+            "traffic": {
+                "total": {"calls": 10, "errors": 1, "p50_ms": 1.5, "recent": {"per_second": 0.5, "p50_ms": 2.5}},
+                "backends": {"a": {"calls": 9, "errors": 1, "p99_ms": 3.0, "recent": {"per_second": 12.0}}},
+            },
+            "backends": [
+                {"name": "a", "transport": "stdio", "state": "up", "revision": "2025-11-25", "eras": ["old"],
+                 "lists": {"tools": 3}, "restarts": 0, "in_flight": 1, "last_error": null,
+                 "bridged_clients": "2026-07-28", "bridged": ["sessions", "tasks"], "lost": ["this: for a reason"]},
+                {"name": "b", "transport": "http", "state": "down", "revision": null, "lists": {}, "restarts": 2,
+                 "in_flight": 0, "last_error": "it \u{1b}[1m ended", "breaker": "open", "strays": {"not_json": 2},
+                 "stray_line": "hello"},
+            ],
+        })
+    }
+
+    #[test]
+    fn a_process_is_a_few_lines_and_a_table() {
+        assert_eq!(
+            check(status(), PLAIN),
+            "serve (pid 7, version 0.1.0) at http://127.0.0.1:1/mcp, up 1 h 6 min\n  \
+             config    signalbox.toml, loaded\n  \
+             clients   sessions: 2, connections: 0, event streams: 0, in flight: 0, parked: 0, sessions ever opened: 0\n  \
+             requests  10, errors: 1, 0.5/s, p50 2.5ms\n  \
+             dropped   progress: 4\n  \
+             config_generation 3\n  \
+             limit     90 of 100 sessions (set by KEY)\n\
+             \n\
+             BACKEND  CATEGORY  TRUST     TRANSPORT  STATE  REVISION    ERA  TOOLS  RESTARTS  IN FLIGHT  CALLS  RATE  ERRORS  P99\n\
+             a        files     verified  stdio      up     2025-11-25  old  3      0         1          9      12/s  1       (3.0ms)\n\
+             b        -         -         http       down   -           -    -      2         0          -      -     -       -\n\
+             (times in parentheses are since the start: nothing ended in the last minute)\n\
+             \n\
+             a\n  \
+             bridge      it speaks the old era only; clients of 2026-07-28 reach it over the bridge\n  \
+             carried     sessions, tasks\n  \
+             lost        this: for a reason\n\
+             \n\
+             b\n  \
+             error       it \\u{1b}[1m ended\n  \
+             strays      not_json: 2\n  \
+             stray line  hello\n  \
+             breaker     open\n"
+        );
+    }
+
+    #[test]
+    fn colours_come_only_when_asked_for() {
+        assert!(!check(status(), PLAIN).contains('\u{1b}'));
+        let coloured = check(status(), Style { colour: true, ..PLAIN });
+        assert!(
+            coloured.contains("\u{1b}[32mup\u{1b}[0m") && coloured.contains("\u{1b}[31mdown\u{1b}[0m"),
+            "{coloured}"
+        );
+    }
+
+    #[test]
+    fn a_process_of_another_version_is_shown_as_far_as_it_tells() {
+        let shown = check(json!({"command": "serve", "pid": 1, "backends": [{"name": "a", "state": "up"}]}), PLAIN);
+        assert!(shown.ends_with("BACKEND  STATE\na        up\n"), "{shown}");
+    }
+}

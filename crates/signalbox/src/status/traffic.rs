@@ -1,0 +1,212 @@
+//! What passes: since the start, and in the last minute.
+
+use serde::Serialize;
+use signalbox_engine::metrics::{MethodMetrics, Series};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often the counts are looked at.
+const EVERY: Duration = Duration::from_secs(10);
+/// How many looks are kept: together they reach back a minute.
+const KEPT: usize = 6;
+
+/// Figures of everything, of each backend and of each method.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Traffic {
+    /// All requests.
+    pub total: Figures,
+    /// Those that went to a backend, by its name.
+    pub backends: BTreeMap<Box<str>, Figures>,
+    /// By method.
+    pub methods: BTreeMap<&'static str, Figures>,
+}
+
+/// How many requests, how they ended, how long they took.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Figures {
+    /// Ended requests.
+    pub calls: u64,
+    /// Those that did not end with a plain result.
+    pub errors: u64,
+    /// What half of them did not exceed, in milliseconds.
+    pub p50_ms: Option<f64>,
+    /// What 95 of 100 did not exceed.
+    pub p95_ms: Option<f64>,
+    /// What 99 of 100 did not exceed.
+    pub p99_ms: Option<f64>,
+    /// The same for the last minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recent: Option<Box<Recently>>,
+}
+
+/// Figures of the last minute, or of the time since the start where that is shorter.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Recently {
+    /// How long that was.
+    pub seconds: f64,
+    /// Ended requests per second.
+    pub per_second: f64,
+    /// The figures.
+    #[serde(flatten)]
+    pub figures: Figures,
+}
+
+/// The counts at one moment.
+#[derive(Clone, Default)]
+struct Sums {
+    total: Series,
+    backends: BTreeMap<Box<str>, Series>,
+    methods: BTreeMap<&'static str, Series>,
+}
+
+impl Sums {
+    fn read(metrics: &MethodMetrics) -> Self {
+        let mut sums = Self::default();
+        for ((method, backend), series) in metrics.read() {
+            sums.total.merge(&series);
+            sums.methods.entry(method).or_default().merge(&series);
+            if !backend.is_empty() {
+                sums.backends.entry(backend).or_default().merge(&series);
+            }
+        }
+        sums
+    }
+}
+
+/// Follows the counts, so that the last minute can be told from the time before.
+pub(super) struct Recent {
+    metrics: Arc<MethodMetrics>,
+    looks: Mutex<VecDeque<(Instant, Sums)>>,
+}
+
+impl Recent {
+    /// Looks at the counts from time to time for as long as anybody holds this.
+    pub(super) fn follow(metrics: &Arc<MethodMetrics>) -> Arc<Self> {
+        let recent = Arc::new(Self::new(metrics, Instant::now()));
+        let weak = Arc::downgrade(&recent);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(EVERY).await;
+                let Some(recent) = weak.upgrade() else { return };
+                recent.look(Instant::now());
+            }
+        });
+        recent
+    }
+
+    fn new(metrics: &Arc<MethodMetrics>, now: Instant) -> Self {
+        let first = (now, Sums::read(metrics));
+        Self { metrics: Arc::clone(metrics), looks: Mutex::new(VecDeque::from([first])) }
+    }
+
+    fn look(&self, now: Instant) {
+        let sums = Sums::read(&self.metrics);
+        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        looks.push_back((now, sums));
+        while looks.len() > KEPT {
+            looks.pop_front();
+        }
+    }
+
+    /// The figures at this moment.
+    pub(super) fn traffic(&self) -> Traffic {
+        self.traffic_at(Instant::now())
+    }
+
+    fn traffic_at(&self, now: Instant) -> Traffic {
+        let sums = Sums::read(&self.metrics);
+        let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let (then, before) = looks.front().cloned().unwrap_or((now, Sums::default()));
+        drop(looks);
+        let seconds = now.saturating_duration_since(then).as_secs_f64();
+        let none = Series::default();
+        let of = |now: &Series, then: Option<&Series>| figures(now, then.unwrap_or(&none), seconds);
+        Traffic {
+            total: of(&sums.total, Some(&before.total)),
+            backends: sums
+                .backends
+                .iter()
+                .map(|(name, one)| (name.clone(), of(one, before.backends.get(name))))
+                .collect(),
+            methods: sums.methods.iter().map(|(name, one)| (*name, of(one, before.methods.get(name)))).collect(),
+        }
+    }
+}
+
+fn figures(now: &Series, then: &Series, seconds: f64) -> Figures {
+    let took = now.took.since(&then.took);
+    let calls = now.count().saturating_sub(then.count());
+    let errors = now.errors().saturating_sub(then.errors());
+    let recent = Recently {
+        seconds: rounded(seconds),
+        per_second: if seconds > 0.0 { rounded(calls as f64 / seconds) } else { 0.0 },
+        figures: plain(calls, errors, |share| took.quantile(share)),
+    };
+    Figures { recent: Some(Box::new(recent)), ..plain(now.count(), now.errors(), |share| now.took.quantile(share)) }
+}
+
+fn plain(calls: u64, errors: u64, quantile: impl Fn(f64) -> Option<u64>) -> Figures {
+    let ms = |share| quantile(share).map(|us| us as f64 / 1000.0);
+    Figures { calls, errors, p50_ms: ms(0.5), p95_ms: ms(0.95), p99_ms: ms(0.99), recent: None }
+}
+
+/// To three places: more would feign an exactness that is not there.
+fn rounded(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_engine::fact::{Finished, Outcome};
+    use signalbox_engine::{ExchangeId, Fact, FactSink as _, Principal, SessionKey};
+    use signalbox_wire::Era;
+
+    fn call(metrics: &MethodMetrics, backend: Option<&str>, outcome: Outcome, ms: u64) {
+        metrics.fact(&Fact::Finished(Box::new(Finished {
+            at: Instant::now(),
+            session: SessionKey(1),
+            principal: Principal::anonymous(),
+            exchange: ExchangeId(1),
+            era: Era::Legacy,
+            method: "tools/call".into(),
+            subject: None,
+            backend: backend.map(Into::into),
+            outcome,
+            took: Duration::from_millis(ms),
+            bytes_in: 1,
+            bytes_out: 1,
+        })));
+    }
+
+    #[test]
+    fn s19_s20_the_last_minute_is_told_apart_from_the_time_before() {
+        let metrics = Arc::new(MethodMetrics::default());
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let recent = Recent::new(&metrics, start);
+        for _ in 0..30 {
+            call(&metrics, Some("a"), Outcome::Ok, 1);
+        }
+        call(&metrics, None, Outcome::BackendError, 1);
+        let early = recent.traffic_at(after(10));
+        assert_eq!((early.total.calls, early.total.errors, early.backends.len()), (31, 1, 1));
+        let minute = early.backends["a"].recent.as_ref().unwrap();
+        assert_eq!((minute.per_second, minute.figures.calls), (3.0, 30));
+
+        for look in 1..=6 {
+            recent.look(after(look * 10));
+        }
+        for _ in 0..6 {
+            call(&metrics, Some("a"), Outcome::Ok, 400);
+        }
+        let late = recent.traffic_at(after(70));
+        let (all, minute) = (&late.backends["a"], late.backends["a"].recent.as_ref().unwrap());
+        assert_eq!((all.calls, minute.figures.calls, minute.per_second), (36, 6, 0.1));
+        assert!(all.p50_ms.unwrap() < 1.1, "{all:?}");
+        assert!((minute.figures.p50_ms.unwrap() - 400.0).abs() < 24.0, "{minute:?}");
+        let quiet = late.methods["tools/call"].recent.as_ref().unwrap();
+        assert_eq!(quiet.figures.errors, 0, "the error lies more than a minute back");
+    }
+}

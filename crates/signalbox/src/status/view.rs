@@ -1,0 +1,219 @@
+//! The state of a process as the asking side reads it.
+//!
+//! Everything may be missing, since the process may be of another version. What has no field of its own here lands in `rest`
+//! and is shown under its name, so that nothing a process tells is hidden.
+
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A process.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ProcessView {
+    /// `serve` or `stdio`.
+    pub command: String,
+    /// Its number.
+    pub pid: u64,
+    /// Its version.
+    pub version: String,
+    /// Where clients connect.
+    pub url: Option<String>,
+    /// Its configuration file.
+    pub config: Option<String>,
+    /// Whether the file still is what was loaded.
+    pub config_state: Option<String>,
+    /// Where it keeps state; known to whoever asks, so it is not shown.
+    pub data_dir: Option<String>,
+    /// Seconds since its start.
+    pub uptime_seconds: u64,
+    /// Sessions open now.
+    pub sessions: u64,
+    /// Sessions ever opened.
+    pub sessions_opened: u64,
+    /// Connections of clients.
+    pub connections: i64,
+    /// Event streams open now.
+    pub streams: u64,
+    /// Requests in flight.
+    pub in_flight: i64,
+    /// Calls that wait for their clients.
+    pub parked: u64,
+    /// What was dropped, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// The interceptors, in order.
+    pub interceptors: Vec<String>,
+    /// How the operator has labelled each backend.
+    pub labels: BTreeMap<String, LabelsView>,
+    /// The backends.
+    pub backends: Vec<BackendView>,
+    /// What passes.
+    pub traffic: TrafficView,
+    /// The bounds.
+    pub limits: Vec<LimitView>,
+    /// What this version does not know.
+    #[serde(flatten)]
+    pub rest: BTreeMap<String, Value>,
+}
+
+/// The labels of a backend.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct LabelsView {
+    /// What kind of tools it has.
+    pub category: Option<String>,
+    /// How far its tools are trusted.
+    pub trust_level: Option<String>,
+}
+
+/// A backend.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct BackendView {
+    /// Its name.
+    pub name: String,
+    /// `stdio`, `http`, …
+    pub transport: Option<String>,
+    /// `starting`, `up`, `restarting` or `down`.
+    pub state: String,
+    /// The revision agreed with it.
+    pub revision: Option<String>,
+    /// Which eras it speaks.
+    pub eras: Vec<String>,
+    /// Which clients reach it over the bridge.
+    pub bridged_clients: Option<String>,
+    /// What the bridge carries.
+    pub bridged: Vec<String>,
+    /// What it cannot carry.
+    pub lost: Vec<String>,
+    /// What it calls itself; shown by `doctor`.
+    pub server: Option<String>,
+    /// How many tools, prompts, resources it lists.
+    pub lists: BTreeMap<String, u64>,
+    /// Connections to it.
+    pub connections: Option<u64>,
+    /// Their process numbers; of use to programs only.
+    pub pids: Vec<u64>,
+    /// Requests it works on.
+    pub in_flight: Option<u64>,
+    /// Calls that wait for it.
+    pub waiting: Option<u64>,
+    /// How often it was started again.
+    pub restarts: Option<u64>,
+    /// Messages of it that fitted nothing, by kind.
+    pub strays: BTreeMap<String, u64>,
+    /// The last line on its standard output that is no message.
+    pub stray_line: Option<String>,
+    /// What went wrong last.
+    pub last_error: Option<String>,
+    /// What this version does not know.
+    #[serde(flatten)]
+    pub rest: BTreeMap<String, Value>,
+}
+
+/// What passes.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct TrafficView {
+    /// Everything.
+    pub total: FiguresView,
+    /// By backend.
+    pub backends: BTreeMap<String, FiguresView>,
+}
+
+/// Figures since the start, and of the last minute.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct FiguresView {
+    /// Ended requests.
+    pub calls: u64,
+    /// Those that failed.
+    pub errors: u64,
+    /// Half of them took no longer.
+    pub p50_ms: Option<f64>,
+    /// 95 of 100 took no longer.
+    pub p95_ms: Option<f64>,
+    /// 99 of 100 took no longer.
+    pub p99_ms: Option<f64>,
+    /// Requests per second between the last two looks.
+    pub per_second_now: Option<f64>,
+    /// Requests per second in the last minute; only in what `recent` holds.
+    pub per_second: Option<f64>,
+    /// The last minute.
+    pub recent: Option<Box<FiguresView>>,
+}
+
+impl FiguresView {
+    /// Requests per second: between two looks where there were two, else in the last minute.
+    #[must_use]
+    pub fn rate(&self) -> Option<f64> {
+        self.per_second_now.or_else(|| self.recent.as_ref()?.per_second)
+    }
+
+    /// A quantile of the last minute, or of all the time where nothing ended in it; that one stands in parentheses.
+    #[must_use]
+    pub fn quantile(&self, which: fn(&Self) -> Option<f64>) -> Option<String> {
+        let recent = self.recent.as_deref().and_then(which);
+        recent.map(duration).or_else(|| which(self).map(|ms| format!("({})", duration(ms))))
+    }
+}
+
+/// Milliseconds for people, with two or three digits.
+fn duration(ms: f64) -> String {
+    match ms {
+        ..1.0 => format!("{ms:.2}ms"),
+        ..10.0 => format!("{ms:.1}ms"),
+        ..1_000.0 => format!("{ms:.0}ms"),
+        ..60_000.0 => format!("{:.1}s", ms / 1_000.0),
+        _ => format!("{:.1}min", ms / 60_000.0),
+    }
+}
+
+/// A bound.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct LimitView {
+    /// What is bounded.
+    pub what: String,
+    /// How much of it there is.
+    pub used: u64,
+    /// How much there may be.
+    pub bound: u64,
+    /// What moves the bound.
+    pub set_by: String,
+}
+
+impl LimitView {
+    /// True from four fifths on. A bound of one or two is for ever near, and says nothing.
+    #[must_use]
+    pub fn is_near(&self) -> bool {
+        self.bound > 2 && self.used * 5 >= self.bound * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_two_or_three_digits() {
+        let shown = [0.004, 0.42, 3.14, 42.4, 999.0, 1_234.0, 90_000.0].map(duration);
+        assert_eq!(shown, ["0.00ms", "0.42ms", "3.1ms", "42ms", "999ms", "1.2s", "1.5min"]);
+    }
+
+    #[test]
+    fn times_before_the_last_minute_stand_in_parentheses() {
+        let recent = |p50_ms| Some(Box::new(FiguresView { p50_ms, ..FiguresView::default() }));
+        let quiet = FiguresView { p50_ms: Some(7.0), recent: recent(None), ..FiguresView::default() };
+        assert_eq!(quiet.quantile(|one| one.p50_ms).as_deref(), Some("(7.0ms)"));
+        let busy = FiguresView { recent: recent(Some(9.0)), ..quiet };
+        assert_eq!(busy.quantile(|one| one.p50_ms).as_deref(), Some("9.0ms"));
+        assert_eq!(FiguresView::default().quantile(|one| one.p50_ms), None);
+    }
+
+    #[test]
+    fn a_limit_is_near_from_four_fifths_on() {
+        let near = |used, bound| LimitView { used, bound, ..LimitView::default() }.is_near();
+        assert!(near(80, 100) && near(100, 100) && !near(79, 100) && !near(1, 1));
+    }
+}
