@@ -104,6 +104,9 @@ impl<O: Clone> BackMachine<O> {
         let asker = tool.then(|| Arc::clone(&call.client));
         let purpose = Purpose::Call { origin, method: call.method.clone(), client, kept: None, asker, task: None };
         let id = self.calls.open(purpose, now, timeout);
+        if let Some(told) = &call.trace {
+            told.left(&call, id, profile.revision, now);
+        }
         let digits = itoa(id);
         for span in call.envelope.id_span().into_iter().chain(call.progress) {
             call.edits.replace(span, &digits);

@@ -67,6 +67,7 @@ pub fn may_ask(name: &str) -> bool {
 /// A fault that names what cannot be carried.
 pub fn request(call: &mut Call, to: Revision, offered: Offered, our_info: &str) -> Result<(), Fault> {
     if call.era == to.era() {
+        carry_trace(call);
         return Ok(());
     }
     if method::intern(&call.method).is_some() && !method::exists(&call.method, to) {
@@ -79,9 +80,20 @@ pub fn request(call: &mut Call, to: Revision, offered: Offered, our_info: &str) 
             let text = "the call that waited for this input is over; it is not run a second time";
             return Err(Fault::new(FaultKind::InvalidParams, text));
         }
-        Era::Legacy => plain(call),
+        Era::Legacy => {
+            plain(call);
+            carry_trace(call);
+        }
     }
     Ok(())
+}
+
+/// Says in `_meta` to which trace the call belongs, where somebody follows it. A call that is made to describe itself says so
+/// there.
+fn carry_trace(call: &mut Call) {
+    if let Some(told) = &call.trace {
+        told.write(&call.envelope, &mut call.edits);
+    }
 }
 
 /// Fits an answer of a backend to the revision of the client that waits for it. Says how far it reaches; `rewritten` gets
@@ -195,6 +207,8 @@ fn describe(call: &mut Call, to: Revision, offered: Offered, our_info: &str) {
     if let Some(level) = &level {
         members.push((meta::LOG_LEVEL, level.as_bytes()));
     }
+    let told = call.trace.as_ref().map_or_else(Vec::new, |told| told.members());
+    members.extend(told.iter().map(|(key, value)| (*key, &value[..])));
     let Some(params) = call.envelope.params_span() else {
         let mut whole = b"{\"_meta\":".to_vec();
         write_object(&mut whole, &members);
@@ -214,6 +228,9 @@ fn describe(call: &mut Call, to: Revision, offered: Offered, our_info: &str) {
     if let Some(own) = own {
         for (key, value) in members {
             call.edits.set_member(base, own, key, value);
+        }
+        if let Some(told) = &call.trace {
+            told.take_away(base, own, &mut call.edits);
         }
         return;
     }

@@ -5,6 +5,7 @@ use crate::log_level::LogLevel;
 use crate::principal::Principal;
 use crate::profile::ClientProfile;
 use crate::read_cache::Generation;
+use crate::trace::{Told, Trace};
 use bytes::Bytes;
 use signalbox_wire::header_params::ParamHeader;
 use signalbox_wire::{Edits, Envelope, Era, RawId, Span, json};
@@ -54,6 +55,8 @@ pub struct Exchange {
     pub started: Instant,
     /// Bytes of the request.
     pub bytes_in: usize,
+    /// The trace it belongs to, where somebody follows it.
+    pub trace: Option<Box<Trace>>,
 }
 
 /// A request on its way to a backend: the client's bytes and the edits gathered so far, applied once at the very end.
@@ -79,6 +82,8 @@ pub struct Call {
     pub log_level: Option<LogLevel>,
     /// What a second round of a call brings along.
     pub round: Option<RoundSpans>,
+    /// What the backend is told of the trace it belongs to, where somebody follows it.
+    pub trace: Option<Arc<Told>>,
 }
 
 impl Call {

@@ -3,8 +3,9 @@
 use crate::exchange::MethodName;
 use crate::keys::{ExchangeId, SessionKey};
 use crate::principal::Principal;
+use crate::trace::{Carrier, Trace};
 use bytes::Bytes;
-use signalbox_wire::Era;
+use signalbox_wire::{Envelope, Era};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -99,6 +100,8 @@ pub struct Finished {
     pub bytes_in: usize,
     /// Bytes of the answer.
     pub bytes_out: usize,
+    /// The trace it belongs to, where somebody follows it.
+    pub trace: Option<Box<Trace>>,
 }
 
 /// A subscriber to facts.
@@ -106,6 +109,14 @@ pub trait FactSink: Send + Sync {
     /// True where message facts are wanted too; they are not even made otherwise.
     fn wants_messages(&self) -> bool {
         false
+    }
+    /// True where [`FactSink::begin`] is to be asked about every request.
+    fn traces(&self) -> bool {
+        false
+    }
+    /// The trace that a request belongs to, which its [`Finished`] brings back. Of several who trace, the first is asked.
+    fn begin(&self, _message: &Envelope, _carrier: Carrier<'_>) -> Option<Box<Trace>> {
+        None
     }
     /// Takes a fact. Must not block.
     fn fact(&self, fact: &Fact);

@@ -35,6 +35,7 @@ use crate::log_level::LogLevel;
 use crate::principal::Principal;
 use crate::profile::ClientProfile;
 use crate::read_cache::Generation;
+use crate::trace;
 use bytes::Bytes;
 use inquiry::Inquiry;
 use ledger::Ledger;
@@ -66,6 +67,8 @@ pub struct Context<'a> {
     pub changes: &'a dyn Fn(&str, &str) -> Generation,
     /// True where somebody wants message facts.
     pub message_facts: bool,
+    /// The trace that a request belongs to, where somebody follows traces.
+    pub trace: Option<&'a trace::Begin<'a>>,
     /// The backend at which the caller has a task of this id, as far as the gateway knows.
     pub task_home: &'a dyn Fn(&str) -> Option<Arc<str>>,
     /// Says whether the lists this kind of client needs are known, or have been waited for long enough.
@@ -334,6 +337,7 @@ impl FrontMachine {
             wants_task: false,
             started: ctx.now,
             bytes_in: message.bytes().len(),
+            trace: ctx.trace.and_then(|begin| begin(message)),
         };
         self.exchanges.insert(id, exchange);
         id
@@ -371,7 +375,7 @@ impl FrontMachine {
     ) {
         let Some(exchange) = self.take(id) else { return };
         self.message_fact(Some(id), Point::ClientOut, &bytes, ctx, out);
-        self.finished(&exchange, outcome, bytes.len(), ctx, out);
+        self.finished(&exchange, outcome, Some(&bytes), ctx, out);
         if exchange.stream_open {
             out.push(Command::Send { stream: exchange.stream, bytes, last: true, droppable: false, status });
         } else {
@@ -395,7 +399,7 @@ impl FrontMachine {
         &self,
         exchange: &Exchange,
         outcome: Outcome,
-        bytes_out: usize,
+        answer: Option<&Bytes>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
@@ -411,7 +415,8 @@ impl FrontMachine {
             outcome,
             took: ctx.now.saturating_duration_since(exchange.started),
             bytes_in: exchange.bytes_in,
-            bytes_out,
+            bytes_out: answer.map_or(0, Bytes::len),
+            trace: trace::finished(exchange, self.client.as_ref(), answer),
         };
         ctx.chain.finished(&finished);
         out.push(Command::Fact(Fact::Finished(Box::new(finished))));
@@ -429,7 +434,7 @@ impl FrontMachine {
         let listening = self.listeners.contains_key(&id);
         self.give_task_up(id, out);
         let Some(exchange) = self.take(id) else { return };
-        self.finished(&exchange, Outcome::Cancelled, 0, ctx, out);
+        self.finished(&exchange, Outcome::Cancelled, None, ctx, out);
         if listening {
             out.push(Command::Listen(crate::command::Listen::Close { exchange: id }));
         } else if let Some(backend) = &exchange.backend {

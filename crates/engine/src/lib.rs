@@ -22,6 +22,7 @@ pub mod metrics;
 pub mod principal;
 pub mod profile;
 pub mod read_cache;
+pub mod trace;
 
 pub use back::BackMachine;
 pub use breaker::{Breaker, BreakerRules};
@@ -37,3 +38,4 @@ pub use front::{Context, FrontMachine};
 pub use keys::{ExchangeId, PeerId, SessionKey, StreamId};
 pub use principal::Principal;
 pub use profile::{ClientProfile, ServerProfile};
+pub use trace::{Carrier, Trace};

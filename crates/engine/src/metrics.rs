@@ -206,6 +206,7 @@ mod tests {
             took: Duration::from_millis(ms),
             bytes_in: 10,
             bytes_out: 20,
+            trace: None,
         }))
     }
 

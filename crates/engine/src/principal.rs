@@ -25,6 +25,12 @@ impl Principal {
         Self(Arc::from(name))
     }
 
+    /// True for whoever owns the pipe on which they speak.
+    #[must_use]
+    pub fn owns_pipe(&self) -> bool {
+        self.0.starts_with("local:")
+    }
+
     /// The name as it appears in logs, facts and keys.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -54,6 +54,7 @@ pub struct Gateway {
     pub tasks: TaskBook,
     pub(crate) chain: Chain,
     pub(crate) message_facts: bool,
+    pub(crate) tracer: Option<Arc<dyn FactSink>>,
     facts: Vec<Arc<dyn FactSink>>,
     next_session: AtomicU64,
     draining: AtomicBool,
@@ -96,6 +97,7 @@ impl Gateway {
             tasks: TaskBook::default(),
             chain: parts.chain,
             message_facts: parts.facts.iter().any(|sink| sink.wants_messages()),
+            tracer: parts.facts.iter().find(|sink| sink.traces()).cloned(),
             facts: parts.facts,
             next_session: AtomicU64::new(1),
             draining: AtomicBool::new(false),
@@ -288,6 +290,12 @@ impl Gateway {
         for backend in self.backends().all() {
             backend.session_closed(session);
         }
+    }
+
+    /// True where somebody follows traces, so that headers which say of one are worth a look.
+    #[must_use]
+    pub fn traces(&self) -> bool {
+        self.tracer.is_some()
     }
 
     /// True once no new work is taken.

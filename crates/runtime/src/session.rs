@@ -14,7 +14,7 @@ use signalbox_engine::front::{Lifecycle, Mode};
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{
-    CapSet, ClientProfile, Command, Context, Event, ExchangeId, FrontMachine, Principal, SessionKey, StreamId,
+    CapSet, Carrier, ClientProfile, Command, Context, Event, ExchangeId, FrontMachine, Principal, SessionKey, StreamId,
 };
 use signalbox_wire::{Envelope, Era, Kind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -137,6 +137,12 @@ impl Session {
         self.handle(Event::Received { stream: stream.id, message });
     }
 
+    /// The same for a message that came with headers which may say to which trace it belongs.
+    pub fn receive_with(self: &Arc<Self>, stream: &StreamReader, message: Envelope, carrier: Carrier<'_>) {
+        self.touch();
+        self.handle_from(Event::Received { stream: stream.id, message }, carrier);
+    }
+
     /// Takes a message of a client whose answers all go to the general stream, as on a pipe.
     ///
     /// # Errors
@@ -167,6 +173,13 @@ impl Session {
 
     /// Feeds the machine one event and does what it asks for.
     pub fn handle(self: &Arc<Self>, event: Event) {
+        self.handle_from(event, Carrier::default());
+    }
+
+    fn handle_from(self: &Arc<Self>, event: Event, carrier: Carrier<'_>) {
+        let tracer = self.gateway.tracer.as_deref();
+        let session = Some(&*self.external).filter(|_| self.mode == Mode::Session);
+        let begin = |message: &Envelope| tracer?.begin(message, Carrier { session, ..carrier });
         let catalog = self.gateway.catalog.snapshot();
         let ready = |selector: &Selector| self.gateway.lists_ready(selector);
         let task_home = |task: &str| self.gateway.tasks.home(&self.principal, task);
@@ -182,6 +195,7 @@ impl Session {
             round_timeout: settings.park_timeout,
             changes: &changes,
             message_facts: self.gateway.message_facts,
+            trace: tracer.map(|_| &begin as _),
             task_home: &task_home,
             lists_ready: &ready,
         };

@@ -31,6 +31,7 @@ pub mod span;
 pub mod splice;
 pub mod sse;
 mod strings;
+pub mod trace_parent;
 
 pub use batch::Message;
 pub use builder::{BatchBuilder, Ids, Notification, Request};
@@ -47,3 +48,4 @@ pub use scan::{ScanError, ScanErrorKind, scan};
 pub use span::Span;
 pub use splice::Edits;
 pub use sse::{SseDecoder, SseError, SseEvent};
+pub use trace_parent::TraceParent;

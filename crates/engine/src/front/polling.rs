@@ -105,6 +105,7 @@ impl Poll {
             era: self.call.era,
             log_level: self.call.log_level,
             round: None,
+            trace: None,
         }))
     }
 

@@ -189,6 +189,7 @@ impl FrontMachine {
             era: exchange.era,
             log_level: exchange.log_level.or(self.log_level.filter(|_| exchange.era == Era::Legacy)),
             round: params.round().filter(|_| exchange.era == Era::Modern && bridge::may_ask(&exchange.method)),
+            trace: exchange.trace.as_ref().map(|trace| Arc::clone(&trace.told)),
             envelope: message,
         });
         if let Some((theirs, ours)) =

@@ -265,6 +265,7 @@ impl FrontMachine {
             era: client.revision.era(),
             log_level: self.log_level,
             round: None,
+            trace: None,
         })
     }
 }

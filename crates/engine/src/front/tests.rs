@@ -60,6 +60,7 @@ impl Dialogue {
             round_timeout: Duration::from_secs(300),
             changes: &|_, _| Generation::default(),
             message_facts: false,
+            trace: None,
             lists_ready: &|_| ready,
         };
         let mut out = Vec::new();
@@ -428,6 +429,7 @@ fn s58_ten_thousand_pending_calls_fit() {
         round_timeout: Duration::from_secs(300),
         changes: &|_, _| Generation::default(),
         message_facts: false,
+        trace: None,
         lists_ready: &|_| true,
     };
     let mut out = Vec::new();

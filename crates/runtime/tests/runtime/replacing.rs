@@ -19,6 +19,7 @@ fn spec(allows: impl Fn(&str) -> bool + Send + Sync + 'static) -> BackendSpec {
         max_children: 8,
         wish: Wish::Legacy,
         strict: None,
+        failing: signalbox_runtime::FailureRules::default(),
         allows: Box::new(allows),
     }
 }

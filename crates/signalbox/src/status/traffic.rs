@@ -177,6 +177,7 @@ mod tests {
             took: Duration::from_millis(ms),
             bytes_in: 1,
             bytes_out: 1,
+            trace: None,
         })));
     }
 

@@ -11,7 +11,7 @@ use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Fault, FaultKind};
+use signalbox_engine::{Carrier, Fault, FaultKind};
 use signalbox_runtime::Gateway;
 use signalbox_wire::batch::is_array;
 use signalbox_wire::header::{self, HeaderValues};
@@ -47,7 +47,7 @@ pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
     };
     match era_of(&headers, &message) {
         Era::Modern => modern(line, headers, message, accepts).await,
-        Era::Legacy if opens_session(&message) => initialize(line, message, accepts).await,
+        Era::Legacy if opens_session(&message) => initialize(line, &headers, message, accepts).await,
         Era::Legacy => legacy(line, headers, message, accepts).await,
     }
 }
@@ -111,7 +111,7 @@ fn era_of(headers: &HeaderMap, message: &Envelope) -> Era {
     }
 }
 
-async fn initialize(line: &Arc<Line>, message: Envelope, accepts: Accepts) -> Answer {
+async fn initialize(line: &Arc<Line>, headers: &HeaderMap, message: Envelope, accepts: Accepts) -> Answer {
     let front = &line.front;
     let id = message.id();
     let opened = Gateway::new_session_id()
@@ -121,7 +121,7 @@ async fn initialize(line: &Arc<Line>, message: Envelope, accepts: Accepts) -> An
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, id.as_ref(), Era::Legacy, &fault),
     };
     let Some(reader) = session.open_stream() else { return plain(StatusCode::SERVICE_UNAVAILABLE) };
-    session.receive(&reader, message);
+    session.receive_with(&reader, message, trace_of(front, headers));
     if session.client().is_none() {
         // The handshake failed, so that nobody will ever come back to this session.
         session.close();
@@ -162,7 +162,7 @@ async fn legacy(line: &Arc<Line>, headers: HeaderMap, message: Envelope, accepts
         let fault = Fault::new(FaultKind::Overloaded, "too many streams are open in this session");
         return refusal(StatusCode::TOO_MANY_REQUESTS, message.id().as_ref(), Era::Legacy, &fault);
     };
-    session.receive(&reader, message);
+    session.receive_with(&reader, message, trace_of(front, &headers));
     if !expects_answer {
         return plain(StatusCode::ACCEPTED);
     }
@@ -189,8 +189,20 @@ async fn modern(line: &Arc<Line>, headers: HeaderMap, message: Envelope, accepts
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, id.as_ref(), Era::Modern, &fault),
     };
     let Some(reader) = session.open_stream() else { return plain(StatusCode::SERVICE_UNAVAILABLE) };
-    session.receive(&reader, message);
+    session.receive_with(&reader, message, trace_of(front, &headers));
     answer::of_stream(line, reader, accepts, || None, headers).await
+}
+
+/// The trace that the headers speak of; looked for only where somebody follows traces. Several `traceparent` are none.
+fn trace_of<'a>(front: &Front, headers: &'a HeaderMap) -> Carrier<'a> {
+    if !front.gateway.traces() {
+        return Carrier::default();
+    }
+    let text = |name| match lookup(headers, name) {
+        HeaderValues::One(raw) => std::str::from_utf8(raw).ok(),
+        _ => None,
+    };
+    Carrier { parent: text(meta::TRACEPARENT), state: text(meta::TRACESTATE), session: None }
 }
 
 /// The headers of the new era must say what the body says. A body without a version is told so by the engine.
