@@ -7,6 +7,7 @@ use crate::counters::Counters;
 use crate::park_lot::ParkLot;
 use crate::peer::Peer;
 use crate::reads::Reads;
+use crate::runtimes::Runtimes;
 use crate::session::Session;
 use crate::session_table::SessionTable;
 use crate::settings::Settings;
@@ -52,6 +53,8 @@ pub struct Gateway {
     pub reads: Reads,
     /// Where the tasks of clients of the new era are.
     pub tasks: TaskBook,
+    /// Where our own tasks run.
+    pub runtimes: Runtimes,
     pub(crate) chain: Chain,
     pub(crate) message_facts: bool,
     pub(crate) tracer: Option<Arc<dyn FactSink>>,
@@ -95,6 +98,7 @@ impl Gateway {
             parks: ParkLot::new()?,
             reads: Reads::default(),
             tasks: TaskBook::default(),
+            runtimes: Runtimes::default(),
             chain: parts.chain,
             message_facts: parts.facts.iter().any(|sink| sink.wants_messages()),
             tracer: parts.facts.iter().find(|sink| sink.traces()).cloned(),
@@ -116,6 +120,7 @@ impl Gateway {
 
     /// Starts every backend and the clock.
     pub fn start(self: &Arc<Self>) {
+        self.runtimes.add(tokio::runtime::Handle::current());
         for backend in self.backends().iter() {
             tokio::spawn(Arc::clone(backend).supervise());
         }

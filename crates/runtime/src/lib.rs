@@ -20,6 +20,7 @@ pub mod park_lot;
 pub mod peer;
 pub mod reads;
 pub mod replacement;
+pub mod runtimes;
 pub mod sealer;
 pub mod session;
 pub mod session_table;

@@ -30,6 +30,8 @@ pub struct Status {
     pub streams: usize,
     /// Calls that wait for input of their clients.
     pub parked: usize,
+    /// Tasks that run in this process.
+    pub tasks: usize,
     /// What was dropped, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
     /// The interceptors, in order.
@@ -97,6 +99,7 @@ impl Gateway {
             connections: self.counters.connections.load(Ordering::Relaxed),
             streams: self.counters.event_streams.load(Ordering::Relaxed),
             parked: self.parks.len(),
+            tasks: self.runtimes.tasks(),
             dropped: self.counters.all_dropped(),
             interceptors: self.chain.names(),
             retiring: self.backends().retiring().len(),

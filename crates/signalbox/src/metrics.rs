@@ -34,6 +34,7 @@ fn process(page: &mut Page, gateway: &Gateway, status: &Status) {
         .sample(&[], status.in_flight.max(0).unsigned_abs());
     page.family("signalbox_parked_calls", "gauge", "Calls that wait for input of their clients.")
         .sample(&[], status.parked as u64);
+    page.family("signalbox_tasks", "gauge", "Tasks that run in this process.").sample(&[], status.tasks as u64);
     page.family("signalbox_sessions", "gauge", "Sessions open now.").sample(&[], status.sessions as u64);
     page.family("signalbox_sessions_opened_total", "counter", "Sessions ever opened.")
         .sample(&[], status.sessions_opened);

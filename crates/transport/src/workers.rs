@@ -35,6 +35,12 @@ impl Workers {
         Ok(Self { handles, next: AtomicUsize::new(0), _running: running })
     }
 
+    /// Their runtimes.
+    #[must_use]
+    pub fn handles(&self) -> &[Handle] {
+        &self.handles
+    }
+
     /// The runtime whose turn it is.
     #[must_use]
     pub fn turn(&self) -> &Handle {

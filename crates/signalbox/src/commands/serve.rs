@@ -124,6 +124,7 @@ impl Server {
         let control = Control::open(data_dir, status::route(&app, process));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let workers = Workers::start(cores).map_err(Failure::Start)?;
+        workers.handles().iter().for_each(|handle| app.gateway.runtimes.add(handle.clone()));
         Ok(Self { app, front, listener, control, url, drain: config.gateway.drain, workers })
     }
 
