@@ -1,5 +1,6 @@
 //! What the tests of this workspace stand on, and nothing that ships.
 //!
+//! - [`chaos`]: a storm of faults over the real gateway, and the server that misbehaves in it.
 //! - [`fixture`]: a real MCP server on the public `rmcp` crate, the backend behind the gateway.
 //! - [`clients`]: real clients and servers from npm and PyPI.
 //! - [`conformance`]: runs the public conformance runner and compares two of its verdicts check by check.
@@ -13,6 +14,7 @@
 //! - [`matrix`]: every revision meets every other through the gateway, over every transport.
 //! - [`process`] and [`ports`]: child processes that never outlive a test, and free ports.
 
+pub mod chaos;
 pub mod clients;
 pub mod conformance;
 pub mod events;
