@@ -16,6 +16,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::profile::{ClientProfile, ServerProfile};
 use bytes::Bytes;
 use handshake::Phase;
+use signalbox_wire::id::Digits;
 use signalbox_wire::{Edits, Envelope, Era, Kind, RawId, Revision, builder, header_params, json, meta, method};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -109,7 +110,7 @@ impl<O: Clone> BackMachine<O> {
         }
         let digits = itoa(id);
         for span in call.envelope.id_span().into_iter().chain(call.progress) {
-            call.edits.replace(span, &digits);
+            call.edits.replace(span, digits.as_ref());
         }
         let modern = profile.era() == Era::Modern && self.mirror_headers;
         let params = match (call.envelope.params(), &call.param_headers) {
@@ -251,12 +252,12 @@ impl<O: Clone> BackMachine<O> {
         now: Instant,
         out: &mut Vec<BackCommand<O>>,
     ) {
-        let named = message.id().filter(|id| !id.is_null());
-        let id = match (&named, about) {
+        let named = message.id_token().is_some_and(|token| token != b"null");
+        let id = match (named, about) {
             // An error that could not read our id still answers the request on whose stream it came.
-            (None, Some(key)) if message.kind() == Kind::Error => Some(key),
-            (Some(id), about) => id.as_u64().filter(|id| about.is_none_or(|key| key == *id)),
-            (None, _) => None,
+            (false, Some(key)) if message.kind() == Kind::Error => Some(key),
+            (true, about) => message.id_number().filter(|id| about.is_none_or(|key| key == *id)),
+            (false, _) => None,
         };
         let Ok(pending) = self.calls.close(id) else {
             return out.push(BackCommand::Stray("answer"));
@@ -413,8 +414,8 @@ fn wants_task(call: &Call) -> bool {
     call.client.revision.tasks_core() && call.envelope.params().and_then(bridge::tasks::wish).is_some()
 }
 
-fn itoa(number: u64) -> Vec<u8> {
-    number.to_string().into_bytes()
+fn itoa(number: u64) -> impl AsRef<[u8]> {
+    Digits::of(number)
 }
 
 #[cfg(test)]

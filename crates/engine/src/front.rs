@@ -30,7 +30,7 @@ use crate::event::Event;
 use crate::exchange::{Exchange, MethodName};
 use crate::fact::{Fact, Finished, Outcome, Point};
 use crate::fault::{Fault, FaultKind};
-use crate::keys::{ExchangeId, KeyMap, PeerId, SessionKey, StreamId};
+use crate::keys::{ExchangeId, KeyMap, PeerId, SessionKey, StreamId, TextMap};
 use crate::log_level::LogLevel;
 use crate::principal::Principal;
 use crate::profile::ClientProfile;
@@ -42,7 +42,8 @@ use ledger::Ledger;
 use listen::Listener;
 use polling::Poll;
 use rounds::Round;
-use signalbox_wire::{Envelope, Era, RawId, Revision, meta, method};
+use signalbox_wire::{Envelope, Era, RawId, Revision, meta};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,7 +53,7 @@ pub struct Context<'a> {
     /// The time.
     pub now: Instant,
     /// The time as milliseconds since 1970, for what clients are told of moments.
-    pub unix_ms: u64,
+    pub unix_ms: &'a dyn Fn() -> u64,
     /// The lists and names.
     pub catalog: &'a Snapshot,
     /// The interceptors.
@@ -127,7 +128,7 @@ pub struct FrontMachine {
     log_level: Option<LogLevel>,
     general: Option<StreamId>,
     exchanges: KeyMap<ExchangeId, Exchange>,
-    by_client_id: HashMap<RawId, ExchangeId>,
+    by_client_id: TextMap<RawId, ExchangeId>,
     asked: KeyMap<u64, Asked>,
     rounds: KeyMap<ExchangeId, Round>,
     inquiries: KeyMap<ExchangeId, Inquiry>,
@@ -154,7 +155,7 @@ impl FrontMachine {
             log_level: None,
             general: None,
             exchanges: KeyMap::default(),
-            by_client_id: HashMap::new(),
+            by_client_id: TextMap::default(),
             asked: KeyMap::default(),
             rounds: KeyMap::default(),
             inquiries: KeyMap::default(),
@@ -314,9 +315,11 @@ impl FrontMachine {
     ) -> ExchangeId {
         let id = ExchangeId(self.next_exchange);
         self.next_exchange += 1;
-        let method: MethodName =
-            method::intern(name).map_or_else(|| name.to_owned().into(), std::borrow::Cow::Borrowed);
-        self.by_client_id.insert(client_id.clone(), id);
+        let method: MethodName = message.known_method().map_or_else(|| name.to_owned().into(), Cow::Borrowed);
+        // A machine for one request alone has nothing to tell it from.
+        if self.mode != Mode::Stateless {
+            self.by_client_id.insert(client_id.clone(), id);
+        }
         self.message_fact(Some(id), Point::ClientIn, message.bytes(), ctx, out);
         let exchange = Exchange {
             id,
@@ -480,7 +483,7 @@ fn send_fault(stream: StreamId, id: &RawId, era: Era, fault: &Fault) -> Command 
 }
 
 /// The revision a message of the new era names, raw, where it names one.
-fn named_revision(message: &Envelope) -> Option<std::borrow::Cow<'_, str>> {
+fn named_revision(message: &Envelope) -> Option<Cow<'_, str>> {
     let span = message.param_meta(meta::PROTOCOL_VERSION)?;
     signalbox_wire::json::string(span.of(message.bytes()))
 }

@@ -37,6 +37,10 @@ key!(
 /// A map by numbers that the gateway counts itself. No client can choose them, so spreading them is enough.
 pub type KeyMap<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
 
+/// A map by texts that others may choose. Its hash is quick, and seeded anew in every process, so that nobody can choose
+/// texts that meet in one place.
+pub type TextMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+
 /// Spreads counted numbers over a table.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct Spread(u64);

@@ -133,14 +133,13 @@ impl Session {
 
     /// Takes a message of the client, whose answer goes to the stream.
     pub fn receive(self: &Arc<Self>, stream: &StreamReader, message: Envelope) {
-        self.touch();
-        self.handle(Event::Received { stream: stream.id, message });
+        self.receive_with(stream, message, Carrier::default());
     }
 
     /// The same for a message that came with headers which may say to which trace it belongs.
     pub fn receive_with(self: &Arc<Self>, stream: &StreamReader, message: Envelope, carrier: Carrier<'_>) {
-        self.touch();
-        self.handle_from(Event::Received { stream: stream.id, message }, carrier);
+        let now = self.touch();
+        self.handle_at(Event::Received { stream: stream.id, message }, carrier, now);
     }
 
     /// Takes a message of a client whose answers all go to the general stream, as on a pipe.
@@ -149,8 +148,8 @@ impl Session {
     /// If that stream is gone, or its reader is so far behind that no answer should be added.
     pub fn receive_on_general(self: &Arc<Self>, message: &Envelope) -> Result<(), NotTaken> {
         let stream = self.general_for(message.kind() == Kind::Request)?;
-        self.touch();
-        self.handle(Event::Received { stream, message: message.clone() });
+        let now = self.touch();
+        self.handle_at(Event::Received { stream, message: message.clone() }, now);
         Ok(())
     }
 
@@ -173,10 +172,10 @@ impl Session {
 
     /// Feeds the machine one event and does what it asks for.
     pub fn handle(self: &Arc<Self>, event: Event) {
-        self.handle_from(event, Carrier::default());
+        self.handle_at(event, Carrier::default(), Instant::now());
     }
 
-    fn handle_from(self: &Arc<Self>, event: Event, carrier: Carrier<'_>) {
+    fn handle_at(self: &Arc<Self>, event: Event, carrier: Carrier<'_>, now: Instant) {
         let tracer = self.gateway.tracer.as_deref();
         let session = Some(&*self.external).filter(|_| self.mode == Mode::Session);
         let begin = |message: &Envelope| tracer?.begin(message, Carrier { session, ..carrier });
@@ -186,8 +185,8 @@ impl Session {
         let changes = |backend: &str, uri: &str| self.gateway.reads.generation(backend, uri);
         let settings = self.gateway.settings();
         let ctx = Context {
-            now: Instant::now(),
-            unix_ms: unix_ms(),
+            now,
+            unix_ms: &unix_ms,
             catalog: &catalog,
             chain: &self.gateway.chain,
             server_info: &settings.server_info,
@@ -343,9 +342,12 @@ impl Session {
         self.started.elapsed().saturating_sub(used)
     }
 
-    fn touch(&self) {
-        let millis = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    /// Notes that the client gave a sign of life; tells when.
+    fn touch(&self) -> Instant {
+        let now = Instant::now();
+        let millis = u64::try_from(now.saturating_duration_since(self.started).as_millis()).unwrap_or(u64::MAX);
         self.last_used.store(millis, Ordering::Relaxed);
+        now
     }
 
     /// Ends the session and the backend connections that are its own.

@@ -2,14 +2,14 @@
 
 use crate::session::Session;
 use signalbox_engine::SessionKey;
-use std::collections::HashMap;
+use signalbox_engine::keys::{KeyMap, TextMap};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 /// The table.
 #[derive(Default)]
 pub struct SessionTable {
-    by_external: RwLock<HashMap<Box<str>, Arc<Session>>>,
-    by_key: RwLock<HashMap<SessionKey, Weak<Session>>>,
+    by_external: RwLock<TextMap<Box<str>, Arc<Session>>>,
+    by_key: RwLock<KeyMap<SessionKey, Weak<Session>>>,
 }
 
 impl SessionTable {

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use crate::id::RawId;
+use crate::id::{self, RawId};
 use crate::json;
 use crate::limits::Limits;
 use crate::meta;
+use crate::method;
 use crate::outline::{Notes, Outline, Owner};
 use crate::parts::{Part, Parts};
 use crate::scan::ScanError;
@@ -44,8 +45,8 @@ pub struct Envelope {
 struct Inside {
     parts: Parts,
     outline: Outline,
-    /// The method, decoded, when it was written with escapes.
-    decoded: Option<Box<str>>,
+    /// The method, where any revision knows it or it was written with escapes.
+    method: Option<Cow<'static, str>>,
 }
 
 /// Why a message was not accepted.
@@ -101,11 +102,15 @@ impl Envelope {
         let reject = |error| Rejected { error, id: inside.parts.answerable_id(&bytes) };
         let kind = inside.parts.kind(&bytes).map_err(reject)?;
         if let Some(span) = inside.parts.get(Part::Method) {
-            match json::string(span.of(&bytes)) {
+            let name = match json::string(span.of(&bytes)) {
                 None => return Err(reject(EnvelopeError::InvalidMethod)),
-                Some(Cow::Borrowed(_)) => {}
-                Some(Cow::Owned(method)) => inside.decoded = Some(method.into_boxed_str()),
-            }
+                Some(name) => name,
+            };
+            inside.method = match (method::intern(&name), name) {
+                (Some(known), _) => Some(Cow::Borrowed(known)),
+                (None, Cow::Owned(decoded)) => Some(Cow::Owned(decoded)),
+                (None, Cow::Borrowed(_)) => None,
+            };
         }
         Ok(Self { bytes, kind, inside })
     }
@@ -197,13 +202,34 @@ impl Envelope {
     /// The method of a request or notification.
     #[must_use]
     pub fn method(&self) -> Option<&str> {
-        if let Some(decoded) = &self.inside.decoded {
-            return Some(decoded);
+        if let Some(method) = &self.inside.method {
+            return Some(method);
         }
         let [b'"', name @ .., b'"'] = self.inside.parts.get(Part::Method)?.of(&self.bytes) else {
             return None;
         };
         std::str::from_utf8(name).ok()
+    }
+
+    /// The method as this program holds it, where any revision knows it.
+    #[must_use]
+    pub fn known_method(&self) -> Option<&'static str> {
+        match self.inside.method {
+            Some(Cow::Borrowed(known)) => Some(known),
+            _ => None,
+        }
+    }
+
+    /// The id as it stands in the message.
+    #[must_use]
+    pub fn id_token(&self) -> Option<&[u8]> {
+        self.inside.parts.get(Part::Id).map(|span| span.of(&self.bytes))
+    }
+
+    /// The id, if it is a plain unsigned integer.
+    #[must_use]
+    pub fn id_number(&self) -> Option<u64> {
+        self.id_token().and_then(id::plain_number)
     }
 
     /// Where the method is, with its quotes.

@@ -21,7 +21,7 @@ impl RawId {
     /// A numeric id.
     #[must_use]
     pub fn number(number: u64) -> Self {
-        Self(Bytes::from(number.to_string()))
+        Self(Bytes::copy_from_slice(Digits::of(number).as_ref()))
     }
 
     /// A string id; `text` is escaped as needed.
@@ -51,14 +51,7 @@ impl RawId {
     /// The number, if the token is a plain unsigned integer: digits only, no leading zero.
     #[must_use]
     pub fn as_u64(&self) -> Option<u64> {
-        let digits: &[u8] = &self.0;
-        if digits.is_empty() || digits.len() > 1 && digits[0] == b'0' {
-            return None;
-        }
-        digits.iter().try_fold(0_u64, |number, digit| {
-            let value = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-            number.checked_mul(10)?.checked_add(value)
-        })
+        plain_number(&self.0)
     }
 
     /// Whether the id is `null`.
@@ -72,6 +65,47 @@ impl RawId {
     pub fn detached(&self) -> Self {
         Self(Bytes::copy_from_slice(&self.0))
     }
+}
+
+/// A number in decimal digits, written without memory of its own.
+#[derive(Copy, Clone, Debug)]
+pub struct Digits {
+    text: [u8; 20],
+    start: usize,
+}
+
+impl Digits {
+    /// The digits of a number.
+    #[must_use]
+    pub fn of(number: u64) -> Self {
+        let mut digits = Self { text: [b'0'; 20], start: 20 };
+        let mut left = number;
+        loop {
+            digits.start -= 1;
+            digits.text[digits.start] = b'0' + (left % 10) as u8;
+            left /= 10;
+            if left == 0 {
+                return digits;
+            }
+        }
+    }
+}
+
+impl AsRef<[u8]> for Digits {
+    fn as_ref(&self) -> &[u8] {
+        self.text.get(self.start..).unwrap_or(&[])
+    }
+}
+
+/// The number that a token of digits alone stands for, without a leading zero.
+pub(crate) fn plain_number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || digits.len() > 1 && digits[0] == b'0' {
+        return None;
+    }
+    digits.iter().try_fold(0_u64, |number, digit| {
+        let value = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(value)
+    })
 }
 
 impl fmt::Display for RawId {
@@ -92,6 +126,13 @@ mod tests {
 
     fn id(token: &'static str) -> RawId {
         RawId::from_token(Bytes::from_static(token.as_bytes()))
+    }
+
+    #[test]
+    fn numbers_are_written_in_digits() {
+        for number in [0, 7, 10, 1_000_000, u64::MAX] {
+            assert_eq!(Digits::of(number).as_ref(), number.to_string().as_bytes());
+        }
     }
 
     #[test]

@@ -6,8 +6,10 @@ use memchr::memchr2;
 const WORDS: usize = 4;
 /// Longer strings are searched and judged a chunk at a time, so that a chunk is still at hand when it is judged.
 const CHUNK: usize = 4096;
-/// How many bytes are judged at once; the compiler turns a block into vector code.
-const BLOCK: usize = 32;
+/// How many bytes are judged at once; the compiler turns them into vector code.
+const LANES: usize = 16;
+/// How many bytes are judged in one turn.
+const BLOCK: usize = 4 * LANES;
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 
@@ -71,20 +73,27 @@ fn plain_chunks(bytes: &[u8]) -> (usize, u64) {
 
 /// The least of these bytes, and all of them together.
 fn bounds(bytes: &[u8]) -> (u8, u8) {
-    let both = |(least, all): (u8, u8), &byte: &u8| (byte.min(least), all | byte);
-    let Some(last) = bytes.last_chunk::<BLOCK>() else {
-        return bytes.iter().fold((0xFF, 0), both);
+    let Some(last) = bytes.last_chunk::<LANES>() else {
+        return bytes.iter().fold((0xFF, 0), |(least, all), &byte| (byte.min(least), all | byte));
     };
-    let (blocks, _) = bytes.as_chunks::<BLOCK>();
-    let (mut least, mut all) = ([0xFF_u8; BLOCK], [0_u8; BLOCK]);
-    // The last block may overlap the one before, which spares a loop over single bytes.
-    for block in blocks.iter().chain([last]) {
-        for ((least, all), byte) in least.iter_mut().zip(&mut all).zip(block) {
-            *least = (*least).min(*byte);
-            *all |= byte;
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+    let mut bounds = ([0xFF; LANES], [0; LANES]);
+    for block in blocks {
+        for lanes in block.as_chunks::<LANES>().0 {
+            bounds = widened(bounds, lanes);
         }
     }
+    // The last lanes may overlap those before, which spares a loop over single bytes.
+    for lanes in rest.as_chunks::<LANES>().0.iter().chain([last]) {
+        bounds = widened(bounds, lanes);
+    }
+    let (least, all) = bounds;
     (least.iter().fold(0xFF, |one, other| one.min(*other)), all.iter().fold(0, |one, other| one | other))
+}
+
+#[inline]
+fn widened((least, all): ([u8; LANES], [u8; LANES]), lanes: &[u8; LANES]) -> ([u8; LANES], [u8; LANES]) {
+    (std::array::from_fn(|lane| least[lane].min(lanes[lane])), std::array::from_fn(|lane| all[lane] | lanes[lane]))
 }
 
 #[inline]

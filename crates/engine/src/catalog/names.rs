@@ -3,6 +3,7 @@
 //! Names are computed over everything that any configured backend was ever known to have, so that a name does not flip
 //! when a backend goes down or a client sees fewer tools.
 
+use crate::keys::TextMap;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     /// Exposed name to (backend index, name under the backend).
-    exposed: HashMap<Box<str>, (usize, Box<str>)>,
+    exposed: TextMap<Box<str>, (usize, Box<str>)>,
     /// (backend index, name under the backend) to the exposed name, only where they differ.
     renamed: HashMap<usize, HashMap<Box<str>, Box<str>>>,
 }

@@ -5,6 +5,7 @@ use super::names::Names;
 use super::{BackendEntry, Item, ListKind, Offer, Selector, View, template};
 use crate::bridge::listing;
 use crate::bridge::tasks::{self, TaskSupport};
+use crate::keys::TextMap;
 use crate::profile::ServerProfile;
 use bytes::Bytes;
 use signalbox_wire::header_params::ParamHeader;
@@ -48,7 +49,7 @@ pub struct Snapshot {
     prompts: Names,
     resources: Names,
     templates: Names,
-    params: HashMap<Box<str>, Arc<[ParamHeader]>>,
+    params: TextMap<Box<str>, Arc<[ParamHeader]>>,
     /// Whether any old connection of a backend runs tool calls as tasks, in the order of `backends`.
     task_hosts: Vec<bool>,
     rendered: Mutex<HashMap<(ListKind, Selector), Page>>,
@@ -66,7 +67,7 @@ impl Snapshot {
                 .collect()
         };
         let tools = Names::prefix_all(&names, &owned(ListKind::Tools));
-        let mut params = HashMap::new();
+        let mut params = TextMap::default();
         for (index, entry) in backends.iter().enumerate() {
             for item in entry.views.values().flat_map(|view| &view.tools).filter(|item| !item.params.is_empty()) {
                 let exposed = tools.renamed(index, &item.key).unwrap_or(&item.key);

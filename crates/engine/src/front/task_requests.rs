@@ -99,7 +99,7 @@ impl FrontMachine {
         let wish = call.envelope.params().and_then(tasks::wish).and_then(|wish| wish.ttl);
         let stay = wish.unwrap_or(u64::MAX).min(u64::try_from(STAY.as_millis()).unwrap_or(u64::MAX));
         let failed = json::member(result, "isError").is_some_and(|span| span.of(result) == b"true");
-        let at = written(ctx.unix_ms);
+        let at = written((ctx.unix_ms)());
         TaskState {
             id: format!("signalbox-{}-{}", self.session, id),
             status: if failed { TaskStatus::Failed } else { TaskStatus::Completed },

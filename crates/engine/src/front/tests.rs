@@ -51,7 +51,7 @@ impl Dialogue {
         let chain = self.chain.clone();
         let ctx = Context {
             now: self.now,
-            unix_ms: 0,
+            unix_ms: &|| 0,
             task_home: &|_| None,
             catalog: &snapshot,
             chain: &chain,
@@ -420,7 +420,7 @@ fn s58_ten_thousand_pending_calls_fit() {
     let chain = Chain::default();
     let ctx = Context {
         now: Instant::now(),
-        unix_ms: 0,
+        unix_ms: &|| 0,
         task_home: &|_| None,
         catalog: &snapshot,
         chain: &chain,

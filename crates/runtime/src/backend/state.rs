@@ -8,6 +8,7 @@ use crate::session::Session;
 use bytes::Bytes;
 use signalbox_engine::back::Wish;
 use signalbox_engine::catalog::ViewKey;
+use signalbox_engine::keys::KeyMap;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{CapSet, ExchangeId, Fault, PeerId, Principal, SessionKey};
 use signalbox_wire::{Envelope, Era};
@@ -140,7 +141,7 @@ pub(crate) struct Inner {
     pub home: Home,
     pub home_peer: Option<Arc<Peer>>,
     pub shared: HashMap<(Principal, Era), Arc<Peer>>,
-    pub owned: HashMap<SessionKey, Arc<Peer>>,
+    pub owned: KeyMap<SessionKey, Arc<Peer>>,
     /// Connections of the old era for clients of the new one that can be asked.
     pub pooled: HashMap<PoolKey, Vec<Arc<Peer>>>,
     pub waiting: VecDeque<Queued>,

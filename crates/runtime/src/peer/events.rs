@@ -51,7 +51,12 @@ impl LinkEvents for PeerEvents {
         if batch::is_array(&bytes) {
             return self.received_batch(bytes, about, status);
         }
-        match Envelope::parse(bytes) {
+        let backend = self.0.upgrade().and_then(|peer| peer.backend.upgrade());
+        let read = match backend.as_ref().and_then(|backend| backend.strict_limits()) {
+            Some(limits) => Envelope::look(bytes, limits),
+            None => Envelope::parse(bytes),
+        };
+        match read {
             Ok(message) => self.message(message, about, status),
             Err(rejected) => self.refuse(about, &rejected.error),
         }
@@ -60,7 +65,8 @@ impl LinkEvents for PeerEvents {
     fn message(&self, message: Envelope, about: Option<u64>, status: Option<u16>) {
         let Some(peer) = self.0.upgrade() else { return };
         let Some(backend) = peer.backend.upgrade() else { return };
-        match backend.strict_limits().map_or(Ok(()), |limits| scan(message.bytes(), limits)) {
+        let ungoverned = backend.strict_limits().filter(|limits| !message.holds(limits));
+        match ungoverned.map_or(Ok(()), |limits| scan(message.bytes(), limits)) {
             Ok(()) => peer.drive(|machine, now, out| machine.received(message, about, status, now, out)),
             Err(error) => {
                 let named = matches!(message.kind(), Kind::Response | Kind::Error).then(|| message.id()).flatten();
