@@ -149,7 +149,7 @@ impl Session {
     pub fn receive_on_general(self: &Arc<Self>, message: &Envelope) -> Result<(), NotTaken> {
         let stream = self.general_for(message.kind() == Kind::Request)?;
         let now = self.touch();
-        self.handle_at(Event::Received { stream, message: message.clone() }, now);
+        self.handle_at(Event::Received { stream, message: message.clone() }, Carrier::default(), now);
         Ok(())
     }
 

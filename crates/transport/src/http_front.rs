@@ -7,6 +7,7 @@ mod batch;
 mod body;
 mod get;
 mod guard;
+mod heads;
 mod line;
 mod post;
 mod read_body;

@@ -39,7 +39,7 @@ impl Post<'_> {
 
     /// Posts one message, or each of an array of them.
     pub(crate) fn messages(&self, bytes: Bytes) -> Came {
-        match Message::parse(bytes, self.limits.batch) {
+        match Message::look(bytes, self.limits) {
             Ok(Message::Single(message)) => self.one(message),
             Ok(Message::Batch(messages)) => self.each(messages),
             Err(rejected) => Came::Garbage(rejected),
@@ -86,8 +86,8 @@ impl Post<'_> {
 /// An answer names its request. An error may fail to, if the request could not be read.
 fn is_answer(message: &Envelope, key: Option<u64>) -> bool {
     match message.kind() {
-        Kind::Response => message.id().and_then(|id| id.as_u64()) == key,
-        Kind::Error => message.id().is_none_or(|id| id.is_null() || id.as_u64() == key),
+        Kind::Response => message.id_number() == key,
+        Kind::Error => message.id_token().is_none_or(|token| token == b"null" || message.id_number() == key),
         Kind::Request | Kind::Notification => false,
     }
 }

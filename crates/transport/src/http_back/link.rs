@@ -101,7 +101,8 @@ impl Link for HttpLink {
         }
         let (key, serial) = (message.key, running.serial);
         // The lock is held until the task is registered, so that the task cannot end before.
-        let task = self.spawn(post::run(running, message, session));
+        // Boxed, since tokio would move the whole of it into its task and out again, piece by piece.
+        let task = self.spawn(Box::pin(post::run(running, message, session)));
         if task.is_finished() {
             // A runtime that shuts down drops a task instead of taking it.
             return Err(backend.fault(FaultKind::BackendDown, "is not called any more: the gateway is shutting down"));

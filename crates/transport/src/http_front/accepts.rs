@@ -1,7 +1,7 @@
 //! Which forms of answer a client takes.
 
-use http::HeaderMap;
 use http::header::ACCEPT;
+use http::{HeaderMap, HeaderValue};
 
 /// What clients send that follow the specification.
 const USUAL: &[u8] = b"application/json, text/event-stream";
@@ -20,10 +20,9 @@ pub struct Accepts {
 impl Accepts {
     /// Reads the header; a client that says nothing takes everything.
     pub fn read(headers: &HeaderMap) -> Self {
-        // Once the first value allows both in this order, no further value changes anything.
         let mut values = headers.get_all(ACCEPT).iter().peekable();
-        if values.peek().is_some_and(|value| value.as_bytes() == USUAL) {
-            return Self { json: true, sse: true, rather_sse: false };
+        if let Some(usual) = Self::usual(values.peek().copied()) {
+            return usual;
         }
         let mut found = Self { json: false, sse: false, rather_sse: false };
         let mut any = false;
@@ -40,6 +39,13 @@ impl Accepts {
             }
         }
         if any { found } else { Self { json: true, sse: true, rather_sse: false } }
+    }
+
+    /// What the first value says, where it is what clients send that follow the specification: once it allows both in this
+    /// order, no further value changes anything.
+    pub fn usual(first: Option<&HeaderValue>) -> Option<Self> {
+        let usual = first.is_some_and(|value| value.as_bytes() == USUAL);
+        usual.then_some(Self { json: true, sse: true, rather_sse: false })
     }
 
     /// True where no answer of ours would be taken.

@@ -2,7 +2,7 @@
 
 use super::Answer;
 use super::accepts::Accepts;
-use super::answer::{self, SESSION_ID, plain, refusal};
+use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, refusal};
 use super::line::Line;
 use super::post::unknown_version;
 use super::service::{resumable, session_of, speaks_modern};
@@ -24,7 +24,7 @@ pub async fn handle(line: &Arc<Line>, headers: HeaderMap, bytes: &Bytes, accepts
     if speaks_modern(&headers) || !headers.contains_key(&SESSION_ID) {
         return refuse(&batch::unwelcome(bytes));
     }
-    if let Some(answer) = unknown_version(&headers) {
+    if let Some(answer) = unknown_version(headers.get(&PROTOCOL_VERSION)) {
         return answer;
     }
     let session = match session_of(front, &headers) {

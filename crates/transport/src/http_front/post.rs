@@ -1,10 +1,11 @@
 //! A POST: one message of a client, and the answer to it.
 
 use super::accepts::Accepts;
-use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, refusal, sentence};
+use super::answer::{self, SESSION_ID, plain, refusal, sentence};
+use super::heads::Heads;
 use super::line::Line;
 use super::read_body::{BodyError, read_body};
-use super::service::{resumable, session_of, speaks_modern, spoken};
+use super::service::{resumable, revision_in, session_named};
 use super::{Answer, Front, batch};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
@@ -12,10 +13,10 @@ use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Carrier, Fault, FaultKind};
-use signalbox_runtime::Gateway;
+use signalbox_runtime::{Gateway, Session, StreamReader};
 use signalbox_wire::batch::is_array;
 use signalbox_wire::header::{self, HeaderValues};
-use signalbox_wire::{Envelope, Era, Kind, Revision, header_params, json, meta, method, scan};
+use signalbox_wire::{Envelope, Era, Kind, Refusal, Revision, header_params, meta, method};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -24,11 +25,12 @@ pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
     let front = &line.front;
     let (head, body) = request.into_parts();
     let headers = head.headers;
-    if !is_json(&headers) {
+    let heads = Heads::read(&headers);
+    if !says_json(heads.content_type) {
         let text = "the body must be `Content-Type: application/json`";
         return sentence(StatusCode::UNSUPPORTED_MEDIA_TYPE, FaultKind::InvalidRequest, text);
     }
-    let accepts = Accepts::read(&headers);
+    let accepts = heads.accepts();
     if accepts.nothing() {
         let text = "the client must accept application/json or text/event-stream";
         return sentence(StatusCode::NOT_ACCEPTABLE, FaultKind::InvalidRequest, text);
@@ -45,10 +47,19 @@ pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         Ok(message) => message,
         Err(answer) => return *answer,
     };
-    match era_of(&headers, &message) {
-        Era::Modern => modern(line, headers, message, accepts).await,
+    match era_of(&heads, &message) {
+        Era::Modern => match open_modern(front, &heads, &message) {
+            Ok((session, reader)) => {
+                session.receive_with(&reader, message, trace_of(front, &headers));
+                answer::of_stream(line, reader, accepts, || None, headers).await
+            }
+            Err(answer) => *answer,
+        },
         Era::Legacy if opens_session(&message) => initialize(line, &headers, message, accepts).await,
-        Era::Legacy => legacy(line, headers, message, accepts).await,
+        Era::Legacy => match find_session(front, &heads) {
+            Ok(session) => legacy(line, session, headers, message, accepts).await,
+            Err(answer) => *answer,
+        },
     }
 }
 
@@ -58,7 +69,10 @@ fn opens_session(message: &Envelope) -> bool {
 }
 
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(CONTENT_TYPE);
+    says_json(headers.get(CONTENT_TYPE))
+}
+
+fn says_json(kind: Option<&HeaderValue>) -> bool {
     if kind.is_some_and(|kind| kind.as_bytes() == b"application/json") {
         return true;
     }
@@ -87,25 +101,25 @@ pub(super) fn read_message(front: &Front, bytes: Bytes) -> Result<Envelope, Box<
         let text = if code == -32700 { format!("Parse error: {text}") } else { text };
         Box::new(refusal(StatusCode::BAD_REQUEST, id, Era::Legacy, &Fault::new(kind, text)))
     };
-    if settings.strict
-        && let Err(error) = scan(&bytes, &settings.limits)
-    {
-        return Err(refuse(error.code(), error.to_string(), None));
-    }
-    Envelope::parse(bytes)
-        .map_err(|rejected| refuse(rejected.error.code(), rejected.error.to_string(), rejected.id.as_ref()))
+    let read = match settings.strict {
+        true => Envelope::read(bytes, &settings.limits),
+        false => Envelope::parse(bytes).map_err(Refusal::from),
+    };
+    read.map_err(|refusal| match refusal {
+        Refusal::Scan(error) => refuse(error.code(), error.to_string(), None),
+        Refusal::Message(rejected) => refuse(rejected.code(), rejected.error.to_string(), rejected.id.as_ref()),
+    })
 }
 
 /// A message that carries the new era's version is of the new one, and so is one whose version header says so;
 /// `initialize` and the rest are of the old one, where they open or belong to a session.
-fn era_of(headers: &HeaderMap, message: &Envelope) -> Era {
-    match spoken(headers).map(Revision::era) {
+fn era_of(heads: &Heads<'_>, message: &Envelope) -> Era {
+    match heads.spoken().map(Revision::era) {
         Some(Era::Modern) => return Era::Modern,
-        Some(Era::Legacy) if headers.contains_key(&SESSION_ID) => return Era::Legacy,
+        Some(Era::Legacy) if heads.session != HeaderValues::Missing => return Era::Legacy,
         _ => {}
     }
-    let params = message.params().unwrap_or_default();
-    match json::path(params, &["_meta", meta::PROTOCOL_VERSION]) {
+    match message.param_meta(meta::PROTOCOL_VERSION) {
         Some(_) => Era::Modern,
         None => Era::Legacy,
     }
@@ -136,24 +150,30 @@ async fn initialize(line: &Arc<Line>, headers: &HeaderMap, message: Envelope, ac
 }
 
 /// The refusal of a version that nobody has published.
-pub fn unknown_version(headers: &HeaderMap) -> Option<Answer> {
-    let version = headers.get(&PROTOCOL_VERSION)?;
-    if version.to_str().ok().and_then(Revision::parse).is_some() {
+pub fn unknown_version(version: Option<&HeaderValue>) -> Option<Answer> {
+    let version = version?;
+    if revision_in(version).is_some() {
         return None;
     }
     let text = format!("protocol version {version:?} is not supported");
     Some(sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, &text))
 }
 
-async fn legacy(line: &Arc<Line>, headers: HeaderMap, message: Envelope, accepts: Accepts) -> Answer {
-    let front = &line.front;
-    if let Some(answer) = unknown_version(&headers) {
-        return answer;
+fn find_session(front: &Front, heads: &Heads<'_>) -> Result<Arc<Session>, Box<Answer>> {
+    match unknown_version(heads.version) {
+        Some(answer) => Err(Box::new(answer)),
+        None => session_named(front, heads.session),
     }
-    let session = match session_of(front, &headers) {
-        Ok(session) => session,
-        Err(answer) => return *answer,
-    };
+}
+
+async fn legacy(
+    line: &Arc<Line>,
+    session: Arc<Session>,
+    headers: HeaderMap,
+    message: Envelope,
+    accepts: Accepts,
+) -> Answer {
+    let front = &line.front;
     let expects_answer = message.kind() == Kind::Request;
     // A session with too many event streams still gets its answers, but nothing that comes before them.
     let full = expects_answer && session.at_stream_limit();
@@ -170,27 +190,29 @@ async fn legacy(line: &Arc<Line>, headers: HeaderMap, message: Envelope, accepts
     answer::of_stream(line, reader, accepts, resumable, headers).await
 }
 
-async fn modern(line: &Arc<Line>, headers: HeaderMap, message: Envelope, accepts: Accepts) -> Answer {
-    let front = &line.front;
-    let id = message.id();
+/// The session for one request of the new era, and the stream of its answer.
+fn open_modern(
+    front: &Front,
+    heads: &Heads<'_>,
+    message: &Envelope,
+) -> Result<(Arc<Session>, StreamReader), Box<Answer>> {
+    let refuse = |status, fault: &Fault| Box::new(refusal(status, message.id().as_ref(), Era::Modern, fault));
     if matches!(message.kind(), Kind::Response | Kind::Error) {
         let text = "a client of this revision sends no responses";
-        return sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, text);
+        return Err(Box::new(sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, text)));
     }
-    if let Err(fault) = check_headers(front, &headers, &message) {
-        return refusal(StatusCode::BAD_REQUEST, id.as_ref(), Era::Modern, &fault);
-    }
+    check_headers(front, heads, message).map_err(|fault| refuse(StatusCode::BAD_REQUEST, &fault))?;
     if message.kind() == Kind::Notification {
-        return plain(StatusCode::ACCEPTED);
+        return Err(Box::new(plain(StatusCode::ACCEPTED)));
     }
-    let opened = front.gateway.open_session(front.spec.principal.clone(), Mode::Stateless, "");
-    let session = match opened {
-        Ok(session) => session,
-        Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, id.as_ref(), Era::Modern, &fault),
-    };
-    let Some(reader) = session.open_stream() else { return plain(StatusCode::SERVICE_UNAVAILABLE) };
-    session.receive_with(&reader, message, trace_of(front, &headers));
-    answer::of_stream(line, reader, accepts, || None, headers).await
+    let session = front
+        .gateway
+        .open_session(front.spec.principal.clone(), Mode::Stateless, "")
+        .map_err(|fault| refuse(StatusCode::SERVICE_UNAVAILABLE, &fault))?;
+    match session.open_stream() {
+        Some(reader) => Ok((session, reader)),
+        None => Err(Box::new(plain(StatusCode::SERVICE_UNAVAILABLE))),
+    }
 }
 
 /// The trace that the headers speak of; looked for only where somebody follows traces. Several `traceparent` are none.
@@ -198,7 +220,7 @@ fn trace_of<'a>(front: &Front, headers: &'a HeaderMap) -> Carrier<'a> {
     if !front.gateway.traces() {
         return Carrier::default();
     }
-    let text = |name| match lookup(headers, name) {
+    let text = |name| match headers.get_all(name).iter().map(HeaderValue::as_bytes).collect() {
         HeaderValues::One(raw) => std::str::from_utf8(raw).ok(),
         _ => None,
     };
@@ -206,37 +228,28 @@ fn trace_of<'a>(front: &Front, headers: &'a HeaderMap) -> Carrier<'a> {
 }
 
 /// The headers of the new era must say what the body says. A body without a version is told so by the engine.
-fn check_headers(front: &Front, headers: &HeaderMap, message: &Envelope) -> Result<(), Fault> {
+fn check_headers(front: &Front, heads: &Heads<'_>, message: &Envelope) -> Result<(), Fault> {
     let mismatch = |error: header::HeaderError| Fault::new(FaultKind::HeaderMismatch, error.to_string());
     let params = message.params().unwrap_or_default();
-    let undescribed = || json::path(params, &["_meta", meta::PROTOCOL_VERSION]).is_none() && speaks_modern(headers);
+    let undescribed = || message.param_meta(meta::PROTOCOL_VERSION).is_none() && heads.speaks_modern();
     // A request that fails to describe itself does not pass the check, so it is asked for that only then.
     if message.kind() != Kind::Request && undescribed() {
         return Ok(());
     }
-    if let Err(error) = header::check(|name| lookup(headers, name), message) {
+    if let Err(error) = header::check(|name| heads.look_up(name), message) {
         return if undescribed() { Ok(()) } else { Err(mismatch(error)) };
     }
     if message.method() == Some(method::TOOLS_CALL) {
         // What the header says was just found to be what the body says.
-        let name = match lookup(headers, header::NAME) {
+        let name = match heads.look_up(header::NAME) {
             HeaderValues::One(raw) => header::decode_value(raw).ok(),
             _ => header::required_name(method::TOOLS_CALL, params),
         };
         let catalog = front.gateway.catalog.snapshot();
         if let Some(marked) = name.and_then(|name| catalog.param_headers(&name).cloned()) {
-            let arguments = json::member(params, "arguments").map_or(&b"{}"[..], |span| span.of(params));
-            header_params::check_params(&marked, arguments, |name| lookup(headers, name)).map_err(mismatch)?;
+            let arguments = message.param("arguments").map_or(&b"{}"[..], |span| span.of(message.bytes()));
+            header_params::check_params(&marked, arguments, |name| heads.look_up(name)).map_err(mismatch)?;
         }
     }
     Ok(())
-}
-
-fn lookup<'a>(headers: &'a HeaderMap, name: &str) -> HeaderValues<'a> {
-    let mut values = headers.get_all(name).iter();
-    match (values.next(), values.next()) {
-        (None, _) => HeaderValues::Missing,
-        (Some(one), None) => HeaderValues::One(one.as_bytes()),
-        _ => HeaderValues::Many,
-    }
 }

@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use signalbox_engine::FaultKind;
 use signalbox_engine::front::Mode;
 use signalbox_runtime::Session;
-use signalbox_wire::{Era, Revision};
+use signalbox_wire::{Era, HeaderValues, Revision};
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -89,12 +89,19 @@ fn delete(front: &Arc<Front>, headers: &HeaderMap) -> Answer {
 /// # Errors
 /// The answer to give instead.
 pub fn session_of(front: &Front, headers: &HeaderMap) -> Result<Arc<Session>, Box<Answer>> {
+    session_named(front, headers.get_all(&SESSION_ID).iter().map(HeaderValue::as_bytes).collect())
+}
+
+/// The session of this id.
+///
+/// # Errors
+/// The answer to give instead.
+pub fn session_named(front: &Front, id: HeaderValues<'_>) -> Result<Arc<Session>, Box<Answer>> {
     let refuse = |status, text: &str| Err(Box::new(sentence(status, FaultKind::SessionClosed, text)));
-    let mut values = headers.get_all(&SESSION_ID).iter();
-    let (Some(id), None) = (values.next(), values.next()) else {
+    let HeaderValues::One(id) = id else {
         return refuse(StatusCode::BAD_REQUEST, "one Mcp-Session-Id header is required");
     };
-    let session = id.to_str().ok().and_then(|id| front.gateway.sessions.get(id));
+    let session = std::str::from_utf8(id).ok().and_then(|id| front.gateway.sessions.get(id));
     match session {
         // Another caller's session does not exist for this one.
         Some(session) if session.principal == front.spec.principal && session.mode() == Mode::Session => Ok(session),
@@ -114,7 +121,12 @@ pub fn resumable(front: &Arc<Front>, session: &Session) -> Option<Resumable> {
 
 /// The revision that the version header names, if that is one.
 pub fn spoken(headers: &HeaderMap) -> Option<Revision> {
-    headers.get(&PROTOCOL_VERSION)?.to_str().ok().and_then(Revision::parse)
+    headers.get(&PROTOCOL_VERSION).and_then(revision_in)
+}
+
+/// The revision that a version header names, if that is one.
+pub fn revision_in(value: &HeaderValue) -> Option<Revision> {
+    value.to_str().ok().and_then(Revision::parse)
 }
 
 /// True where the version header is one of the new era.

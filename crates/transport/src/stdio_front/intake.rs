@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::Settings;
-use signalbox_wire::{Envelope, EnvelopeError, Era, Kind, RawId, Rejected, codes, json, scan};
+use signalbox_wire::{Envelope, EnvelopeError, Era, Kind, RawId, Refusal, Rejected, ScanError, codes, json, scan};
 
 /// Bytes that are no message we accept.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -42,23 +42,29 @@ impl Unreadable {
 /// # Errors
 /// What is wrong, and to whom it is to be said.
 pub fn read(bytes: Bytes, settings: &Settings) -> Result<Envelope, Unreadable> {
-    if settings.strict
-        && let Err(error) = scan(&bytes, &settings.limits)
-    {
-        let kind = kind_of(error.code());
-        let answer = match kind {
-            // What is not JSON has no id that could be believed.
-            FaultKind::Parse => Answer::ToUnknown,
-            // The id may be the very thing that was refused, and then nobody could read the answer.
-            _ => match addressee(bytes) {
-                Answer::To(id) if scan(id.token(), &settings.limits).is_err() => Answer::ToUnknown,
-                answer => answer,
-            },
-        };
-        let fault = fault(kind, &error.to_string());
-        return Err(Unreadable { fault, answer });
-    }
-    Envelope::parse(bytes.clone()).map_err(|rejected| refuse(&bytes, rejected))
+    let read = match settings.strict {
+        true => Envelope::read(bytes.clone(), &settings.limits),
+        false => Envelope::parse(bytes.clone()).map_err(Refusal::from),
+    };
+    read.map_err(|refusal| match refusal {
+        Refusal::Scan(error) => broken(bytes, error, settings),
+        Refusal::Message(rejected) => refuse(&bytes, rejected),
+    })
+}
+
+/// What the strict rules refuse.
+fn broken(bytes: Bytes, error: ScanError, settings: &Settings) -> Unreadable {
+    let kind = kind_of(error.code());
+    let answer = match kind {
+        // What is not JSON has no id that could be believed.
+        FaultKind::Parse => Answer::ToUnknown,
+        // The id may be the very thing that was refused, and then nobody could read the answer.
+        _ => match addressee(bytes) {
+            Answer::To(id) if scan(id.token(), &settings.limits).is_err() => Answer::ToUnknown,
+            answer => answer,
+        },
+    };
+    Unreadable { fault: fault(kind, &error.to_string()), answer }
 }
 
 /// A message that was too long to be kept.
