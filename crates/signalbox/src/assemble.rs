@@ -74,8 +74,7 @@ pub fn assemble(config: &Config, principal: Principal, catalog_file: Option<Path
     let reaper = Reaper::new();
     let mut backends = Vec::new();
     for backend in config.backends.iter().filter(|backend| !backend.disabled) {
-        let connector = connector(backend, &reaper, &settings.limits)?;
-        backends.push(Backend::new(&backend.name, connector, spec(backend, &settings)));
+        backends.push(self::backend(backend, &reaper, &settings)?);
     }
     if uses_demo(config) {
         backends.push(demo(config, &settings)?);
@@ -98,7 +97,18 @@ pub fn uses_demo(config: &Config) -> bool {
     config.backends.is_empty()
 }
 
-fn settings(config: &Config) -> Settings {
+/// A backend as it is configured.
+pub(crate) fn backend(
+    backend: &BackendConfig,
+    reaper: &Reaper,
+    settings: &Settings,
+) -> Result<Arc<Backend>, AssembleError> {
+    let connector = connector(backend, reaper, &settings.limits)?;
+    Ok(Backend::new(&backend.name, connector, spec(backend, settings)))
+}
+
+/// The bounds that the gateway works with.
+pub(crate) fn settings(config: &Config) -> Settings {
     let gateway = &config.gateway;
     Settings {
         limits: Limits {
@@ -108,6 +118,7 @@ fn settings(config: &Config) -> Settings {
             ..Limits::default()
         },
         first_list_wait: gateway.first_list_wait,
+        drain: gateway.drain,
         max_in_flight: gateway.max_in_flight,
         max_sessions: gateway.max_sessions,
         session_timeout: gateway.session_timeout,
@@ -158,7 +169,8 @@ fn is_websocket(url: &http::Uri) -> bool {
     url.scheme_str().is_some_and(|scheme| scheme.eq_ignore_ascii_case("ws"))
 }
 
-fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec {
+/// The terms under which a backend runs.
+pub(crate) fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec {
     let tools = backend.tools.clone();
     BackendSpec {
         timeout: backend.timeout,
@@ -176,13 +188,19 @@ fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec {
     }
 }
 
-fn demo(config: &Config, settings: &Settings) -> Result<Arc<Backend>, AssembleError> {
+/// The demo tools as a backend.
+pub(crate) fn demo(config: &Config, settings: &Settings) -> Result<Arc<Backend>, AssembleError> {
     let server = DemoServer::new(config.gateway.demo_root.clone())?;
     let connector = InProcessConnector::new(DEMO, move |incoming, outgoing| {
         let server = server.clone();
         Box::pin(server.serve(incoming, outgoing))
     });
-    let spec = BackendSpec {
+    Ok(Backend::new(DEMO, Arc::new(connector), demo_spec(config, settings)))
+}
+
+/// The terms under which the demo tools run.
+pub(crate) fn demo_spec(config: &Config, settings: &Settings) -> BackendSpec {
+    BackendSpec {
         timeout: config.gateway.call_timeout,
         start_timeout: Duration::from_secs(10),
         max_children: 1,
@@ -190,6 +208,5 @@ fn demo(config: &Config, settings: &Settings) -> Result<Arc<Backend>, AssembleEr
         strict: settings.strict.then_some(settings.limits),
         failing: FailureRules::default(),
         allows: Box::new(|_| true),
-    };
-    Ok(Backend::new(DEMO, Arc::new(connector), spec))
+    }
 }

@@ -62,6 +62,11 @@ pub enum Command {
     /// Show the running signalbox processes and the state of their backends
     #[command(after_help = STATUS_HELP)]
     Status(StatusArgs),
+    /// Have the running signalbox processes read their configuration again
+    ///
+    /// Backends that did not change go on; sessions and calls in flight do too. Exits with 1 if a process refuses, and then
+    /// everything stays as it was.
+    Reload,
     /// Check the configuration without starting anything
     Check,
     /// Turn a client's mcpServers file into our configuration

@@ -3,17 +3,20 @@
 mod check;
 mod completions;
 mod import;
+mod reload;
 pub mod serve;
 mod status;
 pub mod stdio;
 mod tools;
 
 use crate::cli::{Cli, Command, ConfigCommand, Global, ServeArgs};
-use crate::config::{Config, Environment, Loaded, Located, LogLevel, Overrides, reference};
+use crate::config::loader::Loader;
+use crate::config::{Environment, Loaded, LogLevel, Overrides, reference};
+use crate::data_dir::run_folder;
 use crate::failure::Failure;
-use crate::{logging, output};
+use crate::{control, logging, output};
 use std::future::Future;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Runs what was asked for.
@@ -24,14 +27,16 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let global = cli.global;
     match cli.command.unwrap_or_else(|| Command::Serve(ServeArgs::default())) {
         Command::Serve(args) => {
-            let loaded = load(&global, Overrides { listen: args.listen, ..Overrides::default() })?;
+            let loader = loader(&global, Overrides { listen: args.listen, ..Overrides::default() })?;
+            let loaded = loader.load()?;
             let _logs = logging::start(loaded.config.log_level, global.json);
-            block_on(serve::run(loaded, global.json))
+            block_on(serve::run(loaded, loader, global.json))
         }
         Command::Stdio => {
-            let loaded = load(&global, Overrides::default())?;
+            let loader = loader(&global, Overrides::default())?;
+            let loaded = loader.load()?;
             let _logs = logging::start(loaded.config.log_level, global.json);
-            block_on(stdio::run(loaded))
+            block_on(stdio::run(loaded, loader))
         }
         Command::Tools { command } => {
             let _logs = quiet_logs(&global);
@@ -40,6 +45,10 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Status(args) => {
             let _logs = quiet_logs(&global);
             block_on(status::run(&global, &args))
+        }
+        Command::Reload => {
+            let _logs = quiet_logs(&global);
+            block_on(reload::run(&global))
         }
         Command::Check => check::run(&global),
         Command::Import(args) => import::run(&args),
@@ -58,10 +67,26 @@ fn quiet_logs(global: &Global) -> logging::Flusher {
 
 /// Reads the configuration: file, environment, flags.
 fn load(global: &Global, flags: Overrides) -> Result<Loaded, Failure> {
+    Ok(loader(global, flags)?.load()?)
+}
+
+/// The control sockets of the running processes, and their data folder. A file that is bad is no reason not to find them.
+fn running(global: &Global) -> Result<(PathBuf, Vec<PathBuf>), Failure> {
+    let (data_dir, bad) = loader(global, Overrides::default())?.data_dir()?;
+    let folder = run_folder(&data_dir);
+    let sockets = control::sockets(&folder).map_err(|error| Failure::File { path: folder, error })?;
+    match bad {
+        Some(error) if sockets.is_empty() => Err(error.into()),
+        _ => Ok((data_dir, sockets)),
+    }
+}
+
+/// Where the configuration comes from: file, environment, flags.
+fn loader(global: &Global, flags: Overrides) -> Result<Loader, Failure> {
     let environment = Environment::read(std::env::vars_os())?;
-    let found = Located::find(global.config.as_deref(), environment.config.as_deref(), Path::new("."), &env);
     let flags = Overrides { data_dir: global.data_dir.clone(), log_level: global.log_level, ..flags };
-    Ok(Config::load(&found, &env, &flags.over(environment.overrides))?)
+    let overrides = flags.over(environment.overrides);
+    Ok(Loader::new(global.config.clone(), environment.config, overrides, env))
 }
 
 fn env(name: &str) -> Option<String> {

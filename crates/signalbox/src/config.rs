@@ -14,6 +14,7 @@ mod json;
 pub mod keys;
 pub mod layers;
 pub mod listen;
+pub mod loader;
 pub mod locate;
 pub mod path;
 pub(crate) mod raw;
@@ -87,6 +88,8 @@ pub struct Gateway {
     pub allowed_hosts: Vec<String>,
     /// The folder the demo tools may read.
     pub demo_root: PathBuf,
+    /// A changed file is taken over without being asked.
+    pub watch_config: bool,
 }
 
 /// A configuration, and what its user should know about it.

@@ -4,14 +4,17 @@ mod ask;
 mod server;
 mod socket;
 
-pub use ask::{AskError, ask};
-pub use server::Route;
+pub use ask::{AskError, ask, tell};
+pub use server::{Action, Doing, Route};
 pub use socket::{ControlSocket, SocketError, sockets};
 
 use crate::data_dir::DataDir;
+use std::sync::Arc;
 
 /// The state of the process, as JSON.
 pub const STATUS: &str = "/api/v1/status";
+/// Reads the configuration again (POST).
+pub const RELOAD: &str = "/api/v1/reload";
 /// The version of the program, as JSON.
 pub const VERSION: &str = "/api/v1/version";
 
@@ -19,14 +22,15 @@ pub const VERSION: &str = "/api/v1/version";
 pub struct Control {
     socket: ControlSocket,
     route: Route,
+    action: Action,
 }
 
 impl Control {
     /// Opens the socket of this process. Without one everything works but `signalbox status`, so failing to is only logged.
     #[must_use]
-    pub fn open(data_dir: &DataDir, route: Route) -> Option<Self> {
+    pub fn open(data_dir: &DataDir, route: Route, action: Action) -> Option<Self> {
         match ControlSocket::open(data_dir) {
-            Ok(socket) => Some(Self { socket, route }),
+            Ok(socket) => Some(Self { socket, route, action }),
             Err(error) => {
                 tracing::warn!(%error, "`signalbox status` will not see this process");
                 None
@@ -37,7 +41,10 @@ impl Control {
     /// Answers, if there is a socket, until dropped.
     pub async fn serve(control: Option<&Self>) {
         match control {
-            Some(control) => server::serve(control.socket.listener(), control.route.clone()).await,
+            Some(control) => {
+                let (route, action) = (Arc::clone(&control.route), Arc::clone(&control.action));
+                server::serve(control.socket.listener(), route, action).await;
+            }
             None => std::future::pending().await,
         }
     }

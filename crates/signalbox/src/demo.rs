@@ -28,7 +28,7 @@ mod reply;
 mod revision;
 mod root;
 mod session;
-mod timestamp;
+pub(crate) mod timestamp;
 mod toolbox;
 mod walk;
 

@@ -17,6 +17,7 @@ pub mod open_files;
 pub mod output;
 pub mod pipe;
 pub mod probes;
+pub mod reload;
 pub mod signals;
 pub mod status;
 pub mod table;

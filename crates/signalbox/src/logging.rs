@@ -9,8 +9,20 @@ pub use queue::Flusher;
 
 use crate::config::LogLevel;
 use std::io::{self, IsTerminal as _};
+use std::sync::OnceLock;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::time::SystemTime;
+
+/// Changes how much is logged, once logging has started.
+type SetLevel = Box<dyn Fn(LogLevel) + Send + Sync>;
+static SET_LEVEL: OnceLock<SetLevel> = OnceLock::new();
+
+/// Logs so much from now on. Without a log nothing happens.
+pub fn set_level(level: LogLevel) {
+    if let Some(set) = SET_LEVEL.get() {
+        set(level);
+    }
+}
 
 /// Starts logging. What is still queued is written when the result is dropped.
 #[must_use]
@@ -24,7 +36,18 @@ pub fn start(level: LogLevel, json: bool) -> Flusher {
         .with_ansi(colours && !json)
         .with_target(level >= LogLevel::Debug);
     // A second subscriber in one process (tests) is refused; the first one goes on.
-    let _ = if json { builder.json().try_init() } else { builder.try_init() };
+    let (set, started): (SetLevel, _) = if json {
+        let builder = builder.json().with_filter_reloading();
+        let handle = builder.reload_handle();
+        (Box::new(move |level| drop(handle.reload(filter(level)))), builder.try_init())
+    } else {
+        let builder = builder.with_filter_reloading();
+        let handle = builder.reload_handle();
+        (Box::new(move |level| drop(handle.reload(filter(level)))), builder.try_init())
+    };
+    if started.is_ok() {
+        let _ = SET_LEVEL.set(set);
+    }
     flusher
 }
 

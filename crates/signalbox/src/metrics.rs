@@ -47,6 +47,11 @@ fn process(page: &mut Page, gateway: &Gateway, status: &Status) {
         .sample(&[], read(&counters.connections_refused));
     page.family("signalbox_malformed_total", "counter", "Messages of clients that could not be read.")
         .sample(&[], read(&counters.malformed));
+    page.family("signalbox_config_generation", "gauge", "The number of the configuration in force, 1 at the start.")
+        .sample(&[], read(&counters.config_generation));
+    let mut reloads = page.family("signalbox_config_reloads_total", "counter", "Reloads of the configuration.");
+    reloads.sample(&[("outcome", "ok")], read(&counters.reloads));
+    reloads.sample(&[("outcome", "refused")], read(&counters.reloads_refused));
     let mut dropped = page.family("signalbox_dropped_total", "counter", "Messages that were dropped, by reason.");
     for (reason, count) in &status.dropped {
         dropped.sample(&[("reason", reason)], *count);

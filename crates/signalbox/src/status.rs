@@ -9,18 +9,17 @@ pub mod show;
 pub mod traffic;
 pub mod view;
 
-use crate::assemble::App;
 use crate::config::{BackendConfig, Config, TrustLevel};
-use crate::control::{self, Route};
+use crate::control::{self, Action, Doing, Route};
+use crate::reload::{Reloader, Report, Trigger};
 use limits::{Bounds, Limit};
 use serde::Serialize;
 use serde_json::json;
 use signalbox_runtime::Gateway;
 use signalbox_runtime::status::Status;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
 use traffic::{Recent, Traffic};
 
 /// What a process is, besides its gateway.
@@ -34,12 +33,12 @@ pub struct Process {
     pub config: Option<PathBuf>,
     /// Where state is kept.
     pub data_dir: PathBuf,
+    /// Which configuration is in force, and what became of reloads.
+    pub reload: Report,
     /// What the configuration says about each backend, by its name.
     pub labels: BTreeMap<String, Labels>,
     #[serde(skip)]
     bounds: Bounds,
-    #[serde(skip)]
-    loaded: SystemTime,
 }
 
 /// How the operator has labelled a backend.
@@ -54,7 +53,7 @@ pub struct Labels {
 impl Process {
     /// A process that runs this command with this configuration.
     #[must_use]
-    pub fn new(command: &'static str, url: Option<String>, config: &Config) -> Self {
+    pub fn new(command: &'static str, url: Option<String>, config: &Config, reload: Report) -> Self {
         let label = |backend: &BackendConfig| {
             let labels = Labels { category: backend.category.clone(), trust_level: backend.trust_level };
             (backend.name.clone(), labels)
@@ -64,20 +63,9 @@ impl Process {
             url,
             config: config.source.clone(),
             data_dir: config.data_dir.clone(),
+            reload,
             labels: config.backends.iter().filter(|backend| !backend.disabled).map(label).collect(),
             bounds: Bounds::of(config),
-            loaded: SystemTime::now(),
-        }
-    }
-
-    /// Whether the file still is what was loaded.
-    fn config_state(&self) -> &'static str {
-        let changed = |file: &Path| Some(file.metadata().ok()?.modified().ok()? > self.loaded);
-        match self.config.as_deref().map(changed) {
-            None => "defaults",
-            Some(None) => "gone since it was loaded",
-            Some(Some(true)) => "changed since it was loaded",
-            Some(Some(false)) => "loaded",
         }
     }
 }
@@ -86,7 +74,6 @@ impl Process {
 struct Whole<'a> {
     #[serde(flatten)]
     process: &'a Process,
-    config_state: &'static str,
     #[serde(flatten)]
     status: Status,
     traffic: Traffic,
@@ -97,18 +84,45 @@ impl<'a> Whole<'a> {
     fn new(process: &'a Process, gateway: &Gateway, recent: &Recent) -> Self {
         let status = gateway.status();
         let limits = process.bounds.used(&status);
-        Self { process, config_state: process.config_state(), status, traffic: recent.traffic(), limits }
+        Self { process, status, traffic: recent.traffic(), limits }
     }
 }
 
-/// The routes of the control socket. Needs a runtime, on which the traffic of the last minute is followed.
+/// What can be asked on the control socket of a process that runs this command. Needs a runtime, on which the traffic of the
+/// last minute is followed.
 #[must_use]
-pub fn route(app: &App, process: Process) -> Route {
-    let gateway: Arc<Gateway> = Arc::clone(&app.gateway);
-    let recent = Recent::follow(&app.metrics);
+pub fn route(reloader: &Arc<Reloader>, command: &'static str, url: Option<String>) -> Route {
+    let reloader = Arc::clone(reloader);
+    let recent = Recent::follow(reloader.metrics());
     Arc::new(move |path| match path {
-        control::STATUS => serde_json::to_string(&Whole::new(&process, &gateway, &recent)).ok(),
+        control::STATUS => {
+            let process = Process::new(command, url.clone(), &reloader.current(), reloader.report());
+            serde_json::to_string(&Whole::new(&process, reloader.gateway(), &recent)).ok()
+        }
         control::VERSION => Some(json!({"name": "signalbox", "version": env!("CARGO_PKG_VERSION")}).to_string()),
         _ => None,
+    })
+}
+
+/// What can be done there.
+#[must_use]
+pub fn action(reloader: &Arc<Reloader>, command: &'static str) -> Action {
+    let reloader = Arc::clone(reloader);
+    Arc::new(move |path| {
+        let reloader = Arc::clone(&reloader);
+        (path == control::RELOAD).then(|| -> Doing {
+            Box::pin(async move {
+                let done = reloader.reload(Trigger::Command).await;
+                let mut answer = json!({"command": command, "pid": std::process::id(), "ok": done.is_ok()});
+                match done {
+                    Ok(summary) => {
+                        answer["text"] = json!(summary.to_string());
+                        answer["summary"] = json!(summary);
+                    }
+                    Err(error) => answer["error"] = json!(error.to_string()),
+                }
+                answer.to_string()
+            })
+        })
     })
 }

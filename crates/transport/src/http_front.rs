@@ -21,11 +21,12 @@ mod tests;
 mod track;
 mod upgrade;
 
+pub(crate) use guard::Guard;
 pub use sse::{POST_PATH, STREAM_PATH};
 
+use crate::admission::Admission;
 use crate::workers::Workers;
 use bytes::Bytes;
-use guard::Guard;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use line::{Clock, Line, Lines, TICK, Watched};
@@ -38,7 +39,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 /// How long an answer may take before the stream is opened as SSE, so that the client sees signs of life.
@@ -54,16 +55,12 @@ const SWEEP: Duration = Duration::from_secs(15);
 pub struct FrontSpec {
     /// The path of the MCP endpoint.
     pub path: String,
-    /// Most connections at a time.
-    pub max_connections: usize,
+    /// Who is welcome, and how many at a time.
+    pub admission: Arc<Admission>,
     /// How long a client may take for its headers.
     pub header_timeout: Duration,
     /// How long a client may take for its body.
     pub body_timeout: Duration,
-    /// Origins that are welcome besides those of this machine.
-    pub allowed_origins: Vec<String>,
-    /// Host names that are welcome besides those of this machine.
-    pub allowed_hosts: Vec<String>,
     /// Who a caller is while nobody has to say so.
     pub principal: Principal,
 }
@@ -72,11 +69,9 @@ impl Default for FrontSpec {
     fn default() -> Self {
         Self {
             path: "/mcp".to_owned(),
-            max_connections: 10_000,
+            admission: Admission::new(10_000, &[], &[]),
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
-            allowed_origins: Vec::new(),
-            allowed_hosts: Vec::new(),
             principal: Principal::anonymous(),
         }
     }
@@ -100,7 +95,6 @@ pub type ExtraRoutes = Arc<dyn Fn(&http::Method, &str) -> Option<ExtraAnswer> + 
 pub(crate) struct Front {
     pub gateway: Arc<Gateway>,
     pub spec: Arc<FrontSpec>,
-    pub guard: Guard,
     pub extra: ExtraRoutes,
     pub resume: Arc<ResumeStore>,
     pub clock: Clock,
@@ -115,9 +109,7 @@ pub async fn serve(
     workers: &Workers,
     mut stop: watch::Receiver<bool>,
 ) {
-    let guard = Guard::new(&spec.allowed_origins, &spec.allowed_hosts);
-    let front = Arc::new(Front { gateway, guard, extra, resume: Arc::default(), clock: Clock::default(), spec });
-    let room = Arc::new(Semaphore::new(front.spec.max_connections));
+    let front = Arc::new(Front { gateway, extra, resume: Arc::default(), clock: Clock::default(), spec });
     let mut connections = tokio::task::JoinSet::new();
     let mut lines = Lines::default();
     let mut sweep = tokio::time::interval(SWEEP);
@@ -146,7 +138,7 @@ pub async fn serve(
                 continue;
             }
         };
-        let Ok(permit) = Arc::clone(&room).try_acquire_owned() else {
+        let Some(place) = front.spec.admission.enter() else {
             front.gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
             connections.spawn(turn_away(socket));
             continue;
@@ -163,7 +155,7 @@ pub async fn serve(
             if let Ok(socket) = TcpStream::from_std(socket) {
                 connection(socket, line).await;
             }
-            drop(permit);
+            drop(place);
         };
         connections.spawn_on(serving, workers.turn());
     }

@@ -1,5 +1,6 @@
 //! Every way in and out: each front feeds sessions of the runtime, each way to a backend is a `Link`.
 
+pub mod admission;
 pub mod auto_back;
 mod batch;
 pub mod child;

@@ -5,6 +5,7 @@
 
 mod patient;
 
+use crate::admission::Admission;
 use crate::stdio_front::{self, StdioError};
 use crate::workers::Workers;
 use patient::Patient;
@@ -17,7 +18,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// How long a client may take for its first byte.
@@ -30,10 +31,8 @@ const KEPT_FOR: Duration = Duration::from_secs(75);
 /// How the front is set up.
 #[derive(Clone, Debug)]
 pub struct TcpSpec {
-    /// Most connections at a time.
-    pub max_connections: usize,
-    /// How long calls in flight may take once their client has closed its end.
-    pub drain: Duration,
+    /// How many are welcome at a time.
+    pub admission: Arc<Admission>,
     /// Who a caller is while nobody has to say so.
     pub principal: Principal,
 }
@@ -47,7 +46,6 @@ pub async fn serve(
     workers: &Workers,
     mut stop: watch::Receiver<bool>,
 ) {
-    let room = Arc::new(Semaphore::new(spec.max_connections));
     let mut connections = tokio::task::JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -64,7 +62,7 @@ pub async fn serve(
                 continue;
             }
         };
-        let Ok(permit) = Arc::clone(&room).try_acquire_owned() else {
+        let Some(place) = spec.admission.enter() else {
             gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
             connections.spawn(async move {
                 let mut socket = socket;
@@ -81,7 +79,7 @@ pub async fn serve(
                 connection(socket, &gateway, &spec).await;
                 gateway.counters.connections.fetch_sub(1, Ordering::Relaxed);
             }
-            drop(permit);
+            drop(place);
         };
         connections.spawn_on(serving, workers.turn());
     }
@@ -104,7 +102,8 @@ async fn connection(mut socket: TcpStream, gateway: &Arc<Gateway>, spec: &TcpSpe
     let (input, output) = socket.into_split();
     let mut output = Patient::new(output, KEPT_FOR);
     let principal = spec.principal.clone();
-    let served = stdio_front::serve(input, &mut output, Arc::clone(gateway), principal, spec.drain).await;
+    let drain = gateway.settings().drain;
+    let served = stdio_front::serve(input, &mut output, Arc::clone(gateway), principal, drain).await;
     match served {
         Ok(()) => {}
         Err(StdioError::Session(fault)) => say(&mut output, &fault).await,

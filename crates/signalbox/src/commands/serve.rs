@@ -1,14 +1,17 @@
 //! `signalbox serve`: all backends behind one address.
 
 use crate::assemble::{App, assemble};
+use crate::config::loader::Loader;
 use crate::config::{Config, Listen, Loaded, Transport};
 use crate::control::Control;
 use crate::data_dir::DataDir;
 use crate::failure::{Failure, log_warnings};
-use crate::signals::Signals;
-use crate::status::{self, Process};
+use crate::reload::{Apply, Follower, Reloader};
+use crate::signals::{Hangups, Signals};
+use crate::status;
 use crate::{banner, open_files, output, probes};
 use signalbox_engine::Principal;
+use signalbox_transport::admission::Admission;
 use signalbox_transport::http_front::{self, FrontSpec};
 use signalbox_transport::tcp_front::{self, TcpSpec};
 use signalbox_transport::workers::Workers;
@@ -26,12 +29,13 @@ pub(super) const FORCED: u8 = 130;
 const CONNECTIONS_END: Duration = Duration::from_secs(2);
 
 /// Serves until a signal.
-pub(super) async fn run(loaded: Loaded, json: bool) -> Result<ExitCode, Failure> {
+pub(super) async fn run(loaded: Loaded, loader: Loader, json: bool) -> Result<ExitCode, Failure> {
     let config = loaded.config;
     open_files::raise_limit();
     let data_dir = DataDir::prepare(&config.data_dir)?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;
-    let server = Server::build(&config, &data_dir, listen(&config.listen).await?)?;
+    let hangups = Hangups::listen().map_err(Failure::Start)?;
+    let server = Server::build(&config, loader, &data_dir, listen(&config.listen).await?)?;
     if json {
         tracing::info!(url = server.url(), data = %config.data_dir.display(), "serving MCP");
     } else {
@@ -39,6 +43,7 @@ pub(super) async fn run(loaded: Loaded, json: bool) -> Result<ExitCode, Failure>
     }
     log_warnings(&loaded.warnings);
     let app = server.app().clone();
+    tokio::spawn(Arc::clone(server.reloader()).follow(hangups));
     let (stop, stopping) = watch::channel(false);
     let mut serving = std::pin::pin!(server.run(stopping));
     tokio::select! {
@@ -73,21 +78,28 @@ enum Front {
 }
 
 impl Front {
-    fn new(config: &Config, principal: Principal) -> Self {
-        let gateway = &config.gateway;
-        let max_connections = gateway.max_connections;
+    fn new(config: &Config, principal: Principal, admission: Arc<Admission>) -> Self {
         if config.listen.transport == Transport::Tcp {
-            return Self::Tcp(Arc::new(TcpSpec { max_connections, drain: gateway.drain, principal }));
+            return Self::Tcp(Arc::new(TcpSpec { admission, principal }));
         }
         Self::Http(Arc::new(FrontSpec {
             path: config.listen.path.clone(),
-            max_connections,
-            allowed_origins: gateway.allowed_origins.clone(),
-            allowed_hosts: gateway.allowed_hosts.clone(),
+            admission,
             principal,
             ..FrontSpec::default()
         }))
     }
+}
+
+/// Everything of the front that follows the configuration. Certificates are read again here, too, once there are any.
+fn followers(admission: &Arc<Admission>) -> Vec<Follower> {
+    let admission = Arc::clone(admission);
+    vec![Box::new(move |config: &Config| -> Result<Apply, String> {
+        let (admission, gateway) = (Arc::clone(&admission), config.gateway.clone());
+        Ok(Box::new(move || {
+            admission.set(gateway.max_connections, &gateway.allowed_origins, &gateway.allowed_hosts);
+        }))
+    })]
 }
 
 /// Where clients connect.
@@ -106,7 +118,7 @@ pub struct Server {
     listener: TcpListener,
     control: Option<Control>,
     url: String,
-    drain: Duration,
+    reloader: Arc<Reloader>,
     workers: Workers,
 }
 
@@ -115,17 +127,20 @@ impl Server {
     ///
     /// # Errors
     /// If a backend cannot be made of what is configured.
-    pub fn build(config: &Config, data_dir: &DataDir, listener: TcpListener) -> Result<Self, Failure> {
+    pub fn build(config: &Config, loader: Loader, data_dir: &DataDir, listener: TcpListener) -> Result<Self, Failure> {
         let principal = Principal::anonymous();
         let app = assemble(config, principal.clone(), Some(data_dir.catalog()))?;
-        let front = Front::new(config, principal);
+        let rules = &config.gateway;
+        let admission = Admission::new(rules.max_connections, &rules.allowed_origins, &rules.allowed_hosts);
+        let reloader = Reloader::new(app.clone(), loader, config.clone(), true, followers(&admission));
+        let front = Front::new(config, principal, admission);
         let url = url(&config.listen, listener.local_addr().map_err(Failure::Start)?);
-        let process = Process::new("serve", Some(url.clone()), config);
-        let control = Control::open(data_dir, status::route(&app, process));
+        let route = status::route(&reloader, "serve", Some(url.clone()));
+        let control = Control::open(data_dir, route, status::action(&reloader, "serve"));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let workers = Workers::start(cores).map_err(Failure::Start)?;
         workers.handles().iter().for_each(|handle| app.gateway.runtimes.add(handle.clone()));
-        Ok(Self { app, front, listener, control, url, drain: config.gateway.drain, workers })
+        Ok(Self { app, front, listener, control, url, reloader, workers })
     }
 
     /// Where clients connect.
@@ -140,9 +155,16 @@ impl Server {
         &self.app
     }
 
+    /// What keeps it to its configuration.
+    #[must_use]
+    pub fn reloader(&self) -> &Arc<Reloader> {
+        &self.reloader
+    }
+
     /// Starts the backends and serves until told to stop, then finishes what is in flight and ends the backends.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
-        let Self { app, front, listener, control, drain, workers, .. } = self;
+        let Self { app, front, listener, control, reloader, workers, .. } = self;
+        let drain = || reloader.current().gateway.drain;
         app.gateway.start();
         let (gateway, stopping) = (Arc::clone(&app.gateway), stop.clone());
         let serving = async {
@@ -161,15 +183,15 @@ impl Server {
                 _ = stop.wait_for(|stop| *stop) => false,
             };
             if closed {
-                return app.shut_down(drain).await;
+                return app.shut_down(drain()).await;
             }
             // Answers are still being written while the gateway drains, and the last ones after it.
             let ending = async {
-                app.shut_down(drain).await;
+                app.shut_down(drain()).await;
                 tokio::time::sleep(CONNECTIONS_END).await;
             };
             tokio::select! {
-                () = serving => app.shut_down(drain).await,
+                () = serving => app.shut_down(drain()).await,
                 () = ending => tracing::warn!("connections that did not end in time are dropped"),
             }
         };
@@ -204,7 +226,8 @@ mod tests {
         let data_dir = DataDir::prepare(&config.data_dir).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let server = Server::build(&config, &data_dir, listener).unwrap();
+        let loader = Loader::new(None, None, overrides, |_| None);
+        let server = Server::build(&config, loader, &data_dir, listener).unwrap();
         assert_eq!(server.url(), format!("http://{address}/mcp"));
         let gateway = Arc::clone(&server.app().gateway);
         let (stop, stopping) = watch::channel(false);

@@ -1,9 +1,7 @@
 //! `signalbox status`: which processes run, and how their backends are.
 
 use crate::cli::{Global, StatusArgs};
-use crate::config::Overrides;
 use crate::control::{self, AskError, ask};
-use crate::data_dir::run_folder;
 use crate::failure::Failure;
 use crate::output;
 use crate::signals::Signals;
@@ -12,31 +10,30 @@ use crate::status::show::show;
 use crate::terminal::Style;
 use crate::watch_screen::Screen;
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// Asks every process of this data folder, once or again and again.
 pub(super) async fn run(global: &Global, args: &StatusArgs) -> Result<ExitCode, Failure> {
-    let data_dir = super::load(global, Overrides::default())?.config.data_dir;
     match args.watch {
-        None => once(global, &data_dir).await,
-        Some(every) => watch(global, &data_dir, every).await,
+        None => once(global).await,
+        Some(every) => watch(global, every).await,
     }
 }
 
-async fn once(global: &Global, data_dir: &Path) -> Result<ExitCode, Failure> {
-    let all = ask_all(data_dir).await?;
+async fn once(global: &Global) -> Result<ExitCode, Failure> {
+    let (data_dir, all) = ask_all(global).await?;
     if global.json {
         output::result(&format!("{}\n", Value::from(all.clone())))?;
     } else {
         output::result(&shown(&all, Style::of_stdout()))?;
     }
-    if all.is_empty() { Err(Failure::NothingRuns(data_dir.to_owned())) } else { Ok(ExitCode::SUCCESS) }
+    if all.is_empty() { Err(Failure::NothingRuns(data_dir)) } else { Ok(ExitCode::SUCCESS) }
 }
 
 /// Shows the state until a signal, or until nobody reads it any more.
-async fn watch(global: &Global, data_dir: &Path, every: Duration) -> Result<ExitCode, Failure> {
+async fn watch(global: &Global, every: Duration) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     let mut screen = Screen::open(global.json);
     let mut rates = Rates::default();
@@ -47,11 +44,11 @@ async fn watch(global: &Global, data_dir: &Path, every: Duration) -> Result<Exit
             _ = ticks.tick() => {}
             _ = signals.next() => return Ok(ExitCode::SUCCESS),
         }
-        let mut all = ask_all(data_dir).await?;
+        let (data_dir, mut all) = ask_all(global).await?;
         rates.annotate(Instant::now(), &mut all);
         let frame = match (global.json, all.is_empty()) {
             (true, _) => format!("{}\n", Value::from(all)),
-            (false, true) => format!("{}\n", Failure::NothingRuns(data_dir.to_owned())),
+            (false, true) => format!("{}\n", Failure::NothingRuns(data_dir)),
             (false, false) => shown(&all, Style::of_stdout()),
         };
         if !screen.show(&frame)? {
@@ -69,9 +66,8 @@ fn shown(all: &[Value], style: Style) -> String {
 }
 
 /// The state of every process that answers; of the others, why not.
-async fn ask_all(data_dir: &Path) -> Result<Vec<Value>, Failure> {
-    let folder = run_folder(data_dir);
-    let sockets = control::sockets(&folder).map_err(|error| Failure::File { path: folder, error })?;
+async fn ask_all(global: &Global) -> Result<(PathBuf, Vec<Value>), Failure> {
+    let (data_dir, sockets) = super::running(global)?;
     let mut all = Vec::new();
     for socket in sockets {
         match read(&socket).await {
@@ -79,7 +75,7 @@ async fn ask_all(data_dir: &Path) -> Result<Vec<Value>, Failure> {
             Err(why) => output::complain(format_args!("{}: {why}", socket.display())),
         }
     }
-    Ok(all)
+    Ok((data_dir, all))
 }
 
 /// Why a process did not tell its state.

@@ -3,12 +3,14 @@
 use super::serve::FORCED;
 use crate::assemble::{App, assemble};
 use crate::config::Loaded;
+use crate::config::loader::Loader;
 use crate::control::Control;
 use crate::data_dir::DataDir;
 use crate::failure::{Failure, log_warnings};
 use crate::open_files;
-use crate::signals::Signals;
-use crate::status::{self, Process};
+use crate::reload::Reloader;
+use crate::signals::{Hangups, Signals};
+use crate::status;
 use signalbox_engine::Principal;
 use signalbox_transport::stdio_front::{self, StdioError};
 use std::io::IsTerminal as _;
@@ -17,14 +19,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Serves until the client closes its end, or a signal.
-pub(super) async fn run(loaded: Loaded) -> Result<ExitCode, Failure> {
+pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Failure> {
     let config = loaded.config;
     open_files::raise_limit();
     let data_dir = DataDir::prepare(&config.data_dir)?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;
+    let hangups = Hangups::listen().map_err(Failure::Start)?;
     let principal = Principal::local(&user());
     let app = assemble(&config, principal.clone(), Some(data_dir.catalog()))?;
-    let control = Control::open(&data_dir, status::route(&app, Process::new("stdio", None, &config)));
+    let reloader = Reloader::new(app.clone(), loader, config.clone(), false, Vec::new());
+    let route = status::route(&reloader, "stdio", None);
+    let control = Control::open(&data_dir, route, status::action(&reloader, "stdio"));
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         data = %config.data_dir.display(),
@@ -37,7 +42,8 @@ pub(super) async fn run(loaded: Loaded) -> Result<ExitCode, Failure> {
     log_warnings(&loaded.warnings);
     app.gateway.start();
     tokio::select! {
-        ended = until_done(&app, principal, config.gateway.drain, &mut signals) => ended,
+        ended = until_done(&app, principal, &reloader, &mut signals) => ended,
+        () = Arc::clone(&reloader).follow(hangups) => Ok(ExitCode::SUCCESS),
         () = Control::serve(control.as_ref()) => Ok(ExitCode::SUCCESS),
     }
 }
@@ -45,16 +51,17 @@ pub(super) async fn run(loaded: Loaded) -> Result<ExitCode, Failure> {
 async fn until_done(
     app: &App,
     principal: Principal,
-    drain: Duration,
+    reloader: &Reloader,
     signals: &mut Signals,
 ) -> Result<ExitCode, Failure> {
-    let mut serving = std::pin::pin!(serve(app, principal, drain));
+    let drain = || reloader.current().gateway.drain;
+    let mut serving = std::pin::pin!(serve(app, principal, drain()));
     tokio::select! {
         ended = &mut serving => return ended,
         signal = signals.next() => tracing::info!(signal, "ending; a second signal ends at once"),
     }
     let ending = async {
-        app.shut_down(drain).await;
+        app.shut_down(drain()).await;
         // The last answers are written when the session is closed, which has happened now.
         let _ = tokio::time::timeout(LAST_WORDS, serving).await;
     };

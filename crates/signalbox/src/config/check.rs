@@ -77,6 +77,7 @@ fn gateway(table: &Table<'_>, security: &Table<'_>) -> Result<Gateway, ConfigErr
         allowed_origins: checked(table, "allowed_origins", is_origin, "an origin like `https://app.example:8443`")?,
         allowed_hosts: checked(table, "allowed_hosts", is_host, "a host like `box.example` or `box.example:8080`")?,
         demo_root: folder(table, "demo_root")?.unwrap_or_else(|| ".".into()),
+        watch_config: table.flag("watch_config")?,
     })
 }
 

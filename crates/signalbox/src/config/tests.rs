@@ -78,6 +78,7 @@ max_message = 4096
 allowed_origins = ["https://App.example", "vscode-webview://abc", "http://[::1]:80"]
 allowed_hosts = ["Box.example:8080", "box"]
 demo_root = "demo"
+watch_config = false
 data_dir = "${HOME}/data"
 log_level = "debug"
 
@@ -133,6 +134,7 @@ fn a_full_file() {
         ],
         allowed_hosts: vec!["box.example:8080".to_owned(), "box".to_owned()],
         demo_root: PathBuf::from("/etc/box/demo"),
+        watch_config: false,
     };
     assert_eq!(config.gateway, gateway);
     assert_eq!(config.data_dir, Path::new("/home/ann/data"));
@@ -208,6 +210,7 @@ fn defaults() {
         allowed_origins: Vec::new(),
         allowed_hosts: Vec::new(),
         demo_root: PathBuf::from("."),
+        watch_config: true,
     };
     assert_eq!(config.gateway, gateway);
     assert_eq!(config.data_dir, Path::new("/home/ann/.local/state/signalbox"));

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::HOST;
-use http::{Request, StatusCode};
+use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -14,6 +14,8 @@ use tokio::time::timeout;
 
 /// How long a process may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long it may take to do something.
+const DOING: Duration = Duration::from_secs(60);
 /// The largest answer.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
@@ -33,8 +35,8 @@ pub enum AskError {
     #[error("its answer cannot be read: {0}")]
     Body(String),
     /// It takes too long.
-    #[error("no answer within {} s", TIMEOUT.as_secs())]
-    TimedOut,
+    #[error("no answer within {} s", .0.as_secs())]
+    TimedOut(Duration),
 }
 
 /// Asks the process behind a socket for a path.
@@ -42,14 +44,22 @@ pub enum AskError {
 /// # Errors
 /// If there is no answer, or another than 200.
 pub async fn ask(socket: &Path, path: &str) -> Result<Bytes, AskError> {
-    timeout(TIMEOUT, exchange(socket, path)).await.unwrap_or(Err(AskError::TimedOut))
+    timeout(TIMEOUT, exchange(socket, Method::GET, path)).await.unwrap_or(Err(AskError::TimedOut(TIMEOUT)))
 }
 
-async fn exchange(socket: &Path, path: &str) -> Result<Bytes, AskError> {
+/// Has the process behind a socket do what a path stands for.
+///
+/// # Errors
+/// If there is no answer, or another than 200.
+pub async fn tell(socket: &Path, path: &str) -> Result<Bytes, AskError> {
+    timeout(DOING, exchange(socket, Method::POST, path)).await.unwrap_or(Err(AskError::TimedOut(DOING)))
+}
+
+async fn exchange(socket: &Path, method: Method, path: &str) -> Result<Bytes, AskError> {
     let stream = UnixStream::connect(socket).await?;
     let (mut sender, connection) = http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream)).await?;
     let asking = async {
-        let request = Request::get(path).header(HOST, "signalbox").body(Empty::new());
+        let request = Request::builder().method(method).uri(path).header(HOST, "signalbox").body(Empty::new());
         let request = request.map_err(|error| AskError::Body(error.to_string()))?;
         let answer = sender.send_request(request).await?;
         if answer.status() != StatusCode::OK {
@@ -69,7 +79,7 @@ async fn exchange(socket: &Path, path: &str) -> Result<Bytes, AskError> {
 #[cfg(test)]
 mod tests {
     use super::super::ControlSocket;
-    use super::super::server::serve;
+    use super::super::server::{Action, Doing, serve};
     use super::*;
     use crate::data_dir::DataDir;
     use std::sync::Arc;
@@ -80,9 +90,16 @@ mod tests {
         let socket = ControlSocket::open(&DataDir::prepare(root.path()).unwrap()).unwrap();
         let path = socket.path().to_owned();
         let route = Arc::new(|path: &str| (path == "/x").then(|| "{\"a\":1}".repeat(100_000)));
-        tokio::spawn(async move { serve(socket.listener(), route).await });
+        let action: Action = Arc::new(|path: &str| -> Option<Doing> {
+            (path == "/do").then(|| -> Doing { Box::pin(async { "{\"done\":true}".to_owned() }) })
+        });
+        tokio::spawn(async move { serve(socket.listener(), route, action).await });
         assert_eq!(ask(&path, "/x").await.unwrap().len(), 700_000);
         assert!(matches!(ask(&path, "/y").await, Err(AskError::Status(StatusCode::NOT_FOUND))));
+        assert_eq!(tell(&path, "/do").await.unwrap(), "{\"done\":true}");
+        // Asking does nothing, and what can only be asked cannot be done.
+        assert!(matches!(ask(&path, "/do").await, Err(AskError::Status(StatusCode::METHOD_NOT_ALLOWED))));
+        assert!(matches!(tell(&path, "/x").await, Err(AskError::Status(StatusCode::METHOD_NOT_ALLOWED))));
         assert!(matches!(ask(root.path(), "/y").await, Err(AskError::Connect(_))));
     }
 }

@@ -7,7 +7,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 const WRITABLE: std::ops::RangeInclusive<i64> = -62_167_219_200..=253_402_300_799;
 
 /// Writes `time`, such as `2024-01-01T12:00:00Z`; what RFC 3339 cannot write becomes the nearest time it can.
-pub(super) fn rfc3339(time: SystemTime) -> String {
+pub(crate) fn rfc3339(time: SystemTime) -> String {
     let seconds = seconds_since_epoch(time).clamp(*WRITABLE.start(), *WRITABLE.end());
     let (year, month, day) = civil(seconds.div_euclid(SECONDS_PER_DAY));
     let of_day = seconds.rem_euclid(SECONDS_PER_DAY);

@@ -1,7 +1,7 @@
 //! One process for people: what it is, what passes, how its backends are.
 
 use super::columns::{Row, per_second, table};
-use super::view::{BackendView, ProcessView};
+use super::view::{BackendView, BreakerView, ProcessView, ReloadView};
 use crate::table::harmless;
 use crate::terminal::{Style, Tone};
 use serde_json::Value;
@@ -31,11 +31,10 @@ pub fn show(process: &ProcessView, style: Style) -> String {
 
 /// The lines about the process as a whole.
 fn lines(process: &ProcessView) -> Vec<(&str, String)> {
-    let config = match (&process.config, &process.config_state) {
-        (Some(file), Some(state)) => format!("{file}, {state}"),
-        (Some(file), None) => file.clone(),
-        (None, _) => "none, defaults are used".to_owned(),
-    };
+    let mut config = process.config.clone().unwrap_or_else(|| "none, defaults are used".to_owned());
+    if let Some(reload) = &process.reload {
+        config.push_str(&format!(", generation {}, loaded {}", reload.generation, reload.loaded_at));
+    }
     let clients = format!(
         "sessions: {}, connections: {}, event streams: {}, in flight: {}, parked: {}, sessions ever opened: {}",
         process.sessions,
@@ -59,6 +58,9 @@ fn lines(process: &ProcessView) -> Vec<(&str, String)> {
         requests.extend(value.map(|value| format!(", {name} {value}")));
     }
     let mut lines = vec![("config", config), ("clients", clients), ("requests", requests)];
+    if let Some((when, why)) = process.reload.as_ref().and_then(refused) {
+        lines.insert(1, ("reload", format!("refused {when}, this configuration stays in force: {why}")));
+    }
     if !process.dropped.is_empty() {
         lines.push(("dropped", counts(&process.dropped)));
     }
@@ -67,6 +69,10 @@ fn lines(process: &ProcessView) -> Vec<(&str, String)> {
     }
     lines.extend(process.rest.iter().filter_map(|(name, value)| Some((name.as_str(), words(value)?))));
     lines
+}
+
+fn refused(reload: &ReloadView) -> Option<(&str, &str)> {
+    Some((reload.last_error_at.as_deref().unwrap_or("-"), reload.last_error.as_deref()?))
 }
 
 fn backends(process: &ProcessView, style: Style) -> String {
@@ -104,6 +110,7 @@ fn details(backend: &BackendView) -> Vec<(String, String)> {
     add("error", backend.last_error.clone());
     add("strays", Some(counts(&backend.strays)).filter(|counts| !counts.is_empty()));
     add("stray line", backend.stray_line.clone());
+    add("breaker", backend.breaker.as_ref().and_then(breaker));
     if let Some(clients) = &backend.bridged_clients {
         let era = if backend.eras.first().is_some_and(|era| era == "new") { "new" } else { "old" };
         add("bridge", Some(format!("it speaks the {era} era only; clients of {clients} reach it over the bridge")));
@@ -114,6 +121,16 @@ fn details(backend: &BackendView) -> Vec<(String, String)> {
         add(&name.replace('_', " "), words(value));
     }
     details
+}
+
+/// Nothing where everything passes.
+fn breaker(breaker: &BreakerView) -> Option<String> {
+    let again = match (&*breaker.state, breaker.retry_in_ms) {
+        ("open", Some(millis)) => format!("tried again in {} s", millis.div_ceil(1000)),
+        ("open" | "half open", _) => "tried by single calls".to_owned(),
+        _ => return None,
+    };
+    Some(format!("{}: the backend fails again and again, {again}; calls refused: {}", breaker.state, breaker.refused))
 }
 
 fn counts(counts: &BTreeMap<String, u64>) -> String {
@@ -156,7 +173,8 @@ mod tests {
     fn status() -> Value {
         json!({
             "command": "serve", "url": "http://127.0.0.1:1/mcp", "pid": 7, "version": "0.1.0", "uptime_seconds": 4000,
-            "config": "signalbox.toml", "config_state": "loaded", "data_dir": "/d", "config_generation": 3,
+            "config": "signalbox.toml", "data_dir": "/d", "further": 3,
+            "reload": {"generation": 3, "loaded_at": "T1", "reloads": 2, "refused": 1, "last_error": "line 3: no", "last_error_at": "T2"},
             "sessions": 2, "in_flight": 0, "labels": {"a": {"category": "files", "trust_level": "verified"}},
             "dropped": {"progress": 4},
             "limits": [{"what": "sessions", "used": 90, "bound": 100, "set_by": "KEY"},
@@ -170,7 +188,7 @@ mod tests {
                  "lists": {"tools": 3}, "restarts": 0, "in_flight": 1, "last_error": null,
                  "bridged_clients": "2026-07-28", "bridged": ["sessions", "tasks"], "lost": ["this: for a reason"]},
                 {"name": "b", "transport": "http", "state": "down", "revision": null, "lists": {}, "restarts": 2,
-                 "in_flight": 0, "last_error": "it \u{1b}[1m ended", "breaker": "open", "strays": {"not_json": 2},
+                 "in_flight": 0, "last_error": "it \u{1b}[1m ended", "breaker": {"state": "open", "retry_in_ms": 1200, "refused": 3}, "strays": {"not_json": 2},
                  "stray_line": "hello"},
             ],
         })
@@ -181,11 +199,12 @@ mod tests {
         assert_eq!(
             check(status(), PLAIN),
             "serve (pid 7, version 0.1.0) at http://127.0.0.1:1/mcp, up 1 h 6 min\n  \
-             config    signalbox.toml, loaded\n  \
+             config    signalbox.toml, generation 3, loaded T1\n  \
+             reload    refused T2, this configuration stays in force: line 3: no\n  \
              clients   sessions: 2, connections: 0, event streams: 0, in flight: 0, parked: 0, sessions ever opened: 0\n  \
              requests  10, errors: 1, 0.5/s, p50 2.5ms\n  \
              dropped   progress: 4\n  \
-             config_generation 3\n  \
+             further   3\n  \
              limit     90 of 100 sessions (set by KEY)\n\
              \n\
              BACKEND  CATEGORY  TRUST     TRANSPORT  STATE  REVISION    ERA  TOOLS  RESTARTS  IN FLIGHT  CALLS  RATE  ERRORS  P99\n\
@@ -202,7 +221,7 @@ mod tests {
              error       it \\u{1b}[1m ended\n  \
              strays      not_json: 2\n  \
              stray line  hello\n  \
-             breaker     open\n"
+             breaker     open: the backend fails again and again, tried again in 2 s; calls refused: 3\n"
         );
     }
 

@@ -21,8 +21,8 @@ pub struct ProcessView {
     pub url: Option<String>,
     /// Its configuration file.
     pub config: Option<String>,
-    /// Whether the file still is what was loaded.
-    pub config_state: Option<String>,
+    /// Which configuration is in force, and what became of reloads.
+    pub reload: Option<ReloadView>,
     /// Where it keeps state; known to whoever asks, so it is not shown.
     pub data_dir: Option<String>,
     /// Seconds since its start.
@@ -54,6 +54,20 @@ pub struct ProcessView {
     /// What this version does not know.
     #[serde(flatten)]
     pub rest: BTreeMap<String, Value>,
+}
+
+/// The configuration in force.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ReloadView {
+    /// Its number, 1 at the start.
+    pub generation: u64,
+    /// When it was loaded.
+    pub loaded_at: String,
+    /// Why the last reload was refused.
+    pub last_error: Option<String>,
+    /// When that was.
+    pub last_error_at: Option<String>,
 }
 
 /// The labels of a backend.
@@ -104,11 +118,25 @@ pub struct BackendView {
     pub strays: BTreeMap<String, u64>,
     /// The last line on its standard output that is no message.
     pub stray_line: Option<String>,
+    /// Whether calls are kept from it because it fails.
+    pub breaker: Option<BreakerView>,
     /// What went wrong last.
     pub last_error: Option<String>,
     /// What this version does not know.
     #[serde(flatten)]
     pub rest: BTreeMap<String, Value>,
+}
+
+/// The breaker of a backend.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct BreakerView {
+    /// `closed`, `open` or `half open`.
+    pub state: String,
+    /// For how long nothing passes.
+    pub retry_in_ms: Option<u64>,
+    /// Calls it refused.
+    pub refused: u64,
 }
 
 /// What passes.

@@ -32,7 +32,7 @@ pub async fn handle(line: Arc<Line>, request: Request<Incoming>) -> Result<Answe
 
 async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
     let front = &line.front;
-    if !front.guard.admits(request.headers()) {
+    if !front.spec.admission.admits(request.headers()) {
         let text = "this Host or Origin is not allowed; see `allowed_hosts` and `allowed_origins`";
         return sentence(StatusCode::FORBIDDEN, FaultKind::InvalidRequest, text);
     }

@@ -89,6 +89,11 @@ pub const KEYS: &[Key] = &[
         Kind::Text("."),
         "The folder the demo tools may read, which exist only while no backend is configured.",
     ),
+    key(
+        "gateway.watch_config",
+        Kind::Flag(true),
+        "Take over a changed configuration file without being asked; `signalbox reload` and SIGHUP always do.",
+    ),
     key("gateway.data_dir", Kind::Text(""), "Where state is kept; by default `signalbox` in the user's state folder."),
     key("gateway.log_level", one_of(LOG_LEVELS, "info"), "How much is logged, on stderr."),
     key("backends.NAME.command", Kind::Text(""), "The program of a local server; alone, without arguments."),

@@ -1,0 +1,61 @@
+//! `signalbox reload`: the running processes read their configuration again.
+
+use crate::cli::Global;
+use crate::control::{self, AskError, tell};
+use crate::failure::Failure;
+use crate::{output, table};
+use serde_json::Value;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Tells every process of this data folder, and says what came of it.
+pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
+    let (data_dir, sockets) = super::running(global)?;
+    if sockets.is_empty() {
+        return Err(Failure::NothingRuns(data_dir));
+    }
+    let (mut all, mut refused) = (Vec::new(), false);
+    for socket in sockets {
+        match one(&socket).await {
+            Ok(answer) => {
+                refused |= answer["ok"] != true;
+                all.push(answer);
+            }
+            Err(why) => {
+                refused = true;
+                output::complain(format_args!("{}: {why}", socket.display()));
+            }
+        }
+    }
+    if global.json {
+        output::result(&format!("{}\n", Value::from(all)))?;
+    } else {
+        for answer in &all {
+            show(answer)?;
+        }
+    }
+    Ok(if refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn show(answer: &Value) -> Result<(), Failure> {
+    let word = |key: &str| table::harmless(answer[key].as_str().unwrap_or("-"));
+    let who = format!("{} (pid {})", word("command"), answer["pid"]);
+    if answer["ok"] == true {
+        return output::result(&format!("{who}: {}\n", word("text")));
+    }
+    output::complain(format_args!("{who}: the configuration before stays in force: {}", word("error")));
+    Ok(())
+}
+
+/// Why a process did not say what came of it.
+#[derive(Debug, thiserror::Error)]
+enum ReloadFailure {
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error("it answered something else than JSON: {0}")]
+    NotJson(#[from] serde_json::Error),
+}
+
+async fn one(socket: &Path) -> Result<Value, ReloadFailure> {
+    Ok(serde_json::from_slice(&tell(socket, control::RELOAD).await?)?)
+}

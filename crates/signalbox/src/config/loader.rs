@@ -1,0 +1,200 @@
+//! Reading the configuration again, in the same way as at the start.
+
+use super::{Config, ConfigError, Loaded, Located, Overrides, locate};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What the environment says, as the process sees it.
+type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+/// Where the configuration of a process comes from, and what was read there last. Flags and variables stay as they were at
+/// the start.
+pub struct Loader {
+    flag: Option<PathBuf>,
+    variable: Option<PathBuf>,
+    overrides: Overrides,
+    env: Box<Variables>,
+    last: Mutex<Last>,
+}
+
+#[derive(Default)]
+struct Last {
+    /// A file that was found once is the only one from then on: its loss must not let another one take its place.
+    found: Option<PathBuf>,
+    /// What it held, or why it could not be read.
+    text: Option<Result<String, ConfigError>>,
+}
+
+impl Loader {
+    /// Reads `flag`, else `variable`, else what is found, and lays `overrides` over it.
+    pub fn new(
+        flag: Option<PathBuf>,
+        variable: Option<PathBuf>,
+        overrides: Overrides,
+        env: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        Self { flag, variable, overrides, env: Box::new(env), last: Mutex::default() }
+    }
+
+    /// The file, if there is one.
+    #[must_use]
+    pub fn file(&self) -> Option<PathBuf> {
+        if let Some(found) = &self.lock().found {
+            return Some(found.clone());
+        }
+        match Located::find(self.flag.as_deref(), self.variable.as_deref(), Path::new("."), &*self.env) {
+            Located::File(file) => Some(file),
+            Located::Defaults => None,
+        }
+    }
+
+    /// Reads it, and remembers what was read.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn load(&self) -> Result<Loaded, ConfigError> {
+        let file = self.file();
+        let text = file.as_deref().map(locate::read);
+        *self.lock() = Last { found: file.clone(), text: text.clone() };
+        match (file, text.transpose()?) {
+            (Some(file), Some(text)) => Config::parse(&file, &text, &*self.env, &self.overrides),
+            _ => Config::load(&Located::Defaults, &*self.env, &self.overrides),
+        }
+    }
+
+    /// Where state is kept, as far as that can be told of a file that is bad, and what is bad about it: whoever wants to know
+    /// how a process is, or to have it read the file, must find it all the same.
+    ///
+    /// # Errors
+    /// If there is nowhere to keep state.
+    pub fn data_dir(&self) -> Result<(PathBuf, Option<ConfigError>), ConfigError> {
+        let error = match self.load() {
+            Ok(loaded) => return Ok((loaded.config.data_dir, None)),
+            Err(error) => error,
+        };
+        let defaults = Config::load(&Located::Defaults, &*self.env, &self.overrides)?.config.data_dir;
+        if self.overrides.data_dir.is_some() {
+            return Ok((defaults, Some(error)));
+        }
+        let said = match &*self.lock() {
+            Last { found: Some(file), text: Some(Ok(text)) } => said_data_dir(file, text),
+            _ => None,
+        };
+        Ok((said.unwrap_or(defaults), Some(error)))
+    }
+
+    /// What has become of the file since it was read last.
+    #[must_use]
+    pub fn look(&self) -> News {
+        let text = self.file().as_deref().map(locate::read);
+        match &text {
+            same if *same == self.lock().text => News::None,
+            Some(Ok(text)) if text.trim().is_empty() => News::Empty,
+            _ => News::Other,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The data folder that a file names, where it is TOML and needs no variable for that.
+fn said_data_dir(file: &Path, text: &str) -> Option<PathBuf> {
+    let table: toml::Table = text.parse().ok()?;
+    let said = table.get("gateway")?.get("data_dir")?.as_str().filter(|said| !said.contains("${"))?;
+    Some(file.parent().unwrap_or(Path::new("")).join(said))
+}
+
+/// What has become of a configuration file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    /// It is as it was.
+    None,
+    /// Nothing is in it, as while an editor writes it.
+    Empty,
+    /// It says something else, or cannot be read.
+    Other,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Problem;
+
+    fn loader(file: &Path) -> Loader {
+        let overrides = Overrides { data_dir: Some("/nowhere".into()), ..Overrides::default() };
+        Loader::new(Some(file.to_owned()), None, overrides, |_| None)
+    }
+
+    #[test]
+    fn a_file_is_news_only_while_it_says_something_else_than_was_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("signalbox.toml");
+        std::fs::write(&file, "[gateway]\ndrain = 3\n").unwrap();
+        let loader = loader(&file);
+        assert_eq!(loader.look(), News::Other);
+        assert_eq!(loader.load().unwrap().config.gateway.drain.as_secs(), 3);
+        assert_eq!(loader.look(), News::None);
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(loader.look(), News::Empty);
+        std::fs::write(&file, "[gateway]\ndrain = 4\n").unwrap();
+        assert_eq!(loader.look(), News::Other);
+        std::fs::write(&file, "[gateway]\ndrain = 3\n").unwrap();
+        assert_eq!(loader.look(), News::None);
+    }
+
+    #[test]
+    fn the_data_folder_of_a_bad_file_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("signalbox.toml");
+        let env = |name: &str| (name == "HOME").then(|| "/home/ann".to_owned());
+        let told = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            let loader = Loader::new(Some(file.clone()), None, Overrides::default(), env);
+            let (data_dir, error) = loader.data_dir().unwrap();
+            (data_dir, error.is_some())
+        };
+        let default = Path::new("/home/ann/.local/state/signalbox").to_owned();
+        assert_eq!(told("[gateway]\ndata_dir = 'data'\n"), (folder.path().join("data"), false));
+        assert_eq!(told("[gateway]\ndata_dir = 'data'\ncolour = 1\n"), (folder.path().join("data"), true));
+        assert_eq!(told("[gateway\ndata_dir = 'data'\n"), (default.clone(), true));
+        assert_eq!(told("colour = 1\n"), (default, true));
+        std::fs::write(&file, "colour = 1\n").unwrap();
+        assert_eq!(loader(&file).data_dir().unwrap().0, Path::new("/nowhere"));
+    }
+
+    #[test]
+    fn a_bad_file_is_news_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("signalbox.toml");
+        std::fs::write(&file, "x").unwrap();
+        let loader = loader(&file);
+        assert!(loader.load().is_err());
+        assert_eq!(loader.look(), News::None);
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(loader.look(), News::Other);
+        assert_eq!(*loader.load().unwrap_err().problem, Problem::FileMissing);
+        assert_eq!(loader.look(), News::None);
+    }
+
+    #[test]
+    fn a_file_that_was_found_is_not_given_up_for_the_defaults() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("signalbox");
+        std::fs::create_dir(&folder).unwrap();
+        let config_home = home.path().to_str().unwrap().to_owned();
+        let overrides = Overrides { data_dir: Some("/nowhere".into()), ..Overrides::default() };
+        let env = move |name: &str| (name == "XDG_CONFIG_HOME").then(|| config_home.clone());
+        let loader = Loader::new(None, None, overrides, env);
+        // Nothing is there yet: the defaults apply, and a file that appears is news.
+        assert_eq!(loader.load().unwrap().config.source, None);
+        assert_eq!(loader.look(), News::None);
+        let file = folder.join("signalbox.toml");
+        std::fs::write(&file, "[gateway]\ndrain = 3\n").unwrap();
+        assert_eq!(loader.look(), News::Other);
+        assert_eq!(loader.load().unwrap().config.source.as_deref(), Some(&*file));
+        std::fs::remove_file(&file).unwrap();
+        assert!(loader.load().is_err());
+    }
+}

@@ -1,0 +1,259 @@
+//! Another configuration while the process runs: all of it, or nothing of it.
+//!
+//! The file is read again as at the start, compared with what is in force, and everything that can fail is done before anything
+//! is changed. Then the backends are swapped ([`signalbox_runtime::Gateway::replace`]), and whatever else follows the
+//! configuration is told.
+
+mod plan;
+mod report;
+mod watch;
+
+pub use report::{Report, Summary};
+
+use crate::assemble::{self, App, AssembleError};
+use crate::config::loader::{Loader, News};
+use crate::config::{Config, ConfigError};
+use crate::failure::log_warnings;
+use crate::logging;
+use crate::signals::{Hangup, Hangups};
+use arc_swap::ArcSwap;
+use plan::Course;
+use report::Record;
+use signalbox_engine::metrics::MethodMetrics;
+use signalbox_runtime::{Backend, BackendSpec, Gateway};
+use std::sync::Arc;
+use tokio::sync::Mutex;
+
+/// Why another configuration is not taken over.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReloadError {
+    /// It cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A backend cannot be made of it.
+    #[error("{0}")]
+    Assemble(String),
+    /// It changes what is fixed at the start.
+    #[error("{}: cannot change while Signalbox runs; restart it, or put the value back", .0.join(", "))]
+    NeedsRestart(Vec<&'static str>),
+    /// What else follows the configuration cannot.
+    #[error("{0}")]
+    Follower(String),
+    /// The process is about to end.
+    #[error("Signalbox is shutting down")]
+    Ending,
+}
+
+impl From<AssembleError> for ReloadError {
+    fn from(error: AssembleError) -> Self {
+        Self::Assemble(error.to_string())
+    }
+}
+
+/// What makes a reload happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// The file says something else.
+    File,
+    /// SIGHUP.
+    Signal,
+    /// `signalbox reload`.
+    Command,
+}
+
+impl Trigger {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::File => "the file changed",
+            Self::Signal => "SIGHUP",
+            Self::Command => "signalbox reload",
+        }
+    }
+}
+
+/// Makes a change that cannot fail any more.
+pub type Apply = Box<dyn FnOnce() + Send>;
+/// Something besides the gateway that follows the configuration. It is asked at every reload, whether or not the file
+/// changed: it reads what it needs (certificates, say), says what is wrong with that, or gives what makes it so.
+pub type Follower = Box<dyn Fn(&Config) -> Result<Apply, String> + Send + Sync>;
+
+/// Keeps a running process to its configuration.
+pub struct Reloader {
+    app: App,
+    loader: Arc<Loader>,
+    /// False where there is no listener, so that its address means nothing.
+    listens: bool,
+    followers: Vec<Follower>,
+    current: ArcSwap<Config>,
+    record: Record,
+    /// One reload at a time.
+    turn: Mutex<()>,
+}
+
+impl Reloader {
+    /// For a process that was started with this configuration, read by this loader.
+    #[must_use]
+    pub fn new(app: App, loader: Loader, config: Config, listens: bool, followers: Vec<Follower>) -> Arc<Self> {
+        let current = ArcSwap::from_pointee(config);
+        let record = Record::new(&app.gateway);
+        Arc::new(Self { app, loader: Arc::new(loader), listens, followers, current, record, turn: Mutex::default() })
+    }
+
+    /// The configuration in force.
+    #[must_use]
+    pub fn current(&self) -> Arc<Config> {
+        self.current.load_full()
+    }
+
+    /// The gateway that follows it.
+    #[must_use]
+    pub fn gateway(&self) -> &Arc<Gateway> {
+        &self.app.gateway
+    }
+
+    /// The counts per method that it keeps.
+    #[must_use]
+    pub fn metrics(&self) -> &Arc<MethodMetrics> {
+        &self.app.metrics
+    }
+
+    /// What became of the reloads so far.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        self.record.report()
+    }
+
+    /// Reads the configuration and takes it over. One reload waits for another. What the file holds while nobody has told us
+    /// to read it is taken over only where it is not empty, as it is while an editor writes it.
+    ///
+    /// # Errors
+    /// Why it is not taken over; everything is then as it was.
+    pub async fn reload(&self, trigger: Trigger) -> Result<Summary, ReloadError> {
+        let _turn = self.turn.lock().await;
+        if trigger == Trigger::File {
+            let news = self.look().await;
+            if news == News::Empty {
+                tracing::warn!("the configuration file is empty and not taken over; `signalbox reload` does it anyway");
+            }
+            if news != News::Other {
+                return Ok(self.record.unchanged());
+            }
+        }
+        let mut done = self.take_over(trigger).await;
+        self.record.note(&mut done);
+        match &done {
+            Ok(summary) => tracing::info!(why = trigger.as_str(), "configuration: {summary}"),
+            Err(error) => {
+                tracing::error!(why = trigger.as_str(), "the configuration before stays in force: {error}");
+            }
+        }
+        done
+    }
+
+    async fn look(&self) -> News {
+        let loader = Arc::clone(&self.loader);
+        tokio::task::spawn_blocking(move || loader.look()).await.unwrap_or(News::None)
+    }
+
+    async fn take_over(&self, trigger: Trigger) -> Result<Summary, ReloadError> {
+        if self.app.gateway.is_draining() {
+            return Err(ReloadError::Ending);
+        }
+        let loader = Arc::clone(&self.loader);
+        let loading = tokio::task::spawn_blocking(move || loader.load()).await;
+        let loaded = loading.map_err(|_| ReloadError::Ending)??;
+        log_warnings(&loaded.warnings);
+        let (before, mut next) = (self.current(), loaded.config);
+        if !self.listens {
+            next.listen.clone_from(&before.listen);
+        }
+        let mut summary = self.record.unchanged();
+        summary.settings = plan::settings(&before, &next)?;
+        let prepared = self.prepare(&before, &next)?;
+        let following: Result<Vec<Apply>, String> = self.followers.iter().map(|follower| follower(&next)).collect();
+        let following = following.map_err(ReloadError::Follower)?;
+        // From here on nothing can fail.
+        self.app.gateway.set_settings(assemble::settings(&next));
+        for (backend, spec, tools) in prepared.retuned {
+            summary.retuned.push(backend.name.to_string());
+            backend.retune(spec, tools);
+        }
+        let replaced = self.app.gateway.replace(prepared.backends);
+        let names = |names: Vec<Arc<str>>| names.iter().map(|name| name.to_string()).collect();
+        summary.added = names(replaced.added);
+        summary.removed = names(replaced.removed);
+        summary.replaced = names(replaced.changed);
+        for apply in following {
+            apply();
+        }
+        logging::set_level(next.log_level);
+        summary.changed |= *before != next;
+        self.current.store(Arc::new(next));
+        if trigger != Trigger::File {
+            self.try_again();
+        }
+        Ok(summary)
+    }
+
+    /// Whoever asks for a reload wants the backends that are down to be tried again now.
+    fn try_again(&self) {
+        for backend in self.app.gateway.backends().iter().filter(|backend| !backend.is_up()) {
+            backend.try_now();
+        }
+    }
+
+    /// The backends as the next configuration wants them: those that can stay as they are, others put together.
+    fn prepare(&self, before: &Config, next: &Config) -> Result<Prepared, AssembleError> {
+        let running = self.app.gateway.backends();
+        let settings = assemble::settings(next);
+        let mut prepared = Prepared::default();
+        // The bound on messages is built into the connections.
+        let same_bounds = before.gateway.max_message == next.gateway.max_message;
+        for wanted in next.backends.iter().filter(|backend| !backend.disabled) {
+            let known = before.backends.iter().find(|known| known.name == wanted.name && !known.disabled);
+            let course = known.filter(|_| same_bounds).map_or(Course::Anew, |known| plan::course(known, wanted));
+            let backend = match (course, running.get(&wanted.name)) {
+                (Course::Same, Some(same)) => Arc::clone(same),
+                (Course::Retuned { tools }, Some(same)) => {
+                    prepared.retuned.push((Arc::clone(same), assemble::spec(wanted, &settings), tools));
+                    Arc::clone(same)
+                }
+                _ => assemble::backend(wanted, &self.app.reaper, &settings)?,
+            };
+            prepared.backends.push(backend);
+        }
+        if assemble::uses_demo(next) {
+            let same = assemble::uses_demo(before) && same_bounds && before.gateway.demo_root == next.gateway.demo_root;
+            let backend = match running.get(assemble::DEMO).filter(|_| same) {
+                Some(same) => {
+                    if before.gateway.call_timeout != next.gateway.call_timeout {
+                        prepared.retuned.push((Arc::clone(same), assemble::demo_spec(next, &settings), false));
+                    }
+                    Arc::clone(same)
+                }
+                None => assemble::demo(next, &settings)?,
+            };
+            prepared.backends.push(backend);
+        }
+        Ok(prepared)
+    }
+
+    /// Reloads at every SIGHUP and whenever the file changes, until dropped.
+    pub async fn follow(self: Arc<Self>, mut hangups: Hangups) {
+        let hearing = async {
+            loop {
+                match hangups.next().await {
+                    Hangup::Reload => drop(self.reload(Trigger::Signal).await),
+                    Hangup::TerminalGone => Hangups::end_process(),
+                }
+            }
+        };
+        tokio::join!(hearing, watch::watch(&self, &self.loader));
+    }
+}
+
+#[derive(Default)]
+struct Prepared {
+    backends: Vec<Arc<Backend>>,
+    retuned: Vec<(Arc<Backend>, BackendSpec, bool)>,
+}

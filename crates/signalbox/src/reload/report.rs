@@ -1,0 +1,146 @@
+//! What became of reloads: for whoever asked, for `signalbox status` and for `/metrics`.
+
+use super::ReloadError;
+use crate::demo::timestamp::rfc3339;
+use serde::Serialize;
+use signalbox_runtime::Gateway;
+use std::fmt;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+/// What a reload changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Summary {
+    /// The number of the configuration in force, 1 at the start.
+    pub generation: u64,
+    /// False where everything is as it was.
+    pub changed: bool,
+    /// Backends that were not there.
+    pub added: Vec<String>,
+    /// Backends that are not there any more.
+    pub removed: Vec<String>,
+    /// Backends that were started anew.
+    pub replaced: Vec<String>,
+    /// Backends that go on under other terms.
+    pub retuned: Vec<String>,
+    /// Keys of other settings.
+    pub settings: Vec<&'static str>,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.changed {
+            return write!(f, "nothing has changed (generation {})", self.generation);
+        }
+        write!(f, "generation {} is in force", self.generation)?;
+        for (what, names) in [
+            ("added", &self.added),
+            ("removed", &self.removed),
+            ("started anew", &self.replaced),
+            ("retuned", &self.retuned),
+        ] {
+            if !names.is_empty() {
+                write!(f, "; {what}: {}", names.join(", "))?;
+            }
+        }
+        if !self.settings.is_empty() {
+            write!(f, "; settings: {}", self.settings.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// The state of the configuration, as `signalbox status` tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// The number of the configuration in force, 1 at the start.
+    pub generation: u64,
+    /// When it was loaded.
+    pub loaded_at: String,
+    /// Reloads that were carried out, those included that changed nothing.
+    pub reloads: u64,
+    /// Reloads that were refused.
+    pub refused: u64,
+    /// Why the last reload was refused; nothing once one was carried out.
+    pub last_error: Option<String>,
+    /// When that was.
+    pub last_error_at: Option<String>,
+}
+
+/// Keeps the report, and the counters of the gateway to it.
+pub(super) struct Record {
+    gateway: Arc<Gateway>,
+    report: Mutex<Report>,
+}
+
+impl Record {
+    pub(super) fn new(gateway: &Arc<Gateway>) -> Self {
+        let report = Report {
+            generation: 1,
+            loaded_at: rfc3339(SystemTime::now()),
+            reloads: 0,
+            refused: 0,
+            last_error: None,
+            last_error_at: None,
+        };
+        gateway.counters.config_generation.store(report.generation, Ordering::Relaxed);
+        Self { gateway: Arc::clone(gateway), report: Mutex::new(report) }
+    }
+
+    pub(super) fn report(&self) -> Report {
+        self.lock().clone()
+    }
+
+    /// The summary of a reload that has changed nothing yet.
+    pub(super) fn unchanged(&self) -> Summary {
+        Summary { generation: self.lock().generation, ..Summary::default() }
+    }
+
+    /// Takes down how a reload ended, and gives a configuration that is another one its number.
+    pub(super) fn note(&self, done: &mut Result<Summary, ReloadError>) {
+        let counters = &self.gateway.counters;
+        let now = rfc3339(SystemTime::now());
+        let mut report = self.lock();
+        match done {
+            Ok(summary) => {
+                report.reloads += 1;
+                report.generation += u64::from(summary.changed);
+                summary.generation = report.generation;
+                report.loaded_at = now;
+                (report.last_error, report.last_error_at) = (None, None);
+                counters.reloads.fetch_add(1, Ordering::Relaxed);
+                counters.config_generation.store(report.generation, Ordering::Relaxed);
+            }
+            Err(error) => {
+                report.refused += 1;
+                (report.last_error, report.last_error_at) = (Some(error.to_string()), Some(now));
+                counters.reloads_refused.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Report> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_is_one_line() {
+        let nothing = Summary { generation: 3, ..Summary::default() };
+        assert_eq!(nothing.to_string(), "nothing has changed (generation 3)");
+        let some = Summary {
+            generation: 4,
+            changed: true,
+            added: vec!["a".to_owned(), "b".to_owned()],
+            replaced: vec!["c".to_owned()],
+            settings: vec!["gateway.drain"],
+            ..Summary::default()
+        };
+        assert_eq!(some.to_string(), "generation 4 is in force; added: a, b; started anew: c; settings: gateway.drain");
+    }
+}

@@ -1,0 +1,108 @@
+//! Looking at the configuration file until it says something else.
+//!
+//! Its state is looked at in short intervals, which finds a file that was written in place as well as one that was put in the
+//! place of another, and needs nothing of the system. What is still being written is left alone until it has been quiet.
+
+use super::{Reloader, Trigger};
+use crate::config::loader::Loader;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+/// How often the file is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+/// How many looks in a row must find the same before it is read.
+const QUIET: u32 = 2;
+
+/// What is seen of a file without reading it; nothing where there is none.
+type Mark = Option<(u64, u64, u64, i64, i64, i64, i64)>;
+
+fn mark(file: &Path) -> Mark {
+    let seen = std::fs::metadata(file).ok()?;
+    let (modified, changed) = ((seen.mtime(), seen.mtime_nsec()), (seen.ctime(), seen.ctime_nsec()));
+    Some((seen.dev(), seen.ino(), seen.size(), modified.0, modified.1, changed.0, changed.1))
+}
+
+/// Decides when a file is to be read.
+#[derive(Debug, Default)]
+struct Watcher {
+    /// The state in which it was read last.
+    read: Option<Mark>,
+    seen: Mark,
+    quiet: u32,
+}
+
+impl Watcher {
+    /// True where the file has changed since it was read, and has been quiet for a while.
+    fn look(&mut self, now: Mark) -> bool {
+        if self.read == Some(now) {
+            return false;
+        }
+        if self.seen != now {
+            (self.seen, self.quiet) = (now, 0);
+            return false;
+        }
+        self.quiet += 1;
+        let due = self.quiet >= QUIET;
+        if due {
+            self.read = Some(now);
+            self.quiet = 0;
+        }
+        due
+    }
+}
+
+/// Reloads whenever the file has changed, for as long as the configuration says that it should be watched.
+pub(super) async fn watch(reloader: &Reloader, loader: &Loader) {
+    let mut watcher = Watcher::default();
+    loop {
+        tokio::time::sleep(LOOK).await;
+        if !reloader.current().gateway.watch_config {
+            continue;
+        }
+        let Some(file) = loader.file() else { continue };
+        let seen = tokio::task::spawn_blocking(move || mark(&file)).await;
+        if seen.is_ok_and(|seen| watcher.look(seen)) {
+            // What came of it is in the log and in the report. Where it was read before, nothing happens.
+            let _ = reloader.reload(Trigger::File).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn state(size: u64) -> Mark {
+        Some((1, 1, size, 0, 0, 0, 0))
+    }
+
+    #[test]
+    fn a_file_is_read_once_it_is_quiet_and_not_again_until_it_changes() {
+        let mut watcher = Watcher::default();
+        let looks = |watcher: &mut Watcher, sizes: &[u64]| -> Vec<bool> {
+            sizes.iter().map(|size| watcher.look(state(*size))).collect()
+        };
+        assert_eq!(looks(&mut watcher, &[1, 1, 1, 1]), [false, false, true, false]);
+        // It grows while it is written.
+        assert_eq!(looks(&mut watcher, &[2, 3, 4, 4, 4, 4]), [false, false, false, false, true, false]);
+        // It goes away for a moment while another is put in its place.
+        assert!(!watcher.look(None));
+        assert_eq!(looks(&mut watcher, &[5, 5, 5]), [false, false, true]);
+        // It goes away for good.
+        assert_eq!([None; 4].map(|gone| watcher.look(gone)), [false, false, true, false]);
+    }
+
+    #[test]
+    fn a_file_that_is_put_in_the_place_of_another_looks_different() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, fresh) = (folder.path().join("a"), folder.path().join("b"));
+        assert_eq!(mark(&file), None);
+        std::fs::write(&file, "same").unwrap();
+        let before = mark(&file);
+        assert!(before.is_some());
+        std::fs::write(&fresh, "same").unwrap();
+        std::fs::rename(&fresh, &file).unwrap();
+        assert_ne!(mark(&file), before);
+    }
+}

@@ -1,0 +1,91 @@
+//! Who may connect, and how many at a time. Both can change while connections are open.
+
+use crate::http_front::Guard;
+use arc_swap::ArcSwap;
+use http::HeaderMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The rules of a front at its door.
+pub struct Admission {
+    most: AtomicUsize,
+    open: AtomicUsize,
+    guard: ArcSwap<Guard>,
+}
+
+impl Admission {
+    /// At most so many connections, with these origins and host names besides those of this machine.
+    #[must_use]
+    pub fn new(most: usize, origins: &[String], hosts: &[String]) -> Arc<Self> {
+        let guard = ArcSwap::from_pointee(Guard::new(origins, hosts));
+        Arc::new(Self { most: AtomicUsize::new(most), open: AtomicUsize::new(0), guard })
+    }
+
+    /// Goes by these rules from now on. Connections that are open stay; requests on them are looked at by the new rules.
+    pub fn set(&self, most: usize, origins: &[String], hosts: &[String]) {
+        self.most.store(most, Ordering::Relaxed);
+        self.guard.store(Arc::new(Guard::new(origins, hosts)));
+    }
+
+    /// A place for one more connection, if there is one.
+    #[must_use]
+    pub fn enter(self: &Arc<Self>) -> Option<Place> {
+        let most = self.most.load(Ordering::Relaxed);
+        let one_more = |open: usize| (open < most).then_some(open + 1);
+        let entered = self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok();
+        entered.then(|| Place(Arc::clone(self)))
+    }
+
+    /// True where a request with these headers may be looked at.
+    #[must_use]
+    pub fn admits(&self, headers: &HeaderMap) -> bool {
+        self.guard.load().admits(headers)
+    }
+}
+
+impl fmt::Debug for Admission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admission").field("most", &self.most).field("open", &self.open).finish_non_exhaustive()
+    }
+}
+
+/// The place of one connection, until it is dropped.
+pub struct Place(Arc<Admission>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::HOST;
+
+    #[test]
+    fn the_number_of_places_follows_the_rules_while_some_are_taken() {
+        let door = Admission::new(2, &[], &[]);
+        let (first, second) = (door.enter(), door.enter());
+        assert!(first.is_some() && second.is_some() && door.enter().is_none());
+        door.set(1, &[], &[]);
+        drop(first);
+        assert!(door.enter().is_none(), "one is still there, which is the most");
+        drop(second);
+        let only = door.enter();
+        assert!(only.is_some() && door.enter().is_none());
+    }
+
+    #[test]
+    fn hosts_follow_the_rules() {
+        let mut headers = HeaderMap::new();
+        headers.insert(HOST, "box.example".parse().unwrap());
+        let door = Admission::new(1, &[], &[]);
+        assert!(!door.admits(&headers));
+        door.set(1, &[], &["box.example".to_owned()]);
+        assert!(door.admits(&headers));
+        door.set(1, &[], &[]);
+        assert!(!door.admits(&headers));
+    }
+}
