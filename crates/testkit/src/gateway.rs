@@ -118,6 +118,11 @@ impl GatewayProcess {
         self.folder.path().join("data")
     }
 
+    /// Its configuration file.
+    pub fn config_file(&self) -> PathBuf {
+        self.folder.path().join("signalbox.toml")
+    }
+
     /// Ends the process and gives its folder back.
     ///
     /// # Errors

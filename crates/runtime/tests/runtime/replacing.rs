@@ -1,5 +1,6 @@
 //! Other backends while the gateway runs: who keeps what, who is told, and what becomes of calls that are under way.
 
+use crate::bridged_following::new_era;
 use crate::client::{Client, Modern, answer, next, text};
 use crate::fake::{ANSWER, Fake, Heard, OPEN, Shape, Step, plain, said, tools};
 use crate::{Setup, pass, start};
@@ -180,6 +181,26 @@ async fn a_listen_request_goes_on_at_the_successor() {
     assert_eq!(hears(&stream, UPDATED).await["params"]["uri"], "x://y");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_listen_request_and_what_an_old_session_follows_go_on_at_a_successor_of_the_new_era() {
+    let (old, new) = (Fake::new(Shape::Web, plain), Fake::new(Shape::Web, new_era));
+    let gateway = start(&old, Setup::default());
+    let session = Client::open(&gateway, json!({})).await;
+    session.call("t1").await;
+    assert!(session.ask("resources/subscribe", json!({"uri": "x://y"})).await["result"].is_object());
+    let principal = signalbox_engine::Principal::anonymous();
+    let client = Modern { gateway: Arc::clone(&gateway), principal, capabilities: json!({}) };
+    let stream = crate::listening::listen(&client, &["x://y"]);
+    assert_eq!(crate::listening::followed(&stream).await, json!(["x://y"]));
+    let modern = BackendSpec { wish: Wish::Modern, ..spec(|_| true) };
+    gateway.replace(vec![Backend::new("a", Arc::new(new.clone()), modern)]);
+    pass(8_000).await;
+    assert!(old.open_links().is_empty());
+    let asked = new.heard("subscriptions/listen");
+    let named = |one: &&Heard| one.params["notifications"]["resourceSubscriptions"] == json!(["x://y"]);
+    assert_eq!(asked.iter().filter(named).count(), 2, "one for each of them: {asked:?}");
+}
+
 /// A backend whose tool asks for a name before it answers.
 fn curious(heard: &Heard) -> Vec<Step> {
     let form = json!({"message": "name?", "requestedSchema": {"type": "object", "properties": {}}});
@@ -223,6 +244,22 @@ async fn a_parked_call_whose_backend_is_gone_is_over_and_says_why() {
     let over = client.call("t1", reply).await;
     assert!(error(&over).contains("a reload has replaced it"), "{over}");
     assert!(new.heard("tools/call").is_empty(), "nothing runs a second time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_call_of_a_backend_that_was_removed_is_refused_and_runs_nowhere() {
+    let (old, other) = (Fake::new(Shape::Pipe, curious), Fake::new(Shape::Pipe, plain));
+    let gateway = start(&old, Setup::default());
+    let client = Modern::askable(&gateway);
+    let asked = client.call("t1", json!({})).await;
+    let state = asked["result"]["requestState"].as_str().unwrap_or_else(|| panic!("{asked}"));
+    gateway.replace(vec![backend("b", &other)]);
+    pass(15_000).await;
+    // Another backend has a tool of this name by now, and gets nothing of a call that was never its own.
+    let reply = json!({"requestState": state, "inputResponses": {"q1": {"action": "accept", "content": {}}}});
+    let over = client.call("t1", reply).await;
+    assert!(error(&over).contains("a reload has removed it"), "{over}");
+    assert!(old.open_links().is_empty() && other.heard("tools/call").is_empty());
 }
 
 #[tokio::test(start_paused = true)]
