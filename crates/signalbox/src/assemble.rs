@@ -3,9 +3,9 @@
 use crate::config::{BackendConfig, Config, Era, Target, UrlTransport};
 use crate::demo::{DemoError, DemoServer};
 use crate::interceptors;
-use signalbox_engine::Principal;
 use signalbox_engine::back::Wish;
 use signalbox_engine::metrics::MethodMetrics;
+use signalbox_engine::{FactSink, Principal};
 use signalbox_runtime::{Backend, BackendSpec, Connector, FailureRules, Gateway, Parts, Settings};
 use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
@@ -35,6 +35,10 @@ pub enum AssembleError {
     /// The folder of the demo tools is missing.
     #[error("{0}; set `gateway.demo_root` to a folder that exists, or configure a backend")]
     Demo(#[from] DemoError),
+    /// The exporter of traces has no thread.
+    #[cfg(feature = "otel")]
+    #[error("traces cannot be exported: {0}")]
+    Traces(std::io::Error),
     /// The gateway itself cannot be made.
     #[error(transparent)]
     Gateway(#[from] signalbox_engine::Fault),
@@ -49,6 +53,9 @@ pub struct App {
     pub metrics: Arc<MethodMetrics>,
     /// Knows the child processes.
     pub reaper: Reaper,
+    /// Exports traces, where it is asked to.
+    #[cfg(feature = "otel")]
+    pub telemetry: Option<crate::otel::Telemetry>,
 }
 
 impl App {
@@ -56,6 +63,10 @@ impl App {
     pub async fn shut_down(&self, drain: Duration) {
         self.gateway.shut_down(drain).await;
         self.reaper.all_gone(CHILDREN_END).await;
+        #[cfg(feature = "otel")]
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.flush().await;
+        }
     }
 
     /// Ends every child process at once.
@@ -80,15 +91,28 @@ pub fn assemble(config: &Config, principal: Principal, catalog_file: Option<Path
         backends.push(demo(config, &settings)?);
     }
     let metrics = Arc::new(MethodMetrics::default());
-    let gateway = Gateway::new(Parts {
-        settings,
-        backends,
-        chain: interceptors::chain(),
-        facts: vec![metrics.clone()],
-        principal,
-        catalog_file,
-    })?;
-    Ok(App { gateway, metrics, reaper })
+    #[allow(unused_mut, reason = "some builds have more subscribers")]
+    let mut facts: Vec<Arc<dyn FactSink>> = vec![metrics.clone()];
+    #[cfg(feature = "otel")]
+    let telemetry = telemetry(config, &principal)?.inspect(|telemetry| facts.push(telemetry.tracer()));
+    let gateway =
+        Gateway::new(Parts { settings, backends, chain: interceptors::chain(), facts, principal, catalog_file })?;
+    #[cfg(feature = "otel")]
+    telemetry.iter().for_each(|telemetry| telemetry.count_at(&gateway));
+    Ok(App {
+        gateway,
+        metrics,
+        reaper,
+        #[cfg(feature = "otel")]
+        telemetry,
+    })
+}
+
+/// The exporter of traces, which runs from here on: it is asked for nothing before the gateway is.
+#[cfg(feature = "otel")]
+fn telemetry(config: &Config, principal: &Principal) -> Result<Option<crate::otel::Telemetry>, AssembleError> {
+    let start = |otel| crate::otel::Telemetry::start(otel, config, principal.owns_pipe());
+    config.gateway.otel.as_ref().map(start).transpose().map_err(AssembleError::Traces)
 }
 
 /// True where the demo tools stand in for backends.

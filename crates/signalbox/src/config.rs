@@ -16,6 +16,7 @@ pub mod layers;
 pub mod listen;
 pub mod loader;
 pub mod locate;
+pub mod otel;
 pub mod path;
 pub(crate) mod raw;
 pub(crate) mod read;
@@ -36,6 +37,7 @@ pub use expand::Env;
 pub use layers::{Environment, Overrides};
 pub use listen::{Listen, ListenAddr, ListenError, Transport};
 pub use locate::Located;
+pub use otel::Otel;
 pub use secret::Secret;
 pub use tools::ToolFilter;
 
@@ -90,6 +92,8 @@ pub struct Gateway {
     pub demo_root: PathBuf,
     /// A changed file is taken over without being asked.
     pub watch_config: bool,
+    /// Where traces go, while any are exported.
+    pub otel: Option<Otel>,
 }
 
 /// A configuration, and what its user should know about it.

@@ -14,6 +14,8 @@ pub mod interceptors;
 pub mod logging;
 pub mod metrics;
 pub mod open_files;
+#[cfg(feature = "otel")]
+pub mod otel;
 pub mod output;
 pub mod pipe;
 pub mod probes;

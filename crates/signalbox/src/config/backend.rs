@@ -316,7 +316,7 @@ fn transport(table: &Table<'_>, url: &http::Uri) -> Result<UrlTransport, ConfigE
     }
 }
 
-fn headers(table: &Table<'_>) -> Result<HeaderMap, ConfigError> {
+pub(super) fn headers(table: &Table<'_>) -> Result<HeaderMap, ConfigError> {
     let mut headers = HeaderMap::new();
     for (entry, text) in table.text_table("headers")? {
         let at_key = |problem| Err(table.document.error(&text.path, entry.key_at, problem));

@@ -6,6 +6,7 @@ use signalbox_transport::http_front::{POST_PATH, STREAM_PATH};
 use super::backend::{self, bad, folder};
 use super::error::{ConfigError, Problem, Warning};
 use super::listen::{self, Listen, Transport};
+use super::otel;
 use super::read::{Table, Text};
 use super::{Gateway, LogLevel, Settings};
 
@@ -78,6 +79,7 @@ fn gateway(table: &Table<'_>, security: &Table<'_>) -> Result<Gateway, ConfigErr
         allowed_hosts: checked(table, "allowed_hosts", is_host, "a host like `box.example` or `box.example:8080`")?,
         demo_root: folder(table, "demo_root")?.unwrap_or_else(|| ".".into()),
         watch_config: table.flag("watch_config")?,
+        otel: otel::check(&table.table("otel")?)?,
     })
 }
 

@@ -177,6 +177,16 @@ pub enum Problem {
         /// What to do instead.
         remedy: String,
     },
+    /// A feature that this program was built without.
+    #[error(
+        "{what} not in this build; remove the key, or use a program built with `cargo build --release --features {feature}`"
+    )]
+    OtherBuild {
+        /// What the feature gives, and its verb.
+        what: &'static str,
+        /// The cargo feature.
+        feature: &'static str,
+    },
     /// An address that others could reach.
     #[error(
         "listening beyond loopback needs authentication, which is not in this version yet; use 127.0.0.1, ::1 or localhost"

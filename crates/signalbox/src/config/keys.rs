@@ -43,6 +43,8 @@ pub enum Kind {
         /// The most that makes sense.
         max: f64,
     },
+    /// A part of the whole, and its default.
+    Fraction(f64),
     /// A whole number.
     Count {
         /// The default.
@@ -71,6 +73,15 @@ pub enum State {
     NotYet(&'static str),
     /// It belongs to a feature that does not exist yet, and is let pass when `enabled = false` stands beside it.
     WithoutEffect(&'static str),
+    /// It belongs to a cargo feature.
+    Feature {
+        /// The feature.
+        name: &'static str,
+        /// What it gives, and its verb.
+        what: &'static str,
+        /// Whether this program was built with it.
+        built: bool,
+    },
 }
 
 impl Kind {
@@ -83,6 +94,7 @@ impl Kind {
             Self::Seconds { max, .. } => {
                 format!("a number of seconds from {LEAST_SECONDS} to {max}")
             }
+            Self::Fraction(_) => "a number from 0 to 1".to_owned(),
             Self::Count { min, max, .. } => format!("a whole number from {min} to {max}"),
             Self::Texts => "a list of strings".to_owned(),
             Self::TextTable => "a table of strings".to_owned(),
@@ -107,6 +119,11 @@ impl Key {
 
     const fn without_effect(mut self, feature: &'static str) -> Self {
         self.state = State::WithoutEffect(feature);
+        self
+    }
+
+    const fn of_feature(mut self, name: &'static str, what: &'static str, built: bool) -> Self {
+        self.state = State::Feature { name, what, built };
         self
     }
 
@@ -192,6 +209,7 @@ mod tests {
                 Kind::Seconds { default: Some(default), max } => {
                     assert!((LEAST_SECONDS..=max).contains(&default));
                 }
+                Kind::Fraction(default) => assert!((0.0..=1.0).contains(&default)),
                 Kind::Choice { built, default, .. } => assert!(built.contains(&default)),
                 _ => {}
             }

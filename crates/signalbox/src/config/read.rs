@@ -206,6 +206,24 @@ impl<'a> Table<'a> {
             .ok_or_else(|| self.out_of_range(key, node, kind, &number.to_string()))
     }
 
+    /// A part of the whole, or its default.
+    pub(crate) fn fraction(&self, key: &str) -> Result<f64, ConfigError> {
+        let kind = self.kind(key)?;
+        let Kind::Fraction(default) = kind else {
+            return Err(self.unknown(key));
+        };
+        let Some(node) = self.entry(key).map(|entry| &entry.node) else {
+            return Ok(default);
+        };
+        let part = match node.value {
+            Value::Float(part) => part,
+            // Only 0 and 1 are in the bounds, and they are exact.
+            Value::Integer(part) => part as f64,
+            _ => return Err(self.wrong_type(key, node, kind)),
+        };
+        if (0.0..=1.0).contains(&part) { Ok(part) } else { Err(self.out_of_range(key, node, kind, &part.to_string())) }
+    }
+
     /// A list of strings; an absent one is empty.
     pub(crate) fn texts(&self, key: &str) -> Result<Vec<Text<'a>>, ConfigError> {
         let kind = self.kind(key)?;
@@ -290,6 +308,9 @@ impl<'a> Table<'a> {
             }
             return not_built(feature, "remove the key".to_owned());
         }
+        if let State::Feature { name: feature, what, built: false } = known.state {
+            return Err(self.key_error(&entry.key, Problem::OtherBuild { what, feature }));
+        }
         if !fits(&known.kind, &entry.node.value) {
             return Err(self.wrong_type(&entry.key, &entry.node, known.kind));
         }
@@ -315,7 +336,7 @@ fn fits(kind: &Kind, value: &Value) -> bool {
     match kind {
         Kind::Text(_) | Kind::Choice { .. } => matches!(value, Value::Text(_)),
         Kind::Flag(_) => matches!(value, Value::Bool(_)),
-        Kind::Seconds { .. } => matches!(value, Value::Integer(_) | Value::Float(_)),
+        Kind::Seconds { .. } | Kind::Fraction(_) => matches!(value, Value::Integer(_) | Value::Float(_)),
         Kind::Count { .. } => matches!(value, Value::Integer(_)),
         Kind::Texts => matches!(value, Value::List(_)),
         Kind::TextTable | Kind::Table => matches!(value, Value::Table(_)),

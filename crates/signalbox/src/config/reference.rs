@@ -36,6 +36,7 @@ fn default(kind: &Kind) -> String {
         Kind::Text(text) | Kind::Choice { default: text, .. } => format!("`\"{text}\"`"),
         Kind::Flag(flag) => format!("`{flag}`"),
         Kind::Seconds { default, .. } => default.map_or(String::new(), |number| format!("`{number}`")),
+        Kind::Fraction(default) => format!("`{default}`"),
         Kind::Count { default, .. } => format!("`{default}`"),
         Kind::Texts => "`[]`".to_owned(),
         Kind::TextTable => "`{}`".to_owned(),
@@ -50,6 +51,7 @@ fn meaning(key: &Key) -> String {
         _ => String::new(),
     };
     let state = match key.state {
+        State::Feature { name, .. } => &*format!(" Only in a build with the cargo feature `{name}`."),
         State::Built => "",
         State::OnlyFalse(_) => " Not in this version yet; can only be `false`.",
         State::NotYet(_) => " Not in this version yet; refused.",

@@ -3,6 +3,7 @@
 mod bad;
 mod failing;
 mod layers;
+mod traces;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -135,6 +136,7 @@ fn a_full_file() {
         allowed_hosts: vec!["box.example:8080".to_owned(), "box".to_owned()],
         demo_root: PathBuf::from("/etc/box/demo"),
         watch_config: false,
+        otel: None,
     };
     assert_eq!(config.gateway, gateway);
     assert_eq!(config.data_dir, Path::new("/home/ann/data"));
@@ -211,6 +213,7 @@ fn defaults() {
         allowed_hosts: Vec::new(),
         demo_root: PathBuf::from("."),
         watch_config: true,
+        otel: None,
     };
     assert_eq!(config.gateway, gateway);
     assert_eq!(config.data_dir, Path::new("/home/ann/.local/state/signalbox"));
@@ -229,7 +232,8 @@ fn every_key_of_the_reference_is_known_to_the_parser() {
         let path = key.path.replace(keys::NAME, "x");
         let text = format!("{path} = 1979-05-27\n");
         let error = load("signalbox.toml", &text).expect_err("a date is never right");
-        let known = matches!(*error.problem, Problem::WrongType { .. } | Problem::NotBuilt { .. });
+        let known =
+            matches!(*error.problem, Problem::WrongType { .. } | Problem::NotBuilt { .. } | Problem::OtherBuild { .. });
         assert!(known, "{error}");
         assert!(error.to_string().contains(&path), "{error}");
     }

@@ -95,6 +95,19 @@ pub const KEYS: &[Key] = &[
         "Take over a changed configuration file without being asked; `signalbox reload` and SIGHUP always do.",
     ),
     key("gateway.data_dir", Kind::Text(""), "Where state is kept; by default `signalbox` in the user's state folder."),
+    otel("gateway.otel.enabled", Kind::Flag(false), "Export OpenTelemetry traces."),
+    otel(
+        "gateway.otel.endpoint",
+        Kind::Text(""),
+        "Where spans are posted, by OTLP over HTTP: `http://host:port`, to which `/v1/traces` is added, or an address with a path. By default what `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or `OTEL_EXPORTER_OTLP_ENDPOINT` says, else `http://localhost:4318`.",
+    ),
+    otel(
+        "gateway.otel.sample_ratio",
+        Kind::Fraction(1.0),
+        "How many of the traces that begin here are recorded; one that a client began follows the client's choice.",
+    ),
+    otel("gateway.otel.service_name", Kind::Text("signalbox"), "What the gateway is called in traces."),
+    otel("gateway.otel.headers", Kind::TextTable, "Headers sent to the collector with every request."),
     key("gateway.log_level", one_of(LOG_LEVELS, "info"), "How much is logged, on stderr."),
     key("backends.NAME.command", Kind::Text(""), "The program of a local server; alone, without arguments."),
     key("backends.NAME.args", Kind::Texts, "Its arguments."),
@@ -195,6 +208,10 @@ const AUDIT: &str = "the audit log is";
 
 const fn key(path: &'static str, kind: Kind, meaning: &'static str) -> Key {
     Key { path, kind, state: State::Built, meaning }
+}
+
+const fn otel(path: &'static str, kind: Kind, meaning: &'static str) -> Key {
+    key(path, kind, meaning).of_feature("otel", "OpenTelemetry traces are", cfg!(feature = "otel"))
 }
 
 const fn limit(path: &'static str, default: u64) -> Key {

@@ -29,7 +29,7 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[gateway]\nx.y = 1\n",
-        "signalbox.toml:2:1: gateway.x: unknown key; expected one of `first_list_wait`, `drain`, `call_timeout`, `park_timeout`, `max_connections`, `max_streams`, `max_in_flight`, `max_message`, `allowed_origins`, `allowed_hosts`, `demo_root`, `watch_config`, `data_dir` or `log_level`",
+        "signalbox.toml:2:1: gateway.x: unknown key; expected one of `first_list_wait`, `drain`, `call_timeout`, `park_timeout`, `max_connections`, `max_streams`, `max_in_flight`, `max_message`, `allowed_origins`, `allowed_hosts`, `demo_root`, `watch_config`, `data_dir`, `otel` or `log_level`",
     ),
     (
         "[backends.a]\ncommand = 'x'\ntools = { incldue = ['a'] }\n",

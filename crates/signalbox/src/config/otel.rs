@@ -1,0 +1,146 @@
+//! Where traces go: the table `gateway.otel`, which only a build with the cargo feature `otel` takes.
+
+use http::HeaderMap;
+use http::uri::{PathAndQuery, Uri};
+
+use super::backend::{self, bad};
+use super::error::{ConfigError, Place, Problem};
+use super::read::Table;
+
+/// The standard variables of OpenTelemetry that say where a collector is: for traces alone, and for everything.
+const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+/// Where a collector listens unless somebody says otherwise.
+const DEFAULT_ENDPOINT: &str = "http://localhost:4318";
+/// What traces are posted to, below the address of a collector.
+const TRACES: &str = "/v1/traces";
+const ADDRESS: &str = "an address like `http://127.0.0.1:4318`";
+const LONGEST_NAME: usize = 255;
+
+/// How traces are exported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Otel {
+    /// What spans are posted to.
+    pub endpoint: Uri,
+    /// How many of the traces that begin here are recorded.
+    pub sample_ratio: Ratio,
+    /// What the gateway is called in traces.
+    pub service_name: String,
+    /// Headers for the collector; their values are hidden from `Debug`.
+    pub headers: HeaderMap,
+}
+
+/// A part of all traces, chosen by their ids so that everybody who sees an id chooses alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ratio(u64);
+
+impl Ratio {
+    /// The part `of` 1.
+    #[must_use]
+    pub fn new(of: f64) -> Self {
+        const WHOLE: u64 = 1 << 63;
+        // Rounding near the whole is of no consequence: 63 bits of an id are compared.
+        Self((of.clamp(0.0, 1.0) * WHOLE as f64) as u64)
+    }
+
+    /// Whether a trace belongs to the part.
+    #[must_use]
+    pub fn takes(self, trace: [u8; 16]) -> bool {
+        let low = trace[8..].iter().fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+        low >> 1 < self.0
+    }
+}
+
+/// Check the table.
+pub(super) fn check(table: &Table<'_>) -> Result<Option<Otel>, ConfigError> {
+    let enabled = table.flag("enabled")?;
+    let name = table.text("service_name")?;
+    if let Some(name) = name.as_ref().filter(|name| name.value.is_empty() || name.value.len() > LONGEST_NAME) {
+        return Err(bad(table, name, "a name of 1 to 255 bytes"));
+    }
+    let (ratio, headers) = (Ratio::new(table.fraction("sample_ratio")?), backend::headers(table)?);
+    let endpoint = match table.text("endpoint")? {
+        Some(text) => {
+            Some(endpoint(&text.value).map_err(|problem| table.document.error(&text.path, text.at, problem))?)
+        }
+        None => None,
+    };
+    if !enabled {
+        return Ok(None);
+    }
+    let endpoint = endpoint.map_or_else(|| endpoint_of_environment(table), Ok)?;
+    let service_name = name.map_or_else(String::new, |name| name.value);
+    Ok(Some(Otel { endpoint, sample_ratio: ratio, service_name, headers }))
+}
+
+fn endpoint_of_environment(table: &Table<'_>) -> Result<Uri, ConfigError> {
+    let variable = |name: &str| (table.document.env)(name).filter(|value| !value.is_empty());
+    let at = |name: &'static str| move |problem| ConfigError::new(Place::variable(name), problem);
+    if let Some(address) = variable(TRACES_ENDPOINT) {
+        return endpoint(&address).map_err(at(TRACES_ENDPOINT));
+    }
+    match variable(ENDPOINT) {
+        // Unlike an address of traces alone, this one is what the paths of all signals are put below.
+        Some(address) => endpoint(&format!("{}{TRACES}", address.trim_end_matches('/'))).map_err(at(ENDPOINT)),
+        None => endpoint(DEFAULT_ENDPOINT).map_err(at(ENDPOINT)),
+    }
+}
+
+fn endpoint(text: &str) -> Result<Uri, Problem> {
+    let bad = || Problem::BadHiddenValue(ADDRESS);
+    let url = text.parse::<Uri>().map_err(|_| bad())?;
+    let authority = url.authority().filter(|authority| !authority.host().is_empty()).ok_or_else(bad)?;
+    let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+    let bad_port = !port.is_empty() && authority.port_u16().is_none_or(|port| port == 0);
+    if authority.as_str().contains('@') || text.contains('#') || bad_port {
+        return Err(bad());
+    }
+    match url.scheme_str().map(str::to_ascii_lowercase).as_deref() {
+        Some("http") => {}
+        Some("https") => {
+            let remedy = "use an `http://` address, as that of a collector on this machine".to_owned();
+            return Err(Problem::NotBuilt { feature: "a collector behind `https://` is", remedy });
+        }
+        _ => return Err(bad()),
+    }
+    if !matches!(url.path(), "" | "/") || url.query().is_some() {
+        return Ok(url);
+    }
+    let mut parts = url.into_parts();
+    parts.path_and_query = Some(PathAndQuery::from_static(TRACES));
+    Uri::from_parts(parts).map_err(|_| bad())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_a_path_gets_the_one_of_traces() {
+        for (given, posted) in [
+            ("http://localhost:4318", "http://localhost:4318/v1/traces"),
+            ("http://[::1]:4318/", "http://[::1]:4318/v1/traces"),
+            ("http://box/otlp/v1/traces", "http://box/otlp/v1/traces"),
+        ] {
+            assert_eq!(endpoint(given).unwrap().to_string(), posted);
+        }
+        for bad in
+            ["", "localhost:4318", "ftp://h", "http://", "http://u:p@h", "http://h:0", "http://h:x", "http://h/#a"]
+        {
+            assert_eq!(endpoint(bad), Err(Problem::BadHiddenValue(ADDRESS)), "{bad}");
+        }
+        assert!(matches!(endpoint("https://h"), Err(Problem::NotBuilt { .. })));
+    }
+
+    #[test]
+    fn a_ratio_takes_its_part_of_all_ids() {
+        let id = |low: u64| {
+            let mut trace = [0xff; 16];
+            trace[8..].copy_from_slice(&low.to_be_bytes());
+            trace
+        };
+        assert!(Ratio::new(1.0).takes(id(u64::MAX)) && !Ratio::new(0.0).takes(id(0)));
+        let half = Ratio::new(0.5);
+        assert!(half.takes(id(u64::MAX / 2)) && !half.takes(id(u64::MAX / 2 + 1)));
+    }
+}

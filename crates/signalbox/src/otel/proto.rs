@@ -1,0 +1,143 @@
+//! Spans in the binary form of OTLP: the few messages of `opentelemetry.proto.trace.v1` that an export needs.
+//!
+//! In this form a field is a key (its number and how its value is laid out) and the value; a message inside another is
+//! preceded by its length.
+
+use super::span::{Kind, Span, Value};
+
+/// The name under which the spans say who made them.
+const SCOPE: &str = "signalbox";
+/// `SpanKind` and `StatusCode` of the protocol.
+const KIND_SERVER: u64 = 2;
+const KIND_CLIENT: u64 = 3;
+const STATUS_ERROR: u64 = 2;
+/// The flags of a span hold those of the trace, and say whether its parent is known to be in another process.
+const PARENT_IS_KNOWN: u32 = 0x100;
+const PARENT_IS_REMOTE: u32 = 0x200;
+
+/// How a value is laid out.
+const VARINT: u64 = 0;
+const FIXED64: u64 = 1;
+const BYTES: u64 = 2;
+const FIXED32: u64 = 5;
+
+/// An `ExportTraceServiceRequest` with these spans of one service.
+pub(super) fn request(service: &str, instance: &str, spans: &[Span]) -> Vec<u8> {
+    let mut resource = Message::default();
+    resource.message(1, &attribute("service.name", &Value::Text(service.to_owned())));
+    resource.message(1, &attribute("service.version", &Value::Text(env!("CARGO_PKG_VERSION").to_owned())));
+    resource.message(1, &attribute("service.instance.id", &Value::Text(instance.to_owned())));
+    let mut scope = Message::default();
+    scope.text(1, SCOPE);
+    scope.text(2, env!("CARGO_PKG_VERSION"));
+    let mut of_scope = Message::default();
+    of_scope.message(1, &scope);
+    for one in spans {
+        of_scope.message(2, &span(one));
+    }
+    let mut of_resource = Message::default();
+    of_resource.message(1, &resource);
+    of_resource.message(2, &of_scope);
+    let mut request = Message::default();
+    request.message(1, &of_resource);
+    request.0
+}
+
+fn span(span: &Span) -> Message {
+    let mut message = Message::default();
+    message.bytes(1, &span.own.trace);
+    message.bytes(2, &span.own.span);
+    if let Some(parent) = &span.parent {
+        message.bytes(4, parent);
+    }
+    message.text(5, &span.name);
+    message.number(6, if span.kind == Kind::Server { KIND_SERVER } else { KIND_CLIENT });
+    message.fixed64(7, span.start);
+    message.fixed64(8, span.end.max(span.start));
+    for (key, value) in &span.attributes {
+        message.message(9, &attribute(key, value));
+    }
+    if let Some(error) = &span.error {
+        let mut status = Message::default();
+        status.text(2, error);
+        status.number(3, STATUS_ERROR);
+        message.message(15, &status);
+    }
+    let remote = if span.kind == Kind::Server && span.parent.is_some() { PARENT_IS_REMOTE } else { 0 };
+    message.fixed32(16, u32::from(span.own.flags) | PARENT_IS_KNOWN | remote);
+    message
+}
+
+fn attribute(key: &str, value: &Value) -> Message {
+    let mut any = Message::default();
+    match value {
+        Value::Text(text) => any.text(1, text),
+        // A negative number is written as the unsigned one with the same bits.
+        Value::Number(number) => any.number(3, number.cast_unsigned()),
+    }
+    let mut pair = Message::default();
+    pair.text(1, key);
+    pair.message(2, &any);
+    pair
+}
+
+/// A message under construction.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.0.push(number.to_le_bytes()[0] | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number.to_le_bytes()[0]);
+    }
+
+    fn key(&mut self, field: u64, layout: u64) {
+        self.varint(field << 3 | layout);
+    }
+
+    fn number(&mut self, field: u64, number: u64) {
+        self.key(field, VARINT);
+        self.varint(number);
+    }
+
+    fn fixed64(&mut self, field: u64, number: u64) {
+        self.key(field, FIXED64);
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn fixed32(&mut self, field: u64, number: u32) {
+        self.key(field, FIXED32);
+        self.0.extend_from_slice(&number.to_le_bytes());
+    }
+
+    fn bytes(&mut self, field: u64, bytes: &[u8]) {
+        self.key(field, BYTES);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn text(&mut self, field: u64, text: &str) {
+        self.bytes(field, text.as_bytes());
+    }
+
+    fn message(&mut self, field: u64, message: &Self) {
+        self.bytes(field, &message.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_laid_out_as_the_format_says() {
+        let mut message = Message::default();
+        message.number(1, 150);
+        message.fixed32(16, 1);
+        message.text(2, "testing");
+        assert_eq!(message.0, b"\x08\x96\x01\x85\x01\x01\x00\x00\x00\x12\x07testing");
+    }
+}
