@@ -10,7 +10,7 @@ pub const MODERN: &str = "2026-07-28";
 /// The last revision of the old era.
 pub const LEGACY: &str = "2025-11-25";
 
-const TOOLS: &str = r#""tools":[{"name":"echo","description":"Says the same text","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}}]"#;
+const DESCRIPTION: &str = r#""description":"Says the same text","inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
 const SERVER: &str = r#"{"name":"signalbox-bench-backend","version":"1"}"#;
 
 /// Which eras the server speaks.
@@ -58,8 +58,31 @@ pub struct Answer {
     pub opens_session: bool,
 }
 
-/// Answers one message; `header` is the value of `MCP-Protocol-Version`, if the transport has one.
-pub fn answer(message: &[u8], header: Option<&[u8]>, eras: Eras) -> Answer {
+/// The echo server behind any transport.
+#[derive(Debug)]
+pub struct Echo {
+    eras: Eras,
+    /// The member `tools` of its list.
+    tools: String,
+}
+
+impl Echo {
+    /// A server with this many tools, the first of which is `echo` unless it is `mute`; the others are there to be listed.
+    pub fn new(eras: Eras, tools: usize, mute: bool) -> Self {
+        let name = |index| if index == 0 && !mute { "echo".to_owned() } else { format!("tool_{index}") };
+        let tools: Vec<String> =
+            (0..tools).map(|index| format!(r#"{{"name":"{}",{DESCRIPTION}}}"#, name(index))).collect();
+        Self { eras, tools: format!(r#""tools":[{}]"#, tools.join(",")) }
+    }
+
+    /// Answers one message; `header` is the value of `MCP-Protocol-Version`, if the transport has one.
+    pub fn answer(&self, message: &[u8], header: Option<&[u8]>) -> Answer {
+        answer(self, message, header)
+    }
+}
+
+fn answer(server: &Echo, message: &[u8], header: Option<&[u8]>) -> Answer {
+    let (eras, tools) = (server.eras, &server.tools);
     let found = scan(message);
     let Some(id) = found.id else {
         return Answer { status: 202, ..Answer::default() };
@@ -73,9 +96,9 @@ pub fn answer(message: &[u8], header: Option<&[u8]>, eras: Eras) -> Answer {
     match method {
         b"tools/call" => call(id, &found, modern),
         b"tools/list" if modern => {
-            result(id, &format!(r#"{TOOLS},"resultType":"complete","ttlMs":3600000,"cacheScope":"public""#))
+            result(id, &format!(r#"{tools},"resultType":"complete","ttlMs":3600000,"cacheScope":"public""#))
         }
-        b"tools/list" => result(id, TOOLS),
+        b"tools/list" => result(id, tools),
         b"server/discover" => result(
             id,
             &format!(
@@ -120,10 +143,14 @@ fn error(status: u16, id: &[u8], code: i32, message: &str) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, Eras, MODERN, answer};
+    use super::{Answer, Echo, Eras, MODERN};
 
     const CALL: &[u8] =
         br#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"echo","arguments":{"text":"hi"}}}"#;
+
+    fn echo(eras: Eras) -> Echo {
+        Echo::new(eras, 1, false)
+    }
 
     fn text(answer: &Answer) -> &str {
         std::str::from_utf8(&answer.body).unwrap()
@@ -131,9 +158,9 @@ mod tests {
 
     #[test]
     fn a_call_comes_back_with_its_id_and_text() {
-        let old = answer(CALL, None, Eras::Both);
+        let old = echo(Eras::Both).answer(CALL, None);
         assert_eq!(text(&old), r#"{"jsonrpc":"2.0","id":"a","result":{"content":[{"type":"text","text":"hi"}]}}"#);
-        let new = answer(CALL, Some(MODERN.as_bytes()), Eras::Both);
+        let new = echo(Eras::Both).answer(CALL, Some(MODERN.as_bytes()));
         assert_eq!(
             text(&new),
             r#"{"jsonrpc":"2.0","id":"a","result":{"content":[{"type":"text","text":"hi"}],"resultType":"complete"}}"#
@@ -144,16 +171,16 @@ mod tests {
     fn a_notification_gets_no_body() {
         let message = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         let expected = Answer { status: 202, ..Answer::default() };
-        assert_eq!(answer(message, None, Eras::Both), expected);
+        assert_eq!(echo(Eras::Both).answer(message, None), expected);
     }
 
     #[test]
     fn eras_can_be_switched_off() {
         let discover = br#"{"jsonrpc":"2.0","id":1,"method":"server/discover"}"#;
         let initialize = br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#;
-        assert_eq!(answer(discover, None, Eras::Both).status, 200);
-        assert_eq!(answer(discover, None, Eras::Old).status, 400);
-        assert!(answer(initialize, None, Eras::Both).opens_session);
-        assert_eq!(answer(initialize, None, Eras::New).status, 404);
+        assert_eq!(echo(Eras::Both).answer(discover, None).status, 200);
+        assert_eq!(echo(Eras::Old).answer(discover, None).status, 400);
+        assert!(echo(Eras::Both).answer(initialize, None).opens_session);
+        assert_eq!(echo(Eras::New).answer(initialize, None).status, 404);
     }
 }

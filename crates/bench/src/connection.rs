@@ -40,14 +40,18 @@ pub struct Head {
 impl Connection {
     /// Connects.
     pub async fn open(address: SocketAddr) -> io::Result<Self> {
-        Ok(Self {
-            address,
-            stream: connect(address).await?,
-            input: Vec::with_capacity(BUFFER),
-            body: None,
-            joined: Vec::new(),
-            closing: false,
-        })
+        Ok(Self::over(address, connect(address).await?))
+    }
+
+    /// A connection that is there already.
+    pub fn over(address: SocketAddr, stream: TcpStream) -> Self {
+        Self { address, stream, input: Vec::with_capacity(BUFFER), body: None, joined: Vec::new(), closing: false }
+    }
+
+    /// The socket, and what was read from it after the last head.
+    pub fn into_stream(self) -> (TcpStream, Vec<u8>) {
+        let read = self.body.map_or_else(Vec::new, |body| self.input[body.start.min(self.input.len())..].to_vec());
+        (self.stream, read)
     }
 
     /// Connects once more.
@@ -64,12 +68,8 @@ impl Connection {
 
     /// Sends one request and reads the whole answer to it.
     pub async fn exchange(&mut self, request: &[u8]) -> io::Result<Head> {
-        self.stream.write_all(request).await?;
-        self.input.clear();
-        self.joined.clear();
-        let end = self.find(0, b"\r\n\r\n").await?;
-        let head = Head::parse(&self.input[..end]).ok_or_else(|| malformed("head"))?;
-        let body_at = end + 4;
+        let head = self.begin(request).await?;
+        let body_at = self.body.take().map_or(0, |body| body.start);
         if head.chunked {
             self.body = None;
             self.read_chunks(body_at).await?;
@@ -79,6 +79,17 @@ impl Connection {
             self.body = Some(body);
         }
         self.closing = head.close;
+        Ok(head)
+    }
+
+    /// Sends one request and reads the head of the answer to it; what follows is left to the caller.
+    pub async fn begin(&mut self, request: &[u8]) -> io::Result<Head> {
+        self.stream.write_all(request).await?;
+        self.input.clear();
+        self.joined.clear();
+        let end = self.find(0, b"\r\n\r\n").await?;
+        let head = Head::parse(&self.input[..end]).ok_or_else(|| malformed("head"))?;
+        self.body = Some(end + 4..self.input.len());
         Ok(head)
     }
 

@@ -14,7 +14,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use crate::answer::{Eras, answer};
+use crate::answer::Echo;
 use crate::args::Args;
 use crate::workers::Workers;
 
@@ -24,18 +24,20 @@ const BODY_LIMIT: usize = 4 * 1024 * 1024;
 static SESSIONS: AtomicU64 = AtomicU64::new(1);
 
 /// Serves until the process ends.
-pub fn run(args: &Args, eras: Eras) -> io::Result<()> {
+pub fn run(args: &Args, server: Echo) -> io::Result<()> {
+    // It lives as long as the process, so that nobody has to count who still needs it.
+    let server: &'static Echo = Box::leak(Box::new(server));
     let workers = Workers::bind(args.required("listen")?, args.optional("workers")?)?;
     println!("listening http://{}/mcp", workers.address()?);
-    workers.serve(move || move |stream| serve(stream, eras))
+    workers.serve(move || move |stream| serve(stream, server))
 }
 
-fn serve(stream: TcpStream, eras: Eras) {
-    let service = service_fn(move |request| respond(request, eras));
+fn serve(stream: TcpStream, server: &'static Echo) {
+    let service = service_fn(move |request| respond(request, server));
     tokio::spawn(http1::Builder::new().auto_date_header(false).serve_connection(TokioIo::new(stream), service));
 }
 
-async fn respond(request: Request<Incoming>, eras: Eras) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn respond(request: Request<Incoming>, server: &Echo) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
     let mut response = Response::new(Full::default());
     match head.method {
@@ -52,7 +54,7 @@ async fn respond(request: Request<Incoming>, eras: Eras) -> Result<Response<Full
         return Ok(response);
     };
     let revision = head.headers.get("mcp-protocol-version");
-    let answer = answer(&message, revision.map(HeaderValue::as_bytes), eras);
+    let answer = server.answer(&message, revision.map(HeaderValue::as_bytes));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or_default();
     if answer.opens_session {
         let session = SESSIONS.fetch_add(1, Ordering::Relaxed);

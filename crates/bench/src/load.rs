@@ -13,67 +13,45 @@ use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-use crate::args::{Args, usage};
+use crate::args::Args;
 use crate::connection::{Connection, Head};
-use crate::histogram::Histogram;
-use crate::process;
-use crate::request::{Call, Era, Target};
+use crate::gauge::{Peaks, Reading};
+use crate::outcome::{Outcome, Tally};
+use crate::pipe::Pipe;
+use crate::plan::{ID_FIRST, ID_SPAN, Plan};
+use crate::request::{Call, Era, Target, Way};
 
-/// The flags of `load`.
-pub const FLAGS: &[&str] = &["url", "connections", "payload", "seconds", "warmup", "era", "tool", "max-calls", "pid"];
-
-const CONNECTIONS_MAX: u64 = 512;
-const SECONDS_MAX: f64 = 600.0;
-const PAYLOAD_MAX: usize = 1024 * 1024;
-/// Calls over all connections, unless told otherwise.
-const CALLS_MAX: u64 = 100_000_000;
 /// Failed calls after which a connection gives up.
-const ERRORS_MAX: u64 = 1000;
+pub const ERRORS_MAX: u64 = 1000;
 /// How long the server may take to list its tools, and the last calls to end.
 const GRACE: Duration = Duration::from_secs(10);
 const LIST_RETRY: Duration = Duration::from_millis(50);
-/// Ids of one connection start here, those of the next one `ID_SPAN` later.
-const ID_FIRST: u64 = 100_000_000_000;
-const ID_SPAN: u64 = 1_000_000_000;
 
 const WARMING: u8 = 0;
 const MEASURING: u8 = 1;
 const OVER: u8 = 2;
 
-struct Plan {
-    target: Target,
-    connections: u64,
-    payload: usize,
-    window: Duration,
-    warmup: Duration,
-    tool: Option<String>,
-    calls_each: u64,
-    pids: Vec<u32>,
-}
+/// Where the run is.
+#[derive(Clone, Debug, Default)]
+pub struct Phase(Arc<AtomicU8>);
 
-impl Plan {
-    fn read(args: &Args) -> io::Result<Self> {
-        let connections: u64 = args.or("connections", 16)?;
-        let payload = args.or("payload", 256)?;
-        let seconds = args.or("seconds", 2.0)?;
-        let warmup = args.or("warmup", 0.3)?;
-        if !(1..=CONNECTIONS_MAX).contains(&connections) || payload > PAYLOAD_MAX {
-            return Err(usage(format!("at most {CONNECTIONS_MAX} connections and a payload of {PAYLOAD_MAX}")));
+impl Phase {
+    /// True once no call should be made any more.
+    pub fn is_over(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == OVER
+    }
+
+    /// Notes what became of a call; latencies count while it is measured, failures always.
+    pub fn note(&self, tally: &mut Tally, latency: Duration, outcome: io::Result<()>) {
+        match outcome {
+            Err(error) => tally.fail(1, &error.to_string()),
+            Ok(()) if self.0.load(Ordering::Relaxed) == MEASURING => tally.latencies.record(latency),
+            Ok(()) => {}
         }
-        if !(0.0..=SECONDS_MAX).contains(&seconds) || !(0.0..=SECONDS_MAX).contains(&warmup) {
-            return Err(usage(format!("at most {SECONDS_MAX} seconds")));
-        }
-        let calls = args.or("max-calls", CALLS_MAX)?;
-        Ok(Self {
-            target: Target::parse(&args.required::<String>("url")?, args.or("era", Era::Old)?)?,
-            connections,
-            payload,
-            window: Duration::from_secs_f64(seconds),
-            warmup: Duration::from_secs_f64(warmup),
-            tool: args.optional("tool")?,
-            calls_each: calls.div_ceil(connections).min(ID_SPAN - 1),
-            pids: args.all("pid")?,
-        })
+    }
+
+    fn enter(&self, phase: u8) {
+        self.0.store(phase, Ordering::Relaxed);
     }
 }
 
@@ -83,14 +61,67 @@ pub fn run(args: &Args) -> io::Result<ExitCode> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let outcome = runtime.block_on(drive(&plan))?;
     println!("{}", outcome.json(&plan));
-    Ok(if outcome.tally.latencies.total() > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if outcome.tally.latencies.total() == 0 && outcome.tally.errors > 0 {
+        return Ok(ExitCode::FAILURE);
+    }
+    if outcome.tally.latencies.total() == 0 {
+        return Err(io::Error::other("no call was answered in the measured time"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Everything that is about to make calls.
+struct Ready {
+    running: JoinSet<Tally>,
+    phase: Phase,
+    body_bytes: usize,
+    pids: Vec<u32>,
 }
 
 async fn drive(plan: &Plan) -> io::Result<Outcome> {
-    let mut callers = Vec::new();
+    let Ready { mut running, phase, body_bytes, pids } = match &plan.target.way {
+        Way::Http { .. } => connect(plan).await?,
+        Way::Pipe => pipe(plan).await?,
+    };
+    // Not a moment is waited where none was asked for: a few calls may be over by then.
+    if !plan.warmup.is_zero() {
+        sleep(plan.warmup).await;
+    }
+    let before = Reading::take(&pids)?;
+    let started = Instant::now();
+    phase.enter(MEASURING);
+    let mut tally = Tally::default();
+    let ended_early = timeout(plan.window, tally.gather(&mut running)).await;
+    let elapsed = started.elapsed();
+    phase.enter(OVER);
+    let used = Reading::take(&pids)?.since(&before);
+    let peaks = Peaks::take(&pids)?;
+    if ended_early.is_err() && timeout(GRACE, tally.gather(&mut running)).await.is_err() {
+        tally.fail(running.len() as u64, "calls were never answered");
+    }
+    Ok(Outcome { body_bytes, elapsed, pids, used, peaks, tally })
+}
+
+async fn pipe(plan: &Plan) -> io::Result<Ready> {
+    let pipe = timeout(GRACE, Pipe::open(plan)).await??;
+    let (phase, mut running) = (Phase::default(), JoinSet::new());
+    phase.enter(WARMING);
+    let (body_bytes, pids) = (pipe.body_bytes(), vec![pipe.pid()]);
+    running.spawn(pipe.run(phase.clone()));
+    Ok(Ready { running, phase, body_bytes, pids })
+}
+
+async fn connect(plan: &Plan) -> io::Result<Ready> {
+    let mut callers: Vec<Caller> = Vec::new();
     let mut tool = plan.tool.clone();
+    let mut shared = None;
     for index in 0..plan.connections {
-        let mut session = timeout(GRACE, Session::open(&plan.target)).await??;
+        let opening = match shared.clone().filter(|_| plan.one_session) {
+            Some(id) => timeout(GRACE, Session::join(&plan.target, id)).await,
+            None => timeout(GRACE, Session::open(&plan.target)).await,
+        };
+        let mut session = opening??;
+        shared = session.id.clone();
         let name = match tool.take() {
             Some(name) => name,
             None => timeout(GRACE, session.find_tool(&plan.target)).await??,
@@ -105,59 +136,55 @@ async fn drive(plan: &Plan) -> io::Result<Outcome> {
         });
     }
     let body_bytes = callers.first().map_or(0, |caller| caller.call.body_bytes);
-    let phase = Arc::new(AtomicU8::new(WARMING));
-    let mut running = JoinSet::new();
+    let (phase, mut running) = (Phase::default(), JoinSet::new());
     for caller in callers {
-        running.spawn(caller.run(Arc::clone(&phase)));
+        running.spawn(caller.run(phase.clone()));
     }
-    sleep(plan.warmup).await;
-    let cpu_before = cpu(&plan.pids)?;
-    let started = Instant::now();
-    phase.store(MEASURING, Ordering::Relaxed);
-    let mut tally = Tally::default();
-    let ended_early = timeout(plan.window, tally.gather(&mut running)).await;
-    let elapsed = started.elapsed();
-    phase.store(OVER, Ordering::Relaxed);
-    let cpu_after = cpu(&plan.pids)?;
-    if ended_early.is_err() && timeout(GRACE, tally.gather(&mut running)).await.is_err() {
-        tally.fail(running.len() as u64, "calls were never answered");
-    }
-    let cpu_us = cpu_before.iter().zip(cpu_after).map(|(before, after)| after - before);
-    Ok(Outcome {
-        body_bytes,
-        elapsed,
-        cpu_us: cpu_us.collect(),
-        peak_rss_kb: plan.pids.iter().map(|&pid| process::peak_rss_kb(pid)).collect::<io::Result<_>>()?,
-        tally,
-    })
-}
-
-fn cpu(pids: &[u32]) -> io::Result<Vec<u64>> {
-    pids.iter().map(|&pid| process::cpu_us(pid)).collect()
+    Ok(Ready { running, phase, body_bytes, pids: plan.pids.clone() })
 }
 
 /// A connection that is ready for calls.
-struct Session {
-    connection: Connection,
-    id: Option<String>,
+pub struct Session {
+    /// The connection.
+    pub connection: Connection,
+    /// The session's id, if the server gave one.
+    pub id: Option<String>,
 }
 
 impl Session {
+    async fn connection(target: &Target) -> io::Result<Connection> {
+        match &target.way {
+            Way::Http { address, .. } => Connection::open(*address).await,
+            Way::Pipe => Err(io::Error::other("a pipe has no connections")),
+        }
+    }
+
+    /// One more connection of a session that is open.
+    async fn join(target: &Target, id: String) -> io::Result<Self> {
+        Ok(Self { connection: Self::connection(target).await?, id: Some(id) })
+    }
+
     async fn open(target: &Target) -> io::Result<Self> {
-        let mut connection = Connection::open(target.address).await?;
+        let mut opened = Self { connection: Self::connection(target).await?, id: None };
+        opened.initialize(target).await?;
+        Ok(opened)
+    }
+
+    /// Opens a session on this connection, which may have carried others before.
+    pub async fn initialize(&mut self, target: &Target) -> io::Result<()> {
         if target.era == Era::New {
-            return Ok(Self { connection, id: None });
+            return Ok(());
         }
-        let head = connection.exchange(&target.initialize()).await?;
+        let head = self.connection.exchange(&target.initialize()).await?;
         if head.status != 200 {
-            return Err(refused("initialize", &head, &connection));
+            return Err(refused("initialize", &head, &self.connection));
         }
-        let id = head.session;
-        let head = connection.exchange(&target.initialized(id.as_deref())).await?;
+        self.id = head.session;
+        let head = self.connection.exchange(&target.initialized(self.id.as_deref())).await?;
         if !matches!(head.status, 200 | 202 | 204) {
-            return Err(refused("initialized", &head, &connection));
+            return Err(refused("initialized", &head, &self.connection));
         }
-        Ok(Self { connection, id })
+        Ok(())
     }
 
     /// The tool whose name is or ends with `echo`; a gateway may put its backend's name in front, and may need a moment
@@ -171,7 +198,8 @@ impl Session {
                 return Ok(name);
             }
             tries -= 1;
-            if tries == 0 {
+            // A refusal does not turn into a list; only a server that is still starting may have none yet.
+            if tries == 0 || matches!(head.status, 400..=499) {
                 return Err(refused("tools/list", &head, &self.connection));
             }
             sleep(LIST_RETRY).await;
@@ -179,15 +207,18 @@ impl Session {
     }
 }
 
-fn echo_tool(list: &[u8]) -> Option<String> {
-    const KEY: &[u8] = br#""name":""#;
+/// The name of the first tool in a list that is, or ends with, `echo`.
+pub fn echo_tool(list: &[u8]) -> Option<String> {
+    const KEY: &[u8] = br#""name":"#;
     memmem::find_iter(list, KEY).find_map(|at| {
-        let name = list[at + KEY.len()..].split(|&byte| byte == b'"').next()?;
+        let value = list[at + KEY.len()..].trim_ascii_start().strip_prefix(b"\"")?;
+        let name = value.split(|&byte| byte == b'"').next()?;
         name.ends_with(b"echo").then(|| String::from_utf8_lossy(name).into_owned())
     })
 }
 
-fn refused(what: &str, head: &Head, connection: &Connection) -> io::Error {
+/// The error that says how a request was refused.
+pub fn refused(what: &str, head: &Head, connection: &Connection) -> io::Error {
     let body = connection.body();
     let start = String::from_utf8_lossy(&body[..body.len().min(300)]);
     io::Error::other(format!("{what} was answered {} {start}", head.status))
@@ -202,21 +233,13 @@ struct Caller {
 }
 
 impl Caller {
-    async fn run(mut self, phase: Arc<AtomicU8>) -> Tally {
+    async fn run(mut self, phase: Phase) -> Tally {
         let mut tally = Tally::default();
-        while self.calls_left > 0 && tally.errors < ERRORS_MAX {
-            if phase.load(Ordering::Relaxed) == OVER {
-                break;
-            }
+        while self.calls_left > 0 && tally.errors < ERRORS_MAX && !phase.is_over() {
             self.calls_left -= 1;
             let started = Instant::now();
             let outcome = self.call_once().await;
-            let latency = started.elapsed();
-            match (phase.load(Ordering::Relaxed), outcome) {
-                (_, Err(error)) => tally.fail(1, &error.to_string()),
-                (MEASURING, Ok(())) => tally.latencies.record(latency),
-                (_, Ok(())) => {}
-            }
+            phase.note(&mut tally, started.elapsed(), outcome);
         }
         tally
     }
@@ -228,7 +251,7 @@ impl Caller {
         self.next_id += 1;
         let request = self.call.with_id(self.next_id);
         match self.connection.exchange(request).await {
-            Ok(head) if is_answer(&head, self.connection.body(), &self.call) => Ok(()),
+            Ok(head) if head.status == 200 && is_answer(self.connection.body(), &self.call) => Ok(()),
             Ok(head) => Err(refused("tools/call", &head, &self.connection)),
             Err(error) => {
                 self.connection.reopen().await?;
@@ -238,81 +261,22 @@ impl Caller {
     }
 }
 
-/// Whether this is the result of that call: its id is there, and the text can be.
-fn is_answer(head: &Head, body: &[u8], call: &Call) -> bool {
-    head.status == 200
-        && body.len() > call.text_bytes
+/// Whether this is the result of that call: its id is there, the text can be, and it is no failure in the form of a result.
+pub fn is_answer(body: &[u8], call: &Call) -> bool {
+    body.len() > call.text_bytes
         && memmem::find(body, call.id()).is_some()
         && memmem::find(body, br#""result""#).is_some()
+        && memmem::rfind(&body[body.len().saturating_sub(200)..], br#""isError":true"#).is_none()
 }
 
-/// What one connection, or all of them, saw.
-#[derive(Default)]
-struct Tally {
-    latencies: Histogram,
-    errors: u64,
-    first_error: Option<String>,
-}
+#[cfg(test)]
+mod tests {
+    use super::echo_tool;
 
-impl Tally {
-    fn fail(&mut self, count: u64, why: &str) {
-        self.errors += count;
-        self.first_error.get_or_insert_with(|| why.to_owned());
-    }
-
-    async fn gather(&mut self, running: &mut JoinSet<Tally>) {
-        while let Some(ended) = running.join_next().await {
-            match ended {
-                Ok(tally) => {
-                    self.latencies.merge(&tally.latencies);
-                    if let Some(why) = tally.first_error {
-                        self.fail(tally.errors, &why);
-                    }
-                }
-                Err(error) => self.fail(1, &error.to_string()),
-            }
-        }
-    }
-}
-
-struct Outcome {
-    body_bytes: usize,
-    elapsed: Duration,
-    cpu_us: Vec<u64>,
-    peak_rss_kb: Vec<u64>,
-    tally: Tally,
-}
-
-impl Outcome {
-    fn json(&self, plan: &Plan) -> String {
-        let latencies = &self.tally.latencies;
-        let calls = latencies.total();
-        let per_call = |cpu_us: u64| cpu_us as f64 / calls.max(1) as f64;
-        let pids: Vec<String> = plan
-            .pids
-            .iter()
-            .zip(self.cpu_us.iter().zip(&self.peak_rss_kb))
-            .map(|(pid, (&cpu, peak))| {
-                format!(r#"{{"pid":{pid},"cpu_us_per_call":{:.2},"peak_rss_kb":{peak}}}"#, per_call(cpu))
-            })
-            .collect();
-        if let Some(why) = &self.tally.first_error {
-            eprintln!("signalbox-bench load: first error: {why}");
-        }
-        format!(
-            r#"{{"era":"{}","connections":{},"payload":{},"body_bytes":{},"seconds":{:.3},"calls":{calls},"errors":{},"rate":{:.1},"p50_us":{:.1},"p99_us":{:.1},"cpu_us_per_call":{:.2},"peak_rss_kb":{},"pids":[{}]}}"#,
-            plan.target.era,
-            plan.connections,
-            plan.payload,
-            self.body_bytes,
-            self.elapsed.as_secs_f64(),
-            self.tally.errors,
-            calls as f64 / self.elapsed.as_secs_f64(),
-            latencies.quantile_us(0.5),
-            latencies.quantile_us(0.99),
-            per_call(self.cpu_us.iter().sum()),
-            self.peak_rss_kb.iter().sum::<u64>(),
-            pids.join(","),
-        )
+    #[test]
+    fn the_tool_is_found_under_any_prefix() {
+        let list = br#"{"tools":[{"name":"other"},{"name": "demo/echo","title":"echo"}]}"#;
+        assert_eq!(echo_tool(list).as_deref(), Some("demo/echo"));
+        assert_eq!(echo_tool(br#"{"tools":[{"name":"echo_"}]}"#), None);
     }
 }

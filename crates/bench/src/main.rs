@@ -4,16 +4,25 @@
 
 #![allow(clippy::print_stdout, reason = "a bench prints its addresses, numbers and tables to stdout")]
 
+mod aims;
 mod answer;
 mod args;
 mod connection;
 mod echo;
+mod events;
+mod flat;
 mod forward;
+mod gauge;
 mod histogram;
+mod hold;
 mod load;
+mod outcome;
+mod pipe;
+mod plan;
 mod process;
 mod report;
 mod request;
+mod results;
 mod scan;
 mod stdio;
 mod workers;
@@ -22,18 +31,32 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::ExitCode;
 
+use answer::{Echo, Eras};
 use args::Args;
 
 const USAGE: &str = "\
 usage: signalbox-bench COMMAND
-  echo      --listen ADDR [--era both|old|new] [--workers N]   an MCP echo server over Streamable HTTP
-  echo      --stdio [--era both|old|new]                       the same over lines on stdin and stdout
-  forward   --listen ADDR --upstream http://ADDR [--workers N] a bare HTTP forwarder, the yardstick
-  load      --url http://ADDR/mcp [--connections 16] [--payload 256] [--seconds 2] [--warmup 0.3]
-            [--era old|new] [--tool NAME] [--max-calls N] [--pid PID]...
-                                                               closed-loop load, one JSON line of numbers
-  report    FILE                                               lines of `NAME ROUND JSON` as a Markdown table
-  free-port                                                    a loopback port that is free now";
+  echo      --listen ADDR [--era both|old|new] [--tools N] [--mute] [--workers N]
+                          an MCP echo server over Streamable HTTP, under any path; `--tools` are listed, of which the
+                          first is `echo` unless it is mute
+  echo      --stdio [--era both|old|new] [--tools N] [--mute]
+                          the same over lines on stdin and stdout
+  forward   --listen ADDR --upstream http://ADDR [--workers N]
+                          a bare HTTP forwarder, the yardstick
+  load      --url http://ADDR/mcp | --command 'PROGRAM ARGUMENT...'
+            [--connections 16] [--payload 256] [--seconds 2] [--warmup 0.3] [--era old|new] [--tool NAME]
+            [--max-calls N] [--one-session] [--pid PID]...
+                          closed-loop load, one JSON line of numbers; `--command` is a stdio server, spoken to directly
+                          with so many calls under way at a time; `--pid` is measured, and what it started apart from it
+  hold      --url http://ADDR/mcp [--sessions N] [--streams N] [--era old|new] [--follow URI] [--source IP]
+            [--used] [--slow]
+                          opens sessions that hold no connection (`--used`: after one call each), and event streams, of
+                          sessions or of listen requests; says `held` and then answers `count` on stdin with what each
+                          stream got; `--slow` streams are not read before the order `read`; ends when stdin does
+  report    FILE          lines of `NAME BACKEND ROUND JSON` as Markdown tables, and whether the aims are met
+  flat      FILE [--no-time]
+                          the same lines, and lines of `NAME instructions ERA COUNT`, as a table beside the set-up `base`
+  free-port               a loopback port that is free now";
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
@@ -54,12 +77,12 @@ fn main() -> ExitCode {
 fn run(command: &str, words: impl Iterator<Item = String>) -> io::Result<ExitCode> {
     match command {
         "echo" => {
-            let args = Args::parse(words, &["listen", "era", "workers"], &["stdio"])?;
-            let eras = args.or("era", answer::Eras::Both)?;
+            let args = Args::parse(words, &["listen", "era", "workers", "tools"], &["stdio", "mute"])?;
+            let server = Echo::new(args.or("era", Eras::Both)?, args.or("tools", 1)?, args.has("mute"));
             if args.has("stdio") {
-                stdio::run(eras)?;
+                stdio::run(&server)?;
             } else {
-                echo::run(&args, eras)?;
+                echo::run(&args, server)?;
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -68,8 +91,10 @@ fn run(command: &str, words: impl Iterator<Item = String>) -> io::Result<ExitCod
             forward::run(&args)?;
             Ok(ExitCode::SUCCESS)
         }
-        "load" => load::run(&Args::parse(words, load::FLAGS, &[])?),
+        "load" => load::run(&Args::parse(words, plan::FLAGS, plan::SWITCHES)?),
+        "hold" => hold::run(&Args::parse(words, hold::FLAGS, hold::SWITCHES)?),
         "report" => report::run(words),
+        "flat" => flat::run(words),
         "free-port" => {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
             println!("{}", listener.local_addr()?.port());

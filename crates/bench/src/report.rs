@@ -1,88 +1,95 @@
-//! The Markdown table: medians over rounds, and ratios taken within each round before their median is.
+//! The Markdown tables: medians over rounds, and ratios taken within each round before their median is.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::process::ExitCode;
 
+use crate::aims;
 use crate::args::usage;
+use crate::results::{Cell, Results, Run, Server, Servers, named};
 
-/// What ratios are taken against.
 const DIRECT: &str = "direct";
-const FORWARD: &str = "forward";
-const SIGNALBOX: &str = "signalbox";
+/// The yardstick.
+pub const FORWARD: &str = "forward";
+/// What is measured.
+pub const SIGNALBOX: &str = "signalbox";
 const BRIDGED: &str = "bridged";
+/// Servers whose failures are ours to mend.
+const OURS: &[&str] = &[DIRECT, FORWARD, "nginx", SIGNALBOX, BRIDGED];
 
-/// What was asked for: payload, era, connections. Rows are sorted by it.
-type Cell = (u64, String, u64);
-
-/// One run of the load.
-#[derive(Clone, Debug, PartialEq)]
-struct Run {
-    round: u64,
-    body_bytes: f64,
-    errors: f64,
-    rate: f64,
-    p50: f64,
-    p99: f64,
-    cpu: f64,
-    peak_kb: f64,
-}
-
-/// All runs of one cell by server, in the order in which the servers first came.
-type Servers = Vec<(String, Vec<Run>)>;
-
-/// Reads a file of `NAME ROUND JSON` lines and prints the table; fails if a run had errors.
+/// Reads a file of results and prints tables and aims; fails if a run of ours failed or had errors.
 pub fn run(mut words: impl Iterator<Item = String>) -> io::Result<ExitCode> {
     let path = words.next().ok_or_else(|| usage("report needs a file".to_owned()))?;
-    let (table, errors) = render(&fs::read_to_string(path)?)?;
-    print!("{table}");
-    Ok(if errors == 0.0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let results = Results::read(&fs::read_to_string(path)?)?;
+    print!("{}{}", tables(&results), aims::render(&results));
+    Ok(if is_clean(&results) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn render(lines: &str) -> io::Result<(String, f64)> {
-    let mut cells: BTreeMap<Cell, Servers> = BTreeMap::new();
-    let mut errors = 0.0;
-    for line in lines.lines() {
-        let (name, cell, run) = parse(line).ok_or_else(|| io::Error::other(format!("not a result: {line}")))?;
-        errors += run.errors;
-        let servers = cells.entry(cell).or_default();
-        match servers.iter_mut().find(|(known, _)| known == name) {
-            Some((_, runs)) => runs.push(run),
-            None => servers.push((name.to_owned(), vec![run])),
-        }
-    }
-    let mut table = String::new();
-    for ((payload, era, connections), servers) in &cells {
-        let body = servers.first().map_or(0.0, |(_, runs)| median(runs, |run| run.body_bytes));
-        table += &format!("\n### {payload} B, {era} era, {connections} connections (body {body:.0} B)\n\n{HEADER}");
-        for (name, runs) in servers {
-            table += &row(name, runs, servers);
-        }
-        table += &bridge(servers);
-    }
-    Ok((table, errors))
+fn is_clean(results: &Results) -> bool {
+    let ours = results.0.values().flatten().filter(|server| OURS.contains(&&*server.name));
+    ours.into_iter().all(|server| server.failure.is_none() && server.runs.iter().all(|run| run.errors == 0.0))
 }
 
-const HEADER: &str = "\
+fn tables(results: &Results) -> String {
+    let mut text = String::new();
+    for (cell, servers) in &results.0 {
+        let Cell { backend, payload, era, connections } = cell;
+        let body = servers.iter().find(|server| !server.runs.is_empty());
+        let body = body.map_or(0.0, |server| server.median(|run| run.body_bytes));
+        let (way, header) = match backend.as_str() {
+            "stdio" => (format!("{connections} calls at a time"), STDIO_HEADER),
+            _ => (format!("{connections} connections"), HTTP_HEADER),
+        };
+        text += &format!("\n### {backend} backend, {payload} B, {era} era, {way} (body {body:.0} B)\n\n{header}");
+        for server in servers {
+            text += &row(backend, server, servers);
+        }
+        text += &notes(servers);
+    }
+    text
+}
+
+const HTTP_HEADER: &str = "\
 | server | calls/s | p50 µs | p99 µs | CPU µs/call | peak MiB | errors | rate ÷ direct | rate ÷ forward | p50 ÷ forward | p99 ÷ forward | CPU ÷ forward |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 ";
+const STDIO_HEADER: &str = "\
+| server | calls/s | p50 µs | p99 µs | CPU µs/call | peak MiB | children | their CPU µs/call | their peak MiB | errors | rate ÷ direct | p50 ÷ direct | p99 ÷ direct |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+";
 
-fn row(name: &str, runs: &[Run], servers: &Servers) -> String {
+fn row(backend: &str, server: &Server, servers: &Servers) -> String {
+    let name = &server.name;
+    if server.runs.is_empty() {
+        let columns = if backend == "stdio" { 12 } else { 11 };
+        let reason = server.failure.as_deref().unwrap_or("no numbers");
+        return format!("| {name} | {reason} |{}\n", " – |".repeat(columns - 1));
+    }
     let ratio = |base: &str, value: fn(&Run) -> f64| {
-        let base = servers.iter().find(|(known, _)| known == base);
-        ratio(runs, base.map_or(&[], |(_, runs)| runs), value)
+        server.ratio(named(servers, base), value).map_or("–".to_owned(), |ratio| format!("{ratio:.2}"))
     };
+    let start = format!(
+        "| {name} | {:.0} | {:.0} | {:.0} | {:.1} | {:.1} |",
+        server.median(|run| run.rate),
+        server.median(|run| run.p50),
+        server.median(|run| run.p99),
+        server.median(|run| run.cpu),
+        server.median(|run| run.peak_kb) / 1024.0,
+    );
+    let errors = server.runs.iter().map(|run| run.errors).sum::<f64>();
+    let direct = ratio(DIRECT, |run| run.rate);
+    if backend == "stdio" {
+        return format!(
+            "{start} {:.0} | {:.1} | {:.1} | {errors:.0} | {direct} | {} | {} |\n",
+            server.median(|run| run.children),
+            server.median(|run| run.children_cpu),
+            server.median(|run| run.children_peak_kb) / 1024.0,
+            ratio(DIRECT, |run| run.p50),
+            ratio(DIRECT, |run| run.p99),
+        );
+    }
     format!(
-        "| {name} | {:.0} | {:.0} | {:.0} | {:.1} | {:.1} | {:.0} | {} | {} | {} | {} | {} |\n",
-        median(runs, |run| run.rate),
-        median(runs, |run| run.p50),
-        median(runs, |run| run.p99),
-        median(runs, |run| run.cpu),
-        median(runs, |run| run.peak_kb) / 1024.0,
-        runs.iter().map(|run| run.errors).sum::<f64>(),
-        ratio(DIRECT, |run| run.rate),
+        "{start} {errors:.0} | {direct} | {} | {} | {} | {} |\n",
         ratio(FORWARD, |run| run.rate),
         ratio(FORWARD, |run| run.p50),
         ratio(FORWARD, |run| run.p99),
@@ -90,106 +97,73 @@ fn row(name: &str, runs: &[Run], servers: &Servers) -> String {
     )
 }
 
-/// What the bridge between eras costs: Signalbox before a backend of the other era, beside the same client unbridged.
-fn bridge(servers: &Servers) -> String {
-    let runs = |name: &str| servers.iter().find(|(known, _)| known == name).map(|(_, runs)| &runs[..]);
-    let (Some(bridged), Some(plain)) = (runs(BRIDGED), runs(SIGNALBOX)) else { return String::new() };
-    let cpu = ratio(bridged, plain, |run| run.cpu);
-    format!("\nA bridged call takes {cpu} times the CPU of one that is not.\n")
-}
-
-/// Median over rounds of this server's value over the base's value in the same round.
-fn ratio(runs: &[Run], base: &[Run], value: fn(&Run) -> f64) -> String {
-    let mut ratios = Vec::new();
-    for run in runs {
-        let same_round = base.iter().find(|base| base.round == run.round);
-        if let Some(base) = same_round.map(value).filter(|&base| base > 0.0) {
-            ratios.push(value(run) / base);
+/// What the table has no column for: what the bridge costs, how other proxies compare, and why numbers are missing.
+fn notes(servers: &Servers) -> String {
+    let mut text = String::new();
+    let plain = named(servers, SIGNALBOX);
+    if let Some(cpu) = named(servers, BRIDGED).and_then(|bridged| bridged.ratio(plain, |run| run.cpu)) {
+        text += &format!("\nA bridged call takes {cpu:.2} times the CPU of one that is not.\n");
+    }
+    for server in servers.iter().filter(|server| !OURS.contains(&&*server.name)) {
+        let (cpu, rate) = (server.ratio(plain, |run| run.cpu), server.ratio(plain, |run| run.rate));
+        if let (Some(cpu), Some(rate)) = (cpu, rate) {
+            text +=
+                &format!("\n{}: {cpu:.1} times the CPU of signalbox per call, {rate:.3} of its rate.\n", server.name);
         }
     }
-    if ratios.is_empty() {
-        return "–".to_owned();
+    for server in servers.iter().filter(|server| !server.runs.is_empty()) {
+        if let Some(reason) = &server.failure {
+            text += &format!("\n{}: not every round: {reason}\n", server.name);
+        }
     }
-    format!("{:.2}", middle(ratios))
-}
-
-fn median(runs: &[Run], value: fn(&Run) -> f64) -> f64 {
-    middle(runs.iter().map(value).collect())
-}
-
-fn middle(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let half = values.len() / 2;
-    match values.len() {
-        0 => 0.0,
-        length if length % 2 == 1 => values[half],
-        _ => f64::midpoint(values[half - 1], values[half]),
-    }
-}
-
-fn parse(line: &str) -> Option<(&str, Cell, Run)> {
-    let mut parts = line.splitn(3, ' ');
-    let (name, round, json) = (parts.next()?, parts.next()?, parts.next()?);
-    let number = |key| field(json, key)?.parse::<f64>().ok();
-    let cell = (
-        field(json, "payload")?.parse().ok()?,
-        field(json, "era")?.to_owned(),
-        field(json, "connections")?.parse().ok()?,
-    );
-    let run = Run {
-        round: round.parse().ok()?,
-        body_bytes: number("body_bytes")?,
-        errors: number("errors")?,
-        rate: number("rate")?,
-        p50: number("p50_us")?,
-        p99: number("p99_us")?,
-        cpu: number("cpu_us_per_call")?,
-        peak_kb: number("peak_rss_kb")?,
-    };
-    Some((name, cell, run))
-}
-
-/// A member of a line that `load` printed: flat up to its last member, and without spaces.
-fn field<'a>(json: &'a str, key: &str) -> Option<&'a str> {
-    let (_, rest) = json.split_once(&format!("\"{key}\":"))?;
-    let end = rest.find([',', '}'])?;
-    Some(rest[..end].trim_matches('"'))
+    text
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{middle, render};
+    use super::{is_clean, tables};
+    use crate::results::Results;
+    use crate::results::tests::line;
 
-    fn line(name: &str, round: u64, rate: f64, errors: u64) -> String {
-        format!(
-            r#"{name} {round} {{"era":"old","connections":16,"payload":256,"body_bytes":256,"calls":9,"errors":{errors},"rate":{rate},"p50_us":10.0,"p99_us":20.0,"cpu_us_per_call":5.5,"peak_rss_kb":2048,"pids":[{{"pid":1,"cpu_us_per_call":9,"peak_rss_kb":9}}]}}"#
-        ) + "\n"
+    fn render(lines: &str) -> String {
+        tables(&Results::read(lines).unwrap())
     }
 
     #[test]
     fn ratios_are_within_a_round() {
         let mut lines = String::new();
         for (round, direct, proxy) in [(1, 100.0, 50.0), (2, 1000.0, 250.0), (3, 10.0, 6.0)] {
-            lines += &line("direct", round, direct, 0);
-            lines += &line("nginx", round, proxy, 1);
+            lines += &line("direct", "http", round, direct);
+            lines += &line("nginx", "http", round, proxy);
         }
-        let (table, errors) = render(&lines).unwrap();
-        assert_eq!(errors, 3.0);
-        assert!(table.contains("### 256 B, old era, 16 connections (body 256 B)"), "{table}");
-        assert!(table.contains("| nginx | 50 | 10 | 20 | 5.5 | 2.0 | 3 | 0.50 | – | – | – | – |"), "{table}");
+        let table = render(&lines);
+        assert!(table.contains("### http backend, 256 B, old era, 16 connections (body 256 B)"), "{table}");
+        assert!(table.contains("| nginx | 50 | 10 | 20 | 5.5 | 2.0 | 0 | 0.50 | – | – | – | – |"), "{table}");
+    }
+
+    #[test]
+    fn what_a_proxy_starts_is_told_apart() {
+        let table = render(&(line("direct", "stdio", 1, 100.0) + &line("signalbox", "stdio", 1, 50.0)));
+        let row = "| signalbox | 50 | 10 | 20 | 5.5 | 2.0 | 1 | 1.2 | 1.0 | 0 | 0.50 | 1.00 | 1.00 |";
+        assert!(table.contains(row), "{table}");
     }
 
     #[test]
     fn the_cost_of_the_bridge_is_told_where_it_was_measured() {
-        let lines = line("signalbox", 1, 10.0, 0) + &line("bridged", 1, 10.0, 0).replace("5.5", "6.6");
-        let (table, _) = render(&lines).unwrap();
+        let bridged = line("bridged", "http", 1, 10.0).replace("5.5", "6.6");
+        let table = render(&(line("signalbox", "http", 1, 10.0) + &bridged));
         assert!(table.contains("A bridged call takes 1.20 times the CPU of one that is not."), "{table}");
-        assert!(!render(&line("signalbox", 1, 10.0, 0)).unwrap().0.contains("bridged"));
+        assert!(!render(&line("signalbox", "http", 1, 10.0)).contains("bridged"));
     }
 
     #[test]
-    fn the_middle_of_an_even_count_lies_between() {
-        assert_eq!(middle(vec![4.0, 1.0]), 2.5);
-        assert!(render("nonsense").is_err());
+    fn a_failure_is_told_in_words_and_counts_only_where_it_is_ours() {
+        let failed = |name: &str| {
+            format!(r#"{name} http 1 {{"era":"old","connections":16,"payload":256,"failed":"it speaks stdio only"}}"#)
+        };
+        let table = render(&failed("other"));
+        assert!(table.contains("| other | it speaks stdio only | – |"), "{table}");
+        assert!(is_clean(&Results::read(&failed("other")).unwrap()));
+        assert!(!is_clean(&Results::read(&failed("signalbox")).unwrap()));
     }
 }

@@ -45,13 +45,25 @@ impl fmt::Display for Era {
     }
 }
 
+/// What requests travel over.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// POST requests to this address and path.
+    Http {
+        /// The server's address.
+        address: SocketAddr,
+        /// The path of its MCP endpoint.
+        path: String,
+    },
+    /// Lines on a pipe.
+    Pipe,
+}
+
 /// Where requests go, and in which era.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The server's address.
-    pub address: SocketAddr,
-    /// The path of its MCP endpoint.
-    pub path: String,
+    /// What they travel over.
+    pub way: Way,
     /// How to speak to it.
     pub era: Era,
 }
@@ -62,7 +74,13 @@ impl Target {
         let bad = || usage(format!("--url {url}: expected http://IP:PORT/path"));
         let rest = url.strip_prefix("http://").ok_or_else(bad)?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        Ok(Self { address: authority.parse().map_err(|_| bad())?, path: format!("/{path}"), era })
+        let address = authority.parse().map_err(|_| bad())?;
+        Ok(Self { way: Way::Http { address, path: format!("/{path}") }, era })
+    }
+
+    /// A server that is spoken to over its standard input and output.
+    pub fn pipe(era: Era) -> Self {
+        Self { way: Way::Pipe, era }
     }
 
     /// The `initialize` that opens a session.
@@ -71,13 +89,13 @@ impl Target {
             r#""protocolVersion":"{LEGACY}","capabilities":{{}},"clientInfo":{{"name":"bench","version":"1"}}"#
         );
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{{params}}}}}"#);
-        self.post("", &body)
+        self.framed("", &body)
     }
 
     /// The notification that ends a session's opening.
     pub fn initialized(&self, session: Option<&str>) -> Vec<u8> {
         let body = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-        self.post(&self.headers(session, "notifications/initialized", None), body)
+        self.framed(&self.headers(session, "notifications/initialized", None), body)
     }
 
     /// A request for the list of tools.
@@ -87,7 +105,7 @@ impl Target {
             Era::New => META,
         };
         let body = format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{{{params}}}}}"#);
-        self.post(&self.headers(session, "tools/list", None), &body)
+        self.framed(&self.headers(session, "tools/list", None), &body)
     }
 
     /// A call of `tool` whose body is `size` bytes long, or as short as it can be.
@@ -103,8 +121,9 @@ impl Target {
         let fixed = before_id.len() + ID_DIGITS + before_text.len() + after_text.len();
         let text = "x".repeat(size.saturating_sub(fixed).max(TEXT_MIN));
         let body = [before_id, &zeros, &before_text, &text, after_text].concat();
-        let bytes = self.post(&self.headers(session, "tools/call", Some(tool)), &body);
-        let body_at = bytes.len() - body.len();
+        let bytes = self.framed(&self.headers(session, "tools/call", Some(tool)), &body);
+        let line_end = usize::from(matches!(self.way, Way::Pipe));
+        let body_at = bytes.len() - line_end - body.len();
         Call { id_at: body_at + before_id.len(), body_bytes: body.len(), text_bytes: text.len(), bytes }
     }
 
@@ -121,11 +140,33 @@ impl Target {
         }
     }
 
-    fn post(&self, headers: &str, body: &str) -> Vec<u8> {
+    /// The old era's request to be told when a resource changes.
+    pub fn subscribe(&self, session: Option<&str>, uri: &str) -> Vec<u8> {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":3,"method":"resources/subscribe","params":{{"uri":"{uri}"}}}}"#);
+        self.framed(&self.headers(session, "resources/subscribe", None), &body)
+    }
+
+    /// The new era's request to be told when lists, and this resource, change.
+    pub fn listen(&self, uri: Option<&str>) -> Vec<u8> {
+        let followed = uri.map(|uri| format!(r#","resourceSubscriptions":["{uri}"]"#)).unwrap_or_default();
+        let wanted = format!(r#""notifications":{{"toolsListChanged":true{followed}}}"#);
+        let body =
+            format!(r#"{{"jsonrpc":"2.0","id":4,"method":"subscriptions/listen","params":{{{META},{wanted}}}}}"#);
+        self.framed(&self.headers(None, "subscriptions/listen", None), &body)
+    }
+
+    /// A request without a body: the stream of events that belong to no call.
+    pub fn get(&self, session: Option<&str>) -> Vec<u8> {
+        let Way::Http { address, path } = &self.way else { return Vec::new() };
+        let headers = self.headers(session, "", None);
+        format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n{headers}\r\n").into_bytes()
+    }
+
+    /// A message as it travels; a pipe has no place for headers.
+    fn framed(&self, headers: &str, body: &str) -> Vec<u8> {
+        let Way::Http { address, path } = &self.way else { return format!("{body}\n").into_bytes() };
         format!(
-            "POST {} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n{body}",
-            self.path,
-            self.address,
+            "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n{body}",
             body.len(),
         )
         .into_bytes()

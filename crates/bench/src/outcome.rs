@@ -1,0 +1,98 @@
+//! What a load run saw, and the line of JSON it becomes.
+
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use crate::gauge::{Peaks, Reading};
+use crate::histogram::Histogram;
+use crate::plan::Plan;
+
+/// What one connection, or all of them, saw.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// The latencies of calls that were answered while it was measured.
+    pub latencies: Histogram,
+    /// How many calls failed.
+    pub errors: u64,
+    first_error: Option<String>,
+}
+
+impl Tally {
+    /// Counts calls that failed.
+    pub fn fail(&mut self, count: u64, why: &str) {
+        self.errors += count;
+        self.first_error.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// Adds what those saw that end, until all have.
+    pub async fn gather(&mut self, running: &mut JoinSet<Self>) {
+        while let Some(ended) = running.join_next().await {
+            match ended {
+                Ok(tally) => {
+                    self.latencies.merge(&tally.latencies);
+                    if let Some(why) = tally.first_error {
+                        self.fail(tally.errors, &why);
+                    }
+                }
+                Err(error) => self.fail(1, &error.to_string()),
+            }
+        }
+    }
+}
+
+/// The whole run.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Bytes of a call's body.
+    pub body_bytes: usize,
+    /// How long was measured.
+    pub elapsed: Duration,
+    /// The processes measured.
+    pub pids: Vec<u32>,
+    /// The processor time they used meanwhile.
+    pub used: Reading,
+    /// The most memory they held.
+    pub peaks: Peaks,
+    /// What the connections saw.
+    pub tally: Tally,
+}
+
+impl Outcome {
+    /// One line of numbers; the first error goes to stderr.
+    pub fn json(&self, plan: &Plan) -> String {
+        let latencies = &self.tally.latencies;
+        let calls = latencies.total();
+        let per_call = |cpu_us: u64| cpu_us as f64 / calls.max(1) as f64;
+        let each = self.used.own_us.iter().zip(&self.peaks.own_kb);
+        let pids: Vec<String> = self
+            .pids
+            .iter()
+            .zip(each)
+            .map(|(pid, (&cpu, peak))| {
+                format!(r#"{{"pid":{pid},"cpu_us_per_call":{:.2},"peak_rss_kb":{peak}}}"#, per_call(cpu))
+            })
+            .collect();
+        if let Some(why) = &self.tally.first_error {
+            eprintln!("signalbox-bench load: first error: {why}");
+        }
+        format!(
+            r#"{{"era":"{}","connections":{},"payload":{},"body_bytes":{},"seconds":{:.3},"calls":{calls},"errors":{},"rate":{:.1},"p50_us":{:.1},"p99_us":{:.1},"cpu_us_per_call":{:.2},"peak_rss_kb":{},"children":{},"children_cpu_us_per_call":{:.2},"children_peak_rss_kb":{},"pids":[{}]}}"#,
+            plan.target.era,
+            plan.connections,
+            plan.payload,
+            self.body_bytes,
+            self.elapsed.as_secs_f64(),
+            self.tally.errors,
+            calls as f64 / self.elapsed.as_secs_f64(),
+            latencies.quantile_us(0.5),
+            latencies.quantile_us(0.99),
+            per_call(self.used.own_us.iter().sum()),
+            self.peaks.own_kb.iter().sum::<u64>(),
+            self.peaks.children,
+            per_call(self.used.children_us),
+            self.peaks.children_kb,
+            pids.join(","),
+        )
+    }
+}
