@@ -1,0 +1,67 @@
+//! The pages in `docs`: links lead somewhere, and command lines are ours.
+
+use crate::{assert_command_line, read, root};
+use signalbox::config::{Config, Overrides};
+use std::path::Path;
+
+/// Every page, with its place in the repository.
+fn pages() -> Vec<(String, String)> {
+    let entries = std::fs::read_dir(root().join("docs")).unwrap();
+    let names = entries.map(|entry| format!("docs/{}", entry.unwrap().file_name().to_string_lossy()));
+    names.filter(|name| name.ends_with(".md")).map(|name| (name.clone(), read(&name))).collect()
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let mut followed = 0;
+    for (page, text) in pages() {
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.contains("://") || link.starts_with('#') {
+                continue;
+            }
+            let file = link.split('#').next().unwrap_or_default();
+            let folder = root().join(&page).parent().unwrap().to_owned();
+            assert!(folder.join(file).exists(), "{page}: {link}");
+            followed += 1;
+        }
+    }
+    assert!(followed > 0);
+}
+
+/// Lines of code that run our program: indented or in a fence, perhaps after a prompt of their own.
+#[test]
+fn command_lines_on_pages_are_ours() {
+    let mut seen = 0;
+    for (page, text) in pages() {
+        for line in text.lines().filter(|line| line.starts_with("    ")).map(str::trim) {
+            let line = line.split(" #").next().unwrap_or_default().trim();
+            let words: Vec<&str> = line.split_whitespace().collect();
+            if words.first() != Some(&"signalbox") || line.contains(['|', '>', '…', '&', '\'', '"']) {
+                continue;
+            }
+            assert_command_line(words, &page);
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+}
+
+/// Blocks in a fence marked `toml` are whole configurations.
+#[test]
+fn configurations_on_pages_can_be_loaded() {
+    let mut seen = 0;
+    for (page, text) in pages() {
+        for block in text.split("```toml").skip(1).filter_map(|rest| rest.split("```").next()) {
+            let of_feature = block.contains("[gateway.otel]") && !cfg!(feature = "otel");
+            let env = |name: &str| Some(if name == "HOME" { "/home/ann" } else { "secret" }.to_owned());
+            let loaded = Config::parse(Path::new("signalbox.toml"), block, &env, &Overrides::default());
+            match loaded {
+                Err(error) if of_feature => assert!(error.to_string().contains("not in this build"), "{page}: {error}"),
+                Err(error) => panic!("{page}: {error}"),
+                Ok(_) => {}
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+}
