@@ -19,6 +19,12 @@ impl Principal {
         Self(Arc::from(format!("local:{user}")))
     }
 
+    /// Whoever holds the key of a client certificate that a trusted authority has signed, by the certificate's SHA-256.
+    #[must_use]
+    pub fn certificate(fingerprint: &str) -> Self {
+        Self(Arc::from(format!("cert:{fingerprint}")))
+    }
+
     /// The identity of this name, as [`Principal::as_str`] gave it.
     #[must_use]
     pub fn named(name: &str) -> Self {

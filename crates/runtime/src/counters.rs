@@ -28,6 +28,11 @@ pub struct Counters {
     pub reloads: AtomicU64,
     /// Reloads that were refused.
     pub reloads_refused: AtomicU64,
+    /// TLS handshakes under way.
+    pub handshakes: AtomicI64,
+    /// TLS handshakes that succeeded.
+    pub handshakes_done: AtomicU64,
+    failed_handshakes: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 impl Counters {
@@ -40,6 +45,17 @@ impl Counters {
     #[must_use]
     pub fn all_dropped(&self) -> BTreeMap<&'static str, u64> {
         self.dropped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Counts a TLS handshake that came to nothing.
+    pub fn handshake_failed(&self, reason: &'static str) {
+        *self.failed_handshakes.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
+    }
+
+    /// TLS handshakes that came to nothing, by reason.
+    #[must_use]
+    pub fn failed_handshakes(&self) -> BTreeMap<&'static str, u64> {
+        self.failed_handshakes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Adds to a gauge or counter.

@@ -165,18 +165,20 @@ fn connector(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Resul
             };
             Ok(Arc::new(ChildConnector::new(spec).with_reaper(reaper)))
         }
-        Target::Url { url, headers, .. } if is_websocket(url) => {
+        Target::Url { url, headers, tls, .. } if is_websocket(url) => {
             let spec = WsSpec {
                 headers: headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
                 max_message: limits.message,
+                tls: tls.clone(),
                 ..WsSpec::new(backend.name.as_str(), url.to_string())
             };
             Ok(Arc::new(WsConnector::new(spec)?))
         }
-        Target::Url { url, headers, transport } => {
+        Target::Url { url, headers, transport, tls } => {
             let spec = HttpSpec {
                 headers: headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
                 limits: *limits,
+                tls: tls.clone(),
                 ..HttpSpec::new(backend.name.as_str(), url.to_string())
             };
             Ok(match transport {
@@ -190,7 +192,7 @@ fn connector(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Resul
 }
 
 fn is_websocket(url: &http::Uri) -> bool {
-    url.scheme_str().is_some_and(|scheme| scheme.eq_ignore_ascii_case("ws"))
+    url.scheme_str().is_some_and(|scheme| ["ws", "wss"].iter().any(|one| scheme.eq_ignore_ascii_case(one)))
 }
 
 /// The terms under which a backend runs.

@@ -2,6 +2,7 @@
 
 use crate::assemble;
 use crate::config::{Config, Transport};
+use signalbox_transport::tls::{SelfSigned, date};
 use std::fmt::Write as _;
 
 /// Where it is, where it keeps things, how to connect, and what to do next.
@@ -22,6 +23,20 @@ pub fn serving(config: &Config, url: &str) -> String {
     text
 }
 
+/// What a client needs to trust a certificate of our own.
+#[must_use]
+pub fn trusting(own: &SelfSigned) -> String {
+    let ca_file = own.ca_file.display();
+    let SelfSigned { info, .. } = own;
+    format!(
+        "  trust     {ca_file}, for this machine until {}\n  \
+           sha256    {}\n  \
+           as in     NODE_EXTRA_CA_CERTS={ca_file} or SSL_CERT_FILE={ca_file} or curl --cacert {ca_file}\n",
+        date(info.not_after),
+        info.fingerprint,
+    )
+}
+
 /// How to connect, and what is not there to connect to.
 fn connect(transport: Transport, url: &str) -> Vec<(&'static str, String)> {
     let http = |url: &str| {
@@ -33,7 +48,7 @@ fn connect(transport: Transport, url: &str) -> Vec<(&'static str, String)> {
     match transport {
         Transport::Http => http(url),
         Transport::WebSocket => {
-            let mut lines = http(&url.replacen("ws://", "http://", 1));
+            let mut lines = http(&url.replacen("ws", "http", 1));
             lines.insert(
                 0,
                 ("speak", "WebSocket with subprotocol `mcp`, or Streamable HTTP, at the same address".to_owned()),
@@ -90,6 +105,8 @@ mod tests {
         let websocket = lines(Transport::WebSocket, "ws://127.0.0.1:8080/mcp");
         assert!(websocket.starts_with("speak: WebSocket"), "{websocket}");
         assert!(websocket.contains("signalbox http://127.0.0.1:8080/mcp"), "{websocket}");
+        let secure = lines(Transport::WebSocket, "wss://127.0.0.1:8080/mcp");
+        assert!(secure.contains("signalbox https://127.0.0.1:8080/mcp"), "{secure}");
         let tcp = lines(Transport::Tcp, "tcp://127.0.0.1:8080");
         assert!(tcp.contains("absent: /healthz, /readyz and /metrics") && !tcp.contains("http://"), "{tcp}");
     }

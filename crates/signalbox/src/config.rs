@@ -24,6 +24,7 @@ pub mod reference;
 pub mod secret;
 #[cfg(test)]
 mod tests;
+pub mod tls;
 pub mod tools;
 
 use std::fmt;
@@ -39,6 +40,7 @@ pub use listen::{Listen, ListenAddr, ListenError, Transport};
 pub use locate::Located;
 pub use otel::Otel;
 pub use secret::Secret;
+pub use tls::{Certificates, ListenTls};
 pub use tools::ToolFilter;
 
 use expand::Dialect;
@@ -190,6 +192,9 @@ impl Config {
             source: file.map(Path::to_owned),
         };
         overrides.apply(&mut config);
+        if !config.listen.may_be_reached() {
+            return Err(ConfigError::new(Place::overrides("listen"), Problem::BeyondLoopback));
+        }
         Ok(Loaded { config, warnings })
     }
 }

@@ -42,6 +42,12 @@ impl DataDir {
         self.0.join("catalog.json")
     }
 
+    /// Where a certificate of our own is kept.
+    #[must_use]
+    pub fn tls(&self) -> PathBuf {
+        self.0.join("tls")
+    }
+
     /// The folder of the control sockets, for this user only even if the data folder is not.
     ///
     /// # Errors

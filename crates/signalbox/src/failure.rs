@@ -5,6 +5,7 @@ use crate::config::{ConfigError, Warning};
 use crate::data_dir::DataDirError;
 use crate::pipe::PipeError;
 use signalbox_transport::stdio_front::StdioError;
+use signalbox_transport::tls::{SelfSignedError, TlsError};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -47,6 +48,12 @@ pub enum Failure {
         /// What the system said.
         error: io::Error,
     },
+    /// TLS cannot be spoken with these files.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// There is no certificate to try TLS out with.
+    #[error(transparent)]
+    SelfSigned(#[from] SelfSignedError),
     /// The system gives no threads or signals.
     #[error("cannot start: {0}")]
     Start(io::Error),
@@ -72,7 +79,7 @@ impl Failure {
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Config(_) | Self::Usage(_) | Self::Assemble(_) => ExitCode::from(2),
+            Self::Config(_) | Self::Usage(_) | Self::Assemble(_) | Self::Tls(_) => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }
     }

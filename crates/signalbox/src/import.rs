@@ -1,7 +1,7 @@
 //! `signalbox import`: a client's list of MCP servers, written as our own configuration.
 //!
 //! The result is commented, keeps the order of the file, leaves `${…}` as it is, and loads to the same backends as the client's
-//! file itself. What this version cannot run yet is taken over with `disabled = true`.
+//! file itself.
 
 use std::path::Path;
 
@@ -32,46 +32,34 @@ pub fn import(json: &str, file: &Path, env: &Env<'_>) -> Result<Imported, Config
         "# Imported by `signalbox import` from {name:?}.\n# `${{NAME}}` is filled in from the environment at start.\n"
     );
     with_foreign(Some(file), json, env, &mut warnings, |document, server, warnings| {
-        let switched_off = check(document, server, warnings)?;
-        write_server(&mut toml, server, switched_off);
+        check(document, server, warnings)?;
+        write_server(&mut toml, server);
         note_secrets(document, server, warnings);
         Ok(())
     })?;
     Ok(Imported { toml, warnings })
 }
 
-/// Check a server as loading would. Gives the feature it lacks, if it has to be switched off.
-fn check(
-    document: &Document<'_>,
-    server: &Server,
-    warnings: &mut Vec<Warning>,
-) -> Result<Option<&'static str>, ConfigError> {
+/// Check a server as loading would.
+fn check(document: &Document<'_>, server: &Server, warnings: &mut Vec<Warning>) -> Result<(), ConfigError> {
     let Err(error) = foreign::check(document, server, std::time::Duration::MAX, warnings) else {
-        return Ok(None);
+        return Ok(());
     };
     let place = error.place.clone();
     match *error.problem {
-        Problem::NotBuilt { feature, .. } => {
-            let note = Note::Disabled(feature);
-            warnings.push(Warning { place, note });
-            Ok(Some(feature))
-        }
         Problem::Unset { name } => {
             let note = Note::UnsetNow(name);
             warnings.push(Warning { place, note });
-            Ok(None)
+            Ok(())
         }
         _ => Err(error),
     }
 }
 
-fn write_server(toml: &mut String, server: &Server, switched_off: Option<&str>) {
+fn write_server(toml: &mut String, server: &Server) {
     toml.push('\n');
     if server.original != server.name {
         toml.push_str(&format!("# Called {:?} there.\n", server.original));
-    }
-    if let Some(feature) = switched_off {
-        toml.push_str(&format!("# {feature} not in this version yet, so this one is switched off.\n"));
     }
     let table = format!("backends.{}", key(&server.name));
     toml.push_str(&format!("[{table}]\n"));
@@ -83,12 +71,8 @@ fn write_server(toml: &mut String, server: &Server, switched_off: Option<&str>) 
                 tables.push_str(&format!("\n[{table}.{}]\n", entry.key));
                 inner.iter().for_each(|entry| write_entry(&mut tables, entry));
             }
-            Value::Bool(_) if switched_off.is_some() => {}
             _ => write_entry(toml, entry),
         }
-    }
-    if switched_off.is_some() {
-        toml.push_str("disabled = true\n");
     }
     toml.push_str(&tables);
 }

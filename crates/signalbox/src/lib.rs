@@ -9,6 +9,7 @@ pub mod control;
 pub mod data_dir;
 pub mod demo;
 pub mod failure;
+pub mod front_tls;
 pub mod import;
 pub mod interceptors;
 pub mod logging;

@@ -52,6 +52,18 @@ fn process(page: &mut Page, gateway: &Gateway, status: &Status) {
     let mut reloads = page.family("signalbox_config_reloads_total", "counter", "Reloads of the configuration.");
     reloads.sample(&[("outcome", "ok")], read(&counters.reloads));
     reloads.sample(&[("outcome", "refused")], read(&counters.reloads_refused));
+    page.family("signalbox_tls_handshakes", "gauge", "TLS handshakes of clients under way.")
+        .sample(&[], counters.handshakes.load(Ordering::Relaxed).max(0).unsigned_abs());
+    page.family("signalbox_tls_handshakes_total", "counter", "TLS handshakes of clients that succeeded.")
+        .sample(&[], read(&counters.handshakes_done));
+    let mut failed = page.family(
+        "signalbox_tls_handshakes_failed_total",
+        "counter",
+        "TLS handshakes that came to nothing, by reason.",
+    );
+    for (reason, count) in &counters.failed_handshakes() {
+        failed.sample(&[("reason", reason)], *count);
+    }
     let mut dropped = page.family("signalbox_dropped_total", "counter", "Messages that were dropped, by reason.");
     for (reason, count) in &status.dropped {
         dropped.sample(&[("reason", reason)], *count);

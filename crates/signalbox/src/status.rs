@@ -15,8 +15,8 @@ use crate::reload::{Reloader, Report, Trigger};
 use limits::{Bounds, Limit};
 use serde::Serialize;
 use serde_json::json;
-use signalbox_runtime::Gateway;
 use signalbox_runtime::status::Status;
+use signalbox_transport::tls::{FrontTls, TlsStatus};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -78,26 +78,37 @@ struct Whole<'a> {
     status: Status,
     traffic: Traffic,
     limits: Vec<Limit>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tls: Option<TlsStatus>,
 }
 
-impl<'a> Whole<'a> {
-    fn new(process: &'a Process, gateway: &Gateway, recent: &Recent) -> Self {
-        let status = gateway.status();
-        let limits = process.bounds.used(&status);
-        Self { process, status, traffic: recent.traffic(), limits }
-    }
+/// Which process speaks on a control socket.
+pub struct Place {
+    /// The command that it runs.
+    pub command: &'static str,
+    /// Where clients connect.
+    pub url: Option<String>,
+    /// The TLS of its front, if it speaks that.
+    pub tls: Option<Arc<FrontTls>>,
 }
 
-/// What can be asked on the control socket of a process that runs this command. Needs a runtime, on which the traffic of the
-/// last minute is followed.
+/// What can be asked there. Needs a runtime, on which the traffic of the last minute is followed.
 #[must_use]
-pub fn route(reloader: &Arc<Reloader>, command: &'static str, url: Option<String>) -> Route {
+pub fn route(reloader: &Arc<Reloader>, place: Place) -> Route {
     let reloader = Arc::clone(reloader);
     let recent = Recent::follow(reloader.metrics());
     Arc::new(move |path| match path {
         control::STATUS => {
-            let process = Process::new(command, url.clone(), &reloader.current(), reloader.report());
-            serde_json::to_string(&Whole::new(&process, reloader.gateway(), &recent)).ok()
+            let process = Process::new(place.command, place.url.clone(), &reloader.current(), reloader.report());
+            let status = reloader.gateway().status();
+            let whole = Whole {
+                process: &process,
+                limits: process.bounds.used(&status),
+                status,
+                traffic: recent.traffic(),
+                tls: place.tls.as_ref().map(|tls| tls.status()),
+            };
+            serde_json::to_string(&whole).ok()
         }
         control::VERSION => Some(json!({"name": "signalbox", "version": env!("CARGO_PKG_VERSION")}).to_string()),
         _ => None,

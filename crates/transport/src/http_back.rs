@@ -21,6 +21,7 @@ pub(crate) mod tests;
 pub use link::HttpLink;
 pub(crate) use target::Target;
 
+use crate::tls::{BackTlsSpec, TlsError};
 use backend::Backend;
 use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
@@ -48,7 +49,7 @@ pub(crate) type Request = http::Request<Full<Bytes>>;
 pub struct HttpSpec {
     /// The backend's name, for messages.
     pub name: Arc<str>,
-    /// `http://host:port/path`.
+    /// `http://host:port/path`, or the same with `https`.
     pub url: String,
     /// Headers to send with every request. Their values are secrets.
     pub headers: Vec<(HeaderName, HeaderValue)>,
@@ -60,6 +61,8 @@ pub struct HttpSpec {
     pub max_idle: usize,
     /// How long an idle connection is kept, if the backend does not ask for less.
     pub idle_timeout: Duration,
+    /// How TLS is spoken, where the address begins with `https`.
+    pub tls: BackTlsSpec,
 }
 
 impl HttpSpec {
@@ -74,6 +77,7 @@ impl HttpSpec {
             connect_timeout: CONNECT_TIMEOUT,
             max_idle: MAX_IDLE,
             idle_timeout: IDLE_TIMEOUT,
+            tls: BackTlsSpec::default(),
         }
     }
 }
@@ -90,10 +94,10 @@ impl fmt::Debug for HttpSpec {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HttpSpecError {
     /// The address cannot be read.
-    #[error("backend `{0}`: the url is not one; expected http://host:port/path")]
+    #[error("backend `{0}`: the url is not one; expected http://host:port/path or https://host/path")]
     Url(Arc<str>),
     /// The address has a scheme that is not served.
-    #[error("backend `{backend}`: the url's scheme is {scheme:?}, but only http is served")]
+    #[error("backend `{backend}`: the url's scheme is {scheme:?}, but only http and https are served")]
     Scheme {
         /// The backend.
         backend: Arc<str>,
@@ -103,6 +107,14 @@ pub enum HttpSpecError {
     /// The address holds a user name or password.
     #[error("backend `{0}`: the url holds credentials; put them into an `authorization` header instead")]
     Credentials(Arc<str>),
+    /// TLS cannot be spoken with it like this.
+    #[error("backend `{backend}`: {error}")]
+    Tls {
+        /// The backend.
+        backend: Arc<str>,
+        /// What is wrong.
+        error: TlsError,
+    },
     /// A header that the transport sets itself.
     #[error("backend `{backend}`: header {header} is set by the gateway and cannot be configured")]
     ReservedHeader {

@@ -12,6 +12,7 @@ mod line;
 mod post;
 mod read_body;
 mod resume;
+mod secure;
 mod service;
 mod socket;
 mod sse;
@@ -25,6 +26,7 @@ pub(crate) use guard::Guard;
 pub use sse::{POST_PATH, STREAM_PATH};
 
 use crate::admission::Admission;
+use crate::tls::{FrontTls, Stream};
 use crate::workers::Workers;
 use bytes::Bytes;
 use hyper::server::conn::http1;
@@ -63,6 +65,8 @@ pub struct FrontSpec {
     pub body_timeout: Duration,
     /// Who a caller is while nobody has to say so.
     pub principal: Principal,
+    /// How TLS is spoken, if it is. A client that shows a certificate is a principal of its own.
+    pub tls: Option<Arc<FrontTls>>,
 }
 
 impl Default for FrontSpec {
@@ -73,6 +77,7 @@ impl Default for FrontSpec {
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             principal: Principal::anonymous(),
+            tls: None,
         }
     }
 }
@@ -140,7 +145,10 @@ pub async fn serve(
         };
         let Some(place) = front.spec.admission.enter() else {
             front.gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
-            connections.spawn(turn_away(socket));
+            // Inside TLS nothing can be said before a handshake, which is what there is no room for.
+            if front.spec.tls.is_none() {
+                connections.spawn(turn_away(socket));
+            }
             continue;
         };
         // The socket belongs to the runtime that accepted it until it is handed to a worker's.
@@ -152,7 +160,9 @@ pub async fn serve(
         let line = Line::new(Arc::clone(&front));
         lines.add(&line);
         let serving = async move {
-            if let Ok(socket) = TcpStream::from_std(socket) {
+            if let Ok(socket) = TcpStream::from_std(socket)
+                && let Some(socket) = secure::secured(socket, &line).await
+            {
                 connection(socket, line).await;
             }
             drop(place);
@@ -182,8 +192,8 @@ async fn turn_away(mut socket: TcpStream) {
     let _ = tokio::time::timeout(Duration::from_secs(1), socket.write_all(answer)).await;
 }
 
-async fn connection(socket: TcpStream, line: Arc<Line>) {
-    let _ = socket.set_nodelay(true);
+async fn connection(socket: Stream, line: Arc<Line>) {
+    let _ = socket.set_nodelay();
     let counters = &line.front.gateway.counters.connections;
     counters.fetch_add(1, Ordering::Relaxed);
     let service = {

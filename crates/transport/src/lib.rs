@@ -11,6 +11,7 @@ mod send_queue;
 pub mod sse_back;
 pub mod stdio_front;
 pub mod tcp_front;
+pub mod tls;
 mod websocket;
 pub mod workers;
 pub mod ws_back;

@@ -7,6 +7,7 @@ mod patient;
 
 use crate::admission::Admission;
 use crate::stdio_front::{self, StdioError};
+use crate::tls::{Arrived, FrontTls, last_words};
 use crate::workers::Workers;
 use patient::Patient;
 use signalbox_engine::{Fault, FaultKind, Principal};
@@ -16,7 +17,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -35,6 +36,8 @@ pub struct TcpSpec {
     pub admission: Arc<Admission>,
     /// Who a caller is while nobody has to say so.
     pub principal: Principal,
+    /// How TLS is spoken, if it is. A client that shows a certificate is a principal of its own.
+    pub tls: Option<Arc<FrontTls>>,
 }
 
 /// Serves, each connection on the worker whose turn it is, until told to stop; then no connection is accepted, and open
@@ -64,6 +67,10 @@ pub async fn serve(
         };
         let Some(place) = spec.admission.enter() else {
             gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
+            // Inside TLS nothing can be said before a handshake, which is what there is no room for.
+            if spec.tls.is_some() {
+                continue;
+            }
             connections.spawn(async move {
                 let mut socket = socket;
                 say(&mut socket, &Fault::new(FaultKind::Overloaded, "too many connections are open")).await;
@@ -76,7 +83,11 @@ pub async fn serve(
         let serving = async move {
             if let Ok(socket) = TcpStream::from_std(socket) {
                 gateway.counters.connections.fetch_add(1, Ordering::Relaxed);
-                connection(socket, &gateway, &spec).await;
+                match &spec.tls {
+                    None => connection(socket, &gateway, &spec).await,
+                    // Boxed, so that connections without TLS do not carry the room for it.
+                    Some(tls) => Box::pin(secured(socket, tls, &gateway, &spec)).await,
+                }
                 gateway.counters.connections.fetch_sub(1, Ordering::Relaxed);
             }
             drop(place);
@@ -91,17 +102,42 @@ async fn connection(mut socket: TcpStream, gateway: &Arc<Gateway>, spec: &TcpSpe
     let _ = socket.set_nodelay(true);
     match timeout(FIRST_BYTE, begins_with_json(&socket)).await {
         Ok(Ok(true)) => {}
-        Ok(Ok(false)) => {
-            gateway.counters.malformed.fetch_add(1, Ordering::Relaxed);
-            let text = "Parse error: one JSON-RPC message per line is served here, and no HTTP";
-            return say(&mut socket, &Fault::new(FaultKind::Parse, text)).await;
-        }
+        Ok(Ok(false)) => return refuse(&mut socket, gateway).await,
         Ok(Err(error)) => return tracing::debug!(%error, "a connection ended before its first message"),
         Err(_) => return tracing::debug!("a connection was closed that had said nothing"),
     }
     let (input, output) = socket.into_split();
+    converse(input, output, gateway, spec.principal.clone()).await;
+}
+
+/// The same inside TLS.
+async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec: &TcpSpec) {
+    let (mut stream, shown) = match tls.accept(socket, &gateway.counters).await {
+        Arrived::Secured(stream, shown) => (stream, shown),
+        Arrived::NotTls(socket) => return last_words(socket, &line(&not_tls())).await,
+        Arrived::Gone => return,
+    };
+    // What is inside cannot be looked at without taking it.
+    let mut first = [0];
+    match timeout(FIRST_BYTE, stream.read(&mut first)).await {
+        Ok(Ok(1)) if is_json(first[0]) => {}
+        Ok(Ok(1)) => return refuse(&mut stream, gateway).await,
+        Ok(Ok(_)) => return tracing::debug!("a connection ended before its first message"),
+        Ok(Err(error)) => return tracing::debug!(%error, "a connection ended before its first message"),
+        Err(_) => return tracing::debug!("a connection was closed that had said nothing"),
+    }
+    let (input, output) = tokio::io::split(stream);
+    let input = std::io::Cursor::new(first).chain(input);
+    converse(input, output, gateway, shown.unwrap_or_else(|| spec.principal.clone())).await;
+}
+
+/// Serves a client that has begun with JSON.
+async fn converse<R, W>(input: R, output: W, gateway: &Arc<Gateway>, principal: Principal)
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Unpin,
+{
     let mut output = Patient::new(output, KEPT_FOR);
-    let principal = spec.principal.clone();
     let drain = gateway.settings().drain;
     let served = stdio_front::serve(input, &mut output, Arc::clone(gateway), principal, drain).await;
     match served {
@@ -118,13 +154,35 @@ async fn begins_with_json(socket: &TcpStream) -> io::Result<bool> {
     if socket.peek(&mut first).await? == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(matches!(first[0], b'{' | b'[' | b' ' | b'\t' | b'\r' | b'\n'))
+    Ok(is_json(first[0]))
+}
+
+/// True where a message can begin so.
+fn is_json(first: u8) -> bool {
+    matches!(first, b'{' | b'[' | b' ' | b'\t' | b'\r' | b'\n')
+}
+
+/// Turns a client away that does not begin with a message.
+async fn refuse(output: &mut (impl AsyncWrite + Unpin), gateway: &Gateway) {
+    gateway.counters.malformed.fetch_add(1, Ordering::Relaxed);
+    let text = "Parse error: one JSON-RPC message per line is served here, and no HTTP";
+    say(output, &Fault::new(FaultKind::Parse, text)).await;
+}
+
+fn not_tls() -> Fault {
+    Fault::new(FaultKind::InvalidRequest, "TLS is spoken here: connect with TLS")
+}
+
+/// A fault as the one line that it is.
+fn line(fault: &Fault) -> Vec<u8> {
+    let mut line = fault.reply(None, Era::Legacy).to_vec();
+    line.push(b'\n');
+    line
 }
 
 /// Tells a client why nothing will be done for it.
 async fn say(output: &mut (impl AsyncWrite + Unpin), fault: &Fault) {
-    let mut line = fault.reply(None, Era::Legacy).to_vec();
-    line.push(b'\n');
+    let line = line(fault);
     let saying = async {
         output.write_all(&line).await?;
         output.shutdown().await

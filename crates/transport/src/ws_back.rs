@@ -9,6 +9,7 @@ mod link;
 mod tests;
 
 use crate::http_back::{CONNECT_TIMEOUT, HttpSpecError, Target};
+use crate::tls::{BackTlsSpec, TlsError};
 use http::header::{self, HeaderName, HeaderValue};
 use signalbox_engine::Fault;
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
@@ -24,7 +25,7 @@ const SCHEME: &str = "ws";
 pub struct WsSpec {
     /// The backend's name, for messages.
     pub name: Arc<str>,
-    /// `ws://host:port/path`.
+    /// `ws://host:port/path`, or the same with `wss`.
     pub url: String,
     /// Headers to send with the handshake. Their values are secrets.
     pub headers: Vec<(HeaderName, HeaderValue)>,
@@ -32,6 +33,8 @@ pub struct WsSpec {
     pub max_message: usize,
     /// How long connecting may take, and the handshake after it.
     pub connect_timeout: Duration,
+    /// How TLS is spoken, where the address begins with `wss`.
+    pub tls: BackTlsSpec,
 }
 
 impl WsSpec {
@@ -44,6 +47,7 @@ impl WsSpec {
             headers: Vec::new(),
             max_message: signalbox_wire::limits::MESSAGE,
             connect_timeout: CONNECT_TIMEOUT,
+            tls: BackTlsSpec::default(),
         }
     }
 }
@@ -60,10 +64,10 @@ impl fmt::Debug for WsSpec {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WsSpecError {
     /// The address cannot be read.
-    #[error("backend `{0}`: the url is not one; expected ws://host:port/path")]
+    #[error("backend `{0}`: the url is not one; expected ws://host:port/path or wss://host/path")]
     Url(Arc<str>),
     /// The address has a scheme that is not served.
-    #[error("backend `{backend}`: the url's scheme is {scheme:?}, but only ws is served here")]
+    #[error("backend `{backend}`: the url's scheme is {scheme:?}, but only ws and wss are served here")]
     Scheme {
         /// The backend.
         backend: Arc<str>,
@@ -73,6 +77,14 @@ pub enum WsSpecError {
     /// The address holds a user name or password.
     #[error("backend `{0}`: the url holds credentials; put them into an `authorization` header instead")]
     Credentials(Arc<str>),
+    /// TLS cannot be spoken with it like this.
+    #[error("backend `{backend}`: {error}")]
+    Tls {
+        /// The backend.
+        backend: Arc<str>,
+        /// What is wrong.
+        error: TlsError,
+    },
     /// A header that the transport sets itself.
     #[error("backend `{backend}`: header {header} is set by the gateway and cannot be configured")]
     ReservedHeader {
@@ -103,14 +115,16 @@ impl WsConnector {
     /// # Errors
     /// When the address is not a usable one, or a header is not the configuration's to set.
     pub fn new(spec: WsSpec) -> Result<Self, WsSpecError> {
-        let WsSpec { name, url, mut headers, max_message, connect_timeout } = spec;
+        let WsSpec { name, url, mut headers, max_message, connect_timeout, tls } = spec;
         if let Some((reserved, _)) = headers.iter().find(|(name, _)| is_reserved(name)) {
             return Err(WsSpecError::ReservedHeader { backend: name, header: reserved.to_string() });
         }
         for (_, value) in &mut headers {
             value.set_sensitive(true);
         }
-        let target = Target::parse(&name, &url, SCHEME).map_err(|error| match error {
+        let target = Target::parse(&name, &url, SCHEME).and_then(|target| target.with_tls(&name, tls));
+        let target = target.map_err(|error| match error {
+            HttpSpecError::Tls { backend, error } => WsSpecError::Tls { backend, error },
             HttpSpecError::Scheme { backend, scheme } => WsSpecError::Scheme { backend, scheme },
             HttpSpecError::Credentials(backend) => WsSpecError::Credentials(backend),
             _ => WsSpecError::Url(Arc::clone(&name)),

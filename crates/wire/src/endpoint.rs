@@ -3,8 +3,9 @@
 /// Longest address that is taken, in bytes.
 pub const MAX_ENDPOINT: usize = 4096;
 
-/// The port of an address that names none.
+/// The ports of an address that names none.
 const DEFAULT_PORT: u16 = 80;
+const DEFAULT_TLS_PORT: u16 = 443;
 
 /// Why an address is not taken. It is not repeated: it holds the session's id.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -23,7 +24,7 @@ pub enum EndpointError {
     OtherOrigin,
 }
 
-/// The `http` address that the stream of events was opened at.
+/// The `http` or `https` address that the stream of events was opened at.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Base<'a> {
     /// The host, without brackets.
@@ -32,6 +33,8 @@ pub struct Base<'a> {
     pub port: u16,
     /// The path, with its first slash and without a query.
     pub path: &'a str,
+    /// Whether it is `https`.
+    pub secure: bool,
 }
 
 /// Path and query to post to. Whatever an event says, messages and what is sent with them in confidence go to the same host
@@ -58,7 +61,8 @@ pub fn resolve(base: Base<'_>, event: &[u8]) -> Result<String, EndpointError> {
     let joined = if let Some(rest) = text.strip_prefix("//") {
         in_origin(base, rest)?
     } else if let Some((scheme, rest)) = scheme(text) {
-        let rest = rest.strip_prefix("//").filter(|_| scheme.eq_ignore_ascii_case("http"));
+        let own = if base.secure { "https" } else { "http" };
+        let rest = rest.strip_prefix("//").filter(|_| scheme.eq_ignore_ascii_case(own));
         in_origin(base, rest.ok_or(EndpointError::OtherOrigin)?)?
     } else if text.starts_with('/') {
         text.to_owned()
@@ -97,6 +101,7 @@ fn in_origin(base: Base<'_>, rest: &str) -> Result<String, EndpointError> {
         None => authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port))),
     };
     let port = match port {
+        None | Some("") if base.secure => DEFAULT_TLS_PORT,
         None | Some("") => DEFAULT_PORT,
         // `parse` alone would let a sign pass.
         Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -136,7 +141,7 @@ mod tests {
     use super::*;
 
     fn at(host: &str, port: u16, path: &str, event: &str) -> Result<String, EndpointError> {
-        resolve(Base { host, port, path }, event.as_bytes())
+        resolve(Base { host, port, path, secure: false }, event.as_bytes())
     }
 
     #[test]
@@ -166,6 +171,21 @@ mod tests {
         assert_eq!(at("box.example", 80, "/sse", "http://box.example/m").as_deref(), Ok("/m"));
         assert_eq!(at("::1", 9, "/sse", "http://[::1]:9/m").as_deref(), Ok("/m"));
         assert_eq!(at("box.example", 80, "/", "m").as_deref(), Ok("/m"));
+    }
+
+    #[test]
+    fn t11_an_address_with_another_scheme_is_refused() {
+        let secure = |port, event: &str| {
+            resolve(Base { host: "box.example", port, path: "/sse", secure: true }, event.as_bytes())
+        };
+        assert_eq!(secure(443, "https://box.example/m").as_deref(), Ok("/m"));
+        assert_eq!(secure(443, "//box.example/m").as_deref(), Ok("/m"));
+        assert_eq!(secure(80, "https://box.example:80/m").as_deref(), Ok("/m"));
+        for (port, event) in [(443, "http://box.example:443/m"), (443, "http://box.example/m"), (80, "//box.example/m")]
+        {
+            assert_eq!(secure(port, event), Err(EndpointError::OtherOrigin), "{event}");
+        }
+        assert_eq!(at("box.example", 80, "/sse", "https://box.example:80/m"), Err(EndpointError::OtherOrigin));
     }
 
     #[test]
@@ -209,6 +229,9 @@ mod tests {
         let longest = format!("/{}", "a".repeat(MAX_ENDPOINT - 1));
         assert_eq!(at(&longest), Ok(longest.clone()));
         assert_eq!(at(&format!("{longest}a")), Err(EndpointError::TooLong));
-        assert_eq!(resolve(Base { host: "h", port: 80, path: "/" }, b"/\xff"), Err(EndpointError::Malformed));
+        assert_eq!(
+            resolve(Base { host: "h", port: 80, path: "/", secure: false }, b"/\xff"),
+            Err(EndpointError::Malformed)
+        );
     }
 }

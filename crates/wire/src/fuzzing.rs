@@ -213,7 +213,7 @@ pub fn header(data: &[u8]) {
 
 /// Whatever an event says, what comes of it is a path and a query of the same origin, and is resolved to itself.
 pub fn endpoint(data: &[u8]) {
-    let base = Base { host: "127.0.0.1", port: 9000, path: "/a/sse" };
+    let base = Base { host: "127.0.0.1", port: 9000, path: "/a/sse", secure: false };
     let Ok(line) = resolve(base, data) else {
         return;
     };

@@ -6,14 +6,16 @@ use crate::config::{Config, Listen, Loaded, Transport};
 use crate::control::Control;
 use crate::data_dir::DataDir;
 use crate::failure::{Failure, log_warnings};
+use crate::front_tls::FrontSecurity;
 use crate::reload::{Apply, Follower, Reloader};
 use crate::signals::{Hangups, Signals};
-use crate::status;
+use crate::status::{self, Place};
 use crate::{banner, open_files, output, probes};
 use signalbox_engine::Principal;
 use signalbox_transport::admission::Admission;
 use signalbox_transport::http_front::{self, FrontSpec};
 use signalbox_transport::tcp_front::{self, TcpSpec};
+use signalbox_transport::tls::FrontTls;
 use signalbox_transport::workers::Workers;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -40,6 +42,9 @@ pub(super) async fn run(loaded: Loaded, loader: Loader, json: bool) -> Result<Ex
         tracing::info!(url = server.url(), data = %config.data_dir.display(), "serving MCP");
     } else {
         output::say(banner::serving(&config, server.url()));
+    }
+    if let Some(security) = server.security() {
+        security.announce(json);
     }
     log_warnings(&loaded.warnings);
     let app = server.app().clone();
@@ -78,36 +83,48 @@ enum Front {
 }
 
 impl Front {
-    fn new(config: &Config, principal: Principal, admission: Arc<Admission>) -> Self {
+    fn new(config: &Config, principal: Principal, admission: Arc<Admission>, tls: Option<Arc<FrontTls>>) -> Self {
         if config.listen.transport == Transport::Tcp {
-            return Self::Tcp(Arc::new(TcpSpec { admission, principal }));
+            return Self::Tcp(Arc::new(TcpSpec { admission, principal, tls }));
         }
         Self::Http(Arc::new(FrontSpec {
             path: config.listen.path.clone(),
             admission,
             principal,
+            tls,
             ..FrontSpec::default()
         }))
     }
 }
 
-/// Everything of the front that follows the configuration. Certificates are read again here, too, once there are any.
-fn followers(admission: &Arc<Admission>) -> Vec<Follower> {
+/// Everything of the front that follows the configuration, and the certificates with it.
+fn followers(admission: &Arc<Admission>, tls: Option<Arc<FrontTls>>) -> Vec<Follower> {
     let admission = Arc::clone(admission);
-    vec![Box::new(move |config: &Config| -> Result<Apply, String> {
+    let door: Follower = Box::new(move |config: &Config| -> Result<Apply, String> {
         let (admission, gateway) = (Arc::clone(&admission), config.gateway.clone());
         Ok(Box::new(move || {
             admission.set(gateway.max_connections, &gateway.allowed_origins, &gateway.allowed_hosts);
         }))
-    })]
+    });
+    let certificates = tls.map(|tls| -> Follower {
+        Box::new(move |_| {
+            let read = tls.read_again().map_err(|error| error.to_string())?;
+            let tls = Arc::clone(&tls);
+            Ok(Box::new(move || tls.take_over(read)))
+        })
+    });
+    std::iter::once(door).chain(certificates).collect()
 }
 
 /// Where clients connect.
 fn url(listen: &Listen, address: SocketAddr) -> String {
-    match listen.transport {
-        Transport::Http => format!("http://{address}{}", listen.path),
-        Transport::WebSocket => format!("ws://{address}{}", listen.path),
-        Transport::Tcp => format!("tcp://{address}"),
+    match (listen.transport, listen.tls.is_some()) {
+        (Transport::Http, false) => format!("http://{address}{}", listen.path),
+        (Transport::Http, true) => format!("https://{address}{}", listen.path),
+        (Transport::WebSocket, false) => format!("ws://{address}{}", listen.path),
+        (Transport::WebSocket, true) => format!("wss://{address}{}", listen.path),
+        (Transport::Tcp, false) => format!("tcp://{address}"),
+        (Transport::Tcp, true) => format!("tls://{address}"),
     }
 }
 
@@ -120,6 +137,7 @@ pub struct Server {
     url: String,
     reloader: Arc<Reloader>,
     workers: Workers,
+    security: Option<FrontSecurity>,
 }
 
 impl Server {
@@ -132,21 +150,30 @@ impl Server {
         let app = assemble(config, principal.clone(), Some(data_dir.catalog()))?;
         let rules = &config.gateway;
         let admission = Admission::new(rules.max_connections, &rules.allowed_origins, &rules.allowed_hosts);
-        let reloader = Reloader::new(app.clone(), loader, config.clone(), true, followers(&admission));
-        let front = Front::new(config, principal, admission);
+        let security = FrontSecurity::load(config, data_dir)?;
+        let tls = security.as_ref().map(|security| Arc::clone(&security.tls));
+        let following = followers(&admission, tls.clone());
+        let reloader = Reloader::new(app.clone(), loader, config.clone(), true, following);
+        let front = Front::new(config, principal, admission, tls.clone());
         let url = url(&config.listen, listener.local_addr().map_err(Failure::Start)?);
-        let route = status::route(&reloader, "serve", Some(url.clone()));
+        let route = status::route(&reloader, Place { command: "serve", url: Some(url.clone()), tls });
         let control = Control::open(data_dir, route, status::action(&reloader, "serve"));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let workers = Workers::start(cores).map_err(Failure::Start)?;
         workers.handles().iter().for_each(|handle| app.gateway.runtimes.add(handle.clone()));
-        Ok(Self { app, front, listener, control, url, reloader, workers })
+        Ok(Self { app, front, listener, control, url, reloader, workers, security })
     }
 
     /// Where clients connect.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The TLS of the front, if it speaks that; its files can be read again at any time.
+    #[must_use]
+    pub fn security(&self) -> Option<&FrontSecurity> {
+        self.security.as_ref()
     }
 
     /// The gateway and its surroundings.
@@ -163,9 +190,10 @@ impl Server {
 
     /// Starts the backends and serves until told to stop, then finishes what is in flight and ends the backends.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
-        let Self { app, front, listener, control, reloader, workers, .. } = self;
+        let Self { app, front, listener, control, reloader, workers, security, .. } = self;
         let drain = || reloader.current().gateway.drain;
         app.gateway.start();
+        let _watching = security.as_ref().map(FrontSecurity::watch);
         let (gateway, stopping) = (Arc::clone(&app.gateway), stop.clone());
         let serving = async {
             match front {

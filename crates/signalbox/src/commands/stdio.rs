@@ -10,7 +10,7 @@ use crate::failure::{Failure, log_warnings};
 use crate::open_files;
 use crate::reload::Reloader;
 use crate::signals::{Hangups, Signals};
-use crate::status;
+use crate::status::{self, Place};
 use signalbox_engine::Principal;
 use signalbox_transport::stdio_front::{self, StdioError};
 use std::io::IsTerminal as _;
@@ -28,7 +28,7 @@ pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Fail
     let principal = Principal::local(&user());
     let app = assemble(&config, principal.clone(), Some(data_dir.catalog()))?;
     let reloader = Reloader::new(app.clone(), loader, config.clone(), false, Vec::new());
-    let route = status::route(&reloader, "stdio", None);
+    let route = status::route(&reloader, Place { command: "stdio", url: None, tls: None });
     let control = Control::open(&data_dir, route, status::action(&reloader, "stdio"));
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),

@@ -10,6 +10,7 @@ use crate::signals::Signals;
 use crate::table;
 use serde_json::{Map, Value, json};
 use signalbox_engine::Principal;
+use signalbox_transport::tls::BackTlsSpec;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -74,7 +75,12 @@ fn configuration(global: &Global, from: &From) -> Result<Config, Failure> {
     let url: http::Uri = url.parse().map_err(|error: http::uri::InvalidUri| bad(&error.to_string()))?;
     config.backends = vec![BackendConfig {
         name: "gateway".to_owned(),
-        target: Target::Url { url, headers: http::HeaderMap::new(), transport: UrlTransport::Auto },
+        target: Target::Url {
+            url,
+            headers: http::HeaderMap::new(),
+            transport: UrlTransport::Auto,
+            tls: BackTlsSpec::default(),
+        },
         tools: ToolFilter::default(),
         category: None,
         trust_level: TrustLevel::Untrusted,

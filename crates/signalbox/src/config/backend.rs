@@ -7,14 +7,13 @@ use std::time::Duration;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::Uri;
 use signalbox_runtime::FailureRules;
+use signalbox_transport::tls::BackTlsSpec;
 
 use super::error::{ConfigError, Note, Problem, Warning};
 use super::read::{Table, Text};
 use super::secret::Secret;
+use super::tls;
 use super::tools::ToolFilter;
-
-/// Whether backends can be reached over TLS. While false, `https://` and `wss://` are refused by name.
-const TLS_BUILT: bool = false;
 
 /// The longest backend name, which becomes part of tool names.
 pub const MAX_NAME: usize = 32;
@@ -32,7 +31,7 @@ pub struct BackendConfig {
     pub category: Option<String>,
     /// How far its tools are trusted.
     pub trust_level: TrustLevel,
-    /// Configured, but neither started nor offered. Its target may be of a kind that is not built yet.
+    /// Configured, but neither started nor offered.
     pub disabled: bool,
     /// How long one call may take.
     pub timeout: Duration,
@@ -70,6 +69,8 @@ pub enum Target {
         headers: HeaderMap,
         /// What is spoken there.
         transport: UrlTransport,
+        /// How TLS is spoken, where the address asks for it.
+        tls: BackTlsSpec,
     },
 }
 
@@ -84,11 +85,12 @@ impl fmt::Debug for Target {
                 .field("env_pass", env_pass)
                 .field("cwd", cwd)
                 .finish(),
-            Self::Url { url, headers, transport } => f
+            Self::Url { url, headers, transport, tls } => f
                 .debug_struct("Url")
                 .field("host", &url.authority().map(http::uri::Authority::as_str))
                 .field("headers", headers)
                 .field("transport", transport)
+                .field("tls", tls)
                 .finish(),
         }
     }
@@ -155,7 +157,7 @@ pub(super) fn check(
         (true, true) => return Err(table.error(Problem::BothTargets)),
         (false, false) => return Err(table.error(Problem::NoTarget)),
         (true, false) => command(table, warnings)?,
-        (false, true) => remote(table, disabled)?,
+        (false, true) => remote(table)?,
     };
     Ok(BackendConfig {
         name: name.to_owned(),
@@ -184,7 +186,7 @@ pub(super) fn check(
 /// The keys that only make sense beside `command`.
 pub(super) const COMMAND_KEYS: &[&str] = &["args", "env", "env_pass", "cwd", "max_children"];
 /// The keys that only make sense beside `url`.
-pub(super) const URL_KEYS: &[&str] = &["headers", "transport"];
+pub(super) const URL_KEYS: &[&str] = &["headers", "transport", "tls"];
 
 fn refuse(table: &Table<'_>, keys: &[&str], belongs_to: &'static str) -> Result<(), ConfigError> {
     match keys.iter().find(|key| table.has(key)) {
@@ -262,7 +264,7 @@ pub(super) fn folder(table: &Table<'_>, key: &str) -> Result<Option<PathBuf>, Co
     Ok(Some(base.map_or_else(|| PathBuf::from(&text.value), |base| base.join(&text.value))))
 }
 
-fn remote(table: &Table<'_>, disabled: bool) -> Result<Target, ConfigError> {
+fn remote(table: &Table<'_>) -> Result<Target, ConfigError> {
     refuse(table, COMMAND_KEYS, "command")?;
     let Some(text) = table.text("url")? else {
         return Err(table.error(Problem::NoTarget));
@@ -283,20 +285,16 @@ fn remote(table: &Table<'_>, disabled: bool) -> Result<Target, ConfigError> {
     if text.value.contains('#') || (!port.is_empty() && authority.port_u16().is_none_or(|port| port == 0)) {
         return error(Problem::BadHiddenValue(address));
     }
-    let not_built = |feature, plain: &str| {
-        let remedy = format!("use {plain} address or set `disabled` to true");
-        error(Problem::NotBuilt { feature, remedy })
-    };
-    let with_tls = TLS_BUILT || disabled;
-    match url.scheme_str().map(str::to_ascii_lowercase).as_deref() {
-        Some("http" | "ws") => {}
-        Some("https" | "wss") if with_tls => {}
-        Some("https") => return not_built("`https://` is", "an `http://`"),
-        Some("wss") => return not_built("`wss://` is", "a `ws://`"),
+    let secure = match url.scheme_str().map(str::to_ascii_lowercase).as_deref() {
+        Some("http" | "ws") => false,
+        Some("https" | "wss") => true,
         _ => return error(Problem::BadHiddenValue(address)),
+    };
+    if !secure && table.has("tls") {
+        return Err(table.key_error("tls", Problem::Needs("an `https://` or `wss://` address in `url`")));
     }
     let (headers, transport) = (headers(table)?, transport(table, &url)?);
-    Ok(Target::Url { url, headers, transport })
+    Ok(Target::Url { url, headers, transport, tls: tls::backend(&table.table("tls")?)? })
 }
 
 fn transport(table: &Table<'_>, url: &http::Uri) -> Result<UrlTransport, ConfigError> {

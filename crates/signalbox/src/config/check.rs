@@ -8,7 +8,7 @@ use super::error::{ConfigError, Problem, Warning};
 use super::listen::{self, Listen, Transport};
 use super::otel;
 use super::read::{Table, Text};
-use super::{Gateway, LogLevel, Settings};
+use super::{Gateway, LogLevel, Settings, tls};
 
 /// Paths that the gateway answers itself.
 const OWN_PATHS: [&str; 5] = ["/healthz", "/readyz", "/metrics", STREAM_PATH, POST_PATH];
@@ -43,8 +43,8 @@ fn listen(table: &Table<'_>) -> Result<Listen, ConfigError> {
     };
     let host = required(table, "host")?;
     let path = required(table, "path")?;
-    let Some(address) = listen::loopback(&host.value) else {
-        return Err(table.document.error(&host.path, host.at, Problem::BeyondLoopback));
+    let Some(address) = listen::address(&host.value) else {
+        return Err(bad(table, &host, "an address like `127.0.0.1`, or `localhost`"));
     };
     let parsed = path.value.parse::<PathAndQuery>();
     let plain = parsed.is_ok_and(|parsed| parsed.path() == path.value && path.value.starts_with('/'));
@@ -54,7 +54,12 @@ fn listen(table: &Table<'_>) -> Result<Listen, ConfigError> {
     if OWN_PATHS.contains(&path.value.as_str()) {
         return Err(bad(table, &path, "a path other than `/healthz`, `/readyz`, `/metrics`, `/sse` and `/messages`"));
     }
-    Ok(Listen { transport, host: address, port: table.count("port")?, path: path.value })
+    let tls = tls::listen(&table.table("tls")?)?;
+    let listen = Listen { transport, host: address, port: table.count("port")?, path: path.value, tls };
+    if !listen.may_be_reached() {
+        return Err(table.document.error(&host.path, host.at, Problem::BeyondLoopback));
+    }
+    Ok(listen)
 }
 
 /// A string whose key has a default.

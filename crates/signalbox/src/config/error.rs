@@ -58,6 +58,11 @@ impl Place {
         Self { origin: Origin::File(path.into()), position: None, key: None }
     }
 
+    /// A setting that won over the file.
+    pub fn overrides(name: &str) -> Self {
+        Self { origin: Origin::Overrides, position: None, key: Some(KeyPath::root().child(name)) }
+    }
+
     /// A variable of the environment.
     pub fn variable(name: &str) -> Self {
         Self { origin: Origin::Environment, position: None, key: Some(KeyPath::root().child(name)) }
@@ -69,6 +74,7 @@ impl fmt::Display for Place {
         match &self.origin {
             Origin::File(path) => write!(f, "{}", path.display())?,
             Origin::Environment => f.write_str("environment")?,
+            Origin::Overrides => f.write_str("command line or environment")?,
             Origin::Defaults => f.write_str("defaults")?,
         }
         if let Some(position) = self.position {
@@ -89,6 +95,8 @@ pub enum Origin {
     File(PathBuf),
     /// The `SIGNALBOX_*` variables.
     Environment,
+    /// What won over the file: the flags, and the environment under them.
+    Overrides,
     /// Built in.
     Defaults,
 }
@@ -172,7 +180,7 @@ pub enum Problem {
     /// A feature that this version does not have.
     #[error("{feature} not in this version yet; {remedy}")]
     NotBuilt {
-        /// The feature and its verb: `TLS is`.
+        /// The feature and its verb: `the audit log is`.
         feature: &'static str,
         /// What to do instead.
         remedy: String,
@@ -189,7 +197,7 @@ pub enum Problem {
     },
     /// An address that others could reach.
     #[error(
-        "listening beyond loopback needs authentication, which is not in this version yet; use 127.0.0.1, ::1 or localhost"
+        "listening beyond loopback needs authentication: TLS with a `ca_file` and `client_auth = \"required\"`; otherwise use 127.0.0.1, ::1 or localhost"
     )]
     BeyondLoopback,
     /// `${NAME}` where the environment has no NAME.
@@ -215,6 +223,18 @@ pub enum Problem {
     /// A key for the other kind of target.
     #[error("only goes with `{0}`; remove it")]
     Misplaced(&'static str),
+    /// A key that has no effect without others.
+    #[error("needs {0}")]
+    Needs(&'static str),
+    /// Two keys of which one would have no effect.
+    #[error("cannot stand beside `{0}`; remove one of them")]
+    Beside(&'static str),
+    /// Settings of a feature that nobody has switched on.
+    #[error("has no effect without `enabled`; set `{switch}` to true, or to false to keep this for later")]
+    NotEnabled {
+        /// The key that switches it on.
+        switch: KeyPath,
+    },
     /// A backend name that cannot be used in tool names.
     #[error(
         "bad backend name; use 1 to 32 of `A-Z a-z 0-9 _ . -`, with a letter or digit, without `__`, and not ending in `_`"
@@ -279,9 +299,6 @@ pub enum Note {
     /// Import only: a variable that has to be set before the result can be used.
     #[error("the environment variable `{0}` is not set now; set it before starting Signalbox")]
     UnsetNow(String),
-    /// Import only: a backend that was taken over but switched off.
-    #[error("{0} not in this version yet; imported with `disabled = true`")]
-    Disabled(&'static str),
 }
 
 /// `a`, `b` or `c`, each in backticks.

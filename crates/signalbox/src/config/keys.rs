@@ -71,8 +71,6 @@ pub enum State {
     OnlyFalse(&'static str),
     /// It belongs to a feature that does not exist yet.
     NotYet(&'static str),
-    /// It belongs to a feature that does not exist yet, and is let pass when `enabled = false` stands beside it.
-    WithoutEffect(&'static str),
     /// It belongs to a cargo feature.
     Feature {
         /// The feature.
@@ -114,11 +112,6 @@ impl Key {
 
     const fn not_yet(mut self, feature: &'static str) -> Self {
         self.state = State::NotYet(feature);
-        self
-    }
-
-    const fn without_effect(mut self, feature: &'static str) -> Self {
-        self.state = State::WithoutEffect(feature);
         self
     }
 

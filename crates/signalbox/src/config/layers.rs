@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::error::{self, ConfigError, Place, Problem};
-use super::listen::{ListenAddr, ListenError};
+use super::listen::ListenAddr;
 use super::{Config, LogLevel};
 
 const LISTEN: &str = "SIGNALBOX_LISTEN";
@@ -91,10 +91,8 @@ impl Environment {
             CONFIG => self.config = Some(value.into()),
             DATA_DIR => self.overrides.data_dir = Some(value.into()),
             LISTEN => {
-                let listen = value.to_string_lossy().parse().map_err(|fault| match fault {
-                    ListenError::Malformed => bad("HOST:PORT, like 127.0.0.1:8080"),
-                    ListenError::BeyondLoopback => error(Problem::BeyondLoopback),
-                })?;
+                let listen = value.to_string_lossy().parse();
+                let listen = listen.map_err(|_| bad("HOST:PORT, like 127.0.0.1:8080"))?;
                 self.overrides.listen = Some(listen);
             }
             _ => {

@@ -1,5 +1,6 @@
 //! The address to listen on.
 
+use super::tls::ListenTls;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
@@ -8,12 +9,22 @@ use std::str::FromStr;
 pub struct Listen {
     /// What is spoken there.
     pub transport: Transport,
-    /// A loopback address.
+    /// A loopback address; any other only where clients have to show a certificate.
     pub host: IpAddr,
     /// The port; 0 takes any free one.
     pub port: u16,
     /// The path that MCP is served under.
     pub path: String,
+    /// How TLS is spoken there, if it is.
+    pub tls: Option<ListenTls>,
+}
+
+impl Listen {
+    /// True where nobody reaches the address who should not: it is a loopback one, or clients have to say who they are.
+    #[must_use]
+    pub fn may_be_reached(&self) -> bool {
+        self.host.is_loopback() || self.tls.as_ref().is_some_and(ListenTls::authenticates)
+    }
 }
 
 /// What is spoken on the address.
@@ -30,7 +41,7 @@ pub enum Transport {
 /// `HOST:PORT`, as `--listen` and `SIGNALBOX_LISTEN` take it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListenAddr {
-    /// A loopback address.
+    /// The address.
     pub host: IpAddr,
     /// The port; 0 takes any free one.
     pub port: u16,
@@ -42,9 +53,6 @@ pub enum ListenError {
     /// Not an address at all.
     #[error("expected HOST:PORT, like 127.0.0.1:8080, [::1]:8080 or localhost:0")]
     Malformed,
-    /// An address that others could reach.
-    #[error("{}", super::error::Problem::BeyondLoopback)]
-    BeyondLoopback,
 }
 
 impl FromStr for ListenAddr {
@@ -60,19 +68,18 @@ impl FromStr for ListenAddr {
         if host.contains(':') && !host.starts_with('[') {
             return Err(ListenError::Malformed);
         }
-        let host = loopback(host).ok_or(ListenError::BeyondLoopback)?;
+        let host = address(host).ok_or(ListenError::Malformed)?;
         Ok(Self { host, port })
     }
 }
 
-/// The loopback address that `host` names, if it does.
-pub(super) fn loopback(host: &str) -> Option<IpAddr> {
+/// The address that `host` names, if it does. Of names only `localhost` is known without asking anybody.
+pub(super) fn address(host: &str) -> Option<IpAddr> {
     if host.eq_ignore_ascii_case("localhost") {
         return Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
     }
     let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    let address: IpAddr = inner.unwrap_or(host).parse().ok()?;
-    address.is_loopback().then_some(address)
+    inner.unwrap_or(host).parse().ok()
 }
 
 #[cfg(test)]
@@ -86,8 +93,8 @@ mod tests {
             ("localhost:0", Ok(("127.0.0.1", 0))),
             ("[::1]:65535", Ok(("::1", 65535))),
             ("127.8.9.1:1", Ok(("127.8.9.1", 1))),
-            ("0.0.0.0:80", Err(ListenError::BeyondLoopback)),
-            ("example.com:80", Err(ListenError::BeyondLoopback)),
+            ("0.0.0.0:80", Ok(("0.0.0.0", 80))),
+            ("example.com:80", Err(ListenError::Malformed)),
             ("::1:80", Err(ListenError::Malformed)),
             ("127.0.0.1:65536", Err(ListenError::Malformed)),
             ("127.0.0.1:+1", Err(ListenError::Malformed)),

@@ -318,16 +318,8 @@ impl<'a> Table<'a> {
             State::OnlyFalse(feature) if entry.node.value == Value::Bool(true) => {
                 not_built(feature, "remove the key or set it to false".to_owned())
             }
-            State::WithoutEffect(feature) if !self.switched_off() => {
-                let switch = self.path.child("enabled");
-                not_built(feature, format!("remove the key or set `{switch}` to false"))
-            }
             _ => Ok(()),
         }
-    }
-
-    fn switched_off(&self) -> bool {
-        self.entry("enabled").is_some_and(|entry| entry.node.value == Value::Bool(false))
     }
 }
 

@@ -55,7 +55,6 @@ fn meaning(key: &Key) -> String {
         State::Built => "",
         State::OnlyFalse(_) => " Not in this version yet; can only be `false`.",
         State::NotYet(_) => " Not in this version yet; refused.",
-        State::WithoutEffect(_) => " Not in this version yet; let pass beside `enabled = false`.",
     };
     format!("{}{later}{state}", key.meaning)
 }

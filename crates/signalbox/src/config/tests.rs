@@ -3,6 +3,7 @@
 mod bad;
 mod failing;
 mod layers;
+mod tls;
 mod traces;
 
 use std::path::{Path, PathBuf};
@@ -115,6 +116,7 @@ fn a_full_file() {
         host: "127.0.0.1".parse().expect("an address"),
         port: 0,
         path: "/tools/mcp".to_owned(),
+        tls: None,
     };
     assert_eq!(config.listen, listen);
     let gateway = Gateway {
@@ -401,7 +403,7 @@ fn an_import_loads_to_the_same_backends() {
 }
 
 #[test]
-fn an_import_switches_off_what_is_not_built_and_warns_of_unset_variables() {
+fn an_import_keeps_addresses_with_tls_and_warns_of_unset_variables() {
     let text = r#"{"mcpServers": {
   "web": { "url": "https://example.com/mcp", "disabled": false },
   "old": { "type": "sse", "url": "https://example.com/sse" },
@@ -412,15 +414,13 @@ fn an_import_switches_off_what_is_not_built_and_warns_of_unset_variables() {
     assert_eq!(
         warnings,
         [
-            "mcp.json:2:19: mcpServers.web.url: `https://` is not in this version yet; imported with `disabled = true`",
-            "mcp.json:3:34: mcpServers.old.url: `https://` is not in this version yet; imported with `disabled = true`",
             "mcp.json:4:50: mcpServers.key.env.A: the environment variable `NOPE` is not set now; set it before starting Signalbox",
         ]
     );
     let set = |name: &str| Some(format!("/{name}"));
     let loaded = Config::parse(Path::new("x.toml"), &imported.toml, &set, &Overrides::default());
     let backends = loaded.expect("a good file").config.backends;
-    assert!(backends[0].disabled && backends[1].disabled && !backends[2].disabled);
+    assert!(backends.iter().all(|backend| !backend.disabled));
     assert!(import("{\"mcpServers\": {\"a\": {}}}", Path::new("mcp.json"), &env).is_err());
 }
 

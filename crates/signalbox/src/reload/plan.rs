@@ -48,6 +48,7 @@ const FIXED: &[Fixed] = &[
     ("mcp.protocol.transport.host", |before, next| before.listen.host != next.listen.host),
     ("mcp.protocol.transport.port", |before, next| before.listen.port != next.listen.port),
     ("mcp.protocol.transport.path", |before, next| before.listen.path != next.listen.path),
+    ("mcp.protocol.transport.tls", |before, next| before.listen.tls != next.listen.tls),
     ("gateway.data_dir", |before, next| before.data_dir != next.data_dir),
 ];
 

@@ -1,7 +1,7 @@
 //! One process for people: what it is, what passes, how its backends are.
 
 use super::columns::{Row, per_second, table};
-use super::view::{BackendView, BreakerView, ProcessView, ReloadView};
+use super::view::{BackendView, BreakerView, ProcessView, ReloadView, TlsView};
 use crate::table::harmless;
 use crate::terminal::{Style, Tone};
 use serde_json::Value;
@@ -61,6 +61,7 @@ fn lines(process: &ProcessView) -> Vec<(&str, String)> {
     if let Some((when, why)) = process.reload.as_ref().and_then(refused) {
         lines.insert(1, ("reload", format!("refused {when}, this configuration stays in force: {why}")));
     }
+    lines.extend(process.tls.iter().flat_map(secured));
     if !process.dropped.is_empty() {
         lines.push(("dropped", counts(&process.dropped)));
     }
@@ -73,6 +74,18 @@ fn lines(process: &ProcessView) -> Vec<(&str, String)> {
 
 fn refused(reload: &ReloadView) -> Option<(&str, &str)> {
     Some((reload.last_error_at.as_deref().unwrap_or("-"), reload.last_error.as_deref()?))
+}
+
+/// The certificates that clients are shown, and why changed ones are not in use.
+fn secured(tls: &TlsView) -> Vec<(&str, String)> {
+    let mut lines = Vec::new();
+    for one in &tls.certificates {
+        let words = format!("{}, good until {}, client certificates: {}", one.file, one.not_after, tls.client_auth);
+        lines.push(("tls", words));
+        lines.extend(one.warning.iter().map(|warning| ("tls", format!("warning: {warning}"))));
+    }
+    lines.extend(tls.last_error.iter().map(|error| ("tls", format!("changed files are not in use: {error}"))));
+    lines
 }
 
 fn backends(process: &ProcessView, style: Style) -> String {
@@ -223,6 +236,18 @@ mod tests {
              stray line  hello\n  \
              breaker     open: the backend fails again and again, tried again in 2 s; calls refused: 3\n"
         );
+    }
+
+    #[test]
+    fn what_is_wrong_with_certificates_is_shown() {
+        let certificate =
+            json!({"file": "/a\u{1b}.pem", "not_after": "2026-11-20 00:00:00 UTC", "warning": "renew it"});
+        let tls = json!({"certificates": [certificate], "client_auth": "none", "last_error": "b.pem is not PEM"});
+        let shown = check(json!({"command": "serve", "tls": tls}), PLAIN);
+        let wanted = "  tls       /a\\u{1b}.pem, good until 2026-11-20 00:00:00 UTC, client certificates: none\n  \
+                      tls       warning: renew it\n  \
+                      tls       changed files are not in use: b.pem is not PEM\n";
+        assert!(shown.contains(wanted), "{shown}");
     }
 
     #[test]

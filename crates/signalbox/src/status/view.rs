@@ -43,6 +43,8 @@ pub struct ProcessView {
     pub dropped: BTreeMap<String, u64>,
     /// The interceptors, in order.
     pub interceptors: Vec<String>,
+    /// The certificates that clients are shown, if it speaks TLS.
+    pub tls: Option<TlsView>,
     /// How the operator has labelled each backend.
     pub labels: BTreeMap<String, LabelsView>,
     /// The backends.
@@ -68,6 +70,30 @@ pub struct ReloadView {
     pub last_error: Option<String>,
     /// When that was.
     pub last_error_at: Option<String>,
+}
+
+/// The TLS of a front.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct TlsView {
+    /// What clients are shown.
+    pub certificates: Vec<CertificateView>,
+    /// Whether clients show certificates.
+    pub client_auth: String,
+    /// Why changed files are not in use.
+    pub last_error: Option<String>,
+}
+
+/// A certificate.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct CertificateView {
+    /// Its file.
+    pub file: String,
+    /// Until when it is good.
+    pub not_after: String,
+    /// What its owner should know.
+    pub warning: Option<String>,
 }
 
 /// The labels of a backend.

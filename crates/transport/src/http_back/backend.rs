@@ -5,6 +5,7 @@ use super::conn::{Conn, ConnectError};
 use super::pool::Pool;
 use super::target::Target;
 use super::{HttpSpec, HttpSpecError, Request};
+use crate::tls;
 use http::Response;
 use http::header::{HeaderName, HeaderValue};
 use hyper::body::Incoming;
@@ -40,7 +41,7 @@ pub(crate) struct Backend {
 
 impl Backend {
     pub(crate) fn new(spec: HttpSpec) -> Result<Self, HttpSpecError> {
-        let target = Target::parse(&spec.name, &spec.url, SCHEME)?;
+        let target = Target::parse(&spec.name, &spec.url, SCHEME)?.with_tls(&spec.name, spec.tls)?;
         let mut headers = spec.headers;
         for (_, value) in &mut headers {
             value.set_sensitive(true);
@@ -115,6 +116,11 @@ impl Backend {
 
     /// The request went out and no response came.
     fn no_answer(&self, error: &hyper::Error) -> Fault {
+        if let Some(error) = tls::find(error) {
+            // A server of TLS 1.3 looks at our certificate after the handshake is over for us.
+            let text = format!("ended the TLS connection: {}", tls::words(error));
+            return self.fault(FaultKind::BackendDied, text);
+        }
         if error.is_parse() {
             let text = format!("answered in something else than HTTP/1.1: {error}");
             return self.fault(FaultKind::BackendGarbage, text);

@@ -3,6 +3,7 @@
 use super::Request;
 use super::headers::KEEP_ALIVE;
 use super::target::Target;
+use crate::tls::{BackTlsError, Stream};
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 use http_body_util::Full;
@@ -35,6 +36,10 @@ pub(crate) enum ConnectError {
     TimedOut(Duration),
     #[error("{0}")]
     Http(#[from] hyper::Error),
+    #[error("{0}")]
+    Tls(#[from] BackTlsError),
+    #[error("no TLS handshake within {} s", .0.as_secs_f32())]
+    TlsTimedOut(Duration),
 }
 
 /// A connection. Dropping it closes the socket.
@@ -42,7 +47,7 @@ pub(crate) struct Conn {
     sender: SendRequest<Full<Bytes>>,
     /// None once the connection has ended. It must be dropped then: a request that is still queued in it hears of the
     /// end by that.
-    driver: Option<Connection<TokioIo<TcpStream>, Full<Bytes>>>,
+    driver: Option<Connection<TokioIo<Stream>, Full<Bytes>>>,
     /// How long the server keeps it idle, where it says so.
     keep: Option<Duration>,
     /// An empty map that was used before.
@@ -55,6 +60,8 @@ impl Conn {
         let connect = TcpStream::connect((&*target.host, target.port));
         let stream = tokio::time::timeout(timeout, connect).await.map_err(|_| ConnectError::TimedOut(timeout))??;
         stream.set_nodelay(true)?;
+        let securing = tokio::time::timeout(timeout, target.secured(stream));
+        let stream = securing.await.map_err(|_| ConnectError::TlsTimedOut(timeout))??;
         let (sender, driver) = Builder::new().max_header_size(MAX_HEAD).handshake(TokioIo::new(stream)).await?;
         Ok(Box::new(Self { sender, driver: Some(driver), keep: None, room: HeaderMap::new() }))
     }
@@ -130,7 +137,7 @@ impl Conn {
 /// A request that a connection was given.
 pub(crate) type Sending = Pin<Box<dyn Future<Output = Result<Response<Incoming>, TrySendError<Request>>> + Send>>;
 
-type Driver = Option<Connection<TokioIo<TcpStream>, Full<Bytes>>>;
+type Driver = Option<Connection<TokioIo<Stream>, Full<Bytes>>>;
 
 /// Lets the connection read and write what it can. Its errors reach whoever waits for a response or a body.
 fn drive(driver: &mut Driver, cx: &mut Context<'_>) {

@@ -1,12 +1,15 @@
 //! Where a backend is, read from its configured address.
 
 use super::HttpSpecError;
+use crate::tls::{BackTls, BackTlsError, BackTlsSpec, Stream};
 use http::header::HeaderValue;
 use http::uri::{PathAndQuery, Uri};
 use std::sync::Arc;
+use tokio::net::TcpStream;
 
-/// The port of an address that names none.
+/// The ports of an address that names none.
 const DEFAULT_PORT: u16 = 80;
+const DEFAULT_TLS_PORT: u16 = 443;
 
 /// A checked address.
 #[derive(Debug)]
@@ -19,20 +22,23 @@ pub(crate) struct Target {
     pub authority: HeaderValue,
     /// Path and query, as a request line has them.
     pub uri: Uri,
+    /// Whether the scheme asks for TLS.
+    pub secure: bool,
+    /// How TLS is spoken, where the scheme asks for it.
+    tls: Option<Arc<BackTls>>,
 }
 
 impl Target {
-    /// Reads an address with this scheme.
+    /// Reads an address with this scheme, or its form with TLS: `http` or `https`.
     pub(crate) fn parse(backend: &Arc<str>, url: &str, scheme: &str) -> Result<Self, HttpSpecError> {
         let bad = || HttpSpecError::Url(Arc::clone(backend));
         let uri: Uri = url.parse().map_err(|_| bad())?;
-        match uri.scheme_str() {
-            Some(found) if found.eq_ignore_ascii_case(scheme) => {}
+        let secure = match uri.scheme_str().map(str::to_ascii_lowercase) {
+            Some(found) if found == scheme => false,
+            Some(found) if found.strip_suffix('s') == Some(scheme) => true,
             None => return Err(bad()),
-            Some(found) => {
-                return Err(HttpSpecError::Scheme { backend: Arc::clone(backend), scheme: found.to_owned() });
-            }
-        }
+            Some(scheme) => return Err(HttpSpecError::Scheme { backend: Arc::clone(backend), scheme }),
+        };
         let authority = uri.authority().ok_or_else(bad)?;
         if authority.as_str().contains('@') {
             return Err(HttpSpecError::Credentials(Arc::clone(backend)));
@@ -41,6 +47,7 @@ impl Target {
         let inner = host.trim_start_matches('[').trim_end_matches(']');
         // The parser takes a port that is no number for none at all.
         let port = match authority.as_str().get(host.len()..) {
+            None | Some("") if secure => DEFAULT_TLS_PORT,
             None | Some("") => DEFAULT_PORT,
             Some(_) => authority.port_u16().ok_or_else(bad)?,
         };
@@ -53,7 +60,27 @@ impl Target {
             port,
             authority: HeaderValue::from_str(authority.as_str()).map_err(|_| bad())?,
             uri: Uri::from(path),
+            secure,
+            tls: None,
         })
+    }
+
+    /// Reads what TLS needs, where the scheme asks for it.
+    pub(crate) fn with_tls(mut self, backend: &Arc<str>, spec: BackTlsSpec) -> Result<Self, HttpSpecError> {
+        if self.secure {
+            let tls = BackTls::new(backend, spec, &self.host);
+            self.tls = Some(tls.map_err(|error| HttpSpecError::Tls { backend: Arc::clone(backend), error })?);
+        }
+        Ok(self)
+    }
+
+    /// The connection to speak on, over a socket that is connected.
+    pub(crate) async fn secured(&self, socket: TcpStream) -> Result<Stream, BackTlsError> {
+        match &self.tls {
+            None => Ok(Stream::Plain(socket)),
+            // Boxed, so that connections without TLS do not carry the room for it.
+            Some(tls) => Box::pin(tls.connect(socket)).await,
+        }
     }
 }
 
@@ -83,6 +110,8 @@ mod tests {
         check("http://a.example", "a.example:80", "a.example", "/");
         check("http://[::1]:9/mcp?x=1", "[::1]:9", "[::1]:9", "/mcp?x=1");
         check("http://127.0.0.1:8080/mcp", "127.0.0.1:8080", "127.0.0.1:8080", "/mcp");
+        check("HTTPS://a.example/mcp", "a.example:443", "a.example", "/mcp");
+        check("https://[::1]:9", "[::1]:9", "[::1]:9", "/");
     }
 
     #[test]
@@ -96,7 +125,9 @@ mod tests {
             "http://a:/x",
             "http://a:99999/",
             "http://a b/",
-            "https://h/secret",
+            "httpss://h/secret",
+            "https://me:secret@h/",
+            "wss://h/secret",
             "ftp://h/secret",
             "http://me:secret@h/",
         ] {

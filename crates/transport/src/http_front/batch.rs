@@ -27,7 +27,7 @@ pub async fn handle(line: &Arc<Line>, headers: HeaderMap, bytes: &Bytes, accepts
     if let Some(answer) = unknown_version(headers.get(&PROTOCOL_VERSION)) {
         return answer;
     }
-    let session = match session_of(front, &headers) {
+    let session = match session_of(line, &headers) {
         Ok(session) => session,
         Err(answer) => return *answer,
     };

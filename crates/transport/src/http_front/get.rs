@@ -22,7 +22,7 @@ pub fn handle(line: &Arc<Line>, headers: &HeaderMap) -> Answer {
         let text = "a GET here needs `Accept: text/event-stream`";
         return sentence(StatusCode::NOT_ACCEPTABLE, FaultKind::InvalidRequest, text);
     }
-    let session = match session_of(front, headers) {
+    let session = match session_of(line, headers) {
         Ok(session) => session,
         Err(answer) => return *answer,
     };

@@ -6,6 +6,8 @@
 
 use super::upgrade::Pending;
 use super::{COMMIT_AFTER, Front};
+use crate::tls::Stream;
+use signalbox_engine::Principal;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -14,7 +16,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 /// How often the clock moves.
 pub const TICK: Duration = Duration::from_millis(500);
@@ -82,13 +83,35 @@ pub struct Line {
     orders: AtomicU8,
     waker: OnceLock<Waker>,
     upgrade: Mutex<Option<Box<Pending>>>,
+    /// Who has shown a certificate.
+    shown: OnceLock<Principal>,
 }
 
 impl Line {
     /// A connection that was opened just now.
     pub fn new(front: Arc<Front>) -> Arc<Self> {
         let doing = AtomicU64::new(pack(Phase::Head, front.clock.now()));
-        Arc::new(Self { front, doing, orders: AtomicU8::new(0), waker: OnceLock::new(), upgrade: Mutex::default() })
+        Arc::new(Self {
+            front,
+            doing,
+            orders: AtomicU8::new(0),
+            waker: OnceLock::new(),
+            upgrade: Mutex::default(),
+            shown: OnceLock::new(),
+        })
+    }
+
+    /// Who calls on this connection.
+    pub fn principal(&self) -> &Principal {
+        self.shown.get().unwrap_or(&self.front.spec.principal)
+    }
+
+    /// The connection can be spoken on, and this is who has shown a certificate for it.
+    pub fn secured(&self, shown: Option<Principal>) {
+        if let Some(shown) = shown {
+            let _ = self.shown.set(shown);
+        }
+        self.enter(Phase::Head);
     }
 
     /// The connection goes on as something else once its last answer is written. It stays busy until its end.
@@ -237,7 +260,7 @@ impl Lines {
 /// The connection's socket, which notes what passes.
 pub struct Watched {
     /// The socket.
-    pub socket: TcpStream,
+    pub socket: Stream,
     /// Whose it is.
     pub line: Arc<Line>,
 }

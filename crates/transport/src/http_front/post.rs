@@ -48,7 +48,7 @@ pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         Err(answer) => return *answer,
     };
     match era_of(&heads, &message) {
-        Era::Modern => match open_modern(front, &heads, &message) {
+        Era::Modern => match open_modern(line, &heads, &message) {
             Ok((session, reader)) => {
                 session.receive_with(&reader, message, trace_of(front, &headers));
                 answer::of_stream(line, reader, accepts, || None, headers).await
@@ -56,7 +56,7 @@ pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
             Err(answer) => *answer,
         },
         Era::Legacy if opens_session(&message) => initialize(line, &headers, message, accepts).await,
-        Era::Legacy => match find_session(front, &heads) {
+        Era::Legacy => match find_session(line, &heads) {
             Ok(session) => legacy(line, session, headers, message, accepts).await,
             Err(answer) => *answer,
         },
@@ -129,7 +129,7 @@ async fn initialize(line: &Arc<Line>, headers: &HeaderMap, message: Envelope, ac
     let front = &line.front;
     let id = message.id();
     let opened = Gateway::new_session_id()
-        .and_then(|external| front.gateway.open_session(front.spec.principal.clone(), Mode::Session, &external));
+        .and_then(|external| front.gateway.open_session(line.principal().clone(), Mode::Session, &external));
     let session = match opened {
         Ok(session) => session,
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, id.as_ref(), Era::Legacy, &fault),
@@ -159,10 +159,10 @@ pub fn unknown_version(version: Option<&HeaderValue>) -> Option<Answer> {
     Some(sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, &text))
 }
 
-fn find_session(front: &Front, heads: &Heads<'_>) -> Result<Arc<Session>, Box<Answer>> {
+fn find_session(line: &Line, heads: &Heads<'_>) -> Result<Arc<Session>, Box<Answer>> {
     match unknown_version(heads.version) {
         Some(answer) => Err(Box::new(answer)),
-        None => session_named(front, heads.session),
+        None => session_named(line, heads.session),
     }
 }
 
@@ -192,10 +192,11 @@ async fn legacy(
 
 /// The session for one request of the new era, and the stream of its answer.
 fn open_modern(
-    front: &Front,
+    line: &Line,
     heads: &Heads<'_>,
     message: &Envelope,
 ) -> Result<(Arc<Session>, StreamReader), Box<Answer>> {
+    let front = &line.front;
     let refuse = |status, fault: &Fault| Box::new(refusal(status, message.id().as_ref(), Era::Modern, fault));
     if matches!(message.kind(), Kind::Response | Kind::Error) {
         let text = "a client of this revision sends no responses";
@@ -207,7 +208,7 @@ fn open_modern(
     }
     let session = front
         .gateway
-        .open_session(front.spec.principal.clone(), Mode::Stateless, "")
+        .open_session(line.principal().clone(), Mode::Stateless, "")
         .map_err(|fault| refuse(StatusCode::SERVICE_UNAVAILABLE, &fault))?;
     match session.open_stream() {
         Some(reader) => Ok((session, reader)),

@@ -41,7 +41,7 @@ async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
             Method::POST => post::handle(line, request).await,
             Method::GET if upgrade::is_asked_for(request.headers()) => upgrade::handle(line, request),
             Method::GET => get::handle(line, request.headers()),
-            Method::DELETE => delete(front, request.headers()),
+            Method::DELETE => delete(line, request.headers()),
             _ => not_allowed(METHODS),
         };
     }
@@ -71,11 +71,11 @@ pub fn not_allowed(methods: HeaderValue) -> Answer {
     answer
 }
 
-fn delete(front: &Arc<Front>, headers: &HeaderMap) -> Answer {
+fn delete(line: &Line, headers: &HeaderMap) -> Answer {
     if speaks_modern(headers) {
         return not_allowed(METHODS);
     }
-    match session_of(front, headers) {
+    match session_of(line, headers) {
         Ok(session) => {
             session.close();
             plain(StatusCode::OK)
@@ -88,23 +88,23 @@ fn delete(front: &Arc<Front>, headers: &HeaderMap) -> Answer {
 ///
 /// # Errors
 /// The answer to give instead.
-pub fn session_of(front: &Front, headers: &HeaderMap) -> Result<Arc<Session>, Box<Answer>> {
-    session_named(front, headers.get_all(&SESSION_ID).iter().map(HeaderValue::as_bytes).collect())
+pub fn session_of(line: &Line, headers: &HeaderMap) -> Result<Arc<Session>, Box<Answer>> {
+    session_named(line, headers.get_all(&SESSION_ID).iter().map(HeaderValue::as_bytes).collect())
 }
 
 /// The session of this id.
 ///
 /// # Errors
 /// The answer to give instead.
-pub fn session_named(front: &Front, id: HeaderValues<'_>) -> Result<Arc<Session>, Box<Answer>> {
+pub fn session_named(line: &Line, id: HeaderValues<'_>) -> Result<Arc<Session>, Box<Answer>> {
     let refuse = |status, text: &str| Err(Box::new(sentence(status, FaultKind::SessionClosed, text)));
     let HeaderValues::One(id) = id else {
         return refuse(StatusCode::BAD_REQUEST, "one Mcp-Session-Id header is required");
     };
-    let session = std::str::from_utf8(id).ok().and_then(|id| front.gateway.sessions.get(id));
+    let session = std::str::from_utf8(id).ok().and_then(|id| line.front.gateway.sessions.get(id));
     match session {
         // Another caller's session does not exist for this one.
-        Some(session) if session.principal == front.spec.principal && session.mode() == Mode::Session => Ok(session),
+        Some(session) if session.principal == *line.principal() && session.mode() == Mode::Session => Ok(session),
         _ => refuse(StatusCode::NOT_FOUND, "there is no such session; it may have expired: initialize again"),
     }
 }

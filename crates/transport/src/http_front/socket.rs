@@ -2,11 +2,11 @@
 //!
 //! While the client does not read, nothing more is read of it.
 
-use super::Front;
 use super::line::{Line, Watched};
 use super::upgrade::Pending;
 use crate::batch;
 use crate::stdio_front::intake::{self, Answer, Unreadable};
+use crate::tls::Stream;
 use crate::websocket::{CloseCode, Duplex, Ending, Patience, Role, Step, Utf8Bytes};
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
@@ -20,7 +20,6 @@ use signalbox_wire::{Envelope, Era, Kind};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::net::TcpStream;
 
 /// In ticks of 15 s: as long as an idle connection is kept, and a little longer than a body may take.
 const PATIENCE: Patience = Patience { silent: 5, unfinished: 3 };
@@ -58,9 +57,9 @@ impl Socket {
     ///
     /// # Errors
     /// A fault if there are too many, or the gateway is shutting down.
-    pub fn open(front: &Front) -> Result<Self, Fault> {
-        let gateway = Arc::clone(&front.gateway);
-        let session = gateway.open_session(front.spec.principal.clone(), Mode::Pipe, &Gateway::new_session_id()?)?;
+    pub fn open(line: &Line) -> Result<Self, Fault> {
+        let gateway = Arc::clone(&line.front.gateway);
+        let session = gateway.open_session(line.principal().clone(), Mode::Pipe, &Gateway::new_session_id()?)?;
         let Some(stream) = session.open_general() else {
             session.close();
             return Err(Fault::new(FaultKind::Overloaded, "the session has no room for a stream"));
@@ -68,7 +67,7 @@ impl Socket {
         Ok(Self { gateway, session, stream })
     }
 
-    async fn run(self, line: &Line, mut duplex: Duplex<TcpStream>) {
+    async fn run(self, line: &Line, mut duplex: Duplex<Stream>) {
         loop {
             let step = poll_fn(|cx| {
                 line.attend(cx.waker());
@@ -92,7 +91,7 @@ impl Socket {
     }
 
     /// The session ends before the connection does: nobody can be answered any more.
-    async fn end(self, duplex: Duplex<TcpStream>, ending: &Ending) {
+    async fn end(self, duplex: Duplex<Stream>, ending: &Ending) {
         tracing::debug!(session = %self.session.key, "the client {ending}");
         drop(self);
         let reason = match ending {

@@ -49,8 +49,8 @@ pub fn open<B>(line: &Arc<Line>, request: &Request<B>) -> Answer {
         let text = "a GET here needs `Accept: text/event-stream`";
         return sentence(StatusCode::NOT_ACCEPTABLE, FaultKind::InvalidRequest, text);
     }
-    let opened = Gateway::new_session_id()
-        .and_then(|id| front.gateway.open_session(front.spec.principal.clone(), Mode::Pipe, &id));
+    let opened =
+        Gateway::new_session_id().and_then(|id| front.gateway.open_session(line.principal().clone(), Mode::Pipe, &id));
     let session = match opened {
         Ok(session) => session,
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &fault),
@@ -75,7 +75,7 @@ pub async fn post(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         let text = "the body must be `Content-Type: application/json`";
         return sentence(StatusCode::UNSUPPORTED_MEDIA_TYPE, FaultKind::InvalidRequest, text);
     }
-    let session = match session_of(front, head.uri.query()) {
+    let session = match session_of(line, head.uri.query()) {
         Ok(session) => session,
         Err(answer) => return *answer,
     };
@@ -134,16 +134,16 @@ fn accepted() -> Answer {
 }
 
 /// The session that the query names.
-fn session_of(front: &Front, query: Option<&str>) -> Result<Arc<Session>, Box<Answer>> {
+fn session_of(line: &Line, query: Option<&str>) -> Result<Arc<Session>, Box<Answer>> {
     let pairs = query.unwrap_or_default().split('&');
     let mut ids = pairs.filter_map(|pair| pair.split_once('=')).filter(|(name, _)| *name == SESSION_ID);
     let (Some((_, id)), None) = (ids.next(), ids.next()) else {
         let text = "one `sessionId` is required in the query, as the `endpoint` event gave it";
         return Err(Box::new(sentence(StatusCode::BAD_REQUEST, FaultKind::SessionClosed, text)));
     };
-    match front.gateway.sessions.get(id) {
+    match line.front.gateway.sessions.get(id) {
         // Another caller's session does not exist for this one, nor does one that has no stream of this kind.
-        Some(session) if session.principal == front.spec.principal && session.mode() == Mode::Pipe => Ok(session),
+        Some(session) if session.principal == *line.principal() && session.mode() == Mode::Pipe => Ok(session),
         _ => Err(Box::new(unknown_session())),
     }
 }

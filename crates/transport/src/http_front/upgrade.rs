@@ -40,7 +40,7 @@ pub fn handle(line: &Arc<Line>, mut request: Request<Incoming>) -> Answer {
     let Some(upgrade) = request.extensions_mut().remove::<OnUpgrade>() else {
         return sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, "this connection cannot be upgraded");
     };
-    let socket = match Socket::open(&line.front) {
+    let socket = match Socket::open(line) {
         Ok(socket) => socket,
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &fault),
     };

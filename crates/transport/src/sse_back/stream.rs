@@ -113,7 +113,7 @@ impl Opened {
 /// The address that an event names, as a request line has it.
 fn post_to(backend: &Backend, event: &[u8]) -> Result<Uri, EndpointError> {
     let target = &backend.target;
-    let base = endpoint::Base { host: &target.host, port: target.port, path: target.uri.path() };
+    let base = endpoint::Base { host: &target.host, port: target.port, path: target.uri.path(), secure: target.secure };
     let line: PathAndQuery = endpoint::resolve(base, event)?.parse().map_err(|_| EndpointError::Malformed)?;
     Ok(Uri::from(line))
 }

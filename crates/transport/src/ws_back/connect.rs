@@ -1,6 +1,7 @@
 //! From an address to an open WebSocket.
 
 use super::Backend;
+use crate::tls::{self, Stream};
 use crate::websocket::{Duplex, Patience, Role, SUBPROTOCOL, derive_accept_key};
 use bytes::Bytes;
 use http::header::{
@@ -25,7 +26,7 @@ const MAX_HEAD: usize = 64 * 1024;
 const PATIENCE: Patience = Patience { silent: 20, unfinished: 20 };
 
 /// Connects and shakes hands.
-pub(super) async fn connect(backend: &Backend) -> Result<Duplex<TcpStream>, Fault> {
+pub(super) async fn connect(backend: &Backend) -> Result<Duplex<Stream>, Fault> {
     let within = backend.connect_timeout;
     let late = |what: &str| backend.unreachable(&format_args!("no {what} within {} s", within.as_secs_f32()));
     let target = &backend.target;
@@ -34,13 +35,19 @@ pub(super) async fn connect(backend: &Backend) -> Result<Duplex<TcpStream>, Faul
         .map_err(|_| late("connection"))?
         .map_err(|error| backend.unreachable(&error))?;
     socket.set_nodelay(true).map_err(|error| backend.unreachable(&error))?;
+    let securing = timeout(within, target.secured(socket)).await.map_err(|_| late("TLS handshake"))?;
+    let socket = securing.map_err(|error| backend.unreachable(&error))?;
     let shaken = timeout(within, shake_hands(backend, socket)).await.map_err(|_| late("answer to the handshake"))?;
     let (socket, early) = shaken?;
     Ok(Duplex::new(socket, &early, Role::Client, backend.max_message, PATIENCE).await)
 }
 
-async fn shake_hands(backend: &Backend, socket: TcpStream) -> Result<(TcpStream, Bytes), Fault> {
-    let broken = |error: hyper::Error| backend.refused(&format_args!("with something that cannot be read ({error})"));
+async fn shake_hands(backend: &Backend, socket: Stream) -> Result<(Stream, Bytes), Fault> {
+    let broken = |error: hyper::Error| match tls::find(&error) {
+        // A server of TLS 1.3 looks at our certificate after the handshake is over for us.
+        Some(error) => backend.unreachable(&format_args!("it ended the TLS connection: {}", tls::words(error))),
+        None => backend.refused(&format_args!("with something that cannot be read ({error})")),
+    };
     let mut builder = http1::Builder::new();
     builder.max_header_size(MAX_HEAD);
     let (mut sender, conn) = builder.handshake(TokioIo::new(socket)).await.map_err(broken)?;
@@ -62,7 +69,7 @@ async fn shake_hands(backend: &Backend, socket: TcpStream) -> Result<(TcpStream,
         upgraded = &mut upgrade => upgraded,
         _ = &mut driver => upgrade.await,
     };
-    let parts = upgraded.map_err(broken)?.downcast::<TokioIo<TcpStream>>();
+    let parts = upgraded.map_err(broken)?.downcast::<TokioIo<Stream>>();
     let parts = parts.map_err(|_| backend.fault(FaultKind::Internal, "was connected to in an unknown way"))?;
     Ok((parts.io.into_inner(), parts.read_buf))
 }

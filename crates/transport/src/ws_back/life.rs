@@ -3,6 +3,7 @@
 use super::link::WsLink;
 use crate::child::closing::closed;
 use crate::send_queue::{QUEUE, SendQueue};
+use crate::tls::Stream;
 use crate::websocket::{CloseCode, Duplex, Step, Utf8Bytes};
 use signalbox_engine::back::Outbound;
 use signalbox_engine::{Fault, FaultKind};
@@ -11,14 +12,13 @@ use std::future::{Future as _, poll_fn};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
-use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 
 /// What is told about an end that the gateway wanted.
 const CLOSED: &str = "was closed by the gateway";
 
 /// Starts the task and gives the runtime its end.
-pub(super) fn begin(name: &Arc<str>, duplex: Duplex<TcpStream>, events: Arc<dyn LinkEvents>) -> WsLink {
+pub(super) fn begin(name: &Arc<str>, duplex: Duplex<Stream>, events: Arc<dyn LinkEvents>) -> WsLink {
     let (queue, queued) = mpsc::channel(QUEUE);
     let (closing, told) = watch::channel(false);
     let waiting = Arc::<AtomicUsize>::default();
@@ -43,7 +43,7 @@ struct Life {
 }
 
 impl Life {
-    async fn run(mut self, mut duplex: Duplex<TcpStream>, mut told: watch::Receiver<bool>) {
+    async fn run(mut self, mut duplex: Duplex<Stream>, mut told: watch::Receiver<bool>) {
         let ending = {
             let mut closing = std::pin::pin!(closed(&mut told));
             let mut closes = false;

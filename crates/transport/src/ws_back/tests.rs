@@ -194,7 +194,9 @@ async fn a_backend_that_does_not_read_fills_the_queue_and_no_more() {
 
 #[test]
 fn what_cannot_be_used_is_refused_and_not_repeated() {
-    for url in ["", "ws://", "http://h/secret", "wss://h/secret", "ws://me:secret@h/", "ws://h:x/secret"] {
+    for url in
+        ["", "ws://", "http://h/secret", "wsss://h/secret", "https://h/secret", "ws://me:secret@h/", "ws://h:x/secret"]
+    {
         let error = WsConnector::new(WsSpec::new("b", url)).unwrap_err();
         assert!(!error.to_string().contains("secret"), "{url}: {error}");
     }

@@ -20,7 +20,7 @@ pub const KEYS: &[Key] = &[
     key(
         "mcp.protocol.transport.host",
         Kind::Text("127.0.0.1"),
-        "The loopback address to listen on: `127.0.0.1`, `::1` or `localhost`.",
+        "The loopback address to listen on: `127.0.0.1`, `::1` or `localhost`. Any other needs TLS with `client_auth = \"required\"`, and `gateway.allowed_hosts`.",
     ),
     key("mcp.protocol.transport.port", count(8080, 0, 65_535), "The port to listen on; 0 takes any free one."),
     key(
@@ -28,10 +28,45 @@ pub const KEYS: &[Key] = &[
         Kind::Text("/mcp"),
         "The path that MCP is served under; not `/healthz`, `/readyz`, `/metrics`, `/sse` or `/messages`.",
     ),
-    key("mcp.protocol.transport.tls.enabled", Kind::Flag(false), "Serve over TLS.").only_false(TLS),
-    key("mcp.protocol.transport.tls.cert_file", Kind::Text(""), "The server's certificate.").without_effect(TLS),
-    key("mcp.protocol.transport.tls.key_file", Kind::Text(""), "The server's private key.").without_effect(TLS),
-    key("mcp.protocol.transport.tls.ca_file", Kind::Text(""), "Who signs clients' certificates.").without_effect(TLS),
+    key(
+        "mcp.protocol.transport.tls.enabled",
+        Kind::Flag(false),
+        "Serve over TLS: `https://` and `wss://`, or lines inside TLS with `type = \"tcp\"`. Changed files are taken over by themselves.",
+    ),
+    key(
+        "mcp.protocol.transport.tls.cert_file",
+        Kind::Text(""),
+        "The server's certificate, PEM, and after it those between it and its authority.",
+    ),
+    key("mcp.protocol.transport.tls.key_file", Kind::Text(""), "Its private key, PEM, without a passphrase."),
+    key(
+        "mcp.protocol.transport.tls.ca_file",
+        Kind::Text(""),
+        "The authorities that sign clients' certificates, PEM. A client that shows one is known by it.",
+    ),
+    key(
+        "mcp.protocol.transport.tls.client_auth",
+        one_of(CLIENT_AUTH, "required"),
+        "Whether clients have to show a certificate, beside `ca_file`; without that file none is asked for.",
+    ),
+    key("mcp.protocol.transport.tls.min_version", one_of(TLS_VERSIONS, "1.2"), "The oldest version of TLS spoken."),
+    key(
+        "mcp.protocol.transport.tls.self_signed",
+        Kind::Flag(false),
+        "Instead of `cert_file`: a certificate for this machine, made at the first start and kept in the data folder.",
+    ),
+    key(
+        "mcp.protocol.transport.tls.certificates.NAME.cert_file",
+        Kind::Text(""),
+        "One more certificate, for clients that ask for a name it is good for (SNI).",
+    ),
+    key("mcp.protocol.transport.tls.certificates.NAME.key_file", Kind::Text(""), "Its private key."),
+    key("mcp.protocol.transport.tls.handshake_timeout", seconds(10.0, 600.0), "How long a TLS handshake may take."),
+    key(
+        "mcp.protocol.transport.tls.max_handshakes",
+        count(1024, 1, 1_000_000),
+        "How many TLS handshakes may be under way; more wait, and are closed after `handshake_timeout`.",
+    ),
     key("mcp.protocol.security.require_authentication", Kind::Flag(false), "Refuse callers without credentials.")
         .only_false(AUTHENTICATION),
     key("mcp.protocol.security.authentication_timeout", seconds(30.0, HOUR), "How long a client has to authenticate.")
@@ -130,7 +165,7 @@ pub const KEYS: &[Key] = &[
     key(
         "backends.NAME.url",
         Kind::Text(""),
-        "The address of a remote server, instead of `command`: `http://host:port/mcp`, or `ws://host:port/mcp` for WebSocket.",
+        "The address of a remote server, instead of `command`: `http://host:port/mcp`, or `ws://host:port/mcp` for WebSocket; `https://` and `wss://` for TLS.",
     ),
     key(
         "backends.NAME.headers",
@@ -142,6 +177,19 @@ pub const KEYS: &[Key] = &[
         one_of(&["auto", "http", "sse"], "auto"),
         "What is spoken at its `url`: Streamable HTTP or the older HTTP+SSE; `auto` finds out.",
     ),
+    key(
+        "backends.NAME.tls.ca_file",
+        Kind::Text(""),
+        "The authorities that sign its certificate, PEM; by default those that the system trusts.",
+    ),
+    key("backends.NAME.tls.cert_file", Kind::Text(""), "Our own certificate, PEM, for a server that asks for one."),
+    key("backends.NAME.tls.key_file", Kind::Text(""), "Its private key, PEM, without a passphrase."),
+    key(
+        "backends.NAME.tls.server_name",
+        Kind::Text(""),
+        "The name that its certificate must be for; by default the host of its `url`.",
+    ),
+    key("backends.NAME.tls.min_version", one_of(TLS_VERSIONS, "1.2"), "The oldest version of TLS spoken to it."),
     key(
         "backends.NAME.tools.include",
         Kind::Texts,
@@ -193,6 +241,10 @@ pub const KEYS: &[Key] = &[
 
 /// The words of `mcp.protocol.transport.type`.
 pub const TRANSPORTS: &[&str] = &["http", "websocket", "tcp"];
+/// The words of `client_auth`.
+pub const CLIENT_AUTH: &[&str] = &["none", "optional", "required"];
+/// The words of `min_version`.
+pub const TLS_VERSIONS: &[&str] = &["1.2", "1.3"];
 /// The words of `gateway.log_level`, quietest first.
 pub const LOG_LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace"];
 /// The words of `trust_level`, most trusted first.
@@ -201,7 +253,6 @@ pub const TRUST_LEVELS: &[&str] = &["system", "verified", "community", "untruste
 /// The keys read from a server entry of a client's JSON file, beside `type` and `enabled` which are called otherwise here.
 pub const FOREIGN_KEYS: &[&str] = &["command", "args", "env", "cwd", "url", "headers", "disabled"];
 
-const TLS: &str = "TLS is";
 const AUTHENTICATION: &str = "authentication is";
 const RATE_LIMITS: &str = "rate limits are";
 const AUDIT: &str = "the audit log is";

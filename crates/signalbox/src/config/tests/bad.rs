@@ -116,14 +116,6 @@ const TOML: &[(&str, &str)] = &[
         "signalbox.toml:3:1: backends.a.max_children: only goes with `command`; remove it",
     ),
     (
-        "[backends.a]\nurl = 'https://h/mcp'\n",
-        "signalbox.toml:2:7: backends.a.url: `https://` is not in this version yet; use an `http://` address or set `disabled` to true",
-    ),
-    (
-        "[backends.a]\nurl = 'wss://h/mcp'\n",
-        "signalbox.toml:2:7: backends.a.url: `wss://` is not in this version yet; use a `ws://` address or set `disabled` to true",
-    ),
-    (
         "[backends.a]\nurl = 'ws://h/mcp'\nheaders = { Sec-WebSocket-Key = 'x' }\n",
         "signalbox.toml:3:13: backends.a.headers.Sec-WebSocket-Key: the gateway sets this header itself; remove it",
     ),
@@ -262,11 +254,11 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[mcp.protocol.transport]\nhost = '0.0.0.0'\n",
-        "signalbox.toml:2:8: mcp.protocol.transport.host: listening beyond loopback needs authentication, which is not in this version yet; use 127.0.0.1, ::1 or localhost",
+        "signalbox.toml:2:8: mcp.protocol.transport.host: listening beyond loopback needs authentication: TLS with a `ca_file` and `client_auth = \"required\"`; otherwise use 127.0.0.1, ::1 or localhost",
     ),
     (
         "[mcp.protocol.transport]\nhost = 'box.example'\n",
-        "signalbox.toml:2:8: mcp.protocol.transport.host: listening beyond loopback needs authentication, which is not in this version yet; use 127.0.0.1, ::1 or localhost",
+        "signalbox.toml:2:8: mcp.protocol.transport.host: expected an address like `127.0.0.1`, or `localhost`, found `box.example`",
     ),
     (
         "[mcp.protocol.transport]\nport = 70000\n",
@@ -319,14 +311,6 @@ const TOML: &[(&str, &str)] = &[
     (
         "[mcp.protocol.transport]\npath = '/healthz'\n",
         "signalbox.toml:2:8: mcp.protocol.transport.path: expected a path other than `/healthz`, `/readyz`, `/metrics`, `/sse` and `/messages`, found `/healthz`",
-    ),
-    (
-        "[mcp.protocol.transport.tls]\nenabled = true\n",
-        "signalbox.toml:2:1: mcp.protocol.transport.tls.enabled: TLS is not in this version yet; remove the key or set it to false",
-    ),
-    (
-        "[mcp.protocol.transport.tls]\ncert_file = 'a'\n",
-        "signalbox.toml:2:1: mcp.protocol.transport.tls.cert_file: TLS is not in this version yet; remove the key or set `mcp.protocol.transport.tls.enabled` to false",
     ),
     (
         "[mcp.protocol.transport.tls]\nenabled = false\ncert_file = 1\n",
@@ -471,10 +455,6 @@ const JSON: &[(&str, &str)] = &[
     (
         r#"{"servers": {"a": {"command": "x", "enabled": "no"}}}"#,
         "mcp.json:1:47: servers.a.enabled: expected `true` or `false`, found a string",
-    ),
-    (
-        r#"{"mcpServers": {"a": {"url": "https://h/mcp"}}}"#,
-        "mcp.json:1:30: mcpServers.a.url: `https://` is not in this version yet; use an `http://` address or set `disabled` to true",
     ),
     (
         r#"{"mcpServers": {"a": {"command": "x", "env": {"A": "${input:key}"}}}}"#,

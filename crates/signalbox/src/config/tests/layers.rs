@@ -106,6 +106,18 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
 }
 
 #[test]
+fn an_address_that_others_reach_is_not_listened_on_without_authentication() {
+    let overrides = environment(&[("SIGNALBOX_LISTEN", "0.0.0.0:80")]).expect("an address").overrides;
+    let open =
+        |text: &str| Config::parse(Path::new("a.toml"), text, &env, &overrides).map(|loaded| loaded.config.listen.host);
+    let message = open("").expect_err("nobody has to say who they are").to_string();
+    assert!(message.starts_with("command line or environment: listen: listening beyond loopback needs"), "{message}");
+    let tls = "[mcp.protocol.transport.tls]\nenabled = true\nself_signed = true\nca_file = 'ca.pem'\n";
+    assert!(open(&format!("{tls}client_auth = 'optional'\n")).is_err());
+    assert_eq!(open(tls), Ok("0.0.0.0".parse().expect("an address")));
+}
+
+#[test]
 fn bad_variables() {
     for (name, value, expected) in [
         ("SIGNALBOX_LISTN", "x", "unknown variable; did you mean `SIGNALBOX_LISTEN`?"),
@@ -115,11 +127,6 @@ fn bad_variables() {
             "unknown variable; expected one of `SIGNALBOX_LISTEN`, `SIGNALBOX_DATA_DIR`, `SIGNALBOX_LOG_LEVEL` or `SIGNALBOX_CONFIG`",
         ),
         ("SIGNALBOX_LISTEN", "8080", "expected HOST:PORT, like 127.0.0.1:8080, found `8080`"),
-        (
-            "SIGNALBOX_LISTEN",
-            "0.0.0.0:80",
-            "listening beyond loopback needs authentication, which is not in this version yet; use 127.0.0.1, ::1 or localhost",
-        ),
         ("SIGNALBOX_LOG_LEVEL", "loud", "expected `error`, `warn`, `info`, `debug` or `trace`, found `loud`"),
     ] {
         let message = environment(&[(name, value)]).expect_err("bad").to_string();

@@ -1,0 +1,156 @@
+//! What is configured about TLS, toward clients and toward backends. The files themselves are read at the start.
+
+use super::backend::bad;
+use super::error::{ConfigError, Problem};
+use super::read::Table;
+use signalbox_transport::tls::{BackTlsSpec, ClientAuth, MinVersion, PairFiles};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Most certificates of one listener.
+const MAX_CERTIFICATES: usize = 64;
+
+/// The TLS of the listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListenTls {
+    /// What is shown to clients.
+    pub certificates: Certificates,
+    /// What clients have to show.
+    pub client_auth: ClientAuth,
+    /// The oldest version that is spoken.
+    pub min_version: MinVersion,
+    /// How long a handshake may take.
+    pub handshake_timeout: Duration,
+    /// How many handshakes may be under way.
+    pub max_handshakes: usize,
+}
+
+impl ListenTls {
+    /// True where nobody is let in who has not said who they are.
+    #[must_use]
+    pub fn authenticates(&self) -> bool {
+        matches!(self.client_auth, ClientAuth::Required(_))
+    }
+}
+
+/// Where the certificates of the listener come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Certificates {
+    /// From files; the first is for clients that ask for no name, or for one that no other is good for.
+    Files(Vec<PairFiles>),
+    /// One is made for this machine.
+    SelfSigned,
+}
+
+/// Check the listener's table.
+pub(super) fn listen(table: &Table<'_>) -> Result<Option<ListenTls>, ConfigError> {
+    if !table.flag("enabled")? {
+        return match table.entries.iter().find(|entry| entry.key != "enabled") {
+            // Who names a certificate believes that it is used.
+            Some(entry) if !table.has("enabled") => {
+                Err(table.key_error(&entry.key, Problem::NotEnabled { switch: table.path.child("enabled") }))
+            }
+            _ => Ok(None),
+        };
+    }
+    Ok(Some(ListenTls {
+        certificates: certificates(table)?,
+        client_auth: client_auth(table)?,
+        min_version: min_version(table)?,
+        handshake_timeout: table.duration("handshake_timeout")?,
+        max_handshakes: table.count("max_handshakes")?,
+    }))
+}
+
+/// Check the table of a backend.
+pub(super) fn backend(table: &Table<'_>) -> Result<BackTlsSpec, ConfigError> {
+    let server_name = table.text("server_name")?;
+    if let Some(name) = server_name.as_ref().filter(|name| !is_server_name(&name.value)) {
+        return Err(bad(table, name, "a host name or an IP address"));
+    }
+    Ok(BackTlsSpec {
+        ca_file: file(table, "ca_file")?,
+        identity: pair(table)?,
+        server_name: server_name.map(|name| name.value),
+        min_version: min_version(table)?,
+    })
+}
+
+fn certificates(table: &Table<'_>) -> Result<Certificates, ConfigError> {
+    let (first, more) = (pair(table)?, table.table("certificates")?);
+    if table.flag("self_signed")? {
+        for key in ["cert_file", "certificates"] {
+            if table.has(key) {
+                return Err(table.key_error(key, Problem::Beside("self_signed")));
+            }
+        }
+        return Ok(Certificates::SelfSigned);
+    }
+    let Some(first) = first else {
+        let needs = "`cert_file` and `key_file`, or `self_signed = true` for trying it out on this machine";
+        return Err(table.key_error("enabled", Problem::Needs(needs)));
+    };
+    let mut pairs = vec![first];
+    for entry in more.entries {
+        let inside = more.inside(entry)?;
+        let Some(pair) = pair(&inside)? else {
+            return Err(inside.error(Problem::Needs("`cert_file` and `key_file`")));
+        };
+        pairs.push(pair);
+    }
+    if pairs.len() > MAX_CERTIFICATES {
+        return Err(table.key_error("certificates", Problem::BadHiddenValue("at most 63 more certificates")));
+    }
+    Ok(Certificates::Files(pairs))
+}
+
+fn client_auth(table: &Table<'_>) -> Result<ClientAuth, ConfigError> {
+    let (word, given) = (table.choice("client_auth")?, table.has("client_auth"));
+    match (word.as_str(), file(table, "ca_file")?) {
+        ("none", _) => Ok(ClientAuth::None),
+        (_, None) if given => {
+            Err(table.key_error("client_auth", Problem::Needs("a `ca_file` with those who sign clients' certificates")))
+        }
+        (_, None) => Ok(ClientAuth::None),
+        ("optional", Some(file)) => Ok(ClientAuth::Optional(file)),
+        (_, Some(file)) => Ok(ClientAuth::Required(file)),
+    }
+}
+
+/// A certificate and its key: both or none.
+fn pair(table: &Table<'_>) -> Result<Option<PairFiles>, ConfigError> {
+    match (file(table, "cert_file")?, file(table, "key_file")?) {
+        (Some(cert_file), Some(key_file)) => Ok(Some(PairFiles { cert_file, key_file })),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(table.key_error("cert_file", Problem::Needs("a `key_file` beside it"))),
+        (None, Some(_)) => Err(table.key_error("key_file", Problem::Needs("a `cert_file` beside it"))),
+    }
+}
+
+fn min_version(table: &Table<'_>) -> Result<MinVersion, ConfigError> {
+    Ok(if table.choice("min_version")? == "1.3" { MinVersion::V1_3 } else { MinVersion::V1_2 })
+}
+
+/// A file; a relative one is taken from the folder of the configuration's own.
+fn file(table: &Table<'_>, key: &str) -> Result<Option<PathBuf>, ConfigError> {
+    let Some(text) = table.text(key)? else {
+        return Ok(None);
+    };
+    if text.value.is_empty() || text.value.contains('\0') {
+        return Err(bad(table, &text, "the path of a file"));
+    }
+    if text.value.starts_with('~') {
+        return Err(bad(table, &text, "a path with `${HOME}` for `~`"));
+    }
+    let base = table.document.file.and_then(Path::parent);
+    Ok(Some(base.map_or_else(|| PathBuf::from(&text.value), |base| base.join(&text.value))))
+}
+
+/// A name as certificates have it; the transport reads it as one.
+fn is_server_name(name: &str) -> bool {
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    name.parse::<std::net::IpAddr>().is_ok() || (name.len() <= 253 && name.split('.').all(label))
+}

@@ -1,0 +1,65 @@
+//! The TLS of the listener, from its configuration to what the front uses.
+
+use crate::config::{Certificates, Config, Transport};
+use crate::data_dir::DataDir;
+use crate::failure::Failure;
+use crate::{banner, output};
+use signalbox_transport::tls::{FrontTls, FrontTlsSpec, SelfSigned};
+use std::sync::Arc;
+use tokio::task::JoinSet;
+
+/// What the front speaks TLS with.
+#[derive(Debug, Clone)]
+pub struct FrontSecurity {
+    /// The certificates in use. [`FrontTls::reload`] reads all of them again, or none.
+    pub tls: Arc<FrontTls>,
+    own: Option<SelfSigned>,
+}
+
+impl FrontSecurity {
+    /// Reads the files; a certificate for trying out is made if there is none yet.
+    ///
+    /// # Errors
+    /// Says which file cannot be used, and why.
+    pub fn load(config: &Config, data_dir: &DataDir) -> Result<Option<Self>, Failure> {
+        let Some(listen) = &config.listen.tls else {
+            return Ok(None);
+        };
+        let (pairs, own) = match &listen.certificates {
+            Certificates::Files(pairs) => (pairs.clone(), None),
+            Certificates::SelfSigned => {
+                let own = SelfSigned::prepare(&data_dir.tls())?;
+                (vec![own.pair.clone()], Some(own))
+            }
+        };
+        let tls = FrontTls::new(FrontTlsSpec {
+            pairs,
+            client_auth: listen.client_auth.clone(),
+            min_version: listen.min_version,
+            http: config.listen.transport != Transport::Tcp,
+            handshake_timeout: listen.handshake_timeout,
+            max_handshakes: listen.max_handshakes,
+        })?;
+        Ok(Some(Self { tls, own }))
+    }
+
+    /// Says what a client needs to trust a certificate of our own.
+    pub fn announce(&self, json: bool) {
+        match &self.own {
+            None => {}
+            Some(own) if json => {
+                let (ca_file, sha256) = (own.ca_file.display(), &own.info.fingerprint);
+                tracing::info!(%ca_file, sha256, "a certificate of our own is in use; clients have to trust its authority");
+            }
+            Some(own) => output::say(banner::trusting(own)),
+        }
+    }
+
+    /// Looks after the files for as long as what is returned is kept.
+    #[must_use]
+    pub fn watch(&self) -> JoinSet<()> {
+        let mut watching = JoinSet::new();
+        watching.spawn(FrontTls::watch(Arc::downgrade(&self.tls)));
+        watching
+    }
+}

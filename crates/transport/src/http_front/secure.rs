@@ -1,0 +1,61 @@
+//! The handshake before a connection speaks HTTP, where TLS is configured.
+
+use super::line::Line;
+use crate::tls::{Arrived, FrontTls, Stream, last_words};
+use std::future::{Future as _, poll_fn};
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::net::TcpStream;
+
+/// What is said to a client that speaks HTTP where HTTPS is served.
+const USE_HTTPS: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 61\r\n\
+connection: close\r\n\r\nTLS is spoken here: use https:// (or wss://) in the address.\n";
+
+/// The connection to speak HTTP on; none where there is nobody to speak to.
+pub async fn secured(socket: TcpStream, line: &Arc<Line>) -> Option<Stream> {
+    match &line.front.spec.tls {
+        None => Some(Stream::Plain(socket)),
+        // Boxed, so that connections without TLS do not carry the room for it.
+        Some(tls) => Box::pin(handshake(socket, line, tls)).await,
+    }
+}
+
+async fn handshake(socket: TcpStream, line: &Line, tls: &FrontTls) -> Option<Stream> {
+    // The handshake has a time limit of its own, and the head of the first request has all of its time after it.
+    line.begin();
+    let arrived = {
+        let mut accepting = std::pin::pin!(tls.accept(socket, &line.front.gateway.counters));
+        poll_fn(|cx| {
+            line.attend(cx.waker());
+            if line.is_stopped() {
+                return Poll::Ready(Arrived::Gone);
+            }
+            accepting.as_mut().poll(cx)
+        })
+        .await
+    };
+    match arrived {
+        Arrived::Secured(stream, shown) => {
+            line.secured(shown);
+            Some(stream)
+        }
+        Arrived::NotTls(socket) => {
+            last_words(socket, USE_HTTPS).await;
+            None
+        }
+        Arrived::Gone => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_to_plain_http_is_as_long_as_it_says() {
+        let text = std::str::from_utf8(USE_HTTPS).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{}", body.len());
+    }
+}

@@ -1,0 +1,188 @@
+//! The side toward a backend: whom to believe, and what to show.
+
+use super::front::{TlsError, roots};
+use super::pair::PairFiles;
+use super::stamp::Stamp;
+use super::stream::Stream;
+use super::words::{find, words};
+use super::{LOOK, MinVersion, provider};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// What is configured about the TLS toward a backend.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct BackTlsSpec {
+    /// Who may have signed the backend's certificate; where this is missing, whoever the system trusts.
+    pub ca_file: Option<PathBuf>,
+    /// What is shown to a backend that asks for a certificate.
+    pub identity: Option<PairFiles>,
+    /// The name that the backend's certificate must be for, where that is not the host of its address.
+    pub server_name: Option<String>,
+    /// The oldest version that is spoken.
+    pub min_version: MinVersion,
+}
+
+/// Why there is no TLS with a backend.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BackTlsError {
+    #[error(
+        "no certificate authority was found on this system, so that nobody's certificate can be checked; install them \
+         (`ca-certificates`), or name one by `tls.ca_file`"
+    )]
+    NoRoots,
+    #[error("{}", handshake(.0))]
+    Handshake(io::Error),
+}
+
+fn handshake(error: &io::Error) -> String {
+    match find(error) {
+        Some(error) => format!("no TLS connection: {}", words(error)),
+        None if error.kind() == io::ErrorKind::UnexpectedEof => {
+            "no TLS connection: the other side closed it in the middle of the handshake".to_owned()
+        }
+        None => format!("no TLS connection: {error}"),
+    }
+}
+
+/// The TLS toward one backend. Its connections share what lets them be opened again faster.
+pub struct BackTls {
+    backend: Arc<str>,
+    spec: BackTlsSpec,
+    name: ServerName<'static>,
+    state: Mutex<State>,
+}
+
+struct State {
+    config: Arc<ClientConfig>,
+    stamp: Stamp,
+    looked: Instant,
+}
+
+impl BackTls {
+    /// Reads what is configured. `host` is that of the backend's address.
+    ///
+    /// # Errors
+    /// Says which file cannot be used, and why.
+    pub fn new(backend: &Arc<str>, spec: BackTlsSpec, host: &str) -> Result<Arc<Self>, TlsError> {
+        let name = spec.server_name.as_deref().unwrap_or(host);
+        let name = ServerName::try_from(name.to_owned())
+            .map_err(|_| TlsError::Unfit("the host of the url cannot be the name of a certificate".to_owned()))?;
+        let stamp = Stamp::of(spec.files());
+        let config = spec.load(backend)?;
+        let state = Mutex::new(State { config, stamp, looked: Instant::now() });
+        Ok(Arc::new(Self { backend: Arc::clone(backend), spec, name, state }))
+    }
+
+    /// Shakes hands.
+    pub(crate) async fn connect(self: &Arc<Self>, socket: TcpStream) -> Result<Stream, BackTlsError> {
+        if self.spec.ca_file.is_none() && system_roots().is_empty() {
+            return Err(BackTlsError::NoRoots);
+        }
+        if self.is_due() {
+            let tls = Arc::clone(self);
+            let _ = tokio::task::spawn_blocking(move || tls.reload_if_changed()).await;
+        }
+        let config = Arc::clone(&self.lock().config);
+        let connecting = TlsConnector::from(config).connect(self.name.clone(), socket);
+        let stream = connecting.await.map_err(BackTlsError::Handshake)?;
+        Ok(Stream::Tls(Box::new(stream.into())))
+    }
+
+    /// True where it is time to look at the files; whoever is told so looks.
+    fn is_due(&self) -> bool {
+        let mut state = self.lock();
+        let due = state.looked.elapsed() >= LOOK && self.spec.files().next().is_some();
+        if due {
+            state.looked = Instant::now();
+        }
+        due
+    }
+
+    fn reload_if_changed(&self) {
+        let stamp = Stamp::of(self.spec.files());
+        if self.lock().stamp == stamp {
+            return;
+        }
+        let loaded = self.spec.load(&self.backend);
+        let mut state = self.lock();
+        state.stamp = stamp;
+        match loaded {
+            Ok(config) => {
+                state.config = config;
+                tracing::info!(backend = %self.backend, "the certificates were read again");
+            }
+            Err(error) => {
+                tracing::warn!(backend = %self.backend, %error, "changed certificates cannot be used; the old ones stay");
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for BackTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BackTls").field("backend", &self.backend).field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+impl BackTlsSpec {
+    fn files(&self) -> impl Iterator<Item = &Path> {
+        let pair = self.identity.iter().flat_map(|pair| [pair.cert_file.as_path(), pair.key_file.as_path()]);
+        pair.chain(self.ca_file.as_deref())
+    }
+
+    fn load(&self, backend: &str) -> Result<Arc<ClientConfig>, TlsError> {
+        let roots = match &self.ca_file {
+            Some(file) => Arc::new(roots(file)?),
+            None => {
+                let roots = system_roots();
+                if roots.is_empty() {
+                    tracing::warn!(backend, "{}", BackTlsError::NoRoots);
+                }
+                roots
+            }
+        };
+        let builder = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(self.min_version.versions())
+            .map_err(TlsError::unfit)?
+            .with_root_certificates(roots);
+        let mut config = match &self.identity {
+            None => builder.with_no_client_auth(),
+            Some(files) => {
+                let pair = files.load()?;
+                files.warn(&pair.info);
+                builder.with_client_auth_cert(pair.certificates, pair.key).map_err(TlsError::unfit)?
+            }
+        };
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+}
+
+/// The authorities that the system trusts, read once.
+fn system_roots() -> Arc<RootCertStore> {
+    static ROOTS: OnceLock<Arc<RootCertStore>> = OnceLock::new();
+    let read = || {
+        let found = rustls_native_certs::load_native_certs();
+        for error in &found.errors {
+            tracing::debug!(%error, "on reading the system's certificate authorities");
+        }
+        let mut roots = RootCertStore::empty();
+        let (_, unusable) = roots.add_parsable_certificates(found.certs);
+        if unusable > 0 {
+            tracing::debug!(unusable, "some of the system's certificate authorities cannot be used");
+        }
+        Arc::new(roots)
+    };
+    Arc::clone(ROOTS.get_or_init(read))
+}

@@ -1,0 +1,108 @@
+//! From a client's socket to a connection that speaks TLS.
+
+use super::front::FrontTls;
+use super::inspect::fingerprint;
+use super::stream::Stream;
+use super::words::{find, reason};
+use signalbox_engine::Principal;
+use signalbox_runtime::counters::Counters;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+/// The first byte of a handshake.
+const HANDSHAKE: u8 = 0x16;
+/// How long a client that does not speak TLS may take to hear so.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Most that is read of such a client. What is left unread when a socket closes would take the last words with it.
+const UNHEARD: usize = 64 * 1024;
+
+/// What became of a socket.
+pub(crate) enum Arrived {
+    /// It speaks TLS, and this is who holds the certificate that was shown, if one was.
+    Secured(Stream, Option<Principal>),
+    /// It speaks something else.
+    NotTls(TcpStream),
+    /// Nothing can be said to it any more.
+    Gone,
+}
+
+/// Why there is no connection.
+enum Failed {
+    TimedOut,
+    Crowded,
+    Io(io::Error),
+}
+
+impl FrontTls {
+    /// Shakes hands.
+    pub(crate) async fn accept(&self, socket: TcpStream, counters: &Counters) -> Arrived {
+        let failed = match timeout(self.spec.handshake_timeout, self.shake(socket, counters)).await {
+            Ok(Ok(arrived)) => return arrived,
+            Ok(Err(failed)) => failed,
+            Err(_) if self.room.available_permits() == 0 => Failed::Crowded,
+            Err(_) => Failed::TimedOut,
+        };
+        let why = match &failed {
+            Failed::TimedOut => "timeout",
+            Failed::Crowded => "crowded",
+            Failed::Io(error) => find(error).map_or("closed", reason),
+        };
+        counters.handshake_failed(why);
+        if let Failed::Io(error) = failed {
+            tracing::debug!(%error, "a TLS handshake failed");
+        }
+        Arrived::Gone
+    }
+
+    async fn shake(&self, socket: TcpStream, counters: &Counters) -> Result<Arrived, Failed> {
+        let mut first = [0];
+        // A client that says nothing takes no room from those that do.
+        if socket.peek(&mut first).await.map_err(Failed::Io)? == 0 {
+            return Err(Failed::Io(io::ErrorKind::UnexpectedEof.into()));
+        }
+        if first[0] != HANDSHAKE {
+            counters.handshake_failed("not_tls");
+            return Ok(Arrived::NotTls(socket));
+        }
+        let _room = self.room.acquire().await.map_err(|_| Failed::Crowded)?;
+        let _under_way = UnderWay::new(counters);
+        let _ = socket.set_nodelay(true);
+        let stream = TlsAcceptor::from(self.config()).accept(socket).await.map_err(Failed::Io)?;
+        Counters::add(&counters.handshakes_done);
+        let shown = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+        let principal = shown.map(|certificate| Principal::certificate(&fingerprint(certificate)));
+        Ok(Arrived::Secured(Stream::Tls(Box::new(stream.into())), principal))
+    }
+}
+
+/// Counted as long as it is there.
+struct UnderWay<'a>(&'a Counters);
+
+impl<'a> UnderWay<'a> {
+    fn new(counters: &'a Counters) -> Self {
+        counters.handshakes.fetch_add(1, Ordering::Relaxed);
+        Self(counters)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.handshakes.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Says something to a client that does not speak TLS, and lets go of it.
+pub(crate) async fn last_words(mut socket: TcpStream, words: &[u8]) {
+    let saying = async {
+        socket.write_all(words).await?;
+        socket.shutdown().await?;
+        let mut rest = socket.take(UNHEARD as u64);
+        tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
+    };
+    let _ = timeout(LAST_WORDS, saying).await;
+}

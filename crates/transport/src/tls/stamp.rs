@@ -1,0 +1,20 @@
+//! What files looked like when they were read.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// Differs from a later one if any of the files was written or replaced in between. Links are followed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Stamp(Vec<Option<(u64, u64, u64, Option<SystemTime>)>>);
+
+impl Stamp {
+    /// Looks at the files.
+    pub(super) fn of<'a>(files: impl IntoIterator<Item = &'a Path>) -> Self {
+        let look = |file: &Path| {
+            let found = std::fs::metadata(file).ok()?;
+            Some((found.dev(), found.ino(), found.len(), found.modified().ok()))
+        };
+        Self(files.into_iter().map(look).collect())
+    }
+}
