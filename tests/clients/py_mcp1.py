@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import ssl
 import sys
 from datetime import timedelta
 
@@ -20,6 +21,14 @@ except ImportError as e:
     sys.exit(77)
 
 import scenario
+
+
+def tls():
+    """Whom the environment trusts, and the client certificate it names."""
+    context = ssl.create_default_context()
+    if os.environ.get("MCP_TEST_CERT"):
+        context.load_cert_chain(os.environ["MCP_TEST_CERT"], os.environ["MCP_TEST_KEY"])
+    return context
 
 
 class Session:
@@ -110,7 +119,7 @@ class Adapter:
                 transport = sse_client(o.sse, headers=o.headers)
             else:
                 timeout = httpx.Timeout(30, read=300)
-                http = httpx.AsyncClient(headers=o.headers, timeout=timeout, follow_redirects=True)
+                http = httpx.AsyncClient(headers=o.headers, timeout=timeout, follow_redirects=True, verify=tls())
                 transport = streamable_http_client(o.url, http_client=await stack.enter_async_context(http))
             read, write, *_ = await stack.enter_async_context(hooks.tapped(transport))
             session = ClientSession(

@@ -44,7 +44,7 @@ await main({
     const transport = o.stdio
       ? new StdioClientTransport({ command: o.stdio[0], args: o.stdio.slice(1), env: process.env, stderr: 'inherit' })
       : o.sse ? new SSEClientTransport(new URL(o.sse), { requestInit })
-      : o.url.startsWith('ws:') ? new WebSocketClientTransport(new URL(o.url))
+      : /^wss?:/.test(o.url) ? new WebSocketClientTransport(new URL(o.url))
       : new StreamableHTTPClientTransport(new URL(o.url), { requestInit });
     let version;
     transport.setProtocolVersion = ((original) => function (v) {

@@ -28,7 +28,16 @@ pub fn run_script() -> PathBuf {
 /// # Errors
 /// When the client cannot be run or prints no document; with `CI=true` also when it is not installed.
 pub async fn run(arguments: &[&str]) -> anyhow::Result<Option<Value>> {
+    run_with(arguments, &[]).await
+}
+
+/// The same with more variables in the client's environment.
+///
+/// # Errors
+/// When the client cannot be run or prints no document; with `CI=true` also when it is not installed.
+pub async fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<Option<Value>> {
     let mut command = Command::new(run_script());
+    command.envs(variables.iter().copied());
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(PATIENCE, command.output()).await.context("the client takes too long")??;
     if output.status.code() == Some(NOT_INSTALLED) {

@@ -3,13 +3,16 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::openssl::Trust;
 use anyhow::Context as _;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
+use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 /// How long any answer may take.
@@ -20,6 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct HttpClient {
     address: SocketAddr,
     headers: Vec<(String, String)>,
+    trust: Option<Trust>,
 }
 
 /// A whole answer.
@@ -60,7 +64,14 @@ impl Answer {
 impl HttpClient {
     /// A client of this address.
     pub fn new(address: SocketAddr) -> Self {
-        Self { address, headers: Vec::new() }
+        Self { address, headers: Vec::new(), trust: None }
+    }
+
+    /// The same inside TLS, for a server on this machine that somebody trusted has signed.
+    #[must_use]
+    pub fn secured(mut self, trust: &Trust) -> Self {
+        self.trust = Some(trust.clone());
+        self
     }
 
     /// The same with one more header.
@@ -145,8 +156,10 @@ impl HttpClient {
     /// When the connection fails.
     pub async fn open(&self, method: Method, path: &str, body: Bytes) -> anyhow::Result<http::Response<Incoming>> {
         let stream = TcpStream::connect(self.address).await?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(connection);
+        let mut sender = match &self.trust {
+            None => begin(stream).await?,
+            Some(trust) => begin(trust.connect(stream).await?).await?,
+        };
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -160,4 +173,13 @@ impl HttpClient {
         }
         Ok(sender.send_request(request.body(Full::new(body))?).await?)
     }
+}
+
+async fn begin<S>(stream: S) -> anyhow::Result<SendRequest<Full<Bytes>>>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    Ok(sender)
 }

@@ -12,6 +12,7 @@
 //! - [`revision`], [`revision_server`] and [`revision_client`]: a server and a client that speak exactly one revision and are
 //!   strict about it, written without any of our crates and without an MCP library, so that they are independent witnesses.
 //! - [`matrix`]: every revision meets every other through the gateway, over every transport.
+//! - [`openssl`]: certificates made by the program of that name, and its client.
 //! - [`process`] and [`ports`]: child processes that never outlive a test, and free ports.
 
 pub mod chaos;
@@ -23,6 +24,7 @@ pub mod frail_server;
 pub mod gateway;
 pub mod http_client;
 pub mod matrix;
+pub mod openssl;
 pub mod pipe_client;
 pub mod ports;
 pub mod process;
