@@ -121,6 +121,27 @@ fn a_certificate_is_inspected() {
 }
 
 #[test]
+fn a_damaged_certificate_is_read_or_refused_but_nothing_worse() {
+    let folder = Folder::new();
+    let pem = std::fs::read(folder.pair("a").cert_file).unwrap();
+    let whole = inspect::certificates(&pem).unwrap().remove(0);
+    let dates = der::validity(&whole);
+    assert!(dates.is_some());
+    for end in 0..whole.len() {
+        assert_eq!(der::validity(&whole[..end]), None, "{end}");
+    }
+    for index in 0..whole.len() {
+        for bit in 0..8 {
+            let mut damaged = whole.to_vec();
+            damaged[index] ^= 1 << bit;
+            if let Some((from, until)) = der::validity(&damaged) {
+                let _ = (date(from), date(until));
+            }
+        }
+    }
+}
+
+#[test]
 fn a_reload_takes_all_or_nothing() {
     let folder = Folder::new();
     let (old, new) = (folder.pair("a"), folder.pair("b"));
