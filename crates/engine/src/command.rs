@@ -74,7 +74,7 @@ pub enum Command {
     /// Remember at which backend the caller has a task.
     TaskHome {
         /// The task.
-        state: TaskState,
+        state: Box<TaskState>,
         /// The backend's configured name.
         backend: Arc<str>,
     },

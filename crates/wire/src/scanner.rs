@@ -113,7 +113,10 @@ impl Stack {
     }
 }
 
+/// Every step is inlined into the loop, and what is rare stands outside and is handed no scanner: only so does the compiler
+/// keep the position and the innermost container in registers.
 impl<S: Sink> Scanner<'_, S> {
+    #[inline(always)]
     fn run(&mut self) -> Result<(), ScanError> {
         self.whitespace();
         loop {
@@ -134,28 +137,28 @@ impl<S: Sink> Scanner<'_, S> {
         }
     }
 
+    #[inline(always)]
     fn end(&self) -> Result<(), ScanError> {
         if self.at == self.bytes.len() { Ok(()) } else { fail(ScanErrorKind::TrailingData, self.at) }
     }
 
     /// Reads one value. `true` when it is a container of which the first value comes next.
-    #[inline]
+    #[inline(always)]
     fn value(&mut self) -> Result<bool, ScanError> {
         match self.bytes.get(self.at) {
             Some(b'"') => self.string().map(|_| false),
             Some(b'{') => self.open(true),
             Some(b'[') => self.open(false),
-            Some(b'-' | b'0'..=b'9') => self.number().map(|()| false),
-            Some(b't') => self.literal(b"true").map(|()| false),
-            Some(b'f') => self.literal(b"false").map(|()| false),
-            Some(b'n') => self.literal(b"null").map(|()| false),
-            _ => self.unexpected(),
+            _ => {
+                self.at = scalar(self.bytes, self.at)?;
+                Ok(false)
+            }
         }
     }
 
     /// After a value: `true` when the innermost container closes (or the message ends), `false` when another value
     /// of it comes next.
-    #[inline]
+    #[inline(always)]
     fn next_value(&mut self) -> Result<bool, ScanError> {
         let object = self.here.object;
         if object && self.open.depth <= S::DEPTH {
@@ -186,10 +189,11 @@ impl<S: Sink> Scanner<'_, S> {
                 }
                 Ok(false)
             }
-            _ => self.unexpected(),
+            _ => unexpected(self.bytes, self.at),
         }
     }
 
+    #[inline(always)]
     fn open(&mut self, object: bool) -> Result<bool, ScanError> {
         if self.open.depth >= self.limits.depth {
             return fail(ScanErrorKind::TooDeep, self.at);
@@ -212,7 +216,7 @@ impl<S: Sink> Scanner<'_, S> {
         Ok(true)
     }
 
-    #[inline]
+    #[inline(always)]
     fn close_object(&mut self) -> Result<(), ScanError> {
         match self.keys.close(self.bytes, self.here.keys) {
             None => Ok(()),
@@ -221,9 +225,10 @@ impl<S: Sink> Scanner<'_, S> {
     }
 
     /// Reads a key, its colon, and goes to its value.
+    #[inline(always)]
     fn key(&mut self) -> Result<(), ScanError> {
         if self.bytes.get(self.at) != Some(&b'"') {
-            return self.unexpected();
+            return unexpected(self.bytes, self.at);
         }
         let start = self.at;
         let escaped = self.string()?;
@@ -231,7 +236,7 @@ impl<S: Sink> Scanner<'_, S> {
         self.keys.push(self.bytes, start..end, escaped);
         self.whitespace();
         if self.bytes.get(self.at) != Some(&b':') {
-            return self.unexpected();
+            return unexpected(self.bytes, self.at);
         }
         self.at += 1;
         self.whitespace();
@@ -242,7 +247,7 @@ impl<S: Sink> Scanner<'_, S> {
     }
 
     /// Reads a string. `true` when it holds escapes.
-    #[inline]
+    #[inline(always)]
     fn string(&mut self) -> Result<bool, ScanError> {
         let mut escaped = false;
         self.at += 1;
@@ -257,7 +262,7 @@ impl<S: Sink> Scanner<'_, S> {
                 }
                 Some(b'\\') => {
                     escaped = true;
-                    self.escape()?;
+                    self.at = escape(self.bytes, self.at)?;
                 }
                 Some(_) => return fail(ScanErrorKind::ControlCharacter, self.at),
                 None => return fail(ScanErrorKind::UnexpectedEnd, self.at),
@@ -265,56 +270,60 @@ impl<S: Sink> Scanner<'_, S> {
         }
     }
 
-    fn escape(&mut self) -> Result<(), ScanError> {
-        match self.bytes.get(self.at + 1) {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
-                self.at += 2;
-                Ok(())
-            }
-            Some(b'u') => {
-                let rest = self.bytes.get(self.at..).unwrap_or(&[]);
-                if let Some((_, used)) = json::unicode_escape(rest) {
-                    self.at += used;
-                    return Ok(());
-                }
-                let digits = rest.get(2..6).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-                let kind = if digits { ScanErrorKind::LoneSurrogate } else { ScanErrorKind::MalformedEscape };
-                fail(kind, self.at)
-            }
-            Some(_) => fail(ScanErrorKind::MalformedEscape, self.at),
-            None => fail(ScanErrorKind::UnexpectedEnd, self.at + 1),
-        }
-    }
-
-    fn number(&mut self) -> Result<(), ScanError> {
-        let rest = self.bytes.get(self.at..).unwrap_or(&[]);
-        let Some(length) = number::length(rest) else {
-            return fail(ScanErrorKind::MalformedNumber, self.at);
-        };
-        if !number::is_finite(rest.get(..length).unwrap_or(&[])) {
-            return fail(ScanErrorKind::NumberOutOfRange, self.at);
-        }
-        self.at += length;
-        Ok(())
-    }
-
-    fn literal(&mut self, word: &[u8]) -> Result<(), ScanError> {
-        if self.bytes.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
-            self.at += word.len();
-            return Ok(());
-        }
-        self.unexpected()
-    }
-
-    #[inline]
+    #[inline(always)]
     fn whitespace(&mut self) {
         if self.bytes.get(self.at).is_some_and(|byte| *byte <= b' ') {
             self.at = json::skip_whitespace(self.bytes, self.at);
         }
     }
+}
 
-    fn unexpected<T>(&self) -> Result<T, ScanError> {
-        let end = self.at >= self.bytes.len();
-        fail(if end { ScanErrorKind::UnexpectedEnd } else { ScanErrorKind::UnexpectedByte }, self.at)
+/// A number or a literal. Gives the position after it.
+fn scalar(bytes: &[u8], at: usize) -> Result<usize, ScanError> {
+    let word: &[u8] = match bytes.get(at) {
+        Some(b'-' | b'0'..=b'9') => return number(bytes, at),
+        Some(b't') => b"true",
+        Some(b'f') => b"false",
+        Some(b'n') => b"null",
+        _ => return unexpected(bytes, at),
+    };
+    if bytes.get(at..).is_some_and(|rest| rest.starts_with(word)) {
+        return Ok(at + word.len());
     }
+    unexpected(bytes, at)
+}
+
+fn number(bytes: &[u8], at: usize) -> Result<usize, ScanError> {
+    let rest = bytes.get(at..).unwrap_or(&[]);
+    let Some(length) = number::length(rest) else {
+        return fail(ScanErrorKind::MalformedNumber, at);
+    };
+    if !number::is_finite(rest.get(..length).unwrap_or(&[])) {
+        return fail(ScanErrorKind::NumberOutOfRange, at);
+    }
+    Ok(at + length)
+}
+
+/// What begins with the backslash here. Gives the position after it.
+fn escape(bytes: &[u8], at: usize) -> Result<usize, ScanError> {
+    match bytes.get(at + 1) {
+        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
+        Some(b'u') => {
+            let rest = bytes.get(at..).unwrap_or(&[]);
+            if let Some((_, used)) = json::unicode_escape(rest) {
+                return Ok(at + used);
+            }
+            let digits = rest.get(2..6).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+            let kind = if digits { ScanErrorKind::LoneSurrogate } else { ScanErrorKind::MalformedEscape };
+            fail(kind, at)
+        }
+        Some(_) => fail(ScanErrorKind::MalformedEscape, at),
+        None => fail(ScanErrorKind::UnexpectedEnd, at + 1),
+    }
+}
+
+#[cold]
+fn unexpected<T>(bytes: &[u8], at: usize) -> Result<T, ScanError> {
+    let end = at >= bytes.len();
+    fail(if end { ScanErrorKind::UnexpectedEnd } else { ScanErrorKind::UnexpectedByte }, at)
 }

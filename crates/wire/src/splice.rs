@@ -10,7 +10,13 @@ use crate::span::Span;
 /// Changes may be added in any order. Of two that overlap, the one added later is ignored; inserts at the same
 /// place keep the order in which they were added.
 #[derive(Clone, Debug, Default)]
-pub struct Edits {
+pub struct Edits(
+    /// In a place of its own, since changes are handed on more often than they are made.
+    Option<Box<Gathered>>,
+);
+
+#[derive(Clone, Debug, Default)]
+struct Gathered {
     edits: Vec<Edit>,
     members: Vec<MemberEdit>,
     /// The new text of all edits, one after the other.
@@ -42,8 +48,9 @@ impl Edits {
     /// Replaces the bytes of `span`.
     pub fn replace(&mut self, span: Span, text: impl AsRef<[u8]>) {
         if span.start <= span.end {
-            let text = self.keep(text.as_ref());
-            self.edits.push(Edit { span, text });
+            let gathered = self.gathered();
+            let text = gathered.keep(text.as_ref());
+            gathered.edits.push(Edit { span, text });
         }
     }
 
@@ -60,17 +67,45 @@ impl Edits {
     /// Gives member `key` of the object at `object` the raw value `value`: replaces the value it has, or adds the
     /// member at the end. Does nothing when `object` is no object.
     pub fn set_member(&mut self, base: &[u8], object: Span, key: &str, value: &[u8]) {
-        let value = self.keep(value);
-        self.edit_member(base, object, key, Some(value));
+        let gathered = self.gathered();
+        let value = gathered.keep(value);
+        gathered.edit_member(base, object, key, Some(value));
     }
 
     /// Removes member `key` of the object at `object`, if it is there, together with its comma.
     pub fn remove_member(&mut self, base: &[u8], object: Span, key: &str) {
-        self.edit_member(base, object, key, None);
+        self.gathered().edit_member(base, object, key, None);
     }
 
     /// Adds the changes of `other`, which are in positions of the same original bytes.
     pub fn append(&mut self, other: &Self) {
+        if let Some(other) = &other.0 {
+            self.gathered().append(other);
+        }
+    }
+
+    /// Whether nothing would change.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(|gathered| gathered.is_empty())
+    }
+
+    /// The changed bytes. Without changes these are the same bytes, else a new buffer of the exact size.
+    #[must_use]
+    pub fn apply(&self, base: &Bytes) -> Bytes {
+        match &self.0 {
+            Some(gathered) => gathered.apply(base),
+            None => base.clone(),
+        }
+    }
+
+    fn gathered(&mut self) -> &mut Gathered {
+        self.0.get_or_insert_default()
+    }
+}
+
+impl Gathered {
+    fn append(&mut self, other: &Self) {
         let by = self.text.len() as u32;
         self.text.extend_from_slice(&other.text);
         self.edits.extend(other.edits.iter().map(|edit| Edit { text: edit.text.shift(by), ..*edit }));
@@ -81,15 +116,11 @@ impl Edits {
         }));
     }
 
-    /// Whether nothing would change.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.edits.is_empty() && self.members.is_empty()
     }
 
-    /// The changed bytes. Without changes these are the same bytes, else a new buffer of the exact size.
-    #[must_use]
-    pub fn apply(&self, base: &Bytes) -> Bytes {
+    fn apply(&self, base: &Bytes) -> Bytes {
         if self.is_empty() {
             return base.clone();
         }

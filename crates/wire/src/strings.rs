@@ -4,6 +4,8 @@ use memchr::memchr2;
 
 /// How many words are looked at one by one. Most strings end within them.
 const WORDS: usize = 4;
+/// How many of them are looked at without a call.
+const NEAR: usize = 2;
 /// Longer strings are searched and judged a chunk at a time, so that a chunk is still at hand when it is judged.
 const CHUNK: usize = 4096;
 /// How many bytes are judged at once; the compiler turns them into vector code.
@@ -25,12 +27,29 @@ pub(crate) struct Plain {
 /// The bits that no ASCII character has.
 pub(crate) const HIGH: u64 = ONES << 7;
 
-/// How far `bytes` are plain.
-#[inline]
+/// How far `bytes` are plain. Short strings end within the first words, which is found out in place.
+#[inline(always)]
 pub(crate) fn plain(bytes: &[u8]) -> Plain {
     let (words, _) = bytes.as_chunks::<8>();
     let mut seen = 0;
-    for (index, word) in words.iter().take(WORDS).enumerate() {
+    for index in 0..NEAR {
+        let Some(word) = words.get(index) else { break };
+        let word = u64::from_le_bytes(*word);
+        seen |= word;
+        let special = special_bytes(word);
+        if special != 0 {
+            return Plain { length: index * 8 + (special.trailing_zeros() / 8) as usize, seen };
+        }
+    }
+    let far = plain_words(bytes);
+    Plain { length: far.length, seen: seen | far.seen }
+}
+
+#[inline(never)]
+fn plain_words(bytes: &[u8]) -> Plain {
+    let (words, _) = bytes.as_chunks::<8>();
+    let mut seen = 0;
+    for (index, word) in words.iter().take(WORDS).enumerate().skip(NEAR) {
         let word = u64::from_le_bytes(*word);
         seen |= word;
         let special = special_bytes(word);

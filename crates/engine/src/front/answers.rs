@@ -83,7 +83,7 @@ impl FrontMachine {
                 edits.replace(message.result_member("taskId")?, ours);
                 None
             }
-            None => Some(Command::TaskHome { state, backend: Arc::clone(backend) }),
+            None => Some(Command::TaskHome { state: Box::new(state), backend: Arc::clone(backend) }),
         }
     }
 }

@@ -47,13 +47,19 @@ impl Own {
     fn read(message: &Envelope) -> Self {
         let mut found = Self::default();
         for member in message.params_meta() {
-            let slot = match std::str::from_utf8(&member.name) {
-                Ok(meta::PROGRESS_TOKEN) => &mut found.progress_token,
-                Ok(meta::PROTOCOL_VERSION) => &mut found.version,
-                Ok(meta::CLIENT_CAPABILITIES) => &mut found.capabilities,
-                Ok(meta::CLIENT_INFO) => &mut found.info,
-                Ok(meta::LOG_LEVEL) => &mut found.log_level,
-                _ => continue,
+            let is = |name: &str| *member.name == *name.as_bytes();
+            let slot = if is(meta::PROGRESS_TOKEN) {
+                &mut found.progress_token
+            } else if is(meta::PROTOCOL_VERSION) {
+                &mut found.version
+            } else if is(meta::CLIENT_CAPABILITIES) {
+                &mut found.capabilities
+            } else if is(meta::CLIENT_INFO) {
+                &mut found.info
+            } else if is(meta::LOG_LEVEL) {
+                &mut found.log_level
+            } else {
+                continue;
             };
             *slot = Some(member.value);
         }
