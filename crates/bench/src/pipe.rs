@@ -90,8 +90,9 @@ impl Pipe {
     /// Makes calls until the run is over.
     pub async fn run(mut self, phase: Phase) -> Tally {
         let mut tally = Tally::default();
-        // Written by a task of its own: the server may wait for us to read before it reads on.
-        let (sender, receiver) = mpsc::channel(2);
+        // Written by a task of its own: the server may wait for us to read before it reads on. There is room for a batch
+        // for every call that can be under way, so that reading never waits for writing.
+        let (sender, receiver) = mpsc::channel(self.slots.len() + 1);
         let writer = tokio::spawn(write(self.input, receiver));
         let mut batch = Vec::new();
         let mut under_way = 0;

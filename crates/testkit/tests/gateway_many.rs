@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Client processes that share the streams; each has descriptors of its own to use up.
 const PROCESSES: usize = 4;
 /// What the gateway may hold at rest, and for each session or stream beyond that: 400 MB for 10,000 of each.
-const REST_KB: usize = 40_000;
+const REST_KB: usize = 30_000;
 const EACH_KB: usize = 18;
 /// Connections to the backend that any number of clients share.
 const SHARED: usize = 16;
@@ -60,7 +60,7 @@ fn is_old(index: usize) -> bool {
 struct Holder(Spawned);
 
 impl Holder {
-    async fn start(gateway: &GatewayProcess, arguments: &str) -> Self {
+    fn start(gateway: &GatewayProcess, arguments: &str) -> Self {
         let mut command = Command::new(built("signalbox-bench").unwrap());
         command.args(["hold", "--url", &gateway.url()]).args(arguments.split_whitespace());
         Self(Spawned::start(command).unwrap())
@@ -156,7 +156,7 @@ async fn idle_sessions_and_open_streams_cost_little_and_all_of_them_hear_of_a_ch
     let at_rest = rss_kb(&gateway);
 
     // Sessions without a connection.
-    let idle = Holder::start(&gateway, &format!("--sessions {sessions}")).await;
+    let idle = Holder::start(&gateway, &format!("--sessions {sessions}"));
     idle.held().await;
     assert_eq!(metric(&gateway, "signalbox_sessions ").await, sessions as u64);
     let with_sessions = rss_kb(&gateway);
@@ -168,7 +168,7 @@ async fn idle_sessions_and_open_streams_cost_little_and_all_of_them_hear_of_a_ch
         let (share, source) = (streams / PROCESSES, index + 2);
         let kind = if is_old(index) { format!("--era old --follow {WATCHED}") } else { "--era new".to_owned() };
         let arguments = format!("--streams {share} {kind} --source 127.0.0.{source}");
-        holders.push(Holder::start(&gateway, &arguments).await);
+        holders.push(Holder::start(&gateway, &arguments));
     }
     for holder in &holders {
         holder.held().await;
@@ -228,8 +228,8 @@ async fn slow_reader(era: &str) {
     let readers = asked_for("MCP_TEST_READERS", 100);
     let (gateway, _web, _) = gateway(readers, readers).await;
     let follow = long_uri();
-    let mut slow = Holder::start(&gateway, &format!("--streams 1 --slow --era {era} --follow {follow}")).await;
-    let mut fast = Holder::start(&gateway, &format!("--streams {} --era new --follow {follow}", readers - 1)).await;
+    let mut slow = Holder::start(&gateway, &format!("--streams 1 --slow --era {era} --follow {follow}"));
+    let mut fast = Holder::start(&gateway, &format!("--streams {} --era new --follow {follow}", readers - 1));
     slow.held().await;
     fast.held().await;
     let client = HttpClient::new(gateway.address());
