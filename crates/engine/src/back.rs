@@ -381,6 +381,12 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
+    /// True while this request waits for an answer.
+    #[must_use]
+    pub fn is_pending(&self, key: u64) -> bool {
+        self.calls.get(key).is_some()
+    }
+
     /// Whose request this is.
     #[must_use]
     pub fn origin(&self, key: u64) -> Option<&O> {

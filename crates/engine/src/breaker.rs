@@ -132,6 +132,16 @@ impl<K: PartialEq> Breaker<K> {
         Ok(())
     }
 
+    /// True where a call would be let through now.
+    #[must_use]
+    pub fn passes(&self, now: Instant) -> bool {
+        match &self.phase {
+            Phase::Closed { .. } => true,
+            Phase::Open { until } => *until <= now,
+            Phase::HalfOpen { trial, .. } => trial.as_ref().is_none_or(|trial| trial.until <= now),
+        }
+    }
+
     /// Takes what became of a call, or of a connection that nobody called on.
     pub fn settle(&mut self, who: Option<&K>, outcome: Outcome, now: Instant) {
         match &mut self.phase {

@@ -84,6 +84,8 @@ pub struct Call {
     pub round: Option<RoundSpans>,
     /// What the backend is told of the trace it belongs to, where somebody follows it.
     pub trace: Option<Arc<Told>>,
+    /// How often it was tried again, since it had surely not reached the backend.
+    pub tries: u32,
 }
 
 impl Call {

@@ -4,6 +4,7 @@
 //! feeding the same events again gives the same commands. `ARCHITECTURE.md` draws the path of a message.
 
 pub mod back;
+pub mod balance;
 pub mod breaker;
 pub mod bridge;
 pub mod capset;
@@ -16,12 +17,15 @@ pub mod exchange;
 pub mod fact;
 pub mod fault;
 pub mod front;
+pub mod health;
 pub mod keys;
 pub mod log_level;
 pub mod metrics;
 pub mod principal;
 pub mod profile;
+pub mod ramp;
 pub mod read_cache;
+pub mod retry;
 pub mod trace;
 
 pub use back::BackMachine;

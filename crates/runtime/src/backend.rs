@@ -5,11 +5,14 @@
 
 mod follows;
 mod guard;
+mod health;
 mod listings;
 mod pool;
 mod reopening;
 mod retiring;
+mod retrying;
 mod routes;
+mod slow_start;
 mod state;
 mod supervisor;
 mod told;
@@ -18,6 +21,7 @@ mod watches;
 
 pub use guard::BreakerStatus;
 pub(crate) use guard::{CallKey, Guard};
+pub use health::HealthStatus;
 pub use state::{Home, Support};
 
 use crate::failure_rules::FailureRules;
@@ -28,6 +32,7 @@ use crate::session::Session;
 use arc_swap::ArcSwap;
 use signalbox_engine::back::Wish;
 use signalbox_engine::breaker::Outcome;
+use signalbox_engine::health::Health;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
 use signalbox_wire::Limits;
 use state::Inner;
@@ -67,6 +72,8 @@ pub struct Backend {
     gateway: OnceLock<Weak<Gateway>>,
     inner: Mutex<Inner>,
     changed: Notify,
+    queue_refused: AtomicU64,
+    retries: AtomicU64,
 }
 
 static NEXT_PEER: AtomicU64 = AtomicU64::new(1);
@@ -82,10 +89,12 @@ impl Backend {
             connector,
             guard: Arc::new(Guard::new(spec.failing.breaker)),
             strict: spec.strict,
+            inner: Mutex::new(Inner { health: spec.failing.ping.map(Health::new), ..Inner::default() }),
             spec: ArcSwap::from_pointee(spec),
             gateway: OnceLock::new(),
-            inner: Mutex::new(Inner::default()),
             changed: Notify::new(),
+            queue_refused: AtomicU64::new(0),
+            retries: AtomicU64::new(0),
         })
     }
 
@@ -168,7 +177,7 @@ impl Backend {
     }
 
     /// Gives up what has waited too long.
-    pub(crate) fn tick(&self, now: Instant) {
+    pub(crate) fn tick(self: &Arc<Self>, now: Instant) {
         let (late, peers) = {
             let mut inner = self.lock();
             let (late, kept): (Vec<Queued>, Vec<Queued>) =
@@ -177,6 +186,7 @@ impl Backend {
             (late, inner.peers())
         };
         self.let_idle_go();
+        self.go_on_slowly();
         for one in late {
             let text = format!("backend `{}` was not ready in time", self.name);
             let fault = Fault::new(FaultKind::TimedOut, text).with_str("backend", &self.name);
@@ -217,6 +227,7 @@ impl Backend {
             if home {
                 inner.home = Home::Up(Arc::clone(peer));
                 inner.up_since = Some(Instant::now());
+                self.begin_slowly(&mut inner);
                 inner.last_error = None;
                 inner.failed_views.clear();
                 inner.read_views.clear();
@@ -304,7 +315,7 @@ impl Backend {
         let (home, down, stopping, retired) = {
             let mut inner = self.lock();
             let home = inner.is_home(peer);
-            let down = matches!(inner.home, Home::Down(_)) && home;
+            let down = inner.home.fault().is_some() && home;
             if down {
                 queue.extend(std::mem::take(&mut inner.waiting));
             }
@@ -328,6 +339,8 @@ impl Backend {
                 self.dispatch_until(&one.session, one.exchange, one.call, one.deadline);
             } else if retry && !home {
                 self.dispatch(&one.session, one.exchange, one.call);
+            } else if !home && !stopping && self.tries_again(fault, &one) {
+                self.dispatch_later(one);
             } else {
                 let fault = Fault { kind: FaultKind::BackendDown, ..fault.clone() };
                 self.refuse(&one.session, one.exchange, fault);

@@ -3,6 +3,7 @@
 //! A link is a duplex of messages. Sending never waits: what cannot be taken now is refused. What comes back is posted to
 //! the [`LinkEvents`] that the link was opened with.
 
+use crate::status::AddressStatus;
 use bytes::Bytes;
 use signalbox_engine::Fault;
 use signalbox_engine::back::Outbound;
@@ -53,6 +54,11 @@ pub trait LinkEvents: Send + Sync {
     /// This request got no JSON-RPC answer and will not get one.
     fn failed(&self, key: u64, fault: Fault);
 
+    /// False once nobody waits for the answer to this request any more, so that it need not be sent again.
+    fn is_wanted(&self, _key: u64) -> bool {
+        true
+    }
+
     /// The backend closed this request's stream for now and will go on with it when asked to (2025-11-25 polling).
     fn parted(&self, _key: u64) {}
 
@@ -85,4 +91,14 @@ pub trait Connector: Send + Sync {
 
     /// `stdio`, `http`, …: for people.
     fn kind(&self) -> &'static str;
+
+    /// How often messages were sent again that had surely not been processed.
+    fn retries(&self) -> u64 {
+        0
+    }
+
+    /// The state of each address, where there are several.
+    fn addresses(&self) -> Vec<AddressStatus> {
+        Vec::new()
+    }
 }

@@ -27,9 +27,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use watching::Watching;
 
-/// Most calls that may wait for one connection to become ready.
-pub const MAX_QUEUED: usize = 1024;
-
 /// A call that waits for the connection.
 pub struct Queued {
     /// Whose.
@@ -177,6 +174,18 @@ impl Peer {
         inner.machine.in_flight() + inner.queue.len()
     }
 
+    /// How many calls wait for it to be ready.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.lock().queue.len()
+    }
+
+    /// True where it works on a call of a client.
+    #[must_use]
+    pub fn has_calls(&self) -> bool {
+        self.lock().machine.waiting().any(Origin::is_call)
+    }
+
     /// True once calls can be sent at once.
     #[must_use]
     pub fn is_ready(&self) -> bool {
@@ -256,6 +265,11 @@ impl Peer {
             self.refuse(&queued.session, queued.exchange, fault);
         }
         self.drive(|machine, now, out| machine.tick(now, out));
+    }
+
+    /// Ends a connection that does not work any more.
+    pub fn fail_all(self: &Arc<Self>, fault: &Fault) {
+        self.end(fault);
     }
 
     /// Ends the connection on our own account.

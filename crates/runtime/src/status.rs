@@ -1,6 +1,6 @@
 //! What `signalbox status` and `/metrics` show, gathered at one moment.
 
-use crate::backend::{Backend, BreakerStatus, Home};
+use crate::backend::{Backend, BreakerStatus, HealthStatus, Home};
 use crate::gateway::Gateway;
 use serde::Serialize;
 use signalbox_engine::bridge::TASKS;
@@ -49,7 +49,7 @@ pub struct BackendStatus {
     pub name: String,
     /// `stdio`, `http`, …
     pub transport: &'static str,
-    /// `starting`, `up`, `restarting` or `down`.
+    /// `starting`, `up`, `restarting`, `down` or `failed`.
     pub state: &'static str,
     /// The revision agreed with it.
     pub revision: Option<&'static str>,
@@ -71,8 +71,18 @@ pub struct BackendStatus {
     pub pids: Vec<u32>,
     /// Requests in flight on them.
     pub in_flight: usize,
-    /// Calls that wait for it to start.
+    /// Calls that wait for it to start, or for a connection to it.
     pub waiting: usize,
+    /// Most of these.
+    pub max_queue: usize,
+    /// Calls that were refused since so many waited.
+    pub queue_refused: u64,
+    /// How often something was sent again that had surely not been processed.
+    pub retries: u64,
+    /// What pings tell of it; none where it is not pinged.
+    pub health: Option<HealthStatus>,
+    /// Its addresses, where it has several.
+    pub addresses: Vec<AddressStatus>,
     /// How often it was started again.
     pub restarts: u64,
     /// Messages of it that fitted nothing.
@@ -83,6 +93,23 @@ pub struct BackendStatus {
     pub stray_line: Option<String>,
     /// What went wrong last.
     pub last_error: Option<String>,
+}
+
+/// The state of one address of a backend.
+#[derive(Clone, Debug, Serialize)]
+pub struct AddressStatus {
+    /// Host and port.
+    pub address: String,
+    /// How often it is chosen, compared to the others.
+    pub weight: u32,
+    /// `closed`, or `open` and `half open` where it is left out because it fails.
+    pub breaker: &'static str,
+    /// Requests or connections under way there.
+    pub busy: usize,
+    /// Requests or connections that it got.
+    pub sent: u64,
+    /// Those of them that failed.
+    pub failed: u64,
 }
 
 impl Gateway {
@@ -107,10 +134,10 @@ impl Gateway {
         }
     }
 
-    /// True once every backend has been tried and at least one of them serves.
+    /// True while at least one backend serves and is well.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        !self.is_draining() && self.backends().iter().any(|backend| backend.is_up())
+        !self.is_draining() && self.backends().iter().any(|backend| backend.is_up() && backend.is_well())
     }
 }
 
@@ -129,6 +156,8 @@ impl Backend {
             bare.or_else(|| entry.views.iter().next()).map(|(_, view)| view.clone())
         });
         let peers = self.state().peers();
+        let queued = peers.iter().map(|peer| peer.queued()).sum::<usize>();
+        let health = self.health();
         let inner = self.state();
         let revision = match &inner.home {
             Home::Up(peer) => peer.profile().map(|profile| profile.revision.as_str()),
@@ -169,8 +198,13 @@ impl Backend {
                 .collect(),
             connections: peers.len(),
             pids: peers.iter().filter_map(|peer| peer.pid()).collect(),
-            in_flight: peers.iter().map(|peer| peer.in_flight()).sum(),
-            waiting: inner.waiting.len(),
+            in_flight: peers.iter().map(|peer| peer.in_flight()).sum::<usize>().saturating_sub(queued),
+            waiting: inner.waiting.len() + queued,
+            max_queue: self.spec().failing.max_queue,
+            queue_refused: self.queue_refused(),
+            retries: self.retries(),
+            health,
+            addresses: self.connector.addresses(),
             restarts: inner.restarts,
             strays: inner.strays.clone(),
             breaker: self.guard.status(),

@@ -11,6 +11,7 @@ use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
 use signalbox_transport::http_back::{HttpConnector, HttpSpec, HttpSpecError};
 use signalbox_transport::in_process::InProcessConnector;
+use signalbox_transport::many_back::{Address, ManyConnector, ManySpec};
 use signalbox_transport::sse_back::SseConnector;
 use signalbox_transport::ws_back::{WsConnector, WsSpec, WsSpecError};
 use signalbox_wire::Limits;
@@ -39,6 +40,9 @@ pub enum AssembleError {
     #[cfg(feature = "otel")]
     #[error("traces cannot be exported: {0}")]
     Traces(std::io::Error),
+    /// A remote backend without an address, which the configuration does not let through.
+    #[error("a remote backend needs an address")]
+    NoAddress,
     /// The gateway itself cannot be made.
     #[error(transparent)]
     Gateway(#[from] signalbox_engine::Fault),
@@ -165,30 +169,62 @@ fn connector(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Resul
             };
             Ok(Arc::new(ChildConnector::new(spec).with_reaper(reaper)))
         }
-        Target::Url { url, headers, tls, .. } if is_websocket(url) => {
-            let spec = WsSpec {
-                headers: headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-                max_message: limits.message,
-                tls: tls.clone(),
-                ..WsSpec::new(backend.name.as_str(), url.to_string())
-            };
-            Ok(Arc::new(WsConnector::new(spec)?))
+        Target::Url { url, .. } if backend.addresses.all.is_empty() => {
+            remote(backend, url, backend.failing.retries, limits)
         }
-        Target::Url { url, headers, transport, tls } => {
-            let spec = HttpSpec {
-                headers: headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
-                limits: *limits,
-                tls: tls.clone(),
-                ..HttpSpec::new(backend.name.as_str(), url.to_string())
-            };
-            Ok(match transport {
-                UrlTransport::Sse => Arc::new(SseConnector::new(spec)?),
-                // HTTP+SSE knows the old era only.
-                UrlTransport::Auto if backend.era != Era::New => Arc::new(AutoConnector::new(spec)?),
-                UrlTransport::Auto | UrlTransport::Http => Arc::new(HttpConnector::new(spec)?),
-            })
-        }
+        Target::Url { .. } => many(backend, limits),
     }
+}
+
+/// A backend at several addresses. It tries the next one before it tries one again.
+fn many(backend: &BackendConfig, limits: &Limits) -> Result<Arc<dyn Connector>, AssembleError> {
+    let mut addresses = Vec::new();
+    for (url, weight) in &backend.addresses.all {
+        let label = url.authority().map_or_else(String::new, |authority| authority.as_str().to_owned());
+        addresses.push(Address { label, weight: *weight, connector: remote(backend, url, 0, limits)? });
+    }
+    let spec = ManySpec {
+        name: backend.name.as_str().into(),
+        balance: backend.addresses.balance,
+        recovery: backend.failing.breaker.unwrap_or_default().recovery,
+        retries: backend.failing.retries,
+    };
+    Ok(Arc::new(ManyConnector::new(spec, addresses)))
+}
+
+/// A backend at one address.
+fn remote(
+    backend: &BackendConfig,
+    url: &http::Uri,
+    retries: u32,
+    limits: &Limits,
+) -> Result<Arc<dyn Connector>, AssembleError> {
+    let Target::Url { headers, transport, tls, .. } = &backend.target else { return Err(AssembleError::NoAddress) };
+    let headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    if is_websocket(url) {
+        let spec = WsSpec {
+            headers,
+            max_message: limits.message,
+            tls: tls.clone(),
+            ..WsSpec::new(backend.name.as_str(), url.to_string())
+        };
+        return Ok(Arc::new(WsConnector::new(spec)?));
+    }
+    let spec = HttpSpec {
+        headers,
+        limits: *limits,
+        retries,
+        tls: tls.clone(),
+        ..HttpSpec::new(backend.name.as_str(), url.to_string())
+    };
+    Ok(match transport {
+        UrlTransport::Sse => Arc::new(SseConnector::new(spec)?),
+        // HTTP+SSE knows the old era only. Where there are several addresses, it is not looked for.
+        UrlTransport::Auto if backend.era != Era::New && backend.addresses.all.is_empty() => {
+            Arc::new(AutoConnector::new(spec)?)
+        }
+        UrlTransport::Auto | UrlTransport::Http => Arc::new(HttpConnector::new(spec)?),
+    })
 }
 
 fn is_websocket(url: &http::Uri) -> bool {

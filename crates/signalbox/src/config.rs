@@ -4,6 +4,7 @@
 //! [`foreign`]) makes a [`Config`] of it that cannot be wrong, or one error that names the place and the remedy. Every key is
 //! defined once, in [`keys`]. Over the file come the environment and the flags ([`layers`]).
 
+mod addresses;
 pub mod backend;
 mod check;
 pub mod error;
@@ -32,6 +33,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+pub use addresses::Addresses;
 pub use backend::{BackendConfig, Era, Target, TrustLevel, UrlTransport};
 pub use error::{ConfigError, Note, Place, Problem, Warning};
 pub use expand::Env;

@@ -8,7 +8,7 @@ use page::{Family, Page};
 use signalbox_engine::metrics::histogram::BOUNDS_US;
 use signalbox_engine::metrics::{MethodMetrics, Series, SeriesKey};
 use signalbox_runtime::Gateway;
-use signalbox_runtime::status::{BackendStatus, Status};
+use signalbox_runtime::status::{AddressStatus, BackendStatus, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The content type of the page.
@@ -94,6 +94,22 @@ fn backends(page: &mut Page, backends: &[BackendStatus]) {
     gauge("signalbox_backend_breaker_refused_total", "counter", "Calls that its breaker refused.", |one| {
         one.breaker.as_ref().map_or(0, |breaker| breaker.refused)
     });
+    gauge("signalbox_backend_well", "gauge", "0 while pings to the backend stay unanswered.", |one| {
+        u64::from(one.health.as_ref().is_none_or(|health| health.state != "unwell"))
+    });
+    gauge("signalbox_backend_pings_failed_total", "counter", "Pings that the backend did not answer.", |one| {
+        one.health.as_ref().map_or(0, |health| health.failed)
+    });
+    gauge("signalbox_backend_failed", "gauge", "1 while it is not started again, having failed too often.", |one| {
+        u64::from(one.state == "failed")
+    });
+    gauge("signalbox_backend_queue_refused_total", "counter", "Calls refused since too many waited.", |one| {
+        one.queue_refused
+    });
+    gauge("signalbox_backend_retries_total", "counter", "Requests sent again that surely were not processed.", |one| {
+        one.retries
+    });
+    addresses(page, backends);
     let mut strays = page.family(
         "signalbox_backend_strays_total",
         "counter",
@@ -104,6 +120,23 @@ fn backends(page: &mut Page, backends: &[BackendStatus]) {
             strays.sample(&[("backend", &backend.name), ("kind", kind)], *count);
         }
     }
+}
+
+fn addresses(page: &mut Page, backends: &[BackendStatus]) {
+    let mut each = |name: &str, kind: &'static str, help: &str, value: fn(&AddressStatus) -> u64| {
+        let mut family = page.family(name, kind, help);
+        for (backend, one) in
+            backends.iter().flat_map(|backend| backend.addresses.iter().map(move |one| (backend, one)))
+        {
+            family.sample(&[("backend", &backend.name), ("address", &one.address)], value(one));
+        }
+    };
+    each("signalbox_address_well", "gauge", "0 while the address is left out because it fails.", |one| {
+        u64::from(one.breaker == "closed")
+    });
+    each("signalbox_address_busy", "gauge", "Requests or connections under way at the address.", |one| one.busy as u64);
+    each("signalbox_address_sent_total", "counter", "Requests or connections that it got.", |one| one.sent);
+    each("signalbox_address_failed_total", "counter", "Requests or connections that failed there.", |one| one.failed);
 }
 
 fn requests(page: &mut Page, all: &[(SeriesKey, Series)]) {

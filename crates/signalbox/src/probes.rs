@@ -4,6 +4,7 @@ use crate::metrics;
 use http::Method;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_runtime::Gateway;
+use signalbox_runtime::status::BackendStatus;
 use signalbox_transport::http_front::{ExtraAnswer, ExtraRoutes};
 use std::sync::Arc;
 
@@ -39,6 +40,10 @@ fn readiness(gateway: &Gateway) -> ExtraAnswer {
     }
     for backend in gateway.status().backends.iter().filter(|backend| backend.state != "up") {
         body.push_str(&format!("backend `{}` is {}\n", backend.name, backend.state));
+    }
+    let unwell = |one: &BackendStatus| one.health.as_ref().is_some_and(|health| health.state == "unwell");
+    for backend in gateway.status().backends.iter().filter(|backend| backend.state == "up" && unwell(backend)) {
+        body.push_str(&format!("backend `{}` does not answer pings\n", backend.name));
     }
     text(if ready { 200 } else { 503 }, body)
 }

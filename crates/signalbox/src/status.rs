@@ -1,12 +1,14 @@
 //! The state of a process, as it tells it on its control socket and as `signalbox status` shows it.
 //!
-//! The telling side is this file, [`traffic`] and [`limits`]; the showing side is [`view`], [`columns`] and [`show`].
+//! The telling side is this file, [`traffic`] and [`limits`]; the showing side is [`view`], [`columns`],
+//! [`trouble`] and [`show`].
 
 pub mod columns;
 mod limits;
 pub mod rates;
 pub mod show;
 pub mod traffic;
+pub mod trouble;
 pub mod view;
 
 use crate::config::{BackendConfig, Config, TrustLevel};

@@ -76,6 +76,10 @@ impl Connector for AutoConnector {
     fn kind(&self) -> &'static str {
         if self.found() == SSE { sse_back::KIND } else { self.http.kind() }
     }
+
+    fn retries(&self) -> u64 {
+        self.http.retries()
+    }
 }
 
 struct Opening {
@@ -168,6 +172,10 @@ impl LinkEvents for Watched {
             self.found.store(UNKNOWN, Ordering::Relaxed);
         }
         self.events.failed(key, fault);
+    }
+
+    fn is_wanted(&self, key: u64) -> bool {
+        self.events.is_wanted(key)
     }
 
     fn parted(&self, key: u64) {

@@ -31,6 +31,7 @@ use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
 use signalbox_wire::Limits;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How long a connection may take to open, name lookup included.
@@ -63,6 +64,8 @@ pub struct HttpSpec {
     pub idle_timeout: Duration,
     /// How TLS is spoken, where the address begins with `https`.
     pub tls: BackTlsSpec,
+    /// How often a message is sent again that surely was not processed.
+    pub retries: u32,
 }
 
 impl HttpSpec {
@@ -78,6 +81,7 @@ impl HttpSpec {
             max_idle: MAX_IDLE,
             idle_timeout: IDLE_TIMEOUT,
             tls: BackTlsSpec::default(),
+            retries: 0,
         }
     }
 }
@@ -176,6 +180,10 @@ impl Connector for HttpConnector {
 
     fn kind(&self) -> &'static str {
         "http"
+    }
+
+    fn retries(&self) -> u64 {
+        self.backend.retried.load(Ordering::Relaxed)
     }
 }
 

@@ -7,6 +7,7 @@ pub mod child;
 pub mod http_back;
 pub mod http_front;
 pub mod in_process;
+pub mod many_back;
 mod send_queue;
 pub mod sse_back;
 pub mod stdio_front;

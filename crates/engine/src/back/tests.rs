@@ -58,6 +58,7 @@ impl Dialogue {
             log_level: None,
             round: None,
             trace: None,
+            tries: 0,
         };
         let sent = self.machine.call(who, Box::new(call), Duration::from_secs(60), self.now)?;
         Ok(String::from_utf8(sent.bytes.to_vec()).unwrap())

@@ -159,8 +159,11 @@ proptest! {
                     prop_assert!(before == breaker.state(now) || before == BreakerState::Open);
                 }
                 Step::Admit(who) => {
+                    let passes = breaker.passes(now);
                     let free = trial.is_none_or(|(_, until)| until <= now);
-                    match (before, breaker.admit(who, now + 20 * SECOND, now)) {
+                    let admitted = breaker.admit(who, now + 20 * SECOND, now);
+                    prop_assert_eq!(passes, admitted.is_ok());
+                    match (before, admitted) {
                         (BreakerState::Closed, passed) => prop_assert_eq!(passed, Ok(())),
                         (BreakerState::Open, passed) => prop_assert!(passed.is_err_and(|until| until > now)),
                         (BreakerState::HalfOpen, Ok(())) => {

@@ -106,6 +106,7 @@ impl Poll {
             log_level: self.call.log_level,
             round: None,
             trace: None,
+            tries: 0,
         }))
     }
 

@@ -190,6 +190,7 @@ impl FrontMachine {
             log_level: exchange.log_level.or(self.log_level.filter(|_| exchange.era == Era::Legacy)),
             round: params.round().filter(|_| exchange.era == Era::Modern && bridge::may_ask(&exchange.method)),
             trace: exchange.trace.as_ref().map(|trace| Arc::clone(&trace.told)),
+            tries: 0,
             envelope: message,
         });
         if let Some((theirs, ours)) =

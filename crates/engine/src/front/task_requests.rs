@@ -266,6 +266,7 @@ impl FrontMachine {
             log_level: self.log_level,
             round: None,
             trace: None,
+            tries: 0,
         })
     }
 }

@@ -28,6 +28,7 @@ fn sent(from: Era, to: Era, state: State, params: &str) -> String {
         log_level: None,
         round: None,
         trace: Some(Arc::new(Told { call: CALL, state, sent: OnceLock::new() })),
+        tries: 0,
     };
     bridge::request(&mut call, revision(to), Offered::default(), "{}").unwrap();
     let bytes = call.edits.apply(call.envelope.bytes());

@@ -31,7 +31,7 @@ impl Backend {
         }
         let (known, down, failed) = {
             let inner = self.lock();
-            let down = matches!(inner.home, Home::Down(_));
+            let down = inner.home.fault().is_some();
             (inner.support.known(), down, inner.failed_views.contains(&effective.caps))
         };
         down || (known && (failed || catalog.knows(&self.name, &effective) || self.cannot_show(&effective)))

@@ -110,7 +110,9 @@ impl Backend {
             match seat {
                 Seat::Own(key) => {
                     let watches = inner.watches.values().any(|sessions| sessions.contains_key(key));
-                    let lost = watches && !inner.owned.contains_key(key);
+                    // Whoever has set a log level waits for log messages.
+                    let hears = watches || inner.levels.contains_key(key);
+                    let lost = hears && !inner.owned.contains_key(key);
                     (Vec::new(), Vec::from_iter(lost.then_some((*key, Era::Legacy))))
                 }
                 Seat::Shared(principal) => {

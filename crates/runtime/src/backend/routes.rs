@@ -4,7 +4,7 @@ use super::Backend;
 use super::pool;
 use super::state::{Home, Inner};
 use crate::lease::Lease;
-use crate::peer::{MAX_QUEUED, Peer, Queued, Use};
+use crate::peer::{Peer, Queued, Use};
 use crate::session::Session;
 use signalbox_engine::back::{ClientOffer, Wish};
 use signalbox_engine::catalog::Selector;
@@ -86,7 +86,13 @@ impl Backend {
                 let session = Arc::clone(session);
                 return self.hand_over(heir, Queued { session, exchange, call, deadline, lease: None });
             }
-            let fault = match self.pick(&mut inner, Caller::of_call(session, &call)) {
+            let picked = if self.holds_back(&inner) {
+                Pick::Wait
+            } else {
+                self.pick(&mut inner, Caller::of_call(session, &call))
+            };
+            let most = self.spec().failing.max_queue;
+            let fault = match picked {
                 Pick::Peer(peer, lease) => {
                     drop(inner);
                     match self.send(&peer, session, exchange, call, lease) {
@@ -95,14 +101,11 @@ impl Backend {
                     }
                     continue;
                 }
-                Pick::Wait if inner.waiting.len() < MAX_QUEUED => {
+                Pick::Wait if inner.waiting.len() < most => {
                     let session = Arc::clone(session);
                     return inner.waiting.push_back(Queued { session, exchange, call, deadline, lease: None });
                 }
-                Pick::Wait => {
-                    let text = format!("{MAX_QUEUED} calls already wait for backend `{}`", self.name);
-                    Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name)
-                }
+                Pick::Wait => self.queue_full(),
                 Pick::Refuse(fault) => fault,
             };
             drop(inner);
@@ -267,7 +270,7 @@ impl Backend {
 
     /// Why nothing can be opened on a backend that is down.
     pub(super) fn down(&self, inner: &Inner) -> Option<Fault> {
-        let Home::Down(fault) = &inner.home else { return None };
+        let fault = inner.home.fault()?;
         let text = format!("backend `{}` is down: {}", self.name, fault.message);
         Some(Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name))
     }

@@ -8,6 +8,7 @@ use crate::session::Session;
 use bytes::Bytes;
 use signalbox_engine::back::Wish;
 use signalbox_engine::catalog::ViewKey;
+use signalbox_engine::health::Health;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{CapSet, ExchangeId, Fault, PeerId, Principal, SessionKey};
@@ -84,9 +85,20 @@ pub enum Home {
     Restarting,
     /// The last attempt failed; there will be another.
     Down(Fault),
+    /// It failed too often; there will be no other attempt until that is asked for.
+    Failed(Fault),
 }
 
 impl Home {
+    /// Why nothing can be opened, where that is so.
+    #[must_use]
+    pub fn fault(&self) -> Option<&Fault> {
+        match self {
+            Self::Down(fault) | Self::Failed(fault) => Some(fault),
+            Self::Starting | Self::Up(_) | Self::Restarting => None,
+        }
+    }
+
     /// The state as people read it.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
@@ -95,6 +107,7 @@ impl Home {
             Self::Up(_) => "up",
             Self::Restarting => "restarting",
             Self::Down(_) => "down",
+            Self::Failed(_) => "failed",
         }
     }
 }
@@ -174,7 +187,14 @@ pub(crate) struct Inner {
     pub stopping: bool,
     /// Set once it takes no further call: the backend that has taken its place, if there is one.
     pub retired: Option<Option<Arc<Backend>>>,
-    /// The next attempt is made without waiting.
+    /// What pings tell; none where it is not pinged.
+    pub health: Option<Health>,
+    /// It has answered a ping at least once.
+    pub answers_pings: bool,
+    pub pings_failed: u64,
+    /// Since when it gets few calls at a time, after a restart.
+    pub ramp: Option<Instant>,
+    /// The next attempt is made without waiting, though the backend may have failed for good.
     pub hurry: bool,
 }
 

@@ -2,10 +2,12 @@
 
 use super::Backend;
 use super::state::Home;
+use crate::clock;
 use crate::peer::{Peer, Use};
 use signalbox_engine::back::Wish;
+use signalbox_engine::{Fault, FaultKind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The shortest wait before a new attempt.
 pub const BACKOFF_MIN: Duration = Duration::from_secs(1);
@@ -36,11 +38,9 @@ impl Backend {
                 inner.home_peer = Some(Arc::clone(&peer));
                 peer
             };
-            let opened = Instant::now();
+            let opened = clock::now();
             tokio::spawn(Arc::clone(&peer).open());
-            while !peer.is_lost() {
-                self.changed.notified().await;
-            }
+            self.watch_over(&peer).await;
             {
                 let mut inner = self.lock();
                 if inner.is_ending() {
@@ -55,8 +55,16 @@ impl Backend {
             if peer.profile().is_none() {
                 wish = self.spec().wish;
             }
-            if peer.profile().is_some() && opened.elapsed() >= HEALTHY {
+            if peer.profile().is_some() && clock::now().saturating_duration_since(opened) >= HEALTHY {
                 failures = 0;
+            }
+            if self.is_hopeless(failures) {
+                if !self.rest(failures).await {
+                    return;
+                }
+                failures = 0;
+                self.lock().restarts += 1;
+                continue;
             }
             let wait = backoff(failures);
             failures += 1;
@@ -79,6 +87,50 @@ impl Backend {
             if matches!(inner.home, Home::Up(_)) {
                 inner.home = Home::Restarting;
             }
+        }
+    }
+
+    /// True where a child has died so often that starting it once more makes no sense. A remote server may come back by
+    /// itself, and asking for it costs little.
+    fn is_hopeless(&self, restarts: u32) -> bool {
+        self.connector.is_process() && self.spec().failing.max_restarts.is_some_and(|most| restarts >= most)
+    }
+
+    /// Leaves a child alone until it is told to try again. False where the backend is stopped instead.
+    async fn rest(self: &Arc<Self>, restarts: u32) -> bool {
+        let waiting = {
+            let mut inner = self.lock();
+            let why = inner.last_error.clone().unwrap_or_default();
+            let text = format!(
+                "it was started again {restarts} times and never lived for {} s ({why}); correct what is wrong and \
+                 reload the configuration",
+                HEALTHY.as_secs()
+            );
+            tracing::error!(backend = %self.name, "the backend has failed: {text}");
+            inner.last_error = Some(text.clone());
+            inner.home = Home::Failed(Fault::new(FaultKind::BackendDown, text));
+            inner.hurry = false;
+            std::mem::take(&mut inner.waiting)
+        };
+        self.set_listed(false);
+        for one in waiting {
+            let fault = self.down(&self.lock());
+            if let Some(fault) = fault {
+                self.refuse(&one.session, one.exchange, fault);
+            }
+        }
+        loop {
+            {
+                let mut inner = self.lock();
+                if inner.is_ending() {
+                    return false;
+                }
+                if std::mem::take(&mut inner.hurry) {
+                    inner.home = Home::Restarting;
+                    return true;
+                }
+            }
+            self.changed.notified().await;
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The calls of clients on a connection: sent, held while they are parked, given up.
 
-use super::{Inner, MAX_QUEUED, Peer, Queued};
+use super::{Inner, Peer, Queued};
 use crate::berthed::Berthed;
 use crate::lease::Lease;
 use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::breaker::Outcome;
-use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, bridge};
+use signalbox_engine::{Call, Event, ExchangeId, Fault, bridge};
 use signalbox_wire::Era;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -49,9 +49,10 @@ impl Peer {
             return Some(call);
         }
         if !inner.machine.is_ready() {
-            if inner.queue.len() >= MAX_QUEUED {
+            let backend = self.backend.upgrade();
+            if let Some(backend) = backend.filter(|backend| inner.queue.len() >= backend.spec().failing.max_queue) {
                 drop(inner);
-                self.refuse(session, exchange, self.overloaded());
+                self.refuse(session, exchange, backend.queue_full());
                 return None;
             }
             let session = Arc::clone(session);
@@ -168,11 +169,5 @@ impl Peer {
         }
         self.close();
         true
-    }
-
-    fn overloaded(&self) -> Fault {
-        let name = self.backend_name();
-        let text = format!("backend `{name}` is starting and {MAX_QUEUED} calls already wait for it");
-        Fault::new(FaultKind::Overloaded, text).with_str("backend", &name)
     }
 }

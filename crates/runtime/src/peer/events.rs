@@ -93,6 +93,10 @@ impl LinkEvents for PeerEvents {
         }
     }
 
+    fn is_wanted(&self, key: u64) -> bool {
+        self.0.upgrade().is_some_and(|peer| peer.lock().machine.is_pending(key))
+    }
+
     fn parted(&self, key: u64) {
         let Some(peer) = self.0.upgrade() else { return };
         let origin = peer.lock().machine.origin(key).cloned();

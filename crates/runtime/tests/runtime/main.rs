@@ -17,6 +17,7 @@ mod eras;
 mod expiry;
 mod fake;
 mod following;
+mod health;
 mod listening;
 mod lists;
 mod locks;
@@ -24,6 +25,7 @@ mod losses;
 mod parking;
 mod reads;
 mod replacing;
+mod restarts;
 mod sessions;
 
 use fake::Fake;

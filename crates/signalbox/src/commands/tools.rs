@@ -88,6 +88,7 @@ fn configuration(global: &Global, from: &From) -> Result<Config, Failure> {
         timeout: config.gateway.call_timeout,
         start_timeout: config.gateway.first_list_wait,
         max_children: 1,
+        addresses: crate::config::Addresses::default(),
         failing: signalbox_runtime::FailureRules::default(),
         era: Era::Auto,
     }];

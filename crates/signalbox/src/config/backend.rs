@@ -9,6 +9,7 @@ use http::uri::Uri;
 use signalbox_runtime::FailureRules;
 use signalbox_transport::tls::BackTlsSpec;
 
+use super::addresses::Addresses;
 use super::error::{ConfigError, Note, Problem, Warning};
 use super::read::{Table, Text};
 use super::secret::Secret;
@@ -39,6 +40,8 @@ pub struct BackendConfig {
     pub start_timeout: Duration,
     /// How many copies of it may run for sessions that cannot share one.
     pub max_children: usize,
+    /// All its addresses, where it has several.
+    pub addresses: Addresses,
     /// How it is treated when it fails.
     pub failing: FailureRules,
     /// Which era of MCP it speaks.
@@ -153,7 +156,7 @@ pub(super) fn check(
         return Err(table.error(Problem::BadName));
     }
     let disabled = table.flag("disabled")?;
-    let target = match (table.has("command"), table.has("url")) {
+    let target = match (table.has("command"), table.has("url") || table.has("urls")) {
         (true, true) => return Err(table.error(Problem::BothTargets)),
         (false, false) => return Err(table.error(Problem::NoTarget)),
         (true, false) => command(table, warnings)?,
@@ -175,6 +178,7 @@ pub(super) fn check(
         start_timeout: table.duration("start_timeout")?,
         max_children: table.count("max_children")?,
         failing: super::failing::rules(table)?,
+        addresses: super::addresses::addresses(table)?,
         era: match table.choice("era")?.as_str() {
             "old" => Era::Old,
             "new" => Era::New,
@@ -184,9 +188,9 @@ pub(super) fn check(
 }
 
 /// The keys that only make sense beside `command`.
-pub(super) const COMMAND_KEYS: &[&str] = &["args", "env", "env_pass", "cwd", "max_children"];
+pub(super) const COMMAND_KEYS: &[&str] = &["args", "env", "env_pass", "cwd", "max_children", "max_restarts"];
 /// The keys that only make sense beside `url`.
-pub(super) const URL_KEYS: &[&str] = &["headers", "transport", "tls"];
+pub(super) const URL_KEYS: &[&str] = &["headers", "transport", "balance", "tls"];
 
 fn refuse(table: &Table<'_>, keys: &[&str], belongs_to: &'static str) -> Result<(), ConfigError> {
     match keys.iter().find(|key| table.has(key)) {
@@ -266,9 +270,19 @@ pub(super) fn folder(table: &Table<'_>, key: &str) -> Result<Option<PathBuf>, Co
 
 fn remote(table: &Table<'_>) -> Result<Target, ConfigError> {
     refuse(table, COMMAND_KEYS, "command")?;
-    let Some(text) = table.text("url")? else {
-        return Err(table.error(Problem::NoTarget));
+    let url = match table.text("url")? {
+        Some(text) => address(table, &text)?,
+        None => match super::addresses::addresses(table)?.all.into_iter().next() {
+            Some((url, _)) => url,
+            None => return Err(table.error(Problem::NoTarget)),
+        },
     };
+    let (headers, transport) = (headers(table)?, transport(table, &url)?);
+    Ok(Target::Url { url, headers, transport, tls: tls::backend(&table.table("tls")?)? })
+}
+
+/// One address of a remote server.
+pub(super) fn address(table: &Table<'_>, text: &Text<'_>) -> Result<Uri, ConfigError> {
     let error = |problem| Err(table.document.error(&text.path, text.at, problem));
     let address = "an address like `http://host:port/mcp` or `ws://host:port/mcp`";
     let Ok(url) = text.value.parse::<Uri>() else {
@@ -293,8 +307,7 @@ fn remote(table: &Table<'_>) -> Result<Target, ConfigError> {
     if !secure && table.has("tls") {
         return Err(table.key_error("tls", Problem::Needs("an `https://` or `wss://` address in `url`")));
     }
-    let (headers, transport) = (headers(table)?, transport(table, &url)?);
-    Ok(Target::Url { url, headers, transport, tls: tls::backend(&table.table("tls")?)? })
+    Ok(url)
 }
 
 fn transport(table: &Table<'_>, url: &http::Uri) -> Result<UrlTransport, ConfigError> {

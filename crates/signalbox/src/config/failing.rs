@@ -3,11 +3,32 @@
 use super::error::ConfigError;
 use super::read::Table;
 use signalbox_engine::BreakerRules;
+use signalbox_engine::health::PingRules;
 use signalbox_runtime::FailureRules;
 
 /// The rules in a backend's table.
 pub(super) fn rules(table: &Table<'_>) -> Result<FailureRules, ConfigError> {
-    Ok(FailureRules { breaker: breaker(&table.table("breaker")?)? })
+    let max_restarts: u32 = table.count("max_restarts")?;
+    Ok(FailureRules {
+        breaker: breaker(&table.table("breaker")?)?,
+        ping: ping(&table.table("ping")?)?,
+        retries: table.count("retries")?,
+        max_queue: table.count("max_queue")?,
+        slow_start: table.duration("slow_start")?,
+        max_restarts: (max_restarts > 0).then_some(max_restarts),
+    })
+}
+
+/// The pings; as with the breaker, all of it is checked.
+fn ping(table: &Table<'_>) -> Result<Option<PingRules>, ConfigError> {
+    let rules = PingRules {
+        interval: table.duration("interval")?,
+        doubt_interval: table.duration("doubt_interval")?,
+        timeout: table.duration("timeout")?,
+        failures: table.count("failures")?,
+        successes: table.count("successes")?,
+    };
+    Ok(table.flag("enabled")?.then_some(rules))
 }
 
 /// The breaker. What stands beside `enabled = false` is checked, so that it can be switched on again.

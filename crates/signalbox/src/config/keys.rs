@@ -56,6 +56,8 @@ pub enum Kind {
     },
     /// A list of strings.
     Texts,
+    /// A list of addresses, each alone or in a table with its weight.
+    Addresses,
     /// A table of strings under names of the user's choice.
     TextTable,
     /// A table that is refused as a whole.
@@ -95,6 +97,7 @@ impl Kind {
             Self::Fraction(_) => "a number from 0 to 1".to_owned(),
             Self::Count { min, max, .. } => format!("a whole number from {min} to {max}"),
             Self::Texts => "a list of strings".to_owned(),
+            Self::Addresses => "a list of addresses, each alone or as `{ url = …, weight = … }`".to_owned(),
             Self::TextTable => "a table of strings".to_owned(),
             Self::Table => "a table".to_owned(),
         }

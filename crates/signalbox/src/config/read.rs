@@ -247,7 +247,8 @@ impl<'a> Table<'a> {
             .collect()
     }
 
-    fn text_at(&self, node: &'a Node, path: KeyPath, kind: Kind) -> Result<Text<'a>, ConfigError> {
+    /// The string of a node, with its references replaced.
+    pub(crate) fn text_at(&self, node: &'a Node, path: KeyPath, kind: Kind) -> Result<Text<'a>, ConfigError> {
         let Value::Text(raw) = &node.value else {
             return Err(wrong_type(self.document, &path, node, kind.expected()));
         };
@@ -330,7 +331,7 @@ fn fits(kind: &Kind, value: &Value) -> bool {
         Kind::Flag(_) => matches!(value, Value::Bool(_)),
         Kind::Seconds { .. } | Kind::Fraction(_) => matches!(value, Value::Integer(_) | Value::Float(_)),
         Kind::Count { .. } => matches!(value, Value::Integer(_)),
-        Kind::Texts => matches!(value, Value::List(_)),
+        Kind::Texts | Kind::Addresses => matches!(value, Value::List(_)),
         Kind::TextTable | Kind::Table => matches!(value, Value::Table(_)),
     }
 }

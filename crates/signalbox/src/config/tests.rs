@@ -168,6 +168,7 @@ fn a_command_backend() {
         timeout: Duration::from_millis(500),
         start_timeout: Duration::from_secs(5),
         max_children: 2,
+        addresses: Addresses::default(),
         failing: signalbox_runtime::FailureRules::default(),
         era: Era::Old,
     };

@@ -1,7 +1,8 @@
 //! One process for people: what it is, what passes, how its backends are.
 
 use super::columns::{Row, per_second, table};
-use super::view::{BackendView, BreakerView, ProcessView, ReloadView, TlsView};
+use super::trouble;
+use super::view::{BackendView, ProcessView, ReloadView, TlsView};
 use crate::table::harmless;
 use crate::terminal::{Style, Tone};
 use serde_json::Value;
@@ -123,7 +124,7 @@ fn details(backend: &BackendView) -> Vec<(String, String)> {
     add("error", backend.last_error.clone());
     add("strays", Some(counts(&backend.strays)).filter(|counts| !counts.is_empty()));
     add("stray line", backend.stray_line.clone());
-    add("breaker", backend.breaker.as_ref().and_then(breaker));
+    trouble::lines(backend).into_iter().for_each(|(label, words)| add(label, Some(words)));
     if let Some(clients) = &backend.bridged_clients {
         let era = if backend.eras.first().is_some_and(|era| era == "new") { "new" } else { "old" };
         add("bridge", Some(format!("it speaks the {era} era only; clients of {clients} reach it over the bridge")));
@@ -134,16 +135,6 @@ fn details(backend: &BackendView) -> Vec<(String, String)> {
         add(&name.replace('_', " "), words(value));
     }
     details
-}
-
-/// Nothing where everything passes.
-fn breaker(breaker: &BreakerView) -> Option<String> {
-    let again = match (&*breaker.state, breaker.retry_in_ms) {
-        ("open", Some(millis)) => format!("tried again in {} s", millis.div_ceil(1000)),
-        ("open" | "half open", _) => "tried by single calls".to_owned(),
-        _ => return None,
-    };
-    Some(format!("{}: the backend fails again and again, {again}; calls refused: {}", breaker.state, breaker.refused))
 }
 
 fn counts(counts: &BTreeMap<String, u64>) -> String {

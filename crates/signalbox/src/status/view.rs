@@ -3,6 +3,7 @@
 //! Everything may be missing, since the process may be of another version. What has no field of its own here lands in `rest`
 //! and is shown under its name, so that nothing a process tells is hidden.
 
+use super::trouble::{AddressView, BreakerView, HealthView};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -146,23 +147,21 @@ pub struct BackendView {
     pub stray_line: Option<String>,
     /// Whether calls are kept from it because it fails.
     pub breaker: Option<BreakerView>,
+    /// What pings tell of it.
+    pub health: Option<HealthView>,
+    /// Most calls that may wait for it.
+    pub max_queue: Option<u64>,
+    /// Calls refused since so many waited.
+    pub queue_refused: u64,
+    /// How often something was sent again.
+    pub retries: u64,
+    /// Its addresses, where it has several.
+    pub addresses: Vec<AddressView>,
     /// What went wrong last.
     pub last_error: Option<String>,
     /// What this version does not know.
     #[serde(flatten)]
     pub rest: BTreeMap<String, Value>,
-}
-
-/// The breaker of a backend.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct BreakerView {
-    /// `closed`, `open` or `half open`.
-    pub state: String,
-    /// For how long nothing passes.
-    pub retry_in_ms: Option<u64>,
-    /// Calls it refused.
-    pub refused: u64,
 }
 
 /// What passes.

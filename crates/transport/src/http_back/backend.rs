@@ -13,6 +13,7 @@ use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::Limits;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// The scheme that this transport serves.
@@ -36,6 +37,10 @@ pub(crate) struct Backend {
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub limits: Limits,
     pub pool: Arc<Pool>,
+    /// How often a message is sent again that surely was not processed.
+    pub retries: u32,
+    /// How often that was done.
+    pub retried: AtomicU64,
     connect_timeout: Duration,
 }
 
@@ -51,6 +56,8 @@ impl Backend {
             headers,
             limits: spec.limits,
             pool: Pool::new(spec.max_idle, spec.idle_timeout),
+            retries: spec.retries,
+            retried: AtomicU64::new(0),
             connect_timeout: spec.connect_timeout,
             name: spec.name,
         })
@@ -92,7 +99,11 @@ impl Backend {
         let mut sending = conn.begin(request);
         match conn.answer(&mut sending).await {
             Ok(response) => Ok((conn, response)),
-            Err(error) => Err(self.no_answer(&error.into_error())),
+            Err(mut error) => match error.take_message() {
+                // Nothing of it was written.
+                Some(_) => Err(self.fault(FaultKind::BackendDown, "closed the connection before it took the request")),
+                None => Err(self.no_answer(&error.into_error())),
+            },
         }
     }
 

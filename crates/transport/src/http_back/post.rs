@@ -12,8 +12,9 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
 use http::{StatusCode, Uri};
 use hyper::body::Incoming;
 use signalbox_engine::back::Outbound;
-use signalbox_engine::{Fault, FaultKind};
+use signalbox_engine::{Fault, FaultKind, retry};
 use signalbox_wire::{Revision, method};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How long a message that gets no answer may take to be accepted. Requests are timed by the engine.
@@ -36,11 +37,41 @@ pub(super) async fn run(mut running: Running, message: Outbound, session: Option
             Err(_) => Err(running.backend().fault(FaultKind::TimedOut, "did not accept a notification in time")),
         }
     };
+    let ended = match (ended, key) {
+        (Err(fault), Some(key)) if fault.kind == FaultKind::BackendDown && running.backend().retries > 0 => {
+            Box::pin(again(&running, &message, session.as_ref(), key, fault)).await
+        }
+        (ended, _) => ended,
+    };
     match (ended, key) {
         (Ok(()), _) => {}
         (Err(fault), Some(key)) => running.events().failed(key, fault),
         (Err(fault), None) => tracing::warn!(%fault, "a notification or response was not delivered"),
     }
+}
+
+/// Sends a request again of which the backend has seen nothing, since nobody took the connection. Whoever gives the request
+/// up meanwhile ends this task, or does not want it any more.
+async fn again(
+    running: &Running,
+    message: &Outbound,
+    session: Option<&HeaderValue>,
+    key: u64,
+    mut fault: Fault,
+) -> Result<(), Fault> {
+    let backend = running.backend();
+    for tried in 0..backend.retries {
+        tokio::time::sleep(retry::delay(tried, getrandom::u64().unwrap_or_default())).await;
+        if !running.events().is_wanted(key) {
+            return Err(fault);
+        }
+        backend.retried.fetch_add(1, Ordering::Relaxed);
+        match post(running, message, session).await {
+            Err(again) if again.kind == FaultKind::BackendDown => fault = again,
+            ended => return ended,
+        }
+    }
+    Err(fault)
 }
 
 async fn post(running: &Running, message: &Outbound, session: Option<&HeaderValue>) -> Result<(), Fault> {

@@ -1,6 +1,7 @@
 //! The table of keys itself.
 
 use super::{Key, Kind, State};
+use signalbox_engine::balance::Balance;
 
 /// The version of the governed dialect's configuration.
 pub const PROTOCOL_VERSION: &str = "1.0.0";
@@ -168,6 +169,16 @@ pub const KEYS: &[Key] = &[
         "The address of a remote server, instead of `command`: `http://host:port/mcp`, or `ws://host:port/mcp` for WebSocket; `https://` and `wss://` for TLS.",
     ),
     key(
+        "backends.NAME.urls",
+        Kind::Addresses,
+        "Several addresses of the same server, besides or instead of `url`. In the new era each request goes to any of them; in the old era a session stays at its address. With several, HTTP+SSE has to be said by `transport`.",
+    ),
+    key(
+        "backends.NAME.balance",
+        one_of(Balance::WORDS, "round_robin"),
+        "Which of its `urls` is chosen: the next, the next by weight, the one with the least under way, any, or the first that is well. One that fails is left out for `breaker.recovery`.",
+    ),
+    key(
         "backends.NAME.headers",
         Kind::TextTable,
         "Headers sent to it with every request, or with the handshake of a WebSocket.",
@@ -235,6 +246,36 @@ pub const KEYS: &[Key] = &[
         "backends.NAME.breaker.successes",
         count(3, 1, 1_000),
         "So many trials, one after the other, must succeed to close it.",
+    ),
+    key("backends.NAME.ping.enabled", Kind::Flag(true), "Ask it from time to time whether it is still there."),
+    key("backends.NAME.ping.interval", seconds(300.0, DAY), "How often."),
+    key(
+        "backends.NAME.ping.doubt_interval",
+        seconds(30.0, DAY),
+        "How often at the start, and after a ping without an answer.",
+    ),
+    key("backends.NAME.ping.timeout", seconds(5.0, HOUR), "How long the answer may take."),
+    key(
+        "backends.NAME.ping.failures",
+        count(3, 1, 1_000),
+        "So many pings without an answer make it unwell: its connection is opened anew, a process started again.",
+    ),
+    key("backends.NAME.ping.successes", count(2, 1, 1_000), "So many answers make it well again."),
+    key(
+        "backends.NAME.retries",
+        count(2, 0, 10),
+        "How often a request is sent again that surely was not processed: nobody took the connection. Anything else is never sent twice.",
+    ),
+    key(
+        "backends.NAME.max_queue",
+        count(1024, 1, 100_000),
+        "How many calls may wait for it to start; more are refused.",
+    ),
+    key("backends.NAME.slow_start", seconds(3.0, HOUR), "For how long after a restart it gets few calls at a time."),
+    key(
+        "backends.NAME.max_restarts",
+        count(5, 0, 1_000_000),
+        "How often its process is started again before it has failed and waits for a reload; 0 never gives up. A minute of life starts the count anew.",
     ),
     key("backends.NAME.era", one_of(&["auto", "old", "new"], "auto"), "Which era of MCP it speaks; `auto` asks it."),
 ];

@@ -2,6 +2,8 @@
 
 use super::*;
 use signalbox_engine::BreakerRules;
+use signalbox_engine::balance::Balance;
+use signalbox_engine::health::PingRules;
 use signalbox_runtime::FailureRules;
 
 fn rules(lines: &str) -> FailureRules {
@@ -22,6 +24,81 @@ fn no10_so15_what_is_not_said_is_as_required() {
     };
     assert_eq!(rules("").breaker, Some(breaker));
     assert_eq!(rules(""), FailureRules::default());
+    let ping = PingRules {
+        interval: Duration::from_secs(300),
+        doubt_interval: Duration::from_secs(30),
+        timeout: Duration::from_secs(5),
+        failures: 3,
+        successes: 2,
+    };
+    assert_eq!((rules("").ping, rules("").max_restarts), (Some(ping), Some(5)));
+}
+
+#[test]
+fn pings_retries_restarts_and_the_queue_can_be_set() {
+    let set = "ping = { interval = 1, doubt_interval = 2, timeout = 3, failures = 4, successes = 5 }\n\
+               retries = 0\nmax_queue = 7\nslow_start = 8\nmax_restarts = 9";
+    let ping = PingRules {
+        interval: Duration::from_secs(1),
+        doubt_interval: Duration::from_secs(2),
+        timeout: Duration::from_secs(3),
+        failures: 4,
+        successes: 5,
+    };
+    let expected = FailureRules {
+        ping: Some(ping),
+        retries: 0,
+        max_queue: 7,
+        slow_start: Duration::from_secs(8),
+        max_restarts: Some(9),
+        ..FailureRules::default()
+    };
+    assert_eq!(rules(set), expected);
+    assert_eq!((rules("max_restarts = 0").max_restarts, rules("ping.enabled = false").ping), (None, None));
+}
+
+fn addresses(lines: &str) -> Result<Addresses, String> {
+    let text = format!("[backends.a]\n{lines}\n");
+    let loaded = load("signalbox.toml", &text).map_err(|error| error.to_string())?;
+    Ok(loaded.config.backends.into_iter().next().expect("one backend").addresses)
+}
+
+/// SO-15: several addresses, and how one of them is chosen.
+#[test]
+fn so15_several_addresses_with_weights() {
+    let read =
+        addresses("url = 'http://a/'\nurls = ['http://b/x', { url = 'http://c/', weight = 3 }]\nbalance = 'weighted'");
+    let read = read.expect("good addresses");
+    let all: Vec<(String, u32)> = read.all.iter().map(|(url, weight)| (url.to_string(), *weight)).collect();
+    assert_eq!(all, [("http://a/".to_owned(), 1), ("http://b/x".to_owned(), 1), ("http://c/".to_owned(), 3)]);
+    assert_eq!(read.balance, Balance::Weighted);
+    assert!(!format!("{read:?}").contains("/x"));
+    let only = addresses("urls = ['ws://a/', 'ws://b/']").expect("good addresses");
+    assert_eq!((only.all.len(), only.balance), (2, Balance::RoundRobin));
+    assert_eq!(addresses("url = 'http://a/'").expect("one address"), Addresses::default());
+}
+
+#[test]
+fn addresses_that_do_not_go_together_are_refused() {
+    for (lines, why) in [
+        ("urls = []", "backends.a.urls: expected 1 to 64 addresses"),
+        ("urls = ['http://a/', 'ws://b/']", "backends.a.urls: expected addresses of one kind"),
+        ("urls = ['http://a/', 'nonsense']", "backends.a.urls[1]: expected an address like"),
+        (
+            "urls = [{ url = 'http://a/', weight = 2 }]",
+            "backends.a.urls: expected weights only beside `balance = \"weighted\"`",
+        ),
+        ("urls = [{ url = 'http://a/', wait = 2 }]", "backends.a.urls[0]: unknown key"),
+        ("urls = [{ url = 'http://a/', weight = 0 }]", "backends.a.urls[0]: expected a `weight` from 1 to 1000"),
+        ("urls = [{ weight = 2 }]", "expected a `url`"),
+        ("urls = ['http://a/']\nbalance = 'fastest'", "backends.a.balance: expected `round_robin`"),
+        ("url = 'http://a/'\nbalance = 'random'", "backends.a.balance: only goes with `urls`"),
+        ("command = 'x'\nbalance = 'random'", "backends.a.balance: only goes with `url`"),
+        ("url = 'http://a/'\nmax_restarts = 3", "backends.a.max_restarts: only goes with `command`"),
+    ] {
+        let error = addresses(lines).expect_err(lines);
+        assert!(error.contains(why), "{lines}\n{error}");
+    }
 }
 
 #[test]

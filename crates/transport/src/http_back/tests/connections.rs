@@ -270,3 +270,53 @@ fn a_runtime_that_is_gone_takes_nothing() {
     link.open_general();
     link.close();
 }
+
+/// An address where nobody listens until the server comes.
+async fn empty_address() -> std::net::SocketAddr {
+    tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+}
+
+/// NO-3: a refused connection has processed nothing.
+#[tokio::test]
+async fn no3_a_request_that_nobody_took_is_sent_again_a_few_times() {
+    let address = empty_address().await;
+    let spec = HttpSpec { retries: 2, ..HttpSpec::new("demo", format!("http://{address}/mcp")) };
+    let mut opened = Opened::to(spec).await;
+    let message = opened.ask(call(1)).await.failed(1, FaultKind::BackendDown);
+    assert!(message.contains("cannot be reached"), "{message}");
+    assert_eq!(opened.connector.retries(), 2);
+
+    opened.link.send(call(2)).unwrap();
+    until(|| opened.connector.retries() == 3).await;
+    let listener = tokio::net::TcpListener::bind(address).await.unwrap();
+    let answering = tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut buffer = vec![0; 4096];
+        let read = stream.read(&mut buffer).await.unwrap();
+        assert!(read > 0);
+        stream.write_all(&json(&result(2))).await.unwrap();
+        stream
+    });
+    assert_eq!(opened.next().await.received().1, Some(2));
+    drop(answering.await);
+}
+
+/// NO-3: anything that the backend may have seen is not sent again, whatever it says.
+#[tokio::test]
+async fn no3_a_request_that_was_written_is_never_sent_again() {
+    let acts: [(fn() -> Act, FaultKind); 5] = [
+        (|| Act::Close, FaultKind::BackendDied),
+        (|| Act::Last(b"HTTP/1.1 200 O".to_vec()), FaultKind::BackendDied),
+        (|| Act::Last(b"HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{\"json".to_vec()), FaultKind::BackendDied),
+        (|| Act::Write(response("503 Busy", "retry-after: 0\r\n", "")), FaultKind::BackendGarbage),
+        (|| Act::Write(response("500 Oops", "", "oops")), FaultKind::BackendGarbage),
+    ];
+    for (act, kind) in acts {
+        let server = Server::start(move |_| act()).await;
+        let spec = HttpSpec { retries: 5, ..HttpSpec::new("demo", server.url()) };
+        let mut opened = Opened::to(spec).await;
+        opened.ask(call(1)).await.failed(1, kind);
+        assert_eq!((server.seen().len(), opened.connector.retries()), (1, 0));
+    }
+}

@@ -1,0 +1,45 @@
+//! How many calls a backend that has just started gets at a time: few at first, more and more after.
+
+use std::time::Duration;
+
+/// So many at the very beginning.
+pub const FIRST: usize = 4;
+/// So many at the end, after which there is no bound.
+pub const LAST: usize = 256;
+
+/// How many calls may be under way at a backend that started so long ago. None where its start is over.
+#[must_use]
+pub fn allowed(since: Duration, slow_start: Duration) -> Option<usize> {
+    if since >= slow_start {
+        return None;
+    }
+    // Doubling as often as it takes from the first to the last, in equal parts of the time.
+    let steps = (LAST / FIRST).ilog2();
+    let done = since.as_secs_f64() / slow_start.as_secs_f64() * f64::from(steps);
+    let done = (0..steps).filter(|step| f64::from(*step) < done.floor()).count();
+    Some(FIRST << done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn it_doubles_until_there_is_no_bound() {
+        let start = Duration::from_secs(3);
+        let at = |millis| allowed(Duration::from_millis(millis), start);
+        assert_eq!((at(0), at(499), at(500), at(1_000)), (Some(4), Some(4), Some(8), Some(16)));
+        assert_eq!((at(2_999), at(3_000)), (Some(128), None));
+        assert_eq!(allowed(Duration::ZERO, Duration::ZERO), None);
+    }
+
+    proptest! {
+        #[test]
+        fn it_never_shrinks_and_never_leaves_its_bounds(start in 1..100_000_u64, one in 0..100_000_u64, more in 0..100_000_u64) {
+            let at = |millis| allowed(Duration::from_millis(millis), Duration::from_millis(start)).unwrap_or(usize::MAX);
+            prop_assert!(at(one) <= at(one + more));
+            prop_assert!(at(one) >= FIRST && (at(one) <= LAST || at(one) == usize::MAX));
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Asks a backend from time to time whether it is still there, on the gateway's own connection.
+//!
+//! A child that hangs and a server that is gone show nothing of that as long as nobody calls. One that leaves some pings in a
+//! row unanswered counts as unwell, and its connection is opened anew.
+
+use super::Backend;
+use crate::clock;
+use crate::peer::Peer;
+use serde::Serialize;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_wire::{Era, method};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What pings have told of a backend.
+#[derive(Clone, Debug, Serialize)]
+pub struct HealthStatus {
+    /// `not pinged yet`, `well`, `in doubt` or `unwell`.
+    pub state: &'static str,
+    /// Pings that were not answered.
+    pub failed: u64,
+}
+
+/// What became of a ping.
+enum Pong {
+    Answered,
+    Failed,
+    /// Nothing can be made of it.
+    Unclear,
+}
+
+impl Backend {
+    /// Waits until the home connection is lost, and pings it meanwhile.
+    pub(super) async fn watch_over(&self, peer: &Arc<Peer>) {
+        let mut due = clock::now() + self.ping_wait();
+        while !peer.is_lost() {
+            tokio::select! {
+                () = self.changed.notified() => {}
+                () = tokio::time::sleep_until(due.into()) => {
+                    self.check(peer).await;
+                    due = clock::now() + self.ping_wait();
+                }
+            }
+        }
+    }
+
+    /// How long to wait before the next ping.
+    fn ping_wait(&self) -> Duration {
+        /// Where nothing is to be asked; so far away that it does not matter.
+        const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
+        self.lock().health.as_ref().map_or(NEVER, |health| health.wait())
+    }
+
+    async fn check(&self, peer: &Arc<Peer>) {
+        let (Some(rules), Some(profile)) = (self.spec().failing.ping, peer.profile().filter(|_| peer.is_ready()))
+        else {
+            return;
+        };
+        // A server of the new era is asked what every client asks it.
+        let name = if profile.era() == Era::Modern { method::SERVER_DISCOVER } else { method::PING };
+        let answer = tokio::time::timeout(rules.timeout, peer.ask(name, "", rules.timeout)).await;
+        let pong = match answer {
+            Ok(Ok(Ok(_))) => Pong::Answered,
+            // The connection is gone, which its supervisor knows.
+            _ if peer.is_lost() => Pong::Unclear,
+            Ok(Ok(Err(fault))) if fault.kind != FaultKind::TimedOut => Pong::Failed,
+            // A server that works on one thing at a time answers when that is done.
+            _ if !self.connector.carries_headers() && peer.has_calls() => Pong::Unclear,
+            // Some servers of the old era do not know pings and say nothing at all.
+            _ if name == method::PING && !self.lock().answers_pings => Pong::Unclear,
+            _ => Pong::Failed,
+        };
+        self.pinged(peer, &pong);
+    }
+
+    fn pinged(&self, peer: &Arc<Peer>, pong: &Pong) {
+        let answered = match pong {
+            Pong::Answered => true,
+            Pong::Failed => false,
+            Pong::Unclear => return,
+        };
+        let (fell, state) = {
+            let mut inner = self.lock();
+            inner.answers_pings |= answered;
+            inner.pings_failed += u64::from(!answered);
+            let Some(health) = &mut inner.health else { return };
+            (health.pinged(answered), health.as_str())
+        };
+        if !answered {
+            tracing::warn!(backend = %self.name, state, "the backend did not answer a ping");
+        }
+        if fell {
+            let text = format!("backend `{}` does not answer pings any more; its connection is opened anew", self.name);
+            peer.fail_all(&Fault::new(FaultKind::BackendDied, text).with_str("backend", &self.name));
+        }
+    }
+
+    /// True unless pings have shown that it is unwell.
+    #[must_use]
+    pub fn is_well(&self) -> bool {
+        self.lock().health.as_ref().is_none_or(|health| health.is_well())
+    }
+
+    pub(crate) fn health(&self) -> Option<HealthStatus> {
+        let inner = self.lock();
+        let state = inner.health.as_ref()?.as_str();
+        Some(HealthStatus { state, failed: inner.pings_failed })
+    }
+}

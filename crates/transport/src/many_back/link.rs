@@ -1,0 +1,244 @@
+//! A link to all addresses of an HTTP backend.
+
+use super::relay::Relay;
+use super::targets::{Targets, Ticket, chance, outcome};
+use crate::http_back::headers;
+use signalbox_engine::back::Outbound;
+use signalbox_engine::breaker::Outcome;
+use signalbox_engine::keys::KeyMap;
+use signalbox_engine::{Fault, FaultKind, retry};
+use signalbox_runtime::{Link, LinkEvents};
+use signalbox_wire::method;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The link. Dropping it closes it.
+pub(super) struct ManyLink {
+    shared: Arc<Shared>,
+}
+
+/// What the link and the events of its addresses share.
+pub(super) struct Shared {
+    targets: Arc<Targets>,
+    pub events: Arc<dyn LinkEvents>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// One for each address, in their order; none once the link is closed.
+    links: Vec<Arc<dyn Link>>,
+    /// Where the session of the old era lives.
+    home: Option<usize>,
+    sent: KeyMap<u64, Sent>,
+}
+
+/// A request that waits for its answer, or to be sent again.
+struct Sent {
+    message: Outbound,
+    /// None while it waits to be sent again.
+    ticket: Option<Ticket>,
+    tried: Vec<usize>,
+    /// How often all addresses were tried.
+    rounds: u32,
+}
+
+impl ManyLink {
+    /// Opens a link to each address, which sends nothing yet.
+    pub(super) async fn open(targets: Arc<Targets>, events: Arc<dyn LinkEvents>) -> Result<Self, Fault> {
+        let shared = Arc::new(Shared { targets: Arc::clone(&targets), events, state: Mutex::default() });
+        let mut links = Vec::with_capacity(targets.all.len());
+        for (at, place) in targets.all.iter().enumerate() {
+            links.push(place.connector.open(Arc::new(Relay::new(&shared, at))).await?);
+        }
+        shared.lock().links = links;
+        Ok(Self { shared })
+    }
+
+    fn at_home(&self) -> Option<Arc<dyn Link>> {
+        let state = self.shared.lock();
+        state.home.and_then(|at| state.links.get(at).cloned())
+    }
+}
+
+impl Link for ManyLink {
+    fn send(&self, message: Outbound) -> Result<(), Fault> {
+        let Some(key) = message.key else { return self.shared.send_note(message) };
+        let sent = Sent { message, ticket: None, tried: Vec::new(), rounds: 0 };
+        self.shared.send(key, sent)
+    }
+
+    fn abort(&self, key: u64) {
+        let (sent, link) = {
+            let mut state = self.shared.lock();
+            let Some(sent) = state.sent.remove(&key) else { return };
+            let link = sent.ticket.and_then(|ticket| state.links.get(ticket.at).cloned());
+            (sent, link)
+        };
+        if let Some(ticket) = sent.ticket {
+            self.shared.targets.end(ticket, Outcome::Unknown);
+        }
+        if let Some(link) = link {
+            link.abort(key);
+        }
+    }
+
+    fn open_general(&self) {
+        if let Some(link) = self.at_home() {
+            link.open_general();
+        }
+    }
+
+    fn forget_session(&self) {
+        let link = self.at_home();
+        self.shared.lock().home = None;
+        if let Some(link) = link {
+            link.forget_session();
+        }
+    }
+
+    fn close(&self) {
+        let state = {
+            let mut state = self.shared.lock();
+            std::mem::take(&mut *state)
+        };
+        for ticket in state.sent.into_values().filter_map(|sent| sent.ticket) {
+            self.shared.targets.end(ticket, Outcome::Unknown);
+        }
+        for link in state.links {
+            link.close();
+        }
+    }
+}
+
+impl Drop for ManyLink {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    /// Sends what gets no answer, to the session it belongs to or to any address.
+    fn send_note(&self, message: Outbound) -> Result<(), Fault> {
+        let link = {
+            let state = self.lock();
+            if state.links.is_empty() {
+                return Err(self.closed());
+            }
+            let at = match (headers::is_modern(&message), state.home) {
+                (false, Some(home)) => Some(home),
+                _ => self.targets.choose(&[]).map(|ticket| {
+                    self.targets.end(ticket, Outcome::Unknown);
+                    ticket.at
+                }),
+            };
+            at.and_then(|at| state.links.get(at).cloned())
+        };
+        link.ok_or_else(|| self.closed())?.send(message)
+    }
+
+    /// Sends a request to an address that it was not tried at.
+    fn send(&self, key: u64, mut sent: Sent) -> Result<(), Fault> {
+        let (link, ticket, message) = {
+            let mut state = self.lock();
+            if state.links.is_empty() {
+                return Err(self.closed());
+            }
+            let home = if self.is_free(&sent.message) { None } else { state.home };
+            let ticket = match home {
+                Some(home) => self.targets.begin(home),
+                None => self.targets.choose(&sent.tried),
+            };
+            let link = ticket.and_then(|ticket| state.links.get(ticket.at).cloned());
+            let (Some(ticket), Some(link)) = (ticket, link) else { return Err(self.closed()) };
+            if !headers::is_modern(&sent.message) {
+                state.home = Some(ticket.at);
+            }
+            sent.ticket = Some(ticket);
+            sent.tried.push(ticket.at);
+            let message = sent.message.clone();
+            // Before it is sent, since the answer may be faster than we are.
+            state.sent.insert(key, sent);
+            (link, ticket, message)
+        };
+        link.send(message).inspect_err(|_| {
+            self.lock().sent.remove(&key);
+            self.targets.end(ticket, Outcome::Unknown);
+        })
+    }
+
+    /// True where the message belongs to no session.
+    fn is_free(&self, message: &Outbound) -> bool {
+        headers::is_modern(message) || message.method == method::INITIALIZE
+    }
+
+    /// A request was answered, or will not be.
+    pub(super) fn ended(&self, key: u64, outcome: Outcome) {
+        let sent = self.lock().sent.remove(&key);
+        if let Some(ticket) = sent.and_then(|sent| sent.ticket) {
+            self.targets.end(ticket, outcome);
+        }
+    }
+
+    /// A request failed at one address. Where it was surely not processed there, another one gets it. A session of the old
+    /// era is opened anew at another address.
+    pub(super) fn failed(self: &Arc<Self>, key: u64, fault: Fault) {
+        let Some(sent) = self.lock().sent.remove(&key) else { return self.events.failed(key, fault) };
+        if let Some(ticket) = sent.ticket {
+            self.targets.end(ticket, outcome(fault.kind));
+        }
+        if fault.kind != FaultKind::BackendDown || !self.events.is_wanted(key) {
+            return self.events.failed(key, fault);
+        }
+        if self.is_free(&sent.message) {
+            return self.again(key, sent, fault);
+        }
+        let elsewhere = sent.ticket.is_some_and(|ticket| self.targets.has_other(ticket.at));
+        if elsewhere {
+            self.targets.count_retry();
+            self.events.expired(sent.message);
+        } else {
+            self.events.failed(key, fault);
+        }
+    }
+
+    /// Tries the next address at once, and after a while all of them again.
+    fn again(self: &Arc<Self>, key: u64, mut sent: Sent, fault: Fault) {
+        if sent.tried.len() < self.targets.all.len() {
+            self.targets.count_retry();
+            if let Err(fault) = self.send(key, sent) {
+                self.events.failed(key, fault);
+            }
+            return;
+        }
+        if sent.rounds >= self.targets.spec.retries {
+            return self.events.failed(key, fault);
+        }
+        let wait = retry::delay(sent.rounds, chance());
+        sent.rounds += 1;
+        sent.tried.clear();
+        sent.ticket = None;
+        self.lock().sent.insert(key, sent);
+        let shared = Arc::downgrade(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            let Some(shared) = shared.upgrade() else { return };
+            // Whoever has given it up meanwhile has taken it out.
+            let Some(sent) = shared.lock().sent.remove(&key) else { return };
+            if !shared.events.is_wanted(key) {
+                return;
+            }
+            shared.targets.count_retry();
+            if let Err(fault) = shared.send(key, sent) {
+                shared.events.failed(key, fault);
+            }
+        });
+    }
+
+    fn closed(&self) -> Fault {
+        self.targets.fault(FaultKind::BackendDown, "has no open link")
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,102 @@
+//! Passes on what happens at one address of an HTTP backend.
+
+use super::link::Shared;
+use bytes::Bytes;
+use signalbox_engine::Fault;
+use signalbox_engine::back::Outbound;
+use signalbox_engine::breaker::Outcome;
+use signalbox_runtime::LinkEvents;
+use signalbox_wire::{Envelope, Kind, Rejected, batch, limits};
+use std::sync::{Arc, Weak};
+
+/// The events of the link to one address.
+pub(super) struct Relay {
+    shared: Weak<Shared>,
+    at: usize,
+}
+
+impl Relay {
+    pub(super) fn new(shared: &Arc<Shared>, at: usize) -> Self {
+        Self { shared: Arc::downgrade(shared), at }
+    }
+
+    /// An answer ends its request.
+    fn hear(shared: &Shared, message: &Envelope, about: Option<u64>) {
+        if matches!(message.kind(), Kind::Response | Kind::Error)
+            && let Some(key) = message.id().and_then(|id| id.as_u64()).or(about)
+        {
+            shared.ended(key, Outcome::Answered);
+        }
+    }
+}
+
+impl LinkEvents for Relay {
+    fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        if batch::is_array(&bytes) {
+            // What is wrong with it is found where it is read.
+            for element in batch::split(&bytes, limits::BATCH).unwrap_or_default() {
+                if let Ok(message) = Envelope::parse(element) {
+                    Self::hear(&shared, &message, about);
+                }
+            }
+            return shared.events.received(bytes, about, status);
+        }
+        match Envelope::parse(bytes.clone()) {
+            Ok(message) => {
+                Self::hear(&shared, &message, about);
+                shared.events.message(message, about, status);
+            }
+            Err(_) => shared.events.received(bytes, about, status),
+        }
+    }
+
+    fn message(&self, message: Envelope, about: Option<u64>, status: Option<u16>) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        Self::hear(&shared, &message, about);
+        shared.events.message(message, about, status);
+    }
+
+    fn failed(&self, key: u64, fault: Fault) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.failed(key, fault);
+        }
+    }
+
+    fn is_wanted(&self, key: u64) -> bool {
+        self.shared.upgrade().is_some_and(|shared| shared.events.is_wanted(key))
+    }
+
+    fn parted(&self, key: u64) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.events.parted(key);
+        }
+    }
+
+    fn expired(&self, message: Outbound) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        if let Some(key) = message.key {
+            shared.ended(key, Outcome::Answered);
+        }
+        shared.events.expired(message);
+    }
+
+    fn doubted(&self) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.events.doubted();
+        }
+    }
+
+    fn garbage(&self, why: &Rejected) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.events.garbage(why);
+        }
+    }
+
+    fn lost(&self, why: String) {
+        tracing::debug!(address = self.at, %why, "the link to an address is gone");
+        if let Some(shared) = self.shared.upgrade() {
+            shared.events.lost(why);
+        }
+    }
+}

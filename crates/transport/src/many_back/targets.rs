@@ -1,0 +1,177 @@
+//! The addresses of one backend, what is under way at each, and which of them fail.
+
+use super::{Address, ManySpec};
+use signalbox_engine::balance::{Candidate, Turns};
+use signalbox_engine::breaker::{Breaker, BreakerRules, Outcome};
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_runtime::Connector;
+use signalbox_runtime::status::AddressStatus;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a trial at an address that has failed may go unheard of before there is another.
+const TRIAL: Duration = Duration::from_secs(60);
+
+/// All addresses.
+pub(super) struct Targets {
+    pub spec: ManySpec,
+    pub all: Vec<Place>,
+    turns: Mutex<Turns>,
+    tickets: AtomicU64,
+    retried: AtomicU64,
+}
+
+/// One of them.
+pub(super) struct Place {
+    pub label: String,
+    pub connector: Arc<dyn Connector>,
+    weight: u32,
+    busy: AtomicUsize,
+    sent: AtomicU64,
+    failed: AtomicU64,
+    breaker: Mutex<Breaker<u64>>,
+}
+
+/// Something that is under way at an address.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Ticket {
+    /// Which address.
+    pub at: usize,
+    number: u64,
+}
+
+impl Targets {
+    pub(super) fn new(spec: ManySpec, addresses: Vec<Address>) -> Self {
+        // One failure is enough: there are other addresses, and soon another try.
+        let rules = BreakerRules { failures: 1, successes: 1, recovery: spec.recovery, ..BreakerRules::default() };
+        let place = |address: Address| Place {
+            label: address.label,
+            connector: address.connector,
+            weight: address.weight,
+            busy: AtomicUsize::new(0),
+            sent: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+            breaker: Mutex::new(Breaker::new(rules)),
+        };
+        Self {
+            spec,
+            all: addresses.into_iter().map(place).collect(),
+            turns: Mutex::default(),
+            tickets: AtomicU64::new(1),
+            retried: AtomicU64::new(0),
+        }
+    }
+
+    /// Chooses an address that was not tried, and notes that something is under way there. None where all were tried.
+    pub(super) fn choose(&self, tried: &[usize]) -> Option<Ticket> {
+        let now = now();
+        let candidate = |(at, place): (usize, &Place)| Candidate {
+            well: place.breaker().passes(now),
+            tried: tried.contains(&at),
+            busy: place.busy.load(Ordering::Relaxed),
+            weight: place.weight,
+        };
+        let all: Vec<Candidate> = self.all.iter().enumerate().map(candidate).collect();
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = turns.choose(self.spec.balance, &all, chance())?;
+        drop(turns);
+        self.begin(at)
+    }
+
+    /// Notes that something is under way at this address, whether or not it fails: it can only be done there.
+    pub(super) fn begin(&self, at: usize) -> Option<Ticket> {
+        let place = self.all.get(at)?;
+        let number = self.tickets.fetch_add(1, Ordering::Relaxed);
+        let now = now();
+        // One that is refused was chosen because there is no other.
+        let _ = place.breaker().admit(number, now + TRIAL, now);
+        place.busy.fetch_add(1, Ordering::Relaxed);
+        place.sent.fetch_add(1, Ordering::Relaxed);
+        Some(Ticket { at, number })
+    }
+
+    /// It is over.
+    pub(super) fn end(&self, ticket: Ticket, outcome: Outcome) {
+        let Some(place) = self.all.get(ticket.at) else { return };
+        place.busy.fetch_sub(1, Ordering::Relaxed);
+        self.settle(ticket, outcome);
+    }
+
+    /// What is under way at an address has shown how the address is, and goes on.
+    pub(super) fn settle(&self, ticket: Ticket, outcome: Outcome) {
+        let Some(place) = self.all.get(ticket.at) else { return };
+        let now = now();
+        let mut breaker = place.breaker();
+        let before = breaker.passes(now);
+        breaker.settle(Some(&ticket.number), outcome, now);
+        let fell = before && breaker.retry_in(now).is_some();
+        drop(breaker);
+        if outcome == Outcome::Failed {
+            place.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        if fell {
+            let seconds = self.spec.recovery.as_secs_f32();
+            tracing::warn!(backend = %self.spec.name, address = %place.label, seconds, "an address fails and is left out");
+        }
+    }
+
+    /// True where another address than this one is not known to fail.
+    pub(super) fn has_other(&self, but: usize) -> bool {
+        let now = now();
+        self.all.iter().enumerate().any(|(at, place)| at != but && place.breaker().passes(now))
+    }
+
+    pub(super) fn count_retry(&self) {
+        self.retried.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn retried(&self) -> u64 {
+        self.retried.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn status(&self) -> Vec<AddressStatus> {
+        let now = now();
+        let one = |place: &Place| AddressStatus {
+            address: place.label.clone(),
+            weight: place.weight,
+            breaker: place.breaker().state(now).as_str(),
+            busy: place.busy.load(Ordering::Relaxed),
+            sent: place.sent.load(Ordering::Relaxed),
+            failed: place.failed.load(Ordering::Relaxed),
+        };
+        self.all.iter().map(one).collect()
+    }
+
+    /// A fault of this backend. `text` goes on after its name.
+    pub(super) fn fault(&self, kind: FaultKind, text: &str) -> Fault {
+        let name = &self.spec.name;
+        Fault::new(kind, format!("backend `{name}` {text}")).with_str("backend", name)
+    }
+}
+
+impl Place {
+    fn breaker(&self) -> MutexGuard<'_, Breaker<u64>> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a fault says of an address.
+pub(super) fn outcome(kind: FaultKind) -> Outcome {
+    match kind {
+        FaultKind::BackendDied | FaultKind::BackendDown | FaultKind::BackendGarbage | FaultKind::TimedOut => {
+            Outcome::Failed
+        }
+        _ => Outcome::Unknown,
+    }
+}
+
+/// A random number; where the system has none to give, any will do.
+pub(super) fn chance() -> u64 {
+    getrandom::u64().unwrap_or_default()
+}
+
+/// This moment by the clock that timers run on.
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
