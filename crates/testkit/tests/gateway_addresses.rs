@@ -8,6 +8,7 @@ use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::scene::{backend_status, eventually, text};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 async fn servers(speaks: Speaks) -> Vec<FrailServer> {
     let mut servers = Vec::new();
@@ -130,6 +131,49 @@ async fn a_session_moves_to_another_address_with_all_that_it_wants_to_hear() {
     eventually("a stream at the new address", look).await.unwrap();
     servers[1].tell("notifications/resources/updated", &json!({"uri": "x://y"}));
     assert_eq!(general.notification("notifications/resources/updated").await.unwrap()["params"]["uri"], "x://y");
+}
+
+/// The same though the client calls nothing: the loss of the stream is enough.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_moves_to_another_address_though_nobody_calls() {
+    let mut servers = servers(Speaks::Old).await;
+    let gateway = serve(&servers, "era = \"old\"\nbalance = \"healthy_first\"").await;
+    let client = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
+    let mut general = EventStream::general(&client).await.unwrap();
+    client.request(2, "resources/subscribe", json!({"uri": "x://y"})).await.unwrap();
+    let look = async || (!servers[0].heard("GET").is_empty()).then_some(());
+    eventually("a stream at the first address", look).await.unwrap();
+    servers[0].go_away().await;
+    let look = async || (!servers[1].heard("resources/subscribe").is_empty()).then_some(());
+    eventually("the session is opened at the second address", look).await.unwrap();
+    let told = async || {
+        servers[1].tell("notifications/resources/updated", &json!({"uri": "x://y"}));
+        let heard = general.notification("notifications/resources/updated");
+        tokio::time::timeout(Duration::from_millis(500), heard).await.ok()
+    };
+    eventually("a change is heard of", told).await.unwrap().unwrap();
+}
+
+// SO-15: pipes too; the backends are gateways with the demo tools.
+#[tokio::test(flavor = "multi_thread")]
+async fn so15_websocket_connections_go_to_an_address_that_takes_them() {
+    let one = GatewayProcess::serve("").await.unwrap();
+    let two = GatewayProcess::serve("").await.unwrap();
+    let urls: Vec<String> = [&one, &two].map(|behind| format!("ws://{}/mcp", behind.address())).to_vec();
+    let config = format!("[backends.many]\nurls = {}\nera = \"old\"\nbalance = \"healthy_first\"\n", json!(urls));
+    let gateway = GatewayProcess::serve(&config).await.unwrap();
+    let client = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
+    let echo = async || {
+        let params = json!({"name": "echo", "arguments": {"text": "hello"}});
+        client.request(1, "tools/call", params).await.ok().filter(|answer| answer["result"].is_object())
+    };
+    eventually("an answer", &echo).await.unwrap();
+    let status = backend_status(&gateway.data_dir(), "many").await.unwrap();
+    assert_eq!((&status["transport"], &status["addresses"][0]["busy"]), (&json!("websocket"), &json!(1)), "{status}");
+    one.stop().await.unwrap();
+    eventually("an answer from the other", &echo).await.unwrap();
+    let status = backend_status(&gateway.data_dir(), "many").await.unwrap();
+    assert_eq!((&status["state"], &status["addresses"][1]["busy"]), (&json!("up"), &json!(1)), "{status}");
 }
 
 // NO-3: what one address may have run is not given to another.

@@ -18,6 +18,9 @@ use tokio::sync::watch;
 /// After this many tries that brought nothing the wait has reached its bound.
 const MAX_BACKOFF: u32 = 5;
 
+/// After this many it is asked whether the session is still there.
+const DOUBTFUL: u32 = 1;
+
 /// How long requests are held back for the stream to open. Some servers answer the GET only with the first event.
 const HEAD_START: Duration = Duration::from_millis(500);
 
@@ -40,7 +43,13 @@ pub(super) async fn run(
             continue;
         };
         match until_open(backend.exchange_alone(request), holds.take()).await {
-            Err(fault) => tracing::debug!(%fault, "the general stream could not be opened"),
+            Err(fault) => {
+                tracing::debug!(%fault, "the general stream could not be opened");
+                // Where there are other addresses, whoever asks for the session finds it a place at one of them.
+                if session.is_some() && fruitless == DOUBTFUL {
+                    shared.events.doubted();
+                }
+            }
             Ok((mut conn, response)) => {
                 let status = response.status().as_u16();
                 match (status, Content::of(response.headers())) {
