@@ -18,6 +18,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("signalbox", &["wire", "engine", "runtime", "transport"]),
     ("testkit", &["wire", "engine", "runtime", "transport"]),
     ("bench", &["wire", "engine", "runtime"]),
+    ("path", &["wire", "engine"]),
 ];
 
 /// Crates that own no socket, task, file, clock or random source, and what must not appear in them.

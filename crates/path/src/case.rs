@@ -1,0 +1,55 @@
+//! The kinds of calls that are counted.
+
+use signalbox_wire::Era;
+use std::fmt;
+
+/// How a backend frames its answers.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Framing {
+    /// One JSON body.
+    Json,
+    /// An event of a stream.
+    Sse,
+}
+
+/// One kind of call.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Case {
+    /// The era of the client.
+    pub client: Era,
+    /// The era of the backend.
+    pub backend: Era,
+    /// Bytes of the request; the answer is about as long.
+    pub size: usize,
+    /// How the answer comes.
+    pub framing: Framing,
+}
+
+impl Case {
+    /// Every case: both eras, small and large, JSON and events, and the two bridged ways.
+    pub fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        for era in [Era::Legacy, Era::Modern] {
+            for size in [256, 65536] {
+                for framing in [Framing::Json, Framing::Sse] {
+                    all.push(Self { client: era, backend: era, size, framing });
+                }
+            }
+        }
+        let bridged = |client, backend| Self { client, backend, size: 256, framing: Framing::Json };
+        all.extend([bridged(Era::Legacy, Era::Modern), bridged(Era::Modern, Era::Legacy)]);
+        all
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = |era| if era == Era::Legacy { "old" } else { "new" };
+        f.write_str(word(self.client))?;
+        if self.client != self.backend {
+            write!(f, "-to-{}", word(self.backend))?;
+        }
+        let framing = if self.framing == Framing::Json { "json" } else { "sse" };
+        write!(f, "-{}-{framing}", self.size)
+    }
+}

@@ -1,0 +1,77 @@
+//! What the client and the backend of the bench say.
+
+use crate::case::{Case, Framing};
+use bytes::{BufMut as _, Bytes, BytesMut};
+use signalbox_wire::Era;
+
+/// How a client of the old era begins.
+pub const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
+/// How it ends its beginning.
+pub const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+/// What a backend of the old era answers to `initialize`, the first request on its connection.
+pub const WELCOME: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"backend","version":"1"}}}"#;
+/// What a backend of the new era answers to `server/discover`, the first request on its connection.
+pub const DISCOVERED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"backend","version":"1"}}}}"#;
+/// The tool that is called.
+pub const TOOL: &str = r#"{"name":"echo","description":"Says the same text","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}"#;
+/// The id of every call.
+pub const CALL_ID: &str = "100000000007";
+
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}},"#;
+
+/// The client's request.
+pub fn request(case: Case) -> Bytes {
+    let meta = if case.client == Era::Modern { META } else { "" };
+    let head = format!(
+        r#"{{"jsonrpc":"2.0","id":{CALL_ID},"method":"tools/call","params":{{{meta}"name":"echo","arguments":{{"text":""#
+    );
+    Bytes::from(format!("{head}{}\"}}}}}}", text(case)))
+}
+
+/// The text that goes there and comes back.
+fn text(case: Case) -> String {
+    "x".repeat(case.size.saturating_sub(128).max(64))
+}
+
+/// The backend's answers, which differ by their id alone.
+pub struct Answers {
+    framing: Framing,
+    rest: String,
+}
+
+impl Answers {
+    /// For calls of this kind.
+    pub fn new(case: Case) -> Self {
+        let ending = if case.backend == Era::Modern { r#","resultType":"complete""# } else { "" };
+        let rest = format!(r#","result":{{"content":[{{"type":"text","text":"{}"}}]{ending}}}}}"#, text(case));
+        Self { framing: case.framing, rest }
+    }
+
+    /// The answer to the request of this id, as its connection brings it.
+    pub fn to(&self, id: u64) -> Bytes {
+        let (before, after) = match self.framing {
+            Framing::Json => ("", ""),
+            Framing::Sse => ("event: message\ndata: ", "\n\n"),
+        };
+        let mut digits = [b'0'; 20];
+        let mut left = id;
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + (left % 10) as u8;
+            left /= 10;
+        }
+        let first = digits.iter().position(|digit| *digit != b'0').unwrap_or(0);
+        let head = r#"{"jsonrpc":"2.0","id":"#;
+        let mut out = BytesMut::with_capacity(before.len() + head.len() + 20 + self.rest.len() + after.len());
+        out.put_slice(before.as_bytes());
+        out.put_slice(head.as_bytes());
+        out.put_slice(digits.get(first..).unwrap_or(&digits));
+        out.put_slice(self.rest.as_bytes());
+        out.put_slice(after.as_bytes());
+        out.freeze()
+    }
+
+    /// How many bytes of answer the client must get at the least.
+    pub fn least(&self) -> usize {
+        self.rest.len()
+    }
+}
