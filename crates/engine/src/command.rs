@@ -5,6 +5,7 @@ use crate::exchange::Call;
 use crate::fact::Fact;
 use crate::fault::Fault;
 use crate::keys::{ExchangeId, PeerId, StreamId};
+use crate::limit::Limit;
 use crate::read_cache::{Generation, Terms};
 use bytes::Bytes;
 use signalbox_wire::Era;
@@ -124,6 +125,8 @@ pub enum Command {
     Fact(Fact),
     /// A message could not be delivered or understood and was dropped; the reason is a metric label.
     Dropped(&'static str),
+    /// A message was refused at a limit.
+    Refused(Limit),
     /// Tell the backend that asked that no answer will come.
     RefuseQuestion {
         /// The connection.

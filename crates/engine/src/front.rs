@@ -31,6 +31,7 @@ use crate::exchange::{Exchange, MethodName};
 use crate::fact::{Fact, Finished, Outcome, Point};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::{ExchangeId, KeyMap, PeerId, SessionKey, StreamId, TextMap};
+use crate::limit::Limit;
 use crate::log_level::LogLevel;
 use crate::principal::Principal;
 use crate::profile::ClientProfile;
@@ -267,6 +268,9 @@ impl FrontMachine {
         let era = self.era_of(&message);
         let id = message.id().unwrap_or_else(RawId::null);
         if let Err(fault) = self.admit(era, name, &id, ctx) {
+            if fault.kind == FaultKind::Overloaded {
+                out.push(Command::Refused(Limit::InFlight));
+            }
             out.push(send_fault(stream, &id, era, &fault));
             return;
         }

@@ -22,7 +22,9 @@ mod watches;
 pub use guard::BreakerStatus;
 pub(crate) use guard::{CallKey, Guard};
 pub use health::HealthStatus;
+pub use pool::{MAX_POOLED, MAX_POOLED_EACH};
 pub use state::{Home, Support};
+pub use watches::{MAX_WATCHES, MAX_WATCHES_EACH};
 
 use crate::failure_rules::FailureRules;
 use crate::gateway::Gateway;

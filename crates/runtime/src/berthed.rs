@@ -11,6 +11,7 @@ use signalbox_engine::bridge::ticket::{Claim, Ticket};
 use signalbox_engine::bridge::{capabilities, errors};
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, Principal};
 use signalbox_wire::{Edits, Envelope, RawId, Revision, json, method};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,8 @@ pub struct Berthed {
     backend: Arc<str>,
     method: String,
     params: Bytes,
+    /// How large the questions are that its client is shown.
+    shown: AtomicUsize,
     peer: Weak<Peer>,
     gateway: Weak<Gateway>,
     /// The client can be sent to a URL.
@@ -59,6 +62,7 @@ impl Berthed {
                 .envelope
                 .params_span()
                 .map_or_else(Bytes::new, |span| call.envelope.bytes().slice(span.range())),
+            shown: AtomicUsize::new(0),
             peer: Arc::downgrade(peer),
             gateway: Arc::downgrade(gateway),
             takes_urls: capabilities::allows(
@@ -69,6 +73,12 @@ impl Berthed {
             lease: Mutex::new(lease),
             machine: Mutex::new(Berth::new(waiter, call.client.capabilities.clone(), backend.1, stay)),
         })
+    }
+
+    /// How many bytes it holds while it is parked.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.params.len() + self.shown.load(Ordering::Relaxed)
     }
 
     /// Who waits for it now.
@@ -225,6 +235,7 @@ impl Berthed {
 
     /// Answers the exchange with the questions and a ticket to come back with.
     fn show(self: &Arc<Self>, gateway: &Arc<Gateway>, (session, exchange): &Waiter, requests: &[u8], round: u32) {
+        self.shown.store(requests.len(), Ordering::Relaxed);
         let ticket = self.ticket(gateway, Claim::Parked { park: self.park, round });
         let state = ticket.seal(gateway.parks.sealer()).filter(|_| gateway.parks.insert(self));
         let Some(state) = state else {

@@ -1,5 +1,6 @@
 //! Counts of what was dropped, refused or did not fit, and of what is open now.
 
+use signalbox_engine::Limit;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub struct Counters {
     dropped: Mutex<BTreeMap<&'static str, u64>>,
+    refused: [AtomicU64; Limit::ALL.len()],
     /// Requests in flight.
     pub in_flight: AtomicI64,
     /// Sessions ever opened.
@@ -39,6 +41,18 @@ impl Counters {
     /// Counts a dropped message.
     pub fn dropped(&self, reason: &'static str) {
         *self.dropped.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
+    }
+
+    /// Counts what was refused at a limit.
+    pub fn refused(&self, limit: Limit) {
+        Self::add(&self.refused[limit.number()]);
+    }
+
+    /// What was refused, by limit.
+    #[must_use]
+    pub fn all_refused(&self) -> BTreeMap<&'static str, u64> {
+        let read = |limit: Limit| (limit.word(), self.refused[limit.number()].load(Ordering::Relaxed));
+        Limit::ALL.into_iter().map(read).collect()
     }
 
     /// What was dropped, by reason.

@@ -86,6 +86,7 @@ impl Gateway {
     /// A fault if the system gives no randomness.
     pub fn new(parts: Parts) -> Result<Arc<Self>, Fault> {
         let backends = Backends::new(parts.backends);
+        let max_parked_bytes = parts.settings.max_parked_bytes;
         let gateway = Arc::new(Self {
             catalog: CatalogKeeper::new(&backends, parts.catalog_file),
             settings: ArcSwap::from_pointee(parts.settings),
@@ -95,7 +96,7 @@ impl Gateway {
             counters: Counters::default(),
             principal: parts.principal,
             started: Instant::now(),
-            parks: ParkLot::new()?,
+            parks: ParkLot::new(max_parked_bytes)?,
             reads: Reads::default(),
             tasks: TaskBook::default(),
             runtimes: Runtimes::default(),

@@ -92,6 +92,11 @@ pub trait Connector: Send + Sync {
     /// `stdio`, `http`, …: for people.
     fn kind(&self) -> &'static str;
 
+    /// What the transport itself dropped or refused over all connections, by kind.
+    fn strays(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
     /// How often messages were sent again that had surely not been processed.
     fn retries(&self) -> u64 {
         0

@@ -12,6 +12,8 @@ use std::time::Duration;
 pub const MAX_PAGES: usize = 1_000;
 /// Most entries kept of one list.
 pub const MAX_ITEMS: usize = 100_000;
+/// Most bytes kept of one list.
+pub const MAX_BYTES: usize = 32 << 20;
 /// How long one page may take.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -64,7 +66,7 @@ pub async fn fetch_view(
 /// # Errors
 /// A fault if a page cannot be read.
 pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Listed, Fault> {
-    let (mut items, mut ttl) = (Vec::new(), None::<Duration>);
+    let (mut items, mut ttl, mut bytes) = (Vec::new(), None::<Duration>, 0);
     let mut cursor: Option<String> = None;
     for _ in 0..MAX_PAGES {
         let params = cursor.as_deref().map(|cursor| format!("\"cursor\":{}", json::quote(cursor))).unwrap_or_default();
@@ -81,6 +83,7 @@ pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Li
         let array = json::member(result, kind.member()).map(|span| span.of(result)).unwrap_or(b"[]");
         for span in json::elements(array) {
             let raw = message.bytes().slice_ref(span.of(array));
+            bytes += raw.len();
             // A copy, so that one entry does not keep the whole page alive.
             match Item::read(kind, bytes::Bytes::copy_from_slice(&raw)) {
                 Ok(item) if kind != ListKind::Tools || (spec.allows)(&item.key) => items.push(item),
@@ -89,8 +92,10 @@ pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Li
             }
         }
         if items.len() > MAX_ITEMS {
-            let text = format!("{} has more than {MAX_ITEMS} entries", kind.method());
-            return Err(Fault::new(FaultKind::BackendGarbage, text));
+            return Err(too_large(peer, kind, format_args!("{MAX_ITEMS} entries")));
+        }
+        if bytes > MAX_BYTES {
+            return Err(too_large(peer, kind, format_args!("{MAX_BYTES} bytes")));
         }
         let next = json::member(result, "nextCursor").and_then(|span| json::string(span.of(result)));
         match next {
@@ -98,7 +103,12 @@ pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Li
             None => return Ok(Listed { items, ttl }),
         }
     }
-    Err(Fault::new(FaultKind::BackendGarbage, format!("{} has more than {MAX_PAGES} pages", kind.method())))
+    Err(too_large(peer, kind, format_args!("{MAX_PAGES} pages")))
+}
+
+fn too_large(peer: &Peer, kind: ListKind, most: std::fmt::Arguments<'_>) -> Fault {
+    peer.count_stray("list_too_large");
+    Fault::new(FaultKind::BackendGarbage, format!("{} has more than {most}", kind.method()))
 }
 
 fn refused(kind: ListKind, error: &[u8]) -> Fault {

@@ -16,20 +16,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub const MAX_PARKED: usize = 10_000;
 /// Most of them for one principal.
 pub const MAX_PARKED_EACH: usize = 1_000;
+/// Most bytes of all of them: their params, and what their clients are asked.
+pub const MAX_PARKED_BYTES: usize = 256 << 20;
+/// Most of these for one principal.
+pub const MAX_PARKED_BYTES_EACH: usize = 64 << 20;
 
 /// The lot.
 pub struct ParkLot {
     sealer: ProcessSealer,
     parked: Mutex<HashMap<u128, Arc<Berthed>>>,
+    bytes_each: usize,
 }
 
 impl ParkLot {
-    /// An empty lot with a key of its own.
+    /// An empty lot with a key of its own, and room for so many bytes of each principal.
     ///
     /// # Errors
     /// A fault if the system gives no randomness.
-    pub fn new() -> Result<Self, Fault> {
-        Ok(Self { sealer: ProcessSealer::new()?, parked: Mutex::default() })
+    pub fn new(bytes_each: usize) -> Result<Self, Fault> {
+        Ok(Self { sealer: ProcessSealer::new()?, parked: Mutex::default(), bytes_each })
     }
 
     /// What seals its tickets.
@@ -51,6 +56,12 @@ impl ParkLot {
         self.lock().len()
     }
 
+    /// How many bytes they hold.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.lock().values().map(|one| one.bytes()).sum()
+    }
+
     /// True where no call is parked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -61,8 +72,13 @@ impl ParkLot {
     #[must_use]
     pub fn insert(&self, call: &Arc<Berthed>) -> bool {
         let mut parked = self.lock();
-        let own = parked.values().filter(|one| one.principal == call.principal).count();
-        if parked.len() >= MAX_PARKED || own >= MAX_PARKED_EACH {
+        let own = || parked.values().filter(|one| one.principal == call.principal);
+        let many = parked.len() >= MAX_PARKED || own().count() >= MAX_PARKED_EACH;
+        let room = |held: usize, most: usize| held + call.bytes() <= most;
+        let bytes = |all: &Arc<Berthed>| all.bytes();
+        let fits =
+            room(own().map(bytes).sum(), self.bytes_each) && room(parked.values().map(bytes).sum(), MAX_PARKED_BYTES);
+        if many || !fits {
             return false;
         }
         parked.insert(call.park, Arc::clone(call));

@@ -1,5 +1,6 @@
 //! The bounds and durations the runtime works with.
 
+use crate::park_lot::MAX_PARKED_BYTES_EACH;
 use signalbox_wire::Limits;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub struct Settings {
     pub max_streams: usize,
     /// How long a call that waits for input of a client of the new era waits for it.
     pub park_timeout: Duration,
+    /// Most bytes of one principal's calls that wait like that.
+    pub max_parked_bytes: usize,
 }
 
 impl Default for Settings {
@@ -41,6 +44,7 @@ impl Default for Settings {
             session_timeout: Duration::from_secs(3600),
             max_streams: 64,
             park_timeout: Duration::from_secs(300),
+            max_parked_bytes: MAX_PARKED_BYTES_EACH,
         }
     }
 }

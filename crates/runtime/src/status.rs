@@ -34,6 +34,10 @@ pub struct Status {
     pub tasks: usize,
     /// What was dropped, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
+    /// What was refused before it became a request, by limit.
+    pub refused: BTreeMap<&'static str, u64>,
+    /// Bytes of calls that wait for input of their clients.
+    pub parked_bytes: usize,
     /// The interceptors, in order.
     pub interceptors: Vec<&'static str>,
     /// Backends that a reload has removed or replaced, and that still finish their calls.
@@ -128,6 +132,8 @@ impl Gateway {
             parked: self.parks.len(),
             tasks: self.runtimes.tasks(),
             dropped: self.counters.all_dropped(),
+            refused: self.counters.all_refused(),
+            parked_bytes: self.parks.bytes(),
             interceptors: self.chain.names(),
             retiring: self.backends().retiring().len(),
             backends: self.backends().iter().map(|backend| backend.status(self)).collect(),
@@ -206,7 +212,7 @@ impl Backend {
             health,
             addresses: self.connector.addresses(),
             restarts: inner.restarts,
-            strays: inner.strays.clone(),
+            strays: inner.strays.iter().map(|(kind, count)| (*kind, *count)).chain(self.connector.strays()).collect(),
             breaker: self.guard.status(),
             stray_line: inner.stray_line.clone(),
             last_error: inner.last_error.clone(),

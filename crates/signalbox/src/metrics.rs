@@ -34,6 +34,8 @@ fn process(page: &mut Page, gateway: &Gateway, status: &Status) {
         .sample(&[], status.in_flight.max(0).unsigned_abs());
     page.family("signalbox_parked_calls", "gauge", "Calls that wait for input of their clients.")
         .sample(&[], status.parked as u64);
+    page.family("signalbox_parked_bytes", "gauge", "Bytes of calls that wait for input of their clients.")
+        .sample(&[], status.parked_bytes as u64);
     page.family("signalbox_tasks", "gauge", "Tasks that run in this process.").sample(&[], status.tasks as u64);
     page.family("signalbox_sessions", "gauge", "Sessions open now.").sample(&[], status.sessions as u64);
     page.family("signalbox_sessions_opened_total", "counter", "Sessions ever opened.")
@@ -63,6 +65,10 @@ fn process(page: &mut Page, gateway: &Gateway, status: &Status) {
     );
     for (reason, count) in &counters.failed_handshakes() {
         failed.sample(&[("reason", reason)], *count);
+    }
+    let mut refused = page.family("signalbox_refused_total", "counter", "What was refused at a limit, by limit.");
+    for (limit, count) in &status.refused {
+        refused.sample(&[("limit", limit)], *count);
     }
     let mut dropped = page.family("signalbox_dropped_total", "counter", "Messages that were dropped, by reason.");
     for (reason, count) in &status.dropped {

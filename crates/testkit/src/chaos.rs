@@ -91,6 +91,7 @@ pub async fn run(seed: u64, length: Duration) -> anyhow::Result<String> {
         if after.descriptors > before.descriptors {
             let pid = gateway.process.pid().unwrap_or_default();
             failures.push(format!("open descriptors: {}", processes::descriptor_targets(pid).join(" ")));
+            failures.push(format!("backends: {}", scene::status(&gateway.data_dir()).await?["backends"]));
         }
         failures.extend(gateway.process.error_lines().iter().filter(|line| line.contains("panicked")).cloned());
     }

@@ -28,10 +28,16 @@ impl Admission {
         self.guard.store(Arc::new(Guard::new(origins, hosts)));
     }
 
+    /// How many connections may be open.
+    #[must_use]
+    pub fn most(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+
     /// A place for one more connection, if there is one.
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> Option<Place> {
-        let most = self.most.load(Ordering::Relaxed);
+        let most = self.most();
         let one_more = |open: usize| (open < most).then_some(open + 1);
         let entered = self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok();
         entered.then(|| Place(Arc::clone(self)))

@@ -25,6 +25,7 @@ mod writer;
 pub use counts::ChildCounts;
 pub use reaper::Reaper;
 pub use spawn::SpawnError;
+pub use stderr::LOGGED as STDERR_LINES;
 
 use signalbox_engine::Fault;
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
@@ -146,5 +147,9 @@ impl Connector for ChildConnector {
 
     fn kind(&self) -> &'static str {
         "stdio"
+    }
+
+    fn strays(&self) -> Vec<(&'static str, u64)> {
+        self.counts.all().into()
     }
 }

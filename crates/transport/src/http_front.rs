@@ -23,17 +23,19 @@ mod track;
 mod upgrade;
 
 pub(crate) use guard::Guard;
+pub use resume::{MAX_PARKED, MAX_PARKED_BYTES, MAX_PARKED_PER_SESSION, PARKED_FOR};
 pub use sse::{POST_PATH, STREAM_PATH};
 
 use crate::admission::Admission;
 use crate::tls::{FrontTls, Stream};
+use crate::turned_away::Exit;
 use crate::workers::Workers;
 use bytes::Bytes;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use line::{Clock, Line, Lines, TICK, Watched};
 use resume::ResumeStore;
-use signalbox_engine::Principal;
+use signalbox_engine::{Limit, Principal};
 use signalbox_runtime::Gateway;
 use std::future::{Future as _, poll_fn};
 use std::sync::Arc;
@@ -49,6 +51,11 @@ pub const COMMIT_AFTER: Duration = Duration::from_secs(5);
 /// How often a silent SSE stream carries a comment.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
+/// The largest head of a request, in bytes.
+pub const MAX_HEAD: usize = 256 * 1024;
+/// Most lines of a head, which is what hyper takes.
+pub const MAX_HEADERS: usize = 100;
+
 /// How often streams that nobody came back for are given up.
 const SWEEP: Duration = Duration::from_secs(15);
 
@@ -63,6 +70,8 @@ pub struct FrontSpec {
     pub header_timeout: Duration,
     /// How long a client may take for its body.
     pub body_timeout: Duration,
+    /// How long a client may take nothing of what is written to it.
+    pub reader_timeout: Duration,
     /// Who a caller is while nobody has to say so.
     pub principal: Principal,
     /// How TLS is spoken, if it is. A client that shows a certificate is a principal of its own.
@@ -76,6 +85,7 @@ impl Default for FrontSpec {
             admission: Admission::new(10_000, &[], &[]),
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
+            reader_timeout: line::KEPT_FOR,
             principal: Principal::anonymous(),
             tls: None,
         }
@@ -115,6 +125,7 @@ pub async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let front = Arc::new(Front { gateway, extra, resume: Arc::default(), clock: Clock::default(), spec });
+    let exit = Exit::default();
     let mut connections = tokio::task::JoinSet::new();
     let mut lines = Lines::default();
     let mut sweep = tokio::time::interval(SWEEP);
@@ -146,8 +157,10 @@ pub async fn serve(
         let Some(place) = front.spec.admission.enter() else {
             front.gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
             // Inside TLS nothing can be said before a handshake, which is what there is no room for.
-            if front.spec.tls.is_none() {
-                connections.spawn(turn_away(socket));
+            if front.spec.tls.is_none()
+                && let Some(telling) = exit.tell(socket, NO_ROOM.to_vec())
+            {
+                connections.spawn(telling);
             }
             continue;
         };
@@ -184,13 +197,9 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// Tells a client that there is no room, without reading anything from it.
-async fn turn_away(mut socket: TcpStream) {
-    use tokio::io::AsyncWriteExt as _;
-    let answer =
-        b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-    let _ = tokio::time::timeout(Duration::from_secs(1), socket.write_all(answer)).await;
-}
+/// What a client is told for which there is no room, without a look at what it wants.
+const NO_ROOM: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-type: text/plain\r\n\
+    content-length: 30\r\nconnection: close\r\n\r\ntoo many connections are open\n";
 
 async fn connection(socket: Stream, line: Arc<Line>) {
     let _ = socket.set_nodelay();
@@ -202,7 +211,7 @@ async fn connection(socket: Stream, line: Arc<Line>) {
     };
     let mut builder = http1::Builder::new();
     // The line is timed as a whole, which costs a request nothing.
-    builder.header_read_timeout(None).max_buf_size(256 * 1024);
+    builder.header_read_timeout(None).max_buf_size(MAX_HEAD);
     let socket = Watched { socket, line: Arc::clone(&line) };
     let ended = {
         let serving = builder.serve_connection(TokioIo::new(socket), service).with_upgrades();
@@ -222,6 +231,9 @@ async fn connection(socket: Stream, line: Arc<Line>) {
         .await
     };
     if let Err(error) = ended {
+        if error.is_parse_too_large() {
+            line.front.gateway.counters.refused(Limit::HeadSize);
+        }
         tracing::trace!(%error, "connection ended");
     }
     if let Some(pending) = line.upgraded() {

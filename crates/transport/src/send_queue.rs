@@ -7,9 +7,9 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 
 /// Most messages that wait.
-pub(crate) const QUEUE: usize = 1024;
+pub const QUEUE: usize = 1024;
 /// Most bytes that wait; a single message may be larger.
-pub(crate) const QUEUE_BYTES: usize = 64 * 1024 * 1024;
+pub const QUEUE_BYTES: usize = 64 * 1024 * 1024;
 
 /// Why a message is not taken; it has then surely not reached the backend.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -12,7 +12,7 @@ mod tests;
 use crate::batch;
 use bytes::Bytes;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Fault, FaultKind, Principal};
+use signalbox_engine::{Fault, FaultKind, Limit, Principal};
 use signalbox_runtime::counters::Counters;
 use signalbox_runtime::outbox::OUTBOX_BOUND;
 use signalbox_runtime::{Gateway, Out, Session, StreamReader};
@@ -50,6 +50,18 @@ pub enum StdioError {
     /// The client does not read.
     #[error("the client did not read its answers in time")]
     Stuck,
+}
+
+impl StdioError {
+    /// True where the client is there and takes nothing of what is written to it.
+    #[must_use]
+    pub fn is_slow_reader(&self) -> bool {
+        match self {
+            Self::Session(_) => false,
+            Self::Output(error) => error.kind() == io::ErrorKind::TimedOut,
+            Self::Stuck => true,
+        }
+    }
 }
 
 /// Serves one client until its end of the input closes or the session is closed from elsewhere. Calls in flight at the end
@@ -148,7 +160,10 @@ impl Front {
     fn take(&self, line: Result<Bytes, LineError>) {
         let taken = match line {
             Ok(bytes) => batch::receive(&self.gateway, &self.session, &self.stream, bytes),
-            Err(error) => Err(intake::too_long(&error.to_string())),
+            Err(error) => {
+                self.gateway.counters.refused(Limit::MessageSize);
+                Err(intake::too_long(&error.to_string()))
+            }
         };
         if let Err(unreadable) = taken {
             Counters::add(&self.gateway.counters.malformed);

@@ -8,9 +8,10 @@ mod patient;
 use crate::admission::Admission;
 use crate::stdio_front::{self, StdioError};
 use crate::tls::{Arrived, FrontTls, last_words};
+use crate::turned_away::Exit;
 use crate::workers::Workers;
 use patient::Patient;
-use signalbox_engine::{Fault, FaultKind, Principal};
+use signalbox_engine::{Fault, FaultKind, Limit, Principal};
 use signalbox_runtime::Gateway;
 use signalbox_wire::Era;
 use std::io;
@@ -23,7 +24,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// How long a client may take for its first byte.
-const FIRST_BYTE: Duration = Duration::from_secs(30);
+pub const FIRST_BYTE: Duration = Duration::from_secs(30);
 /// How long a client that is turned away may take to hear why.
 const LAST_WORD: Duration = Duration::from_secs(1);
 /// How long a client may take nothing of what is written to it.
@@ -49,6 +50,7 @@ pub async fn serve(
     workers: &Workers,
     mut stop: watch::Receiver<bool>,
 ) {
+    let exit = Exit::default();
     let mut connections = tokio::task::JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -67,14 +69,13 @@ pub async fn serve(
         };
         let Some(place) = spec.admission.enter() else {
             gateway.counters.connections_refused.fetch_add(1, Ordering::Relaxed);
+            let fault = Fault::new(FaultKind::Overloaded, "too many connections are open");
             // Inside TLS nothing can be said before a handshake, which is what there is no room for.
-            if spec.tls.is_some() {
-                continue;
+            if spec.tls.is_none()
+                && let Some(telling) = exit.tell(socket, line(&fault))
+            {
+                connections.spawn(telling);
             }
-            connections.spawn(async move {
-                let mut socket = socket;
-                say(&mut socket, &Fault::new(FaultKind::Overloaded, "too many connections are open")).await;
-            });
             continue;
         };
         // The socket belongs to the runtime that accepted it until it is handed to a worker's.
@@ -100,11 +101,8 @@ pub async fn serve(
 
 async fn connection(mut socket: TcpStream, gateway: &Arc<Gateway>, spec: &TcpSpec) {
     let _ = socket.set_nodelay(true);
-    match timeout(FIRST_BYTE, begins_with_json(&socket)).await {
-        Ok(Ok(true)) => {}
-        Ok(Ok(false)) => return refuse(&mut socket, gateway).await,
-        Ok(Err(error)) => return tracing::debug!(%error, "a connection ended before its first message"),
-        Err(_) => return tracing::debug!("a connection was closed that had said nothing"),
+    if !greeted(&mut socket, gateway, FIRST_BYTE).await {
+        return;
     }
     let (input, output) = socket.into_split();
     converse(input, output, gateway, spec.principal.clone()).await;
@@ -124,7 +122,10 @@ async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec
         Ok(Ok(1)) => return refuse(&mut stream, gateway).await,
         Ok(Ok(_)) => return tracing::debug!("a connection ended before its first message"),
         Ok(Err(error)) => return tracing::debug!(%error, "a connection ended before its first message"),
-        Err(_) => return tracing::debug!("a connection was closed that had said nothing"),
+        Err(_) => {
+            gateway.counters.refused(Limit::HeadTime);
+            return tracing::debug!("a connection was closed that had said nothing");
+        }
     }
     let (input, output) = tokio::io::split(stream);
     let input = std::io::Cursor::new(first).chain(input);
@@ -143,9 +144,28 @@ where
     match served {
         Ok(()) => {}
         Err(StdioError::Session(fault)) => say(&mut output, &fault).await,
-        Err(error) => tracing::debug!(%error, "a connection ended early"),
+        Err(error) => {
+            if error.is_slow_reader() {
+                gateway.counters.refused(Limit::SlowReader);
+            }
+            tracing::debug!(%error, "a connection ended early");
+        }
     }
     let _ = timeout(LAST_WORD, output.shutdown()).await;
+}
+
+/// Waits for the first byte. False where nothing will be done for the client, which has been told so where that is of use.
+async fn greeted(socket: &mut TcpStream, gateway: &Gateway, within: Duration) -> bool {
+    match timeout(within, begins_with_json(socket)).await {
+        Ok(Ok(true)) => return true,
+        Ok(Ok(false)) => refuse(socket, gateway).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a connection ended before its first message"),
+        Err(_) => {
+            gateway.counters.refused(Limit::HeadTime);
+            tracing::debug!("a connection was closed that had said nothing");
+        }
+    }
+    false
 }
 
 /// Looks at the first byte without taking it.
@@ -188,4 +208,29 @@ async fn say(output: &mut (impl AsyncWrite + Unpin), fault: &Fault) {
         output.shutdown().await
     };
     let _ = timeout(LAST_WORD, saying).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_engine::Chain;
+    use signalbox_runtime::{Parts, Settings};
+
+    #[tokio::test]
+    async fn a_connection_that_says_nothing_is_closed_and_counted() {
+        let gateway = Gateway::new(Parts {
+            settings: Settings::default(),
+            backends: Vec::new(),
+            chain: Chain::default(),
+            facts: Vec::new(),
+            principal: Principal::anonymous(),
+            catalog_file: None,
+        })
+        .unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (mut socket, _) = listener.accept().await.unwrap();
+        assert!(!greeted(&mut socket, &gateway, Duration::from_millis(20)).await);
+        assert_eq!(gateway.counters.all_refused()["head_time"], 1);
+    }
 }

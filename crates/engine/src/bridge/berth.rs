@@ -21,6 +21,8 @@ pub const MAX_ROUNDS: u32 = 16;
 pub const MAX_QUESTIONS: usize = 32;
 /// Most notifications kept while nobody waits.
 pub const MAX_HEARD: usize = 64;
+/// Most bytes of them.
+pub const MAX_HEARD_BYTES: usize = 256 * 1024;
 
 /// How a call ended.
 #[derive(Clone, Debug)]
@@ -262,9 +264,14 @@ impl<H: Clone> Berth<H> {
     pub fn notified(&mut self, message: Envelope, out: &mut Vec<BerthCommand<H>>) {
         match &self.bound {
             Some(to) => out.push(BerthCommand::Notify { to: to.clone(), message }),
-            None if self.heard.len() < MAX_HEARD => self.heard.push_back(message),
+            None if self.has_room_for(&message) => self.heard.push_back(message),
             None => out.push(BerthCommand::Dropped),
         }
+    }
+
+    fn has_room_for(&self, message: &Envelope) -> bool {
+        let bytes: usize = self.heard.iter().map(|one| one.bytes().len()).sum();
+        self.heard.len() < MAX_HEARD && bytes + message.bytes().len() <= MAX_HEARD_BYTES
     }
 
     /// The call is over. Where nobody waits, that is kept until somebody does.

@@ -5,6 +5,7 @@ use crate::chain::Verdict;
 use crate::command::Command;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::{ExchangeId, PeerId, StreamId};
+use crate::limit::Limit;
 use crate::log_level::LogLevel;
 use signalbox_wire::{Edits, Envelope, Era, RawId, json, meta, method};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ impl FrontMachine {
     ) {
         let Some(id) = message.id() else { return };
         let refusal = if self.asked.len() >= MAX_ASKED {
+            out.push(Command::Refused(Limit::Questions));
             Some(Fault::new(FaultKind::Overloaded, "too many questions wait for this client"))
         } else {
             None

@@ -7,6 +7,7 @@ use crate::catalog::Changed;
 use crate::command::{Command, Listen};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
+use crate::limit::Limit;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, builder, json, meta, method};
 use std::collections::{BTreeSet, HashMap};
@@ -47,6 +48,9 @@ impl FrontMachine {
         };
         if let Some(list) = json::member(filter, "resourceSubscriptions") {
             let array = list.of(filter);
+            if json::elements(array).nth(MAX_FOLLOWED).is_some() {
+                out.push(Command::Refused(Limit::Subscriptions));
+            }
             for uri in json::elements(array).filter_map(|span| json::string(span.of(array))).take(MAX_FOLLOWED) {
                 if let Some(route) = ctx.catalog.resource(&uri).filter(|route| subscribable(ctx, &route.backend)) {
                     listener.followed.insert((route.backend, route.name), uri.as_ref().into());

@@ -195,9 +195,14 @@ impl FrontMachine {
         });
         if let Some((theirs, ours)) =
             exchange.renamed_uri.clone().filter(|_| call.method == method::RESOURCES_SUBSCRIBE)
-            && self.followed.len() < super::MAX_FOLLOWED
         {
-            self.followed.insert((Arc::clone(&route.backend), theirs), ours);
+            let key = (Arc::clone(&route.backend), theirs);
+            if self.followed.len() >= super::MAX_FOLLOWED && !self.followed.contains_key(&key) {
+                // Its changes would be told under a name that the client does not know.
+                let text = format!("this session follows {} resources, which is the limit", super::MAX_FOLLOWED);
+                return self.fail(id, &Fault::new(FaultKind::Overloaded, text), ctx, out);
+            }
+            self.followed.insert(key, ours);
         }
         let subscribe = match &*call.method {
             method::RESOURCES_SUBSCRIBE => Some(true),

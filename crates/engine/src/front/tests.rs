@@ -94,6 +94,7 @@ impl Dialogue {
             Command::Cancel { backend, .. } => format!("cancel at {backend}"),
             Command::AwaitLists { .. } => "wait for lists".to_owned(),
             Command::Dropped(reason) => format!("dropped {reason}"),
+            Command::Refused(limit) => format!("refused {}", limit.word()),
             Command::RefuseQuestion { fault, .. } => format!("refused {}", fault.reason()),
             Command::LogLevel => "level".to_owned(),
             Command::Operational => "operational".to_owned(),
@@ -215,7 +216,8 @@ fn requests_in_flight_are_bounded() {
         dialogue.says(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"one"}}}}"#));
     }
     let said = dialogue.says(r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"one"}}"#);
-    assert!(said[0].contains("overloaded"), "{said:?}");
+    assert_eq!(said[0], "refused in_flight");
+    assert!(said[1].contains("overloaded"), "{said:?}");
 }
 
 #[test]

@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 /// Most resources that are followed on one backend.
 pub const MAX_WATCHES: usize = 10_000;
+/// Most of them that one session follows.
+pub const MAX_WATCHES_EACH: usize = 1_000;
 
 impl Backend {
     /// Notes what a session follows. True where the backend has to be told.
@@ -27,6 +29,13 @@ impl Backend {
         if on {
             if inner.watches.len() >= MAX_WATCHES && !inner.watches.contains_key(uri) {
                 let text = format!("{MAX_WATCHES} resources of backend `{}` are followed already", self.name);
+                return Err(Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name));
+            }
+            let own = inner.watches.values().filter(|sessions| sessions.contains_key(&session.key)).count();
+            let known = inner.watches.get(uri).is_some_and(|sessions| sessions.contains_key(&session.key));
+            if own >= MAX_WATCHES_EACH && !known {
+                let text =
+                    format!("this session follows {own} resources of backend `{}`, which is the limit", self.name);
                 return Err(Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name));
             }
             let principal = session.principal.clone();

@@ -14,6 +14,15 @@ use std::time::{Duration, Instant};
 /// How long a backend may take to say whether it knows the session.
 const DOUBT_TIMEOUT: Duration = Duration::from_secs(30);
 
+impl Peer {
+    /// Counts something of the backend that does not fit.
+    pub(crate) fn count_stray(&self, what: &'static str) {
+        if let Some(backend) = self.backend.upgrade() {
+            backend.count_stray(what);
+        }
+    }
+}
+
 /// The link's way to its connection; a link that outlives it speaks to nobody.
 pub(super) struct PeerEvents(pub(super) Weak<Peer>);
 

@@ -70,6 +70,7 @@ impl Session {
             Command::Listen(Listen::Close { exchange }) => self.gateway.unlisten(self, exchange),
             Command::Fact(fact) => self.gateway.fact(&fact),
             Command::Dropped(reason) => self.gateway.counters.dropped(reason),
+            Command::Refused(limit) => self.gateway.counters.refused(limit),
             Command::Send { .. } | Command::End { .. } => {}
         }
     }

@@ -18,6 +18,7 @@ mod expiry;
 mod fake;
 mod following;
 mod health;
+mod limits;
 mod listening;
 mod lists;
 mod locks;

@@ -18,6 +18,18 @@ pub struct ChildCounts {
 }
 
 impl ChildCounts {
+    /// Each under its word in metrics.
+    pub(super) fn all(&self) -> [(&'static str, u64); 5] {
+        [
+            ("not_json", &self.not_json),
+            ("line_too_long", &self.too_long),
+            ("stderr_unlogged", &self.unlogged),
+            ("queue_full", &self.refused),
+            ("not_one_line", &self.unsendable),
+        ]
+        .map(|(word, count)| (word, count.load(Ordering::Relaxed)))
+    }
+
     pub(super) fn add(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
     }

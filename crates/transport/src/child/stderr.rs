@@ -19,8 +19,8 @@ const LINE: usize = 2 * 1024;
 const KEPT: usize = 10;
 /// Bytes of a line quoted in that message.
 const QUOTED: usize = 300;
-/// Most lines logged in one window.
-const LOGGED: u32 = 100;
+/// Most lines logged in one window of a second.
+pub const LOGGED: u32 = 100;
 const LOG_WINDOW: Duration = Duration::from_secs(1);
 
 /// The last lines a child wrote to its standard error.

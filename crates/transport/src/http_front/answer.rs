@@ -6,7 +6,7 @@ use super::line::{Held, Line};
 use super::sse_body::{Resumable, SseBody};
 use super::{Answer, whole};
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Out, StreamReader};
@@ -19,6 +19,8 @@ pub static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 /// `MCP-Protocol-Version`.
 pub static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+/// When a client that was refused for want of room may try again, in seconds.
+const SOON: HeaderValue = HeaderValue::from_static("1");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
@@ -153,7 +155,11 @@ pub fn plain(status: StatusCode) -> Answer {
 /// A status with a JSON-RPC error.
 pub fn refusal(status: StatusCode, id: Option<&RawId>, era: Era, fault: &Fault) -> Answer {
     let out = Out { bytes: fault.reply(id, era), last: true, status: status.as_u16(), part: false };
-    json(out, HeaderMap::new())
+    let mut answer = json(out, HeaderMap::new());
+    if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+        answer.headers_mut().insert(RETRY_AFTER, SOON);
+    }
+    answer
 }
 
 /// A status with a sentence, as a JSON-RPC error that belongs to no request.

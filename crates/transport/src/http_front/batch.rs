@@ -9,7 +9,7 @@ use super::service::{resumable, session_of, speaks_modern};
 use crate::batch;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
-use signalbox_engine::{Fault, FaultKind};
+use signalbox_engine::{Fault, FaultKind, Limit};
 use signalbox_runtime::counters::Counters;
 use signalbox_wire::Era;
 use std::sync::Arc;
@@ -40,6 +40,7 @@ pub async fn handle(line: &Arc<Line>, headers: HeaderMap, bytes: &Bytes, accepts
     let full = expects_answers && session.at_stream_limit();
     let accepts = if full { Accepts { sse: false, rather_sse: false, ..accepts } } else { accepts };
     let Some(reader) = session.open_stream().filter(|_| !accepts.nothing()) else {
+        front.gateway.counters.refused(Limit::Streams);
         let fault = Fault::new(FaultKind::Overloaded, "too many streams are open in this session");
         return refusal(StatusCode::TOO_MANY_REQUESTS, None, Era::Legacy, &fault);
     };

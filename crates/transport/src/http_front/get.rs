@@ -8,7 +8,7 @@ use super::sse_body::{Resumable, SseBody};
 use super::track::EventId;
 use super::{Answer, Front};
 use http::{HeaderMap, StatusCode};
-use signalbox_engine::FaultKind;
+use signalbox_engine::{FaultKind, Limit};
 use signalbox_runtime::Session;
 use std::sync::Arc;
 
@@ -37,7 +37,10 @@ fn begin(line: &Arc<Line>, session: &Arc<Session>, resumable: Option<Resumable>)
     let reader = if session.at_stream_limit() { None } else { session.open_general() };
     match reader {
         Some(reader) => answer::events(line, SseBody::general(reader, resumable)),
-        None => sentence(StatusCode::TOO_MANY_REQUESTS, FaultKind::Overloaded, "too many streams are open"),
+        None => {
+            line.front.gateway.counters.refused(Limit::Streams);
+            sentence(StatusCode::TOO_MANY_REQUESTS, FaultKind::Overloaded, "too many streams are open")
+        }
     }
 }
 

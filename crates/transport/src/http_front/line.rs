@@ -7,7 +7,7 @@
 use super::upgrade::Pending;
 use super::{COMMIT_AFTER, Front};
 use crate::tls::Stream;
-use signalbox_engine::Principal;
+use signalbox_engine::{Limit, Principal};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -81,6 +81,8 @@ pub struct Line {
     /// The phase and the tick it began at.
     doing: AtomicU64,
     orders: AtomicU8,
+    /// One more than the tick since which the client takes nothing of what is written; 0 while it does.
+    stuck: AtomicU32,
     waker: OnceLock<Waker>,
     upgrade: Mutex<Option<Box<Pending>>>,
     /// Who has shown a certificate.
@@ -95,6 +97,7 @@ impl Line {
             front,
             doing,
             orders: AtomicU8::new(0),
+            stuck: AtomicU32::new(0),
             waker: OnceLock::new(),
             upgrade: Mutex::default(),
             shown: OnceLock::new(),
@@ -187,10 +190,35 @@ impl Line {
         }
     }
 
-    /// The client took bytes of an answer.
-    fn went(&self) {
+    /// The client took bytes of an answer, or would not.
+    fn went(&self, taken: bool) {
+        let stuck = self.stuck.load(Ordering::Relaxed);
+        if !taken {
+            if stuck == 0 {
+                self.stuck.store(self.front.clock.now().saturating_add(1), Ordering::Relaxed);
+            }
+            return;
+        }
+        if stuck != 0 {
+            self.stuck.store(0, Ordering::Relaxed);
+        }
         if self.doing().0 == Phase::Quiet {
             self.enter(Phase::Quiet);
+        }
+    }
+
+    /// Since when the client takes nothing.
+    fn stuck(&self) -> Option<u32> {
+        self.stuck.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Counts why the connection is cut, if it is.
+    fn count(&self, slow: bool, late: u8) {
+        let counters = &self.front.gateway.counters;
+        if slow {
+            counters.refused(Limit::SlowReader);
+        } else if late & CUT != 0 && self.doing().0 == Phase::Head {
+            counters.refused(Limit::HeadTime);
         }
     }
 
@@ -202,9 +230,14 @@ impl Line {
     }
 }
 
+/// Whether what began then has taken longer than this.
+fn over(since: u32, now: u32, most: Duration) -> bool {
+    now.saturating_sub(since) >= ticks(most)
+}
+
 /// What a connection has to be told that has been doing this since then.
 fn verdict((phase, since): (Phase, u32), now: u32, header_timeout: Duration) -> u8 {
-    let over = |most: Duration| now.saturating_sub(since) >= ticks(most);
+    let over = |most: Duration| over(since, now, most);
     match phase {
         Phase::Head if over(header_timeout) => CUT,
         Phase::Quiet if over(KEPT_FOR) => CUT,
@@ -248,7 +281,13 @@ impl Lines {
         let now = clock.advance();
         self.0.retain(|line| {
             let Some(line) = line.upgrade() else { return false };
-            let order = verdict(line.doing(), now, line.front.spec.header_timeout) | if stop { STOP } else { 0 };
+            let spec = &line.front.spec;
+            let slow = line.stuck().is_some_and(|since| over(since, now, spec.reader_timeout));
+            let late = verdict(line.doing(), now, spec.header_timeout);
+            if !line.is_cut() {
+                line.count(slow, late);
+            }
+            let order = late | if slow { CUT } else { 0 } | if stop { STOP } else { 0 };
             if order != 0 {
                 line.order(order);
             }
@@ -278,9 +317,7 @@ impl AsyncRead for Watched {
 impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
-        if written.is_ready() {
-            self.line.went();
-        }
+        self.line.went(written.is_ready());
         written
     }
 
@@ -290,9 +327,7 @@ impl AsyncWrite for Watched {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write_vectored(cx, parts);
-        if written.is_ready() {
-            self.line.went();
-        }
+        self.line.went(written.is_ready());
         written
     }
 

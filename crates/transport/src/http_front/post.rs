@@ -12,7 +12,7 @@ use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Carrier, Fault, FaultKind};
+use signalbox_engine::{Carrier, Fault, FaultKind, Limit};
 use signalbox_runtime::{Gateway, Session, StreamReader};
 use signalbox_wire::batch::is_array;
 use signalbox_wire::header::{self, HeaderValues};
@@ -38,7 +38,7 @@ pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
     let limit = front.gateway.settings().limits.message;
     let bytes = match read_body(body, limit, front.spec.body_timeout).await {
         Ok(bytes) => bytes,
-        Err(error) => return unreadable_body(error),
+        Err(error) => return unreadable_body(front, error),
     };
     if is_array(&bytes) {
         return batch::handle(line, headers, &bytes, accepts).await;
@@ -80,12 +80,15 @@ fn says_json(kind: Option<&HeaderValue>) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-pub(super) fn unreadable_body(error: BodyError) -> Answer {
-    let status = match error {
-        BodyError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-        BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
-        BodyError::Broken => StatusCode::BAD_REQUEST,
+pub(super) fn unreadable_body(front: &Front, error: BodyError) -> Answer {
+    let (status, limit) = match error {
+        BodyError::TooLarge(_) => (StatusCode::PAYLOAD_TOO_LARGE, Some(Limit::MessageSize)),
+        BodyError::TooSlow => (StatusCode::REQUEST_TIMEOUT, Some(Limit::MessageTime)),
+        BodyError::Broken => (StatusCode::BAD_REQUEST, None),
     };
+    if let Some(limit) = limit {
+        front.gateway.counters.refused(limit);
+    }
     let mut answer = sentence(status, FaultKind::InvalidRequest, &error.to_string());
     // The rest of the body is not read, so that nothing more can be sent on this connection.
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -179,6 +182,7 @@ async fn legacy(
     let full = expects_answer && session.at_stream_limit();
     let accepts = if full { Accepts { sse: false, rather_sse: false, ..accepts } } else { accepts };
     let Some(reader) = session.open_stream().filter(|_| !accepts.nothing()) else {
+        front.gateway.counters.refused(Limit::Streams);
         let fault = Fault::new(FaultKind::Overloaded, "too many streams are open in this session");
         return refusal(StatusCode::TOO_MANY_REQUESTS, message.id().as_ref(), Era::Legacy, &fault);
     };

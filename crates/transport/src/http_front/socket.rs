@@ -11,7 +11,7 @@ use crate::websocket::{CloseCode, Duplex, Ending, Patience, Role, Step, Utf8Byte
 use bytes::Bytes;
 use hyper_util::rt::TokioIo;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Fault, FaultKind};
+use signalbox_engine::{Fault, FaultKind, Limit};
 use signalbox_runtime::counters::Counters;
 use signalbox_runtime::outbox::OUTBOX_BOUND;
 use signalbox_runtime::{Gateway, Out, Session, StreamReader};
@@ -84,7 +84,10 @@ impl Socket {
                 Step::Finished if self.session.is_ended() => {
                     return duplex.close(CloseCode::Away, "the gateway is shutting down").await;
                 }
-                Step::Finished => return duplex.close(CloseCode::Policy, "the client reads too slowly").await,
+                Step::Finished => {
+                    self.gateway.counters.refused(Limit::SlowReader);
+                    return duplex.close(CloseCode::Policy, "the client reads too slowly").await;
+                }
                 Step::Ended(ending) => return self.end(duplex, &ending).await,
             }
         }
@@ -93,6 +96,14 @@ impl Socket {
     /// The session ends before the connection does: nobody can be answered any more.
     async fn end(self, duplex: Duplex<Stream>, ending: &Ending) {
         tracing::debug!(session = %self.session.key, "the client {ending}");
+        let limit = match ending {
+            Ending::TooLarge => Some(Limit::MessageSize),
+            Ending::Slow => Some(Limit::MessageTime),
+            _ => None,
+        };
+        if let Some(limit) = limit {
+            self.gateway.counters.refused(limit);
+        }
         drop(self);
         let reason = match ending {
             Ending::TooLarge => "the message is too large",

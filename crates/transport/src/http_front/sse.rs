@@ -15,7 +15,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Fault, FaultKind};
+use signalbox_engine::{Fault, FaultKind, Limit};
 use signalbox_runtime::counters::Counters;
 use signalbox_runtime::session::NotTaken;
 use signalbox_runtime::{Gateway, Session};
@@ -82,19 +82,19 @@ pub async fn post(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
     let limit = front.gateway.settings().limits.message;
     let bytes = match read_body(body, limit, front.spec.body_timeout).await {
         Ok(bytes) => bytes,
-        Err(error) => return unreadable_body(error),
+        Err(error) => return unreadable_body(front, error),
     };
     if is_array(&bytes) {
         return take_batch(front, &session, &bytes);
     }
     match read_message(front, bytes) {
-        Ok(message) => take(&session, message).await,
+        Ok(message) => take(front, &session, message).await,
         Err(answer) => *answer,
     }
 }
 
 /// Hands a message to the session. While its client does not read, nothing more is taken that would be answered.
-async fn take(session: &Arc<Session>, message: Envelope) -> Answer {
+async fn take(front: &Front, session: &Arc<Session>, message: Envelope) -> Answer {
     let deadline = Instant::now() + BEHIND_WAIT;
     loop {
         match session.receive_on_general(&message) {
@@ -102,6 +102,7 @@ async fn take(session: &Arc<Session>, message: Envelope) -> Answer {
             Err(NotTaken::Gone) => return unknown_session(),
             Err(NotTaken::Behind) if Instant::now() < deadline => tokio::time::sleep(LOOK).await,
             Err(NotTaken::Behind) => {
+                front.gateway.counters.refused(Limit::Behind);
                 let fault = Fault::new(FaultKind::Overloaded, BEHIND);
                 return refusal(StatusCode::TOO_MANY_REQUESTS, message.id().as_ref(), Era::Legacy, &fault);
             }
@@ -122,7 +123,10 @@ fn take_batch(front: &Front, session: &Arc<Session>, bytes: &Bytes) -> Answer {
     match taken {
         Ok(()) => accepted(),
         Err(NotTaken::Gone) => unknown_session(),
-        Err(NotTaken::Behind) => refuse(StatusCode::TOO_MANY_REQUESTS, &Fault::new(FaultKind::Overloaded, BEHIND)),
+        Err(NotTaken::Behind) => {
+            front.gateway.counters.refused(Limit::Behind);
+            refuse(StatusCode::TOO_MANY_REQUESTS, &Fault::new(FaultKind::Overloaded, BEHIND))
+        }
     }
 }
 

@@ -175,9 +175,15 @@ async fn events(
                 _ => return,
             },
             Some(message) = outgoing.recv(), if !post_to.is_empty() => {
+                let notifies = !message.contains(r#""id":"#);
                 let (client, post_to) = (client.clone(), post_to.clone());
                 // A refusal is no message; the call then goes without an answer, which is found out.
-                tokio::spawn(async move { client.send(http::Method::POST, &post_to, Bytes::from(message)).await });
+                let posting = async move { client.send(http::Method::POST, &post_to, Bytes::from(message)).await };
+                let posted = tokio::spawn(posting);
+                if notifies {
+                    // Posts overtake each other, and no call may overtake the end of the handshake.
+                    let _ = posted.await;
+                }
             }
         }
         while let Some(end) = unread.windows(2).position(|pair| pair == b"\n\n") {

@@ -1,0 +1,78 @@
+//! The limits at which something is refused before it becomes a request that could be counted by its outcome.
+
+/// A limit. Its word is a label of `signalbox_refused_total`.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// The head of a request did not come in time, or the first byte of a connection.
+    HeadTime,
+    /// The head of a request is too large, or has too many lines.
+    HeadSize,
+    /// A message did not come as a whole in time.
+    MessageTime,
+    /// A message is too large.
+    MessageSize,
+    /// The client took nothing of what was written to it for too long.
+    SlowReader,
+    /// The session has too many event streams open.
+    Streams,
+    /// The session has too many requests in flight.
+    InFlight,
+    /// The client posts and does not read the answers.
+    Behind,
+    /// Too many questions of backends wait for the client.
+    Questions,
+    /// A listen request names too many resources; the rest are not followed.
+    Subscriptions,
+}
+
+impl Limit {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 10] = [
+        Self::HeadTime,
+        Self::HeadSize,
+        Self::MessageTime,
+        Self::MessageSize,
+        Self::SlowReader,
+        Self::Streams,
+        Self::InFlight,
+        Self::Behind,
+        Self::Questions,
+        Self::Subscriptions,
+    ];
+
+    /// Its word in metrics.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::HeadTime => "head_time",
+            Self::HeadSize => "head_size",
+            Self::MessageTime => "message_time",
+            Self::MessageSize => "message_size",
+            Self::SlowReader => "slow_reader",
+            Self::Streams => "streams",
+            Self::InFlight => "in_flight",
+            Self::Behind => "behind",
+            Self::Questions => "questions",
+            Self::Subscriptions => "subscriptions",
+        }
+    }
+
+    /// Its place among all.
+    #[must_use]
+    pub fn number(self) -> usize {
+        self as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_limit_is_at_its_number_and_has_a_word_of_its_own() {
+        for (number, limit) in Limit::ALL.into_iter().enumerate() {
+            assert_eq!(limit.number(), number);
+            assert_eq!(Limit::ALL.iter().filter(|other| other.word() == limit.word()).count(), 1);
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! `docs/limits.md`: every limit on what comes from outside, what the other side gets at it, and where it is counted.
+//!
+//! The page is written from the table below, whose figures come from the code. `MCP_TEST_BLESS=1` writes it anew.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
+
+use signalbox::assemble::assemble;
+use signalbox::config::keys::{KEYS, Kind};
+use signalbox::config::{Config, Located, Overrides};
+use signalbox::metrics;
+use signalbox_engine::bridge::berth;
+use signalbox_engine::{Limit, Principal, front};
+use signalbox_runtime::backend::{MAX_POOLED, MAX_WATCHES, MAX_WATCHES_EACH};
+use signalbox_runtime::{FailureRules, Settings, lists, outbox, park_lot, task_book};
+use signalbox_transport::http_front::{self, FrontSpec};
+use signalbox_transport::{child, send_queue, tcp_front, turned_away};
+use signalbox_wire::limits;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What may be limited by a number of something, of bytes, or in time.
+enum Most {
+    Count(usize, &'static str),
+    Bytes(usize),
+    Time(Duration),
+}
+
+use Most::{Bytes, Count, Time};
+
+/// A row of the page.
+struct Row {
+    what: &'static str,
+    most: Vec<Most>,
+    /// The key that sets the first of them.
+    key: Option<&'static str>,
+    answer: &'static str,
+    metric: &'static str,
+    /// The tests that show the answer.
+    shown: &'static [&'static str],
+}
+
+fn row(what: &'static str, most: Vec<Most>, key: Option<&'static str>) -> Row {
+    Row { what, most, key, answer: "", metric: "", shown: &[] }
+}
+
+impl Row {
+    fn answer(self, answer: &'static str) -> Self {
+        Self { answer, ..self }
+    }
+
+    fn metric(self, metric: &'static str) -> Self {
+        Self { metric, ..self }
+    }
+
+    fn shown(self, shown: &'static [&'static str]) -> Self {
+        Self { shown, ..self }
+    }
+}
+
+const OVERLOADED: &str = "error `overloaded`, which may be tried again";
+const BY_OUTCOME: &str = "signalbox_requests_total";
+
+fn of_connections() -> Vec<Row> {
+    let spec = FrontSpec::default();
+    vec![
+        row("connections", vec![Count(spec.admission.most(), "connections")], Some("gateway.max_connections"))
+            .answer("HTTP 503 with `Retry-After`; over TCP one line with the error `overloaded`; then closed")
+            .metric("signalbox_connections_refused_total")
+            .shown(&[
+                "one_connection_too_many_hears_503_though_it_has_sent_its_request",
+                "one_session_or_connection_too_many_is_told_so",
+            ]),
+        row("connections that are told so at a time", vec![Count(turned_away::MAX_TOLD, "connections")], None)
+            .answer("closed without a word")
+            .metric("signalbox_connections_refused_total")
+            .shown(&["only_so_many_are_told_at_a_time"]),
+        row("the head of a request", vec![Time(spec.header_timeout)], None)
+            .answer("closed")
+            .metric(r#"signalbox_refused_total{limit="head_time"}"#)
+            .shown(&["a_client_that_sends_no_head_in_time_is_cut_and_counted"]),
+        row("the first byte over TCP", vec![Time(tcp_front::FIRST_BYTE)], None)
+            .answer("closed")
+            .metric(r#"signalbox_refused_total{limit="head_time"}"#)
+            .shown(&["a_connection_that_says_nothing_is_closed_and_counted"]),
+        row(
+            "the size of a head",
+            vec![Bytes(http_front::MAX_HEAD), Count(http_front::MAX_HEADERS, "header lines")],
+            None,
+        )
+        .answer("HTTP 431, then closed")
+        .metric(r#"signalbox_refused_total{limit="head_size"}"#)
+        .shown(&["a_head_that_is_too_large_gets_431_and_is_counted"]),
+        row("the body of a request", vec![Time(spec.body_timeout)], None)
+            .answer("HTTP 408; a WebSocket is closed after three ticks of 15 s")
+            .metric(r#"signalbox_refused_total{limit="message_time"}"#)
+            .shown(&["a_client_that_sends_no_body_in_time_gets_408_and_is_counted"]),
+        row("a client that takes nothing of what is written to it", vec![Time(spec.reader_timeout)], None)
+            .answer("closed; an event stream can be resumed where its revision knows that")
+            .metric(r#"signalbox_refused_total{limit="slow_reader"}"#)
+            .shown(&[
+                "a_client_that_asks_and_never_reads_is_cut_and_counted",
+                "a_reader_that_takes_nothing_is_given_up_and_a_slow_one_is_not",
+            ]),
+    ]
+}
+
+fn of_messages() -> Vec<Row> {
+    vec![
+        row("a message", vec![Bytes(limits::MESSAGE)], Some("gateway.max_message"))
+            .answer("HTTP 413; a WebSocket is closed with 1009; a line is skipped and answered with -32600")
+            .metric(r#"signalbox_refused_total{limit="message_size"}"#)
+            .shown(&[
+                "a_body_that_is_too_large_gets_413_and_is_counted",
+                "t20_a_body_that_is_too_large_is_not_read",
+                "what_cannot_be_read_is_answered_and_the_next_line_works",
+            ]),
+        row(
+            "the shape of a message",
+            vec![Count(limits::DEPTH, "levels"), Count(limits::WIDTH, "members"), Count(limits::BATCH, "in a batch")],
+            None,
+        )
+        .answer("error -32600")
+        .metric("signalbox_malformed_total")
+        .shown(&["size_depth_and_width_are_bounded"]),
+    ]
+}
+
+fn of_sessions() -> Vec<Row> {
+    let settings = Settings::default();
+    vec![
+        row(
+            "sessions",
+            vec![Count(settings.max_sessions, "sessions")],
+            Some("mcp.protocol.security.max_concurrent_sessions"),
+        )
+        .answer("HTTP 503 with `Retry-After` and the error `overloaded`")
+        .metric("signalbox_sessions_refused_total")
+        .shown(&[
+            "one_session_too_many_is_refused_until_another_ends",
+            "one_session_or_connection_too_many_is_refused",
+        ]),
+        row("an idle session", vec![Time(settings.session_timeout)], Some("mcp.protocol.security.session_timeout"))
+            .answer("the next request gets HTTP 404 and initializes again")
+            .metric("signalbox_sessions")
+            .shown(&["every_call_gets_one_right_answer_or_a_clear_error_and_nothing_is_left_behind"]),
+        row("event streams of a session", vec![Count(settings.max_streams, "streams")], Some("gateway.max_streams"))
+            .answer(
+                "a GET gets HTTP 429 with `Retry-After`; a POST gets its answer as JSON, without what comes before it",
+            )
+            .metric(r#"signalbox_refused_total{limit="streams"}"#)
+            .shown(&["a_session_at_its_limit_of_event_streams_still_gets_answers"]),
+        row(
+            "unanswered requests of a session",
+            vec![Count(settings.max_in_flight, "requests")],
+            Some("gateway.max_in_flight"),
+        )
+        .answer(OVERLOADED)
+        .metric(r#"signalbox_refused_total{limit="in_flight"}"#)
+        .shown(&["one_request_too_many_of_a_session_is_refused_and_counted"]),
+        row(
+            "messages that wait for a client that does not read",
+            vec![Count(outbox::OUTBOX_BOUND, "messages"), Count(outbox::OUTBOX_LIMIT, "with answers")],
+            None,
+        )
+        .answer("progress and log messages are dropped; nothing more is read of a pipe; then the stream ends")
+        .metric("signalbox_dropped_total")
+        .shown(&["a_full_stream_drops_progress_and_never_an_answer", "a_pipe_that_is_never_read_ends"]),
+        row("a client of HTTP+SSE that posts and does not read", vec![Count(outbox::OUTBOX_BOUND, "messages")], None)
+            .answer("HTTP 429 with `Retry-After` after 5 s")
+            .metric(r#"signalbox_refused_total{limit="behind"}"#)
+            .shown(&["a_client_that_does_not_read_is_held_up_and_then_gets_everything"]),
+        row("resources in one listen request", vec![Count(front::MAX_FOLLOWED, "resources")], None)
+            .answer("the rest is left out of the acknowledgement")
+            .metric(r#"signalbox_refused_total{limit="subscriptions"}"#)
+            .shown(&["listen_requests_past_the_bound_are_told_that_nothing_is_followed_for_them"]),
+        row(
+            "resources that a session follows on a backend",
+            vec![Count(MAX_WATCHES_EACH, "resources"), Count(MAX_WATCHES, "of all sessions")],
+            None,
+        )
+        .answer(OVERLOADED)
+        .metric(BY_OUTCOME)
+        .shown(&["one_session_follows_so_many_resources_and_others_still_can"]),
+        row("event streams that wait for their client to come back", resting(), None)
+            .answer("the oldest that has ended is given up; coming back to it gets HTTP 410")
+            .metric("signalbox_dropped_total")
+            .shown(&["a_session_keeps_so_many_streams_and_the_oldest_go_first"]),
+    ]
+}
+
+fn resting() -> Vec<Most> {
+    vec![
+        Count(http_front::MAX_PARKED, "streams"),
+        Count(http_front::MAX_PARKED_PER_SESSION, "of one session"),
+        Bytes(http_front::MAX_PARKED_BYTES),
+        Time(http_front::PARKED_FOR),
+    ]
+}
+
+fn of_calls() -> Vec<Row> {
+    let settings = Settings::default();
+    vec![
+        row("a call", vec![], Some("gateway.call_timeout"))
+            .answer("error `timed_out`")
+            .metric(BY_OUTCOME)
+            .shown(&["s18_a_backend_that_does_not_answer_in_time_delays_nobody_else"]),
+        row(
+            "calls that wait for input of their clients",
+            vec![
+                Count(park_lot::MAX_PARKED, "calls"),
+                Count(park_lot::MAX_PARKED_EACH, "of one principal"),
+                Bytes(park_lot::MAX_PARKED_BYTES),
+                Bytes(settings.max_parked_bytes),
+            ],
+            None,
+        )
+        .answer(OVERLOADED)
+        .metric("signalbox_parked_bytes")
+        .shown(&["parked_calls_are_bounded_in_bytes"]),
+        row("how long they wait", vec![Time(settings.park_timeout)], Some("gateway.park_timeout"))
+            .answer("the backend's call is cancelled; coming back gets the error -32602")
+            .metric("signalbox_dropped_total")
+            .shown(&["a_client_that_never_comes_back_is_given_up_and_the_backend_is_told"]),
+        row(
+            "what a backend says about a call that waits",
+            vec![Count(berth::MAX_HEARD, "messages"), Bytes(berth::MAX_HEARD_BYTES)],
+            None,
+        )
+        .answer("dropped")
+        .metric("signalbox_dropped_total")
+        .shown(&["what_happens_while_nobody_waits_is_kept_and_bounded"]),
+        row(
+            "questions of backends",
+            vec![Count(front::MAX_ASKED, "open in a session"), Count(berth::MAX_ROUNDS as usize, "rounds in a call")],
+            None,
+        )
+        .answer("the backend gets an error")
+        .metric(r#"signalbox_refused_total{limit="questions"}"#)
+        .shown(&["questions_of_calls_that_are_over_do_not_use_up_the_bound", "rounds_and_questions_are_bounded"]),
+        row(
+            "tasks that are remembered",
+            vec![Count(task_book::MAX_TASKS, "tasks"), Count(task_book::MAX_TASKS_EACH, "of one principal")],
+            None,
+        )
+        .answer(OVERLOADED)
+        .metric(BY_OUTCOME)
+        .shown(&["the_oldest_are_forgotten_when_there_are_too_many_or_too_much"]),
+    ]
+}
+
+fn of_backends() -> Vec<Row> {
+    vec![
+        row("a message of a backend", vec![Bytes(limits::SSE_EVENT)], Some("gateway.max_message"))
+            .answer("the call gets the error `backend_garbage`")
+            .metric("signalbox_backend_strays_total")
+            .shown(&[
+                "t21_a_hostile_http_backend_hurts_only_its_own_calls",
+                "t21_a_hostile_child_hurts_only_its_own_calls",
+            ]),
+        row(
+            "a list of a backend",
+            vec![Count(lists::MAX_ITEMS, "entries"), Count(lists::MAX_PAGES, "pages"), Bytes(lists::MAX_BYTES)],
+            None,
+        )
+        .answer("the list is not taken; `signalbox status` says why")
+        .metric("signalbox_backend_strays_total")
+        .shown(&[
+            "a_list_without_an_end_is_given_up_after_so_many_pages",
+            "a_list_of_large_entries_is_given_up_after_so_many_bytes",
+        ]),
+        row("lines on a child's standard error", vec![Count(child::STDERR_LINES as usize, "logged in a second")], None)
+            .answer("the rest is read and not logged")
+            .metric(r#"signalbox_backend_strays_total{backend="one",kind="stderr_unlogged"}"#)
+            .shown(&["a_flood_is_counted_and_not_logged"]),
+        row(
+            "messages that wait for a backend to read",
+            vec![Count(send_queue::QUEUE, "messages"), Bytes(send_queue::QUEUE_BYTES)],
+            None,
+        )
+        .answer(OVERLOADED)
+        .metric(BY_OUTCOME)
+        .shown(&["a_backend_that_does_not_read_fills_the_queue_and_no_more", "the_queue_is_bounded_in_bytes_too"]),
+        row(
+            "calls that wait for a backend to start",
+            vec![Count(FailureRules::default().max_queue, "calls")],
+            Some("backends.NAME.max_queue"),
+        )
+        .answer(OVERLOADED)
+        .metric("signalbox_backend_queue_refused_total")
+        .shown(&["calls_beyond_the_queue_are_refused_by_name_and_number", "calls_that_wait_for_a_restart_are_bounded"]),
+        row("processes of a local backend", vec![], Some("backends.NAME.max_children"))
+            .answer("error `overloaded` once the call has waited in vain")
+            .metric("signalbox_backend_connections")
+            .shown(&["with_no_process_left_a_call_waits_for_one"]),
+        row("pooled connections to a backend", vec![Count(MAX_POOLED, "connections")], None)
+            .answer(OVERLOADED)
+            .metric("signalbox_backend_connections")
+            .shown(&["a_full_pool_does_not_end_the_parked_calls_of_another_principal"]),
+    ]
+}
+
+fn parts() -> [(&'static str, Vec<Row>); 5] {
+    [
+        ("Connections", of_connections()),
+        ("Messages", of_messages()),
+        ("Sessions", of_sessions()),
+        ("Calls", of_calls()),
+        ("Backends", of_backends()),
+    ]
+}
+
+fn rows() -> impl Iterator<Item = Row> {
+    parts().into_iter().flat_map(|(_, rows)| rows)
+}
+
+impl Most {
+    fn text(&self) -> String {
+        match self {
+            Count(count, what) => format!("{count} {what}"),
+            Bytes(bytes) if bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+            Bytes(bytes) => format!("{} KiB", bytes >> 10),
+            Time(time) => format!("{} s", time.as_secs_f64()),
+        }
+    }
+
+    fn number(&self) -> f64 {
+        match self {
+            Count(count, _) | Bytes(count) => f64::from(u32::try_from(*count).unwrap()),
+            Time(time) => time.as_secs_f64(),
+        }
+    }
+}
+
+/// The default of a key, as a number.
+fn default_of(key: &str) -> f64 {
+    match KEYS.iter().find(|known| known.path == key).unwrap_or_else(|| panic!("no key {key}")).kind {
+        Kind::Count { default, .. } => f64::from(u32::try_from(default).unwrap()),
+        Kind::Seconds { default, .. } => default.unwrap(),
+        other => panic!("{key} is {other:?}"),
+    }
+}
+
+fn page() -> String {
+    let mut page = "# Limits\n\n\
+        What comes from outside is bounded, here with the default of each limit, the key that sets it where there is one, what\n\
+        the other side gets at it, and the metric that shows it. This page is written by a test from the figures in the code.\n"
+        .to_owned();
+    for (title, rows) in parts() {
+        write!(page, "\n## {title}\n\n| what | limit | key | answer | metric |\n|---|---|---|---|---|\n").unwrap();
+        for row in rows {
+            let mut most: Vec<String> = row.most.iter().map(Most::text).collect();
+            if let (true, Some(key)) = (most.is_empty(), row.key) {
+                let unit = if key.ends_with("timeout") { " s" } else { "" };
+                most.push(format!("{}{unit}", default_of(key)));
+            }
+            let key = row.key.map(|key| format!("`{key}`")).unwrap_or_default();
+            let metric = row.metric.replace(r#"backend="one","#, "");
+            writeln!(page, "| {} | {} | {key} | {} | `{metric}` |", row.what, most.join(", "), row.answer).unwrap();
+        }
+    }
+    page
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
+}
+
+#[test]
+fn the_page_is_what_the_code_has() {
+    let file = root().join("docs/limits.md");
+    if std::env::var("MCP_TEST_BLESS").as_deref() == Ok("1") {
+        std::fs::write(&file, page()).unwrap();
+    }
+    let written = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(written == page(), "docs/limits.md is not what the code has; MCP_TEST_BLESS=1 writes it anew:\n{}", page());
+}
+
+#[test]
+fn every_key_on_the_page_exists_and_has_the_default_that_the_page_says() {
+    for row in rows() {
+        let Some(key) = row.key else { continue };
+        let default = default_of(key);
+        if let Some(most) = row.most.first() {
+            assert!(
+                (most.number() - default).abs() < f64::EPSILON,
+                "{key}: {default}, and {} in the code",
+                most.text()
+            );
+        }
+    }
+}
+
+#[test]
+fn every_metric_on_the_page_is_on_the_metrics_page_of_a_gateway_that_has_just_begun() {
+    let root = tempfile::tempdir().unwrap();
+    let file = root.path().join("signalbox.toml");
+    std::fs::write(&file, "[backends.one]\ncommand = \"true\"\n").unwrap();
+    let overrides = Overrides { data_dir: Some(root.path().into()), ..Overrides::default() };
+    let config = Config::load(&Located::File(file), &|_| None, &overrides).unwrap().config;
+    let app = assemble(&config, Principal::anonymous(), None).unwrap();
+    let shown = metrics::render(&app.gateway, &app.metrics);
+    for row in rows() {
+        let sample =
+            if row.metric.contains('{') { format!("\n{} ", row.metric) } else { format!("# TYPE {} ", row.metric) };
+        assert!(shown.contains(&sample), "{} is not there:\n{shown}", row.metric);
+    }
+    for limit in Limit::ALL {
+        let metric = format!("signalbox_refused_total{{limit=\"{}\"}}", limit.word());
+        assert!(rows().any(|row| row.metric == metric), "{metric} is on no row");
+    }
+}
+
+#[test]
+fn every_row_names_tests_that_exist() {
+    fn sources(folder: &Path, all: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                sources(&path, all);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                all.push_str(&std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    let mut all = String::new();
+    for name in ["wire", "engine", "runtime", "transport", "signalbox", "testkit"] {
+        sources(&root().join("crates").join(name), &mut all);
+    }
+    for row in rows() {
+        assert!(!row.shown.is_empty(), "{} is shown by no test", row.what);
+        for test in row.shown {
+            assert!(all.contains(&format!("fn {test}(")), "{}: there is no test {test}", row.what);
+        }
+    }
+}
