@@ -89,7 +89,17 @@ impl ServerProfile {
     /// The name the backend gives itself, for people.
     #[must_use]
     pub fn name(&self) -> Option<String> {
-        let span = json::member(&self.info, "name")?;
-        json::string(span.of(&self.info)).map(|name| name.into_owned())
+        self.info_text("name")
+    }
+
+    /// The version the backend gives itself, for people.
+    #[must_use]
+    pub fn version(&self) -> Option<String> {
+        self.info_text("version")
+    }
+
+    fn info_text(&self, member: &str) -> Option<String> {
+        let span = json::member(&self.info, member)?;
+        json::string(span.of(&self.info)).map(|text| text.into_owned())
     }
 }

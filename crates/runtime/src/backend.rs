@@ -231,6 +231,7 @@ impl Backend {
                 inner.up_since = Some(Instant::now());
                 self.begin_slowly(&mut inner);
                 inner.last_error = None;
+                inner.last_words.clear();
                 inner.failed_views.clear();
                 inner.read_views.clear();
                 let key = (peer.principal.clone(), profile.era());

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use signalbox_engine::Fault;
 use signalbox_engine::back::Outbound;
 use signalbox_wire::{Envelope, Rejected};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -74,6 +75,9 @@ pub trait LinkEvents: Send + Sync {
     /// A child wrote this line where only messages belong; it is fit to be shown.
     fn stray_line(&self, _line: String) {}
 
+    /// A child that has ended wrote these lines to its standard error last; they are fit to be shown.
+    fn last_words(&self, _lines: Vec<String>) {}
+
     /// The connection is gone with everything on it.
     fn lost(&self, why: String);
 }
@@ -89,13 +93,13 @@ pub trait Connector: Send + Sync {
     /// True where every connection is a process of its own, which sessions share by the rule of invariant 14.
     fn is_process(&self) -> bool;
 
+    /// What was dropped or refused on its connections so far, by reason.
+    fn dropped(&self) -> BTreeMap<&'static str, u64> {
+        BTreeMap::new()
+    }
+
     /// `stdio`, `http`, …: for people.
     fn kind(&self) -> &'static str;
-
-    /// What the transport itself dropped or refused over all connections, by kind.
-    fn strays(&self) -> Vec<(&'static str, u64)> {
-        Vec::new()
-    }
 
     /// How often messages were sent again that had surely not been processed.
     fn retries(&self) -> u64 {

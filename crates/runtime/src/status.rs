@@ -67,6 +67,8 @@ pub struct BackendStatus {
     pub lost: Vec<&'static str>,
     /// What it calls itself.
     pub server: Option<String>,
+    /// The version it gives itself.
+    pub server_version: Option<String>,
     /// How many tools, prompts, resources and templates it lists.
     pub lists: BTreeMap<&'static str, usize>,
     /// Connections open now.
@@ -95,8 +97,12 @@ pub struct BackendStatus {
     pub breaker: Option<BreakerStatus>,
     /// The last line on its standard output that is no message.
     pub stray_line: Option<String>,
+    /// What was dropped or refused on the way to it and from it, by reason.
+    pub dropped: BTreeMap<&'static str, u64>,
     /// What went wrong last.
     pub last_error: Option<String>,
+    /// The last lines on the standard error of a child that has ended, until it is up again.
+    pub last_words: Vec<String>,
 }
 
 /// The state of one address of a backend.
@@ -198,6 +204,7 @@ impl Backend {
             bridged: report.carried,
             lost: report.lost,
             server: view.as_ref().and_then(|view| view.profile.name()),
+            server_version: view.as_ref().and_then(|view| view.profile.version()),
             lists: view
                 .iter()
                 .flat_map(|view| ListKind::ALL.map(|kind| (kind.member(), view.list(kind).len())))
@@ -212,10 +219,12 @@ impl Backend {
             health,
             addresses: self.connector.addresses(),
             restarts: inner.restarts,
-            strays: inner.strays.iter().map(|(kind, count)| (*kind, *count)).chain(self.connector.strays()).collect(),
+            strays: inner.strays.clone(),
             breaker: self.guard.status(),
             stray_line: inner.stray_line.clone(),
+            dropped: self.connector.dropped(),
             last_error: inner.last_error.clone(),
+            last_words: inner.last_words.clone(),
         }
     }
 }

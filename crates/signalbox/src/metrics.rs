@@ -116,6 +116,16 @@ fn backends(page: &mut Page, backends: &[BackendStatus]) {
         one.retries
     });
     addresses(page, backends);
+    let mut dropped = page.family(
+        "signalbox_backend_dropped_total",
+        "counter",
+        "What was dropped or refused on the way to the backend and from it, by reason.",
+    );
+    for backend in backends {
+        for (reason, count) in &backend.dropped {
+            dropped.sample(&[("backend", &backend.name), ("reason", reason)], *count);
+        }
+    }
     let mut strays = page.family(
         "signalbox_backend_strays_total",
         "counter",

@@ -271,7 +271,7 @@ fn of_backends() -> Vec<Row> {
         ]),
         row("lines on a child's standard error", vec![Count(child::STDERR_LINES as usize, "logged in a second")], None)
             .answer("the rest is read and not logged")
-            .metric(r#"signalbox_backend_strays_total{backend="one",kind="stderr_unlogged"}"#)
+            .metric(r#"signalbox_backend_dropped_total{backend="one",reason="stderr_unlogged"}"#)
             .shown(&["a_flood_is_counted_and_not_logged"]),
         row(
             "messages that wait for a backend to read",

@@ -29,6 +29,7 @@ pub use stderr::LOGGED as STDERR_LINES;
 
 use signalbox_engine::Fault;
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -145,11 +146,11 @@ impl Connector for ChildConnector {
         true
     }
 
-    fn kind(&self) -> &'static str {
-        "stdio"
+    fn dropped(&self) -> BTreeMap<&'static str, u64> {
+        self.counts.dropped()
     }
 
-    fn strays(&self) -> Vec<(&'static str, u64)> {
-        self.counts.all().into()
+    fn kind(&self) -> &'static str {
+        "stdio"
     }
 }

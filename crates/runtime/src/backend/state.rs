@@ -181,6 +181,8 @@ pub(crate) struct Inner {
     pub strays: BTreeMap<&'static str, u64>,
     /// The last line that a child wrote where only messages belong, made fit to be shown.
     pub stray_line: Option<String>,
+    /// What a child that has ended wrote to its standard error last.
+    pub last_words: Vec<String>,
     pub restarts: u64,
     pub up_since: Option<Instant>,
     pub last_error: Option<String>,

@@ -96,6 +96,12 @@ impl LinkEvents for PeerEvents {
         }
     }
 
+    fn last_words(&self, lines: Vec<String>) {
+        if let Some(backend) = self.0.upgrade().and_then(|peer| peer.backend.upgrade()) {
+            backend.state().last_words = lines;
+        }
+    }
+
     fn failed(&self, key: u64, fault: Fault) {
         if let Some(peer) = self.0.upgrade() {
             peer.drive(|machine, now, out| machine.failed(key, fault, now, out));

@@ -63,8 +63,8 @@ fn lines(process: &ProcessView) -> Vec<(&str, String)> {
         lines.insert(1, ("reload", format!("refused {when}, this configuration stays in force: {why}")));
     }
     lines.extend(process.tls.iter().flat_map(secured));
-    if !process.dropped.is_empty() {
-        lines.push(("dropped", counts(&process.dropped)));
+    for (label, kinds) in [("dropped", &process.dropped), ("refused", &process.refused)] {
+        lines.extend(Some((label, counts(kinds))).filter(|(_, words)| !words.is_empty()));
     }
     if !process.interceptors.is_empty() {
         lines.push(("chain", process.interceptors.join(", ")));
@@ -122,6 +122,8 @@ fn details(backend: &BackendView) -> Vec<(String, String)> {
     let mut details = Vec::new();
     let mut add = |label: &str, words: Option<String>| details.extend(words.map(|words| (label.to_owned(), words)));
     add("error", backend.last_error.clone());
+    backend.last_words.iter().for_each(|line| add("stderr", Some(line.clone())));
+    add("dropped", Some(counts(&backend.dropped)).filter(|counts| !counts.is_empty()));
     add("strays", Some(counts(&backend.strays)).filter(|counts| !counts.is_empty()));
     add("stray line", backend.stray_line.clone());
     trouble::lines(backend).into_iter().for_each(|(label, words)| add(label, Some(words)));
@@ -138,7 +140,12 @@ fn details(backend: &BackendView) -> Vec<(String, String)> {
 }
 
 fn counts(counts: &BTreeMap<String, u64>) -> String {
-    counts.iter().map(|(what, count)| format!("{what}: {count}")).collect::<Vec<_>>().join(", ")
+    counts
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(what, count)| format!("{what}: {count}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// A value as people read it; nothing where there is nothing to say.
@@ -180,7 +187,7 @@ mod tests {
             "config": "signalbox.toml", "data_dir": "/d", "further": 3,
             "reload": {"generation": 3, "loaded_at": "T1", "reloads": 2, "refused": 1, "last_error": "line 3: no", "last_error_at": "T2"},
             "sessions": 2, "in_flight": 0, "labels": {"a": {"category": "files", "trust_level": "verified"}},
-            "dropped": {"progress": 4},
+            "dropped": {"progress": 4}, "refused": {"head_size": 2, "head_time": 0},
             "limits": [{"what": "sessions", "used": 90, "bound": 100, "set_by": "KEY"},
                        {"what": "connections", "used": 1, "bound": 100, "set_by": "KEY"}],
             "traffic": {
@@ -208,6 +215,7 @@ mod tests {
              clients   sessions: 2, connections: 0, event streams: 0, in flight: 0, parked: 0, sessions ever opened: 0\n  \
              requests  10, errors: 1, 0.5/s, p50 2.5ms\n  \
              dropped   progress: 4\n  \
+             refused   head_size: 2\n  \
              further   3\n  \
              limit     90 of 100 sessions (set by KEY)\n\
              \n\

@@ -42,6 +42,10 @@ pub struct ProcessView {
     pub parked: u64,
     /// What was dropped, by reason.
     pub dropped: BTreeMap<String, u64>,
+    /// What was refused before it became a request, by limit.
+    pub refused: BTreeMap<String, u64>,
+    /// Bytes of the parked calls; of use to programs only.
+    pub parked_bytes: u64,
     /// The interceptors, in order.
     pub interceptors: Vec<String>,
     /// The certificates that clients are shown, if it speaks TLS.
@@ -141,6 +145,8 @@ pub struct BackendView {
     pub waiting: Option<u64>,
     /// How often it was started again.
     pub restarts: Option<u64>,
+    /// What was dropped on the way to it and from it, by reason.
+    pub dropped: BTreeMap<String, u64>,
     /// Messages of it that fitted nothing, by kind.
     pub strays: BTreeMap<String, u64>,
     /// The last line on its standard output that is no message.
@@ -157,8 +163,12 @@ pub struct BackendView {
     pub retries: u64,
     /// Its addresses, where it has several.
     pub addresses: Vec<AddressView>,
+    /// The version it gives itself; shown by `doctor`.
+    pub server_version: Option<String>,
     /// What went wrong last.
     pub last_error: Option<String>,
+    /// What it wrote to its standard error last, where it has ended.
+    pub last_words: Vec<String>,
     /// What this version does not know.
     #[serde(flatten)]
     pub rest: BTreeMap<String, Value>,

@@ -1,5 +1,6 @@
 //! Counts of what was dropped or refused at a backend's children.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts over all children of one backend.
@@ -18,16 +19,15 @@ pub struct ChildCounts {
 }
 
 impl ChildCounts {
-    /// Each under its word in metrics.
-    pub(super) fn all(&self) -> [(&'static str, u64); 5] {
-        [
-            ("not_json", &self.not_json),
+    /// What was dropped or refused, by reason.
+    pub(super) fn dropped(&self) -> BTreeMap<&'static str, u64> {
+        let all = [
             ("line_too_long", &self.too_long),
             ("stderr_unlogged", &self.unlogged),
             ("queue_full", &self.refused),
             ("not_one_line", &self.unsendable),
-        ]
-        .map(|(word, count)| (word, count.load(Ordering::Relaxed)))
+        ];
+        all.into_iter().map(|(why, count)| (why, count.load(Ordering::Relaxed))).collect()
     }
 
     pub(super) fn add(counter: &AtomicU64) {

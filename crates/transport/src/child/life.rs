@@ -174,6 +174,7 @@ impl Life {
         tracing::debug!(backend = %self.name, %why, "a child has ended");
         // Set first, so that whoever hears of the end also sees it on the link.
         let _ = self.ended.set(why.clone());
+        self.events.last_words(self.words.lines());
         self.events.lost(why);
     }
 

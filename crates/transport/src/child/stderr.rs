@@ -35,6 +35,11 @@ impl LastWords {
         lines.iter().rfind(speaks).or(lines.back()).cloned()
     }
 
+    /// All that is kept, oldest first.
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
     /// Keeps a line, unless it is blank or a frame of a stack trace, which would push out the error above it.
     fn push(&self, line: &[u8]) {
         let line = line.trim_ascii();
