@@ -50,10 +50,13 @@ pub struct Global {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve all backends over HTTP, HTTP+SSE and WebSocket, or over TCP (the default)
+    #[command(after_help = SERVE_HELP)]
     Serve(ServeArgs),
     /// Serve all backends over standard input and output, for clients that start their servers
+    #[command(after_help = STDIO_HELP)]
     Stdio,
     /// List or call the tools of all backends
+    #[command(after_help = TOOLS_HELP)]
     Tools {
         /// What to do with them.
         #[command(subcommand)]
@@ -67,11 +70,24 @@ pub enum Command {
     /// Backends that did not change go on; sessions and calls in flight do too. Exits with 1 if a process refuses, and then
     /// everything stays as it was.
     Reload,
+    /// Look at everything that must be right, and say what to do where it is not
+    ///
+    /// Looks at the configuration, the data folder, the port, certificates, the clock and the limits of the system, and starts
+    /// every backend for a moment, unless a gateway runs them already. Each finding says what was found, where, and what
+    /// to do about it. Exits with 1 if something does not work.
+    #[command(after_help = DOCTOR_HELP)]
+    Doctor,
     /// Check the configuration without starting anything
+    #[command(after_help = CHECK_HELP)]
     Check,
     /// Turn a client's mcpServers file into our configuration
+    #[command(after_help = IMPORT_HELP)]
     Import(ImportArgs),
+    /// Print the manual page, or write all of them to a folder
+    #[command(after_help = MAN_HELP)]
+    Man(ManArgs),
     /// Print a completion script for a shell
+    #[command(after_help = COMPLETIONS_HELP)]
     Completions {
         /// The shell
         shell: Shell,
@@ -110,6 +126,55 @@ Examples:
   signalbox status
   signalbox status --watch
   signalbox status --watch 10 --json | jq '.[].traffic.total'";
+
+const SERVE_HELP: &str = "\
+Examples:
+  signalbox serve
+  signalbox serve -c signalbox.toml --listen 127.0.0.1:9000
+  signalbox -c ~/.cursor/mcp.json --log-level debug";
+
+const STDIO_HELP: &str = "\
+Example, an entry of a client's mcpServers file:
+  \"signalbox\": {\"command\": \"signalbox\", \"args\": [\"stdio\", \"-c\", \"/home/me/signalbox.toml\"]}";
+
+const TOOLS_HELP: &str = "\
+Examples:
+  signalbox tools list
+  signalbox tools list --json --url http://127.0.0.1:8080/mcp
+  signalbox tools call echo --args '{\"text\": \"hello\"}'";
+
+const DOCTOR_HELP: &str = "\
+Examples:
+  signalbox doctor
+  signalbox doctor -c signalbox.toml
+  signalbox doctor --json | jq '.findings[] | select(.severity == \"problem\")'";
+
+const CHECK_HELP: &str = "\
+Example:
+  signalbox check -c signalbox.toml";
+
+const IMPORT_HELP: &str = "\
+Example:
+  signalbox import ~/.cursor/mcp.json -o signalbox.toml";
+
+const MAN_HELP: &str = "\
+Examples:
+  signalbox man | man -l -
+  signalbox man --out ~/.local/share/man/man1";
+
+const COMPLETIONS_HELP: &str = "\
+Examples:
+  signalbox completions bash > ~/.local/share/bash-completion/completions/signalbox
+  signalbox completions zsh > ~/.zfunc/_signalbox
+  signalbox completions fish > ~/.config/fish/completions/signalbox.fish";
+
+/// Arguments of `man`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ManArgs {
+    /// Write one page per command to this folder, which is made if need be, and print their names
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
 
 /// A pause between two looks.
 fn seconds(text: &str) -> Result<Duration, PauseError> {

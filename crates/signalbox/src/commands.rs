@@ -2,7 +2,9 @@
 
 mod check;
 mod completions;
+mod doctor;
 mod import;
+mod man;
 mod reload;
 pub mod serve;
 mod status;
@@ -50,6 +52,11 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
             let _logs = quiet_logs(&global);
             block_on(reload::run(&global))
         }
+        Command::Doctor => {
+            let _logs = quiet_logs(&global);
+            block_on(doctor::run(&global))
+        }
+        Command::Man(args) => man::run(&args),
         Command::Check => check::run(&global),
         Command::Import(args) => import::run(&args),
         Command::Completions { shell } => completions::run(shell),

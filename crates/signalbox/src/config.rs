@@ -254,6 +254,11 @@ pub(crate) fn with_foreign(
     servers.iter().try_for_each(|server| each(&document, server, warnings))
 }
 
+/// A client's file as a tree; nothing where it is not JSON.
+pub(crate) fn parse_json(text: &str) -> Option<raw::Node> {
+    json::parse(text, &foreign::LISTS).ok()
+}
+
 /// By the content, or else by the name.
 fn is_json(file: Option<&Path>, text: &str) -> bool {
     let extension = file.and_then(Path::extension).and_then(|extension| extension.to_str());

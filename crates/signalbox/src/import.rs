@@ -144,7 +144,8 @@ fn note_secrets(document: &Document<'_>, server: &Server, warnings: &mut Vec<War
     }
 }
 
-fn looks_secret(name: &str, value: &str) -> bool {
+/// Whether a value under this name is likely one that others must not see.
+pub(crate) fn looks_secret(name: &str, value: &str) -> bool {
     const NAMES: [&str; 9] = ["key", "token", "secret", "passw", "auth", "credential", "cookie", "bearer", "_pat"];
     const VALUES: [&str; 8] = ["sk-", "ghp_", "gho_", "github_pat_", "xoxb-", "xoxp-", "glpat-", "AKIA"];
     let name = name.to_ascii_lowercase();
@@ -153,7 +154,7 @@ fn looks_secret(name: &str, value: &str) -> bool {
 }
 
 /// A name for a variable: `files_X-Api-Key` becomes `FILES_X_API_KEY`.
-fn variable(text: &str) -> String {
+pub(crate) fn variable(text: &str) -> String {
     let upper = text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
     let variable: String = upper.collect();
     if variable.starts_with(|c: char| c.is_ascii_digit()) { format!("_{variable}") } else { variable }

@@ -8,6 +8,7 @@ pub mod config;
 pub mod control;
 pub mod data_dir;
 pub mod demo;
+pub mod doctor;
 pub mod failure;
 pub mod front_tls;
 pub mod import;

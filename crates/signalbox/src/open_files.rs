@@ -3,7 +3,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Enough for the largest number of connections that can be configured by default, on both sides.
-const WANTED: u64 = 65_536;
+pub const WANTED: u64 = 65_536;
 
 /// Raises the soft limit toward the hard one: the usual 1024 is less than a few hundred clients need, each of whom costs a
 /// connection of its own and often one to a backend. Failing to is only logged.

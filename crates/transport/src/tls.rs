@@ -19,7 +19,7 @@ mod tests;
 mod words;
 
 pub use back::{BackTls, BackTlsSpec};
-pub use file::{FileError, FileProblem};
+pub use file::{FileError, FileProblem, examine, is_exposed};
 pub use front::{ClientAuth, FrontTls, FrontTlsSpec, ReadAgain, TlsError, TlsStatus};
 pub use inspect::{CertificateInfo, InspectError, SOON, Validity, date, inspect};
 pub use pair::PairFiles;

@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn durations_have_two_or_three_digits() {
-        let shown = [0.004, 0.42, 3.14, 42.4, 999.0, 1_234.0, 90_000.0].map(duration);
+        let shown = [0.004, 0.42, 3.12, 42.4, 999.0, 1_234.0, 90_000.0].map(duration);
         assert_eq!(shown, ["0.00ms", "0.42ms", "3.1ms", "42ms", "999ms", "1.2s", "1.5min"]);
     }
 

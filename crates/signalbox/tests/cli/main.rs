@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
+mod doctor;
+mod manual;
 mod program;
 mod status;
 
@@ -82,12 +84,8 @@ async fn import_writes_a_config_that_passes_the_check() {
 }
 
 #[tokio::test]
-async fn completions_and_the_reference_are_printed() {
+async fn the_reference_and_the_help_are_printed() {
     let folder = tempfile::tempdir().unwrap();
-    for shell in ["bash", "zsh", "fish"] {
-        let done = run(folder.path(), &["completions", shell], "").await;
-        assert!(done.code == 0 && done.stdout.contains("signalbox"), "{shell}");
-    }
     let reference = run(folder.path(), &["config", "reference"], "").await;
     assert!(reference.stdout.contains("| `gateway.drain` |"), "{}", reference.stdout);
     let help = run(folder.path(), &["--help"], "").await;

@@ -1,6 +1,6 @@
 //! Files that hold certificates and keys, and what can be wrong with them.
 
-use super::inspect::{self, InspectError};
+use super::inspect::{self, CertificateInfo, InspectError};
 use rustls::pki_types::pem::{Error as PemError, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::fs::File;
@@ -98,6 +98,16 @@ pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, 
     inspect::certificates(&read(path)?).map_err(|error| FileProblem::from(error).at(path))
 }
 
+/// What the certificates in a file say about themselves, in its order; at least one.
+///
+/// # Errors
+/// Says why the file cannot be used.
+pub fn examine(path: &Path) -> Result<Vec<CertificateInfo>, FileError> {
+    let all = certificates(path)?;
+    let told: Result<Vec<_>, InspectError> = all.iter().map(CertificateInfo::of).collect();
+    told.map_err(|error| FileProblem::from(error).at(path))
+}
+
 /// The private key in a file.
 pub(super) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, FileError> {
     let bytes = read(path)?;
@@ -111,6 +121,7 @@ pub(super) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, FileError> {
 }
 
 /// True where everybody on this machine can read a file. A group that may read keys is somebody's intention.
-pub(super) fn is_exposed(path: &Path) -> bool {
+#[must_use]
+pub fn is_exposed(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
 }

@@ -52,6 +52,14 @@ impl PairFiles {
         Ok(Pair { certificates, key, certified: Arc::new(certified), info })
     }
 
+    /// Checks that both can be read and belong together.
+    ///
+    /// # Errors
+    /// Says which file cannot be used, and why.
+    pub fn check(&self) -> Result<(), FileError> {
+        self.load().map(drop)
+    }
+
     /// Says what its owner should know, on the log.
     pub(super) fn warn(&self, info: &CertificateInfo) {
         if file::is_exposed(&self.key_file) {

@@ -1,0 +1,30 @@
+//! `signalbox doctor`: what is wrong, and what to do about it.
+
+use crate::cli::Global;
+use crate::config::{Config, Environment, Located, Overrides};
+use crate::doctor::{Patient, examine, has_problems, report};
+use crate::failure::Failure;
+use crate::output;
+use crate::terminal::Style;
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Looks at everything; exits with 1 where something does not work.
+pub(super) async fn run(global: &Global) -> Result<ExitCode, Failure> {
+    let flags = Overrides { data_dir: global.data_dir.clone(), log_level: global.log_level, ..Overrides::default() };
+    let environment = Environment::read(std::env::vars_os());
+    let named = environment.as_ref().ok().and_then(|environment| environment.config.clone());
+    let found = Located::find(global.config.as_deref(), named.as_deref(), Path::new("."), &super::env);
+    let loaded =
+        environment.and_then(|environment| Config::load(&found, &super::env, &flags.over(environment.overrides)));
+    let findings = examine(Patient { found: &found, loaded, env: &super::env }).await;
+    let problems = has_problems(&findings);
+    if global.json {
+        let answer = json!({"ok": !problems, "version": env!("CARGO_PKG_VERSION"), "findings": findings});
+        output::result(&format!("{answer}\n"))?;
+    } else {
+        output::result(&report::report(&findings, Style::of_stdout()))?;
+    }
+    Ok(if problems { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}

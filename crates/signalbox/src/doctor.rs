@@ -1,0 +1,205 @@
+//! `signalbox doctor`: looks at everything that must be right for the gateway to work, and says what to do where it is not.
+//!
+//! Each file of this folder looks at one thing and gives [`Finding`]s; this one decides what is looked at, and in which order.
+
+mod address;
+mod backends;
+pub mod certificate;
+mod clock;
+mod configuration;
+mod data_folder;
+pub mod finding;
+mod open_files;
+mod port;
+mod program;
+pub mod report;
+mod running;
+
+use crate::assemble::uses_demo;
+use crate::config::{BackendConfig, Config, ConfigError, Env, Loaded, Located, Target};
+use address::{Address, Seen};
+use backends::Outcome;
+use finding::{Finding, Severity};
+use program::Start;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// What is looked at.
+pub struct Patient<'a> {
+    /// Where the configuration was looked for.
+    pub found: &'a Located,
+    /// What became of it.
+    pub loaded: Result<Loaded, ConfigError>,
+    /// Our own environment.
+    pub env: &'a Env<'a>,
+}
+
+/// Looks at everything.
+pub async fn examine(patient: Patient<'_>) -> Vec<Finding> {
+    let mut findings = vec![Finding::ok("versions", format!("signalbox: {}", env!("CARGO_PKG_VERSION")))];
+    let text = configuration::text(patient.found);
+    let now = SystemTime::now();
+    match &patient.loaded {
+        Err(error) => findings.push(configuration::unusable(error)),
+        Ok(loaded) => findings.extend(configuration::loaded(loaded)),
+    }
+    if let Some((path, text)) = &text {
+        findings.extend(configuration::file(path, text));
+        findings.extend(certificates(path, text, now));
+    }
+    match patient.loaded {
+        Ok(loaded) => findings.extend(machine_and_backends(&loaded.config, patient.env, now).await),
+        Err(_) => {
+            findings
+                .push(Finding::note("backends", "nothing else can be looked at until the configuration can be used"));
+        }
+    }
+    findings
+}
+
+/// True where something does not work.
+#[must_use]
+pub fn has_problems(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.severity == Severity::Problem)
+}
+
+/// The files of the listener's TLS; relative ones are taken from the configuration file's folder.
+fn certificates(config: &Path, text: &str, now: SystemTime) -> Vec<Finding> {
+    let files = configuration::tls_files(text);
+    let folder = config.parent().unwrap_or(Path::new(""));
+    let place = |file: &String| folder.join(file);
+    let mut findings = Vec::new();
+    if let Some(file) = files.certificate.as_ref().map(place) {
+        findings.extend(certificate::certificate(&file, now));
+        if let Some(key) = files.key.as_ref().map(place) {
+            findings.extend(certificate::key(&key, &file));
+        }
+    }
+    if let Some(file) = files.authorities.as_ref().map(place) {
+        findings.extend(certificate::authorities(&file, now));
+    }
+    findings
+}
+
+async fn machine_and_backends(config: &Config, env: &Env<'_>, now: SystemTime) -> Vec<Finding> {
+    let mut findings = data_folder::check(&config.data_dir);
+    findings.push(open_files::check(config.gateway.max_connections));
+    let (running, told) = running::check(&config.data_dir).await;
+    findings.extend(told);
+    findings.push(port::check(&config.listen, &running));
+    let address = SocketAddr::new(config.listen.host, config.listen.port);
+    let serving = running.iter().find(|status| port::serves(status, address));
+    let mut dates = Vec::new();
+    findings.extend(look_at_backends(config, env, serving, &mut dates).await);
+    let program = std::env::current_exe().ok();
+    let written: Vec<&Path> = program.as_deref().into_iter().chain(config.source.as_deref()).collect();
+    findings.push(clock::check(now, &dates, &written));
+    findings
+}
+
+/// Looks at each backend from outside, then starts those that may start, unless a gateway runs them already.
+async fn look_at_backends(
+    config: &Config,
+    env: &Env<'_>,
+    serving: Option<&Value>,
+    dates: &mut Vec<(String, SystemTime)>,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut seen: BTreeMap<&str, Seen> = BTreeMap::new();
+    let mut versions: BTreeMap<&'static str, Option<OsString>> = BTreeMap::new();
+    let mut trial = Config { backends: Vec::new(), ..config.clone() };
+    for backend in &config.backends {
+        if backend.disabled {
+            findings.push(Finding::note(&backends::check(&backend.name), "it is disabled"));
+            continue;
+        }
+        let fault = match &backend.target {
+            Target::Command { program, args, env: set, cwd, .. } => {
+                let path = set.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.expose().to_owned());
+                let path = path.or_else(|| env("PATH")).map(OsString::from);
+                let start = Start { backend: &backend.name, program, args, cwd: cwd.as_deref(), path: path.clone() };
+                versions.extend(start.runtime().map(|program| (program, path)));
+                start.fault()
+            }
+            Target::Url { url, headers, tls, .. } => {
+                findings.extend(certificate::of_backend(tls, SystemTime::now()));
+                let address = Address { backend: &backend.name, url, headers };
+                let look = address.look().await;
+                dates.extend(look.date.map(|date| (backend.name.clone(), date)));
+                seen.insert(&backend.name, look);
+                None
+            }
+        };
+        match fault {
+            Some(fault) => findings.push(fault),
+            None => trial.backends.push(backend.clone()),
+        }
+    }
+    findings.extend(program::versions(&versions).await);
+    if let Some(status) = serving {
+        findings.extend(as_they_run(status));
+    } else if !trial.backends.is_empty() || uses_demo(config) {
+        findings.extend(started(&trial, seen).await);
+    }
+    findings
+}
+
+async fn started(trial: &Config, mut seen: BTreeMap<&str, Seen>) -> Vec<Finding> {
+    let outcomes = match backends::try_out(trial).await {
+        Ok(outcomes) => outcomes,
+        Err(error) => {
+            let advice = "correct the configuration as the message says";
+            return vec![Finding::problem("backends", error.to_string(), advice)];
+        }
+    };
+    let mut findings = Vec::new();
+    for outcome in &outcomes {
+        let name = outcome.status.name.as_str();
+        let backend = trial.backends.iter().find(|backend| backend.name == name);
+        if outcome.is_up() {
+            findings.push(backends::served(outcome));
+        } else {
+            let fault = seen.remove(name).and_then(|seen| seen.fault);
+            findings.push(match fault {
+                Some(fault) => fault,
+                None => other_path(outcome, backend).await,
+            });
+        }
+        findings.extend(backends::strays(&outcome.status));
+    }
+    findings
+}
+
+/// Why a backend does not serve; where it is a remote one, perhaps MCP is under another path.
+async fn other_path(outcome: &Outcome, backend: Option<&BackendConfig>) -> Finding {
+    let finding = backends::failed(outcome, backend);
+    if let Some(BackendConfig { name, target: Target::Url { url, headers, .. }, .. }) = backend {
+        let address = Address { backend: name, url, headers };
+        let finding = finding.at(format!("backends.{name}.url"));
+        return match address.likely().await {
+            Some(path) => Finding { advice: Some(format!("did you mean `{}`?", address.with_path(path))), ..finding },
+            None => finding,
+        };
+    }
+    finding
+}
+
+/// How the backends of a running gateway are: it is asked, and nothing is started a second time.
+fn as_they_run(status: &Value) -> Vec<Finding> {
+    let backends = status["backends"].as_array().into_iter().flatten();
+    let one = |backend: &Value| {
+        let text = |key: &str| backend[key].as_str().unwrap_or("-");
+        let check = backends::check(text("name"));
+        if backend["state"] == "up" {
+            let found = format!("{} is up in the running gateway; revision {}", text("server"), text("revision"));
+            return Finding::ok(&check, format!("{found}, tools: {}", backend["lists"]["tools"]));
+        }
+        let found = format!("it is {} in the running gateway: {}", text("state"), text("last_error"));
+        Finding::problem(&check, found, "stop the gateway and run `signalbox doctor` again to see how it starts")
+    };
+    backends.map(one).collect()
+}

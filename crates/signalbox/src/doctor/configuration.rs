@@ -1,0 +1,209 @@
+//! The configuration file: does it load, who may change it, who may read what is secret in it.
+
+use super::finding::Finding;
+use crate::config::raw::{Entry, Node, Value};
+use crate::config::{Config, ConfigError, Loaded, Located, Note, Problem, Warning};
+use crate::import::{looks_secret, variable};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+/// What this is called among the findings.
+const CHECK: &str = "config";
+/// The bits of a mode by which others than the owner may write.
+const OTHERS_WRITE: u32 = 0o022;
+/// The bits by which others may read.
+const OTHERS_READ: u32 = 0o044;
+
+/// Why the configuration cannot be used.
+pub(super) fn unusable(error: &ConfigError) -> Finding {
+    let advice = match &*error.problem {
+        Problem::FileMissing => "check the path after `-c` (or SIGNALBOX_CONFIG), or leave it out to use the defaults",
+        Problem::Unreadable(_) => "let this user read the file: `chmod u+r FILE`, or choose another with `-c FILE`",
+        Problem::Toml(_) | Problem::Json(_) => "correct the syntax at that place; strings need quotes",
+        Problem::UnknownKey { .. } => "correct or remove the key; `signalbox config reference` lists every key",
+        Problem::Unset { .. } => "set the variable where Signalbox is started, or give a default as the message shows",
+        Problem::NotBuilt { .. } => "remove the key until a version has the feature",
+        _ => "correct the file at that place; `signalbox config reference` explains every key",
+    };
+    Finding::problem(CHECK, error.problem.to_string(), advice).at(place(&error.place.to_string()))
+}
+
+/// What was loaded, and what was only tolerated.
+pub(super) fn loaded(loaded: &Loaded) -> Vec<Finding> {
+    let mut findings = vec![summary(&loaded.config)];
+    findings.extend(loaded.warnings.iter().map(tolerated));
+    findings
+}
+
+fn summary(config: &Config) -> Finding {
+    let Some(file) = &config.source else {
+        return Finding::note(CHECK, "no configuration file was found, so the defaults and the demo tools are used");
+    };
+    let enabled = config.backends.iter().filter(|one| !one.disabled).count();
+    let disabled = config.backends.len() - enabled;
+    Finding::ok(CHECK, format!("the file can be used; backends: {enabled}, disabled: {disabled}"))
+        .at(file.display().to_string())
+}
+
+fn tolerated(warning: &Warning) -> Finding {
+    let advice = match &warning.note {
+        Note::CommandLine => "put only the program into `command` and the rest into `args`",
+        Note::PlainSecret(_) => "move the secret into the environment",
+        Note::Renamed(_) => "give it a name of letters, digits, `_`, `.` and `-`",
+        _ => "remove it from the file, or leave it: it has no effect here",
+    };
+    Finding::warning(CHECK, warning.note.to_string(), advice).at(place(&warning.place.to_string()))
+}
+
+/// A place as messages begin with it, without the colon that leads over to the message.
+fn place(text: &str) -> String {
+    text.trim_end().trim_end_matches(':').to_owned()
+}
+
+/// Who may change the file, and who may read secrets that stand in it.
+pub(super) fn file(path: &Path, text: &str) -> Vec<Finding> {
+    let secrets = secrets(text);
+    let mode = path.metadata().map_or(0, |metadata| metadata.mode());
+    let shown = path.display().to_string();
+    let mut findings = Vec::new();
+    if mode & OTHERS_WRITE != 0 {
+        let found = format!(
+            "other users may change the file (mode {:03o}), and with it the programs that are started",
+            mode & 0o777
+        );
+        findings.push(Finding::problem(CHECK, found, format!("close it to them: `chmod go-w {shown}`")).at(&shown));
+    }
+    for secret in &secrets {
+        let found = format!("`{}` looks like a secret in plain text", secret.key);
+        let advice = format!("put it into the environment and write `${{{}}}`", secret.variable);
+        findings.push(Finding::warning(CHECK, found, advice).at(&shown));
+    }
+    if !secrets.is_empty() && mode & OTHERS_READ != 0 {
+        let found = format!("other users may read the secrets in the file (mode {:03o})", mode & 0o777);
+        findings.push(Finding::warning(CHECK, found, format!("close it to them: `chmod 600 {shown}`")).at(&shown));
+    }
+    findings
+}
+
+/// A value that should not stand in a file.
+#[derive(Debug, PartialEq, Eq)]
+struct InTheClear {
+    key: String,
+    variable: String,
+}
+
+/// Values under `env` and `headers` that look like secrets written out. A file that cannot be parsed has none: that it cannot be
+/// is told elsewhere.
+fn secrets(text: &str) -> Vec<InTheClear> {
+    let mut found = Vec::new();
+    if let Ok(root) = parse(text) {
+        for list in ["backends", "mcpServers", "servers"] {
+            for backend in entries(child(entries(&root), list)) {
+                for table in ["env", "headers"] {
+                    for entry in entries(child(entries(&backend.node), table)) {
+                        found.extend(in_the_clear(list, &backend.key, table, entry));
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+fn parse(text: &str) -> Result<Node, ()> {
+    if text.trim_start().starts_with('{') {
+        return crate::config::parse_json(text).ok_or(());
+    }
+    crate::config::raw::parse_toml(text).map_err(drop)
+}
+
+fn entries(node: &Node) -> &[Entry] {
+    match &node.value {
+        Value::Table(entries) => entries,
+        _ => &[],
+    }
+}
+
+fn child<'a>(entries: &'a [Entry], key: &str) -> &'a Node {
+    const NOTHING: &Node = &Node { value: Value::Null, at: 0 };
+    entries.iter().find(|entry| entry.key == key).map_or(NOTHING, |entry| &entry.node)
+}
+
+fn in_the_clear(list: &str, backend: &str, table: &str, entry: &Entry) -> Option<InTheClear> {
+    let Value::Text(value) = &entry.node.value else { return None };
+    if value.contains("${") || !looks_secret(&entry.key, value) {
+        return None;
+    }
+    let variable = if table == "env" { entry.key.clone() } else { variable(&format!("{backend}_{}", entry.key)) };
+    Some(InTheClear { key: format!("{list}.{backend}.{table}.{}", entry.key), variable })
+}
+
+/// Where the certificate files of the listener are, as the file says it; also where the file cannot be used otherwise.
+pub(super) fn tls_files(text: &str) -> TlsFiles {
+    let Ok(root) = parse(text) else { return TlsFiles::default() };
+    let mut node = &root;
+    for key in ["mcp", "protocol", "transport", "tls"] {
+        node = child(entries(node), key);
+    }
+    let file = |key: &str| match &child(entries(node), key).value {
+        Value::Text(path) if !path.is_empty() => Some(path.clone()),
+        _ => None,
+    };
+    TlsFiles { certificate: file("cert_file"), key: file("key_file"), authorities: file("ca_file") }
+}
+
+/// The files of the listener's TLS.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct TlsFiles {
+    pub certificate: Option<String>,
+    pub key: Option<String>,
+    pub authorities: Option<String>,
+}
+
+/// The text of the file that was found, if one was and it can be read.
+pub(super) fn text(found: &Located) -> Option<(&Path, String)> {
+    let Located::File(path) = found else { return None };
+    Some((path, crate::config::locate::read(path).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::finding::Severity;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn secrets_are_found_in_both_kinds_of_file_and_references_are_not() {
+        let toml = "[backends.a.env]\nAPI_KEY = 'x'\nHOME = '/h'\nTOKEN = '${TOKEN}'\n[backends.b.headers]\nAuthorization = 'Bearer x'\n";
+        let found: Vec<_> = secrets(toml).into_iter().map(|one| (one.key, one.variable)).collect();
+        let expected = [("backends.a.env.API_KEY", "API_KEY"), ("backends.b.headers.Authorization", "B_AUTHORIZATION")];
+        assert_eq!(found, expected.map(|(key, variable)| (key.to_owned(), variable.to_owned())));
+        let json = r#"{"mcpServers": {"a": {"command": "x", "env": {"GH_TOKEN": "ghp_x"}}}}"#;
+        assert_eq!(secrets(json)[0].key, "mcpServers.a.env.GH_TOKEN");
+        assert!(secrets("not toml").is_empty());
+    }
+
+    #[test]
+    fn a_file_that_others_may_change_is_a_problem() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("signalbox.toml");
+        let text = "[backends.a.env]\nAPI_KEY = 'sk-1'\n";
+        std::fs::write(&path, text).unwrap();
+        let check = |mode| {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            file(&path, text)
+        };
+        assert_eq!(check(0o600).len(), 1);
+        assert!(check(0o644)[1].advice.as_deref().unwrap().contains("chmod 600"));
+        let open = check(0o666);
+        assert_eq!(open[0].severity, Severity::Problem);
+        assert!(open[0].advice.as_deref().unwrap().contains("chmod go-w"));
+        assert!(open.iter().all(|finding| !finding.found.contains("sk-1")));
+    }
+
+    #[test]
+    fn the_files_of_tls_are_found_even_where_the_rest_is_wrong() {
+        let text = "[mcp.protocol.transport.tls]\nenabled = true\ncert_file = 'c'\nca_file = ''\n[nonsense]\n";
+        assert_eq!(tls_files(text), TlsFiles { certificate: Some("c".to_owned()), ..TlsFiles::default() });
+    }
+}

@@ -1,0 +1,56 @@
+//! The processes that run with this data folder, as their control sockets tell.
+
+use super::finding::Finding;
+use crate::control;
+use crate::data_dir::run_folder;
+use serde_json::Value;
+use std::path::Path;
+
+const CHECK: &str = "control";
+
+/// Asks every process; gives the states of those that answered.
+pub(super) async fn check(data_dir: &Path) -> (Vec<Value>, Vec<Finding>) {
+    let folder = run_folder(data_dir);
+    let shown = folder.display().to_string();
+    let sockets = match control::sockets(&folder) {
+        Ok(sockets) => sockets,
+        Err(error) => {
+            let advice = format!("let this user read the folder: `chmod u+rwx {shown}`");
+            let finding = Finding::warning(CHECK, format!("the control sockets cannot be looked for: {error}"), advice);
+            return (Vec::new(), vec![finding.at(shown)]);
+        }
+    };
+    let (mut running, mut findings) = (Vec::new(), Vec::new());
+    for socket in &sockets {
+        let told = control::ask(socket, control::STATUS).await;
+        match told.map(|bytes| serde_json::from_slice::<Value>(&bytes)) {
+            Ok(Ok(status)) => {
+                findings.push(process(&status));
+                running.push(status);
+            }
+            Ok(Err(error)) => findings.push(mute(socket, &format!("it answers something else than JSON ({error})"))),
+            Err(error) => findings.push(mute(socket, &error.to_string())),
+        }
+    }
+    if sockets.is_empty() {
+        findings.push(Finding::note(CHECK, "no signalbox runs with this data folder").at(shown));
+    }
+    (running, findings)
+}
+
+fn process(status: &Value) -> Finding {
+    let text = |key: &str| status[key].as_str().unwrap_or("-");
+    let found = format!("`{}` runs (pid {}, version {})", text("command"), status["pid"], text("version"));
+    let own = env!("CARGO_PKG_VERSION");
+    if text("version") == own {
+        return Finding::ok(CHECK, found);
+    }
+    let advice = format!("start it again to run the version {own} that is installed");
+    Finding::warning(CHECK, format!("{found}, which is not the version {own} of this program"), advice)
+}
+
+fn mute(socket: &Path, why: &str) -> Finding {
+    let advice = "the process behind it hangs or ends; look into its log, and end it if it stays like this";
+    Finding::warning(CHECK, format!("a process does not tell its state: {why}"), advice)
+        .at(socket.display().to_string())
+}
