@@ -69,6 +69,7 @@ pub enum Command {
     ///
     /// Backends that did not change go on; sessions and calls in flight do too. Exits with 1 if a process refuses, and then
     /// everything stays as it was.
+    #[command(after_help = RELOAD_HELP)]
     Reload,
     /// Look at everything that must be right, and say what to do where it is not
     ///
@@ -126,6 +127,11 @@ Examples:
   signalbox status
   signalbox status --watch
   signalbox status --watch 10 --json | jq '.[].traffic.total'";
+
+const RELOAD_HELP: &str = "\
+Examples:
+  signalbox reload
+  signalbox check && signalbox reload --json";
 
 const SERVE_HELP: &str = "\
 Examples:

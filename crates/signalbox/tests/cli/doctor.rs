@@ -168,8 +168,9 @@ async fn an_expired_certificate_is_told_with_its_date() {
     openssl(
         "req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=box.example -keyout key.pem -out ask.pem",
     );
-    openssl("x509 -req -in ask.pem -signkey key.pem -days -1 -out old.pem");
-    openssl("x509 -req -in ask.pem -signkey key.pem -days 90 -out good.pem");
+    std::fs::write(folder.path().join("names"), "subjectAltName = DNS:box.example\n").unwrap();
+    openssl("x509 -req -in ask.pem -signkey key.pem -extfile names -days -1 -out old.pem");
+    openssl("x509 -req -in ask.pem -signkey key.pem -extfile names -days 90 -out good.pem");
     let config = |file: &str| {
         format!(
             "{ANY_PORT}[mcp.protocol.transport.tls]\nenabled = true\ncert_file = \"{file}\"\nkey_file = \"key.pem\"\n"

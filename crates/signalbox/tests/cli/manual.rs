@@ -12,6 +12,7 @@ const COMMANDS: &[&[&str]] = &[
     &["tools", "call"],
     &["status"],
     &["doctor"],
+    &["reload"],
     &["check"],
     &["import"],
     &["man"],
