@@ -225,7 +225,7 @@ const MORE: u64 = 10;
 const GROWTH_KB: usize = 32 * 1024;
 
 async fn slow_reader(era: &str) {
-    let readers = asked_for("MCP_TEST_READERS", 100);
+    let readers = asked_for("MCP_TEST_READERS", 20);
     let (gateway, _web, _) = gateway(readers, readers).await;
     let follow = long_uri();
     let mut slow = Holder::start(&gateway, &format!("--streams 1 --slow --era {era} --follow {follow}"));
@@ -234,7 +234,6 @@ async fn slow_reader(era: &str) {
     fast.held().await;
     let client = HttpClient::new(gateway.address());
     let dropped = "signalbox_dropped_total{reason=\"slow_client\"} ";
-    let cut = "signalbox_refused_total{limit=\"slow_reader\"} ";
 
     let mut sent = 0;
     let mut bursts = 0;
@@ -248,12 +247,6 @@ async fn slow_reader(era: &str) {
         }
         let count = fast.all_got("updates", sent).await;
         assert_eq!(count["updates"]["most"], sent, "nobody else loses one, or gets one twice: {count}");
-        if metric(&gateway, cut).await > 0 {
-            // On a machine this slow it had taken nothing for so long that its connection was ended.
-            println!("slow reader of the {era} era among {readers}: ended after {sent} updates");
-            assert_eq!(count["open"], readers - 1, "{count}");
-            return;
-        }
         if metric(&gateway, dropped).await > 0 {
             at_first_loss.get_or_insert(rss_kb(&gateway));
             more += 1;
@@ -280,13 +273,11 @@ async fn slow_reader(era: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes minutes on a slow machine; script/prove many runs it"]
 async fn a_listener_that_does_not_read_harms_none_of_the_others() {
     slow_reader("new").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes minutes on a slow machine; script/prove many runs it"]
 async fn a_session_whose_stream_is_not_read_harms_none_of_the_others() {
     slow_reader("old").await;
 }

@@ -31,8 +31,24 @@ pub struct Listener {
 }
 
 impl FrontMachine {
-    /// Opens a listen request: acknowledges what can be heard and keeps the exchange open.
+    /// Opens a listen request, or holds it until the lists that tell what of it can be heard are there.
     pub(super) fn listen(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        if (ctx.lists_ready)(&self.selector(id)) {
+            self.open_listener(id, message, ctx, out);
+        } else {
+            self.held.insert(id, (message.clone(), None));
+            out.push(Command::AwaitLists { exchange: id });
+        }
+    }
+
+    /// Acknowledges what can be heard and keeps the exchange open.
+    pub(super) fn open_listener(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
         let Some(span) = in_params(message, &["notifications"]) else {
             let fault = Fault::new(FaultKind::InvalidParams, "params.notifications is required, an object");
             return self.fail(id, &fault, ctx, out);

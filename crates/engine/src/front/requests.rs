@@ -64,6 +64,9 @@ impl FrontMachine {
     pub(super) fn resume(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         match self.held.remove(&id) {
             None => {}
+            Some((message, None)) if message.method() == Some(method::SUBSCRIPTIONS_LISTEN) => {
+                self.open_listener(id, &message, ctx, out);
+            }
             Some((message, None)) => self.list_page(id, &message, ctx, out),
             Some((message, Some(client))) => {
                 let params = Params::read(&message);

@@ -307,6 +307,17 @@ fn a_list_waits_for_backends_that_are_still_starting() {
 }
 
 #[test]
+fn a_listen_request_waits_for_the_lists_that_name_its_resources() {
+    let mut dialogue = Dialogue::new(Mode::Stateless);
+    dialogue.ready = false;
+    let listen = modern("1", "subscriptions/listen", r#""notifications":{"resourceSubscriptions":["b+x://1"]}"#);
+    assert_eq!(dialogue.says(&listen), ["wait for lists"]);
+    dialogue.ready = true;
+    let said = dialogue.event(Event::ListsReady { exchange: ExchangeId(1) });
+    assert!(said.len() == 1 && said[0].contains("x://1"), "it is followed, and not acknowledged yet: {said:?}");
+}
+
+#[test]
 fn list_changes_are_told_in_the_way_of_each_era() {
     let mut dialogue = Dialogue::operational();
     let changed = Changed { tools: true, prompts: false, resources: false };
