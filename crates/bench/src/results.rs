@@ -85,15 +85,15 @@ impl Results {
     pub fn read(lines: &str) -> io::Result<Self> {
         let mut cells: BTreeMap<Cell, Servers> = BTreeMap::new();
         for line in lines.lines() {
-            let (name, cell, run) = parse(line).ok_or_else(|| io::Error::other(format!("not a result: {line}")))?;
+            let (name, cell, told) = parse(line).ok_or_else(|| io::Error::other(format!("not a result: {line}")))?;
             let servers = cells.entry(cell).or_default();
             let at = servers.iter().position(|server| server.name == name).unwrap_or_else(|| {
                 servers.push(Server { name: name.to_owned(), ..Server::default() });
                 servers.len() - 1
             });
-            match run {
-                Ok(run) => servers[at].runs.push(run),
-                Err(reason) => servers[at].failure = Some(reason),
+            match told {
+                Told::Ran(run) => servers[at].runs.push(run),
+                Told::CouldNot(reason) => servers[at].failure = Some(reason),
             }
         }
         Ok(Self(cells))
@@ -115,9 +115,14 @@ fn middle(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-type Parsed<'a> = (&'a str, Cell, Result<Run, String>);
+/// What a line tells of one server.
+enum Told {
+    Ran(Run),
+    /// It could not, for this reason.
+    CouldNot(String),
+}
 
-fn parse(line: &str) -> Option<Parsed<'_>> {
+fn parse(line: &str) -> Option<(&str, Cell, Told)> {
     let mut parts = line.splitn(4, ' ');
     let (name, backend, round, json) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let number = |key| field(json, key)?.parse::<f64>().ok();
@@ -128,7 +133,7 @@ fn parse(line: &str) -> Option<Parsed<'_>> {
         connections: field(json, "connections")?.parse().ok()?,
     };
     if let Some((_, reason)) = json.split_once(r#""failed":""#) {
-        return Some((name, cell, Err(reason.strip_suffix("\"}").unwrap_or(reason).to_owned())));
+        return Some((name, cell, Told::CouldNot(reason.strip_suffix("\"}").unwrap_or(reason).to_owned())));
     }
     let run = Run {
         round: round.parse().ok()?,
@@ -143,7 +148,7 @@ fn parse(line: &str) -> Option<Parsed<'_>> {
         children_cpu: number("children_cpu_us_per_call")?,
         children_peak_kb: number("children_peak_rss_kb")?,
     };
-    Some((name, cell, Ok(run)))
+    Some((name, cell, Told::Ran(run)))
 }
 
 /// A member of a line that `load` printed: flat up to its last member, and without spaces.

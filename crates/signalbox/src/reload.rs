@@ -21,6 +21,7 @@ use plan::Course;
 use report::Record;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_runtime::{Backend, BackendSpec, Gateway};
+use signalbox_transport::tls::TlsError;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 
@@ -36,9 +37,9 @@ pub enum ReloadError {
     /// It changes what is fixed at the start.
     #[error("{}: cannot change while Signalbox runs; restart it, or put the value back", .0.join(", "))]
     NeedsRestart(Vec<&'static str>),
-    /// What else follows the configuration cannot.
-    #[error("{0}")]
-    Follower(String),
+    /// The certificates that go with it cannot be used.
+    #[error(transparent)]
+    Certificates(#[from] TlsError),
     /// The process is about to end.
     #[error("Signalbox is shutting down")]
     Ending,
@@ -75,7 +76,7 @@ impl Trigger {
 pub type Apply = Box<dyn FnOnce() + Send>;
 /// Something besides the gateway that follows the configuration. It is asked at every reload, whether or not the file
 /// changed: it reads what it needs (certificates, say), says what is wrong with that, or gives what makes it so.
-pub type Follower = Box<dyn Fn(&Config) -> Result<Apply, String> + Send + Sync>;
+pub type Follower = Box<dyn Fn(&Config) -> Result<Apply, TlsError> + Send + Sync>;
 
 /// Keeps a running process to its configuration.
 pub struct Reloader {
@@ -170,8 +171,7 @@ impl Reloader {
         let mut summary = self.record.unchanged();
         summary.settings = plan::settings(&before, &next)?;
         let prepared = self.prepare(&before, &next)?;
-        let following: Result<Vec<Apply>, String> = self.followers.iter().map(|follower| follower(&next)).collect();
-        let following = following.map_err(ReloadError::Follower)?;
+        let following: Vec<Apply> = self.followers.iter().map(|follower| follower(&next)).collect::<Result<_, _>>()?;
         // From here on nothing can fail.
         self.app.gateway.set_settings(assemble::settings(&next));
         for (backend, spec, tools) in prepared.retuned {

@@ -7,7 +7,7 @@ use crate::control::Control;
 use crate::data_dir::DataDir;
 use crate::failure::{Failure, log_warnings};
 use crate::front_tls::FrontSecurity;
-use crate::reload::{Apply, Follower, Reloader};
+use crate::reload::{Follower, Reloader};
 use crate::signals::{Hangups, Signals};
 use crate::status::{self, Place};
 use crate::{banner, open_files, output, probes};
@@ -100,7 +100,7 @@ impl Front {
 /// Everything of the front that follows the configuration, and the certificates with it.
 fn followers(admission: &Arc<Admission>, tls: Option<Arc<FrontTls>>) -> Vec<Follower> {
     let admission = Arc::clone(admission);
-    let door: Follower = Box::new(move |config: &Config| -> Result<Apply, String> {
+    let door: Follower = Box::new(move |config: &Config| {
         let (admission, gateway) = (Arc::clone(&admission), config.gateway.clone());
         Ok(Box::new(move || {
             admission.set(gateway.max_connections, &gateway.allowed_origins, &gateway.allowed_hosts);
@@ -108,7 +108,7 @@ fn followers(admission: &Arc<Admission>, tls: Option<Arc<FrontTls>>) -> Vec<Foll
     });
     let certificates = tls.map(|tls| -> Follower {
         Box::new(move |_| {
-            let read = tls.read_again().map_err(|error| error.to_string())?;
+            let read = tls.read_again()?;
             let tls = Arc::clone(&tls);
             Ok(Box::new(move || tls.take_over(read)))
         })

@@ -57,9 +57,9 @@ fn pings_retries_restarts_and_the_queue_can_be_set() {
     assert_eq!((rules("max_restarts = 0").max_restarts, rules("ping.enabled = false").ping), (None, None));
 }
 
-fn addresses(lines: &str) -> Result<Addresses, String> {
+fn addresses(lines: &str) -> Result<Addresses, ConfigError> {
     let text = format!("[backends.a]\n{lines}\n");
-    let loaded = load("signalbox.toml", &text).map_err(|error| error.to_string())?;
+    let loaded = load("signalbox.toml", &text)?;
     Ok(loaded.config.backends.into_iter().next().expect("one backend").addresses)
 }
 
@@ -96,7 +96,7 @@ fn addresses_that_do_not_go_together_are_refused() {
         ("command = 'x'\nbalance = 'random'", "backends.a.balance: only goes with `url`"),
         ("url = 'http://a/'\nmax_restarts = 3", "backends.a.max_restarts: only goes with `command`"),
     ] {
-        let error = addresses(lines).expect_err(lines);
+        let error = addresses(lines).expect_err(lines).to_string();
         assert!(error.contains(why), "{lines}\n{error}");
     }
 }
