@@ -13,7 +13,7 @@ use crate::session_table::SessionTable;
 use crate::settings::Settings;
 use crate::task_book::TaskBook;
 use arc_swap::ArcSwap;
-use signalbox_engine::catalog::{Changed, Selector};
+use signalbox_engine::catalog::{Changed, Selector, Snapshot};
 use signalbox_engine::front::Mode;
 use signalbox_engine::{
     CapSet, Chain, ClientProfile, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey,
@@ -197,13 +197,15 @@ impl Gateway {
         }
     }
 
-    /// True where this kind of client need not wait for any backend's lists.
-    pub(crate) fn lists_ready(&self, selector: &Selector) -> bool {
-        self.backends().iter().all(|backend| backend.lists_ready(selector))
+    /// True where this kind of client need not wait for any backend's lists. What it is then shown must be what was asked
+    /// about here: lists that come in between would be called ready, and not be seen.
+    pub(crate) fn lists_ready(&self, selector: &Selector, catalog: &Snapshot) -> bool {
+        self.backends().iter().all(|backend| backend.lists_ready(selector, catalog))
     }
 
     fn prepare(&self, session: &Arc<Session>, client: Option<&ClientProfile>, selector: &Selector) {
-        for backend in self.backends().iter().filter(|backend| !backend.lists_ready(selector)) {
+        let catalog = self.catalog.snapshot();
+        for backend in self.backends().iter().filter(|backend| !backend.lists_ready(selector, &catalog)) {
             backend.prepare(session, client, selector.era);
         }
     }
@@ -218,7 +220,7 @@ impl Gateway {
     ) {
         let mut changes = self.catalog.follow();
         let waiting = async {
-            while !self.lists_ready(selector) && !session.is_ended() {
+            while !self.lists_ready(selector, &self.catalog.snapshot()) && !session.is_ended() {
                 // Each time: which connection the session needs is only known once a backend has told its era.
                 self.prepare(session, client, selector);
                 if changes.changed().await.is_err() {
@@ -227,10 +229,10 @@ impl Gateway {
             }
         };
         if tokio::time::timeout(within, waiting).await.is_err() {
-            let backends = self.backends();
+            let (backends, catalog) = (self.backends(), self.catalog.snapshot());
             let missing: Vec<&str> = backends
                 .iter()
-                .filter(|backend| !backend.lists_ready(selector))
+                .filter(|backend| !backend.lists_ready(selector, &catalog))
                 .map(|backend| &*backend.name)
                 .collect();
             tracing::warn!(?missing, "a list was answered without backends that did not start in time");

@@ -180,7 +180,7 @@ impl Session {
         let session = Some(&*self.external).filter(|_| self.mode == Mode::Session);
         let begin = |message: &Envelope| tracer?.begin(message, Carrier { session, ..carrier });
         let catalog = self.gateway.catalog.snapshot();
-        let ready = |selector: &Selector| self.gateway.lists_ready(selector);
+        let ready = |selector: &Selector| self.gateway.lists_ready(selector, &catalog);
         let task_home = |task: &str| self.gateway.tasks.home(&self.principal, task);
         let changes = |backend: &str, uri: &str| self.gateway.reads.generation(backend, uri);
         let settings = self.gateway.settings();

@@ -4,7 +4,7 @@ use super::Backend;
 use super::state::Home;
 use crate::lists;
 use crate::peer::{Peer, Use};
-use signalbox_engine::catalog::{Changed, ListKind, MAX_VIEWS, Selector, View, ViewKey};
+use signalbox_engine::catalog::{Changed, ListKind, MAX_VIEWS, Selector, Snapshot, View, ViewKey};
 use signalbox_engine::{Event, Fault, ServerProfile};
 use signalbox_wire::{Era, method};
 use std::sync::Arc;
@@ -18,10 +18,8 @@ const LISTEN_FOR: Duration = Duration::from_secs(24 * 3600);
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
 impl Backend {
-    /// True where this kind of client need not wait for the backend's lists.
-    pub(crate) fn lists_ready(&self, selector: &Selector) -> bool {
-        let Some(gateway) = self.gateway() else { return true };
-        let catalog = gateway.catalog.snapshot();
+    /// True where this kind of client need not wait for the backend's lists, having these ones.
+    pub(crate) fn lists_ready(&self, selector: &Selector, catalog: &Snapshot) -> bool {
         let effective = self.effective(selector);
         if self.is_stale(&effective) {
             return false;
