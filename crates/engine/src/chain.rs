@@ -6,48 +6,25 @@
 //!              └───────────────── finished ─────────────────────┘
 //! ```
 //! An interceptor is synchronous: its verdict is a function of what it is handed, so that a chain can be run again over
-//! old exchanges and give the same verdicts.
+//! old exchanges and give the same verdicts. What it cannot know by itself it asks for with [`Verdict::Hold`]: the chain
+//! stops, the question is brought to whoever can answer it, and the same interceptor goes on with the answer.
 
-use crate::exchange::Exchange;
+mod case;
+mod judgement;
+
+pub use case::{Answer, Case, Phase, Question, Resumed};
+pub use judgement::{Effect, Hold, Judgement, Ruling, Verdict};
+
 use crate::fact::Finished;
-use crate::fault::Fault;
-use bytes::Bytes;
-use signalbox_wire::{Edits, Envelope};
 use std::sync::Arc;
-use std::time::Instant;
 
-/// What an interceptor decides about a message.
-#[derive(Clone, Debug)]
-pub enum Verdict {
-    /// Go on.
-    Pass,
-    /// Go on with these edits.
-    Modify(Edits),
-    /// Answer with this result instead of asking the backend.
-    Reply(Bytes),
-    /// Refuse.
-    Refuse(Fault),
-}
-
-/// One concern that looks at every exchange. All phases do nothing unless they are written.
+/// One concern that looks at every exchange.
 pub trait Interceptor: Send + Sync {
-    /// Its name in logs and in the list of interceptors.
+    /// Its name in logs, in decisions and in the list of interceptors.
     fn name(&self) -> &'static str;
 
-    /// A request, before it goes to a backend.
-    fn request(&self, _exchange: &Exchange, _message: &Envelope, _now: Instant) -> Verdict {
-        Verdict::Pass
-    }
-
-    /// An answer, before it goes to the client.
-    fn response(&self, _exchange: &Exchange, _message: &Envelope, _now: Instant) -> Verdict {
-        Verdict::Pass
-    }
-
-    /// A notification in either direction. `Reply` counts as `Pass`; `Refuse` drops it.
-    fn notification(&self, _message: &Envelope, _now: Instant) -> Verdict {
-        Verdict::Pass
-    }
+    /// Decides about one message in one phase. `resumed` is there when a question it held the message for is answered.
+    fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement;
 
     /// The exchange is over.
     fn finished(&self, _finished: &Finished) {}
@@ -56,6 +33,28 @@ pub trait Interceptor: Send + Sync {
 /// The interceptors in their one order.
 #[derive(Clone, Default)]
 pub struct Chain(Arc<[Arc<dyn Interceptor>]>);
+
+/// Where a chain goes on, and with what.
+#[derive(Clone, Copy, Debug)]
+pub struct Resume<'a> {
+    /// How many interceptors had passed the message before the one that held it.
+    pub passed: usize,
+    /// What that one is told.
+    pub told: Resumed<'a>,
+}
+
+/// What a chain came to.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What is to be done with the message. [`Verdict::Modify`] carries what all interceptors together made of it.
+    pub verdict: Verdict,
+    /// What each of them decided, with the name of the interceptor.
+    pub rulings: Vec<(&'static str, Ruling)>,
+    /// What is to be done besides.
+    pub effects: Vec<Effect>,
+    /// How many had passed the message when the walk ended.
+    pub passed: usize,
+}
 
 impl Chain {
     /// A chain of these, asked in this order for requests and in reverse for answers.
@@ -70,19 +69,44 @@ impl Chain {
         self.0.iter().map(|one| one.name()).collect()
     }
 
-    /// Asks about a request; edits of all interceptors are gathered, the first reply or refusal ends the walk.
-    pub fn request(&self, exchange: &Exchange, message: &Envelope, edits: &mut Edits, now: Instant) -> Verdict {
-        walk(self.0.iter(), edits, |one| one.request(exchange, message, now))
+    /// True where nothing is asked.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
-    /// Asks about an answer, in reverse order.
-    pub fn response(&self, exchange: &Exchange, message: &Envelope, edits: &mut Edits, now: Instant) -> Verdict {
-        walk(self.0.iter().rev(), edits, |one| one.response(exchange, message, now))
-    }
-
-    /// Asks about a notification.
-    pub fn notification(&self, message: &Envelope, edits: &mut Edits, now: Instant) -> Verdict {
-        walk(self.0.iter(), edits, |one| one.notification(message, now))
+    /// Asks about a message. Each interceptor sees what those before it made of the message; the first that ends the walk
+    /// has the last word.
+    #[must_use]
+    pub fn judge(&self, case: &Case<'_>, resume: Option<Resume<'_>>) -> Outcome {
+        let mut outcome = Outcome { verdict: Verdict::Pass, rulings: vec![], effects: vec![], passed: 0 };
+        outcome.passed = resume.map_or(0, |resume| resume.passed);
+        let mut told = resume.map(|resume| resume.told);
+        let mut changed = None;
+        while let Some(one) = self.at(case.phase, outcome.passed) {
+            let message = changed.as_ref().unwrap_or(case.message);
+            let judgement = one.judge(&Case { message, ..*case }, told.take());
+            outcome.rulings.extend(judgement.rulings.into_iter().map(|ruling| (one.name(), ruling)));
+            outcome.effects.extend(judgement.effects);
+            match judgement.verdict {
+                Verdict::Pass => {}
+                Verdict::Modify(message) => changed = Some(message),
+                Verdict::Hold(mut hold) => {
+                    hold.message = hold.message.or(changed);
+                    outcome.verdict = Verdict::Hold(hold);
+                    return outcome;
+                }
+                end => {
+                    outcome.verdict = end;
+                    return outcome;
+                }
+            }
+            outcome.passed += 1;
+        }
+        if let Some(message) = changed {
+            outcome.verdict = Verdict::Modify(message);
+        }
+        outcome
     }
 
     /// Tells every interceptor that an exchange is over.
@@ -91,25 +115,18 @@ impl Chain {
             one.finished(finished);
         }
     }
+
+    fn at(&self, phase: Phase, passed: usize) -> Option<&dyn Interceptor> {
+        let index = match phase {
+            Phase::Response | Phase::FromBackend => self.0.len().checked_sub(passed + 1)?,
+            Phase::Request | Phase::FromClient => passed,
+        };
+        self.0.get(index).map(AsRef::as_ref)
+    }
 }
 
 impl std::fmt::Debug for Chain {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.names()).finish()
     }
-}
-
-fn walk<'a>(
-    list: impl Iterator<Item = &'a Arc<dyn Interceptor>>,
-    edits: &mut Edits,
-    ask: impl Fn(&dyn Interceptor) -> Verdict,
-) -> Verdict {
-    for one in list {
-        match ask(one.as_ref()) {
-            Verdict::Pass => {}
-            Verdict::Modify(more) => edits.append(&more),
-            end => return end,
-        }
-    }
-    Verdict::Pass
 }

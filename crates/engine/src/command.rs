@@ -1,16 +1,18 @@
 //! Everything a front machine can ask for.
 
 use crate::bridge::tasks::TaskState;
-use crate::exchange::Call;
+use crate::chain::{Effect, Phase, Question};
+use crate::exchange::{Call, MethodName};
 use crate::fact::Fact;
 use crate::fault::Fault;
 use crate::keys::{ExchangeId, PeerId, StreamId};
 use crate::limit::Limit;
+use crate::principal::Principal;
 use crate::read_cache::{Generation, Terms};
 use bytes::Bytes;
 use signalbox_wire::Era;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What is to be done. A front machine acts in no other way.
 #[derive(Clone, Debug)]
@@ -84,6 +86,23 @@ pub enum Command {
         /// The exchange to wake.
         exchange: ExchangeId,
     },
+    /// Find out what an interceptor wants to know about a message that waits, and come back with
+    /// [`crate::Event::Consulted`].
+    Consult {
+        /// The exchange of the message.
+        exchange: ExchangeId,
+        /// What is asked.
+        question: Question,
+        /// The message, for whoever is to decide.
+        held: Box<Held>,
+    },
+    /// A question is of no use any more.
+    Withdraw {
+        /// The exchange of the message.
+        exchange: ExchangeId,
+    },
+    /// Something an interceptor wants done besides. A fork comes as [`Command::Errand`].
+    Effect(Effect),
     /// Come back with [`crate::Event::Wake`] after this time.
     Wake {
         /// The exchange it is about.
@@ -136,6 +155,27 @@ pub enum Command {
         /// Why.
         fault: Fault,
     },
+}
+
+/// A message that waits for an answer.
+#[derive(Clone, Debug)]
+pub struct Held {
+    /// Which way it goes.
+    pub phase: Phase,
+    /// The method of its exchange.
+    pub method: MethodName,
+    /// The tool, prompt or URI, as the client knows it.
+    pub subject: Option<Box<str>>,
+    /// The backend.
+    pub backend: Option<Arc<str>>,
+    /// On whose behalf.
+    pub principal: Principal,
+    /// Since when.
+    pub since: Instant,
+    /// The message.
+    pub message: Bytes,
+    /// True where its client wants to hear of progress, and can be told that it waits.
+    pub gives_progress: bool,
 }
 
 /// A `resources/subscribe` or `unsubscribe` of an old-era session.

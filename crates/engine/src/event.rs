@@ -2,6 +2,7 @@
 
 use crate::bridge::Reach;
 use crate::catalog::Changed;
+use crate::chain::Answer;
 use crate::exchange::Call;
 use crate::fault::Fault;
 use crate::keys::{ExchangeId, PeerId, StreamId};
@@ -68,6 +69,20 @@ pub enum Event {
         exchange: ExchangeId,
         /// The round of questions whose time is over; none for a pause.
         round: Option<u32>,
+    },
+    /// What an interceptor wanted to know about a message that waits.
+    Consulted {
+        /// The exchange of the message.
+        exchange: ExchangeId,
+        /// What came of its question.
+        answer: Answer,
+    },
+    /// A message goes on waiting; its client may be told.
+    StillHeld {
+        /// The exchange of the message.
+        exchange: ExchangeId,
+        /// What it waits for, for a person.
+        text: Arc<str>,
     },
     /// A call could not be brought to an answer.
     Failed {

@@ -49,6 +49,8 @@ pub struct Exchange {
     pub renamed_uri: Option<(Box<str>, Box<str>)>,
     /// The URI of a plain read, as the backend knows it, and what was known of its changes: its result may be kept.
     pub read: Option<(Box<str>, Generation)>,
+    /// How far it is, as the client was told last.
+    pub progress: f64,
     /// True where the client asked for a task of the 2025-11-25 kind.
     pub wants_task: bool,
     /// When it arrived.
@@ -89,6 +91,30 @@ pub struct Call {
 }
 
 impl Call {
+    /// A call that sends a copy of this request, whose answer nobody waits for. None where it has no method.
+    #[must_use]
+    pub fn copy_of(message: Envelope, client: Arc<ClientProfile>) -> Option<Self> {
+        let name = message.method()?;
+        let method: MethodName = message.known_method().map_or_else(|| name.to_owned().into(), Cow::Borrowed);
+        let subject = message.param("name").or_else(|| message.param("uri"));
+        let name = subject.and_then(|span| json::string(span.of(message.bytes()))).map(|name| name.into_owned().into());
+        let era = client.revision.era();
+        Some(Self {
+            edits: Edits::new(),
+            method,
+            name,
+            progress: message.param_meta("progressToken"),
+            param_headers: None,
+            era,
+            log_level: None,
+            round: None,
+            trace: None,
+            tries: 0,
+            client,
+            envelope: message,
+        })
+    }
+
     /// What the client answers to the questions of an earlier round, as the interceptors let it pass.
     #[must_use]
     pub fn responses(&self) -> Bytes {

@@ -1,11 +1,14 @@
-//! What happened, for whoever wants to know: metrics today, tapes and audit later.
+//! What happened, for whoever wants to know: metrics, traces, tapes.
 
+use crate::chain::Ruling;
 use crate::exchange::MethodName;
 use crate::keys::{ExchangeId, SessionKey};
 use crate::principal::Principal;
+use crate::profile::ClientProfile;
 use crate::trace::{Carrier, Trace};
 use bytes::Bytes;
 use signalbox_wire::{Envelope, Era};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -66,11 +69,62 @@ pub enum Fact {
         exchange: Option<ExchangeId>,
         /// Where it was seen.
         point: Point,
+        /// The backend it goes to or comes from, where it does.
+        backend: Option<Arc<str>>,
         /// The message.
         bytes: Bytes,
     },
+    /// Something was decided about a message.
+    Decision(Box<Decision>),
+    /// A session began, or its client has introduced itself.
+    Session(Box<SessionFact>),
+    /// A session ended.
+    SessionEnded {
+        /// When.
+        at: Instant,
+        /// Which.
+        session: SessionKey,
+        /// Whose.
+        principal: Principal,
+    },
     /// An exchange is over.
     Finished(Box<Finished>),
+}
+
+/// A decision about a message.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// When.
+    pub at: Instant,
+    /// Whose session.
+    pub session: SessionKey,
+    /// On whose behalf.
+    pub principal: Principal,
+    /// The exchange, where it belongs to one.
+    pub exchange: Option<ExchangeId>,
+    /// `request`, `response`, …: see [`crate::chain::Phase::word`].
+    pub phase: &'static str,
+    /// The interceptor, or the part of the gateway.
+    pub by: &'static str,
+    /// What was decided, and from what.
+    pub ruling: Ruling,
+}
+
+/// What is known of a session.
+#[derive(Clone, Debug)]
+pub struct SessionFact {
+    /// When.
+    pub at: Instant,
+    /// Which.
+    pub session: SessionKey,
+    /// Whose.
+    pub principal: Principal,
+    /// The id that the client was given, where it was.
+    pub external: Option<Arc<str>>,
+    /// How the client came.
+    pub transport: &'static str,
+    /// What the client said about itself, where it has.
+    pub client: Option<Arc<ClientProfile>>,
 }
 
 /// The end of an exchange.
@@ -117,6 +171,14 @@ pub trait FactSink: Send + Sync {
     /// The trace that a request belongs to, which its [`Finished`] brings back. Of several who trace, the first is asked.
     fn begin(&self, _message: &Envelope, _carrier: Carrier<'_>) -> Option<Box<Trace>> {
         None
+    }
+    /// True where an answer may leave only after it was written down: see [`FactSink::written`].
+    fn is_durable(&self) -> bool {
+        false
+    }
+    /// Comes to its end once everything it was told so far is written down, or surely cannot be.
+    fn written(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::ready(()))
     }
     /// Takes a fact. Must not block.
     fn fact(&self, fact: &Fact);

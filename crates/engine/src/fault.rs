@@ -61,6 +61,8 @@ pub enum FaultKind {
     NotBridged,
     /// An interceptor refused the call.
     Refused,
+    /// Nobody decided in time about a message that was held.
+    HoldExpired,
     /// The gateway is shutting down.
     Draining,
     /// The gateway made a mistake.
@@ -105,7 +107,13 @@ impl Fault {
         use FaultKind as K;
         match self.kind {
             K::BackendDied | K::BackendDown | K::EraRefused | K::BackendGarbage | K::TimedOut => Owner::Backend,
-            K::BreakerOpen | K::Overloaded | K::Refused | K::Draining | K::Internal | K::NotBridged => Owner::Us,
+            K::BreakerOpen
+            | K::Overloaded
+            | K::Refused
+            | K::HoldExpired
+            | K::Draining
+            | K::Internal
+            | K::NotBridged => Owner::Us,
             _ => Owner::Client,
         }
     }
@@ -142,6 +150,7 @@ impl Fault {
             (K::TimedOut, Era::Modern) => codes::TIMED_OUT,
             (K::Overloaded, Era::Modern) => codes::LIMITED,
             (K::Refused, Era::Modern) => codes::DENIED,
+            (K::HoldExpired, Era::Modern) => codes::HOLD_EXPIRED,
             (_, Era::Legacy) => codes::LEGACY_SERVER_ERROR,
         }
     }
@@ -173,6 +182,7 @@ impl Fault {
             K::Overloaded => "overloaded",
             K::NotBridged => "not_bridged",
             K::Refused => "refused",
+            K::HoldExpired => "hold_expired",
             K::Draining => "draining",
             K::Internal => "internal",
         }
@@ -247,6 +257,7 @@ mod tests {
             K::BreakerOpen,
             K::Overloaded,
             K::Refused,
+            K::HoldExpired,
             K::Draining,
         ] {
             let code = Fault::new(kind, "").code(Era::Modern);

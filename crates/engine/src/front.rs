@@ -4,6 +4,7 @@
 //! describes itself, so on a pipe both eras may come mixed, and telling the era comes before every gate.
 
 mod answers;
+mod holding;
 mod initialize;
 mod inquiry;
 mod inward;
@@ -38,6 +39,7 @@ use crate::profile::ClientProfile;
 use crate::read_cache::Generation;
 use crate::trace;
 use bytes::Bytes;
+use holding::Waiting;
 use inquiry::Inquiry;
 use ledger::Ledger;
 use listen::Listener;
@@ -59,6 +61,10 @@ pub struct Context<'a> {
     pub catalog: &'a Snapshot,
     /// The interceptors.
     pub chain: &'a Chain,
+    /// The id that the client of this session was given, where it was.
+    pub session: Option<&'a str>,
+    /// When the session began.
+    pub session_started: Instant,
     /// Our own `serverInfo` object.
     pub server_info: &'a str,
     /// Most requests in flight in one session.
@@ -136,6 +142,7 @@ pub struct FrontMachine {
     polls: KeyMap<ExchangeId, Poll>,
     listeners: KeyMap<ExchangeId, Listener>,
     held: KeyMap<ExchangeId, (Envelope, Option<Arc<ClientProfile>>)>,
+    waiting: KeyMap<ExchangeId, Waiting>,
     ledger: Ledger,
     /// Followed resources whose URI is not the backend's own: (backend, its URI) to ours.
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
@@ -163,6 +170,7 @@ impl FrontMachine {
             polls: KeyMap::default(),
             listeners: KeyMap::default(),
             held: KeyMap::default(),
+            waiting: KeyMap::default(),
             ledger: Ledger::default(),
             followed: HashMap::new(),
             next_exchange: 1,
@@ -184,6 +192,8 @@ impl FrontMachine {
             }
             Event::Reply { exchange, result, park } => self.show_questions(exchange, &result, park, ctx, out),
             Event::Wake { exchange, round } => self.woken(exchange, round, ctx, out),
+            Event::Consulted { exchange, answer } => self.consulted(exchange, &answer, ctx, out),
+            Event::StillHeld { exchange, text } => self.still_held(exchange, &text, out),
             Event::Failed { exchange, fault } => self.poll_failed(exchange, &fault, ctx, out),
             Event::Asked { peer, message, about } => self.asked(peer, &message, about, out),
             Event::Notified { backend, peer, message, about } => {
@@ -341,6 +351,7 @@ impl FrontMachine {
             progress_token: None,
             renamed_uri: None,
             read: None,
+            progress: 0.0,
             wants_task: false,
             started: ctx.now,
             bytes_in: message.bytes().len(),
@@ -365,6 +376,29 @@ impl FrontMachine {
                 principal: self.principal.clone(),
                 exchange,
                 point,
+                backend: exchange.and_then(|id| self.exchanges.get(&id)?.backend.clone()),
+                bytes: bytes.clone(),
+            }));
+        }
+    }
+
+    /// A backend said something besides an answer.
+    fn backend_fact(
+        &self,
+        exchange: Option<ExchangeId>,
+        backend: &Arc<str>,
+        bytes: &Bytes,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        if ctx.message_facts {
+            out.push(Command::Fact(Fact::Message {
+                at: ctx.now,
+                session: self.session,
+                principal: self.principal.clone(),
+                exchange,
+                point: Point::BackendIn,
+                backend: Some(Arc::clone(backend)),
                 bytes: bytes.clone(),
             }));
         }
@@ -380,8 +414,9 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let Some(exchange) = self.take(id) else { return };
         self.message_fact(Some(id), Point::ClientOut, &bytes, ctx, out);
+        self.withdraw(id, out);
+        let Some(exchange) = self.take(id) else { return };
         self.finished(&exchange, outcome, Some(&bytes), ctx, out);
         if exchange.stream_open {
             out.push(Command::Send { stream: exchange.stream, bytes, last: true, droppable: false, status });

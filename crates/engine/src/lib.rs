@@ -26,6 +26,7 @@ pub mod principal;
 pub mod profile;
 pub mod ramp;
 pub mod read_cache;
+pub mod record;
 pub mod retry;
 pub mod trace;
 

@@ -165,6 +165,8 @@ impl Gateway {
             unix_ms: &|| 0,
             catalog: &self.catalog,
             chain: &self.chain,
+            session: None,
+            session_started: self.now,
             server_info: INFO,
             max_in_flight: 64,
             round_timeout: TIMEOUT,

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Most names that rules may count under.
+pub const MAX_NAMED: usize = 256;
+
 /// The counters of one gateway. Reasons are words of this program, never of a client.
 #[derive(Debug, Default)]
 pub struct Counters {
@@ -35,12 +38,26 @@ pub struct Counters {
     /// TLS handshakes that succeeded.
     pub handshakes_done: AtomicU64,
     failed_handshakes: Mutex<BTreeMap<&'static str, u64>>,
+    named: Mutex<BTreeMap<Arc<str>, u64>>,
 }
 
 impl Counters {
     /// Counts a dropped message.
     pub fn dropped(&self, reason: &'static str) {
         *self.dropped.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
+    }
+
+    /// Counts under a name that a rule chose. Beyond [`MAX_NAMED`] names nothing is counted but `other`.
+    pub fn counted(&self, name: &Arc<str>) {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = named.contains_key(name) || named.len() < MAX_NAMED;
+        *named.entry(if known { Arc::clone(name) } else { Arc::from("other") }).or_default() += 1;
+    }
+
+    /// What rules counted, by name.
+    #[must_use]
+    pub fn all_counted(&self) -> BTreeMap<Arc<str>, u64> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Counts what was refused at a limit.

@@ -4,6 +4,7 @@ use crate::backend::Backend;
 use crate::backends::Backends;
 use crate::catalog_keeper::CatalogKeeper;
 use crate::counters::Counters;
+use crate::holds::Holds;
 use crate::park_lot::ParkLot;
 use crate::peer::Peer;
 use crate::reads::Reads;
@@ -12,6 +13,7 @@ use crate::session::Session;
 use crate::session_table::SessionTable;
 use crate::settings::Settings;
 use crate::task_book::TaskBook;
+use crate::webhooks::{Post, Webhooks};
 use arc_swap::ArcSwap;
 use signalbox_engine::catalog::{Changed, Selector, Snapshot};
 use signalbox_engine::front::Mode;
@@ -55,8 +57,14 @@ pub struct Gateway {
     pub tasks: TaskBook,
     /// Where our own tasks run.
     pub runtimes: Runtimes,
+    /// The messages that wait for a person.
+    pub holds: Holds,
+    /// The way to web addresses.
+    pub webhooks: Webhooks,
     pub(crate) chain: Chain,
     pub(crate) message_facts: bool,
+    /// Who must have written an answer down before it leaves.
+    pub(crate) durable: Option<Arc<dyn FactSink>>,
     pub(crate) tracer: Option<Arc<dyn FactSink>>,
     facts: Vec<Arc<dyn FactSink>>,
     next_session: AtomicU64,
@@ -73,6 +81,8 @@ pub struct Parts {
     pub chain: Chain,
     /// Subscribers to facts.
     pub facts: Vec<Arc<dyn FactSink>>,
+    /// How web addresses are reached, where interceptors may ask some.
+    pub post: Option<Arc<dyn Post>>,
     /// On whose behalf the gateway's own connections are opened.
     pub principal: Principal,
     /// Where the last known lists are kept.
@@ -100,8 +110,11 @@ impl Gateway {
             reads: Reads::default(),
             tasks: TaskBook::default(),
             runtimes: Runtimes::default(),
+            holds: Holds::default(),
+            webhooks: Webhooks::new(parts.post),
             chain: parts.chain,
             message_facts: parts.facts.iter().any(|sink| sink.wants_messages()),
+            durable: parts.facts.iter().find(|sink| sink.is_durable()).cloned(),
             tracer: parts.facts.iter().find(|sink| sink.traces()).cloned(),
             facts: parts.facts,
             next_session: AtomicU64::new(1),

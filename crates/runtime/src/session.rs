@@ -58,7 +58,7 @@ pub struct Session {
     /// When it began.
     pub started: Instant,
     mode: Mode,
-    gateway: Arc<Gateway>,
+    pub(crate) gateway: Arc<Gateway>,
     last_used: AtomicU64,
     // Read without the session's lock, since backends ask while they hold their own.
     client: OnceLock<Arc<ClientProfile>>,
@@ -189,6 +189,8 @@ impl Session {
             unix_ms: &unix_ms,
             catalog: &catalog,
             chain: &self.gateway.chain,
+            session,
+            session_started: self.started,
             server_info: &settings.server_info,
             max_in_flight: settings.max_in_flight,
             round_timeout: settings.park_timeout,
@@ -198,7 +200,7 @@ impl Session {
             task_home: &task_home,
             lists_ready: &ready,
         };
-        let mut after = Vec::new();
+        let (mut after, mut late) = (Vec::new(), Vec::new());
         let mut inner = self.lock();
         let mut commands = std::mem::take(&mut inner.buffer);
         let before = inner.machine.in_flight();
@@ -210,6 +212,9 @@ impl Session {
         }
         for command in commands.drain(..) {
             match command {
+                Command::Send { stream, bytes, last: true, droppable, status } if self.gateway.durable.is_some() => {
+                    late.push((stream, Out { bytes, last: true, status, part: false }, droppable));
+                }
                 Command::Send { stream, bytes, last, droppable, status } => {
                     self.send(&mut inner, stream, Out { bytes, last, status, part: false }, droppable);
                 }
@@ -225,6 +230,22 @@ impl Session {
         for command in after {
             self.perform(command);
         }
+        if !late.is_empty() {
+            self.send_once_written(late);
+        }
+    }
+
+    /// Sends answers when they, and all that led to them, are written down.
+    fn send_once_written(self: &Arc<Self>, answers: Vec<(StreamId, Out, bool)>) {
+        let Some(durable) = &self.gateway.durable else { return };
+        let (session, written) = (Arc::clone(self), durable.written());
+        tokio::spawn(async move {
+            written.await;
+            let mut inner = session.lock();
+            for (stream, out, droppable) in answers {
+                session.send(&mut inner, stream, out, droppable);
+            }
+        });
     }
 
     /// Writes to a stream while the session is locked, so that messages leave in the order they were decided.

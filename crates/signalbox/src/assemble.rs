@@ -99,8 +99,15 @@ pub fn assemble(config: &Config, principal: Principal, catalog_file: Option<Path
     let mut facts: Vec<Arc<dyn FactSink>> = vec![metrics.clone()];
     #[cfg(feature = "otel")]
     let telemetry = telemetry(config, &principal)?.inspect(|telemetry| facts.push(telemetry.tracer()));
-    let gateway =
-        Gateway::new(Parts { settings, backends, chain: interceptors::chain(), facts, principal, catalog_file })?;
+    let gateway = Gateway::new(Parts {
+        settings,
+        backends,
+        chain: interceptors::chain(),
+        facts,
+        post: None,
+        principal,
+        catalog_file,
+    })?;
     #[cfg(feature = "otel")]
     telemetry.iter().for_each(|telemetry| telemetry.count_at(&gateway));
     Ok(App {

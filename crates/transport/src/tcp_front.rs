@@ -223,6 +223,7 @@ mod tests {
             backends: Vec::new(),
             chain: Chain::default(),
             facts: Vec::new(),
+            post: None,
             principal: Principal::anonymous(),
             catalog_file: None,
         })

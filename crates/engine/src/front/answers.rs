@@ -3,7 +3,6 @@
 use super::ledger::{Entry, Host};
 use super::{Asked, Context, FrontMachine};
 use crate::bridge::tasks::TaskState;
-use crate::chain::Verdict;
 use crate::command::Command;
 use crate::exchange::Exchange;
 use crate::fact::{Outcome, Point};
@@ -39,11 +38,6 @@ impl FrontMachine {
         let backend = exchange.backend.clone();
         self.message_fact(Some(id), Point::BackendIn, message.bytes(), ctx, out);
         let Some(exchange) = self.exchanges.get(&id) else { return };
-        match ctx.chain.response(exchange, message, &mut edits, ctx.now) {
-            Verdict::Pass | Verdict::Modify(_) => {}
-            Verdict::Reply(result) => return self.reply(id, &result, ctx, out),
-            Verdict::Refuse(fault) => return self.fail(id, &fault, ctx, out),
-        }
         let era = exchange.era;
         self.inquiry_over(id, out);
         if let Some(home) = self.place_task(id, message, &mut edits, ctx) {
@@ -55,7 +49,7 @@ impl FrontMachine {
             let id = task.id.clone();
             self.write_down(&id, Entry::new(backend, Host::Legacy, Some(task), ctx.now), ctx, out);
         }
-        self.finish(id, bytes, status, outcome(message), ctx, out);
+        self.judge_answer(id, bytes, status, outcome(message), ctx, out);
     }
 
     /// Where a task of a new backend is, for a client of the new era that will ask about it with another session. A task
@@ -96,7 +90,7 @@ fn id_member(exchange: &Exchange) -> Vec<u8> {
     member
 }
 
-fn outcome(message: &Envelope) -> Outcome {
+pub(super) fn outcome(message: &Envelope) -> Outcome {
     if message.kind() == Kind::Error {
         return Outcome::BackendError;
     }

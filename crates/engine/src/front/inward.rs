@@ -1,7 +1,7 @@
 //! What backends ask and tell, on its way to the client.
 
 use super::{Asked, Context, FrontMachine, MAX_ASKED, Mode};
-use crate::chain::Verdict;
+use crate::chain::Phase;
 use crate::command::Command;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::{ExchangeId, PeerId, StreamId};
@@ -59,10 +59,10 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
+        self.backend_fact(about, backend, message.bytes(), ctx, out);
+        let judged = self.judge_notification(Phase::FromBackend, (about, Some(backend)), message, ctx, out);
+        let Some(message) = &judged else { return };
         let mut edits = Edits::new();
-        if let Verdict::Refuse(_) = ctx.chain.notification(message, &mut edits, ctx.now) {
-            return out.push(Command::Dropped("refused_notification"));
-        }
         if let Some(listener) = about.filter(|id| self.listeners.contains_key(id)) {
             return self.heard(listener, backend, message, edits, out);
         }
@@ -98,6 +98,13 @@ impl FrontMachine {
         };
         if !exchange.stream_open {
             return out.push(Command::Dropped("client_gone"));
+        }
+        if exchange.progress > 0.0 {
+            let number = in_params(message, &["progress"]).and_then(|span| number(span.of(message.bytes())));
+            if number.is_some_and(|number| number <= exchange.progress) {
+                // The client was told more while its call was held, and progress may only grow.
+                return out.push(Command::Dropped("stale_progress"));
+            }
         }
         edits.replace(span, token.token());
         let bytes = edits.apply(message.bytes());
@@ -167,4 +174,8 @@ impl FrontMachine {
 pub(super) fn in_params(message: &Envelope, path: &[&str]) -> Option<signalbox_wire::Span> {
     let whole = message.params_span()?;
     json::path(message.params()?, path).map(|span| span.shift(whole.start))
+}
+
+fn number(token: &[u8]) -> Option<f64> {
+    std::str::from_utf8(token).ok()?.parse().ok()
 }

@@ -1,43 +1,209 @@
-//! The interceptors' say over what comes in the middle of a call: questions are part of an answer, and what the client
-//! says to them is part of a request.
+//! The interceptors' say over every message: how they are asked, and how their verdict on a request, an answer or a
+//! notification is carried out. Questions of a backend are part of its answer, and what the client says to them is part of a
+//! request.
 
+use super::holding::Then;
+use super::rounds::refit;
 use super::{Context, FrontMachine};
-use crate::chain::Verdict;
+use crate::chain::{Case, Effect, Outcome as Judged, Phase, Resume, Verdict};
 use crate::command::Command;
 use crate::exchange::Call;
-use crate::fact::Outcome;
+use crate::fact::{Decision, Fact, Outcome};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
-use signalbox_wire::{Edits, Envelope, builder};
+use crate::profile::ClientProfile;
+use bytes::Bytes;
+use signalbox_wire::{Envelope, RawId, builder};
+use std::sync::Arc;
 
 impl FrontMachine {
-    /// Asks about what a backend wants to know. None where the exchange has been answered in another way.
-    ///
-    /// # Errors
-    /// The fault that the call is to end with.
-    pub(super) fn judged(
+    /// Asks the interceptors about a message, writes down what they decided, and has done what they want done besides.
+    pub(super) fn consult(
+        &self,
+        phase: Phase,
+        about: (Option<ExchangeId>, Option<&str>),
+        message: &Envelope,
+        resume: Option<Resume<'_>>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> Judged {
+        let (id, backend) = about;
+        let exchange = id.and_then(|id| self.exchanges.get(&id));
+        let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
+        let case = Case {
+            phase,
+            message,
+            exchange,
+            principal: &self.principal,
+            session: ctx.session,
+            session_started: ctx.session_started,
+            revision: client.map(|client| client.revision.as_str()),
+            backend: backend.or_else(|| exchange.and_then(|exchange| exchange.backend.as_deref())),
+            now: ctx.now,
+            unix_ms: (ctx.unix_ms)(),
+        };
+        let mut judged = ctx.chain.judge(&case, resume);
+        for (by, ruling) in judged.rulings.drain(..) {
+            self.decided(id, phase.word(), by, ruling, ctx, out);
+        }
+        for effect in judged.effects.drain(..) {
+            out.extend(self.effect(effect, client));
+        }
+        judged
+    }
+
+    /// Writes a decision down, where somebody keeps what happens.
+    pub(super) fn decided(
+        &self,
+        exchange: Option<ExchangeId>,
+        phase: &'static str,
+        by: &'static str,
+        ruling: crate::chain::Ruling,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        if ctx.message_facts {
+            out.push(Command::Fact(Fact::Decision(Box::new(Decision {
+                at: ctx.now,
+                session: self.session,
+                principal: self.principal.clone(),
+                exchange,
+                phase,
+                by,
+                ruling,
+            }))));
+        }
+    }
+
+    fn effect(&self, effect: Effect, client: Option<&Arc<ClientProfile>>) -> Option<Command> {
+        let Effect::Fork { backend, message } = effect else { return Some(Command::Effect(effect)) };
+        let call = Call::copy_of(message, Arc::clone(client?))?;
+        Some(Command::Errand { backend, call: Box::new(call) })
+    }
+
+    /// Asks about a request that is to be routed, and brings it to its backend, its answer or its refusal.
+    pub(super) fn judge_request(
         &mut self,
         id: ExchangeId,
+        message: Envelope,
+        then: Then,
+        resume: Option<Resume<'_>>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let judged = self.consult(Phase::Request, (Some(id), None), &message, resume, ctx, out);
+        match judged.verdict {
+            Verdict::Pass => self.go_on(id, message, then, ctx, out),
+            Verdict::Modify(message) => self.go_on(id, message, then, ctx, out),
+            Verdict::Hold(hold) => self.hold(id, message, then, hold, judged.passed, ctx, out),
+            end => self.end_by(id, end, ctx, out),
+        }
+    }
+
+    /// Asks about an answer as the client would get it, and sends what they make of it.
+    pub(super) fn judge_answer(
+        &mut self,
+        id: ExchangeId,
+        bytes: Bytes,
+        status: u16,
+        outcome: Outcome,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        if ctx.chain.is_empty() {
+            return self.finish(id, bytes, status, outcome, ctx, out);
+        }
+        match Envelope::parse(bytes) {
+            Ok(message) => self.judge_message(id, message, Then::Answer { status, outcome }, None, ctx, out),
+            Err(_) => self.fail(id, &Fault::new(FaultKind::Internal, "the answer is no message"), ctx, out),
+        }
+    }
+
+    pub(super) fn judge_message(
+        &mut self,
+        id: ExchangeId,
+        message: Envelope,
+        then: Then,
+        resume: Option<Resume<'_>>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let judged = self.consult(Phase::Response, (Some(id), None), &message, resume, ctx, out);
+        match judged.verdict {
+            Verdict::Pass => self.go_on(id, message, then, ctx, out),
+            Verdict::Modify(message) => {
+                let then = then.with_outcome(super::answers::outcome(&message));
+                self.go_on(id, message, then, ctx, out);
+            }
+            Verdict::Hold(hold) => self.hold(id, message, then, hold, judged.passed, ctx, out),
+            end => self.end_by(id, end, ctx, out),
+        }
+    }
+
+    /// Ends an exchange as the interceptors want it.
+    fn end_by(&mut self, id: ExchangeId, verdict: Verdict, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        self.inquiry_over(id, out);
+        self.give_task_up(id, out);
+        match verdict {
+            Verdict::Reply(result) => self.reply(id, &result, ctx, out),
+            Verdict::Error(error) => self.reply_error(id, &error, ctx, out),
+            Verdict::Refuse(fault) => self.fail(id, &fault, ctx, out),
+            Verdict::Pass | Verdict::Modify(_) | Verdict::Hold(_) => {}
+        }
+    }
+
+    fn reply_error(&mut self, id: ExchangeId, error: &[u8], ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let bytes = error_message(&exchange.client_id, error);
+        self.finish(id, bytes, 200, Outcome::Fault("rule_error"), ctx, out);
+    }
+
+    /// What is left of a notification: as it is, as the interceptors made it, or nothing.
+    pub(super) fn judge_notification(
+        &self,
+        phase: Phase,
+        about: (Option<ExchangeId>, Option<&str>),
         message: &Envelope,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Result<Option<Envelope>, Fault> {
-        let Some(exchange) = self.exchanges.get(&id) else { return Ok(None) };
-        let mut edits = Edits::new();
-        match ctx.chain.response(exchange, message, &mut edits, ctx.now) {
-            Verdict::Pass | Verdict::Modify(_) => {}
-            Verdict::Reply(result) => {
-                self.give_task_up(id, out);
-                self.reply(id, &result, ctx, out);
-                return Ok(None);
+    ) -> Option<Envelope> {
+        if ctx.chain.is_empty() {
+            return Some(message.clone());
+        }
+        match self.consult(phase, about, message, None, ctx, out).verdict {
+            Verdict::Pass | Verdict::Reply(_) | Verdict::Hold(_) => Some(message.clone()),
+            Verdict::Modify(message) => Some(message),
+            Verdict::Error(_) | Verdict::Refuse(_) => {
+                out.push(Command::Dropped("refused_notification"));
+                None
             }
-            Verdict::Refuse(fault) => return Err(fault),
         }
-        if edits.is_empty() {
-            return Ok(Some(message.clone()));
+    }
+
+    /// Asks about what comes in the middle of a call, which does not wait: it was, or will be, held as a whole.
+    pub(super) fn judge_midway(
+        &mut self,
+        id: ExchangeId,
+        phase: Phase,
+        message: &Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> Option<Envelope> {
+        if !self.exchanges.contains_key(&id) {
+            return None;
         }
-        let bad = |_| Fault::new(FaultKind::Internal, "what an interceptor made of the questions is no message");
-        Envelope::parse(edits.apply(message.bytes())).map(Some).map_err(bad)
+        if ctx.chain.is_empty() {
+            return Some(message.clone());
+        }
+        match self.consult(phase, (Some(id), None), message, None, ctx, out).verdict {
+            Verdict::Pass => Some(message.clone()),
+            Verdict::Hold(hold) => Some(hold.message.unwrap_or_else(|| message.clone())),
+            Verdict::Modify(message) => Some(message),
+            end => {
+                self.end_by(id, end, ctx, out);
+                None
+            }
+        }
     }
 
     /// Asks about a request that carries what the client was asked for. Where it may not go, the exchange is over.
@@ -48,19 +214,12 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> bool {
-        let Some(exchange) = self.exchanges.get(&id) else { return false };
-        match ctx.chain.request(exchange, &call.envelope, &mut call.edits, ctx.now) {
-            Verdict::Pass | Verdict::Modify(_) => return true,
-            Verdict::Reply(result) => {
-                self.give_task_up(id, out);
-                self.reply(id, &result, ctx, out);
-            }
-            Verdict::Refuse(fault) => {
-                self.give_task_up(id, out);
-                self.fail(id, &fault, ctx, out);
-            }
+        let Some(message) = self.judge_midway(id, Phase::Request, &call.envelope, ctx, out) else { return false };
+        if message.bytes() != call.envelope.bytes() {
+            let name = self.exchanges.get(&id).and_then(|exchange| exchange.subject.clone());
+            refit(call, message, name.as_deref());
         }
-        false
+        true
     }
 
     /// Shows a client of the new era what an old backend wants to know. Where it may not be shown, or nobody is there to see
@@ -76,13 +235,26 @@ impl FrontMachine {
         let Some(exchange) = self.exchanges.get(&id) else {
             return out.extend(park.map(|park| Command::GiveUp { park }));
         };
-        let bad = |_| Fault::new(FaultKind::Internal, "the questions of the backend are no message");
-        let message = Envelope::parse(builder::response(&exchange.client_id, result)).map_err(bad);
-        match message.and_then(|message| self.judged(id, &message, ctx, out)) {
-            Ok(Some(message)) => return self.finish(id, message.bytes().clone(), 200, Outcome::Ok, ctx, out),
-            Ok(None) => {}
-            Err(fault) => self.fail(id, &fault, ctx, out),
+        match Envelope::parse(builder::response(&exchange.client_id, result)) {
+            Ok(message) => {
+                if let Some(message) = self.judge_midway(id, Phase::Response, &message, ctx, out) {
+                    return self.finish(id, message.bytes().clone(), 200, Outcome::Ok, ctx, out);
+                }
+            }
+            Err(_) => {
+                let fault = Fault::new(FaultKind::Internal, "the questions of the backend are no message");
+                self.fail(id, &fault, ctx, out);
+            }
         }
         out.extend(park.map(|park| Command::GiveUp { park }));
     }
+}
+
+fn error_message(id: &RawId, error: &[u8]) -> Bytes {
+    let mut bytes = br#"{"jsonrpc":"2.0","id":"#.to_vec();
+    bytes.extend_from_slice(id.token());
+    bytes.extend_from_slice(br#","error":"#);
+    bytes.extend_from_slice(error);
+    bytes.push(b'}');
+    bytes.into()
 }

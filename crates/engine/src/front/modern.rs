@@ -49,7 +49,7 @@ impl FrontMachine {
             method::TOOLS_CALL => self.route(id, message, &params, client, ctx, out),
             method::SERVER_DISCOVER => self.discover(id, ctx, out),
             method::SUBSCRIPTIONS_LISTEN => self.listen(id, &message, ctx, out),
-            _ if ListKind::of_method(name).is_some() => self.list(id, &message, ctx, out),
+            _ if ListKind::of_method(name).is_some() => self.list_request(id, message, ctx, out),
             _ if removed(name) => {
                 let text = format!("`{name}` is not part of revision {}", Revision::LATEST.as_str());
                 self.fail(id, &Fault::new(FaultKind::MethodNotFound, text), ctx, out);

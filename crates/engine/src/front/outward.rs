@@ -2,16 +2,17 @@
 
 use super::inward::in_params;
 use super::{Asked, Context, FrontMachine, Lifecycle};
-use crate::chain::Verdict;
+use crate::chain::Phase;
 use crate::command::Command;
+use crate::fact::Point;
 use signalbox_wire::{Edits, Envelope, RawId, method};
 
 impl FrontMachine {
     pub(super) fn client_notified(&mut self, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let mut edits = Edits::new();
-        if let Verdict::Refuse(_) = ctx.chain.notification(message, &mut edits, ctx.now) {
-            return out.push(Command::Dropped("refused_notification"));
-        }
+        self.message_fact(None, Point::ClientIn, message.bytes(), ctx, out);
+        let Some(message) = &self.judge_notification(Phase::FromClient, (None, None), message, ctx, out) else {
+            return;
+        };
         match message.method().unwrap_or_default() {
             method::INITIALIZED => {
                 if self.state == Lifecycle::Initializing {
@@ -20,9 +21,9 @@ impl FrontMachine {
                 }
             }
             method::CANCELLED => self.client_cancelled(message, ctx, out),
-            method::PROGRESS => self.question_progressed(message, edits, out),
+            method::PROGRESS => self.question_progressed(message, out),
             _ if self.state == Lifecycle::Operational => {
-                out.push(Command::Tell { backend: None, bytes: edits.apply(message.bytes()) });
+                out.push(Command::Tell { backend: None, bytes: message.bytes().clone() });
             }
             _ => out.push(Command::Dropped("notification_before_ready")),
         }
@@ -43,13 +44,14 @@ impl FrontMachine {
     }
 
     /// The client tells how far it is with a backend's question.
-    fn question_progressed(&mut self, message: &Envelope, mut edits: Edits, out: &mut Vec<Command>) {
+    fn question_progressed(&mut self, message: &Envelope, out: &mut Vec<Command>) {
         let Some(span) = in_params(message, &["progressToken"]) else { return };
         let number = RawId::from_token(message.bytes().slice(span.range())).as_u64();
         let question = number.and_then(|number| self.asked.get(&number));
         let Some(Asked::Peer { peer, progress_token: Some(token), .. }) = question else {
             return out.push(Command::Dropped("stray_progress"));
         };
+        let mut edits = Edits::new();
         edits.replace(span, token.token());
         out.push(Command::Respond { peer: *peer, bytes: edits.apply(message.bytes()) });
     }

@@ -11,7 +11,7 @@ use super::inquiry::{Wanted, read_requests};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, Payload, TaskState, TaskStatus};
 use crate::bridge::{self, Reach};
-use crate::chain::Verdict;
+use crate::chain::Phase;
 use crate::command::Command;
 use crate::correlation::MAX_CALL;
 use crate::exchange::Call;
@@ -273,7 +273,8 @@ impl FrontMachine {
                 self.conclude(id, bytes.into(), ctx, out)
             }
             Payload::Questions(_) => {
-                let Some(judged) = self.judged(id, message, ctx, out)? else { return Ok(()) };
+                let judged = self.judge_midway(id, Phase::Response, message, ctx, out);
+                let Some(judged) = judged else { return Ok(()) };
                 match Payload::read(judged.result().unwrap_or_default()) {
                     Payload::Questions(object) => self.ask_for_task(id, read_requests(object), ctx, out),
                     _ => self.ask_for_task(id, Vec::new(), ctx, out),
@@ -343,12 +344,10 @@ impl FrontMachine {
             note = note.param_str("message", text);
         }
         let Ok(note) = Envelope::parse(note.build()) else { return };
-        let mut edits = Edits::new();
-        if let Verdict::Refuse(_) = ctx.chain.notification(&note, &mut edits, ctx.now) {
-            return out.push(Command::Dropped("refused_notification"));
-        }
-        let bytes = edits.apply(note.bytes());
-        out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: true, status: 200 });
+        let stream = exchange.stream;
+        let judged = self.judge_notification(Phase::FromBackend, (Some(id), None), &note, ctx, out);
+        let Some(bytes) = judged.map(Envelope::into_bytes) else { return };
+        out.push(Command::Send { stream, bytes, last: false, droppable: true, status: 200 });
     }
 
     /// The task is over: its result or error answers whoever waits for it, as it would have answered the call.

@@ -1,18 +1,19 @@
 //! What becomes of a request: answered here, or routed to a backend.
 
+use super::holding::Then;
 use super::params::Params;
 use super::{Context, FrontMachine};
 use crate::bridge;
 use crate::bridge::tasks::{self, TaskSupport, TaskWish};
 use crate::catalog::{ListKind, Route, Selector, list_result};
-use crate::chain::Verdict;
 use crate::command::{Command, Watch};
 use crate::exchange::Call;
+use crate::fact::Outcome;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::log_level::LogLevel;
 use crate::profile::ClientProfile;
-use signalbox_wire::{Edits, Envelope, Era, RawId, Span, json, method};
+use signalbox_wire::{Edits, Envelope, Era, RawId, Span, builder, json, method};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ impl FrontMachine {
             method::INITIALIZE => return self.initialize(id, &message, ctx, out),
             method::PING => return self.reply(id, b"{}", ctx, out),
             method::LOGGING_SET_LEVEL => return self.set_level(id, &message, ctx, out),
-            _ if ListKind::of_method(name).is_some() => return self.list(id, &message, ctx, out),
+            _ if ListKind::of_method(name).is_some() => return self.list_request(id, message, ctx, out),
             _ => {}
         }
         match self.client.clone() {
@@ -48,6 +49,20 @@ impl FrontMachine {
                 self.fail(id, &fault, ctx, out);
             }
         }
+    }
+
+    /// Asks the interceptors about a list, and answers it.
+    pub(super) fn list_request(
+        &mut self,
+        id: ExchangeId,
+        message: Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        if ctx.chain.is_empty() {
+            return self.list(id, &message, ctx, out);
+        }
+        self.judge_request(id, message, Then::List, None, ctx, out);
     }
 
     /// Answers a list from the catalog, or holds it until the lists it needs are there.
@@ -71,7 +86,11 @@ impl FrontMachine {
             Some((message, Some(client))) => {
                 let params = Params::read(&message);
                 match self.find(id, &message, &params, ctx) {
-                    Ok(found) => self.forward(id, message, &params, found, client, ctx, out),
+                    Ok(found) if ctx.chain.is_empty() => self.forward(id, message, &params, found, client, ctx, out),
+                    Ok(found) => {
+                        self.place(id, &message, &params, &found);
+                        self.judge_request(id, message, Then::Route(client), None, ctx, out);
+                    }
                     Err(fault) => self.fail(id, &fault, ctx, out),
                 }
             }
@@ -97,7 +116,9 @@ impl FrontMachine {
                 list_result(kind, &page, tail.as_bytes())
             }
         };
-        self.reply(id, &result, ctx, out);
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let bytes = builder::response(&exchange.client_id, &result);
+        self.judge_answer(id, bytes, 200, Outcome::Ok, ctx, out);
     }
 
     fn set_level(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
@@ -126,7 +147,11 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         match self.find(id, &message, params, ctx) {
-            Ok(found) => self.forward(id, message, params, found, client, ctx, out),
+            Ok(found) if ctx.chain.is_empty() => self.forward(id, message, params, found, client, ctx, out),
+            Ok(found) => {
+                self.place(id, &message, params, &found);
+                self.judge_request(id, message, Then::Route(client), None, ctx, out);
+            }
             Err(_) if !(ctx.lists_ready)(&self.selector(id)) => {
                 self.held.insert(id, (message, Some(client)));
                 out.push(Command::AwaitLists { exchange: id });
@@ -135,8 +160,18 @@ impl FrontMachine {
         }
     }
 
+    /// Writes down what a request is about, for the interceptors.
+    fn place(&mut self, id: ExchangeId, message: &Envelope, params: &Params, (route, token): &(Route, Option<Span>)) {
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let subject = token.and_then(|span| json::string(span.of(message.bytes())));
+        exchange.subject = subject.map(|text| text.into_owned().into());
+        exchange.backend = Some(Arc::clone(&route.backend));
+        exchange.progress_token =
+            params.progress_token().map(|span| RawId::from_token(message.bytes().slice(span.range())));
+    }
+
     #[allow(clippy::too_many_arguments, reason = "the parts of a routed request, each needed once")]
-    fn forward(
+    pub(super) fn forward(
         &mut self,
         id: ExchangeId,
         message: Envelope,
@@ -177,11 +212,6 @@ impl FrontMachine {
             _ => None,
         };
         exchange.subject = subject.map(|text| text.into_owned().into());
-        match ctx.chain.request(exchange, &message, &mut edits, ctx.now) {
-            Verdict::Pass | Verdict::Modify(_) => {}
-            Verdict::Reply(result) => return self.reply(id, &result, ctx, out),
-            Verdict::Refuse(fault) => return self.fail(id, &fault, ctx, out),
-        }
         let call = Box::new(Call {
             edits,
             client,
@@ -219,7 +249,7 @@ impl FrontMachine {
     }
 
     /// Whose request this is, and where the subject's name stands in the message.
-    fn find(
+    pub(super) fn find(
         &self,
         id: ExchangeId,
         message: &Envelope,

@@ -5,6 +5,7 @@ use super::inquiry::read_requests;
 use super::params::Params;
 use super::{Context, FrontMachine};
 use crate::bridge::Reach;
+use crate::chain::Phase;
 use crate::command::Command;
 use crate::exchange::Call;
 use crate::fault::{Fault, FaultKind};
@@ -58,7 +59,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Result<(), Fault> {
-        let Some(message) = self.judged(id, message, ctx, out)? else { return Ok(()) };
+        let Some(message) = self.judge_midway(id, Phase::Response, message, ctx, out) else { return Ok(()) };
         if let Some(exchange) = self.exchanges.get_mut(&id) {
             // What comes of the answers of one client is for nobody else.
             exchange.read = None;
@@ -116,18 +117,24 @@ impl FrontMachine {
             Some(state) => edits.set_member(base, params, "requestState", state),
             None => edits.remove_member(base, params, "requestState"),
         }
-        call.envelope = Envelope::parse(edits.apply(base)).map_err(|_| bad())?;
-        call.edits = Edits::new();
-        let params = Params::read(&call.envelope);
+        let message = Envelope::parse(edits.apply(base)).map_err(|_| bad())?;
         let subject = self.exchanges.get(&id).and_then(|exchange| exchange.subject.as_deref());
-        if let (Some(span), Some(name)) = (params.name.or(params.uri), call.name.as_deref())
-            && subject != Some(name)
-        {
-            call.edits.replace(span, json::quote(name));
-        }
-        call.progress = params.progress_token();
+        refit(&mut call, message, subject);
         // It is no plain call any more, whose result could be there already.
-        call.round = params.round();
+        call.round = Params::read(&call.envelope).round();
         Ok(call)
     }
+}
+
+/// Gives a call that is on its way another message, in which its subject stands under the client's name.
+pub(super) fn refit(call: &mut Call, message: Envelope, subject: Option<&str>) {
+    call.envelope = message;
+    call.edits = Edits::new();
+    let params = Params::read(&call.envelope);
+    if let (Some(span), Some(name)) = (params.name.or(params.uri), call.name.as_deref())
+        && subject != Some(name)
+    {
+        call.edits.replace(span, json::quote(name));
+    }
+    call.progress = params.progress_token();
 }

@@ -8,7 +8,7 @@ use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, TaskState, TaskStatus};
 use crate::bridge::{self, Reach};
 use crate::catalog::Route;
-use crate::chain::Verdict;
+use crate::chain::Phase;
 use crate::command::Command;
 use crate::exchange::Call;
 use crate::fault::{Fault, FaultKind};
@@ -70,17 +70,10 @@ impl FrontMachine {
             return Err(bridge::not_bridged("a result that is not complete", call.client.revision, backend));
         }
         super::answers::rename_uris(exchange, message, &mut edits, ctx);
-        match ctx.chain.response(exchange, message, &mut edits, ctx.now) {
-            Verdict::Pass | Verdict::Modify(_) => {}
-            Verdict::Reply(result) => {
-                self.reply(id, &result, ctx, out);
-                return Ok(());
-            }
-            Verdict::Refuse(fault) => return Err(fault),
-        }
         let name = exchange.backend.clone().unwrap_or_else(|| Arc::from(""));
         let fitted = Envelope::parse(edits.apply(message.bytes()))
             .map_err(|_| Fault::new(FaultKind::BackendGarbage, "the result of the call is not JSON"))?;
+        let Some(fitted) = self.judge_midway(id, Phase::Response, &fitted, ctx, out) else { return Ok(()) };
         let result = Bytes::copy_from_slice(fitted.result().unwrap_or(b"{}"));
         if !Ledger::has_room_for(result.len()) {
             // A result that is too large to be kept is better given at once than lost.
@@ -197,12 +190,7 @@ impl FrontMachine {
     ) -> bool {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return false };
         exchange.backend = backend.cloned();
-        match ctx.chain.request(exchange, message, &mut Edits::new(), ctx.now) {
-            Verdict::Pass | Verdict::Modify(_) => return true,
-            Verdict::Reply(result) => self.reply(id, &result, ctx, out),
-            Verdict::Refuse(fault) => self.fail(id, &fault, ctx, out),
-        }
-        false
+        self.judge_midway(id, Phase::Request, message, ctx, out).is_some()
     }
 
     /// True where the gateway lists tasks itself: the list of a backend of the old era that is the only one with tasks is

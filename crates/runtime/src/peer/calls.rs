@@ -7,7 +7,8 @@ use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::breaker::Outcome;
-use signalbox_engine::{Call, Event, ExchangeId, Fault, bridge};
+use signalbox_engine::fact::Point;
+use signalbox_engine::{Call, Event, ExchangeId, Fact, Fault, bridge};
 use signalbox_wire::Era;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -60,13 +61,30 @@ impl Peer {
             return None;
         }
         let origin = self.origin(&inner, session, exchange, &call, lease);
-        let sent =
-            inner.machine.call(origin, call, timeout, now).and_then(|message| self.transmit(&mut inner, message));
+        let sent = inner.machine.call(origin, call, timeout, now).and_then(|message| {
+            self.note_sent(session, exchange, &message, now);
+            self.transmit(&mut inner, message)
+        });
         drop(inner);
         if let Err(fault) = sent {
             self.refuse(session, exchange, fault);
         }
         None
+    }
+
+    /// Writes down how a call goes to the backend, where somebody keeps what passes.
+    pub(super) fn note_sent(&self, session: &Session, exchange: ExchangeId, message: &Outbound, now: Instant) {
+        if session.gateway.message_facts {
+            session.gateway.fact(&Fact::Message {
+                at: now,
+                session: session.key,
+                principal: session.principal.clone(),
+                exchange: Some(exchange),
+                point: Point::BackendOut,
+                backend: Some(Arc::clone(&self.name)),
+                bytes: message.bytes.clone(),
+            });
+        }
     }
 
     /// A call ends here, before it reached the backend.

@@ -1,8 +1,11 @@
 //! The doing of what a session's machine asks for, after the session is unlocked.
 
 use super::Session;
+use crate::holds;
 use bytes::Bytes;
+use signalbox_engine::chain::Effect;
 use signalbox_engine::command::{Listen, Watch};
+use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Command, Event, ExchangeId};
 use signalbox_wire::{Edits, Envelope, Era, builder};
 use std::sync::Arc;
@@ -54,6 +57,11 @@ impl Session {
                     self.gateway.counters.dropped("task_forgotten");
                 }
             }
+            Command::Consult { exchange, question, held } => {
+                tokio::spawn(holds::consult(Arc::clone(self), exchange, question, held));
+            }
+            Command::Withdraw { exchange } => self.gateway.holds.withdraw(self.key, exchange),
+            Command::Effect(effect) => self.effect(effect),
             Command::AwaitLists { exchange } => self.await_lists(exchange),
             Command::Wake { exchange, after, round } => self.wake_later(exchange, after, round),
             Command::GiveUp { park } => {
@@ -72,6 +80,24 @@ impl Session {
             Command::Dropped(reason) => self.gateway.counters.dropped(reason),
             Command::Refused(limit) => self.gateway.counters.refused(limit),
             Command::Send { .. } | Command::End { .. } => {}
+        }
+    }
+
+    /// Does what an interceptor wants done besides.
+    fn effect(&self, effect: Effect) {
+        match effect {
+            Effect::Log { level, text } if level >= LogLevel::Error => tracing::error!(target: "rules", "{text}"),
+            Effect::Log { level: LogLevel::Warning, text } => tracing::warn!(target: "rules", "{text}"),
+            Effect::Log { level: LogLevel::Debug, text } => tracing::debug!(target: "rules", "{text}"),
+            Effect::Log { text, .. } => tracing::info!(target: "rules", "{text}"),
+            Effect::Count { name } => self.gateway.counters.counted(&name),
+            Effect::Notify { url, body, within } => {
+                if !self.gateway.webhooks.tell(&url, body, within) {
+                    self.gateway.counters.dropped("webhook");
+                }
+            }
+            // A fork comes as an errand.
+            Effect::Fork { .. } => {}
         }
     }
 

@@ -4,16 +4,16 @@ use crate::bridged_following::new_era;
 use crate::client::{Client, Modern, answer, envelope, next, text};
 use crate::fake::{ANSWER, Fake, Heard, Shape, Step, plain, said};
 use crate::{Setup, start};
+use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::back::Wish;
-use signalbox_engine::chain::{Interceptor, Verdict};
-use signalbox_engine::exchange::Exchange;
+use signalbox_engine::chain::{Case, Interceptor, Judgement, Resumed, Verdict};
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Chain, Fault, FaultKind, Principal};
 use signalbox_runtime::{Backend, BackendSpec, Gateway, Parts, Settings, StreamReader};
-use signalbox_wire::{Edits, Envelope, Span};
+use signalbox_wire::Envelope;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Refuses every message of a backend or client that says the one word, and blackens the other.
 struct Guard;
@@ -22,11 +22,11 @@ fn guarded(message: &Envelope) -> Verdict {
     if String::from_utf8_lossy(message.bytes()).contains("PASSWORD") {
         return Verdict::Refuse(Fault::new(FaultKind::Refused, "not with this gateway"));
     }
-    let mut edits = Edits::new();
-    if let Some(at) = String::from_utf8_lossy(message.bytes()).find("SECRET") {
-        edits.replace(Span::new(at, at + 6), "******");
+    let text = String::from_utf8_lossy(message.bytes());
+    if !text.contains("SECRET") {
+        return Verdict::Pass;
     }
-    Verdict::Modify(edits)
+    Verdict::Modify(Envelope::parse(Bytes::from(text.replace("SECRET", "******"))).unwrap())
 }
 
 impl Interceptor for Guard {
@@ -34,12 +34,8 @@ impl Interceptor for Guard {
         "guard"
     }
 
-    fn request(&self, _: &Exchange, message: &Envelope, _: Instant) -> Verdict {
-        guarded(message)
-    }
-
-    fn response(&self, _: &Exchange, message: &Envelope, _: Instant) -> Verdict {
-        guarded(message)
+    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+        guarded(case.message).into()
     }
 }
 
@@ -58,6 +54,7 @@ fn start_guarded(fake: &Fake, wish: Wish) -> Arc<Gateway> {
         backends: vec![Backend::new("a", Arc::new(fake.clone()), spec)],
         chain: Chain::new(vec![Arc::new(Guard)]),
         facts: Vec::new(),
+        post: None,
         principal: Principal::anonymous(),
         catalog_file: None,
     };

@@ -75,6 +75,7 @@ fn start(fake: &Fake, setup: Setup) -> Arc<Gateway> {
         backends: vec![Backend::new("a", Arc::new(fake.clone()), spec)],
         chain: Chain::new(Vec::new()),
         facts: Vec::new(),
+        post: None,
         principal: Principal::anonymous(),
         catalog_file: setup.catalog_file,
     })

@@ -27,6 +27,7 @@ impl Scene {
             backends: Vec::new(),
             chain: Chain::default(),
             facts: Vec::new(),
+            post: None,
             principal: Principal::anonymous(),
             catalog_file: None,
         })

@@ -68,6 +68,7 @@ fn gateway(settings: Settings) -> Arc<Gateway> {
         backends: vec![backend],
         chain: Chain::default(),
         facts: Vec::new(),
+        post: None,
         principal: Principal::local("me"),
         catalog_file: None,
     })

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bridge::Reach;
-use crate::chain::{Interceptor, Verdict};
+use crate::chain::{Case, Interceptor, Judgement, Resumed, Verdict};
 
 const CALL: &str =
     r#"{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"one","_meta":{"progressToken":"p"}}}"#;
@@ -19,11 +19,10 @@ fn judge(message: &Envelope) -> Verdict {
     if text.contains("REPLY") {
         return Verdict::Reply(Bytes::from_static(b"{\"instead\":1}"));
     }
-    let mut edits = Edits::new();
-    if let Some(at) = text.find("WORD") {
-        edits.replace(signalbox_wire::Span::new(at, at + 4), "word");
+    if !text.contains("WORD") {
+        return Verdict::Pass;
     }
-    Verdict::Modify(edits)
+    Verdict::Modify(Envelope::parse(Bytes::from(text.replace("WORD", "word"))).unwrap())
 }
 
 impl Interceptor for Guard {
@@ -31,16 +30,8 @@ impl Interceptor for Guard {
         "guard"
     }
 
-    fn request(&self, _: &Exchange, message: &Envelope, _: Instant) -> Verdict {
-        judge(message)
-    }
-
-    fn response(&self, _: &Exchange, message: &Envelope, _: Instant) -> Verdict {
-        judge(message)
-    }
-
-    fn notification(&self, message: &Envelope, _: Instant) -> Verdict {
-        judge(message)
+    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+        judge(case.message).into()
     }
 }
 

@@ -1,0 +1,150 @@
+//! Messages that wait for the answer to a question of an interceptor, and what is done with them then.
+
+use super::params::Params;
+use super::{Context, FrontMachine};
+use crate::chain::{Answer, Hold, Phase, Question, Resume, Resumed};
+use crate::command::{Command, Held};
+use crate::fact::Outcome;
+use crate::keys::ExchangeId;
+use crate::profile::ClientProfile;
+use signalbox_wire::{Envelope, builder, method};
+use std::sync::Arc;
+
+/// By how much the progress of a call seems to grow each time its client is told that it waits. It is small, so that what
+/// the backend tells later is still more.
+const STEP: f64 = 0.001;
+
+/// What becomes of a message that the interceptors let pass.
+#[derive(Clone, Debug)]
+pub(super) enum Then {
+    /// A request goes to its backend.
+    Route(Arc<ClientProfile>),
+    /// A list is answered from the catalog.
+    List,
+    /// An answer goes to the client.
+    Answer {
+        /// With this HTTP status.
+        status: u16,
+        /// And this is how it ended.
+        outcome: Outcome,
+    },
+}
+
+impl Then {
+    pub(super) fn with_outcome(self, changed: Outcome) -> Self {
+        match self {
+            Self::Answer { status, .. } => Self::Answer { status, outcome: changed },
+            other => other,
+        }
+    }
+
+    fn phase(&self) -> Phase {
+        match self {
+            Self::Answer { .. } => Phase::Response,
+            Self::Route(_) | Self::List => Phase::Request,
+        }
+    }
+}
+
+/// A message that waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    message: Envelope,
+    then: Then,
+    passed: usize,
+    cursor: u32,
+}
+
+impl FrontMachine {
+    #[allow(clippy::too_many_arguments, reason = "the parts of a message that waits, each needed once")]
+    pub(super) fn hold(
+        &mut self,
+        id: ExchangeId,
+        message: Envelope,
+        then: Then,
+        hold: Hold,
+        passed: usize,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let message = hold.message.unwrap_or(message);
+        let held = Held {
+            phase: then.phase(),
+            method: exchange.method.clone(),
+            subject: exchange.subject.clone(),
+            backend: exchange.backend.clone(),
+            principal: self.principal.clone(),
+            since: ctx.now,
+            message: message.bytes().clone(),
+            gives_progress: exchange.progress_token.is_some(),
+        };
+        self.waiting.insert(id, Waiting { message, then, passed, cursor: hold.cursor });
+        out.push(Command::Consult { exchange: id, question: hold.question, held: Box::new(held) });
+    }
+
+    /// A question is answered: the chain goes on where it stopped.
+    pub(super) fn consulted(&mut self, id: ExchangeId, answer: &Answer, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let Some(waiting) = self.waiting.remove(&id) else { return };
+        let told = Resumed { cursor: waiting.cursor, answer };
+        let resume = Some(Resume { passed: waiting.passed, told });
+        match waiting.then.phase() {
+            Phase::Response => self.judge_message(id, waiting.message, waiting.then, resume, ctx, out),
+            _ => self.judge_request(id, waiting.message, waiting.then, resume, ctx, out),
+        }
+    }
+
+    /// Lets a message go its way.
+    pub(super) fn go_on(
+        &mut self,
+        id: ExchangeId,
+        message: Envelope,
+        then: Then,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        match then {
+            Then::Route(client) => {
+                let params = Params::read(&message);
+                match self.find(id, &message, &params, ctx) {
+                    Ok(found) => self.forward(id, message, &params, found, client, ctx, out),
+                    Err(fault) => self.fail(id, &fault, ctx, out),
+                }
+            }
+            Then::List => self.list(id, &message, ctx, out),
+            Then::Answer { status, outcome } => self.finish(id, message.into_bytes(), status, outcome, ctx, out),
+        }
+    }
+
+    /// Tells a client that asked for progress that its call waits, so that it does not give up.
+    pub(super) fn still_held(&mut self, id: ExchangeId, text: &str, out: &mut Vec<Command>) {
+        let Some(exchange) = self.exchanges.get_mut(&id).filter(|_| self.waiting.contains_key(&id)) else { return };
+        let Some(token) = exchange.progress_token.as_ref().filter(|_| exchange.stream_open) else { return };
+        exchange.progress += STEP;
+        let bytes = builder::Notification::new(method::PROGRESS)
+            .param_raw("progressToken", token.token())
+            .param_raw("progress", exchange.progress.to_string())
+            .param_str("message", text)
+            .build();
+        out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: true, status: 200 });
+    }
+
+    /// An exchange that is over waits for nothing.
+    pub(super) fn withdraw(&mut self, id: ExchangeId, out: &mut Vec<Command>) {
+        if self.waiting.remove(&id).is_some() {
+            out.push(Command::Withdraw { exchange: id });
+        }
+    }
+}
+
+impl Question {
+    /// The word for it in decisions.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Pause(_) => "pause",
+            Self::Person { .. } => "person",
+            Self::Webhook { .. } => "webhook",
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What a tape keeps, as plain data, and the port behind which it is stored.
+//!
+//! A tape is one run of one process: what passed, in one order and on one clock, with every decision taken on the way. The
+//! recorder makes entries of facts, a store keeps them, a tape file carries them elsewhere.
+
+mod entry;
+mod query;
+mod store;
+mod tape_info;
+
+pub use entry::{Body, Content, DecisionEntry, Entry, FinishedEntry, Gap, MessageEntry, MessageKind, SessionInfo};
+pub use query::{Hit, MethodStats, Page, Query, Stats};
+pub use store::{Pruned, Retention, StoreError, TapeStore, TapeWriter};
+pub use tape_info::{TapeInfo, TapeKind};

@@ -1,0 +1,102 @@
+//! What can be asked of a store.
+
+use super::entry::Entry;
+
+/// Which entries are wanted. What is not said does not matter.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Query {
+    /// Words that the message must hold, all of them; a word in quotes is a phrase.
+    pub text: Option<String>,
+    /// Of this tape.
+    pub tape: Option<String>,
+    /// Of this session of the tape.
+    pub session: Option<u64>,
+    /// Of this exchange of the tape.
+    pub exchange: Option<u64>,
+    /// Of one of these methods; a trailing `*` stands for any rest.
+    pub methods: Vec<String>,
+    /// About this tool, prompt or URI.
+    pub subject: Option<String>,
+    /// Through this backend.
+    pub backend: Option<String>,
+    /// On behalf of this principal.
+    pub principal: Option<String>,
+    /// Ended with this outcome (finished entries and the messages of their exchanges).
+    pub outcome: Option<String>,
+    /// With this error code.
+    pub error_code: Option<i64>,
+    /// Exchanges that took at least this long, in nanoseconds.
+    pub slower_than: Option<u64>,
+    /// At or after this time, in nanoseconds since 1970.
+    pub since: Option<u64>,
+    /// Before this time.
+    pub until: Option<u64>,
+    /// Only entries behind this place of the tape.
+    pub after: Option<u64>,
+    /// At most this many; 100 where it is not said.
+    pub limit: Option<usize>,
+    /// The newest first.
+    pub newest_first: bool,
+}
+
+/// Entries that a query found, and where to go on.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Page {
+    /// What was found, in order, with bodies made whole.
+    pub hits: Vec<Hit>,
+    /// True where the limit cut it.
+    pub more: bool,
+}
+
+/// An entry and the tape it stands in.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Hit {
+    /// The tape.
+    pub tape: String,
+    /// The entry.
+    pub entry: Entry,
+}
+
+/// Numbers over a tape, or over all.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Stats {
+    /// All exchanges together.
+    pub total: MethodStats,
+    /// For each method.
+    pub methods: Vec<(String, MethodStats)>,
+    /// For each tool.
+    pub tools: Vec<(String, MethodStats)>,
+    /// Messages of each kind, by its word.
+    pub messages: Vec<(String, u64)>,
+    /// Facts that are missing.
+    pub gaps: u64,
+    /// Bytes of messages as they passed, and as they are kept.
+    pub bytes: (u64, u64),
+}
+
+/// Numbers over some exchanges.
+#[derive(Copy, Clone, PartialEq, Default, Debug)]
+pub struct MethodStats {
+    /// How many.
+    pub count: u64,
+    /// How many did not end well.
+    pub errors: u64,
+    /// Half took at most this long, in nanoseconds.
+    pub p50: u64,
+    /// 95 of 100 took at most this long.
+    pub p95: u64,
+    /// 99 of 100 took at most this long.
+    pub p99: u64,
+    /// Bytes of requests.
+    pub bytes_in: u64,
+    /// Bytes of answers.
+    pub bytes_out: u64,
+}
+
+impl MethodStats {
+    /// About how many tokens a model reads and writes for them: a quarter of the bytes.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        (self.bytes_in + self.bytes_out).div_ceil(4)
+    }
+}

@@ -1,0 +1,57 @@
+//! The head of a tape.
+
+/// Which command made a tape.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum TapeKind {
+    /// `signalbox serve`.
+    Serve,
+    /// `signalbox stdio`.
+    Stdio,
+    /// `signalbox wrap`.
+    Wrap,
+    /// `signalbox proxy`.
+    Proxy,
+}
+
+impl TapeKind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Serve, Self::Stdio, Self::Wrap, Self::Proxy];
+
+    /// The word for it in listings and stored forms.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Serve => "serve",
+            Self::Stdio => "stdio",
+            Self::Wrap => "wrap",
+            Self::Proxy => "proxy",
+        }
+    }
+
+    /// The kind that has this word.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+/// What is known of a tape besides its entries.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TapeInfo {
+    /// Its name, unique in a data folder; sorts by the time it began.
+    pub id: String,
+    /// Which command made it.
+    pub kind: TapeKind,
+    /// What it stands between, for a person: the wrapped command, the URL, or the configuration's place.
+    pub target: String,
+    /// When it began, in nanoseconds since 1970.
+    pub started: u64,
+    /// When it ended, where it did in good order.
+    pub ended: Option<u64>,
+    /// The version of the program that made it.
+    pub program: String,
+    /// What was taken out before it was stored, one rule a line; empty where every byte was kept.
+    pub redaction: Vec<String>,
+    /// What was recorded of what passed, in words of the configuration (`all`, `share 0.1`, `errors`, …).
+    pub sampling: String,
+}

@@ -1,0 +1,179 @@
+//! Messages that interceptors hold until somebody answers a question: a person, a web address, or only the clock.
+
+use crate::session::Session;
+use signalbox_engine::chain::{Answer, Question};
+use signalbox_engine::command::Held;
+use signalbox_engine::{Event, ExchangeId, SessionKey};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// Most messages that may wait for a person at a time.
+pub const MAX_HELD: usize = 1_000;
+/// How often a client that asked for progress is told that its call waits.
+const TELL_EVERY: Duration = Duration::from_secs(5);
+
+/// Why a held message could not be settled.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum HoldError {
+    /// There is none of this number: it was settled, its time ran out, or its client left.
+    #[error("no message is held as {0}; see `signalbox hold list`")]
+    Unknown(u64),
+}
+
+/// A message that waits for a person.
+#[derive(Clone, Debug)]
+pub struct HeldMessage {
+    /// Its number in this process.
+    pub id: u64,
+    /// The id of its session, where its client has one.
+    pub session: String,
+    /// Its exchange within that session.
+    pub exchange: ExchangeId,
+    /// Why it is held.
+    pub reason: Arc<str>,
+    /// When it is given up.
+    pub until: Instant,
+    /// The message and what is known of it.
+    pub held: Arc<Held>,
+}
+
+struct Waiting {
+    shown: HeldMessage,
+    key: (SessionKey, ExchangeId),
+    answer: oneshot::Sender<Answer>,
+}
+
+/// The messages of one gateway that wait for a person.
+#[derive(Default)]
+pub struct Holds {
+    waiting: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    next: u64,
+    by_id: BTreeMap<u64, Waiting>,
+    /// How often each way out was taken, by its word.
+    settled: BTreeMap<&'static str, u64>,
+}
+
+impl Holds {
+    /// The messages that wait, the oldest first.
+    #[must_use]
+    pub fn list(&self) -> Vec<HeldMessage> {
+        self.lock().by_id.values().map(|waiting| waiting.shown.clone()).collect()
+    }
+
+    /// How often each way out of a hold was taken.
+    #[must_use]
+    pub fn settled(&self) -> BTreeMap<&'static str, u64> {
+        self.lock().settled.clone()
+    }
+
+    /// Answers for a person.
+    ///
+    /// # Errors
+    /// Where no message of this number waits.
+    pub fn settle(&self, id: u64, answer: Answer) -> Result<HeldMessage, HoldError> {
+        let waiting = self.lock().by_id.remove(&id).ok_or(HoldError::Unknown(id))?;
+        let shown = waiting.shown.clone();
+        // Nobody listens where its time ran out in this very moment.
+        waiting.answer.send(answer).map_err(|_| HoldError::Unknown(id))?;
+        Ok(shown)
+    }
+
+    /// Nobody waits for the message of this exchange any more.
+    pub(crate) fn withdraw(&self, session: SessionKey, exchange: ExchangeId) {
+        let mut inner = self.lock();
+        inner.by_id.retain(|_, waiting| waiting.key != (session, exchange));
+    }
+
+    fn insert(
+        &self,
+        session: &Session,
+        exchange: ExchangeId,
+        (reason, until): (Arc<str>, Instant),
+        held: Arc<Held>,
+    ) -> Option<(u64, oneshot::Receiver<Answer>)> {
+        let (answer, answered) = oneshot::channel();
+        let mut inner = self.lock();
+        if inner.by_id.len() >= MAX_HELD {
+            return None;
+        }
+        inner.next += 1;
+        let id = inner.next;
+        let shown = HeldMessage { id, session: session.external.to_string(), exchange, reason, until, held };
+        inner.by_id.insert(id, Waiting { shown, key: (session.key, exchange), answer });
+        Some((id, answered))
+    }
+
+    fn count(&self, answer: &Answer) {
+        *self.lock().settled.entry(word(answer)).or_default() += 1;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn word(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::GoOn { .. } => "released",
+        Answer::Edited { .. } => "edited",
+        Answer::Result { .. } => "answered",
+        Answer::Refused { .. } => "refused",
+        Answer::Expired => "expired",
+        Answer::Webhook { .. } => "webhook",
+        Answer::Failed(_) => "failed",
+    }
+}
+
+/// Finds out what an interceptor wants to know, and tells the session.
+pub(crate) async fn consult(session: Arc<Session>, exchange: ExchangeId, question: Question, held: Box<Held>) {
+    let answer = match question {
+        Question::Pause(time) => {
+            tokio::time::sleep(time).await;
+            Answer::GoOn { by: None }
+        }
+        Question::Webhook { url, body, within } => match session.gateway.webhooks.ask(&url, body, within).await {
+            Ok((status, body)) => Answer::Webhook { status, body },
+            Err(error) => Answer::Failed(error.to_string()),
+        },
+        Question::Person { reason, within } => {
+            let Some(answer) = ask_person(&session, exchange, (reason, within), held).await else { return };
+            session.gateway.holds.count(&answer);
+            answer
+        }
+    };
+    session.handle(Event::Consulted { exchange, answer });
+}
+
+/// Waits for a person, telling the client from time to time. None where nobody waits for the answer any more.
+async fn ask_person(
+    session: &Arc<Session>,
+    exchange: ExchangeId,
+    (reason, within): (Arc<str>, Duration),
+    held: Box<Held>,
+) -> Option<Answer> {
+    let until = Instant::now() + within;
+    let tells = held.gives_progress;
+    let text: Arc<str> = format!("held: {reason}").into();
+    let holds = &session.gateway.holds;
+    let Some((id, mut answered)) = holds.insert(session, exchange, (reason, until), held.into()) else {
+        return Some(Answer::Failed(format!("{MAX_HELD} messages are held already, which is the limit")));
+    };
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            // Whoever settles it in this moment comes too late, and is told so.
+            return holds.settle(id, Answer::Expired).is_ok().then_some(Answer::Expired);
+        }
+        match tokio::time::timeout(left.min(TELL_EVERY), &mut answered).await {
+            Ok(answer) => return answer.ok(),
+            Err(_) if tells => session.handle(Event::StillHeld { exchange, text: Arc::clone(&text) }),
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Asking and telling web addresses on behalf of interceptors, within bounds.
+
+use bytes::Bytes;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// Most web addresses that are being asked at a time; further questions wait within their own time.
+pub const MAX_ASKED: usize = 64;
+/// Most messages for web addresses under way that nobody waits for; further ones are dropped, and counted.
+pub const MAX_TOLD: usize = 256;
+
+/// Why a web address could not be asked.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum WebhookError {
+    /// It took too long.
+    #[error("{0} did not answer in time")]
+    Late(String),
+    /// It could not be reached, or what it said could not be read.
+    #[error("{0}")]
+    Failed(String),
+    /// This process has no way to the web.
+    #[error("webhooks are not available here")]
+    None,
+}
+
+/// The status and the body that came back, or why none did.
+pub type Posted = Pin<Box<dyn Future<Output = Result<(u16, Bytes), WebhookError>> + Send>>;
+
+/// Posts JSON to an address.
+pub trait Post: Send + Sync {
+    /// Posts this body and reads a bounded answer.
+    fn post(&self, url: &str, body: Bytes) -> Posted;
+}
+
+/// The webhooks of one gateway.
+pub struct Webhooks {
+    post: Option<Arc<dyn Post>>,
+    asking: Semaphore,
+    telling: Arc<Semaphore>,
+    failed: Arc<AtomicU64>,
+}
+
+impl Webhooks {
+    /// Webhooks that go out this way.
+    #[must_use]
+    pub fn new(post: Option<Arc<dyn Post>>) -> Self {
+        Self {
+            post,
+            asking: Semaphore::new(MAX_ASKED),
+            telling: Arc::new(Semaphore::new(MAX_TOLD)),
+            failed: Arc::default(),
+        }
+    }
+
+    /// How many could not be asked or told.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) async fn ask(&self, url: &str, body: Bytes, within: Duration) -> Result<(u16, Bytes), WebhookError> {
+        let asked = tokio::time::timeout(within, async {
+            let _turn = self.asking.acquire().await;
+            self.post.as_ref().ok_or(WebhookError::None)?.post(url, body).await
+        });
+        let answer = asked.await.unwrap_or_else(|_| Err(WebhookError::Late(url.to_owned())));
+        if answer.is_err() {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+        }
+        answer
+    }
+
+    /// Tells an address without waiting. False where too much is under way.
+    pub(crate) fn tell(&self, url: &str, body: Bytes, within: Duration) -> bool {
+        let (Some(post), Ok(turn)) = (&self.post, Arc::clone(&self.telling).try_acquire_owned()) else { return false };
+        let (posted, failed, url) = (post.post(url, body), Arc::clone(&self.failed), url.to_owned());
+        tokio::spawn(async move {
+            let _turn = turn;
+            let told = tokio::time::timeout(within, posted).await;
+            if let Err(error) = told.unwrap_or_else(|_| Err(WebhookError::Late(url))) {
+                failed.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(%error, "a webhook was not told");
+            }
+        });
+        true
+    }
+}

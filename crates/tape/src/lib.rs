@@ -1,0 +1,1 @@
+//! The recorder, the tape file, and what tapes are exported as.
