@@ -1,0 +1,3 @@
+//! What rules cost for each message.
+
+fn main() {}
