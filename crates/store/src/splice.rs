@@ -1,6 +1,7 @@
 //! A body told as another one with its middle replaced.
 
 use bytes::{Bytes, BytesMut};
+use signalbox_engine::record::Body;
 
 /// Puts `middle` between the first and last bytes of `base`; none where the base is too short for that.
 pub fn join(base: &[u8], prefix: u64, suffix: u64, middle: &[u8]) -> Option<Bytes> {
@@ -15,8 +16,15 @@ pub fn join(base: &[u8], prefix: u64, suffix: u64, middle: &[u8]) -> Option<Byte
     Some(whole.freeze())
 }
 
+/// A body told by another one, which stands at the place `seq`.
+pub fn told_by(seq: u64, like: &Bytes, whole: &Bytes) -> Body {
+    let (prefix, suffix) = common(like, whole);
+    let middle = whole.slice(prefix..whole.len() - suffix);
+    Body::Like { seq, prefix: prefix as u64, suffix: suffix as u64, middle }
+}
+
 /// How many first and last bytes a body has in common with a base.
-pub fn common(base: &[u8], body: &[u8]) -> (usize, usize) {
+fn common(base: &[u8], body: &[u8]) -> (usize, usize) {
     let most = base.len().min(body.len());
     let prefix = base.iter().zip(body).take_while(|(a, b)| a == b).count();
     let suffix = base.iter().rev().zip(body.iter().rev()).take(most - prefix).take_while(|(a, b)| a == b).count();

@@ -2,38 +2,14 @@
 
 use super::names::{self, NameIds, Role};
 use super::schema::SLOW;
+use crate::seen::Seen;
 use crate::tally::SUCCESS;
-use foldhash::{HashMap, HashSet};
+use foldhash::HashSet;
 use rusqlite::{Connection, OptionalExtension, params};
-use signalbox_engine::record::{Content, Entry, FinishedEntry};
 
-/// What a batch tells of its exchanges.
-#[derive(Default, Debug)]
-pub struct Seen<'a>(HashMap<u64, Part<'a>>);
-
-#[derive(Debug)]
-struct Part<'a> {
-    first: u64,
-    last: u64,
-    finished: Option<&'a FinishedEntry>,
-}
-
-impl<'a> Seen<'a> {
-    /// One more entry.
-    pub fn add(&mut self, entry: &'a Entry) {
-        let Some(exchange) = entry.exchange else { return };
-        let part = self.0.entry(exchange).or_insert(Part { first: entry.seq, last: entry.seq, finished: None });
-        part.last = entry.seq;
-        if let Content::Finished(finished) = &entry.content {
-            part.finished = Some(finished);
-        }
-    }
-
-    /// Keeps it, in the order of the table.
-    pub fn keep(self, connection: &Connection, tape: i64, names: &mut NameIds) -> rusqlite::Result<()> {
-        let mut parts: Vec<_> = self.0.into_iter().collect();
-        parts.sort_unstable_by_key(|(exchange, _)| *exchange);
-        let sql = "INSERT INTO exchanges
+/// Keeps what a batch tells of its exchanges.
+pub fn keep(seen: Seen<'_>, connection: &Connection, tape: i64, names: &mut NameIds) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO exchanges
             (tape, exchange, first, last, method, subject, outcome, well, took, bytes_in, bytes_out)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
             ON CONFLICT (tape, exchange) DO UPDATE SET last = excluded.last,
@@ -41,26 +17,25 @@ impl<'a> Seen<'a> {
             outcome = coalesce(excluded.outcome, outcome), well = coalesce(excluded.well, well),
             took = coalesce(excluded.took, took), bytes_in = coalesce(excluded.bytes_in, bytes_in),
             bytes_out = coalesce(excluded.bytes_out, bytes_out)";
-        let mut upsert = connection.prepare_cached(sql)?;
-        for (exchange, part) in parts {
-            let mut id = |role, name: Option<&str>| name.map(|name| names.id(connection, tape, role, name)).transpose();
-            let finished = part.finished;
-            upsert.execute(params![
-                tape,
-                exchange as i64,
-                part.first as i64,
-                part.last as i64,
-                id(Role::Method, finished.map(|finished| finished.method.as_str()))?,
-                id(Role::Subject, finished.and_then(|finished| finished.subject.as_deref()))?,
-                id(Role::Outcome, finished.map(|finished| finished.outcome.as_str()))?,
-                finished.map(|finished| finished.outcome == SUCCESS),
-                finished.map(|finished| finished.took.min(i64::MAX as u64) as i64),
-                finished.map(|finished| finished.bytes_in as i64),
-                finished.map(|finished| finished.bytes_out as i64),
-            ])?;
-        }
-        Ok(())
+    let mut upsert = connection.prepare_cached(sql)?;
+    for (exchange, part) in seen.parts() {
+        let mut id = |role, name: Option<&str>| name.map(|name| names.id(connection, tape, role, name)).transpose();
+        let finished = part.finished;
+        upsert.execute(params![
+            tape,
+            exchange as i64,
+            part.first as i64,
+            part.last as i64,
+            id(Role::Method, finished.map(|finished| finished.method.as_str()))?,
+            id(Role::Subject, finished.and_then(|finished| finished.subject.as_deref()))?,
+            id(Role::Outcome, finished.map(|finished| finished.outcome.as_str()))?,
+            finished.map(|finished| finished.outcome == SUCCESS),
+            finished.map(|finished| finished.took.min(i64::MAX as u64) as i64),
+            finished.map(|finished| finished.bytes_in as i64),
+            finished.map(|finished| finished.bytes_out as i64),
+        ])?;
     }
+    Ok(())
 }
 
 /// The first and last place of an exchange.
@@ -107,18 +82,26 @@ impl Ending {
         range: (u64, u64),
         most: usize,
     ) -> rusqlite::Result<Option<Few>> {
-        let mut sql =
-            "SELECT exchange, first, last FROM exchanges WHERE tape = ?1 AND last >= ?2 AND first <= ?3".to_owned();
+        // The planner would rather walk all exchanges of the tape.
+        let unwell = self.outcome.is_some_and(|(_, well)| !well);
+        let slow = self.slower_than.is_some_and(|least| least >= SLOW);
+        let index = match (unwell, slow) {
+            (true, _) => " INDEXED BY exchanges_unwell",
+            (false, true) => " INDEXED BY exchanges_slow",
+            (false, false) => "",
+        };
+        let mut sql = format!(
+            "SELECT exchange, first, last FROM exchanges{index} WHERE tape = ?1 AND last >= ?2 AND first <= ?3"
+        );
         // Numbers only, so nothing can be smuggled in; the literal conditions are those of the partial indexes.
         if let Some((outcome, well)) = self.outcome {
             sql += &format!(" AND outcome = {outcome}{}", if well { "" } else { " AND well = 0" });
         }
         if let Some(least) = self.slower_than {
-            let least = least.min(i64::MAX as u64);
-            sql += &format!(" AND took >= {least}");
-            if least >= SLOW {
-                sql += &format!(" AND took >= {SLOW}");
-            }
+            sql += &format!(" AND took >= {}", least.min(i64::MAX as u64));
+        }
+        if slow {
+            sql += &format!(" AND took >= {SLOW}");
         }
         sql += &format!(" LIMIT {}", most + 1);
         let mut select = connection.prepare(&sql)?;

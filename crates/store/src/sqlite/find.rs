@@ -2,8 +2,9 @@
 
 use super::failure::Failure;
 use super::reader::{Reader, learn};
-use super::tapes::{self, TapeRow};
+use super::tapes;
 use crate::limits::{DEFAULT_LIMIT, MAX_LIMIT};
+use crate::tape_row::TapeRow;
 use crate::text::Needle;
 use rusqlite::Connection;
 use search::Search;

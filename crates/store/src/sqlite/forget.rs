@@ -108,7 +108,7 @@ fn detach(transaction: &Transaction<'_>, squeezer: &mut Squeezer, tape: i64, bel
         let Some(whole) = bases.whole(transaction, squeezer, row.id, body)? else { continue };
         drop(rows);
         let packed = match heirs.iter().find(|(of, _, _)| *of == base) {
-            Some((_, heir, like)) => squeezer.pack(&told_by(*heir, like, &whole)),
+            Some((_, heir, like)) => squeezer.pack(&splice::told_by(*heir, like, &whole)),
             None => {
                 heirs.push((base, seq, whole.clone()));
                 squeezer.pack(&Body::Whole(whole))
@@ -144,12 +144,6 @@ fn referring(transaction: &Transaction<'_>, tape: i64, below: u64) -> Result<Vec
     found.sort_unstable();
     found.dedup();
     Ok(found)
-}
-
-fn told_by(heir: u64, like: &Bytes, whole: &Bytes) -> Body {
-    let (prefix, suffix) = splice::common(like, whole);
-    let middle = whole.slice(prefix..whole.len() - suffix);
-    Body::Like { seq: heir, prefix: prefix as u64, suffix: suffix as u64, middle }
 }
 
 fn replace(transaction: &Transaction<'_>, tape: i64, seq: u64, packed: &Packed) -> rusqlite::Result<()> {

@@ -2,31 +2,9 @@
 
 use super::failure::Failure;
 use crate::lookup;
+use crate::tape_row::TapeRow;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use signalbox_engine::record::{SessionInfo, StoreError, TapeInfo, TapeKind};
-
-/// A head, and what the store knows of the tape.
-#[derive(Clone, Debug)]
-pub struct TapeRow {
-    /// Its number in the store.
-    pub number: i64,
-    /// Its head.
-    pub info: TapeInfo,
-    /// How many entries it has.
-    pub entries: u64,
-    /// The time of its first entry, or when it began where it has none.
-    pub first_at: u64,
-    /// The time of its last entry, or when it began where it has none.
-    pub last_at: u64,
-    /// Its last place.
-    pub last_seq: u64,
-    /// True where its clock went backwards.
-    pub disordered: bool,
-    /// The last place that the index knows.
-    pub indexed: u64,
-    /// Bytes of its bodies as they are kept.
-    pub kept: u64,
-}
 
 const COLUMNS: &str = "number, id, kind, target, started, ended, program, redaction, sampling, entries,
     coalesce(first_at, started), coalesce(last_at, started), last_seq, disordered, indexed, kept";

@@ -1,17 +1,19 @@
 //! The writing side of one tape.
 
 use super::connection::Place;
-use super::exchanges::Seen;
+use super::exchanges;
 use super::failure::Failure;
 use super::index;
-use super::key::{MAX_SEQ, MAX_TAPE, key};
+use super::key::{MAX_TAPE, key};
 use super::names::{NameIds, Role};
 use super::reader::learn;
 use super::tapes;
 use crate::content;
+use crate::seen::Seen;
 use crate::squeeze::{Squeezer, refers_to};
+use crate::sums::{Sums, check_order};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
-use signalbox_engine::record::{Content, Entry, MessageKind, StoreError, TapeInfo, TapeWriter};
+use signalbox_engine::record::{Content, Entry, StoreError, TapeInfo, TapeWriter};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A reference over more places than this is written down, so that forgetting its base finds it.
@@ -78,15 +80,7 @@ impl SqliteWriter {
         if self.ended {
             return Err(StoreError::Query(format!("tape {} has ended", self.info.id)));
         }
-        let mut before = self.last_seq;
-        for entry in entries {
-            if entry.seq <= before || entry.seq > MAX_SEQ {
-                let why = format!("entry {} of tape {} does not follow entry {before}", entry.seq, self.info.id);
-                return Err(StoreError::Query(why));
-            }
-            before = entry.seq;
-        }
-        Ok(())
+        check_order(&self.info.id, self.last_seq, entries)
     }
 
     /// The log is forced to disk at the end of a transaction only where that is asked for.
@@ -110,7 +104,8 @@ impl SqliteWriter {
             tapes::insert(&transaction, &self.info, Some(self.number), None)?;
         }
         let mut batch = Batch { tape: self.number, names: &mut self.names, squeezer: &mut self.squeezer };
-        batch.write(&transaction, entries)?.keep(&transaction, self.number)?;
+        let sums = batch.write(&transaction, entries)?;
+        keep_sums(&sums, &transaction, self.number)?;
         transaction.commit()?;
         Ok(())
     }
@@ -205,7 +200,7 @@ struct Batch<'a> {
 impl Batch<'_> {
     fn write(&mut self, transaction: &Transaction<'_>, entries: &[Entry]) -> rusqlite::Result<Sums> {
         let mut sums = Sums::default();
-        let mut exchanges = Seen::default();
+        let mut seen = Seen::default();
         let sql = "INSERT INTO tape_entries
             (id, at, session, exchange, principal, what, method, subject, backend, error_code, length, form, body)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
@@ -238,11 +233,11 @@ impl Batch<'_> {
             {
                 keep_far(transaction, self.tape, base, entry.seq)?;
             }
-            exchanges.add(entry);
-            sums.add(entry, packed.bytes.len() as u64);
+            seen.add(entry);
+            sums.add(entry, packed.bytes.len());
         }
         drop(insert);
-        exchanges.keep(transaction, self.tape, self.names)?;
+        exchanges::keep(seen, transaction, self.tape, self.names)?;
         Ok(sums)
     }
 
@@ -263,64 +258,31 @@ fn keep_far(connection: &Connection, tape: i64, base: u64, seq: u64) -> rusqlite
     Ok(())
 }
 
-/// What a batch adds to the head of its tape.
-#[derive(Default, Debug)]
-struct Sums {
-    entries: i64,
-    first_at: Option<u64>,
-    last_at: u64,
-    last_seq: u64,
-    disordered: bool,
-    kinds: [i64; 5],
-    gaps: i64,
-    passed: i64,
-    kept: i64,
-}
-
-impl Sums {
-    fn add(&mut self, entry: &Entry, kept: u64) {
-        self.entries += 1;
-        self.disordered |= entry.at < self.last_at;
-        self.first_at = Some(self.first_at.map_or(entry.at, |first| first.min(entry.at)));
-        self.last_at = self.last_at.max(entry.at);
-        self.last_seq = entry.seq;
-        match &entry.content {
-            Content::Message(message) => {
-                let place = MessageKind::ALL.iter().position(|kind| *kind == message.kind).unwrap_or(0);
-                self.kinds[place] += 1;
-                self.passed = self.passed.saturating_add_unsigned(message.length);
-                self.kept = self.kept.saturating_add_unsigned(kept);
-            }
-            Content::Gap(gap) => self.gaps = self.gaps.saturating_add_unsigned(gap.facts),
-            _ => {}
-        }
-    }
-
-    fn keep(&self, transaction: &Transaction<'_>, tape: i64) -> rusqlite::Result<()> {
-        let first = self.first_at.unwrap_or(0) as i64;
-        let sql = "UPDATE tapes SET entries = entries + ?2,
+/// Adds a batch to the head of its tape.
+fn keep_sums(sums: &Sums, transaction: &Transaction<'_>, tape: i64) -> rusqlite::Result<()> {
+    let first = sums.first_at as i64;
+    let sql = "UPDATE tapes SET entries = entries + ?2,
             disordered = disordered OR ?6 OR ?3 < coalesce(last_at, ?3),
             first_at = min(coalesce(first_at, ?3), ?3), last_at = max(coalesce(last_at, ?4), ?4), last_seq = ?5,
             requests = requests + ?7, notifications = notifications + ?8, results = results + ?9,
             errors = errors + ?10, raws = raws + ?11, gaps = gaps + ?12, passed = passed + ?13, kept = kept + ?14
             WHERE number = ?1";
-        let [requests, notifications, results, errors, raws] = self.kinds;
-        transaction.prepare_cached(sql)?.execute(params![
-            tape,
-            self.entries,
-            first,
-            self.last_at as i64,
-            self.last_seq as i64,
-            self.disordered,
-            requests,
-            notifications,
-            results,
-            errors,
-            raws,
-            self.gaps,
-            self.passed,
-            self.kept,
-        ])?;
-        Ok(())
-    }
+    let [requests, notifications, results, errors, raws] = sums.kinds;
+    transaction.prepare_cached(sql)?.execute(params![
+        tape,
+        sums.entries,
+        first,
+        sums.last_at as i64,
+        sums.last_seq as i64,
+        sums.disordered,
+        requests,
+        notifications,
+        results,
+        errors,
+        raws,
+        sums.gaps,
+        sums.passed,
+        sums.kept,
+    ])?;
+    Ok(())
 }

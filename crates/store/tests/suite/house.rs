@@ -1,7 +1,8 @@
 //! A store of one test.
 
+use crate::postgres_server::PostgresServer;
 use signalbox_engine::record::TapeStore;
-use signalbox_store::SqliteStore;
+use signalbox_store::{PostgresStore, SqliteStore};
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -9,6 +10,8 @@ use tempfile::TempDir;
 pub enum House {
     /// A file in a folder of its own.
     Sqlite(TempDir),
+    /// A database of its own on a server.
+    Postgres(String),
 }
 
 impl House {
@@ -16,10 +19,15 @@ impl House {
         Self::Sqlite(TempDir::new().unwrap())
     }
 
+    pub fn postgres(server: &PostgresServer) -> Self {
+        Self::Postgres(server.database())
+    }
+
     /// Opens it, once more.
     pub fn open(&self) -> Arc<dyn TapeStore> {
         match self {
             Self::Sqlite(folder) => Arc::new(SqliteStore::open(folder.path().join("tapes.db")).unwrap()),
+            Self::Postgres(url) => Arc::new(PostgresStore::open(url).unwrap()),
         }
     }
 }

@@ -38,7 +38,11 @@ pub fn every_kind_of_entry_comes_back_as_it_was(house: &House) {
         for kind in MessageKind::ALL {
             let seq = entries.len() as u64 + 1;
             let content = MessageEntry { point, kind, error_code: Some(-32_000), ..message("ping", "{}") };
-            entries.push(Entry { session: None, principal: "ä b".into(), ..entry(seq, Content::Message(content)) });
+            entries.push(Entry {
+                session: None,
+                principal: "ä \0\\0 b".into(),
+                ..entry(seq, Content::Message(content))
+            });
         }
     }
     let left = MessageEntry { method: None, body: Body::Left, length: 77, ..message("", "") };

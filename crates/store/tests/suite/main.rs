@@ -9,6 +9,7 @@ mod house;
 mod keeping;
 mod make;
 mod naming;
+mod postgres_server;
 mod searching;
 mod telling;
 mod writing;
@@ -20,6 +21,9 @@ macro_rules! suite {
         mod sqlite {
             $(#[test] fn $name() { super::$subject::$name(&super::House::sqlite()); })*
         }
+
+        /// All cases, for the store that needs a server; starting one for each would take most of the time.
+        const CASES: &[(&str, fn(&House))] = &[$((stringify!($name), $subject::$name)),*];
     };
 }
 
@@ -57,3 +61,54 @@ suite![
     writing::a_batch_that_is_refused_leaves_nothing_and_the_next_one_is_kept,
     writing::a_batch_that_is_durable_is_there_for_others,
 ];
+
+// The real server; see script/install-test-deps.
+#[test]
+fn postgres_passes_the_same_suite() {
+    let Some(server) = postgres_server::PostgresServer::start() else { return };
+    let mut failed = Vec::new();
+    for (name, case) in CASES {
+        let house = House::postgres(&server);
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| case(&house))).is_err() {
+            failed.push(*name);
+        }
+    }
+    assert!(failed.is_empty(), "on PostgreSQL: {failed:?}");
+}
+
+#[test]
+fn a_connection_that_was_lost_is_made_again() {
+    use signalbox_engine::record::{StoreError, TapeStore};
+    let Some(server) = postgres_server::PostgresServer::start() else { return };
+    let url = server.database();
+    let store = signalbox_store::PostgresStore::open(&url).unwrap();
+    let mut writer = store.begin(&make::tape("t", 1)).unwrap();
+    writer.append(&[make::request(1, "{}")], false).unwrap();
+    server.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'signalbox'");
+    let batch = [make::request(2, "{}")];
+    let lost = writer.append(&batch, false).unwrap_err();
+    assert!(
+        matches!(lost, StoreError::Open { .. } | StoreError::Other(_)) && !lost.to_string().contains("s3cret"),
+        "{lost}"
+    );
+    writer.append(&batch, false).unwrap();
+    let lost = store.tapes().unwrap_err();
+    assert!(!lost.to_string().contains("s3cret"), "{lost}");
+    assert_eq!(make::places(&store, &make::all()), [1, 2]);
+    drop((store, writer));
+    let place = url.replace("dbname=", "dbname=no");
+    let error = signalbox_store::PostgresStore::open(&place).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("does not exist") && !error.contains("s3cret"), "{error}");
+}
+
+#[test]
+fn a_database_of_the_future_is_refused() {
+    use signalbox_engine::record::StoreError;
+    let Some(server) = postgres_server::PostgresServer::start() else { return };
+    let url = server.database();
+    drop(signalbox_store::PostgresStore::open(&url).unwrap());
+    let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
+    client.batch_execute("UPDATE signalbox.meta SET value = '7' WHERE key = 'version'").unwrap();
+    let error = signalbox_store::PostgresStore::open(&url).map(|_| ()).unwrap_err();
+    assert!(matches!(error, StoreError::Future { found: 7, known: 1, .. }), "{error}");
+}

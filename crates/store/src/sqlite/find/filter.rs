@@ -5,7 +5,7 @@ use crate::sqlite::failure::Failure;
 use crate::sqlite::index::{error_mark, name_mark, session_mark};
 use crate::sqlite::names::{self, Role};
 use crate::sqlite::row::StoredRow;
-use crate::sqlite::tapes::TapeRow;
+use crate::tape_row::TapeRow;
 use crate::text::Needle;
 use rusqlite::Connection;
 use signalbox_engine::record::Query;

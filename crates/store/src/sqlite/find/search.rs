@@ -7,15 +7,15 @@ use crate::sqlite::failure::Failure;
 use crate::sqlite::key::{MAX_SEQ, group, key, keys_of, seq_of};
 use crate::sqlite::names::NamesById;
 use crate::sqlite::row::{Bases, StoredRow};
-use crate::sqlite::tapes::TapeRow;
 use crate::squeeze::Squeezer;
+use crate::tape_row::TapeRow;
 use crate::text::{Needle, is_searched};
 use rusqlite::{Connection, OptionalExtension};
 use signalbox_engine::record::{Body, Hit, Query};
 
 /// Up to this many exchanges are looked at one by one, where the index would otherwise be used and where not.
 const FEW_BESIDE_INDEX: usize = 1_000;
-const FEW: usize = 50_000;
+const FEW: usize = 10_000;
 
 /// Which exchanges count.
 enum Judge {
