@@ -39,14 +39,14 @@ impl<'a> Walk<'a> {
                 Step::Next
             }
             Action::Log { level, text } => {
-                let text = self.text(rule, text, view);
+                let text = one_line(self.text(rule, text, view));
                 self.note("log", "");
                 self.effects.push(Effect::Log { level: *level, text });
                 Step::Next
             }
             Action::Webhook(hook) => self.webhook(rule, hook, view),
             Action::Hold { reason, within, .. } => {
-                let reason = self.text(rule, reason, view);
+                let reason = one_line(self.text(rule, reason, view));
                 self.note("hold", &reason);
                 Step::Wait(Question::Person { reason: reason.into(), within: *within })
             }
@@ -154,10 +154,10 @@ impl<'a> Walk<'a> {
         let (url, within) = (Arc::clone(&hook.url), hook.timeout);
         // A notification does not wait, so its webhook can only be told.
         if hook.wait && matches!(view.facts.phase, Phase::Request | Phase::Response) {
-            self.note("hold", format!("asks {url}"));
+            self.note("hold", format!("asks {}", hook.shown));
             return Step::Wait(Question::Webhook { url, body, within });
         }
-        self.note("notify", format!("tells {url}"));
+        self.note("notify", format!("tells {}", hook.shown));
         self.effects.push(Effect::Notify { url, body, within });
         Step::Next
     }
@@ -252,7 +252,7 @@ impl<'a> Walk<'a> {
             (Answer::Webhook { status, body }, Action::Webhook(hook)) => {
                 self.input("webhook", format!("{status} {}", input_text(body)));
                 match webhook::read(*status, body, view.message) {
-                    Ok(said) => self.said(rule, &hook.url, said),
+                    Ok(said) => self.said(rule, &hook.shown, said),
                     Err(error) => self.hook_failed(rule, hook, &error),
                 }
             }
@@ -346,15 +346,20 @@ impl<'a> Walk<'a> {
 
     fn hook_failed(&mut self, rule: &Rule, hook: &Webhook, error: &str) -> Step {
         if hook.block_on_failure {
-            // The address may hold a secret, and the client is not to know where it is.
-            self.note("refuse", format!("{}: {error}", hook.url));
+            // The client is not to know where it is.
+            self.note("refuse", format!("{}: {error}", hook.shown));
             let message =
                 format!("rule `{}` asks a webhook about this, and it gave no answer that could be used", rule.id);
             return Step::End(Verdict::Refuse(Fault::new(FaultKind::Refused, message).with_str("rule", &rule.id)));
         }
-        self.note("released", format!("{}: {error}; goes on without it", hook.url));
+        self.note("released", format!("{}: {error}; goes on without it", hook.shown));
         Step::Next
     }
+}
+
+/// A text for logs and terminals, which what a message says must not steer.
+fn one_line(text: String) -> String {
+    if text.contains(char::is_control) { text.replace(char::is_control, " ") } else { text }
 }
 
 /// A number from 0 to less than 1.

@@ -41,6 +41,8 @@ pub(crate) struct Target {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Webhook {
     pub url: Arc<str>,
+    /// The address without what may be secret in it: user, password and query.
+    pub shown: Arc<str>,
     pub timeout: Duration,
     pub wait: bool,
     /// What becomes of the message when the address does not answer.
@@ -197,8 +199,8 @@ impl fmt::Display for Action {
             Self::Delay { least, most } => write!(f, "delay {least:?} to {most:?}"),
             Self::Fork { backend } => write!(f, "fork to {backend}"),
             Self::Log { level, .. } => write!(f, "log {}", level.as_str()),
-            Self::Webhook(hook) if hook.wait => write!(f, "ask {}", hook.url),
-            Self::Webhook(hook) => write!(f, "tell {}", hook.url),
+            Self::Webhook(hook) if hook.wait => write!(f, "ask {}", hook.shown),
+            Self::Webhook(hook) => write!(f, "tell {}", hook.shown),
             Self::Hold { within, .. } => write!(f, "hold {within:?}"),
             Self::Fault(failing) => {
                 let kind = FAIL_KINDS.iter().find(|(_, kind)| *kind == failing.kind).map_or("", |(word, _)| word);

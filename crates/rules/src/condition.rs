@@ -120,6 +120,16 @@ impl Condition {
 }
 
 impl Leaf {
+    /// True where it holds a regular expression.
+    pub fn is_pattern(&self) -> bool {
+        matches!(
+            self,
+            Self::Method(MethodTest::Matches(_))
+                | Self::ErrorMatches(_)
+                | Self::Value { test: ValueTest::Matches(_), .. }
+        )
+    }
+
     fn holds(&self, view: &View<'_>, slots: usize) -> bool {
         let facts = view.facts;
         match self {

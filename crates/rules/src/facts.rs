@@ -167,7 +167,8 @@ impl<'a> View<'a> {
             Root::Result => message.result_span(),
             Root::Error => message.error_span(),
         }?;
-        self.worked(whole.len());
+        // Stepping over values is several times quicker than reading them.
+        self.worked(whole.len() / 8);
         let [first, rest @ ..] = pointer.segments() else { return Some(whole) };
         // The members of the params and the result are known from the reading of the message.
         let is_object = message.bytes().get(whole.start as usize) == Some(&b'{');

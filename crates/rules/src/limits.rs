@@ -21,7 +21,9 @@ pub const LIST: usize = 256;
 /// Longest regular expression, in bytes.
 pub const PATTERN: usize = 1024;
 /// Largest compiled regular expression, in bytes.
-pub const COMPILED: usize = 256 * 1024;
+pub const COMPILED: usize = 512 * 1024;
+/// Most regular expressions in a set.
+pub const PATTERNS: usize = 500;
 /// Longest JSON pointer, in bytes.
 pub const POINTER: usize = 512;
 /// Most segments of a JSON pointer.

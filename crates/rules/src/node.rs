@@ -88,11 +88,11 @@ impl<'a> Node<'a> {
         self.value.as_str()
     }
 
-    /// A table of which any key may be asked for.
-    pub fn open_table(&self, expected: &str) -> Result<Vec<Node<'a>>, RuleError> {
+    /// A table that may hold any keys, with their values.
+    pub fn open_table(&self, expected: &str) -> Result<Vec<(&'a str, Node<'a>)>, RuleError> {
         let table = self.value.as_table().ok_or_else(|| self.expected(expected))?;
         self.bounded(table.len())?;
-        Ok(table.iter().map(|(key, value)| self.child(key.get_ref(), value)).collect())
+        Ok(table.iter().map(|(key, value)| (key.get_ref().as_ref(), self.child(key.get_ref(), value))).collect())
     }
 
     /// A table that holds nothing but these keys.
@@ -115,13 +115,6 @@ impl<'a> Node<'a> {
         let key = if plain { key.to_owned() } else { shown(key) };
         let dot = if self.key.is_empty() { "" } else { "." };
         Self::new(self.source, format!("{}{dot}{key}", self.key), value)
-    }
-
-    /// The last part of the key, as the file has it.
-    pub fn name_in(&self, parent: &Self) -> &'a str {
-        let table = parent.value.as_table();
-        let found = table.and_then(|table| table.iter().find(|(_, value)| std::ptr::eq(value.get_ref(), self.value)));
-        found.map_or("", |(key, _)| key.get_ref())
     }
 
     pub fn list(&self, expected: &str) -> Result<Vec<Node<'a>>, RuleError> {

@@ -100,7 +100,7 @@ fn set(node: &Node<'_>) -> Result<Action, RuleError> {
     if entries.is_empty() {
         return Err(node.expected(expected));
     }
-    let one = |entry: &Node<'_>| Ok((target(entry, entry.name_in(node))?, JsonTemplate::of(entry)?));
+    let one = |(name, entry): &(&str, Node<'_>)| Ok((target(entry, name)?, JsonTemplate::of(entry)?));
     Ok(Action::Set(entries.iter().map(one).collect::<Result<_, RuleError>>()?))
 }
 
@@ -191,7 +191,21 @@ fn webhook(node: &Node<'_>) -> Result<Action, RuleError> {
     };
     let timeout =
         get("timeout").map(|time| time.duration(limits::WAIT)).transpose()?.unwrap_or(limits::WEBHOOK_DEFAULT);
-    Ok(Action::Webhook(Webhook { url: text.into(), timeout, wait, block_on_failure }))
+    Ok(Action::Webhook(Webhook {
+        url: text.into(),
+        shown: without_secrets(text).into(),
+        timeout,
+        wait,
+        block_on_failure,
+    }))
+}
+
+fn without_secrets(url: &str) -> String {
+    let plain = url.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = plain.split_once("://").unwrap_or(("", plain));
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
 }
 
 fn hold(node: &Node<'_>) -> Result<Action, RuleError> {

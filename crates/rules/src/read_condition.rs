@@ -158,9 +158,9 @@ fn values(node: &Node<'_>, root: Root) -> Result<Vec<Condition>, RuleError> {
         return Err(node.expected(expected));
     }
     let mut all = Vec::new();
-    for entry in entries {
-        let pointer = Pointer::parse(entry.name_in(node)).ok_or_else(|| {
-            let found = crate::error::shown(entry.name_in(node));
+    for (name, entry) in entries {
+        let pointer = Pointer::parse(name).ok_or_else(|| {
+            let found = crate::error::shown(name);
             let expected =
                 format!("a JSON pointer, such as \"/arguments/path\", of at most {} parts", limits::SEGMENTS);
             entry.fail(Problem::Expected { expected, found })
@@ -226,7 +226,7 @@ fn error(node: &Node<'_>) -> Result<Vec<Condition>, RuleError> {
 
 fn regex(node: &Node<'_>) -> Result<Regex, RuleError> {
     let pattern = node.text("a regular expression", limits::PATTERN)?;
-    let built = RegexBuilder::new(pattern).size_limit(limits::COMPILED).dfa_size_limit(limits::COMPILED * 4).build();
+    let built = RegexBuilder::new(pattern).size_limit(limits::COMPILED).dfa_size_limit(limits::COMPILED).build();
     built.map_err(|error| {
         let words = match error {
             regex::Error::CompiledTooBig(_) => "it is too large; write it shorter".to_owned(),

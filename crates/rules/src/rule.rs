@@ -26,6 +26,8 @@ pub(crate) struct Rule {
     pub methods: Methods,
     /// True where it looks at answers and needs their requests.
     pub reads_request: bool,
+    /// How many regular expressions it holds.
+    pub patterns: usize,
     pub place: Place,
     /// The whole rule as JSON, from which the version of the set is made.
     pub canonical: String,
@@ -46,7 +48,7 @@ impl Rule {
             Some(when) => condition(&when, 1)?,
             None => Condition::And(vec![]),
         };
-        bounded(node, &when)?;
+        let patterns = bounded(node, &when)?;
         let then = actions(&table.need("then")?)?;
         let (phases, methods) = reach(&when, &then);
         misplaced(&table.need("then")?, &then, phases)?;
@@ -60,6 +62,7 @@ impl Rule {
             then,
             phases,
             methods,
+            patterns,
             place: table.node().place(),
             canonical: node.json_unbounded()?.to_string(),
         })
@@ -73,14 +76,15 @@ fn id<'a>(node: &Node<'a>) -> Result<&'a str, RuleError> {
     if plain { Ok(id) } else { Err(node.expected(expected)) }
 }
 
-fn bounded(node: &Node<'_>, when: &Condition) -> Result<(), RuleError> {
+/// How many regular expressions there are, where there are not too many conditions.
+fn bounded(node: &Node<'_>, when: &Condition) -> Result<usize, RuleError> {
     let mut leaves = Vec::new();
     when.leaves(&mut leaves);
     if leaves.len() > limits::CONDITIONS {
         let remedy = "take it apart into several rules";
         return Err(node.fail(Problem::TooMany { what: "conditions", limit: limits::CONDITIONS, remedy }));
     }
-    Ok(())
+    Ok(leaves.iter().filter(|leaf| leaf.is_pattern()).count())
 }
 
 fn actions(node: &Node<'_>) -> Result<Vec<Action>, RuleError> {

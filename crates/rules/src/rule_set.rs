@@ -106,7 +106,11 @@ impl RuleSet {
         if items.len() > limits::RULES {
             return Err(rules.fail(too_many()));
         }
-        let set = items.iter().map(Rule::read).collect::<Result<Vec<_>, _>>()?;
+        let mut set = Vec::new();
+        for item in &items {
+            set.push(Rule::read(item)?);
+            check_patterns(&set)?;
+        }
         check_ids(&set)?;
         Ok(Self::of(set))
     }
@@ -118,6 +122,7 @@ impl RuleSet {
     pub fn merge(sets: Vec<Self>) -> Result<Self, RuleError> {
         let rules: Vec<Rule> = sets.into_iter().flat_map(|set| set.rules).collect();
         check_ids(&rules)?;
+        check_patterns(&rules)?;
         match rules.get(limits::RULES) {
             Some(rule) => Err(RuleError { place: rule.place.clone(), problem: Box::new(too_many()) }),
             None => Ok(Self::of(rules)),
@@ -223,6 +228,19 @@ impl RuleSet {
 
 fn too_many() -> Problem {
     Problem::TooMany { what: "rules", limit: limits::RULES, remedy: "one rule may name several tools or methods" }
+}
+
+/// Regular expressions take more room than all else in a rule.
+fn check_patterns(rules: &[Rule]) -> Result<(), RuleError> {
+    let many = rules.iter().map(|rule| rule.patterns).sum::<usize>() > limits::PATTERNS;
+    match rules.last() {
+        Some(rule) if many => {
+            let (what, limit) = ("regular expressions", limits::PATTERNS);
+            let remedy = "use `in`, `starts_with` or `contains`, or join some with `|`";
+            Err(RuleError { place: rule.place.clone(), problem: Box::new(Problem::TooMany { what, limit, remedy }) })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_ids(rules: &[Rule]) -> Result<(), RuleError> {

@@ -104,7 +104,7 @@ impl<'a> Walk<'a> {
         let (facts, message) = (self.facts, self.message);
         let view = View::new(&facts, message, 0);
         let step = self.answered(rule, action, answer, &view);
-        match self.after(step, at) {
+        match self.stepped(step, at) {
             Some(Leg::End(verdict)) => self.close(verdict),
             _ => self.go_on(Some(Position { rule: at.rule, action: at.action.saturating_add(1) })),
         }
@@ -163,7 +163,7 @@ impl<'a> Walk<'a> {
             let at = Position { rule: from.rule, action: number };
             let slot = Slot { rule: Arc::clone(&rule.id), action: number };
             let step = self.act(rule, action, &slot, view);
-            if let Some(leg) = self.after(step, at) {
+            if let Some(leg) = self.stepped(step, at) {
                 return Some(leg);
             }
         }
@@ -171,7 +171,7 @@ impl<'a> Walk<'a> {
         None
     }
 
-    fn after(&mut self, step: Step, at: Position) -> Option<Leg> {
+    fn stepped(&mut self, step: Step, at: Position) -> Option<Leg> {
         match step {
             Step::Next => None,
             Step::Stop => Some(Leg::End(self.passed())),

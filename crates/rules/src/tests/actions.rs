@@ -263,3 +263,23 @@ fn a_cache_keeps_no_errors_nothing_unfinished_and_no_more_than_it_may() {
     assert!(dialogue.asks(&CALL.replace("hello", "b")).starts_with("reply"));
     assert_eq!(dialogue.asks(&CALL.replace("hello", "a")), "pass", "the oldest made room");
 }
+
+#[test]
+fn what_a_message_says_cannot_steer_a_log_or_a_terminal() {
+    let sly = CALL.replace("hello", r"a\n2026 INFO all is well\u001b[2J");
+    let mut dialogue = Dialogue::rule(ECHO, r#"{ log = "said {{/params/arguments/text}}" }"#);
+    assert_eq!(dialogue.asks(&sly), "log info said a 2026 INFO all is well [2J | pass");
+    let mut dialogue = Dialogue::rule(ECHO, r#"{ hold = "{{/params/arguments/text}}" }"#);
+    assert_eq!(dialogue.asks(&sly), "hold 50s a 2026 INFO all is well [2J");
+}
+
+#[test]
+fn the_secrets_of_a_web_address_are_written_down_nowhere() {
+    let then = r#"{ webhook = { url = "https://ada:secret@x.test/hook?token=secret", wait = true } }"#;
+    let mut dialogue = Dialogue::rule(ECHO, then);
+    assert!(dialogue.asks(CALL).starts_with("ask https://ada:secret@x.test/hook?token=secret"));
+    assert_eq!(dialogue.ruling("r").unwrap().detail, "asks https://x.test/hook");
+    assert_eq!(dialogue.rules.set().describe()[0].then, ["ask https://x.test/hook"]);
+    dialogue.hears(&Answer::Failed("refused".to_owned()));
+    assert!(!format!("{:?}", dialogue.rulings).contains("secret"));
+}

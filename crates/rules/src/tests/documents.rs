@@ -72,3 +72,13 @@ fn the_example_of_the_requirements_blocks_logs_limits_and_keeps() {
     assert!(matches!(dialogue.asks(CALL).as_str(), "pass"));
     assert!(dialogue.asks(CALL).starts_with("refuse overloaded"));
 }
+
+#[test]
+fn every_answer_of_a_webhook_that_the_page_shows_can_be_read() {
+    let shown: Vec<_> = DOC.lines().filter(|line| line.starts_with("{ \"verdict\"")).collect();
+    assert_eq!(shown.len(), 5);
+    for answer in shown {
+        let body = Bytes::copy_from_slice(answer.as_bytes());
+        assert!(crate::webhook::read(200, &body, &envelope(CALL)).is_ok(), "{answer}");
+    }
+}

@@ -169,3 +169,17 @@ fn a_held_message_goes_on_under_the_rules_that_held_it() {
     }
     assert!(dialogue.hears(&Answer::GoOn { by: None }).starts_with("refuse refused: the rules that held this message"));
 }
+
+#[test]
+fn a_webhook_that_is_asked_about_an_answer_sees_the_request_that_its_rule_reads() {
+    // S-22
+    let mut dialogue = Dialogue::rule(
+        r#"phase = "response", params = { "/arguments/text" = "hello" }"#,
+        r#"{ webhook = { url = "http://x.test/", wait = true } }"#,
+    );
+    assert_eq!(dialogue.asks(CALL), "pass");
+    let said = dialogue.answers(RESULT);
+    assert!(said.ends_with(&format!(r#""request":{CALL},"message":{RESULT}}}"#)), "{said}");
+    let body = format!(r#"{{"verdict":"modify","message":{ERROR}}}"#).replace("\"id\":7", "\"id\":8");
+    assert_eq!(dialogue.hears(&Answer::Webhook { status: 200, body: Bytes::from(body) }), format!("modify {ERROR}"));
+}
