@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 fn hundred(rule: impl Fn(usize) -> String) -> Rules {
     let text: String = (0..100).map(|number| format!("[[rules]]\nid = \"r{number}\"\n{}\n", rule(number))).collect();
-    Rules::new(RuleSet::parse("bench", &text).unwrap())
+    Rules::new(RuleSet::parse("bench", &text).unwrap(), 1)
 }
 
 fn rules(criterion: &mut Criterion) {

@@ -253,7 +253,7 @@ impl<'a> Walk<'a> {
                 self.input("webhook", format!("{status} {}", input_text(body)));
                 match webhook::read(*status, body, view.message) {
                     Ok(said) => self.said(rule, &hook.shown, said),
-                    Err(error) => self.hook_failed(rule, hook, &error),
+                    Err(error) => self.hook_failed(rule, hook, &error.to_string()),
                 }
             }
             (Answer::Failed(error), Action::Webhook(hook)) => {

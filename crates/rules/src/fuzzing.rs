@@ -20,6 +20,6 @@ pub fn rules(data: &[u8]) {
     let _ = set.warnings();
     for message in [MESSAGE, ANSWER] {
         let supposed = Supposed { method: Some("tools/call".to_owned()), ..Supposed::default() };
-        try_message(&set, message, &supposed).expect("the message is valid");
+        try_message(&set, message, &supposed, std::time::Instant::now()).expect("the message is valid");
     }
 }

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use signalbox_engine::keys::{ExchangeId, SessionKey};
 use signalbox_wire::{Envelope, json};
 use std::collections::{HashMap, HashSet};
-use std::hash::BuildHasher as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -40,10 +39,10 @@ pub struct Overflows {
 }
 
 impl Live {
-    pub fn new() -> Self {
+    /// `seed` is for draws without a seed of their own.
+    pub fn new(seed: u64) -> Self {
         Self {
-            // Seeded anew in every process, for draws without a seed of their own.
-            seed: foldhash::fast::RandomState::default().hash_one(0_u64),
+            seed,
             slots: Mutex::default(),
             limiter: Mutex::default(),
             caches: Mutex::default(),

@@ -29,14 +29,14 @@ struct Version {
 }
 
 impl Rules {
-    /// Rules that start with this set.
+    /// Rules that start with this set. `seed` is for draws of rules that have no seed of their own.
     #[must_use]
-    pub fn new(set: RuleSet) -> Self {
+    pub fn new(set: RuleSet, seed: u64) -> Self {
         let version = Arc::new(Version { generation: 0, set: Arc::new(set) });
         Self {
             current: ArcSwap::new(Arc::clone(&version)),
             versions: Mutex::new(VecDeque::from([version])),
-            live: Live::new(),
+            live: Live::new(seed),
         }
     }
 

@@ -56,7 +56,7 @@ impl Dialogue {
     fn with(set: RuleSet) -> Self {
         let start = Instant::now();
         Self {
-            rules: Rules::new(set),
+            rules: Rules::new(set, 1),
             start,
             now: start,
             principal: Principal::named("local:ada"),

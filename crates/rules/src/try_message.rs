@@ -67,15 +67,21 @@ pub struct Tried {
 ///
 /// # Errors
 /// Where the message, or the request given with it, is no valid JSON-RPC message.
-pub fn try_message(set: &RuleSet, message: &[u8], supposed: &Supposed) -> Result<Tried, Refusal> {
-    try_with(set, message, supposed, &Fresh)
+pub fn try_message(set: &RuleSet, message: &[u8], supposed: &Supposed, now: Instant) -> Result<Tried, Refusal> {
+    try_with(set, message, supposed, now, &Fresh)
 }
 
 /// Judges one message with an outside of its own, such as [`crate::Played`] for what a tape has written down.
 ///
 /// # Errors
 /// Where the message, or the request given with it, is no valid JSON-RPC message.
-pub fn try_with(set: &RuleSet, message: &[u8], supposed: &Supposed, outside: &dyn Outside) -> Result<Tried, Refusal> {
+pub fn try_with(
+    set: &RuleSet,
+    message: &[u8],
+    supposed: &Supposed,
+    now: Instant,
+    outside: &dyn Outside,
+) -> Result<Tried, Refusal> {
     let read = |bytes: &[u8]| Envelope::read(Bytes::copy_from_slice(bytes), &Limits::default());
     let message = read(message)?;
     let request = supposed.request.as_ref().map(|bytes| read(bytes)).transpose()?;
@@ -95,7 +101,7 @@ pub fn try_with(set: &RuleSet, message: &[u8], supposed: &Supposed, outside: &dy
         session_age: supposed.session_age,
         revision: supposed.revision.as_deref(),
         exchange: None,
-        now: Instant::now(),
+        now,
         unix_ms: supposed.unix_ms,
         request: request.as_ref(),
     };

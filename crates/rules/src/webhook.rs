@@ -5,7 +5,7 @@ use crate::limits;
 use crate::patch;
 use crate::rule::Rule;
 use bytes::Bytes;
-use signalbox_wire::{Envelope, Limits, json, scan};
+use signalbox_wire::{Envelope, Limits, ScanError, json, scan};
 
 /// The version of both forms.
 pub const VERSION: u32 = 1;
@@ -75,35 +75,48 @@ fn message(out: &mut Vec<u8>, key: &str, message: &Envelope) {
     }
 }
 
+/// Why an answer of a webhook cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub(crate) enum HookError {
+    #[error("it answered with HTTP status {0}")]
+    Status(u16),
+    #[error("its answer is larger than {} bytes", limits::WEBHOOK_ANSWER)]
+    TooLarge,
+    #[error("its answer is not valid: {0}")]
+    Invalid(#[from] ScanError),
+    #[error("its answer has no `{0}`")]
+    Missing(&'static str),
+    #[error("its `message` cannot be used: {0}")]
+    Message(#[from] patch::Unfit),
+    #[error("its `{0}` is not what belongs there")]
+    Unfit(&'static str),
+    #[error("its verdict is {0}; expected pass, modify, reply, error or refuse")]
+    Verdict(String),
+}
+
 /// Reads what a webhook answered about a message. An empty answer lets it pass.
-pub(crate) fn read(status: u16, body: &Bytes, about: &Envelope) -> Result<Said, String> {
+pub(crate) fn read(status: u16, body: &Bytes, about: &Envelope) -> Result<Said, HookError> {
     if !(200..300).contains(&status) {
-        return Err(format!("it answered with HTTP status {status}"));
+        return Err(HookError::Status(status));
     }
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Said::Pass);
     }
     if body.len() > limits::WEBHOOK_ANSWER {
-        return Err(format!("its answer is larger than {} bytes", limits::WEBHOOK_ANSWER));
+        return Err(HookError::TooLarge);
     }
-    scan(body, &Limits::default()).map_err(|error| format!("its answer is not valid: {error}"))?;
+    scan(body, &Limits::default())?;
     let part = |name: &str| json::member(body, name).map(|span| body.slice(span.range()));
     let words = |name: &str| part(name).and_then(|token| json::string(&token).map(std::borrow::Cow::into_owned));
-    let need = |name: &str| part(name).ok_or_else(|| format!("its answer has no `{name}`"));
+    let need = |name: &'static str| part(name).ok_or(HookError::Missing(name));
     match words("verdict").as_deref() {
         Some("pass") => Ok(Said::Pass),
-        Some("modify") => patch::instead(about, &need("message")?)
-            .map(Said::Modify)
-            .map_err(|error| format!("its `message` cannot be used: {error}")),
-        Some("reply") => object(need("result")?).map(Said::Reply).ok_or_else(|| "its `result` is no object".to_owned()),
-        Some("error") => {
-            error_object(need("error")?).map(Said::Error).ok_or_else(|| "its `error` is no JSON-RPC error".to_owned())
-        }
+        Some("modify") => Ok(Said::Modify(patch::instead(about, &need("message")?)?)),
+        Some("reply") => object(need("result")?).map(Said::Reply).ok_or(HookError::Unfit("result")),
+        Some("error") => error_object(need("error")?).map(Said::Error).ok_or(HookError::Unfit("error")),
         Some("refuse") => Ok(Said::Refuse(words("reason").unwrap_or_else(|| "no reason given".to_owned()))),
-        Some(other) => {
-            Err(format!("its verdict is {}; expected pass, modify, reply, error or refuse", crate::error::shown(other)))
-        }
-        None => Err("its answer has no `verdict`".to_owned()),
+        Some(other) => Err(HookError::Verdict(crate::error::shown(other))),
+        None => Err(HookError::Missing("verdict")),
     }
 }
 

@@ -136,7 +136,7 @@ fn a_verdict_is_computed_again_from_what_was_written_down() {
             dialogue.rulings.iter().filter(|ruling| ruling.rule.is_some()).flat_map(|ruling| ruling.inputs.clone());
         let played = Played::new(inputs.map(|(kind, text)| (kind.to_owned(), text)).collect::<Vec<_>>());
         let supposed = Supposed { principal: "local:ada".to_owned(), unix_ms: 5, ..Supposed::default() };
-        let again = try_with(&set, CALL.as_bytes(), &supposed, &played).unwrap();
+        let again = try_with(&set, CALL.as_bytes(), &supposed, dialogue.now, &played).unwrap();
         assert_eq!(dialogue.verdict(again.verdict, &envelope(CALL), Phase::Request), live);
         assert_eq!(played.missing(), 0);
         let compared: Vec<_> =
@@ -146,7 +146,7 @@ fn a_verdict_is_computed_again_from_what_was_written_down() {
         assert_eq!(compared, first);
     }
     let nothing = Played::new([]);
-    try_with(&set, CALL.as_bytes(), &Supposed::default(), &nothing).unwrap();
+    try_with(&set, CALL.as_bytes(), &Supposed::default(), dialogue.now, &nothing).unwrap();
     assert_eq!(nothing.missing(), 3);
 }
 
@@ -168,11 +168,11 @@ fn one_message_can_be_tried_without_a_gateway() {
         principal: "local:ada".to_owned(),
         ..Supposed::default()
     };
-    let tried = try_message(&set, RESULT.as_bytes(), &supposed).unwrap();
+    let tried = try_message(&set, RESULT.as_bytes(), &supposed, Instant::now()).unwrap();
     let Verdict::Modify(message) = tried.verdict else { panic!("{:?}", tried.verdict) };
     assert_eq!(text(message.bytes()), RESULT.replace("\"n\":1", "\"n\":2"));
     assert_eq!(tried.rulings[0].conditions.len(), 4);
-    assert!(try_message(&set, b"{", &supposed).is_err());
+    assert!(try_message(&set, b"{", &supposed, Instant::now()).is_err());
 }
 
 #[test]
