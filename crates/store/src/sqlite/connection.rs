@@ -45,13 +45,12 @@ impl Place {
 
 /// Opens the file, makes it where it is missing, and brings it to the version of this program.
 pub fn create(place: &Place) -> Result<Connection, Failure> {
-    let private = Permissions::from_mode(0o600);
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&*place.path);
-    // SQLite gives the files beside it the same mode. The mode of a file that was there already is put right.
     let file = file.map_err(|error| place.cannot(error))?;
-    file.set_permissions(private).map_err(|error| place.cannot(error))?;
-    drop(file);
     let mut connection = open(place)?;
+    schema::refuse_foreign(&connection, &place.shown)?;
+    // SQLite gives the files beside it the same mode. The mode of a file that was there already is put right.
+    file.set_permissions(Permissions::from_mode(0o600)).map_err(|error| place.cannot(error))?;
     log_ahead(&connection, place.wait)?;
     schema::prepare(&mut connection, &place.shown, schema::VERSION, schema::CONVERTERS)?;
     Ok(connection)

@@ -130,6 +130,16 @@ pub fn prepare(connection: &mut Connection, place: &str, known: u32, converters:
     Ok(())
 }
 
+/// A database that has tables but not ours is left as it is.
+pub fn refuse_foreign(connection: &Connection, place: &str) -> Result<(), Failure> {
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if tables > 0 && version(connection)?.is_none() {
+        let why = "it is a database of another program".to_owned();
+        return Err(StoreError::Open { place: place.to_owned(), why }.into());
+    }
+    Ok(())
+}
+
 /// The version of the tables; none where there are no tables.
 fn version(connection: &Connection) -> rusqlite::Result<Option<u32>> {
     let there = "SELECT 1 FROM sqlite_schema WHERE name = 'meta'";
@@ -145,11 +155,7 @@ fn make(connection: &mut Connection, place: &str) -> Result<u32, Failure> {
     if let Some(version) = version(&transaction)? {
         return Ok(version);
     }
-    let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    if tables > 0 {
-        let why = "it is a database of another program".to_owned();
-        return Err(StoreError::Open { place: place.to_owned(), why }.into());
-    }
+    refuse_foreign(&transaction, place)?;
     transaction.execute_batch(TABLES)?;
     transaction.execute("INSERT INTO meta (key, value) VALUES ('version', ?1)", [VERSION])?;
     transaction.commit()?;

@@ -286,3 +286,6 @@ fn keep_sums(sums: &Sums, transaction: &Transaction<'_>, tape: i64) -> rusqlite:
     ])?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
