@@ -6,9 +6,11 @@ mod doctor;
 mod import;
 mod man;
 mod reload;
+mod rules;
 pub mod serve;
 mod status;
 pub mod stdio;
+mod tape;
 mod tools;
 
 use crate::cli::{Cli, Command, ConfigCommand, Global, ServeArgs};
@@ -57,6 +59,11 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
             block_on(doctor::run(&global))
         }
         Command::Man(args) => man::run(&args),
+        Command::Tape { command } => {
+            let _logs = quiet_logs(&global);
+            tape::run(&global, command)
+        }
+        Command::Rules { command } => rules::run(&global, command),
         Command::Check => check::run(&global),
         Command::Import(args) => import::run(&args),
         Command::Completions { shell } => completions::run(shell),

@@ -15,12 +15,14 @@ pub mod import;
 pub mod interceptors;
 pub mod logging;
 pub mod metrics;
+pub mod moment;
 pub mod open_files;
 #[cfg(feature = "otel")]
 pub mod otel;
 pub mod output;
 pub mod pipe;
 pub mod probes;
+pub mod recording;
 pub mod reload;
 pub mod signals;
 pub mod status;
