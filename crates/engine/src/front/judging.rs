@@ -5,7 +5,7 @@
 use super::holding::Then;
 use super::rounds::refit;
 use super::{Context, FrontMachine};
-use crate::chain::{Case, Effect, Outcome as Judged, Phase, Resume, Verdict};
+use crate::chain::{Answer, Case, Effect, Outcome as Judged, Phase, Resume, Resumed, Verdict};
 use crate::command::Command;
 use crate::exchange::Call;
 use crate::fact::{Decision, Fact, Outcome};
@@ -15,6 +15,9 @@ use crate::profile::ClientProfile;
 use bytes::Bytes;
 use signalbox_wire::{Envelope, RawId, builder};
 use std::sync::Arc;
+
+/// How often one message that cannot wait may be wanted held.
+const MAX_HOLDS: usize = 1100;
 
 impl FrontMachine {
     /// Asks the interceptors about a message, writes down what they decided, and has done what they want done besides.
@@ -170,14 +173,40 @@ impl FrontMachine {
         if ctx.chain.is_idle() {
             return Some(message.clone());
         }
-        match self.consult(phase, about, message, None, ctx, out).verdict {
-            Verdict::Pass | Verdict::Reply(_) | Verdict::Hold(_) => Some(message.clone()),
+        match self.consult_at_once(phase, about, message, ctx, out) {
             Verdict::Modify(message) => Some(message),
             Verdict::Error(_) | Verdict::Refuse(_) => {
                 out.push(Command::Dropped("refused_notification"));
                 None
             }
+            Verdict::Pass | Verdict::Reply(_) | Verdict::Hold(_) => Some(message.clone()),
         }
+    }
+
+    /// Asks about a message that cannot wait. Whoever wants to hold it is told to go on, so that those behind are asked too.
+    fn consult_at_once(
+        &self,
+        phase: Phase,
+        about: (Option<ExchangeId>, Option<&str>),
+        message: &Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> Verdict {
+        let go_on = Answer::GoOn { by: None };
+        let (mut changed, mut resume) = (None, None);
+        for _ in 0..MAX_HOLDS {
+            let current = changed.as_ref().unwrap_or(message);
+            let judged = self.consult(phase, about, current, resume, ctx, out);
+            match judged.verdict {
+                Verdict::Hold(hold) => {
+                    resume = Some(Resume { passed: judged.passed, told: Resumed { cursor: hold.cursor, answer: &go_on } });
+                    changed = hold.message.or(changed);
+                }
+                Verdict::Pass => return changed.map_or(Verdict::Pass, Verdict::Modify),
+                end => return end,
+            }
+        }
+        Verdict::Refuse(Fault::new(FaultKind::Internal, "too many interceptors want to hold a message that cannot wait"))
     }
 
     /// Asks about what comes in the middle of a call, which does not wait: it was, or will be, held as a whole.
@@ -195,9 +224,8 @@ impl FrontMachine {
         if ctx.chain.is_idle() {
             return Some(message.clone());
         }
-        match self.consult(phase, (Some(id), None), message, None, ctx, out).verdict {
+        match self.consult_at_once(phase, (Some(id), None), message, ctx, out) {
             Verdict::Pass => Some(message.clone()),
-            Verdict::Hold(hold) => Some(hold.message.unwrap_or_else(|| message.clone())),
             Verdict::Modify(message) => Some(message),
             end => {
                 self.end_by(id, end, ctx, out);
