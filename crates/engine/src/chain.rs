@@ -11,9 +11,11 @@
 
 mod case;
 mod judgement;
+mod person;
 
 pub use case::{Answer, Case, Phase, Question, Resumed};
 pub use judgement::{Effect, Hold, Judgement, Ruling, Verdict};
+pub use person::{EditError, edited, settle};
 
 use crate::fact::Finished;
 use std::sync::Arc;
@@ -25,6 +27,11 @@ pub trait Interceptor: Send + Sync {
 
     /// Decides about one message in one phase. `resumed` is there when a question it held the message for is answered.
     fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement;
+
+    /// True while it would let everything pass without a word. A chain of such interceptors costs a message nothing.
+    fn is_idle(&self) -> bool {
+        false
+    }
 
     /// The exchange is over.
     fn finished(&self, _finished: &Finished) {}
@@ -69,10 +76,10 @@ impl Chain {
         self.0.iter().map(|one| one.name()).collect()
     }
 
-    /// True where nothing is asked.
+    /// True where nothing is asked: there is no interceptor, or none that has anything to say at the moment.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.iter().all(|one| one.is_idle())
     }
 
     /// Asks about a message. Each interceptor sees what those before it made of the message; the first that ends the walk

@@ -475,6 +475,7 @@ impl FrontMachine {
     fn cancel(&mut self, id: ExchangeId, reason: Option<Bytes>, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let listening = self.listeners.contains_key(&id);
         self.give_task_up(id, out);
+        self.withdraw(id, out);
         let Some(exchange) = self.take(id) else { return };
         self.finished(&exchange, Outcome::Cancelled, None, ctx, out);
         if listening {

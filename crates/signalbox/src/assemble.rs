@@ -3,10 +3,11 @@
 use crate::config::{BackendConfig, Config, Era, Target, UrlTransport};
 use crate::demo::{DemoError, DemoServer};
 use crate::interceptors;
+use crate::live::Live;
 use signalbox_engine::back::Wish;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::{FactSink, Principal};
-use signalbox_runtime::{Backend, BackendSpec, Connector, FailureRules, Gateway, Parts, Settings};
+use signalbox_runtime::{Backend, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, Parts, Settings};
 use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
 use signalbox_transport::http_back::{HttpConnector, HttpSpec, HttpSpecError};
@@ -57,6 +58,10 @@ pub struct App {
     pub metrics: Arc<MethodMetrics>,
     /// Knows the child processes.
     pub reaper: Reaper,
+    /// Where messages are held for a person.
+    pub breakpoints: Arc<Breakpoints>,
+    /// Tells what happens to whoever watches.
+    pub live: Arc<Live>,
     /// Exports traces, where it is asked to.
     #[cfg(feature = "otel")]
     pub telemetry: Option<crate::otel::Telemetry>,
@@ -95,25 +100,30 @@ pub fn assemble(config: &Config, principal: Principal, catalog_file: Option<Path
         backends.push(demo(config, &settings)?);
     }
     let metrics = Arc::new(MethodMetrics::default());
+    let live = Live::new();
+    let breakpoints = Arc::new(Breakpoints::new(settings.limits));
     #[allow(unused_mut, reason = "some builds have more subscribers")]
-    let mut facts: Vec<Arc<dyn FactSink>> = vec![metrics.clone()];
+    let mut facts: Vec<Arc<dyn FactSink>> = vec![metrics.clone(), live.clone()];
     #[cfg(feature = "otel")]
     let telemetry = telemetry(config, &principal)?.inspect(|telemetry| facts.push(telemetry.tracer()));
     let gateway = Gateway::new(Parts {
         settings,
         backends,
-        chain: interceptors::chain(),
+        chain: interceptors::chain(&breakpoints),
         facts,
         post: None,
         principal,
         catalog_file,
     })?;
+    live.attach(&gateway);
     #[cfg(feature = "otel")]
     telemetry.iter().for_each(|telemetry| telemetry.count_at(&gateway));
     Ok(App {
         gateway,
         metrics,
         reaper,
+        breakpoints,
+        live,
         #[cfg(feature = "otel")]
         telemetry,
     })
