@@ -14,6 +14,7 @@ pub mod stdio_front;
 pub mod tcp_front;
 pub mod tls;
 pub mod turned_away;
+pub mod web_post;
 mod websocket;
 pub mod workers;
 pub mod ws_back;
