@@ -322,7 +322,7 @@ impl Gateway {
 
     pub(crate) fn session_closed(&self, session: &Arc<Session>) {
         self.sessions.remove(session);
-        if self.message_facts && session.is_kept() {
+        if self.message_facts() && session.is_kept() {
             let principal = session.principal.clone();
             self.fact(&Fact::SessionEnded { at: Instant::now(), session: session.key, principal });
         }

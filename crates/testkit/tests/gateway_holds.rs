@@ -2,6 +2,8 @@
 //! release what it asked for.
 #![expect(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a failed step is a failed test")]
 
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
@@ -11,13 +13,15 @@ use rmcp::model::{CallToolRequestParams, ClientCapabilities, ClientConfig, Imple
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _, NotificationContext, RunningService, ServiceError};
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientHandler, RoleClient};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use serde_json::{Value, json};
 use signalbox_testkit::clients;
 use signalbox_testkit::gateway::{GatewayProcess, stdio_command};
 use signalbox_testkit::http_client::HttpClient;
-use signalbox_testkit::process::built;
+use signalbox_testkit::process::{Spawned, built};
 use signalbox_testkit::scene::{PATIENCE, eventually, signal};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
 type Client = RunningService<RoleClient, Listener>;
@@ -364,4 +368,163 @@ async fn the_typescript_sdk_waits_while_a_person_edits_its_call() {
     };
     assert_eq!(document["steps"]["call"][0]["result"]["content"][0]["text"], "edited", "{document:#}");
     assert!(document.to_string().contains("held: breakpoint 1"), "the client heard of it: {document:#}");
+}
+
+/// A terminal, with what was written to it.
+struct Terminal {
+    outside: File,
+    inside: File,
+    seen: Arc<Mutex<String>>,
+}
+
+impl Terminal {
+    fn open() -> Self {
+        let outside = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&outside).unwrap();
+        unlockpt(&outside).unwrap();
+        let name = ptsname(&outside, Vec::new()).unwrap();
+        let inside = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let terminal = Self { outside: File::from(outside), inside, seen: Arc::default() };
+        terminal.resize(80, 24);
+        let (mut reader, seen) = (terminal.outside.try_clone().unwrap(), Arc::clone(&terminal.seen));
+        std::thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            while let Ok(read @ 1..) = reader.read(&mut chunk) {
+                seen.lock().unwrap().push_str(&String::from_utf8_lossy(&chunk[..read]));
+            }
+        });
+        terminal
+    }
+
+    fn resize(&self, width: u16, height: u16) {
+        tcsetwinsize(&self.inside, Winsize { ws_row: height, ws_col: width, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    }
+
+    fn watch(&self, data_dir: &Path, variables: &[(&str, &str)]) -> Child {
+        let mut command = Command::new(built("signalbox").unwrap());
+        command.args(["watch", "--data-dir"]).arg(data_dir).current_dir(data_dir);
+        command.env("TERM", "xterm").env_remove("NO_COLOR").env_remove("VISUAL").envs(variables.iter().copied());
+        let end = || Stdio::from(self.inside.try_clone().unwrap());
+        command.stdin(end()).stdout(end()).stderr(end()).kill_on_drop(true).spawn().unwrap()
+    }
+
+    fn press(&self, keys: &str) {
+        (&self.outside).write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn seen(&self) -> String {
+        self.seen.lock().unwrap().clone()
+    }
+
+    /// Waits until this is seen behind what was seen before, and gives how much was seen then.
+    async fn shows(&self, text: &str, from: usize) -> usize {
+        let look = async || self.seen()[from..].contains(text).then_some(());
+        let shown = eventually(text, look).await;
+        assert!(shown.is_ok(), "no {text:?} in {:?}", &self.seen()[from..]);
+        self.seen().len()
+    }
+
+    fn mode(&self) -> (String, String) {
+        let Termios { input_modes, local_modes, .. } = tcgetattr(&self.inside).unwrap();
+        (format!("{input_modes:?}"), format!("{local_modes:?}"))
+    }
+}
+
+const ENTER: &str = "\u{1b}[?1049h";
+const LEAVE: &str = "\u{1b}[?1049l";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watch_shows_calls_on_a_terminal_decides_about_held_ones_and_gives_the_terminal_back() {
+    let (_gateway, data_dir, client) = scene().await;
+    let script = data_dir.join("editor.sh");
+    std::fs::write(&script, "sed -i s/before/edited/ \"$1\"\n").unwrap();
+    let terminal = Terminal::open();
+    let before = terminal.mode();
+    let mut watch = terminal.watch(&data_dir, &[("EDITOR", &format!("sh {}", script.display()))]);
+    let mut at = terminal.shows("Nothing", 0).await;
+    assert!(terminal.seen().contains(ENTER) && terminal.mode() != before);
+    said(echo(&client, "x")).await;
+    at = terminal.shows("success", at).await;
+    assert!(terminal.seen().contains("echo") && terminal.seen().contains("demo"), "{}", terminal.seen());
+
+    terminal.press("n");
+    at = terminal.shows("next tool call", at).await;
+    let call = echo(&client, "x");
+    at = terminal.shows("HELD", at).await;
+    terminal.press("ain its place\r");
+    assert_eq!(said(call).await, "in its place");
+
+    at = terminal.shows("done", at).await;
+    terminal.press("n");
+    at = terminal.shows("held", at).await;
+    let call = echo(&client, "before");
+    held(&data_dir).await;
+    at = terminal.shows("HELD", at).await;
+    terminal.press("e");
+    assert_eq!(said(call).await, "edited");
+    at = terminal.shows(LEAVE, at.min(terminal.seen().len())).await.max(at);
+
+    // It fits itself to another size.
+    terminal.resize(60, 12);
+    signal(watch.id().unwrap(), "WINCH").await.unwrap();
+    terminal.shows("signalbox", at).await;
+    terminal.press("q");
+    let ended = tokio::time::timeout(PATIENCE, watch.wait()).await.unwrap().unwrap();
+    assert_eq!(ended.code(), Some(0), "{}", terminal.seen());
+    eventually("the terminal is back", async || terminal.seen().trim_end().ends_with("\u{1b}[?25h").then_some(()))
+        .await
+        .unwrap();
+    assert_eq!(terminal.mode(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watch_gives_the_terminal_back_when_it_is_told_to_end_and_says_when_the_process_has() {
+    let (mut gateway, data_dir, client) = scene().await;
+    let terminal = Terminal::open();
+    let before = terminal.mode();
+    let mut watch = terminal.watch(&data_dir, &[("NO_COLOR", "1")]);
+    terminal.shows("Nothing", 0).await;
+    drop(client);
+    signal(gateway.process.pid().unwrap(), "TERM").await.unwrap();
+    gateway.process.wait(PATIENCE).await.unwrap();
+    terminal.shows("ended", 0).await;
+    let coloured = terminal.seen().contains("\u{1b}[31m") || terminal.seen().contains("\u{1b}[38;");
+    assert!(!coloured, "{:?}", terminal.seen());
+    signal(watch.id().unwrap(), "TERM").await.unwrap();
+    let ended = tokio::time::timeout(PATIENCE, watch.wait()).await.unwrap().unwrap();
+    assert_eq!(ended.code(), Some(0));
+    eventually("the terminal is back", async || terminal.seen().contains(LEAVE).then_some(())).await.unwrap();
+    assert_eq!(terminal.mode(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn watch_without_a_terminal_is_a_line_of_json_for_each_fact() {
+    let (gateway, data_dir, client) = scene().await;
+    let mut command = Command::new(built("signalbox").unwrap());
+    command.args(["watch", "--data-dir"]).arg(&data_dir).current_dir(&data_dir);
+    let mut watch = Spawned::start(command).unwrap();
+    watch.wait_line(r#"{"type":"watching""#, PATIENCE).await.unwrap();
+    json_of(&data_dir, &["hold", "next"]).await;
+    let call = echo(&client, "x");
+    let id = held(&data_dir).await["id"].to_string();
+    json_of(&data_dir, &["hold", "release", &id]).await;
+    said(call).await;
+    let facts = || -> Vec<Value> { watch.lines().iter().map(|line| serde_json::from_str(line).unwrap()).collect() };
+    let find = async |what: &str, fits: &dyn Fn(&Value) -> bool| {
+        eventually(what, async || facts().into_iter().find(|fact| fits(fact))).await.unwrap()
+    };
+    let finished = find("the end", &|fact| fact["type"] == "finished" && fact["subject"] == "echo").await;
+    assert_eq!((&finished["outcome"], &finished["backend"]), (&json!("success"), &json!("demo")), "{finished}");
+    for point in ["client_in", "backend_out", "backend_in", "client_out"] {
+        let there = |fact: &Value| fact["point"] == point && fact["exchange"] == finished["exchange"];
+        assert!(find(point, &there).await["body"].is_object());
+    }
+    let hold = find("the hold", &|fact| fact["verdict"] == "hold").await;
+    let released = find("the release", &|fact| fact["verdict"] == "released").await;
+    assert_eq!((&hold["by"], &hold["rule"]), (&json!("breakpoints"), &json!("breakpoint-1")), "{hold}");
+    assert_eq!(released["inputs"][0][0], "person", "{released}");
+    assert!(released["inputs"][0][1].as_str().unwrap().starts_with("ada (uid:"), "{released}");
+    drop(client);
+    gateway.stop().await.unwrap();
+    assert!(watch.wait(PATIENCE).await.is_ok());
 }
