@@ -28,7 +28,8 @@ pub trait Interceptor: Send + Sync {
     /// Decides about one message in one phase. `resumed` is there when a question it held the message for is answered.
     fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement;
 
-    /// True while it would let everything pass without a word. A chain of such interceptors costs a message nothing.
+    /// True while it would let everything pass and has nothing to say, so that nothing is made ready for it. Asked for every
+    /// message, so it must cost next to nothing.
     fn is_idle(&self) -> bool {
         false
     }
@@ -76,9 +77,9 @@ impl Chain {
         self.0.iter().map(|one| one.name()).collect()
     }
 
-    /// True where nothing is asked: there is no interceptor, or none that has anything to say at the moment.
+    /// True where nobody has anything to say.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.0.iter().all(|one| one.is_idle())
     }
 

@@ -121,7 +121,7 @@ impl Drop for Aside<'_> {
 fn read(shared: &Shared, keys: &mpsc::Sender<Option<Key>>) {
     while !shared.stop.load(Ordering::Relaxed) {
         if shared.wanted.load(Ordering::Relaxed) {
-            std::thread::sleep(LOOK);
+            std::thread::park_timeout(LOOK);
             continue;
         }
         let read = {

@@ -191,7 +191,7 @@ impl Interceptor for Idle {
 }
 
 #[test]
-fn a_chain_of_idle_interceptors_is_none() {
-    assert!(Chain::new(vec![Arc::new(Idle)]).is_empty());
-    assert!(!Chain::new(vec![Arc::new(Idle), Arc::new(Writer)]).is_empty());
+fn a_chain_of_idle_interceptors_is_idle() {
+    assert!(Chain::new(vec![Arc::new(Idle)]).is_idle());
+    assert!(!Chain::new(vec![Arc::new(Idle), Arc::new(Writer)]).is_idle());
 }
