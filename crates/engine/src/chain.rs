@@ -11,9 +11,11 @@
 
 mod case;
 mod judgement;
+mod person;
 
 pub use case::{Answer, Case, Phase, Question, Resumed};
 pub use judgement::{Effect, Hold, Judgement, Ruling, Verdict};
+pub use person::{EditError, edited, settle};
 
 use crate::fact::Finished;
 use std::sync::Arc;

@@ -62,7 +62,7 @@ pub struct Gateway {
     /// The way to web addresses.
     pub webhooks: Webhooks,
     pub(crate) chain: Chain,
-    pub(crate) message_facts: bool,
+    message_facts: AtomicBool,
     /// Who must have written an answer down before it leaves.
     pub(crate) durable: Option<Arc<dyn FactSink>>,
     pub(crate) tracer: Option<Arc<dyn FactSink>>,
@@ -113,7 +113,7 @@ impl Gateway {
             holds: Holds::default(),
             webhooks: Webhooks::new(parts.post),
             chain: parts.chain,
-            message_facts: parts.facts.iter().any(|sink| sink.wants_messages()),
+            message_facts: AtomicBool::new(parts.facts.iter().any(|sink| sink.wants_messages())),
             durable: parts.facts.iter().find(|sink| sink.is_durable()).cloned(),
             tracer: parts.facts.iter().find(|sink| sink.traces()).cloned(),
             facts: parts.facts,
@@ -303,6 +303,17 @@ impl Gateway {
         }
     }
 
+    /// Asks those who hear of facts again whether any of them wants messages too. Whoever changes its mind says so here.
+    pub fn wants_changed(&self) {
+        let wanted = self.facts.iter().any(|sink| sink.wants_messages());
+        self.message_facts.store(wanted, Ordering::Relaxed);
+    }
+
+    /// True where somebody wants to hear of messages and decisions.
+    pub(crate) fn message_facts(&self) -> bool {
+        self.message_facts.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn fact(&self, fact: &Fact) {
         for sink in &self.facts {
             sink.fact(fact);
@@ -311,7 +322,7 @@ impl Gateway {
 
     pub(crate) fn session_closed(&self, session: &Arc<Session>) {
         self.sessions.remove(session);
-        if self.message_facts && session.is_kept() {
+        if self.message_facts() && session.is_kept() {
             let principal = session.principal.clone();
             self.fact(&Fact::SessionEnded { at: Instant::now(), session: session.key, principal });
         }
@@ -335,6 +346,8 @@ impl Gateway {
     /// Takes no new sessions, waits for calls in flight, then ends every session and backend.
     pub async fn shut_down(&self, within: Duration) {
         self.draining.store(true, Ordering::Relaxed);
+        // Nobody is to wait for a person who may be away.
+        self.holds.end();
         let deadline = Instant::now() + within;
         while self.counters.in_flight.load(Ordering::Relaxed) > 0 && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(20)).await;

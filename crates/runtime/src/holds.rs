@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 pub const MAX_HELD: usize = 1_000;
 /// How often a client that asked for progress is told that its call waits.
 const TELL_EVERY: Duration = Duration::from_secs(5);
+const ENDING: &str = "the gateway is shutting down";
 
 /// Why a held message could not be settled.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -29,6 +30,8 @@ pub struct HeldMessage {
     pub id: u64,
     /// The id of its session, where its client has one.
     pub session: String,
+    /// The number of that session.
+    pub session_key: SessionKey,
     /// Its exchange within that session.
     pub exchange: ExchangeId,
     /// Why it is held.
@@ -57,6 +60,8 @@ struct Inner {
     by_id: BTreeMap<u64, Waiting>,
     /// How often each way out was taken, by its word.
     settled: BTreeMap<&'static str, u64>,
+    /// Nothing is held any more.
+    ended: bool,
 }
 
 impl Holds {
@@ -84,6 +89,27 @@ impl Holds {
         Ok(shown)
     }
 
+    /// The message of this number.
+    ///
+    /// # Errors
+    /// Where none waits.
+    pub fn get(&self, id: u64) -> Result<HeldMessage, HoldError> {
+        self.lock().by_id.get(&id).map(|waiting| waiting.shown.clone()).ok_or(HoldError::Unknown(id))
+    }
+
+    /// Refuses what waits, and all that would have to: the gateway ends.
+    pub(crate) fn end(&self) {
+        let waiting = {
+            let mut inner = self.lock();
+            inner.ended = true;
+            std::mem::take(&mut inner.by_id)
+        };
+        for one in waiting.into_values() {
+            // Whoever is settled in this moment has an answer already.
+            let _ = one.answer.send(Answer::Refused { by: None, reason: ENDING.to_owned() });
+        }
+    }
+
     /// Nobody waits for the message of this exchange any more.
     pub(crate) fn withdraw(&self, session: SessionKey, exchange: ExchangeId) {
         let mut inner = self.lock();
@@ -96,17 +122,28 @@ impl Holds {
         exchange: ExchangeId,
         (reason, until): (Arc<str>, Instant),
         held: Arc<Held>,
-    ) -> Option<(u64, oneshot::Receiver<Answer>)> {
+    ) -> Result<(u64, oneshot::Receiver<Answer>), Answer> {
         let (answer, answered) = oneshot::channel();
         let mut inner = self.lock();
+        if inner.ended {
+            return Err(Answer::Refused { by: None, reason: ENDING.to_owned() });
+        }
         if inner.by_id.len() >= MAX_HELD {
-            return None;
+            return Err(Answer::Failed(format!("{MAX_HELD} messages are held already, which is the limit")));
         }
         inner.next += 1;
         let id = inner.next;
-        let shown = HeldMessage { id, session: session.external.to_string(), exchange, reason, until, held };
+        let shown = HeldMessage {
+            id,
+            session: session.external.to_string(),
+            session_key: session.key,
+            exchange,
+            reason,
+            until,
+            held,
+        };
         inner.by_id.insert(id, Waiting { shown, key: (session.key, exchange), answer });
-        Some((id, answered))
+        Ok((id, answered))
     }
 
     fn count(&self, answer: &Answer) {
@@ -157,22 +194,33 @@ async fn ask_person(
     (reason, within): (Arc<str>, Duration),
     held: Box<Held>,
 ) -> Option<Answer> {
-    let until = Instant::now() + within;
+    let until = tokio::time::Instant::now() + within;
     let tells = held.gives_progress;
     let text: Arc<str> = format!("held: {reason}").into();
     let holds = &session.gateway.holds;
-    let Some((id, mut answered)) = holds.insert(session, exchange, (reason, until), held.into()) else {
-        return Some(Answer::Failed(format!("{MAX_HELD} messages are held already, which is the limit")));
+    let (id, mut answered) = match holds.insert(session, exchange, (reason, until.into_std()), held.into()) {
+        Ok(inserted) => inserted,
+        Err(answer) => return Some(answer),
     };
+    // An exchange that ended before its message was in the list could not take it from there.
+    if !session.waits_for(exchange) {
+        holds.withdraw(session.key, exchange);
+    }
+    let tell = || {
+        if tells {
+            session.handle(Event::StillHeld { exchange, text: Arc::clone(&text) });
+        }
+    };
+    tell();
     loop {
-        let left = until.saturating_duration_since(Instant::now());
+        let left = until.saturating_duration_since(tokio::time::Instant::now());
         if left.is_zero() {
             // Whoever settles it in this moment comes too late, and is told so.
             return holds.settle(id, Answer::Expired).is_ok().then_some(Answer::Expired);
         }
         match tokio::time::timeout(left.min(TELL_EVERY), &mut answered).await {
             Ok(answer) => return answer.ok(),
-            Err(_) if tells => session.handle(Event::StillHeld { exchange, text: Arc::clone(&text) }),
+            Err(_) if left > TELL_EVERY => tell(),
             Err(_) => {}
         }
     }

@@ -1,6 +1,7 @@
 //! One front session: the engine's front machine, the streams toward the client, and the doing of what the machine asks.
 
 mod batches;
+mod calls;
 mod doing;
 mod recorded;
 mod round_timers;
@@ -8,6 +9,7 @@ mod round_timers;
 use crate::batch::Batches;
 use crate::gateway::Gateway;
 use crate::outbox::{OUTBOX_BOUND, Out, Outbox, Pushed};
+pub use calls::CallInFlight;
 use round_timers::RoundTimers;
 use signalbox_engine::bridge::capabilities;
 use signalbox_engine::catalog::Selector;
@@ -199,7 +201,7 @@ impl Session {
             max_in_flight: settings.max_in_flight,
             round_timeout: settings.park_timeout,
             changes: &changes,
-            message_facts: self.gateway.message_facts,
+            message_facts: self.gateway.message_facts(),
             trace: tracer.map(|_| &begin as _),
             task_home: &task_home,
             lists_ready: &ready,

@@ -3,12 +3,13 @@
 use crate::config::{BackendConfig, Config, Era, Target, UrlTransport};
 use crate::demo::{DemoError, DemoServer};
 use crate::interceptors;
+use crate::live::Live;
 use crate::recording::Recording;
 use signalbox_engine::back::Wish;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::{FactSink, Principal};
 use signalbox_rules::{RuleSet, Rules};
-use signalbox_runtime::{Backend, BackendSpec, Connector, FailureRules, Gateway, Parts, Settings};
+use signalbox_runtime::{Backend, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, Parts, Settings};
 use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
 use signalbox_transport::http_back::{HttpConnector, HttpSpec, HttpSpecError};
@@ -63,6 +64,10 @@ pub struct App {
     pub metrics: Arc<MethodMetrics>,
     /// Knows the child processes.
     pub reaper: Reaper,
+    /// Where messages are held for a person.
+    pub breakpoints: Arc<Breakpoints>,
+    /// Tells what happens to whoever watches.
+    pub live: Arc<Live>,
     /// The rules in force.
     pub rules: Arc<Rules>,
     /// The tape being written, where one is.
@@ -113,7 +118,9 @@ pub fn assemble(
         backends.push(demo(config, &settings)?);
     }
     let metrics = Arc::new(MethodMetrics::default());
-    let mut facts: Vec<Arc<dyn FactSink>> = vec![metrics.clone()];
+    let live = Live::new();
+    let breakpoints = Arc::new(Breakpoints::new(settings.limits));
+    let mut facts: Vec<Arc<dyn FactSink>> = vec![metrics.clone(), live.clone()];
     facts.extend(recording.as_ref().map(|recording| recording.sink()));
     let rules = Arc::new(Rules::new(RuleSet::clone(&config.rules.set), seed()?));
     #[cfg(feature = "otel")]
@@ -121,18 +128,21 @@ pub fn assemble(
     let gateway = Gateway::new(Parts {
         settings,
         backends,
-        chain: interceptors::chain(&rules),
+        chain: interceptors::chain(&breakpoints, &rules),
         facts,
         post: Some(Arc::new(WebPost::default())),
         principal,
         catalog_file,
     })?;
+    live.attach(&gateway);
     #[cfg(feature = "otel")]
     telemetry.iter().for_each(|telemetry| telemetry.count_at(&gateway));
     Ok(App {
         gateway,
         metrics,
         reaper,
+        breakpoints,
+        live,
         rules,
         recording,
         #[cfg(feature = "otel")]

@@ -1,7 +1,10 @@
 //! The command line.
 
+mod hold;
 mod rules_args;
 mod tape_args;
+
+pub use hold::{EditArgs, HoldCommand, How, SessionsCommand, WatchArgs, Which};
 
 use crate::config::{ListenAddr, LogLevel};
 use clap::{Args, Parser, Subcommand};
@@ -78,6 +81,26 @@ pub enum Command {
     /// everything stays as it was.
     #[command(after_help = RELOAD_HELP)]
     Reload,
+    /// Hold messages for a person: release, edit, answer or refuse them
+    #[command(after_help = hold::HOLD_HELP)]
+    Hold {
+        /// What to do.
+        #[command(subcommand)]
+        command: HoldCommand,
+    },
+    /// Watch calls as they happen, and decide about those that are held
+    ///
+    /// A list of calls on the terminal, with a filter, the details of each, and what is held on top. With --json, or where
+    /// there is no terminal, one line of JSON for each fact.
+    #[command(after_help = hold::WATCH_HELP)]
+    Watch(WatchArgs),
+    /// Show who is connected, or end a session
+    #[command(after_help = hold::SESSIONS_HELP)]
+    Sessions {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: SessionsCommand,
+    },
     /// Look at everything that must be right, and say what to do where it is not
     ///
     /// Looks at the configuration, the data folder, the port, certificates, the clock and the limits of the system, and starts

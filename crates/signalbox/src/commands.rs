@@ -3,15 +3,20 @@
 mod check;
 mod completions;
 mod doctor;
+mod editor;
+mod hold;
 mod import;
 mod man;
+mod processes;
 mod reload;
 mod rules;
 pub mod serve;
+mod sessions;
 mod status;
 pub mod stdio;
 mod tape;
 mod tools;
+mod watch;
 
 use crate::cli::{Cli, Command, ConfigCommand, Global, ServeArgs};
 use crate::config::loader::Loader;
@@ -53,6 +58,18 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Reload => {
             let _logs = quiet_logs(&global);
             block_on(reload::run(&global))
+        }
+        Command::Hold { command } => {
+            let _logs = quiet_logs(&global);
+            block_on(hold::run(&global, command))
+        }
+        Command::Watch(args) => {
+            let _logs = quiet_logs(&global);
+            block_on(watch::run(&global, &args))
+        }
+        Command::Sessions { command } => {
+            let _logs = quiet_logs(&global);
+            block_on(sessions::run(&global, command))
         }
         Command::Doctor => {
             let _logs = quiet_logs(&global);

@@ -1,15 +1,19 @@
 //! How a running process is reached: HTTP on a Unix socket in the data folder, one per process, for its user only.
 
 mod ask;
+mod call;
 mod server;
 mod socket;
+mod stream;
 
-pub use ask::{AskError, ask, tell};
+pub use ask::{AskError, ask, send, tell};
+pub use call::{Api, Call, Lines, Reply};
 pub use server::{Action, Doing, Route};
 pub use socket::{ControlSocket, SocketError, sockets};
+pub use stream::LineStream;
 
 use crate::data_dir::DataDir;
-use std::sync::Arc;
+use server::Served;
 
 /// The state of the process, as JSON.
 pub const STATUS: &str = "/api/v1/status";
@@ -21,16 +25,15 @@ pub const VERSION: &str = "/api/v1/version";
 /// An open socket and what it answers.
 pub struct Control {
     socket: ControlSocket,
-    route: Route,
-    action: Action,
+    served: Served,
 }
 
 impl Control {
     /// Opens the socket of this process. Without one everything works but `signalbox status`, so failing to is only logged.
     #[must_use]
-    pub fn open(data_dir: &DataDir, route: Route, action: Action) -> Option<Self> {
+    pub fn open(data_dir: &DataDir, route: Route, action: Action, api: Api) -> Option<Self> {
         match ControlSocket::open(data_dir) {
-            Ok(socket) => Some(Self { socket, route, action }),
+            Ok(socket) => Some(Self { socket, served: Served { route, action, api } }),
             Err(error) => {
                 tracing::warn!(%error, "`signalbox status` will not see this process");
                 None
@@ -41,10 +44,7 @@ impl Control {
     /// Answers, if there is a socket, until dropped.
     pub async fn serve(control: Option<&Self>) {
         match control {
-            Some(control) => {
-                let (route, action) = (Arc::clone(&control.route), Arc::clone(&control.action));
-                server::serve(control.socket.listener(), route, action).await;
-            }
+            Some(control) => server::serve(control.socket.listener(), control.served.clone()).await,
             None => std::future::pending().await,
         }
     }

@@ -3,6 +3,7 @@
 use crate::assemble::AssembleError;
 use crate::config::rules::RulesError;
 use crate::config::{ConfigError, Warning};
+use crate::control::AskError;
 use crate::data_dir::DataDirError;
 use crate::pipe::PipeError;
 use crate::recording::RecordingError;
@@ -92,6 +93,17 @@ pub enum Failure {
     /// There is nobody to ask.
     #[error("no backend is up")]
     NoBackend,
+    /// A running process said no.
+    #[error("{0}")]
+    Refused(String),
+    /// A running process cannot be spoken to.
+    #[error("{}: {error}", socket.display())]
+    Process {
+        /// Its control socket.
+        socket: PathBuf,
+        /// Why.
+        error: AskError,
+    },
     /// No process was found.
     #[error("no signalbox is running with the data folder {}", .0.display())]
     NothingRuns(PathBuf),

@@ -1,5 +1,6 @@
 //! The `signalbox` program: configuration, wiring, command line. `main` is a few lines over this.
 
+pub mod api;
 pub mod assemble;
 pub mod banner;
 pub mod cli;
@@ -13,6 +14,7 @@ pub mod failure;
 pub mod front_tls;
 pub mod import;
 pub mod interceptors;
+pub mod live;
 pub mod logging;
 pub mod metrics;
 pub mod moment;
@@ -21,6 +23,7 @@ pub mod open_files;
 pub mod otel;
 pub mod output;
 pub mod pipe;
+pub mod pretty;
 pub mod probes;
 pub mod recording;
 pub mod reload;
@@ -28,4 +31,5 @@ pub mod signals;
 pub mod status;
 pub mod table;
 pub mod terminal;
+pub mod watch;
 pub mod watch_screen;

@@ -7,6 +7,7 @@ use crate::command::Watch;
 use crate::exchange::Call;
 use signalbox_wire::Edits;
 
+mod holding;
 mod judging;
 mod rounds;
 mod tasks;

@@ -74,7 +74,7 @@ impl Peer {
 
     /// Writes down how a call goes to the backend, where somebody keeps what passes.
     pub(super) fn note_sent(&self, session: &Session, exchange: ExchangeId, message: &Outbound, now: Instant) {
-        if session.gateway.message_facts {
+        if session.gateway.message_facts() {
             session.gateway.fact(&Fact::Message {
                 at: now,
                 session: session.key,

@@ -18,6 +18,7 @@ mod expiry;
 mod fake;
 mod following;
 mod health;
+mod holds;
 mod limits;
 mod listening;
 mod lists;
@@ -61,6 +62,11 @@ impl Default for Setup {
 
 /// A running gateway in front of this backend.
 fn start(fake: &Fake, setup: Setup) -> Arc<Gateway> {
+    start_with(fake, setup, Chain::default())
+}
+
+/// The same with interceptors.
+fn start_with(fake: &Fake, setup: Setup, chain: Chain) -> Arc<Gateway> {
     let spec = BackendSpec {
         timeout: Duration::from_secs(60),
         start_timeout: Duration::from_secs(60),
@@ -73,7 +79,7 @@ fn start(fake: &Fake, setup: Setup) -> Arc<Gateway> {
     let gateway = Gateway::new(Parts {
         settings: setup.settings,
         backends: vec![Backend::new("a", Arc::new(fake.clone()), spec)],
-        chain: Chain::new(Vec::new()),
+        chain,
         facts: Vec::new(),
         post: None,
         principal: Principal::anonymous(),

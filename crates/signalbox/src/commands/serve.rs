@@ -11,7 +11,7 @@ use crate::recording::Recording;
 use crate::reload::{Follower, Reloader};
 use crate::signals::{Hangups, Signals};
 use crate::status::{self, Place};
-use crate::{banner, open_files, output, probes};
+use crate::{api, banner, open_files, output, probes};
 use signalbox_engine::Principal;
 use signalbox_engine::record::TapeKind;
 use signalbox_transport::admission::Admission;
@@ -160,7 +160,7 @@ impl Server {
         let front = Front::new(config, principal, admission, tls.clone());
         let url = url(&config.listen, listener.local_addr().map_err(Failure::Start)?);
         let route = status::route(&reloader, Place { command: "serve", url: Some(url.clone()), tls });
-        let control = Control::open(data_dir, route, status::action(&reloader, "serve"));
+        let control = Control::open(data_dir, route, status::action(&reloader, "serve"), api::api(&app));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let workers = Workers::start(cores).map_err(Failure::Start)?;
         workers.handles().iter().for_each(|handle| app.gateway.runtimes.add(handle.clone()));

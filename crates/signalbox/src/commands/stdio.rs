@@ -7,11 +7,11 @@ use crate::config::loader::Loader;
 use crate::control::Control;
 use crate::data_dir::DataDir;
 use crate::failure::{Failure, log_warnings};
-use crate::open_files;
 use crate::recording::Recording;
 use crate::reload::Reloader;
 use crate::signals::{Hangups, Signals};
 use crate::status::{self, Place};
+use crate::{api, open_files};
 use signalbox_engine::Principal;
 use signalbox_engine::record::TapeKind;
 use signalbox_transport::stdio_front::{self, StdioError};
@@ -32,7 +32,7 @@ pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Fail
     let app = assemble(&config, principal.clone(), Some(data_dir.catalog()), recording)?;
     let reloader = Reloader::new(app.clone(), loader, config.clone(), false, Vec::new());
     let route = status::route(&reloader, Place { command: "stdio", url: None, tls: None });
-    let control = Control::open(&data_dir, route, status::action(&reloader, "stdio"));
+    let control = Control::open(&data_dir, route, status::action(&reloader, "stdio"), api::api(&app));
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         data = %config.data_dir.display(),

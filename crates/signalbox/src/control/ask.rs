@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use http::header::HOST;
 use http::{Method, Request, StatusCode};
-use http_body_util::{BodyExt as _, Empty, Limited};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use serde_json::Value;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -31,6 +32,14 @@ pub enum AskError {
     /// It has nothing there.
     #[error("it answered {0}")]
     Status(StatusCode),
+    /// It said no, and why.
+    #[error("{why}")]
+    Refused {
+        /// With this status.
+        status: StatusCode,
+        /// In these words.
+        why: String,
+    },
     /// Its answer is too large or broke off.
     #[error("its answer cannot be read: {0}")]
     Body(String),
@@ -44,7 +53,7 @@ pub enum AskError {
 /// # Errors
 /// If there is no answer, or another than 200.
 pub async fn ask(socket: &Path, path: &str) -> Result<Bytes, AskError> {
-    timeout(TIMEOUT, exchange(socket, Method::GET, path)).await.unwrap_or(Err(AskError::TimedOut(TIMEOUT)))
+    within(TIMEOUT, exchange(socket, Method::GET, path, Bytes::new())).await
 }
 
 /// Has the process behind a socket do what a path stands for.
@@ -52,21 +61,34 @@ pub async fn ask(socket: &Path, path: &str) -> Result<Bytes, AskError> {
 /// # Errors
 /// If there is no answer, or another than 200.
 pub async fn tell(socket: &Path, path: &str) -> Result<Bytes, AskError> {
-    timeout(DOING, exchange(socket, Method::POST, path)).await.unwrap_or(Err(AskError::TimedOut(DOING)))
+    within(DOING, exchange(socket, Method::POST, path, Bytes::new())).await
 }
 
-async fn exchange(socket: &Path, method: Method, path: &str) -> Result<Bytes, AskError> {
+/// Asks or tells something with a body, and reads the answer as JSON.
+///
+/// # Errors
+/// If there is no answer, or another than 200 or 201.
+pub async fn send(socket: &Path, method: Method, path: &str, body: Option<String>) -> Result<Value, AskError> {
+    let body = body.map_or_else(Bytes::new, Bytes::from);
+    let answer = within(TIMEOUT, exchange(socket, method, path, body)).await?;
+    serde_json::from_slice(&answer).map_err(|error| AskError::Body(error.to_string()))
+}
+
+async fn within(limit: Duration, asking: impl Future<Output = Result<Bytes, AskError>>) -> Result<Bytes, AskError> {
+    timeout(limit, asking).await.unwrap_or(Err(AskError::TimedOut(limit)))
+}
+
+async fn exchange(socket: &Path, method: Method, path: &str, body: Bytes) -> Result<Bytes, AskError> {
     let stream = UnixStream::connect(socket).await?;
-    let (mut sender, connection) = http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream)).await?;
+    let (mut sender, connection) = http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await?;
     let asking = async {
-        let request = Request::builder().method(method).uri(path).header(HOST, "signalbox").body(Empty::new());
+        let request = Request::builder().method(method).uri(path).header(HOST, "signalbox").body(Full::new(body));
         let request = request.map_err(|error| AskError::Body(error.to_string()))?;
         let answer = sender.send_request(request).await?;
-        if answer.status() != StatusCode::OK {
-            return Err(AskError::Status(answer.status()));
-        }
+        let status = answer.status();
         let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
-        body.map(|body| body.to_bytes()).map_err(|error| AskError::Body(error.to_string()))
+        let body = body.map(|body| body.to_bytes()).map_err(|error| AskError::Body(error.to_string()));
+        if status.is_success() { body } else { Err(refused(status, body.ok().as_deref())) }
     };
     let mut asking = std::pin::pin!(asking);
     tokio::select! {
@@ -76,30 +98,67 @@ async fn exchange(socket: &Path, method: Method, path: &str) -> Result<Bytes, As
     }
 }
 
+/// What an answer other than 200 means, with the words that came with it.
+pub(super) fn refused(status: StatusCode, body: Option<&[u8]>) -> AskError {
+    let told: Option<Value> = body.and_then(|body| serde_json::from_slice(body).ok());
+    let why = told.and_then(|told| told.get("error").and_then(Value::as_str).map(str::to_owned));
+    match (why, status) {
+        (_, StatusCode::METHOD_NOT_ALLOWED) | (None, _) => AskError::Status(status),
+        (Some(why), _) => AskError::Refused { status, why },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::ControlSocket;
-    use super::super::server::{Action, Doing, serve};
+    use super::super::call::{Api, Call, Reply};
+    use super::super::server::{Action, Doing, Served, serve};
     use super::*;
     use crate::data_dir::DataDir;
+    use serde_json::json;
     use std::sync::Arc;
+
+    fn served() -> Served {
+        let route = Arc::new(|path: &str| (path == "/x").then(|| "{\"a\":1}".repeat(100_000)));
+        let action: Action = Arc::new(|path: &str| -> Option<Doing> {
+            (path == "/do").then(|| -> Doing { Box::pin(async { "{\"done\":true}".to_owned() }) })
+        });
+        let api: Api = Arc::new(|call: &Call| {
+            let number = call.path.strip_prefix("/n/")?;
+            Some(match call.json::<Value>() {
+                Ok(body) => Reply::ok(&json!({"n": number, "m": call.method.as_str(), "body": body, "by": call.by})),
+                Err(reply) => reply,
+            })
+        });
+        Served { route, action, api }
+    }
 
     #[tokio::test]
     async fn what_is_asked_is_answered() {
         let root = tempfile::tempdir().unwrap();
         let socket = ControlSocket::open(&DataDir::prepare(root.path()).unwrap()).unwrap();
         let path = socket.path().to_owned();
-        let route = Arc::new(|path: &str| (path == "/x").then(|| "{\"a\":1}".repeat(100_000)));
-        let action: Action = Arc::new(|path: &str| -> Option<Doing> {
-            (path == "/do").then(|| -> Doing { Box::pin(async { "{\"done\":true}".to_owned() }) })
-        });
-        tokio::spawn(async move { serve(socket.listener(), route, action).await });
+        tokio::spawn(async move { serve(socket.listener(), served()).await });
         assert_eq!(ask(&path, "/x").await.unwrap().len(), 700_000);
-        assert!(matches!(ask(&path, "/y").await, Err(AskError::Status(StatusCode::NOT_FOUND))));
+        let nothing = ask(&path, "/y").await;
+        assert!(matches!(&nothing, Err(AskError::Refused { status: StatusCode::NOT_FOUND, .. })), "{nothing:?}");
         assert_eq!(tell(&path, "/do").await.unwrap(), "{\"done\":true}");
         // Asking does nothing, and what can only be asked cannot be done.
         assert!(matches!(ask(&path, "/do").await, Err(AskError::Status(StatusCode::METHOD_NOT_ALLOWED))));
         assert!(matches!(tell(&path, "/x").await, Err(AskError::Status(StatusCode::METHOD_NOT_ALLOWED))));
         assert!(matches!(ask(root.path(), "/y").await, Err(AskError::Connect(_))));
+    }
+
+    #[tokio::test]
+    async fn a_call_has_a_method_a_body_and_somebody_who_asks() {
+        let root = tempfile::tempdir().unwrap();
+        let socket = ControlSocket::open(&DataDir::prepare(root.path()).unwrap()).unwrap();
+        let path = socket.path().to_owned();
+        tokio::spawn(async move { serve(socket.listener(), served()).await });
+        let body = json!({"k": [1]});
+        let told = send(&path, Method::DELETE, "/n/7", Some(body.to_string())).await.unwrap();
+        assert_eq!((&told["n"], &told["m"], &told["body"]), (&json!("7"), &json!("DELETE"), &body));
+        assert_eq!(told["by"], format!("uid:{}", rustix::process::getuid().as_raw()));
+        assert_eq!(send(&path, Method::POST, "/n/7", None).await.unwrap()["body"], json!({}));
     }
 }

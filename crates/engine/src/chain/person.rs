@@ -1,0 +1,156 @@
+//! What a person decided about a held message, as a verdict.
+
+use super::case::{Answer, Case, Phase};
+use super::judgement::{Judgement, Ruling, Verdict};
+use crate::fault::{Fault, FaultKind};
+use bytes::Bytes;
+use signalbox_wire::{Edits, Envelope, Era, Kind, Limits, Refusal, Span, json, scan};
+use std::sync::Arc;
+
+/// Why a message cannot go on as somebody has edited it.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum EditError {
+    /// It is no message.
+    #[error("the edited message is not valid: {0}")]
+    NotValid(#[from] Refusal),
+    /// It is something else than what was held.
+    #[error("the edited message must be {wanted}, like the one that is held")]
+    Kind {
+        /// What is wanted.
+        wanted: &'static str,
+    },
+    /// Its method is another, so that it would be another call.
+    #[error("the edited message must keep the method {0}")]
+    Method(String),
+    /// A result that is no JSON object.
+    #[error("a result must be a JSON object")]
+    Result,
+}
+
+/// The message that is to go on in the place of the one that was held. It keeps to the strict rules, is of the same kind
+/// and of the same method, and its id is that of the other, whatever it says.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn edited(held: &Envelope, message: Bytes, limits: &Limits) -> Result<Envelope, EditError> {
+    let edited = Envelope::read(message, limits)?;
+    let is_answer = |message: &Envelope| matches!(message.kind(), Kind::Response | Kind::Error);
+    if is_answer(held) != is_answer(&edited) || (!is_answer(held) && held.kind() != edited.kind()) {
+        let wanted = match held.kind() {
+            Kind::Request => "a request with an id",
+            Kind::Notification => "a notification",
+            Kind::Response | Kind::Error => "an answer with a result or an error",
+        };
+        return Err(EditError::Kind { wanted });
+    }
+    if let Some(method) = held.method().filter(|method| edited.method() != Some(method)) {
+        return Err(EditError::Method(method.to_owned()));
+    }
+    match held.id_token() {
+        Some(id) if edited.id_token() != Some(id) => Ok(Envelope::read(edited.with_id(id), limits)?),
+        _ => Ok(edited),
+    }
+}
+
+/// A result that a person wrote, if it is one.
+pub(crate) fn result(result: &Bytes, era: Option<Era>, limits: &Limits) -> Result<Bytes, EditError> {
+    scan(result, limits).map_err(Refusal::Scan)?;
+    let start = json::skip_whitespace(result, 0);
+    if result.get(start) != Some(&b'{') {
+        return Err(EditError::Result);
+    }
+    if era != Some(Era::Modern) || json::member(result, "resultType").is_some() {
+        return Ok(result.clone());
+    }
+    // A result of the new era says what kind it is; a person need not know that.
+    let mut edits = Edits::new();
+    let whole = Span::new(start, result.trim_ascii_end().len());
+    edits.set_member(result, whole, "resultType", br#""complete""#);
+    Ok(edits.apply(result))
+}
+
+/// The verdict of an interceptor that held a message for a person, by what came of that. `rule` is who held it.
+#[must_use]
+pub fn settle(case: &Case<'_>, answer: &Answer, rule: Option<Arc<str>>, limits: &Limits) -> Judgement {
+    let (word, detail, by, verdict) = settled(case, answer, limits);
+    let inputs = by.map(|by| ("person", by)).into_iter().collect();
+    let ruling = Ruling { rule, verdict: word, detail, conditions: vec![], inputs };
+    Judgement { verdict, rulings: vec![ruling], effects: vec![] }
+}
+
+type Settled = (&'static str, String, Option<String>, Verdict);
+
+fn settled(case: &Case<'_>, answer: &Answer, limits: &Limits) -> Settled {
+    let refused = |kind, text: &str| Verdict::Refuse(Fault::new(kind, text));
+    let what = if case.phase == Phase::Response { "answer" } else { "request" };
+    match answer {
+        Answer::GoOn { by } => ("released", String::new(), by.clone(), Verdict::Pass),
+        Answer::Edited { by, message } => match edited(case.message, message.clone(), limits) {
+            Ok(message) => ("edited", format!("{} bytes", message.bytes().len()), by.clone(), Verdict::Modify(message)),
+            Err(error) => ("failed", error.to_string(), by.clone(), refused(FaultKind::Refused, &error.to_string())),
+        },
+        Answer::Result { by, result: told } => match result(told, case.exchange.map(|exchange| exchange.era), limits) {
+            Ok(bytes) => ("answered", format!("{} bytes", bytes.len()), by.clone(), Verdict::Reply(bytes)),
+            Err(error) => ("failed", error.to_string(), by.clone(), refused(FaultKind::Refused, &error.to_string())),
+        },
+        Answer::Refused { by, reason } => ("refused", reason.clone(), by.clone(), refused(FaultKind::Refused, reason)),
+        Answer::Expired => {
+            let text = format!("the {what} was held for a person, and nobody decided in time");
+            ("expired", text.clone(), None, refused(FaultKind::HoldExpired, &text))
+        }
+        Answer::Failed(why) => ("failed", why.clone(), None, refused(FaultKind::Overloaded, why)),
+        Answer::Webhook { status, .. } => {
+            let text = format!("a web address answered {status} where a person was asked");
+            ("failed", text.clone(), None, refused(FaultKind::Internal, &text))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn envelope(text: &str) -> Envelope {
+        Envelope::parse(Bytes::copy_from_slice(text.as_bytes())).unwrap()
+    }
+
+    fn edit(held: &str, text: &'static str) -> Result<String, EditError> {
+        let message = edited(&envelope(held), Bytes::from_static(text.as_bytes()), &Limits::default())?;
+        Ok(String::from_utf8(message.into_bytes().to_vec()).unwrap())
+    }
+
+    const CALL: &str = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a"}}"#;
+
+    #[test]
+    fn an_edited_message_keeps_its_id_its_kind_and_its_method() {
+        let other = r#"{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"b"}}"#;
+        assert_eq!(edit(CALL, other).unwrap(), other.replace("9", "7"));
+        let answer = r#"{"jsonrpc":"2.0","id":"x","result":{}}"#;
+        assert!(
+            edit(answer, r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"m"}}"#).unwrap().contains(r#""x""#)
+        );
+        let wrong = [
+            (r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#, "keep the method tools/call"),
+            (r#"{"jsonrpc":"2.0","method":"tools/call"}"#, "must be a request with an id"),
+            (r#"{"jsonrpc":"2.0","id":7,"result":{}}"#, "must be a request with an id"),
+            (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","method":"x"}"#, "not valid"),
+            ("", "not valid"),
+        ];
+        for (text, expected) in wrong {
+            let error = edit(CALL, text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+        assert!(edit(answer, CALL).unwrap_err().to_string().contains("must be an answer"));
+    }
+
+    #[test]
+    fn a_result_is_an_object_and_says_what_it_is_in_the_new_era() {
+        let limits = Limits::default();
+        let told = |text: &'static str, era| result(&Bytes::from_static(text.as_bytes()), era, &limits);
+        assert_eq!(told("{}", Some(Era::Legacy)).unwrap(), "{}");
+        assert_eq!(told("{}", Some(Era::Modern)).unwrap(), r#"{"resultType":"complete"}"#);
+        assert_eq!(told(r#"{"resultType":"task"}"#, Some(Era::Modern)).unwrap(), r#"{"resultType":"task"}"#);
+        assert_eq!(told("[]", None), Err(EditError::Result));
+        assert!(matches!(told("{\"a\":1,\"a\":2}", None), Err(EditError::NotValid(_))));
+    }
+}

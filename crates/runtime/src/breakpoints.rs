@@ -1,0 +1,288 @@
+//! Where messages are held for a person: set and cleared while the gateway runs.
+
+use crate::glob;
+use signalbox_engine::chain::{self, Case, Hold, Interceptor, Judgement, Phase, Question, Resumed, Ruling, Verdict};
+use signalbox_wire::{Limits, method};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Most breakpoints at a time.
+pub const MAX_BREAKPOINTS: usize = 64;
+/// How long a message waits where nothing else is said. The SDKs of MCP give a call up after 60 s.
+pub const WITHIN: Duration = Duration::from_secs(50);
+/// The longest that a message may be made to wait.
+pub const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// Which messages are to be held. What is not said does not matter; where neither a tool nor a method is named, it is any
+/// call of a tool.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Breakpoint {
+    /// A pattern for the name of the tool, as clients know it.
+    pub tool: Option<String>,
+    /// A pattern for the method.
+    pub method: Option<String>,
+    /// How many more it holds before it is gone.
+    pub next: Option<u32>,
+    /// Whether requests or answers are held.
+    pub phase: Phase,
+    /// How long a message waits at most.
+    pub within: Duration,
+}
+
+impl Default for Breakpoint {
+    fn default() -> Self {
+        Self { tool: None, method: None, next: None, phase: Phase::Request, within: WITHIN }
+    }
+}
+
+/// Why a breakpoint cannot be set or cleared.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BreakpointError {
+    /// There are too many.
+    #[error("{MAX_BREAKPOINTS} breakpoints are set, which is the limit; clear some with `signalbox hold clear`")]
+    TooMany,
+    /// A pattern is empty or too long.
+    #[error("a pattern needs 1 to {} characters", glob::MAX_PATTERN)]
+    Pattern,
+    /// It would hold nothing.
+    #[error("`next` must be at least 1")]
+    Nothing,
+    /// It would hold for no time, or for longer than anybody waits.
+    #[error("a message may be held from 1 ms to {} hours", LONGEST.as_secs() / 3600)]
+    Within,
+    /// Notifications do not wait.
+    #[error("only requests and answers can be held")]
+    Phase,
+    /// There is none of this number.
+    #[error("there is no breakpoint {0}; see `signalbox hold list`")]
+    Unknown(u64),
+}
+
+/// A breakpoint that is set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SetBreakpoint {
+    /// Its number in this process.
+    pub id: u64,
+    /// What it holds.
+    pub breakpoint: Breakpoint,
+    /// How many messages it has held.
+    pub hits: u64,
+}
+
+/// All breakpoints of a gateway.
+#[derive(Debug)]
+pub struct Breakpoints {
+    /// How many there are: all that is looked at for a message while there are none.
+    set: AtomicUsize,
+    inner: Mutex<Inner>,
+    limits: Limits,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    last: u64,
+    by_id: BTreeMap<u64, SetBreakpoint>,
+}
+
+impl Breakpoints {
+    /// None at first. Edited messages are held to these limits.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self { set: AtomicUsize::new(0), inner: Mutex::default(), limits }
+    }
+
+    /// Sets one, and tells its number.
+    ///
+    /// # Errors
+    /// Where it makes no sense, or there are too many.
+    pub fn set(&self, breakpoint: Breakpoint) -> Result<SetBreakpoint, BreakpointError> {
+        check(&breakpoint)?;
+        let mut inner = self.lock();
+        if inner.by_id.len() >= MAX_BREAKPOINTS {
+            return Err(BreakpointError::TooMany);
+        }
+        inner.last += 1;
+        let set = SetBreakpoint { id: inner.last, breakpoint, hits: 0 };
+        inner.by_id.insert(set.id, set.clone());
+        self.count(&inner);
+        Ok(set)
+    }
+
+    /// Those that are set, the oldest first.
+    #[must_use]
+    pub fn list(&self) -> Vec<SetBreakpoint> {
+        self.lock().by_id.values().cloned().collect()
+    }
+
+    /// Takes one away. What it holds stays held.
+    ///
+    /// # Errors
+    /// Where there is none of this number.
+    pub fn clear(&self, id: u64) -> Result<SetBreakpoint, BreakpointError> {
+        let mut inner = self.lock();
+        let cleared = inner.by_id.remove(&id).ok_or(BreakpointError::Unknown(id));
+        self.count(&inner);
+        cleared
+    }
+
+    /// Takes all of them away, and tells how many there were.
+    pub fn clear_all(&self) -> usize {
+        let mut inner = self.lock();
+        let all = std::mem::take(&mut inner.by_id).len();
+        self.count(&inner);
+        all
+    }
+
+    /// The bounds that edited messages are held to.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn count(&self, inner: &Inner) {
+        self.set.store(inner.by_id.len(), Ordering::Relaxed);
+    }
+
+    /// The first one that this message meets.
+    fn meet(&self, case: &Case<'_>) -> Option<SetBreakpoint> {
+        let exchange = case.exchange?;
+        let mut inner = self.lock();
+        let meets =
+            |set: &&mut SetBreakpoint| set.breakpoint.fits(case.phase, &exchange.method, exchange.subject.as_deref());
+        let met = inner.by_id.values_mut().find(meets)?;
+        met.hits += 1;
+        if let Some(next) = &mut met.breakpoint.next {
+            *next = next.saturating_sub(1);
+        }
+        let met = met.clone();
+        if met.breakpoint.next == Some(0) {
+            inner.by_id.remove(&met.id);
+            self.count(&inner);
+        }
+        Some(met)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn check(breakpoint: &Breakpoint) -> Result<(), BreakpointError> {
+    let patterns = [&breakpoint.tool, &breakpoint.method];
+    if patterns.into_iter().flatten().any(|pattern| pattern.is_empty() || pattern.len() > glob::MAX_PATTERN) {
+        return Err(BreakpointError::Pattern);
+    }
+    if breakpoint.next == Some(0) {
+        return Err(BreakpointError::Nothing);
+    }
+    if breakpoint.within < Duration::from_millis(1) || breakpoint.within > LONGEST {
+        return Err(BreakpointError::Within);
+    }
+    if !matches!(breakpoint.phase, Phase::Request | Phase::Response) {
+        return Err(BreakpointError::Phase);
+    }
+    Ok(())
+}
+
+impl Breakpoint {
+    fn fits(&self, phase: Phase, name: &str, subject: Option<&str>) -> bool {
+        let by_method = match &self.method {
+            Some(pattern) => glob::fits(pattern, name),
+            None => name == method::TOOLS_CALL,
+        };
+        let tool = || match &self.tool {
+            Some(pattern) => name == method::TOOLS_CALL && subject.is_some_and(|tool| glob::fits(pattern, tool)),
+            None => true,
+        };
+        self.phase == phase && by_method && tool()
+    }
+
+    /// What it holds, in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let what = match (&self.tool, &self.method) {
+            (Some(tool), _) => format!("calls of {tool}"),
+            (None, Some(method)) => method.clone(),
+            (None, None) => "tool calls".to_owned(),
+        };
+        let which = match self.next {
+            Some(1) => "the next of ".to_owned(),
+            Some(next) => format!("the next {next} of "),
+            None => String::new(),
+        };
+        let answers = if self.phase == Phase::Response { "answers to " } else { "" };
+        format!("{which}{answers}{what}")
+    }
+}
+
+fn rule(id: u64) -> Arc<str> {
+    format!("breakpoint-{id}").into()
+}
+
+impl Interceptor for Breakpoints {
+    fn name(&self) -> &'static str {
+        "breakpoints"
+    }
+
+    fn is_idle(&self) -> bool {
+        self.set.load(Ordering::Relaxed) == 0
+    }
+
+    fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
+        if let Some(resumed) = resumed {
+            return chain::settle(case, resumed.answer, Some(rule(resumed.cursor.into())), &self.limits);
+        }
+        if self.is_idle() {
+            return Judgement::pass();
+        }
+        let Some(met) = self.meet(case) else { return Judgement::pass() };
+        let reason = format!("breakpoint {}", met.id);
+        let detail = format!("held for a person for at most {} ms", met.breakpoint.within.as_millis());
+        let ruling = Ruling { rule: Some(rule(met.id)), verdict: "hold", detail, ..Ruling::default() };
+        let question = Question::Person { reason: reason.into(), within: met.breakpoint.within };
+        let cursor = u32::try_from(met.id).unwrap_or(u32::MAX);
+        let verdict = Verdict::Hold(Hold { question, cursor, message: None });
+        Judgement { verdict, rulings: vec![ruling], effects: vec![] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fits(breakpoint: &Breakpoint, name: &str, subject: Option<&str>) -> bool {
+        breakpoint.fits(breakpoint.phase, name, subject)
+    }
+
+    #[test]
+    fn a_breakpoint_is_met_by_tool_by_method_or_by_any_tool_call() {
+        let any = Breakpoint::default();
+        assert!(fits(&any, "tools/call", Some("x")) && !fits(&any, "tools/list", None));
+        let tool = Breakpoint { tool: Some("read_*".into()), ..Breakpoint::default() };
+        assert!(fits(&tool, "tools/call", Some("read_file")) && !fits(&tool, "tools/call", Some("write")));
+        assert!(!fits(&tool, "prompts/get", Some("read_file")), "that is no tool");
+        let method = Breakpoint { method: Some("resources/*".into()), ..Breakpoint::default() };
+        assert!(fits(&method, "resources/read", Some("x://")) && !fits(&method, "tools/call", Some("x")));
+        assert!(!any.fits(Phase::Response, "tools/call", Some("x")));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_and_there_is_a_limit() {
+        let breakpoints = Breakpoints::new(Limits::default());
+        let bad = |breakpoint| breakpoints.set(breakpoint).unwrap_err();
+        assert_eq!(bad(Breakpoint { tool: Some(String::new()), ..Breakpoint::default() }), BreakpointError::Pattern);
+        assert_eq!(bad(Breakpoint { next: Some(0), ..Breakpoint::default() }), BreakpointError::Nothing);
+        assert_eq!(bad(Breakpoint { within: Duration::ZERO, ..Breakpoint::default() }), BreakpointError::Within);
+        assert_eq!(bad(Breakpoint { phase: Phase::FromClient, ..Breakpoint::default() }), BreakpointError::Phase);
+        for _ in 0..MAX_BREAKPOINTS {
+            breakpoints.set(Breakpoint::default()).unwrap();
+        }
+        assert_eq!(bad(Breakpoint::default()), BreakpointError::TooMany);
+        assert_eq!(breakpoints.clear(999), Err(BreakpointError::Unknown(999)));
+        assert!(!breakpoints.is_idle());
+        assert_eq!(breakpoints.clear_all(), MAX_BREAKPOINTS);
+        assert!(breakpoints.is_idle());
+    }
+}

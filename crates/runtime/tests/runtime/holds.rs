@@ -1,0 +1,178 @@
+//! Messages that wait for a person, and all the ways in which they stop waiting.
+
+use crate::client::{Client, Modern, answer, next, text};
+use crate::fake::{Fake, Heard, Shape, Step, plain, said};
+use crate::{Setup, pass, start_with};
+use bytes::Bytes;
+use serde_json::json;
+use signalbox_engine::Chain;
+use signalbox_engine::chain::{Answer, Phase};
+use signalbox_runtime::{Breakpoint, Breakpoints, Gateway, HeldMessage, HoldError};
+use signalbox_wire::Limits;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn backend() -> Fake {
+    Fake::new(Shape::Pipe, |heard: &Heard| match &*heard.method {
+        "tools/call" => vec![Step::Say(said(&heard.params.to_string()))],
+        _ => plain(heard),
+    })
+}
+
+struct Scene {
+    fake: Fake,
+    gateway: Arc<Gateway>,
+    breakpoints: Arc<Breakpoints>,
+}
+
+fn scene() -> Scene {
+    let fake = backend();
+    let breakpoints = Arc::new(Breakpoints::new(Limits::default()));
+    let chain = Chain::new(vec![Arc::clone(&breakpoints) as _]);
+    let gateway = start_with(&fake, Setup::default(), chain);
+    Scene { fake, gateway, breakpoints }
+}
+
+impl Scene {
+    /// The one message that is held, as soon as it is.
+    async fn held(&self) -> HeldMessage {
+        loop {
+            if let Some(held) = self.gateway.holds.list().pop() {
+                return held;
+            }
+            pass(1).await;
+        }
+    }
+
+    async fn nothing_is_held(&self) {
+        while !self.gateway.holds.list().is_empty() {
+            pass(1).await;
+        }
+    }
+
+    fn settle(&self, held: &HeldMessage, answer: Answer) {
+        self.gateway.holds.settle(held.id, answer).unwrap();
+    }
+}
+
+fn next_call() -> Breakpoint {
+    Breakpoint { next: Some(1), ..Breakpoint::default() }
+}
+
+fn by() -> Option<String> {
+    Some("ada".to_owned())
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_next_call_is_held_and_it_goes_on_when_released() {
+    let scene = scene();
+    let client = Client::open(&scene.gateway, json!({})).await;
+    client.tools().await;
+    scene.breakpoints.set(next_call()).unwrap();
+    let stream = client.post("tools/call", json!({"name": "t1", "arguments": {}}));
+    let held = scene.held().await;
+    assert_eq!((held.held.subject.as_deref(), &*held.reason), (Some("t1"), "breakpoint 1"));
+    assert!(scene.fake.heard("tools/call").is_empty());
+    assert!(scene.breakpoints.list().is_empty(), "it was for one call");
+    text(&client.call("t1").await);
+    assert_eq!(scene.fake.heard("tools/call").len(), 1, "another call is not held");
+    scene.settle(&held, Answer::GoOn { by: by() });
+    text(&answer(&stream).await.unwrap());
+    assert_eq!(scene.fake.heard("tools/call").len(), 2);
+    assert_eq!(scene.gateway.holds.settled().get("released"), Some(&1));
+    let again = scene.gateway.holds.settle(held.id, Answer::GoOn { by: by() });
+    assert_eq!(again.unwrap_err(), HoldError::Unknown(held.id));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_edited_call_reaches_the_backend_as_it_was_edited() {
+    let scene = scene();
+    let client = Client::open(&scene.gateway, json!({})).await;
+    client.tools().await;
+    scene.breakpoints.set(Breakpoint { tool: Some("t*".into()), ..Breakpoint::default() }).unwrap();
+    let stream = client.post("tools/call", json!({"name": "t1", "arguments": {"a": 1}}));
+    let held = scene.held().await;
+    let message = String::from_utf8(held.held.message.to_vec()).unwrap().replace("\"a\":1", "\"a\":2");
+    scene.settle(&held, Answer::Edited { by: by(), message: Bytes::from(message) });
+    text(&answer(&stream).await.unwrap());
+    assert_eq!(scene.fake.heard("tools/call")[0].params["arguments"], json!({"a": 2}));
+    // The breakpoint stays, and is met by the next one too.
+    let stream = client.post("tools/call", json!({"name": "t1", "arguments": {}}));
+    let held = scene.held().await;
+    scene.settle(&held, Answer::Refused { by: by(), reason: "not today".to_owned() });
+    let refused = answer(&stream).await.unwrap();
+    assert_eq!(refused["error"]["message"], "not today", "{refused}");
+    assert_eq!(scene.breakpoints.list()[0].hits, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_held_and_replaced() {
+    let scene = scene();
+    let client = Client::open(&scene.gateway, json!({})).await;
+    client.tools().await;
+    scene.breakpoints.set(Breakpoint { phase: Phase::Response, ..next_call() }).unwrap();
+    let stream = client.post("tools/call", json!({"name": "t1", "arguments": {}}));
+    let held = scene.held().await;
+    assert_eq!((held.held.phase, scene.fake.heard("tools/call").len()), (Phase::Response, 1));
+    scene.settle(&held, Answer::Result { by: by(), result: Bytes::from(said("instead").to_string()) });
+    assert_eq!(text(&answer(&stream).await.unwrap()), "instead");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_gave_a_progress_token_hears_that_it_waits_until_its_time_is_over() {
+    let scene = scene();
+    let client = Client::open(&scene.gateway, json!({})).await;
+    client.tools().await;
+    scene.breakpoints.set(Breakpoint { within: Duration::from_secs(12), ..next_call() }).unwrap();
+    let stream = client.post("tools/call", json!({"name": "t1", "arguments": {}, "_meta": {"progressToken": 4}}));
+    let mut told = Vec::new();
+    let end = loop {
+        let message = next(&stream).await.unwrap();
+        if message["method"] != "notifications/progress" {
+            break message;
+        }
+        assert_eq!(message["params"]["progressToken"], 4);
+        told.push(message["params"]["progress"].as_f64().unwrap());
+    };
+    assert!(told.len() == 3 && told[0] < told[1] && told[1] < told[2], "{told:?}");
+    assert_eq!(end["error"]["data"]["reason"], "hold_expired", "{end}");
+    assert!(scene.gateway.holds.list().is_empty() && scene.fake.heard("tools/call").is_empty());
+    assert_eq!(scene.gateway.holds.settled().get("expired"), Some(&1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_stays_held_for_a_client_that_is_gone() {
+    let scene = scene();
+    let client = Client::open(&scene.gateway, json!({})).await;
+    client.tools().await;
+    scene.breakpoints.set(Breakpoint { tool: Some("*".into()), ..Breakpoint::default() }).unwrap();
+    // A session that ends.
+    let _stream = client.post("tools/call", json!({"name": "t1", "arguments": {}}));
+    scene.held().await;
+    client.session.close();
+    scene.nothing_is_held().await;
+    // A client of the new era that drops its connection.
+    let stream = Modern::askable(&scene.gateway).post("t1", &json!({}));
+    scene.held().await;
+    drop(stream);
+    scene.nothing_is_held().await;
+    assert!(scene.fake.heard("tools/call").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gateway_that_ends_refuses_what_is_held_and_waits_for_nobody() {
+    let scene = scene();
+    let client = Client::open(&scene.gateway, json!({})).await;
+    client.tools().await;
+    scene.breakpoints.set(next_call()).unwrap();
+    let stream = client.post("tools/call", json!({"name": "t1", "arguments": {}}));
+    scene.held().await;
+    let gateway = Arc::clone(&scene.gateway);
+    let ending = tokio::spawn(async move { gateway.shut_down(Duration::from_secs(600)).await });
+    let refused = answer(&stream).await.unwrap();
+    assert_eq!(refused["error"]["message"], "the gateway is shutting down", "{refused}");
+    let began = tokio::time::Instant::now();
+    ending.await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(600), "it did not wait for the person");
+    assert!(scene.fake.heard("tools/call").is_empty());
+}

@@ -1,0 +1,236 @@
+//! The command lines of `hold`, `watch` and `sessions`.
+
+use clap::{Args, Subcommand};
+use std::time::Duration;
+
+/// Which process is meant.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Which {
+    /// The process to ask, where several run with this data folder
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+}
+
+/// Commands about messages that wait for a person.
+#[derive(Debug, Subcommand)]
+pub enum HoldCommand {
+    /// Show what is held, and where messages will be held
+    List {
+        /// Which process.
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Let a held message go on as it is
+    Release {
+        /// Its number, as `hold list` shows it
+        id: u64,
+        /// Which process.
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Change a held message and let it go on
+    ///
+    /// Without --message, --params or --result, $VISUAL or $EDITOR (else vi) opens the message in a private file, and what is
+    /// saved there goes on. Leaving the editor without a change, or with an empty file, leaves the message held.
+    #[command(after_help = EDIT_HELP)]
+    Edit(EditArgs),
+    /// Answer a held request in the backend's place, or replace a held answer
+    Answer {
+        /// Its number, as `hold list` shows it
+        id: u64,
+        /// The result, a JSON object; `-` reads standard input
+        #[arg(long, value_name = "JSON", required_unless_present = "text")]
+        result: Option<String>,
+        /// The result of a tool that says this text
+        #[arg(long, value_name = "TEXT", conflicts_with = "result")]
+        text: Option<String>,
+        /// Which process.
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Refuse a held message: its client gets an error
+    Refuse {
+        /// Its number, as `hold list` shows it
+        id: u64,
+        /// Why, for the client
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        /// Which process.
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Hold the next tool calls
+    Next {
+        /// How many
+        #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        count: u32,
+        /// Only of tools whose name fits this pattern
+        #[arg(long, value_name = "PATTERN")]
+        tool: Option<String>,
+        /// How.
+        #[command(flatten)]
+        how: How,
+    },
+    /// Hold every call of tools whose name fits a pattern (`*` any text, `?` any character)
+    Tool {
+        /// The pattern, for the names that clients see
+        pattern: String,
+        /// How.
+        #[command(flatten)]
+        how: How,
+    },
+    /// Hold every request whose method fits a pattern, such as `resources/*`
+    Method {
+        /// The pattern
+        pattern: String,
+        /// How.
+        #[command(flatten)]
+        how: How,
+    },
+    /// Hold nothing more: clear one breakpoint, or all of them
+    ///
+    /// What is held already stays held.
+    Clear {
+        /// The number of the breakpoint, as `hold list` shows it
+        id: Option<u64>,
+        /// Which process.
+        #[command(flatten)]
+        which: Which,
+    },
+}
+
+/// How messages are held.
+#[derive(Debug, Clone, Args)]
+pub struct How {
+    /// Hold the answers instead of the requests
+    #[arg(long)]
+    pub answers: bool,
+    /// How long a message waits before its client gets an error, such as 20s or 5m [default: 50s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub within: Option<Duration>,
+    /// Which process.
+    #[command(flatten)]
+    pub which: Which,
+}
+
+/// Arguments of `hold edit`.
+#[derive(Debug, Clone, Args)]
+pub struct EditArgs {
+    /// Its number, as `hold list` shows it
+    pub id: u64,
+    /// The whole message, as JSON; `-` reads standard input
+    #[arg(long, value_name = "JSON", group = "what")]
+    pub message: Option<String>,
+    /// Only its params, as JSON; `-` reads standard input
+    #[arg(long, value_name = "JSON", group = "what")]
+    pub params: Option<String>,
+    /// Only its result, as JSON; `-` reads standard input
+    #[arg(long, value_name = "JSON", group = "what")]
+    pub result: Option<String>,
+    /// Which process.
+    #[command(flatten)]
+    pub which: Which,
+}
+
+/// Arguments of `watch`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct WatchArgs {
+    /// Which process.
+    #[command(flatten)]
+    pub which: Which,
+}
+
+/// Commands about sessions.
+#[derive(Debug, Subcommand)]
+pub enum SessionsCommand {
+    /// Show who is connected
+    List {
+        /// Which process.
+        #[command(flatten)]
+        which: Which,
+    },
+    /// Show one session and its calls in flight
+    Show {
+        /// Its number, as `sessions list` shows it, or the id that its client holds
+        id: String,
+        /// Which process.
+        #[command(flatten)]
+        which: Which,
+    },
+    /// End a session: its calls are cancelled and its client has to connect again
+    End {
+        /// Its number, as `sessions list` shows it, or the id that its client holds
+        id: String,
+        /// Which process.
+        #[command(flatten)]
+        which: Which,
+    },
+}
+
+/// A time with a unit.
+fn time(text: &str) -> Result<Duration, TimeError> {
+    let split = text.find(|char: char| !char.is_ascii_digit()).ok_or(TimeError)?;
+    let (number, unit) = text.split_at(split);
+    let number: u64 = number.parse().map_err(|_| TimeError)?;
+    let millis = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(TimeError),
+    };
+    number.checked_mul(millis).map(Duration::from_millis).ok_or(TimeError)
+}
+
+/// A text that is no time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected a time such as 500ms, 20s, 5m or 1h")]
+struct TimeError;
+
+pub(super) const HOLD_HELP: &str = "\
+A held message waits until somebody decides, or until its time is over (50s unless --within says otherwise: clients give \
+a call up after a minute, unless they follow its progress).
+
+Examples:
+  signalbox hold next
+  signalbox hold tool 'write_*' --within 5m
+  signalbox hold list
+  signalbox hold edit 1
+  signalbox hold edit 1 --params '{\"name\": \"echo\", \"arguments\": {\"text\": \"hi\"}}'
+  signalbox hold answer 2 --text 'not today'
+  signalbox hold refuse 3 --reason 'ask me first'
+  signalbox hold clear";
+
+const EDIT_HELP: &str = "\
+Examples:
+  signalbox hold edit 1
+  signalbox hold edit 1 --params '{\"name\": \"echo\", \"arguments\": {\"text\": \"hi\"}}'
+  jq -c . edited.json | signalbox hold edit 1 --message -";
+
+pub(super) const WATCH_HELP: &str = "\
+Keys: up and down (or k and j) move, enter shows one call, / filters, p pauses, q quits. n holds the next tool call; r \
+releases a held message, e edits it in $EDITOR, a answers it, x refuses it, c clears the breakpoints.
+
+Examples:
+  signalbox watch
+  signalbox watch --json | jq -c 'select(.type == \"finished\") | [.subject, .outcome, .took_us]'";
+
+pub(super) const SESSIONS_HELP: &str = "\
+Examples:
+  signalbox sessions list
+  signalbox sessions show 3
+  signalbox sessions end 3";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_a_number_and_a_unit() {
+        assert_eq!(time("20s"), Ok(Duration::from_secs(20)));
+        assert_eq!(time("5m"), Ok(Duration::from_secs(300)));
+        for bad in ["", "5", "s", "5 s", "-1s", "99999999999999999999s", "1d"] {
+            assert_eq!(time(bad), Err(TimeError), "{bad}");
+        }
+    }
+}

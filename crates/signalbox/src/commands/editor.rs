@@ -1,0 +1,57 @@
+//! The user's editor on a message.
+
+use crate::failure::Failure;
+use crate::pretty::pretty;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A file that only the user can read, and that goes away with this.
+struct Private(PathBuf);
+
+impl Private {
+    fn create(text: &str) -> Result<Self, Failure> {
+        let folder = std::env::temp_dir();
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |error| Failure::File { path, error }
+        };
+        let mut last = None;
+        for attempt in 0..16 {
+            let path = folder.join(format!("signalbox-{}-{attempt}.json", std::process::id()));
+            let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+            match made {
+                Ok(mut file) => {
+                    let file_made = Self(path.clone());
+                    file.write_all(text.as_bytes()).map_err(failed(&path))?;
+                    return Ok(file_made);
+                }
+                Err(error) => last = Some(failed(&path)(error)),
+            }
+        }
+        Err(last.unwrap_or_else(|| Failure::Usage("no name for a temporary file is free".to_owned())))
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Opens the message, pretty, and gives what was saved; none where nothing changed or the file is empty.
+pub(crate) fn edit(message: &str) -> Result<Option<String>, Failure> {
+    let before = format!("{}\n", pretty(message));
+    let file = Private::create(&before)?;
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+    let editor = set("VISUAL").or_else(|| set("EDITOR")).unwrap_or_else(|| "vi".to_owned());
+    // As git does: the variable may hold arguments, and even a piece of shell.
+    let status = Command::new("sh").args(["-c", &format!("{editor} \"$@\""), &editor]).arg(&file.0).status();
+    let status = status.map_err(|error| Failure::File { path: editor.clone().into(), error })?;
+    if !status.success() {
+        return Err(Failure::Refused(format!("the editor {editor} ended with {status}; the message stays held")));
+    }
+    let after = std::fs::read_to_string(&file.0).map_err(|error| Failure::File { path: file.0.clone(), error })?;
+    Ok(Some(after).filter(|after| !after.trim().is_empty() && after.trim() != before.trim()))
+}

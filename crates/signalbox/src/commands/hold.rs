@@ -1,0 +1,196 @@
+//! `signalbox hold`: messages that wait for a person.
+
+use super::editor;
+use super::processes::{self, Process};
+use crate::cli::{EditArgs, Global, HoldCommand, How, Which};
+use crate::failure::Failure;
+use crate::{output, table};
+use http::Method;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use std::io::Read as _;
+use std::process::ExitCode;
+
+const HOLDS: &str = "/api/v1/holds";
+const BREAKPOINTS: &str = "/api/v1/breakpoints";
+
+/// Does what was asked for.
+pub(super) async fn run(global: &Global, command: HoldCommand) -> Result<ExitCode, Failure> {
+    match command {
+        HoldCommand::List { which } => list(global, &which).await,
+        HoldCommand::Release { id, which } => settle(global, &which, id, "release", None).await,
+        HoldCommand::Edit(args) => edit(global, args).await,
+        HoldCommand::Answer { id, result, text, which } => {
+            let result = match (result, text) {
+                (Some(result), _) => raw(&given(&result)?, "--result")?,
+                (None, text) => json!({"content": [{"type": "text", "text": text.unwrap_or_default()}]}).to_string(),
+            };
+            settle(global, &which, id, "answer", Some(("result", result))).await
+        }
+        HoldCommand::Refuse { id, reason, which } => {
+            let reason = reason.map(|reason| ("reason", Value::from(reason).to_string()));
+            settle(global, &which, id, "refuse", reason).await
+        }
+        HoldCommand::Next { count, tool, how } => {
+            let mut wanted = json!({"next": count});
+            if let Some(tool) = tool {
+                wanted["tool"] = tool.into();
+            }
+            set(global, &how, wanted).await
+        }
+        HoldCommand::Tool { pattern, how } => set(global, &how, json!({"tool": pattern})).await,
+        HoldCommand::Method { pattern, how } => set(global, &how, json!({"method": pattern})).await,
+        HoldCommand::Clear { id, which } => clear(global, &which, id).await,
+    }
+}
+
+async fn list(global: &Global, which: &Which) -> Result<ExitCode, Failure> {
+    let (mut holds, mut breakpoints) = (Vec::new(), Vec::new());
+    for process in processes::all(global, which)? {
+        let held = process.send(Method::GET, HOLDS, None).await?;
+        holds.extend(held.as_array().cloned().unwrap_or_default());
+        let mut set = process.send(Method::GET, BREAKPOINTS, None).await?;
+        for one in set.as_array_mut().into_iter().flatten() {
+            one["pid"] = process.pid.parse::<u64>().ok().into();
+            breakpoints.push(one.take());
+        }
+    }
+    if global.json {
+        output::result(&format!("{}\n", json!({"holds": holds, "breakpoints": breakpoints})))?;
+    } else {
+        output::result(&shown(&holds, &breakpoints))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn shown(holds: &[Value], breakpoints: &[Value]) -> String {
+    let mut text = if holds.is_empty() { "Nothing is held.\n".to_owned() } else { String::new() };
+    if !holds.is_empty() {
+        let row = |held: &Value| {
+            let left = format!("{} s", held["left_ms"].as_u64().unwrap_or(0).div_ceil(1000));
+            vec![
+                held["id"].to_string(),
+                word(held, "phase"),
+                word(held, "method"),
+                word(held, "subject"),
+                word(held, "backend"),
+                word(held, "principal"),
+                left,
+                word(held, "reason"),
+                held["pid"].to_string(),
+            ]
+        };
+        let headings = ["ID", "WHAT", "METHOD", "ABOUT", "BACKEND", "WHO", "LEFT", "WHY", "PID"];
+        text = table::render(&headings, &holds.iter().map(row).collect::<Vec<_>>());
+    }
+    if !breakpoints.is_empty() {
+        let row = |one: &Value| {
+            let within = format!("{} s", one["within_ms"].as_u64().unwrap_or(0) as f64 / 1000.0);
+            vec![one["id"].to_string(), word(one, "words"), within, one["hits"].to_string(), one["pid"].to_string()]
+        };
+        let rows: Vec<_> = breakpoints.iter().map(row).collect();
+        text = format!("{text}\n{}", table::render(&["BREAKPOINT", "HOLDS", "FOR AT MOST", "HELD", "PID"], &rows));
+    }
+    text
+}
+
+fn word(value: &Value, key: &str) -> String {
+    value[key].as_str().unwrap_or("-").to_owned()
+}
+
+/// A member of what is sent, its value as JSON that is sent as it is.
+type Member = Option<(&'static str, String)>;
+
+async fn settle(global: &Global, which: &Which, id: u64, what: &str, with: Member) -> Result<ExitCode, Failure> {
+    let (process, _) = processes::having(global, which, &format!("{HOLDS}/{id}")).await?;
+    send(global, &process, id, what, with).await
+}
+
+async fn send(global: &Global, process: &Process, id: u64, what: &str, with: Member) -> Result<ExitCode, Failure> {
+    let more = with.map(|(name, json)| format!(r#","{name}":{json}"#)).unwrap_or_default();
+    let body = format!(r#"{{"by":{}{more}}}"#, json!(processes::user()));
+    let done = process.send(Method::POST, &format!("{HOLDS}/{id}/{what}"), Some(body)).await?;
+    if global.json {
+        output::result(&format!("{done}\n"))?;
+    } else {
+        let about = done["subject"].as_str().unwrap_or_default();
+        let past = match what {
+            "release" => "released",
+            "edit" => "edited and released",
+            "answer" => "answered",
+            _ => "refused",
+        };
+        output::result(&table::harmless(&format!("{id} ({} {about}) is {past}", word(&done, "method"))))?;
+        output::result("\n")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn edit(global: &Global, args: EditArgs) -> Result<ExitCode, Failure> {
+    let (process, held) = processes::having(global, &args.which, &format!("{HOLDS}/{}", args.id)).await?;
+    let parts = [("message", &args.message), ("params", &args.params), ("result", &args.result)];
+    let (name, text) = match parts.into_iter().find_map(|(name, text)| Some((name, text.as_deref()?))) {
+        Some((name, text)) => (name, given(text)?),
+        None => match editor::edit(held["text"].as_str().unwrap_or_default())? {
+            Some(text) => ("message", text),
+            None => {
+                output::say(format_args!("nothing changed; {} stays held", args.id));
+                return Ok(ExitCode::FAILURE);
+            }
+        },
+    };
+    let text = raw(&text, name)?;
+    send(global, &process, args.id, "edit", Some((name, text))).await
+}
+
+/// The text of an argument, or of standard input.
+fn given(text: &str) -> Result<String, Failure> {
+    if text != "-" {
+        return Ok(text.to_owned());
+    }
+    let mut read = String::new();
+    std::io::stdin().read_to_string(&mut read).map_err(|error| Failure::File { path: "-".into(), error })?;
+    Ok(read)
+}
+
+/// The text, which is JSON.
+fn raw(text: &str, what: &str) -> Result<String, Failure> {
+    let read: Result<Box<RawValue>, _> = serde_json::from_str(text);
+    read.map(|json| json.get().to_owned()).map_err(|error| Failure::Usage(format!("{what} must be JSON: {error}")))
+}
+
+async fn set(global: &Global, how: &How, mut wanted: Value) -> Result<ExitCode, Failure> {
+    let process = processes::one(global, &how.which)?;
+    if how.answers {
+        wanted["phase"] = "response".into();
+    }
+    if let Some(within) = how.within {
+        wanted["within_ms"] = u64::try_from(within.as_millis()).unwrap_or(u64::MAX).into();
+    }
+    let set = process.send(Method::POST, BREAKPOINTS, Some(wanted.to_string())).await?;
+    if global.json {
+        output::result(&format!("{set}\n"))?;
+    } else {
+        let text = format!("breakpoint {}: holds {}", set["id"], word(&set, "words"));
+        output::result(&format!("{}\n", table::harmless(&text)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn clear(global: &Global, which: &Which, id: Option<u64>) -> Result<ExitCode, Failure> {
+    let Some(id) = id else {
+        let mut cleared = 0;
+        for process in processes::all(global, which)? {
+            cleared += process.send(Method::DELETE, BREAKPOINTS, None).await?["cleared"].as_u64().unwrap_or(0);
+        }
+        return told(global, &json!({"cleared": cleared}), format_args!("{cleared} breakpoints cleared"));
+    };
+    let process = processes::one(global, which)?;
+    let cleared = process.send(Method::DELETE, &format!("{BREAKPOINTS}/{id}"), None).await?;
+    told(global, &cleared, format_args!("breakpoint {id} cleared"))
+}
+
+fn told(global: &Global, value: &Value, words: std::fmt::Arguments<'_>) -> Result<ExitCode, Failure> {
+    output::result(&if global.json { format!("{value}\n") } else { format!("{words}\n") })?;
+    Ok(ExitCode::SUCCESS)
+}

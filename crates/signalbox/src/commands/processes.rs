@@ -1,0 +1,100 @@
+//! The running processes that a command means, and how they are spoken to.
+
+use crate::cli::{Global, Which};
+use crate::control::{AskError, send};
+use crate::failure::Failure;
+use http::Method;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// A running process.
+#[derive(Debug, Clone)]
+pub(super) struct Process {
+    pub socket: PathBuf,
+    pub pid: String,
+}
+
+impl Process {
+    fn of(socket: PathBuf) -> Self {
+        let name = socket.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        // A second process of the same number has a number behind it.
+        let pid = name.split('-').next().unwrap_or_default().to_owned();
+        Self { socket, pid }
+    }
+
+    /// Asks it, or tells it something.
+    pub async fn send(&self, method: Method, path: &str, body: Option<String>) -> Result<Value, Failure> {
+        send(&self.socket, method, path, body).await.map_err(|error| self.failure(error))
+    }
+
+    /// What one asks for and may not be there.
+    pub async fn find(&self, path: &str) -> Result<Option<Value>, Failure> {
+        match send(&self.socket, Method::GET, path, None).await {
+            Ok(found) => Ok(Some(found)),
+            Err(AskError::Refused { status: http::StatusCode::NOT_FOUND, .. }) => Ok(None),
+            Err(error) => Err(self.failure(error)),
+        }
+    }
+
+    /// Why it did not do what it was asked for.
+    pub fn failure(&self, error: AskError) -> Failure {
+        match error {
+            AskError::Refused { why, .. } => Failure::Refused(why),
+            other => Failure::Process { socket: self.socket.clone(), error: other },
+        }
+    }
+}
+
+/// All processes that are meant.
+pub(super) fn all(global: &Global, which: &Which) -> Result<Vec<Process>, Failure> {
+    let (data_dir, sockets) = super::running(global)?;
+    let all = sockets.into_iter().map(Process::of);
+    let pid = which.pid.map(|pid| pid.to_string());
+    let meant: Vec<Process> = all.filter(|one| pid.as_ref().is_none_or(|pid| one.pid == *pid)).collect();
+    match (meant.is_empty(), pid) {
+        (false, _) => Ok(meant),
+        (true, None) => Err(Failure::NothingRuns(data_dir)),
+        (true, Some(pid)) => {
+            Err(Failure::Usage(format!("no signalbox with pid {pid} runs here; see `signalbox status`")))
+        }
+    }
+}
+
+/// The one that is meant.
+pub(super) fn one(global: &Global, which: &Which) -> Result<Process, Failure> {
+    let mut all = all(global, which)?;
+    match all.len() {
+        1 => Ok(all.remove(0)),
+        _ => Err(several(&all)),
+    }
+}
+
+fn several(all: &[Process]) -> Failure {
+    let pids: Vec<&str> = all.iter().map(|one| one.pid.as_str()).collect();
+    Failure::Usage(format!("several processes fit; say which with --pid: {}", pids.join(", ")))
+}
+
+/// The one that has something at this path, where a number may mean something in each of them.
+pub(super) async fn having(global: &Global, which: &Which, path: &str) -> Result<(Process, Value), Failure> {
+    let mut found = Vec::new();
+    let processes = all(global, which)?;
+    for process in &processes {
+        if let Some(there) = process.find(path).await? {
+            found.push((process.clone(), there));
+        }
+    }
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => match processes.first() {
+            // It says best itself what is not there.
+            Some(process) => Ok((process.clone(), process.send(Method::GET, path, None).await?)),
+            None => Err(Failure::Usage("nothing runs".to_owned())),
+        },
+        _ => Err(several(&found.into_iter().map(|(process, _)| process).collect::<Vec<_>>())),
+    }
+}
+
+/// The name of whoever is at the terminal, for the record.
+pub(super) fn user() -> Option<String> {
+    std::env::var("USER").ok().filter(|name| !name.is_empty())
+}

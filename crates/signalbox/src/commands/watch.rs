@@ -1,0 +1,174 @@
+//! `signalbox watch`: live traffic, on a terminal or as lines of JSON.
+
+use super::editor;
+use super::processes::{self, Process};
+use crate::cli::{Global, WatchArgs};
+use crate::control::LineStream;
+use crate::failure::Failure;
+use crate::output;
+use crate::signals::Signals;
+use crate::terminal::Style;
+use crate::watch::keyboard::Keyboard;
+use crate::watch::screen::Screen;
+use crate::watch::{Action, Event, View};
+use http::Method;
+use serde_json::{Value, json};
+use std::io::{IsTerminal as _, stdin, stdout};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const LIVE: &str = "/api/v1/live";
+const HOLDS: &str = "/api/v1/holds";
+const BREAKPOINTS: &str = "/api/v1/breakpoints";
+/// How often it is asked what is held.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long what happened waits to be drawn, together with what happens then.
+const FRAME: Duration = Duration::from_millis(50);
+
+/// Watches until the person leaves, a signal, or the end of the process.
+pub(super) async fn run(global: &Global, args: &WatchArgs) -> Result<ExitCode, Failure> {
+    let process = processes::one(global, &args.which)?;
+    let lines = LineStream::open(&process.socket, LIVE).await.map_err(|error| process.failure(error))?;
+    let mut signals = Signals::listen().map_err(Failure::Start)?;
+    if global.json || !stdout().is_terminal() || !stdin().is_terminal() {
+        return tokio::select! {
+            done = copy(&process, lines) => done,
+            _ = signals.next() => Ok(ExitCode::SUCCESS),
+        };
+    }
+    let mut watch = Watch {
+        view: View::new(&format!("signalbox watch  pid {}", process.pid), Style::of_stdout().colour),
+        screen: Screen::open().map_err(Failure::Output)?,
+        keyboard: Keyboard::open().map_err(Failure::Start)?,
+        process,
+    };
+    tokio::select! {
+        done = watch.until_left(lines) => done.map(|()| ExitCode::SUCCESS),
+        _ = signals.next() => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Prints the lines as they come.
+async fn copy(process: &Process, mut lines: LineStream) -> Result<ExitCode, Failure> {
+    while let Some(line) = lines.next().await.map_err(|error| process.failure(error))? {
+        if !output::frame(&format!("{}\n", String::from_utf8_lossy(&line)))? {
+            break;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Watch {
+    view: View,
+    screen: Screen,
+    keyboard: Keyboard,
+    process: Process,
+}
+
+impl Watch {
+    async fn until_left(&mut self, lines: LineStream) -> Result<(), Failure> {
+        let mut lines = Some(lines);
+        let mut looks = tokio::time::interval(LOOK);
+        let mut frames = tokio::time::interval(FRAME);
+        frames.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut changed = true;
+        loop {
+            let event = tokio::select! {
+                key = self.keyboard.next() => match key {
+                    Some(Some(key)) => Some(Event::Key(key)),
+                    Some(None) => None,
+                    // The terminal is gone, and nobody sees anything any more.
+                    None => return Ok(()),
+                },
+                line = next(&mut lines) => Some(line),
+                _ = looks.tick(), if lines.is_some() => self.look().await,
+                _ = frames.tick(), if changed => {
+                    self.screen.draw(&self.view).map_err(Failure::Output)?;
+                    changed = false;
+                    continue;
+                }
+            };
+            changed = true;
+            if let Some(Event::Ended(_)) = event {
+                lines = None;
+                self.view.apply(Event::Holds(Vec::new()));
+            }
+            match event.and_then(|event| self.view.apply(event)) {
+                Some(Action::Quit) => return Ok(()),
+                Some(action) => self.act(action).await?,
+                None => {}
+            }
+        }
+    }
+
+    async fn look(&self) -> Option<Event> {
+        match self.process.send(Method::GET, HOLDS, None).await {
+            Ok(Value::Array(holds)) => Some(Event::Holds(holds)),
+            _ => None,
+        }
+    }
+
+    /// Does what the person wants, and says how it went.
+    async fn act(&mut self, action: Action) -> Result<(), Failure> {
+        let said = match action {
+            Action::Quit => return Ok(()),
+            Action::Release(id) => self.settle(id, "release", String::new()).await,
+            Action::Answer(id, text) => {
+                let result = json!({"content": [{"type": "text", "text": text}]});
+                self.settle(id, "answer", format!(r#","result":{result}"#)).await
+            }
+            Action::Refuse(id, text) if text.is_empty() => self.settle(id, "refuse", String::new()).await,
+            Action::Refuse(id, text) => self.settle(id, "refuse", format!(r#","reason":{}"#, json!(text))).await,
+            Action::Edit(id) => self.edit(id).await?,
+            Action::HoldNext => {
+                self.tell(Method::POST, BREAKPOINTS, Some(r#"{"next":1}"#.to_owned()), "the next tool call is held")
+                    .await
+            }
+            Action::Clear => self.tell(Method::DELETE, BREAKPOINTS, None, "nothing more is held").await,
+        };
+        self.view.apply(Event::Say(said));
+        if let Some(holds) = self.look().await {
+            self.view.apply(holds);
+        }
+        Ok(())
+    }
+
+    async fn settle(&self, id: u64, what: &str, more: String) -> String {
+        let body = format!(r#"{{"by":{}{more}}}"#, json!(processes::user()));
+        self.tell(Method::POST, &format!("{HOLDS}/{id}/{what}"), Some(body), &format!("{what} {id}: done")).await
+    }
+
+    async fn tell(&self, method: Method, path: &str, body: Option<String>, done: &str) -> String {
+        self.process.send(method, path, body).await.map_or_else(|error| error.to_string(), |_| done.to_owned())
+    }
+
+    async fn edit(&mut self, id: u64) -> Result<String, Failure> {
+        let held = match self.process.send(Method::GET, &format!("{HOLDS}/{id}"), None).await {
+            Ok(held) => held,
+            Err(error) => return Ok(error.to_string()),
+        };
+        let edited = {
+            let _aside = self.keyboard.aside();
+            let text = held["text"].as_str().unwrap_or_default();
+            self.screen.leave_for(|| tokio::task::block_in_place(|| editor::edit(text))).map_err(Failure::Output)?
+        };
+        Ok(match edited {
+            Err(error) => error.to_string(),
+            Ok(None) => format!("nothing changed; {id} stays held"),
+            Ok(Some(text)) if serde_json::from_str::<Value>(&text).is_err() => {
+                format!("what was saved is no JSON; {id} stays held")
+            }
+            Ok(Some(text)) => self.settle(id, "edit", format!(r#","message":{text}"#)).await,
+        })
+    }
+}
+
+/// The next fact, or the end of them. Waits for ever where there is nobody to tell any.
+async fn next(lines: &mut Option<LineStream>) -> Event {
+    let Some(stream) = lines else { return std::future::pending().await };
+    match stream.next().await {
+        Ok(Some(line)) => Event::Fact(serde_json::from_slice(&line).unwrap_or_default()),
+        Ok(None) => Event::Ended("the process has ended; q quits".to_owned()),
+        Err(error) => Event::Ended(format!("nothing more comes: {error}; q quits")),
+    }
+}

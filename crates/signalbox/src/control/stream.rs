@@ -1,0 +1,83 @@
+//! The asking end of an answer that comes line by line.
+
+use super::ask::{AskError, refused};
+use bytes::{Buf as _, Bytes, BytesMut};
+use http::header::HOST;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use std::path::Path;
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::task::JoinHandle;
+
+/// How long a process may take until it begins to answer.
+const BEGIN: Duration = Duration::from_secs(5);
+/// The longest line.
+const MAX_LINE: usize = 8 * 1024 * 1024;
+
+/// The lines of an answer, as they come.
+pub struct LineStream {
+    body: Incoming,
+    buffer: BytesMut,
+    connection: JoinHandle<()>,
+}
+
+impl LineStream {
+    /// Asks the process behind a socket for a path.
+    ///
+    /// # Errors
+    /// If it does not begin to answer.
+    pub async fn open(socket: &Path, path: &str) -> Result<Self, AskError> {
+        let opening = async {
+            let stream = UnixStream::connect(socket).await?;
+            let (mut sender, connection) = http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream)).await?;
+            let connection = tokio::spawn(async move {
+                // How it ended is seen by whoever reads.
+                let _ = connection.await;
+            });
+            let request = Request::builder().uri(path).header(HOST, "signalbox").body(Empty::new());
+            let answer = sender.send_request(request.map_err(|error| AskError::Body(error.to_string()))?).await?;
+            if answer.status() == StatusCode::OK {
+                return Ok(Self { body: answer.into_body(), buffer: BytesMut::new(), connection });
+            }
+            let status = answer.status();
+            let body = answer.into_body().collect().await.map(|body| body.to_bytes()).ok();
+            Err(refused(status, body.as_deref()))
+        };
+        tokio::time::timeout(BEGIN, opening).await.unwrap_or(Err(AskError::TimedOut(BEGIN)))
+    }
+
+    /// The next line, without its break; none where there are no more. May be dropped and asked again.
+    ///
+    /// # Errors
+    /// If the answer breaks off, or a line is too long.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, AskError> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
+                let line = self.buffer.split_to(end).freeze();
+                self.buffer.advance(1);
+                return Ok(Some(line));
+            }
+            if self.buffer.len() > MAX_LINE {
+                return Err(AskError::Body("a line is too long".to_owned()));
+            }
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(frame) => {
+                    if let Ok(data) = frame?.into_data() {
+                        self.buffer.extend_from_slice(&data);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Drop for LineStream {
+    fn drop(&mut self) {
+        self.connection.abort();
+    }
+}

@@ -1,0 +1,243 @@
+//! What happens, told as it happens to whoever watches. Nobody watching costs one look at a number.
+
+pub mod line;
+
+use crate::control::Lines;
+use bytes::Bytes;
+use line::Clock;
+use signalbox_engine::{Fact, FactSink};
+use signalbox_runtime::Gateway;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::task::{Context, Poll};
+use tokio::sync::mpsc;
+
+/// Most watchers at a time.
+pub const MAX_WATCHERS: usize = 8;
+/// Most facts that wait for one watcher.
+const MAX_QUEUED: usize = 8192;
+/// Most bytes of messages that wait for one watcher.
+const MAX_QUEUED_BYTES: usize = 16 * 1024 * 1024;
+/// About how much is written at a time.
+const CHUNK: usize = 64 * 1024;
+
+/// Why nobody else can watch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{MAX_WATCHERS} watch already, which is the limit")]
+pub struct TooMany;
+
+/// The feed of a process.
+pub struct Live {
+    watching: AtomicUsize,
+    watchers: Mutex<Vec<Arc<Watcher>>>,
+    clock: Clock,
+    gateway: OnceLock<Weak<Gateway>>,
+}
+
+struct Watcher {
+    queue: mpsc::Sender<Fact>,
+    bytes: AtomicUsize,
+    dropped: AtomicU64,
+}
+
+impl Live {
+    /// A feed that nobody watches yet.
+    #[must_use]
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self {
+            watching: AtomicUsize::new(0),
+            watchers: Mutex::default(),
+            clock: Clock::start(),
+            gateway: OnceLock::new(),
+        })
+    }
+
+    /// The gateway whose facts it tells: it makes facts of messages only while somebody wants them.
+    pub fn attach(&self, gateway: &Arc<Gateway>) {
+        let _ = self.gateway.set(Arc::downgrade(gateway));
+    }
+
+    /// Watches until what is returned is dropped.
+    ///
+    /// # Errors
+    /// Where too many do.
+    pub fn watch(self: &Arc<Self>) -> Result<Watching, TooMany> {
+        let (queue, queued) = mpsc::channel(MAX_QUEUED);
+        let watcher = Arc::new(Watcher { queue, bytes: AtomicUsize::new(0), dropped: AtomicU64::new(0) });
+        let mut watchers = self.lock();
+        if watchers.len() >= MAX_WATCHERS {
+            return Err(TooMany);
+        }
+        watchers.push(Arc::clone(&watcher));
+        self.changed(watchers);
+        Ok(Watching { live: Arc::clone(self), watcher, queued, greeted: false })
+    }
+
+    fn leave(&self, watcher: &Arc<Watcher>) {
+        let mut watchers = self.lock();
+        watchers.retain(|one| !Arc::ptr_eq(one, watcher));
+        self.changed(watchers);
+    }
+
+    fn changed(&self, watchers: MutexGuard<'_, Vec<Arc<Watcher>>>) {
+        self.watching.store(watchers.len(), Ordering::Relaxed);
+        drop(watchers);
+        if let Some(gateway) = self.gateway.get().and_then(Weak::upgrade) {
+            gateway.wants_changed();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Watcher>>> {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FactSink for Live {
+    fn wants_messages(&self) -> bool {
+        self.watching.load(Ordering::Relaxed) > 0
+    }
+
+    fn fact(&self, fact: &Fact) {
+        if self.watching.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let weight = weight(fact);
+        for watcher in self.lock().iter() {
+            watcher.take(fact, weight);
+        }
+    }
+}
+
+impl Watcher {
+    fn take(&self, fact: &Fact, weight: usize) {
+        let room = self.bytes.load(Ordering::Relaxed) + weight <= MAX_QUEUED_BYTES;
+        self.bytes.fetch_add(weight, Ordering::Relaxed);
+        if !room || self.queue.try_send(fact.clone()).is_err() {
+            self.bytes.fetch_sub(weight, Ordering::Relaxed);
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What a fact keeps alive.
+fn weight(fact: &Fact) -> usize {
+    match fact {
+        Fact::Message { bytes, .. } => bytes.len(),
+        _ => 0,
+    }
+}
+
+/// One who watches, and what has yet to be told.
+pub struct Watching {
+    live: Arc<Live>,
+    watcher: Arc<Watcher>,
+    queued: mpsc::Receiver<Fact>,
+    greeted: bool,
+}
+
+impl Lines for Watching {
+    fn poll_lines(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let mut text = String::new();
+        if !std::mem::replace(&mut self.greeted, true) {
+            line::greeting(&mut text);
+        }
+        while text.len() < CHUNK {
+            match self.queued.poll_recv(context) {
+                Poll::Ready(Some(fact)) => {
+                    self.watcher.bytes.fetch_sub(weight(&fact), Ordering::Relaxed);
+                    line::write(&mut text, &fact, &self.live.clock);
+                }
+                Poll::Ready(None) => break,
+                Poll::Pending => break,
+            }
+        }
+        let dropped = self.watcher.dropped.swap(0, Ordering::Relaxed);
+        if dropped > 0 {
+            line::dropped(&mut text, dropped);
+        }
+        if text.is_empty() { Poll::Pending } else { Poll::Ready(Some(text.into())) }
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.live.leave(&self.watcher);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_engine::fact::Point;
+    use signalbox_engine::{Principal, SessionKey};
+    use std::time::Instant;
+
+    fn message(text: &str) -> Fact {
+        Fact::Message {
+            at: Instant::now(),
+            session: SessionKey(1),
+            principal: Principal::anonymous(),
+            exchange: None,
+            point: Point::ClientIn,
+            backend: None,
+            bytes: Bytes::copy_from_slice(text.as_bytes()),
+        }
+    }
+
+    async fn lines(watching: &mut Watching) -> Vec<serde_json::Value> {
+        let chunk = std::future::poll_fn(|context| watching.poll_lines(context)).await.unwrap();
+        std::str::from_utf8(&chunk).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn only_while_somebody_watches_messages_are_wanted_and_told() {
+        let live = Live::new();
+        live.fact(&message("{}"));
+        assert!(!live.wants_messages());
+        let mut watching = live.watch().unwrap();
+        assert!(live.wants_messages());
+        live.fact(&message("{\n\"a\":1}"));
+        let told = lines(&mut watching).await;
+        assert_eq!((told.len(), &told[0]["type"], &told[1]["text"]), (2, &"watching".into(), &"{\n\"a\":1}".into()));
+        drop(watching);
+        assert!(!live.wants_messages());
+    }
+
+    #[tokio::test]
+    async fn a_slow_watcher_loses_facts_and_is_told_how_many() {
+        let live = Live::new();
+        let mut watching = live.watch().unwrap();
+        for _ in 0..MAX_QUEUED + 7 {
+            live.fact(&message("{}"));
+        }
+        let (mut seen, mut lost) = (0, 0);
+        while seen + lost < MAX_QUEUED as u64 + 7 {
+            for line in lines(&mut watching).await {
+                match line["type"].as_str() {
+                    Some("message") => seen += 1,
+                    Some("dropped") => lost += line["facts"].as_u64().unwrap(),
+                    _ => {}
+                }
+            }
+        }
+        assert_eq!((seen, lost), (MAX_QUEUED as u64, 7));
+        let large = "x".repeat(MAX_QUEUED_BYTES - 10);
+        live.fact(&message(&large));
+        live.fact(&message("{\"more\":true}"));
+        let mut kinds = Vec::new();
+        while kinds.len() < 2 {
+            kinds.extend(lines(&mut watching).await.iter().map(|line| line["type"].to_string()));
+        }
+        kinds.sort();
+        assert_eq!(kinds, ["\"dropped\"", "\"message\""], "bytes are bounded too");
+    }
+
+    #[test]
+    fn there_is_room_for_so_many_watchers() {
+        let live = Live::new();
+        let all: Vec<Watching> = (0..MAX_WATCHERS).map(|_| live.watch().unwrap()).collect();
+        assert!(live.watch().is_err());
+        drop(all);
+        assert!(live.watch().is_ok());
+    }
+}

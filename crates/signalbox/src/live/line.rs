@@ -1,0 +1,185 @@
+//! One fact as one line of JSON.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use signalbox_engine::fact::{Decision, Finished, Point, SessionFact};
+use signalbox_engine::{ExchangeId, Fact, Principal, SessionKey};
+use signalbox_wire::{Envelope, Kind, json as wire_json};
+use std::fmt::Write as _;
+use std::time::{Duration, Instant, SystemTime};
+
+/// The most of a message that is told.
+pub const MAX_BODY: usize = 64 * 1024;
+
+/// What the wall clock said when the feed began, so that all times are on one clock that does not jump.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    instant: Instant,
+    unix: Duration,
+}
+
+impl Clock {
+    /// A clock that begins at this moment.
+    #[must_use]
+    pub fn start() -> Self {
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self { instant: Instant::now(), unix }
+    }
+
+    fn millis(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.instant);
+        u64::try_from((self.unix + since).as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+/// The head that all have in common.
+#[derive(Serialize)]
+struct Head<'a> {
+    r#type: &'a str,
+    at_ms: u64,
+    session: u64,
+    exchange: Option<u64>,
+    principal: &'a str,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
+    point: &'static str,
+    kind: &'static str,
+    method: Option<&'a str>,
+    subject: Option<String>,
+    backend: Option<&'a str>,
+    length: usize,
+    /// All of it, where it is JSON on one line and not too long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<&'a RawValue>,
+    /// Else what can be shown of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+/// The words for the four points.
+#[must_use]
+pub fn point(point: Point) -> &'static str {
+    match point {
+        Point::ClientIn => "client_in",
+        Point::BackendOut => "backend_out",
+        Point::BackendIn => "backend_in",
+        Point::ClientOut => "client_out",
+    }
+}
+
+/// What stands first.
+pub(super) fn greeting(text: &mut String) {
+    let hello = json!({"type": "watching", "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION")});
+    let _ = writeln!(text, "{hello}");
+}
+
+/// So many facts are missing here.
+pub(super) fn dropped(text: &mut String, facts: u64) {
+    let _ = writeln!(text, "{}", json!({"type": "dropped", "facts": facts}));
+}
+
+/// Adds the line of a fact.
+pub fn write(text: &mut String, fact: &Fact, clock: &Clock) {
+    let head = |kind, at, session: SessionKey, exchange: Option<ExchangeId>, principal| Head {
+        r#type: kind,
+        at_ms: clock.millis(at),
+        session: session.0,
+        exchange: exchange.map(|exchange| exchange.0),
+        principal: Principal::as_str(principal),
+    };
+    let line = match fact {
+        Fact::Message { at, session, principal, exchange, point, backend, bytes } => {
+            let head = head("message", *at, *session, *exchange, principal);
+            message(head, *point, backend.as_deref(), bytes)
+        }
+        Fact::Decision(decision) => {
+            let Decision { at, session, principal, exchange, .. } = &**decision;
+            with(&head("decision", *at, *session, *exchange, principal), decided(decision))
+        }
+        Fact::Session(session) => {
+            let head = head("session", session.at, session.session, None, &session.principal);
+            with(&head, introduced(session))
+        }
+        Fact::SessionEnded { at, session, principal } => {
+            with(&head("session_ended", *at, *session, None, principal), json!({}))
+        }
+        Fact::Finished(finished) => {
+            let Finished { at, session, principal, exchange, .. } = &**finished;
+            with(&head("finished", *at, *session, Some(*exchange), principal), ended(finished))
+        }
+    };
+    text.push_str(&line);
+    text.push('\n');
+}
+
+fn with(head: &Head<'_>, more: Value) -> String {
+    let mut whole = serde_json::to_value(head).unwrap_or_default();
+    if let (Value::Object(whole), Value::Object(more)) = (&mut whole, more) {
+        whole.extend(more);
+    }
+    whole.to_string()
+}
+
+fn message(head: Head<'_>, at: Point, backend: Option<&str>, bytes: &[u8]) -> String {
+    let read = Envelope::parse(bytes::Bytes::copy_from_slice(bytes)).ok();
+    let kind = match read.as_ref().map(Envelope::kind) {
+        Some(Kind::Request) => "request",
+        Some(Kind::Notification) => "notification",
+        Some(Kind::Response) => "result",
+        Some(Kind::Error) => "error",
+        None => "raw",
+    };
+    let subject = read.as_ref().and_then(|message| {
+        let span = message.param("name").or_else(|| message.param("uri"))?;
+        wire_json::string(span.of(message.bytes())).map(std::borrow::Cow::into_owned)
+    });
+    let one_line = bytes.len() <= MAX_BODY && !bytes.iter().any(|byte| matches!(byte, b'\n' | b'\r'));
+    let body = one_line.then(|| serde_json::from_slice::<&RawValue>(bytes).ok()).flatten();
+    let shown = &bytes[..bytes.len().min(MAX_BODY)];
+    let text = body.is_none().then(|| String::from_utf8_lossy(shown).into_owned());
+    let method = read.as_ref().and_then(|message| message.method());
+    let line = Message { head, point: point(at), kind, method, subject, backend, length: bytes.len(), body, text };
+    serde_json::to_string(&line).unwrap_or_default()
+}
+
+fn decided(decision: &Decision) -> Value {
+    let ruling = &decision.ruling;
+    json!({
+        "by": decision.by,
+        "phase": decision.phase,
+        "rule": ruling.rule.as_deref(),
+        "verdict": ruling.verdict,
+        "detail": ruling.detail,
+        "conditions": ruling.conditions,
+        "inputs": ruling.inputs,
+    })
+}
+
+fn introduced(session: &SessionFact) -> Value {
+    let client = session.client.as_ref();
+    let info: Value =
+        client.and_then(|client| serde_json::from_slice(client.info.as_deref()?).ok()).unwrap_or_default();
+    json!({
+        "external": session.external.as_deref(),
+        "transport": session.transport,
+        "client": info,
+        "revision": client.map(|client| client.revision.as_str()),
+    })
+}
+
+fn ended(finished: &Finished) -> Value {
+    json!({
+        "method": finished.method,
+        "subject": finished.subject,
+        "backend": finished.backend.as_deref(),
+        "outcome": finished.outcome.label(),
+        "took_us": u64::try_from(finished.took.as_micros()).unwrap_or(u64::MAX),
+        "bytes_in": finished.bytes_in,
+        "bytes_out": finished.bytes_out,
+    })
+}

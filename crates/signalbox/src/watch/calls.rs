@@ -1,0 +1,240 @@
+//! The calls that were seen, put together from facts.
+
+use super::text::{self, clean, word};
+use serde_json::Value;
+use std::collections::{HashMap, VecDeque};
+
+/// Most calls that are remembered.
+pub const MAX_CALLS: usize = 2_000;
+/// Most bytes of messages that are remembered.
+const MAX_BYTES: usize = 32 * 1024 * 1024;
+/// The most that is remembered of one message.
+const MAX_IMAGE: usize = 64 * 1024;
+/// Most decisions that are remembered of one call.
+const MAX_DECISIONS: usize = 64;
+
+/// The four points, in the order of a call, with their headings.
+pub const POINTS: [(&str, &str); 4] = [
+    ("client_in", "as the client sent it"),
+    ("backend_out", "as the backend got it"),
+    ("backend_in", "as the backend answered"),
+    ("client_out", "as the client got it"),
+];
+
+/// One call.
+#[derive(Clone, Debug, Default)]
+pub struct Call {
+    /// Its place among all that were seen.
+    pub seq: u64,
+    /// When it came, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// On whose behalf.
+    pub who: String,
+    /// The method.
+    pub method: String,
+    /// The tool, prompt or URI.
+    pub subject: Option<String>,
+    /// The backend.
+    pub backend: Option<String>,
+    /// How it ended, once it has.
+    pub outcome: Option<String>,
+    /// How long it took, in microseconds.
+    pub took_us: u64,
+    /// The message at each of the four points.
+    pub images: [Option<String>; 4],
+    /// What was decided about it, in order.
+    pub decisions: Vec<String>,
+    /// Where it belongs to.
+    pub key: (u64, u64),
+}
+
+impl Call {
+    /// What it is about, in a word.
+    #[must_use]
+    pub fn about(&self) -> &str {
+        match &self.subject {
+            Some(subject) if self.method == "tools/call" => subject,
+            _ => &self.method,
+        }
+    }
+
+    /// Whether a person who looks for this text (in lower case) means this call.
+    #[must_use]
+    pub fn fits(&self, filter: &str) -> bool {
+        let fields = [&*self.method, &*self.who, self.subject.as_deref().unwrap_or_default()];
+        let more = [self.backend.as_deref().unwrap_or_default(), self.outcome.as_deref().unwrap_or("open")];
+        filter.is_empty() || fields.into_iter().chain(more).any(|field| field.to_lowercase().contains(filter))
+    }
+
+    fn bytes(&self) -> usize {
+        self.images.iter().flatten().map(String::len).sum()
+    }
+}
+
+/// All that are remembered, the oldest first.
+#[derive(Debug, Default)]
+pub struct Calls {
+    all: VecDeque<Call>,
+    by_key: HashMap<(u64, u64), u64>,
+    last: u64,
+    bytes: usize,
+}
+
+impl Calls {
+    /// Takes a fact. True where something is to be seen of it.
+    pub fn take(&mut self, fact: &Value) -> bool {
+        let (Some(session), Some(exchange)) = (fact["session"].as_u64(), fact["exchange"].as_u64()) else {
+            return false;
+        };
+        let key = (session, exchange);
+        match fact["type"].as_str() {
+            Some("message") => self.message(key, fact),
+            Some("decision") => self.decision(key, fact),
+            Some("finished") => self.finished(key, fact),
+            _ => return false,
+        }
+        self.forget();
+        true
+    }
+
+    /// Those that fit a filter, the newest first.
+    pub fn newest<'a>(&'a self, filter: &'a str) -> impl Iterator<Item = &'a Call> {
+        self.all.iter().rev().filter(move |call| call.fits(filter))
+    }
+
+    /// The call of this place.
+    #[must_use]
+    pub fn get(&self, seq: u64) -> Option<&Call> {
+        self.all.get(self.place(seq)?)
+    }
+
+    /// How many were seen.
+    #[must_use]
+    pub fn seen(&self) -> u64 {
+        self.last
+    }
+
+    fn place(&self, seq: u64) -> Option<usize> {
+        usize::try_from(seq.checked_sub(self.all.front()?.seq)?).ok()
+    }
+
+    fn of(&mut self, key: (u64, u64), fact: &Value) -> Option<&mut Call> {
+        let seq = match self.by_key.get(&key) {
+            Some(&seq) => seq,
+            None => {
+                self.last += 1;
+                let who = word(fact, "principal").unwrap_or_default();
+                let at_ms = fact["at_ms"].as_u64().unwrap_or(0);
+                self.all.push_back(Call { seq: self.last, at_ms, who, key, ..Call::default() });
+                self.by_key.insert(key, self.last);
+                self.last
+            }
+        };
+        let place = self.place(seq)?;
+        self.all.get_mut(place)
+    }
+
+    fn message(&mut self, key: (u64, u64), fact: &Value) {
+        // What a backend says besides its answer is not one of the four images.
+        let Some(point) = POINTS.iter().position(|(name, _)| fact["point"] == *name) else { return };
+        let kind = fact["kind"].as_str();
+        if kind == Some("notification") || (point == 2 && kind == Some("request")) {
+            return;
+        }
+        let body = match (&fact["body"], fact["text"].as_str()) {
+            (Value::Null, Some(text)) => text.to_owned(),
+            (body, _) => body.to_string(),
+        };
+        let image = text::cut(&body, MAX_IMAGE).to_owned();
+        let added = image.len();
+        let Some(call) = self.of(key, fact) else { return };
+        if let Some(method) = word(fact, "method") {
+            call.method = method;
+            call.subject = word(fact, "subject").or(call.subject.take());
+        }
+        call.backend = word(fact, "backend").or(call.backend.take());
+        let before = call.images[point].replace(image).map_or(0, |image| image.len());
+        self.bytes = (self.bytes + added).saturating_sub(before);
+    }
+
+    fn decision(&mut self, key: (u64, u64), fact: &Value) {
+        let part = |name: &str| word(fact, name).filter(|text| !text.is_empty());
+        let by = part("rule").or_else(|| part("by")).unwrap_or_default();
+        let mut text = format!("{} {} by {by}", part("phase").unwrap_or_default(), part("verdict").unwrap_or_default());
+        if let Some(detail) = part("detail") {
+            text = format!("{text}: {detail}");
+        }
+        for input in fact["inputs"].as_array().into_iter().flatten() {
+            let side = |at: usize| clean(input[at].as_str().unwrap_or_default());
+            text = format!("{text} [{}: {}]", side(0), side(1));
+        }
+        if let Some(call) = self.of(key, fact)
+            && call.decisions.len() < MAX_DECISIONS
+        {
+            call.decisions.push(text);
+        }
+    }
+
+    fn finished(&mut self, key: (u64, u64), fact: &Value) {
+        let Some(call) = self.of(key, fact) else { return };
+        call.method = word(fact, "method").unwrap_or_default();
+        call.subject = word(fact, "subject").or(call.subject.take());
+        call.backend = word(fact, "backend").or(call.backend.take());
+        call.outcome = word(fact, "outcome");
+        call.took_us = fact["took_us"].as_u64().unwrap_or(0);
+    }
+
+    fn forget(&mut self) {
+        while self.all.len() > MAX_CALLS || (self.bytes > MAX_BYTES && self.all.len() > 1) {
+            let Some(gone) = self.all.pop_front() else { return };
+            self.bytes = self.bytes.saturating_sub(gone.bytes());
+            self.by_key.remove(&gone.key);
+        }
+    }
+}
+
+/// A message of a call, as lines.
+pub(super) fn image(call: &Call, point: usize) -> Vec<String> {
+    call.images[point].as_deref().map(|image| text::lines(image, MAX_IMAGE)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn message(exchange: u64, point: &str, body: &Value) -> Value {
+        json!({"type": "message", "at_ms": 1, "session": 1, "exchange": exchange, "principal": "p", "point": point,
+            "kind": "request", "method": "tools/call", "subject": "echo", "backend": null, "body": body})
+    }
+
+    #[test]
+    fn a_call_is_put_together_from_its_facts() {
+        let mut calls = Calls::default();
+        assert!(calls.take(&message(7, "client_in", &json!({"id": 1}))));
+        calls.take(&json!({"type": "decision", "session": 1, "exchange": 7, "by": "rules", "rule": "r1",
+            "phase": "request", "verdict": "modify", "detail": "", "inputs": [["person", "ada"]]}));
+        calls.take(&json!({"type": "finished", "session": 1, "exchange": 7, "method": "tools/call",
+            "subject": "echo", "backend": "demo", "outcome": "success", "took_us": 5}));
+        let call = calls.newest("").next().unwrap();
+        assert_eq!((call.about(), call.outcome.as_deref()), ("echo", Some("success")));
+        assert_eq!(call.decisions, ["request modify by r1 [person: ada]"]);
+        assert!(call.fits("dem") && call.fits("succ") && !call.fits("fail"));
+        assert!(!calls.take(&json!({"type": "session", "session": 1})));
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten_by_number_and_by_size() {
+        let mut calls = Calls::default();
+        for exchange in 0..MAX_CALLS as u64 + 5 {
+            calls.take(&message(exchange, "client_in", &json!({})));
+        }
+        assert_eq!((calls.newest("").count(), calls.seen()), (MAX_CALLS, MAX_CALLS as u64 + 5));
+        assert!(calls.get(5).is_none() && calls.get(6).is_some());
+        let large = json!("x".repeat(MAX_IMAGE));
+        for exchange in 10_000..10_000 + 2 * (MAX_BYTES / MAX_IMAGE) as u64 {
+            calls.take(&message(exchange, "client_in", &large));
+        }
+        assert!(calls.bytes <= MAX_BYTES && calls.by_key.len() == calls.all.len());
+    }
+}

@@ -1,0 +1,65 @@
+//! One call, or one held message, in full.
+
+use super::calls::{self, Call, POINTS};
+use super::held::Held;
+use super::text::{clock, took};
+use super::view::View;
+
+/// The lines of what the cursor is on. A heading begins without a space.
+pub(super) fn lines(view: &View) -> Vec<String> {
+    match view.under_cursor() {
+        (Some(held), _) => of_held(held),
+        (None, Some(call)) => of_call(call),
+        (None, None) => Vec::new(),
+    }
+}
+
+fn of_held(held: &Held) -> Vec<String> {
+    let mut lines = vec![
+        format!("Held {} {}: {} {}", held.phase, held.id, held.method, held.subject.as_deref().unwrap_or_default()),
+        format!("  for {}, because of {}, {} s left", held.who, held.reason, held.left_ms.div_ceil(1000)),
+        "Message".to_owned(),
+    ];
+    lines.extend(indented(held.lines()));
+    lines
+}
+
+fn of_call(call: &Call) -> Vec<String> {
+    let ended = match &call.outcome {
+        Some(outcome) => format!("{outcome} after {}", took(call.took_us)),
+        None => "not answered yet".to_owned(),
+    };
+    let mut lines = vec![
+        format!("{} {}", call.method, call.subject.as_deref().unwrap_or_default()),
+        format!(
+            "  at {} UTC for {}, through {}: {ended}",
+            clock(call.at_ms),
+            call.who,
+            call.backend.as_deref().unwrap_or("no backend")
+        ),
+        format!("  session {}, exchange {}", call.key.0, call.key.1),
+        "Decisions".to_owned(),
+    ];
+    if call.decisions.is_empty() {
+        lines.push("  none".to_owned());
+    }
+    lines.extend(call.decisions.iter().map(|decision| format!("  {decision}")));
+    for (point, (_, heading)) in POINTS.iter().enumerate() {
+        let first =
+            (0..point).find(|&before| call.images[before].is_some() && call.images[before] == call.images[point]);
+        let heading = format!("{}{}", heading[..1].to_uppercase(), &heading[1..]);
+        match (&call.images[point], first) {
+            (None, _) => lines.push(format!("{heading}: nothing was seen")),
+            (Some(_), Some(first)) => lines.push(format!("{heading}: the same as {}", POINTS[first].1)),
+            (Some(_), None) => {
+                lines.push(heading);
+                lines.extend(indented(calls::image(call, point)));
+            }
+        }
+    }
+    lines
+}
+
+fn indented(lines: Vec<String>) -> impl Iterator<Item = String> {
+    lines.into_iter().map(|line| format!("  {line}"))
+}

@@ -1,0 +1,187 @@
+//! How the view looks.
+
+use super::calls::Call;
+use super::detail;
+use super::held::Held;
+use super::text::{clock, fit, took};
+use super::view::{Mode, View};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+/// The narrowest columns; what is left goes to the one that says what a call is about.
+const WHO: usize = 10;
+const BACKEND: usize = 10;
+const OUTCOME: usize = 12;
+const TOOK: usize = 8;
+/// Below this width some columns are left out.
+const NARROW: usize = 70;
+
+/// Draws the view into a frame of any size.
+pub fn draw(view: &View, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    if width == 0 || height == 0 {
+        return;
+    }
+    let mut lines = vec![title(view, width)];
+    let room = height.saturating_sub(2);
+    lines.extend(match view.mode {
+        Mode::Detail(from) => read(view, from, width, room),
+        _ => listed(view, width, room),
+    });
+    lines.truncate(height.saturating_sub(1));
+    lines.resize(height.saturating_sub(1), Line::default());
+    lines.push(footer(view, width));
+    // In a terminal of one line it is better to see what one can do.
+    let skip = lines.len().saturating_sub(height);
+    frame.render_widget(Paragraph::new(lines.split_off(skip)), Rect::new(area.x, area.y, area.width, area.height));
+}
+
+fn title(view: &View, width: usize) -> Line<'static> {
+    let mut text = format!(" {}  {} calls", view.title, view.calls.seen());
+    if !view.held.is_empty() {
+        text = format!("{text}  {} held", view.held.len());
+    }
+    if view.lost > 0 {
+        text = format!("{text}  {} lost", view.lost);
+    }
+    if view.paused {
+        text.push_str("  PAUSED");
+    }
+    if !view.filter.is_empty() {
+        text = format!("{text}  /{}", view.filter);
+    }
+    Line::styled(fit(&text, width), Style::default().add_modifier(Modifier::REVERSED))
+}
+
+fn footer(view: &View, width: usize) -> Line<'static> {
+    let typing = |what: &str, text: &str| Line::raw(fit_end(&format!("{what}{text}_"), width));
+    match (&view.mode, &view.said) {
+        (Mode::Filter, _) => typing("/", &view.filter),
+        (Mode::Answer(id, text), _) => typing(&format!("answer {id} with the text: "), text),
+        (Mode::Refuse(id, text), _) => typing(&format!("refuse {id}, because: "), text),
+        (_, Some(said)) => Line::styled(fit(&format!(" {said}"), width), Style::default().add_modifier(Modifier::BOLD)),
+        (Mode::Detail(_), None) => {
+            Line::raw(fit(" esc back  up/down scroll  r release  e edit  a answer  x refuse  q quit", width))
+        }
+        (Mode::List, None) => {
+            let held = if view.held.is_empty() { "n hold next" } else { "r release  e edit  a answer  x refuse" };
+            Line::raw(fit(&format!(" enter detail  / filter  p pause  {held}  q quit"), width))
+        }
+    }
+}
+
+/// The end of a text that is too long: one wants to see what one types.
+fn fit_end(text: &str, width: usize) -> String {
+    let excess = text.chars().count().saturating_sub(width);
+    fit(&text.chars().skip(excess).collect::<String>(), width)
+}
+
+fn listed(view: &View, width: usize, room: usize) -> Vec<Line<'static>> {
+    let cursor = view.cursor();
+    let mut lines = Vec::new();
+    // Held messages take at most half of the room.
+    let most = (room / 2).max(1);
+    let first = cursor.map_or(0, |cursor| (cursor + 1).saturating_sub(most)).min(view.held.len().saturating_sub(most));
+    for (place, held) in view.held.iter().enumerate().skip(first).take(most) {
+        lines.push(row(view, held_text(held, width), cursor == Some(place), Some(Color::Yellow)));
+    }
+    lines.push(Line::styled(heading(width), Style::default().add_modifier(Modifier::BOLD | Modifier::UNDERLINED)));
+    let room = room.saturating_sub(lines.len());
+    let shown = view.shown();
+    let at = cursor.and_then(|cursor| cursor.checked_sub(view.held.len()));
+    let first = at.map_or(0, |at| (at + 1).saturating_sub(room));
+    for (place, call) in shown.iter().enumerate().skip(first).take(room) {
+        lines.push(row(view, call_text(call, width), at == Some(place), tone(call)));
+    }
+    if shown.is_empty() {
+        let none = if view.filter.is_empty() { " Nothing has passed yet." } else { " No call fits the filter." };
+        lines.push(Line::raw(fit(none, width)));
+    }
+    lines
+}
+
+fn row(view: &View, text: String, selected: bool, tone: Option<Color>) -> Line<'static> {
+    let mut style = Style::default();
+    if let Some(tone) = tone.filter(|_| view.colour) {
+        style = style.fg(tone);
+    }
+    let mark = if selected { ">" } else { " " };
+    if selected {
+        style = style.add_modifier(Modifier::BOLD);
+    }
+    Line::from(vec![Span::styled(mark, style), Span::styled(text, style)])
+}
+
+fn tone(call: &Call) -> Option<Color> {
+    match call.outcome.as_deref() {
+        None => Some(Color::Cyan),
+        Some("success") => None,
+        Some("cancelled") => Some(Color::DarkGray),
+        Some(_) => Some(Color::Red),
+    }
+}
+
+fn held_text(held: &Held, width: usize) -> String {
+    let left = format!("{} s left", held.left_ms.div_ceil(1000));
+    let what = format!("HELD {} {} {}  for {} ({})", held.id, held.phase, held.about(), held.who, held.reason);
+    let room = width.saturating_sub(left.len() + 2);
+    fit(&format!("{} {left}", fit(&what, room)), width.saturating_sub(1))
+}
+
+fn heading(width: usize) -> String {
+    fit(&format!(" {}", columns(["TIME UTC", "WHO", "CALL", "BACKEND", "OUTCOME", "TOOK", ""], width)), width)
+}
+
+fn call_text(call: &Call, width: usize) -> String {
+    let (time, took) = (clock(call.at_ms), if call.outcome.is_some() { took(call.took_us) } else { String::new() });
+    let outcome = call.outcome.as_deref().unwrap_or("…");
+    let mark = if call.decisions.is_empty() { "" } else { "*" };
+    columns([&time, &call.who, call.about(), call.backend.as_deref().unwrap_or("-"), outcome, &took, mark], width)
+}
+
+/// The cells in their columns, one column left of the whole for the cursor.
+fn columns([time, who, about, backend, outcome, took, mark]: [&str; 7], width: usize) -> String {
+    let width = width.saturating_sub(1);
+    if width < NARROW {
+        let about_width = width.saturating_sub(8 + OUTCOME + 5);
+        return fit(&format!("{time} {} {} {mark}", fit(about, about_width), fit(outcome, OUTCOME)), width);
+    }
+    let about_width = width.saturating_sub(8 + WHO + BACKEND + OUTCOME + TOOK + 8);
+    let cells = [fit(who, WHO), fit(about, about_width), fit(backend, BACKEND), fit(outcome, OUTCOME)];
+    fit(&format!("{time} {} {} {mark}", cells.join(" "), fit(took, TOOK)), width)
+}
+
+fn read(view: &View, from: usize, width: usize, room: usize) -> Vec<Line<'static>> {
+    let line = |text: String| {
+        let heading = !text.starts_with(' ');
+        let style = if heading { Style::default().add_modifier(Modifier::BOLD) } else { Style::default() };
+        Line::styled(fit(&text, width), style)
+    };
+    let wrapped = detail::lines(view).into_iter().flat_map(|text| wrap(&text, width));
+    wrapped.skip(from).take(room).map(line).collect()
+}
+
+/// A line that is too long goes on in the next, a little to the right.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let indent = text.chars().take_while(|char| *char == ' ').count().min(width / 2) + 2;
+    let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
+    for char in text.chars() {
+        let wide = Span::raw(char.encode_utf8(&mut [0; 4]) as &str).width();
+        if used + wide > width && used > indent {
+            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
+            used = indent;
+        }
+        line.push(char);
+        used += wide;
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,162 @@
+//! The keys, and the thread that waits for them.
+
+use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How long the thread waits at a time.
+const LOOK: Duration = Duration::from_millis(50);
+/// Most keys that wait to be handled.
+const MAX_KEYS: usize = 256;
+
+/// A key that means something to the view.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Key {
+    /// A character.
+    Char(char),
+    /// Return.
+    Enter,
+    /// Escape.
+    Esc,
+    /// Backspace.
+    Backspace,
+    /// Up.
+    Up,
+    /// Down.
+    Down,
+    /// A page up.
+    PageUp,
+    /// A page down.
+    PageDown,
+    /// To the beginning.
+    Home,
+    /// To the end.
+    End,
+    /// Control and C.
+    Interrupt,
+}
+
+fn key(event: KeyEvent) -> Option<Key> {
+    if event.kind == KeyEventKind::Release {
+        return None;
+    }
+    let control = event.modifiers.contains(KeyModifiers::CONTROL);
+    Some(match event.code {
+        KeyCode::Char('c') if control => Key::Interrupt,
+        KeyCode::Char(_) if control => return None,
+        KeyCode::Char(char) => Key::Char(char),
+        KeyCode::Enter => Key::Enter,
+        KeyCode::Esc => Key::Esc,
+        KeyCode::Backspace => Key::Backspace,
+        KeyCode::Up => Key::Up,
+        KeyCode::Down => Key::Down,
+        KeyCode::PageUp => Key::PageUp,
+        KeyCode::PageDown => Key::PageDown,
+        KeyCode::Home => Key::Home,
+        KeyCode::End => Key::End,
+        _ => return None,
+    })
+}
+
+#[derive(Default)]
+struct Shared {
+    stop: AtomicBool,
+    wanted: AtomicBool,
+    /// Held by whoever reads from the terminal.
+    reading: Mutex<()>,
+}
+
+/// The keyboard. Its thread ends when it is dropped.
+pub struct Keyboard {
+    keys: mpsc::Receiver<Option<Key>>,
+    shared: Arc<Shared>,
+}
+
+impl Keyboard {
+    /// Begins to read keys. The terminal must be raw.
+    ///
+    /// # Errors
+    /// If there is no thread.
+    pub fn open() -> std::io::Result<Self> {
+        let (sender, keys) = mpsc::channel(MAX_KEYS);
+        let shared = Arc::<Shared>::default();
+        let own = Arc::clone(&shared);
+        std::thread::Builder::new().name("keyboard".to_owned()).spawn(move || read(&own, &sender))?;
+        Ok(Self { keys, shared })
+    }
+
+    /// The next key; none of it where only the size of the terminal changed. Nothing once the terminal is gone.
+    pub async fn next(&mut self) -> Option<Option<Key>> {
+        self.keys.recv().await
+    }
+
+    /// Leaves the terminal to somebody else for as long as this is kept.
+    #[must_use]
+    pub fn aside(&self) -> Aside<'_> {
+        self.shared.wanted.store(true, Ordering::Relaxed);
+        Aside { shared: &self.shared, _reading: self.shared.reading.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
+impl Drop for Keyboard {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+/// While this is kept, nobody here reads from the terminal.
+pub struct Aside<'a> {
+    shared: &'a Shared,
+    _reading: MutexGuard<'a, ()>,
+}
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        self.shared.wanted.store(false, Ordering::Relaxed);
+    }
+}
+
+fn read(shared: &Shared, keys: &mpsc::Sender<Option<Key>>) {
+    while !shared.stop.load(Ordering::Relaxed) {
+        if shared.wanted.load(Ordering::Relaxed) {
+            std::thread::park_timeout(LOOK);
+            continue;
+        }
+        let read = {
+            let _reading = shared.reading.lock().unwrap_or_else(PoisonError::into_inner);
+            match event::poll(LOOK) {
+                Ok(true) => event::read().map(Some),
+                Ok(false) => Ok(None),
+                Err(error) => Err(error),
+            }
+        };
+        let told = match read {
+            Ok(Some(event::Event::Key(event))) => key(event).map(Some),
+            Ok(Some(event::Event::Resize(..))) => Some(None),
+            Ok(_) => None,
+            // The terminal is gone, and the channel ends with this thread.
+            Err(_) => return,
+        };
+        if let Some(told) = told
+            && keys.blocking_send(told).is_err()
+        {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_told_apart() {
+        let press = |code, modifiers| key(KeyEvent::new(code, modifiers));
+        assert_eq!(press(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Key::Interrupt));
+        assert_eq!(press(KeyCode::Char('x'), KeyModifiers::CONTROL), None);
+        assert_eq!(press(KeyCode::Char('c'), KeyModifiers::NONE), Some(Key::Char('c')));
+        assert_eq!(press(KeyCode::F(1), KeyModifiers::NONE), None);
+    }
+}

@@ -1,0 +1,98 @@
+//! Text of others, made fit for a terminal.
+
+use crate::pretty::pretty;
+use crate::table::harmless;
+use ratatui::text::Span;
+use serde_json::Value;
+
+/// The longest text of a member that is kept.
+const MAX_WORD: usize = 200;
+
+/// A member of a fact, harmless and not too long.
+pub(super) fn word(value: &Value, key: &str) -> Option<String> {
+    value[key].as_str().map(clean)
+}
+
+/// A text on one line, harmless and not too long.
+pub(super) fn clean(text: &str) -> String {
+    let short: String = text.chars().take(MAX_WORD).collect();
+    harmless(&short)
+}
+
+/// The beginning of a text, at most so many bytes of it.
+pub(super) fn cut(text: &str, most: usize) -> &str {
+    let mut end = text.len().min(most);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// A message as lines, harmless each.
+pub(super) fn lines(text: &str, most: usize) -> Vec<String> {
+    let shown = cut(text, most);
+    let mut lines: Vec<String> = pretty(shown).lines().map(harmless).collect();
+    if shown.len() < text.len() {
+        lines.push("…".to_owned());
+    }
+    lines
+}
+
+/// The text in exactly so many columns.
+pub(super) fn fit(text: &str, columns: usize) -> String {
+    let width = |text: &str| Span::raw(text).width();
+    if width(text) <= columns {
+        return format!("{text}{}", " ".repeat(columns - width(text)));
+    }
+    let mut out = String::new();
+    let mut used = 0;
+    for char in text.chars() {
+        let wide = width(char.encode_utf8(&mut [0; 4]));
+        if used + wide + 1 > columns {
+            break;
+        }
+        out.push(char);
+        used += wide;
+    }
+    if used < columns {
+        out.push('…');
+        used += 1;
+    }
+    format!("{out}{}", " ".repeat(columns.saturating_sub(used)))
+}
+
+/// The time of day of a moment, by the clock of the world.
+pub(super) fn clock(unix_ms: u64) -> String {
+    let seconds = unix_ms / 1000;
+    format!("{:02}:{:02}:{:02}", seconds / 3600 % 24, seconds / 60 % 60, seconds % 60)
+}
+
+/// How long something took.
+pub(super) fn took(micros: u64) -> String {
+    match micros {
+        0..1_000 => format!("{micros} us"),
+        1_000..1_000_000 => format!("{}.{} ms", micros / 1_000, micros / 100 % 10),
+        _ => format!("{}.{} s", micros / 1_000_000, micros / 100_000 % 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_fills_its_columns_exactly_however_wide_its_characters_are() {
+        for text in ["", "short", "a text that is too long", "日本語のテキスト", "e\u{301}e\u{301}e\u{301}"] {
+            for columns in 0..12 {
+                assert_eq!(Span::raw(fit(text, columns)).width(), columns, "{text} {columns}");
+            }
+        }
+        assert_eq!(fit("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn times_are_short() {
+        assert_eq!([took(7), took(1_234), took(65_400_000)], ["7 us", "1.2 ms", "65.4 s"]);
+        assert_eq!(clock(1_700_000_000_123), "22:13:20");
+    }
+}
