@@ -1,5 +1,10 @@
 //! The command line.
 
+mod transparent;
+
+use transparent::WRAP_HELP;
+pub use transparent::{TapeTo, WrapArgs};
+
 use crate::config::{ListenAddr, LogLevel};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -55,6 +60,9 @@ pub enum Command {
     /// Serve all backends over standard input and output, for clients that start their servers
     #[command(after_help = STDIO_HELP)]
     Stdio,
+    /// Run one server and record what passes, without changing a byte
+    #[command(after_help = WRAP_HELP)]
+    Wrap(WrapArgs),
     /// List or call the tools of all backends
     #[command(after_help = TOOLS_HELP)]
     Tools {

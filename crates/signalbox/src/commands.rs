@@ -10,6 +10,7 @@ pub mod serve;
 mod status;
 pub mod stdio;
 mod tools;
+mod wrap;
 
 use crate::cli::{Cli, Command, ConfigCommand, Global, ServeArgs};
 use crate::config::loader::Loader;
@@ -39,6 +40,10 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
             let loaded = loader.load()?;
             let _logs = logging::start(loaded.config.log_level, global.json);
             block_on(stdio::run(loaded, loader))
+        }
+        Command::Wrap(args) => {
+            let _logs = logging::start(global.log_level.unwrap_or(LogLevel::Warn), global.json);
+            block_on(wrap::run(&global, args))
         }
         Command::Tools { command } => {
             let _logs = quiet_logs(&global);

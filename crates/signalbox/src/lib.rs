@@ -19,6 +19,7 @@ pub mod open_files;
 #[cfg(feature = "otel")]
 pub mod otel;
 pub mod output;
+pub mod own_pipes;
 pub mod pipe;
 pub mod probes;
 pub mod reload;
