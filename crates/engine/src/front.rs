@@ -25,7 +25,7 @@ pub use modern::supported_versions;
 
 use crate::capset::CapSet;
 use crate::catalog::{Selector, Snapshot};
-use crate::chain::Chain;
+use crate::chain::{Chain, Ruling};
 use crate::command::Command;
 use crate::event::Event;
 use crate::exchange::{Exchange, MethodName};
@@ -467,6 +467,10 @@ impl FrontMachine {
     fn fail(&mut self, id: ExchangeId, fault: &Fault, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let (era, client_id) = (exchange.era, exchange.client_id.clone());
+        if ctx.message_facts {
+            let detail = fault.message.clone();
+            self.decided(Some(id), "request", "gateway", Ruling::of(fault.reason(), detail), ctx, out);
+        }
         let bytes = fault.reply(Some(&client_id), era);
         self.finish(id, bytes, fault.http_status(era), Outcome::Fault(fault.reason()), ctx, out);
     }
@@ -475,6 +479,7 @@ impl FrontMachine {
     fn cancel(&mut self, id: ExchangeId, reason: Option<Bytes>, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let listening = self.listeners.contains_key(&id);
         self.give_task_up(id, out);
+        self.withdraw(id, out);
         let Some(exchange) = self.take(id) else { return };
         self.finished(&exchange, Outcome::Cancelled, None, ctx, out);
         if listening {

@@ -141,7 +141,8 @@ impl Gateway {
         tokio::spawn(tick(Arc::clone(self)));
     }
 
-    /// Opens a session. `external` is the id its client will hold; a session without one is not kept in the table.
+    /// Opens a session. `external` is the id its client will hold; a session without one is not kept in the table. `via` is
+    /// how the client came, in a word.
     ///
     /// # Errors
     /// A fault if there are too many, or the gateway is shutting down.
@@ -150,6 +151,7 @@ impl Gateway {
         principal: Principal,
         mode: Mode,
         external: &str,
+        via: &'static str,
     ) -> Result<Arc<Session>, Fault> {
         if self.is_draining() {
             return Err(Fault::new(FaultKind::Draining, "the gateway is shutting down"));
@@ -162,8 +164,9 @@ impl Gateway {
             return Err(Fault::new(FaultKind::Overloaded, text));
         }
         let key = SessionKey(self.next_session.fetch_add(1, Ordering::Relaxed));
-        let session = Session::new(Arc::clone(self), key, principal, mode, external.into());
+        let session = Session::new(Arc::clone(self), key, principal, mode, (external.into(), via));
         if kept {
+            session.tell_of_itself();
             Counters::add(&self.counters.sessions_opened);
             self.sessions.insert(&session);
         }
@@ -308,6 +311,10 @@ impl Gateway {
 
     pub(crate) fn session_closed(&self, session: &Arc<Session>) {
         self.sessions.remove(session);
+        if self.message_facts && session.is_kept() {
+            let principal = session.principal.clone();
+            self.fact(&Fact::SessionEnded { at: Instant::now(), session: session.key, principal });
+        }
         for backend in self.backends().all() {
             backend.session_closed(session);
         }

@@ -10,11 +10,13 @@ use crate::outbox::{OUTBOX_BOUND, Out, Outbox, Pushed};
 use round_timers::RoundTimers;
 use signalbox_engine::bridge::capabilities;
 use signalbox_engine::catalog::Selector;
+use signalbox_engine::fact::SessionFact;
 use signalbox_engine::front::{Lifecycle, Mode};
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{
-    CapSet, Carrier, ClientProfile, Command, Context, Event, ExchangeId, FrontMachine, Principal, SessionKey, StreamId,
+    CapSet, Carrier, ClientProfile, Command, Context, Event, ExchangeId, Fact, FrontMachine, Principal, SessionKey,
+    StreamId,
 };
 use signalbox_wire::{Envelope, Era, Kind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -55,6 +57,8 @@ pub struct Session {
     pub principal: Principal,
     /// The id a client holds, where the transport gives it one.
     pub external: Box<str>,
+    /// How its client came: `http`, `sse`, `websocket`, `stdio` or `tcp`.
+    pub via: &'static str,
     /// When it began.
     pub started: Instant,
     mode: Mode,
@@ -73,13 +77,14 @@ impl Session {
         key: SessionKey,
         principal: Principal,
         mode: Mode,
-        external: Box<str>,
+        (external, via): (Box<str>, &'static str),
     ) -> Arc<Self> {
         let machine = FrontMachine::new(key, principal.clone(), mode);
         Arc::new(Self {
             key,
             principal,
             external,
+            via,
             started: Instant::now(),
             mode,
             gateway,
@@ -207,9 +212,10 @@ impl Session {
         inner.machine.handle(event, &ctx, &mut commands);
         inner.forget_timers();
         let opened = inner.machine.in_flight() as i64 - before as i64;
-        if let (None, Some(client)) = (self.client.get(), inner.machine.client()) {
-            let _ = self.client.set(Arc::clone(client));
-        }
+        let introduced = match (self.client.get(), inner.machine.client()) {
+            (None, Some(client)) => self.client.set(Arc::clone(client)).is_ok(),
+            _ => false,
+        };
         for command in commands.drain(..) {
             match command {
                 Command::Send { stream, bytes, last: true, droppable, status } if self.gateway.durable.is_some() => {
@@ -224,6 +230,9 @@ impl Session {
         }
         inner.buffer = commands;
         drop(inner);
+        if introduced {
+            self.tell_of_itself();
+        }
         if opened != 0 {
             self.gateway.counters.in_flight.fetch_add(opened, Ordering::Relaxed);
         }
@@ -232,6 +241,25 @@ impl Session {
         }
         if !late.is_empty() {
             self.send_once_written(late);
+        }
+    }
+
+    /// True for a session that lasts longer than one request.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.mode != Mode::Stateless
+    }
+
+    /// Tells who keeps what happens of the session, as far as it is known.
+    pub(crate) fn tell_of_itself(&self) {
+        if self.gateway.message_facts && self.is_kept() {
+            self.gateway.fact(&Fact::Session(Box::new(SessionFact {
+                at: Instant::now(),
+                session: self.key,
+                principal: self.principal.clone(),
+                external: (!self.external.is_empty()).then(|| Arc::from(&*self.external)),
+                transport: self.via,
+                client: self.client(),
+            })));
         }
     }
 

@@ -1,1 +1,21 @@
 //! Where tapes are kept: SQLite, or PostgreSQL, behind the same port.
+
+mod content;
+mod limits;
+mod lookup;
+mod pack;
+mod percentiles;
+mod postgres;
+mod retention;
+mod seen;
+mod splice;
+mod sqlite;
+mod squeeze;
+mod sums;
+mod tally;
+mod tape_row;
+mod text;
+
+pub use limits::{MAX_LIMIT, MAX_PAGE_BYTES, MAX_TEXT_BYTES};
+pub use postgres::PostgresStore;
+pub use sqlite::SqliteStore;

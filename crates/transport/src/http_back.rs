@@ -18,7 +18,9 @@ pub(crate) mod target;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use conn::Conn;
 pub use link::HttpLink;
+pub(crate) use pool::Pool;
 pub(crate) use target::Target;
 
 use crate::tls::{BackTlsSpec, TlsError};

@@ -16,6 +16,7 @@ pub mod tcp_front;
 pub mod tls;
 pub mod transparent_stdio;
 pub mod turned_away;
+pub mod web_post;
 mod websocket;
 pub mod workers;
 pub mod ws_back;

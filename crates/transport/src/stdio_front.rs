@@ -134,7 +134,8 @@ struct Front {
 
 impl Front {
     fn open(gateway: Arc<Gateway>, principal: Principal) -> Result<Self, Fault> {
-        let session = gateway.open_session(principal, Mode::Pipe, &Gateway::new_session_id()?)?;
+        let via = if principal.owns_pipe() { "stdio" } else { "tcp" };
+        let session = gateway.open_session(principal, Mode::Pipe, &Gateway::new_session_id()?, via)?;
         let Some(stream) = session.open_general() else {
             session.close();
             return Err(Fault::new(FaultKind::Overloaded, "the session has no room for a stream"));

@@ -82,6 +82,14 @@ pub struct Ruling {
     pub inputs: Vec<(&'static str, String)>,
 }
 
+impl Ruling {
+    /// A decision that rests on nothing but the message.
+    #[must_use]
+    pub fn of(verdict: &'static str, detail: String) -> Self {
+        Self { verdict, detail, ..Self::default() }
+    }
+}
+
 /// All that an interceptor says about a message.
 #[derive(Clone, Debug)]
 pub struct Judgement {

@@ -6,6 +6,7 @@ use super::{Context, FrontMachine};
 use crate::bridge;
 use crate::bridge::tasks::{self, TaskSupport, TaskWish};
 use crate::catalog::{ListKind, Route, Selector, list_result};
+use crate::chain::Ruling;
 use crate::command::{Command, Watch};
 use crate::exchange::Call;
 use crate::fact::Outcome;
@@ -181,8 +182,12 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
+        if ctx.message_facts {
+            let ruling = routing(&route, subject.as_deref());
+            self.decided(Some(id), "request", "route", ruling, ctx, out);
+        }
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.backend = Some(Arc::clone(&route.backend));
         let plain = exchange.method == method::RESOURCES_READ && params.round().is_none();
         exchange.read = plain.then(|| (route.name.clone(), (ctx.changes)(&route.backend, &route.name)));
@@ -310,6 +315,15 @@ fn find_reference(message: &Envelope, params: &Params, ctx: &Context<'_>) -> Res
 fn text<'a>(message: &'a Envelope, span: Option<Span>, key: &str) -> Result<(Span, Cow<'a, str>), Fault> {
     span.and_then(|span| Some((span, json::string(span.of(message.bytes()))?)))
         .ok_or_else(|| Fault::new(FaultKind::InvalidParams, format!("params.{key} is required, a string")))
+}
+
+/// Where a request goes, and under which name, in words.
+fn routing(route: &Route, subject: Option<&str>) -> Ruling {
+    let detail = match subject.filter(|_| route.renamed) {
+        Some(ours) => format!("`{ours}` is `{}` of backend `{}`", route.name, route.backend),
+        None => format!("backend `{}`", route.backend),
+    };
+    Ruling::of("routed", detail)
 }
 
 fn unknown(kind: FaultKind, what: &str, name: &str) -> Fault {

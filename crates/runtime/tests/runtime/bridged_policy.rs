@@ -154,7 +154,7 @@ async fn a_result_of_an_old_backend_is_never_a_question() {
 }
 
 fn read(gateway: &Arc<Gateway>, who: &str) -> StreamReader {
-    let session = gateway.open_session(Principal::local(who), Mode::Stateless, "").unwrap();
+    let session = gateway.open_session(Principal::local(who), Mode::Stateless, "", "test").unwrap();
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {}});
     Client { session }.post("resources/read", json!({"uri": "x://y", "_meta": meta}))

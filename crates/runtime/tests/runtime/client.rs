@@ -33,7 +33,7 @@ impl Client {
 
     async fn open_as(gateway: &Arc<Gateway>, mode: Mode, capabilities: Value) -> Self {
         let external = format!("session-{}", number());
-        let client = Self { session: gateway.open_session(Principal::anonymous(), mode, &external).unwrap() };
+        let client = Self { session: gateway.open_session(Principal::anonymous(), mode, &external, "test").unwrap() };
         let hello = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": capabilities,
@@ -73,7 +73,7 @@ impl Client {
 
 /// The answer to one tool call of a client of the new era.
 pub async fn modern_call(gateway: &Arc<Gateway>, tool: &str) -> Value {
-    let session = gateway.open_session(Principal::anonymous(), Mode::Stateless, "").unwrap();
+    let session = gateway.open_session(Principal::anonymous(), Mode::Stateless, "", "test").unwrap();
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {}
@@ -100,7 +100,7 @@ impl Modern {
 
     /// Sends a call, with more members of its params, without waiting.
     pub fn post(&self, tool: &str, more: &Value) -> StreamReader {
-        let session = self.gateway.open_session(self.principal.clone(), Mode::Stateless, "").unwrap();
+        let session = self.gateway.open_session(self.principal.clone(), Mode::Stateless, "", "test").unwrap();
         let mut params = json!({"name": tool, "arguments": {}, "_meta": {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": self.capabilities

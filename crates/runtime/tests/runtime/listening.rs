@@ -18,7 +18,7 @@ const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 const MAX_FOLLOWS: usize = 10_000;
 
 pub fn listen(client: &Modern, uris: &[&str]) -> StreamReader {
-    let session = client.gateway.open_session(client.principal.clone(), Mode::Stateless, "").unwrap();
+    let session = client.gateway.open_session(client.principal.clone(), Mode::Stateless, "", "test").unwrap();
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": client.capabilities});
     let params = json!({"notifications": {"resourceSubscriptions": uris}, "_meta": meta});

@@ -26,7 +26,7 @@ fn library(scope: &'static str) -> Fake {
 }
 
 async fn read(gateway: &Arc<Gateway>, principal: &Principal) -> Value {
-    let session = gateway.open_session(principal.clone(), Mode::Stateless, "").unwrap();
+    let session = gateway.open_session(principal.clone(), Mode::Stateless, "", "test").unwrap();
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {}

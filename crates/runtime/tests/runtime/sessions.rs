@@ -40,7 +40,7 @@ async fn a_session_closed_while_it_waits_for_lists_leaves_no_connection_behind()
 #[tokio::test(start_paused = true)]
 async fn a_pipe_that_is_never_read_ends() {
     let gateway = start(&Fake::new(Shape::Pipe, plain), Setup::default());
-    let session = gateway.open_session(Principal::anonymous(), Mode::Pipe, "pipe").unwrap();
+    let session = gateway.open_session(Principal::anonymous(), Mode::Pipe, "pipe", "test").unwrap();
     let stream = session.open_general().unwrap();
     for id in 0..OUTBOX_LIMIT + 10 {
         session.receive(&stream, envelope(&json!({"jsonrpc": "2.0", "id": id, "method": "ping"})));

@@ -169,7 +169,8 @@ impl Part {
             (_, Some(address)) => format!("url = \"http://{address}/mcp\"\n"),
             (_, None) => {
                 let program = json!(built("chaos-server")?.to_str().context("a path that is no text")?);
-                format!("command = {program}\nargs = {}\n", json!(self.arguments()))
+                // The storm kills a child more often than any setup does that could be mended by hand.
+                format!("command = {program}\nargs = {}\nmax_restarts = 0\n", json!(self.arguments()))
             }
         };
         Ok(format!("[backends.{name}]\n{place}{times}"))

@@ -49,8 +49,8 @@ pub fn open<B>(line: &Arc<Line>, request: &Request<B>) -> Answer {
         let text = "a GET here needs `Accept: text/event-stream`";
         return sentence(StatusCode::NOT_ACCEPTABLE, FaultKind::InvalidRequest, text);
     }
-    let opened =
-        Gateway::new_session_id().and_then(|id| front.gateway.open_session(line.principal().clone(), Mode::Pipe, &id));
+    let opened = Gateway::new_session_id()
+        .and_then(|id| front.gateway.open_session(line.principal().clone(), Mode::Pipe, &id, "sse"));
     let session = match opened {
         Ok(session) => session,
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &fault),

@@ -32,7 +32,7 @@ impl Scene {
             catalog_file: None,
         })
         .unwrap();
-        let session = gateway.open_session(Principal::anonymous(), Mode::Session, "s").unwrap();
+        let session = gateway.open_session(Principal::anonymous(), Mode::Session, "s", "test").unwrap();
         Self { gateway, session, store: Arc::default() }
     }
 

@@ -1,0 +1,378 @@
+//! What each action does, and what becomes of it when its question is answered.
+
+use crate::action::{Action, Cache, FailKind, Failing, Mock, RateLimit, Webhook};
+use crate::damage::damaged;
+use crate::facts::{Root, View};
+use crate::limits;
+use crate::outside::{CacheAsk, LimitAsk, Limited, Slot, cached_text, input_text};
+use crate::patch;
+use crate::rule::Rule;
+use crate::template::{JsonTemplate, Template};
+use crate::walk::{Step, Walk};
+use crate::webhook::{self, Said};
+use bytes::Bytes;
+use signalbox_engine::chain::{Answer, Effect, Phase, Question, Verdict};
+use signalbox_engine::fault::{Fault, FaultKind};
+use signalbox_wire::{Envelope, Limits, codes, json, scan};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl<'a> Walk<'a> {
+    pub fn act(&mut self, rule: &'a Rule, action: &'a Action, slot: &Slot, view: &View<'_>) -> Step {
+        match action {
+            Action::Allow => {
+                self.note("allow", "no further rule is asked");
+                Step::Stop
+            }
+            Action::Block { message, code } => self.block(rule, message, *code, view),
+            Action::Set(_) | Action::Remove(_) | Action::Replace(..) => self.change(rule, action, view),
+            Action::Error { code, message, data } => {
+                let message = self.text(rule, message, view);
+                let data = data.as_ref().and_then(|data| self.fill(rule, view, |filling| data.render(filling)));
+                self.note("error", format!("{code} {message}"));
+                Step::End(Verdict::Error(error_object(*code, &message, data.as_deref())))
+            }
+            Action::Delay { least, most } => self.delay(slot, *least, *most),
+            Action::Fork { backend } => {
+                self.note("fork", format!("a copy goes to {backend}"));
+                self.effects.push(Effect::Fork { backend: Arc::clone(backend), message: view.message.clone() });
+                Step::Next
+            }
+            Action::Log { level, text } => {
+                let text = one_line(self.text(rule, text, view));
+                self.note("log", "");
+                self.effects.push(Effect::Log { level: *level, text });
+                Step::Next
+            }
+            Action::Webhook(hook) => self.webhook(rule, hook, view),
+            Action::Hold { reason, within, .. } => {
+                let reason = one_line(self.text(rule, reason, view));
+                self.note("hold", &reason);
+                Step::Wait(Question::Person { reason: reason.into(), within: *within })
+            }
+            Action::Mock(mock) => self.mock(rule, mock, slot, view),
+            Action::Fault(failing) => self.fail(rule, failing, slot, view),
+            Action::RateLimit(limit) => self.rate_limit(rule, limit, slot, view),
+            Action::Cache(cache) => self.cache(rule, cache, slot, view),
+            Action::Count { name } => {
+                self.note("count", "");
+                self.effects.push(Effect::Count { name: Arc::clone(name) });
+                Step::Next
+            }
+        }
+    }
+
+    fn text(&mut self, rule: &Rule, template: &Template, view: &View<'_>) -> String {
+        self.fill(rule, view, |filling| template.render(filling, limits::TEXT * 4))
+    }
+
+    fn refuse(&mut self, rule: &Rule, kind: FaultKind, message: String) -> Step {
+        self.note("refuse", &message);
+        Step::End(Verdict::Refuse(Fault::new(kind, message).with_str("rule", &rule.id)))
+    }
+
+    fn block(&mut self, rule: &Rule, message: &Template, code: Option<i64>, view: &View<'_>) -> Step {
+        let message = self.text(rule, message, view);
+        let Some(code) = code else { return self.refuse(rule, FaultKind::Refused, message) };
+        self.note("refuse", &message);
+        let data = format!("{{\"reason\":\"refused\",\"rule\":{}}}", json::quote(&rule.id));
+        Step::End(Verdict::Error(error_object(code, &message, Some(data.as_bytes()))))
+    }
+
+    fn change(&mut self, rule: &Rule, action: &Action, view: &View<'_>) -> Step {
+        let here = if view.facts.phase == Phase::Response { Root::Result } else { Root::Params };
+        let mut bytes = view.message.bytes().clone();
+        let mut done = Vec::new();
+        let mut left = Vec::new();
+        match action {
+            Action::Set(list) => {
+                for (target, value) in list.iter().filter(|(target, _)| target.root == here) {
+                    let value = self.fill(rule, view, |filling| value.render(filling));
+                    match value.and_then(|value| patch::set(&bytes, here, &target.pointer, &value)) {
+                        Some(changed) => {
+                            bytes = changed;
+                            done.push(format!("set {target}"));
+                        }
+                        None => left.push(format!("{target} cannot be set")),
+                    }
+                }
+            }
+            Action::Remove(list) => {
+                for target in list.iter().filter(|target| target.root == here) {
+                    if let Some(changed) = patch::remove(&bytes, here, &target.pointer) {
+                        bytes = changed;
+                        done.push(format!("removed {target}"));
+                    }
+                }
+            }
+            Action::Replace(_, value) => match self.fill(rule, view, |filling| value.render(filling)) {
+                Some(value) => {
+                    bytes = patch::replace(view.message, here, &value);
+                    done.push(format!("replaced the {}", here.word()));
+                }
+                None => left.push(format!("the {} would become too large", here.word())),
+            },
+            _ => {}
+        }
+        self.changed(view, bytes, done, left)
+    }
+
+    fn changed(&mut self, view: &View<'_>, bytes: Bytes, mut done: Vec<String>, left: Vec<String>) -> Step {
+        let word = if done.is_empty() { "pass" } else { "modify" };
+        done.extend(left);
+        self.note(word, done.join("; "));
+        if bytes == *view.message.bytes() {
+            return Step::Next;
+        }
+        match Envelope::parse(bytes) {
+            Ok(message) => Step::Change(message),
+            Err(error) => {
+                self.note("pass", format!("the changed message is none: {error}"));
+                Step::Next
+            }
+        }
+    }
+
+    fn draw(&mut self, slot: &Slot, seed: Option<u64>) -> u64 {
+        let draw = self.outside.draw(slot, seed);
+        self.input("random", draw.to_string());
+        draw
+    }
+
+    fn delay(&mut self, slot: &Slot, least: Duration, most: Duration) -> Step {
+        let mut time = least;
+        if most > least {
+            let share = unit(self.draw(slot, None));
+            time += (most - least).mul_f64(share);
+        }
+        self.note("delay", format!("for {time:?}"));
+        Step::Wait(Question::Pause(time))
+    }
+
+    fn webhook(&mut self, rule: &Rule, hook: &Webhook, view: &View<'_>) -> Step {
+        let body = webhook::body(rule, view);
+        let (url, within) = (Arc::clone(&hook.url), hook.timeout);
+        // A notification does not wait, so its webhook can only be told.
+        if hook.wait && matches!(view.facts.phase, Phase::Request | Phase::Response) {
+            self.note("hold", format!("asks {}", hook.shown));
+            return Step::Wait(Question::Webhook { url, body, within });
+        }
+        self.note("notify", format!("tells {}", hook.shown));
+        self.effects.push(Effect::Notify { url, body, within });
+        Step::Next
+    }
+
+    fn mock(&mut self, rule: &Rule, mock: &Mock, slot: &Slot, view: &View<'_>) -> Step {
+        let chosen = |list: &'_ [JsonTemplate], number: u64| -> usize {
+            usize::try_from(number % (list.len() as u64).max(1)).unwrap_or(0)
+        };
+        let template = match mock {
+            Mock::Always(template) => Some(template),
+            Mock::InTurn(list) => {
+                let position = self.outside.position(slot);
+                self.input("position", position.to_string());
+                list.get(chosen(list, position))
+            }
+            Mock::AtRandom(list, seed) => list.get(chosen(list, self.draw(slot, *seed))),
+        };
+        match template.and_then(|template| self.fill(rule, view, |filling| template.render(filling))) {
+            Some(result) => {
+                self.note("reply", "with a made up result");
+                Step::End(Verdict::Reply(result.into()))
+            }
+            None => self.refuse(rule, FaultKind::Internal, "the made up result is too large".to_owned()),
+        }
+    }
+
+    fn fail(&mut self, rule: &Rule, failing: &Failing, slot: &Slot, view: &View<'_>) -> Step {
+        let spoils = matches!(failing.kind, FailKind::Truncate | FailKind::Garble);
+        let draw = if spoils || failing.probability < 1.0 { self.draw(slot, failing.seed) } else { 0 };
+        if unit(draw) >= failing.probability {
+            self.note("pass", "no fault this time");
+            return Step::Next;
+        }
+        let made_up = |what: &str| format!("rule `{}` makes up a fault: {what}", rule.id);
+        match failing.kind {
+            FailKind::Timeout | FailKind::Slow => {
+                self.note("delay", format!("for {:?}", failing.after));
+                Step::Wait(Question::Pause(failing.after))
+            }
+            FailKind::Refused => self.refuse(rule, FaultKind::BackendDown, made_up("the connection was refused")),
+            FailKind::Reset => self.refuse(rule, FaultKind::BackendDied, made_up("the connection broke")),
+            FailKind::Error => {
+                let message = made_up("internal error");
+                self.note("error", &message);
+                Step::End(Verdict::Error(error_object(codes::INTERNAL_ERROR, &message, None)))
+            }
+            FailKind::Truncate | FailKind::Garble => match damaged(view.message, failing.kind, draw) {
+                Some(bytes) => self.changed(view, bytes, vec!["spoiled the texts of the result".to_owned()], vec![]),
+                None => Step::Next,
+            },
+        }
+    }
+
+    fn rate_limit(&mut self, rule: &Rule, limit: &RateLimit, slot: &Slot, view: &View<'_>) -> Step {
+        let key = self.fill(rule, view, |filling| limit.key.render(filling, limits::KEY));
+        let now = view.facts.now;
+        let limited = self.outside.limit(&LimitAsk { slot, key: &key, limit: limit.limit, per: limit.per, now });
+        self.input("limiter", limited.text());
+        let Limited::Over { wait } = limited else { return Step::Next };
+        let seconds = wait.as_secs_f64().ceil().max(1.0);
+        let message = format!("more than {} in {:?}; try again in {seconds} s", limit.limit, limit.per);
+        self.note("refuse", &message);
+        let fault = Fault::new(FaultKind::Overloaded, message).with_str("rule", &rule.id);
+        Step::End(Verdict::Refuse(fault.with_raw("retryAfterMs", wait.as_millis().to_string())))
+    }
+
+    fn cache(&mut self, rule: &Rule, cache: &Cache, slot: &Slot, view: &View<'_>) -> Step {
+        // A key that had to be cut would meet other keys.
+        let key = self.fill(rule, view, |filling| cache.key.render(filling, limits::KEY + 1));
+        if key.len() > limits::KEY {
+            self.note("pass", "the key is too long to be kept");
+            return Step::Next;
+        }
+        let whose = if cache.shared { "" } else { view.facts.principal };
+        let key = format!("{whose}\0{key}");
+        let (exchange, now) = (view.facts.exchange, view.facts.now);
+        let ask = CacheAsk { slot, key: &key, exchange, ttl: cache.ttl, max_entries: cache.max_entries, now };
+        let found = self.outside.cached(&ask);
+        self.input("cache", cached_text(found.as_ref()));
+        match found {
+            Some(result) => {
+                self.note("reply", "with the answer that was kept");
+                Step::End(Verdict::Reply(result))
+            }
+            None => Step::Next,
+        }
+    }
+
+    /// The question of an action is answered.
+    pub fn answered(&mut self, rule: &'a Rule, action: &'a Action, answer: &Answer, view: &View<'_>) -> Step {
+        match (answer, action) {
+            (Answer::Webhook { status, body }, Action::Webhook(hook)) => {
+                self.input("webhook", format!("{status} {}", input_text(body)));
+                match webhook::read(*status, body, view.message) {
+                    Ok(said) => self.said(rule, &hook.shown, said),
+                    Err(error) => self.hook_failed(rule, hook, &error.to_string()),
+                }
+            }
+            (Answer::Failed(error), Action::Webhook(hook)) => {
+                self.input("webhook", format!("failed {error}"));
+                self.hook_failed(rule, hook, error)
+            }
+            (Answer::Expired, Action::Webhook(hook)) => {
+                self.input("webhook", "expired".to_owned());
+                self.hook_failed(rule, hook, "it did not answer in time")
+            }
+            (Answer::GoOn { by: None }, Action::Fault(failing)) if failing.kind == FailKind::Timeout => {
+                let message = format!("rule `{}` makes up a fault: no answer in {:?}", rule.id, failing.after);
+                self.refuse(rule, FaultKind::TimedOut, message)
+            }
+            (Answer::Expired | Answer::Failed(_) | Answer::Webhook { .. }, Action::Hold { within, release, .. }) => {
+                self.input("person", "expired".to_owned());
+                if *release {
+                    self.note("released", format!("nobody answered in {within:?}"));
+                    return Step::Next;
+                }
+                let message = format!("rule `{}` held this, and nobody answered in {within:?}", rule.id);
+                self.refuse(rule, FaultKind::Refused, message)
+            }
+            _ => self.person(rule, answer, view),
+        }
+    }
+
+    /// A person may end any wait.
+    fn person(&mut self, rule: &Rule, answer: &Answer, view: &View<'_>) -> Step {
+        let name = |by: &Option<String>| by.clone().unwrap_or_else(|| "somebody".to_owned());
+        match answer {
+            Answer::GoOn { by } => {
+                if by.is_some() {
+                    self.input("person", format!("released by {}", name(by)));
+                    self.note("released", format!("by {}", name(by)));
+                } else {
+                    self.note("released", "the wait is over");
+                }
+                Step::Next
+            }
+            Answer::Edited { by, message } => {
+                self.input("person", format!("edited by {}", name(by)));
+                match patch::instead(view.message, message) {
+                    Ok(message) => {
+                        self.note("modify", format!("edited by {}", name(by)));
+                        Step::Change(message)
+                    }
+                    Err(error) => {
+                        self.refuse(rule, FaultKind::Internal, format!("the edited message cannot be used: {error}"))
+                    }
+                }
+            }
+            Answer::Result { by, result } => {
+                self.input("person", format!("answered by {}", name(by)));
+                if result.starts_with(b"{") && scan(result, &Limits::default()).is_ok() {
+                    self.note("reply", format!("answered by {}", name(by)));
+                    return Step::End(Verdict::Reply(result.clone()));
+                }
+                self.refuse(rule, FaultKind::Internal, "the given result is no JSON object".to_owned())
+            }
+            Answer::Refused { by, reason } => {
+                self.input("person", format!("refused by {}", name(by)));
+                self.refuse(rule, FaultKind::Refused, format!("refused by {}: {reason}", name(by)))
+            }
+            Answer::Expired | Answer::Failed(_) | Answer::Webhook { .. } => Step::Next,
+        }
+    }
+
+    fn said(&mut self, rule: &Rule, url: &str, said: Said) -> Step {
+        match said {
+            Said::Pass => {
+                self.note("released", format!("{url} lets it pass"));
+                Step::Next
+            }
+            Said::Modify(message) => {
+                self.note("modify", format!("by {url}"));
+                Step::Change(message)
+            }
+            Said::Reply(result) => {
+                self.note("reply", format!("by {url}"));
+                Step::End(Verdict::Reply(result))
+            }
+            Said::Error(error) => {
+                self.note("error", format!("by {url}"));
+                Step::End(Verdict::Error(error))
+            }
+            Said::Refuse(reason) => self.refuse(rule, FaultKind::Refused, reason),
+        }
+    }
+
+    fn hook_failed(&mut self, rule: &Rule, hook: &Webhook, error: &str) -> Step {
+        if hook.block_on_failure {
+            // The client is not to know where it is.
+            self.note("refuse", format!("{}: {error}", hook.shown));
+            let message =
+                format!("rule `{}` asks a webhook about this, and it gave no answer that could be used", rule.id);
+            return Step::End(Verdict::Refuse(Fault::new(FaultKind::Refused, message).with_str("rule", &rule.id)));
+        }
+        self.note("released", format!("{}: {error}; goes on without it", hook.shown));
+        Step::Next
+    }
+}
+
+/// A text for logs and terminals, which what a message says must not steer.
+fn one_line(text: String) -> String {
+    if text.contains(char::is_control) { text.replace(char::is_control, " ") } else { text }
+}
+
+/// A number from 0 to less than 1.
+fn unit(draw: u64) -> f64 {
+    (draw >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+fn error_object(code: i64, message: &str, data: Option<&[u8]>) -> Bytes {
+    let mut out = format!("{{\"code\":{code},\"message\":{}", json::quote(message)).into_bytes();
+    if let Some(data) = data {
+        out.extend_from_slice(b",\"data\":");
+        out.extend_from_slice(data);
+    }
+    out.push(b'}');
+    out.into()
+}

@@ -1,0 +1,215 @@
+//! What a rule does with a message that its conditions fit.
+
+use crate::facts::Root;
+use crate::phases::Phases;
+use crate::pointer::Pointer;
+use crate::template::{Hole, JsonTemplate, Template};
+use signalbox_engine::log_level::LogLevel;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One action.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Action {
+    Allow,
+    Block { message: Template, code: Option<i64> },
+    Set(Vec<(Target, JsonTemplate)>),
+    Remove(Vec<Target>),
+    Replace(Root, JsonTemplate),
+    Error { code: i64, message: Template, data: Option<JsonTemplate> },
+    Delay { least: Duration, most: Duration },
+    Fork { backend: Arc<str> },
+    Log { level: LogLevel, text: Template },
+    Webhook(Webhook),
+    Hold { reason: Template, within: Duration, release: bool },
+    Mock(Mock),
+    Fault(Failing),
+    RateLimit(RateLimit),
+    Cache(Cache),
+    Count { name: Arc<str> },
+}
+
+/// A place in a message that can be written to.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Target {
+    pub root: Root,
+    pub pointer: Pointer,
+}
+
+/// A web address that is told of a message, or asked about it.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Webhook {
+    pub url: Arc<str>,
+    /// The address without what may be secret in it: user, password and query.
+    pub shown: Arc<str>,
+    pub timeout: Duration,
+    pub wait: bool,
+    /// What becomes of the message when the address does not answer.
+    pub block_on_failure: bool,
+}
+
+/// Results that are made up.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Mock {
+    Always(JsonTemplate),
+    /// One after the other, and then from the beginning.
+    InTurn(Vec<JsonTemplate>),
+    AtRandom(Vec<JsonTemplate>, Option<u64>),
+}
+
+/// A failure that is made up.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Failing {
+    pub kind: FailKind,
+    pub probability: f64,
+    pub seed: Option<u64>,
+    /// How long a slow or lost call takes.
+    pub after: Duration,
+}
+
+/// What a made up failure looks like.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum FailKind {
+    Timeout,
+    Refused,
+    Reset,
+    Error,
+    Slow,
+    Truncate,
+    Garble,
+}
+
+pub(crate) const FAIL_KINDS: [(&str, FailKind); 7] = [
+    ("timeout", FailKind::Timeout),
+    ("refused", FailKind::Refused),
+    ("reset", FailKind::Reset),
+    ("error", FailKind::Error),
+    ("slow", FailKind::Slow),
+    ("truncate", FailKind::Truncate),
+    ("garble", FailKind::Garble),
+];
+
+/// So many uses in so long a time.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct RateLimit {
+    pub key: Template,
+    pub limit: u64,
+    pub per: Duration,
+}
+
+/// Results that are kept.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Cache {
+    pub key: Template,
+    pub ttl: Duration,
+    pub max_entries: usize,
+    /// True where one principal may get what another one's call has brought.
+    pub shared: bool,
+}
+
+impl Action {
+    /// The key of it in a rule.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Block { .. } => "block",
+            Self::Set(_) => "set",
+            Self::Remove(_) => "remove",
+            Self::Replace(Root::Params, _) => "replace_params",
+            Self::Replace(..) => "replace_result",
+            Self::Error { .. } => "error",
+            Self::Delay { .. } => "delay",
+            Self::Fork { .. } => "fork",
+            Self::Log { .. } => "log",
+            Self::Webhook(_) => "webhook",
+            Self::Hold { .. } => "hold",
+            Self::Mock(_) => "mock",
+            Self::Fault(_) => "fault",
+            Self::RateLimit(_) => "rate_limit",
+            Self::Cache(_) => "cache",
+            Self::Count { .. } => "count",
+        }
+    }
+
+    /// The messages that it has a meaning for; in other phases it is passed over.
+    pub fn fits(&self) -> Phases {
+        let params = Phases::REQUEST.or(Phases::NOTIFICATIONS);
+        let of = |root: Root| if root == Root::Params { params } else { Phases::RESPONSE };
+        match self {
+            Self::Set(list) => list.iter().fold(Phases::NONE, |all, (target, _)| all.or(of(target.root))),
+            Self::Remove(list) => list.iter().fold(Phases::NONE, |all, target| all.or(of(target.root))),
+            Self::Replace(root, _) => of(*root),
+            Self::Mock(_) => Phases::REQUEST.or(Phases::RESPONSE),
+            Self::Fork { .. } | Self::Cache(_) => Phases::REQUEST,
+            Self::Delay { .. } | Self::Hold { .. } => Phases::REQUEST.or(Phases::RESPONSE),
+            Self::Fault(Failing { kind: FailKind::Truncate | FailKind::Garble, .. }) => Phases::RESPONSE,
+            Self::Fault(_) => Phases::REQUEST.or(Phases::RESPONSE),
+            _ => Phases::ALL,
+        }
+    }
+
+    /// True where nothing after it is looked at, whatever happens.
+    pub fn always_ends(&self) -> bool {
+        matches!(self, Self::Allow | Self::Block { .. } | Self::Error { .. } | Self::Mock(_))
+    }
+
+    /// The holes of its templates.
+    pub fn holes(&self) -> Vec<&Hole> {
+        match self {
+            Self::Block { message, .. } => message.holes().collect(),
+            Self::Error { message, data, .. } => {
+                message.holes().chain(data.iter().flat_map(JsonTemplate::holes)).collect()
+            }
+            Self::Set(list) => list.iter().flat_map(|(_, value)| value.holes()).collect(),
+            Self::Replace(_, value) => value.holes().collect(),
+            Self::Log { text, .. } => text.holes().collect(),
+            Self::Hold { reason, .. } => reason.holes().collect(),
+            Self::Mock(Mock::Always(value)) => value.holes().collect(),
+            Self::Mock(Mock::InTurn(list) | Mock::AtRandom(list, _)) => {
+                list.iter().flat_map(JsonTemplate::holes).collect()
+            }
+            Self::RateLimit(limit) => limit.key.holes().collect(),
+            Self::Cache(cache) => cache.key.holes().collect(),
+            _ => vec![],
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "/{}{}", self.root.word(), self.pointer.as_str())
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = self.word();
+        match self {
+            Self::Set(list) => {
+                let targets: Vec<_> = list.iter().map(|(target, _)| target.to_string()).collect();
+                write!(f, "set {}", targets.join(", "))
+            }
+            Self::Remove(list) => {
+                let targets: Vec<_> = list.iter().map(Target::to_string).collect();
+                write!(f, "remove {}", targets.join(", "))
+            }
+            Self::Error { code, .. } => write!(f, "error {code}"),
+            Self::Delay { least, most } if least == most => write!(f, "delay {least:?}"),
+            Self::Delay { least, most } => write!(f, "delay {least:?} to {most:?}"),
+            Self::Fork { backend } => write!(f, "fork to {backend}"),
+            Self::Log { level, .. } => write!(f, "log {}", level.as_str()),
+            Self::Webhook(hook) if hook.wait => write!(f, "ask {}", hook.shown),
+            Self::Webhook(hook) => write!(f, "tell {}", hook.shown),
+            Self::Hold { within, .. } => write!(f, "hold {within:?}"),
+            Self::Fault(failing) => {
+                let kind = FAIL_KINDS.iter().find(|(_, kind)| *kind == failing.kind).map_or("", |(word, _)| word);
+                write!(f, "fault {kind} {}%", failing.probability * 100.0)
+            }
+            Self::RateLimit(limit) => write!(f, "rate_limit {} per {:?}", limit.limit, limit.per),
+            Self::Cache(cache) => write!(f, "cache {:?}", cache.ttl),
+            Self::Count { name } => write!(f, "count {name}"),
+            _ => f.write_str(word),
+        }
+    }
+}

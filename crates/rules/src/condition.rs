@@ -1,0 +1,235 @@
+//! The condition tree of a rule: how it is evaluated, and how it reads in words.
+
+use crate::facts::{Root, View};
+use crate::glob::Globs;
+use crate::outcomes::Outcomes;
+use crate::phases::Phases;
+use crate::pointer::Pointer;
+use crate::value_test::ValueTest;
+use regex::bytes::Regex;
+use signalbox_engine::chain::Phase;
+use std::fmt;
+use std::time::Duration;
+
+/// A condition.
+#[derive(Clone, Debug)]
+pub(crate) enum Condition {
+    /// All hold; an empty list always does.
+    And(Vec<Condition>),
+    /// One holds.
+    Or(Vec<Condition>),
+    /// It does not hold.
+    Not(Box<Condition>),
+    /// A single question.
+    Leaf(Leaf),
+}
+
+/// One question about a message.
+#[derive(Clone, Debug)]
+pub(crate) enum Leaf {
+    Method(MethodTest),
+    Value { root: Root, pointer: Pointer, slot: usize, test: ValueTest },
+    ErrorCode(Box<[i64]>),
+    ErrorContains(Box<str>),
+    ErrorMatches(Regex),
+    Backend(Globs),
+    Tool(Globs),
+    Subject(Globs),
+    Principal(Globs),
+    Session(Globs),
+    SessionAge(Duration),
+    Revision(Box<[Box<str>]>),
+    Phase(Phases),
+    Direction(Phases),
+}
+
+/// A test of the method.
+#[derive(Clone, Debug)]
+pub(crate) enum MethodTest {
+    In(Box<[Box<str>]>),
+    Matches(Regex),
+    StartsWith(Box<str>),
+    EndsWith(Box<str>),
+}
+
+impl Condition {
+    /// Whether it holds. What was looked at is noted, in order; what does not matter any more is not looked at.
+    pub fn holds(&self, view: &View<'_>, slots: usize, outcomes: &mut Outcomes) -> bool {
+        match self {
+            Self::And(all) => all.iter().all(|one| one.holds(view, slots, outcomes)),
+            Self::Or(any) => any.iter().any(|one| one.holds(view, slots, outcomes)),
+            Self::Not(one) => !one.holds(view, slots, outcomes),
+            Self::Leaf(leaf) => {
+                let held = leaf.holds(view, slots);
+                outcomes.push(held);
+                held
+            }
+        }
+    }
+
+    /// The same walk over outcomes that were noted before: each question in words, and whether it held.
+    pub fn retrace(&self, noted: &mut dyn Iterator<Item = bool>, words: &mut Vec<(String, bool)>) -> Option<bool> {
+        match self {
+            Self::And(all) => {
+                for one in all {
+                    if !one.retrace(noted, words)? {
+                        return Some(false);
+                    }
+                }
+                Some(true)
+            }
+            Self::Or(any) => {
+                for one in any {
+                    if one.retrace(noted, words)? {
+                        return Some(true);
+                    }
+                }
+                Some(false)
+            }
+            Self::Not(one) => one.retrace(noted, words).map(|held| !held),
+            Self::Leaf(leaf) => {
+                let held = noted.next()?;
+                words.push((leaf.to_string(), held));
+                Some(held)
+            }
+        }
+    }
+
+    /// Every question in it.
+    pub fn leaves<'a>(&'a self, out: &mut Vec<&'a Leaf>) {
+        match self {
+            Self::And(list) | Self::Or(list) => list.iter().for_each(|one| one.leaves(out)),
+            Self::Not(one) => one.leaves(out),
+            Self::Leaf(leaf) => out.push(leaf),
+        }
+    }
+
+    /// Every question in it, to be changed.
+    pub fn each_leaf(&mut self, change: &mut dyn FnMut(&mut Leaf)) {
+        match self {
+            Self::And(list) | Self::Or(list) => list.iter_mut().for_each(|one| one.each_leaf(change)),
+            Self::Not(one) => one.each_leaf(change),
+            Self::Leaf(leaf) => change(leaf),
+        }
+    }
+
+    /// True where nothing is asked.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::And(all) if all.iter().all(Self::is_empty))
+    }
+}
+
+impl Leaf {
+    /// True where it holds a regular expression.
+    pub fn is_pattern(&self) -> bool {
+        matches!(
+            self,
+            Self::Method(MethodTest::Matches(_))
+                | Self::ErrorMatches(_)
+                | Self::Value { test: ValueTest::Matches(_), .. }
+        )
+    }
+
+    fn holds(&self, view: &View<'_>, slots: usize) -> bool {
+        let facts = view.facts;
+        match self {
+            Self::Method(test) => view.method().is_some_and(|method| test.holds(method)),
+            Self::Value { root: Root::Result, .. } if facts.phase != Phase::Response => false,
+            Self::Value { root, pointer, slot, test } => test.holds(view.value(*root, pointer, *slot, slots), view),
+            Self::ErrorCode(codes) => view.error_code().is_some_and(|code| codes.contains(&code)),
+            Self::ErrorContains(part) => view.error_text().is_some_and(|text| text.contains(&**part)),
+            Self::ErrorMatches(regex) => view.error_text().is_some_and(|text| regex.is_match(text.as_bytes())),
+            Self::Backend(names) => facts.backend.is_some_and(|name| names.fit(name)),
+            Self::Tool(names) => {
+                view.method() == Some("tools/call") && view.subject().is_some_and(|name| names.fit(name))
+            }
+            Self::Subject(names) => view.subject().is_some_and(|name| names.fit(name)),
+            Self::Principal(names) => names.fit(facts.principal),
+            Self::Session(names) => facts.session.is_some_and(|id| names.fit(id)),
+            Self::SessionAge(bound) => facts.session_age > *bound,
+            Self::Revision(list) => facts.revision.is_some_and(|spoken| list.iter().any(|one| **one == *spoken)),
+            Self::Phase(phases) | Self::Direction(phases) => phases.has(facts.phase),
+        }
+    }
+}
+
+impl MethodTest {
+    fn holds(&self, method: &str) -> bool {
+        match self {
+            Self::In(list) => list.iter().any(|one| **one == *method),
+            Self::Matches(regex) => regex.is_match(method.as_bytes()),
+            Self::StartsWith(start) => method.starts_with(&**start),
+            Self::EndsWith(end) => method.ends_with(&**end),
+        }
+    }
+}
+
+impl fmt::Display for Leaf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Method(test) => write!(f, "method {test}"),
+            Self::Value { root, pointer, test, .. } => {
+                write!(f, "{}{} {test}", root.word(), pointer.as_str())
+            }
+            Self::ErrorCode(codes) => {
+                let codes: Vec<_> = codes.iter().map(i64::to_string).collect();
+                write!(f, "error code is {}", codes.join(" or "))
+            }
+            Self::ErrorContains(part) => write!(f, "error text contains \"{part}\""),
+            Self::ErrorMatches(regex) => write!(f, "error text matches /{regex}/"),
+            Self::Backend(names) => write!(f, "backend is {names}"),
+            Self::Tool(names) => write!(f, "tool is {names}"),
+            Self::Subject(names) => write!(f, "subject is {names}"),
+            Self::Principal(names) => write!(f, "principal is {names}"),
+            Self::Session(names) => write!(f, "session is {names}"),
+            Self::SessionAge(bound) => write!(f, "session is older than {bound:?}"),
+            Self::Revision(list) => write!(f, "revision is {}", list.join(" or ")),
+            Self::Phase(phases) => write!(f, "phase is {}", phases.words()),
+            Self::Direction(phases) => {
+                let side = if phases.has(Phase::Request) { "from the client" } else { "from the backend" };
+                write!(f, "it comes {side}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for MethodTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::In(list) => write!(f, "is {}", list.join(" or ")),
+            Self::Matches(regex) => write!(f, "matches /{regex}/"),
+            Self::StartsWith(start) => write!(f, "starts with \"{start}\""),
+            Self::EndsWith(end) => write!(f, "ends with \"{end}\""),
+        }
+    }
+}
+
+impl fmt::Display for Globs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(" or "))
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joined = |list: &[Self], word: &str, f: &mut fmt::Formatter<'_>| {
+            for (index, one) in list.iter().enumerate() {
+                if index > 0 {
+                    write!(f, " {word} ")?;
+                }
+                match one {
+                    Self::And(inner) | Self::Or(inner) if inner.len() > 1 => write!(f, "({one})")?,
+                    _ => write!(f, "{one}")?,
+                }
+            }
+            Ok(())
+        };
+        match self {
+            Self::And(all) if all.is_empty() => f.write_str("always"),
+            Self::And(all) => joined(all, "and", f),
+            Self::Or(any) => joined(any, "or", f),
+            Self::Not(one) => write!(f, "not ({one})"),
+            Self::Leaf(leaf) => leaf.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What a rule may know of a message, and how it looks into one.
+
+use crate::limits;
+use crate::pointer::{Pointer, follow};
+use signalbox_engine::chain::{Case, Phase};
+use signalbox_engine::keys::{ExchangeId, SessionKey};
+use signalbox_wire::{Envelope, Span, json};
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::time::{Duration, Instant};
+
+/// The part of a message that a pointer starts in.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Root {
+    /// The params; with an answer, those of its request.
+    Params,
+    /// The result.
+    Result,
+    /// The error object.
+    Error,
+}
+
+impl Root {
+    /// The member of the message.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Params => "params",
+            Self::Result => "result",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// What is known besides the message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts<'a> {
+    pub phase: Phase,
+    /// The method of the request that an answer belongs to.
+    pub asked: Option<&'a str>,
+    /// The tool, prompt or URI that the client asked for.
+    pub subject: Option<&'a str>,
+    pub backend: Option<&'a str>,
+    pub principal: &'a str,
+    pub session: Option<&'a str>,
+    pub session_age: Duration,
+    pub revision: Option<&'a str>,
+    pub exchange: Option<(SessionKey, ExchangeId)>,
+    pub now: Instant,
+    pub unix_ms: u64,
+    /// The request that an answer belongs to, where a rule needs it.
+    pub request: Option<&'a Envelope>,
+}
+
+impl<'a> Facts<'a> {
+    pub fn of(case: &Case<'a>) -> Self {
+        Self {
+            phase: case.phase,
+            asked: case.exchange.map(|exchange| exchange.method.as_ref()),
+            subject: case.exchange.and_then(|exchange| exchange.subject.as_deref()),
+            backend: case.backend,
+            principal: case.principal.as_str(),
+            session: case.session,
+            session_age: case.now.saturating_duration_since(case.session_started),
+            revision: case.revision,
+            exchange: case.exchange.map(|exchange| (exchange.session, exchange.id)),
+            now: case.now,
+            unix_ms: case.unix_ms,
+            request: None,
+        }
+    }
+
+    /// The method: of a message that has none, that of the request it answers.
+    pub fn method(&self, message: &'a Envelope) -> Option<&'a str> {
+        message.method().or(self.asked)
+    }
+}
+
+/// Where a value was found when it was first looked for.
+#[derive(Copy, Clone)]
+enum Looked {
+    NotYet,
+    Nowhere,
+    At(Span),
+}
+
+/// One message as the rules see it. Whatever is looked up is looked up once.
+pub(crate) struct View<'a> {
+    pub facts: &'a Facts<'a>,
+    pub message: &'a Envelope,
+    memo: RefCell<Vec<Looked>>,
+    subject: std::cell::OnceCell<Option<Cow<'a, str>>>,
+    /// How many bytes were read so far.
+    work: Cell<usize>,
+}
+
+impl<'a> View<'a> {
+    pub fn new(facts: &'a Facts<'a>, message: &'a Envelope, work: usize) -> Self {
+        let subject = std::cell::OnceCell::new();
+        Self { facts, message, memo: RefCell::default(), subject, work: Cell::new(work) }
+    }
+
+    pub fn method(&self) -> Option<&'a str> {
+        self.facts.method(self.message)
+    }
+
+    /// Notes that this many bytes were read.
+    pub fn worked(&self, bytes: usize) {
+        self.work.set(self.work.get().saturating_add(bytes));
+    }
+
+    pub fn work(&self) -> usize {
+        self.work.get()
+    }
+
+    pub fn tired(&self) -> bool {
+        self.work.get() > limits::WORK
+    }
+
+    /// The tool, prompt or URI: of a request as the message has it, of anything else as the client asked.
+    pub fn subject(&self) -> Option<&str> {
+        let find = || match self.facts.phase {
+            Phase::Request => subject_of(self.message).or(self.facts.subject.map(Cow::Borrowed)),
+            _ => self.facts.subject.map(Cow::Borrowed),
+        };
+        self.subject.get_or_init(find).as_deref()
+    }
+
+    /// A value of the message. `slot` is the place where this very pointer is remembered.
+    pub fn value(&self, root: Root, pointer: &Pointer, slot: usize, slots: usize) -> Option<&'a [u8]> {
+        let message = self.holder(root)?;
+        let mut memo = self.memo.borrow_mut();
+        if memo.is_empty() {
+            memo.resize(slots, Looked::NotYet);
+        }
+        let looked = memo.get(slot).copied().unwrap_or(Looked::NotYet);
+        let found = match looked {
+            Looked::At(span) => Some(span),
+            Looked::Nowhere => None,
+            Looked::NotYet => {
+                let found = self.look(message, root, pointer);
+                if let Some(place) = memo.get_mut(slot) {
+                    *place = found.map_or(Looked::Nowhere, Looked::At);
+                }
+                found
+            }
+        };
+        found.map(|span| span.of(message.bytes()))
+    }
+
+    /// A value that is looked for where it is needed, without being remembered.
+    pub fn seek(&self, root: Root, pointer: &Pointer) -> Option<&'a [u8]> {
+        let message = self.holder(root)?;
+        self.look(message, root, pointer).map(|span| span.of(message.bytes()))
+    }
+
+    fn holder(&self, root: Root) -> Option<&'a Envelope> {
+        match (root, self.facts.phase) {
+            (Root::Params, Phase::Response) => self.facts.request,
+            _ => Some(self.message),
+        }
+    }
+
+    fn look(&self, message: &Envelope, root: Root, pointer: &Pointer) -> Option<Span> {
+        let whole = match root {
+            Root::Params => message.params_span(),
+            Root::Result => message.result_span(),
+            Root::Error => message.error_span(),
+        }?;
+        // Stepping over values is several times quicker than reading them.
+        self.worked(whole.len() / 8);
+        let [first, rest @ ..] = pointer.segments() else { return Some(whole) };
+        // The members of the params and the result are known from the reading of the message.
+        let is_object = message.bytes().get(whole.start as usize) == Some(&b'{');
+        let start = match root {
+            Root::Params if is_object => message.param(first)?,
+            Root::Result if is_object => message.result_member(first)?,
+            _ => return pointer.find(message.bytes(), whole),
+        };
+        follow(rest, message.bytes(), start)
+    }
+
+    /// The code of an error.
+    pub fn error_code(&self) -> Option<i64> {
+        let error = self.message.error()?;
+        std::str::from_utf8(json::member(error, "code")?.of(error)).ok()?.parse().ok()
+    }
+
+    /// The text of an error.
+    pub fn error_text(&self) -> Option<Cow<'a, str>> {
+        let error = self.message.error()?;
+        json::string(json::member(error, "message")?.of(error))
+    }
+}
+
+/// What a request is about, by its method.
+pub(crate) fn subject_of(message: &Envelope) -> Option<Cow<'_, str>> {
+    let text = |span: Span| json::string(span.of(message.bytes()));
+    match message.method()? {
+        "tools/call" | "prompts/get" => text(message.param("name")?),
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => text(message.param("uri")?),
+        _ => None,
+    }
+}

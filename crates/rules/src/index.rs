@@ -1,0 +1,52 @@
+//! Which rules can fit a message at all, by phase and method: what cannot is not even looked at.
+
+use crate::phases::{Phases, place};
+use crate::reach::Methods;
+use crate::rule::Rule;
+use signalbox_engine::chain::Phase;
+use signalbox_engine::keys::TextMap;
+use std::collections::BTreeSet;
+
+/// The numbers of the rules to look at, in order.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Index {
+    phases: [Lists; 4],
+}
+
+#[derive(Clone, Default, Debug)]
+struct Lists {
+    named: TextMap<Box<str>, Box<[u16]>>,
+    /// For methods that no rule names.
+    others: Box<[u16]>,
+}
+
+impl Index {
+    /// The index of rules that stand in their order.
+    pub fn new(rules: &[Rule]) -> Self {
+        let mut index = Self::default();
+        for phase in Phases::EACH {
+            index.phases[place(phase)] = lists(rules, phase);
+        }
+        index
+    }
+
+    pub fn list(&self, phase: Phase, method: Option<&str>) -> &[u16] {
+        let lists = &self.phases[place(phase)];
+        method.and_then(|method| lists.named.get(method)).unwrap_or(&lists.others)
+    }
+}
+
+fn lists(rules: &[Rule], phase: Phase) -> Lists {
+    let live: Vec<(u16, &Rule)> = (0..).zip(rules).filter(|(_, rule)| rule.enabled && rule.phases.has(phase)).collect();
+    let mut names = BTreeSet::new();
+    for (_, rule) in &live {
+        if let Methods::Only(some) = &rule.methods {
+            names.extend(some);
+        }
+    }
+    let chosen = |fits: &dyn Fn(&Rule) -> bool| live.iter().filter(|(_, rule)| fits(rule)).map(|(at, _)| *at).collect();
+    Lists {
+        others: chosen(&|rule| rule.methods == Methods::Any),
+        named: names.into_iter().map(|name| (name.clone(), chosen(&|rule| rule.methods.has(name)))).collect(),
+    }
+}

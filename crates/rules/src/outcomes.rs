@@ -1,0 +1,79 @@
+//! The outcomes of all conditions that were looked at, in order, as a short text: `5:b8` is yes, no, yes, yes, yes.
+
+/// Outcomes, one bit each.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Outcomes {
+    words: Vec<u64>,
+    length: usize,
+}
+
+impl Outcomes {
+    pub fn push(&mut self, held: bool) {
+        let place = self.length % 64;
+        if place == 0 {
+            self.words.push(0);
+        }
+        if let Some(word) = self.words.last_mut() {
+            *word |= u64::from(held) << (63 - place);
+        }
+        self.length += 1;
+    }
+
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// The outcomes from this one on.
+    pub fn from(&self, start: usize) -> impl Iterator<Item = bool> + '_ {
+        (start..self.length).map(|at| self.words[at / 64] >> (63 - at % 64) & 1 == 1)
+    }
+
+    /// As a text: how many, and their bits in hexadecimal digits.
+    pub fn text(&self) -> String {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        let mut out = self.length.to_string();
+        out.push(':');
+        let digits = self.length.div_ceil(4);
+        out.reserve(digits);
+        for digit in 0..digits {
+            let nibble = self.words[digit / 16] >> (60 - digit % 16 * 4) & 15;
+            out.push(char::from(HEX[nibble as usize]));
+        }
+        out
+    }
+
+    /// Reads such a text. `longest` bounds how many there may be.
+    pub fn parse(text: &str, longest: usize) -> Option<Self> {
+        let (length, digits) = text.split_once(':')?;
+        let length: usize = length.parse().ok().filter(|length| *length <= longest)?;
+        if digits.len() != length.div_ceil(4) {
+            return None;
+        }
+        let mut read = Self::default();
+        for at in 0..length {
+            let nibble = char::from(*digits.as_bytes().get(at / 4)?).to_digit(16)?;
+            read.push(nibble >> (3 - at % 4) & 1 == 1);
+        }
+        Some(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_are_a_short_text_that_reads_back() {
+        let mut outcomes = Outcomes::default();
+        assert_eq!(outcomes.text(), "0:");
+        for at in 0..70 {
+            outcomes.push(at % 3 == 0);
+        }
+        assert_eq!(outcomes.text(), "70:924924924924924924");
+        assert_eq!(Outcomes::parse(&outcomes.text(), 70), Some(outcomes.clone()));
+        assert_eq!(outcomes.from(66).collect::<Vec<_>>(), [true, false, false, true]);
+        for bad in ["", "5", "x:", "5:b", "5:b8b", "5:zz", "71:924924924924924924", "99999999999999999999:"] {
+            assert_eq!(Outcomes::parse(bad, 70), None, "{bad}");
+        }
+    }
+}

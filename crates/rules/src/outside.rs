@@ -1,0 +1,113 @@
+//! Everything that a verdict needs and that is neither in the rules nor in the message. It all comes through one trait, so
+//! that a verdict can be computed again from what was written down.
+
+use crate::limits;
+use crate::rule_set::{FNV_START, fnv};
+use bytes::Bytes;
+use signalbox_engine::keys::{ExchangeId, SessionKey};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// One action of one rule, which keeps its counters across reloads for as long as the rule's id stays.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Slot {
+    /// The rule.
+    pub rule: Arc<str>,
+    /// The number of the action in it.
+    pub action: u8,
+}
+
+/// A use that a rate limit is asked for.
+#[derive(Clone, Debug)]
+pub struct LimitAsk<'a> {
+    /// Whose counter.
+    pub slot: &'a Slot,
+    /// What is counted apart.
+    pub key: &'a str,
+    /// How many uses.
+    pub limit: u64,
+    /// In how long a time.
+    pub per: Duration,
+    /// When.
+    pub now: Instant,
+}
+
+/// What a rate limit says.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Limited {
+    /// The use is counted, and so many are left.
+    Passed {
+        /// How many.
+        left: u64,
+    },
+    /// There is none left for so long.
+    Over {
+        /// How long.
+        wait: Duration,
+    },
+}
+
+/// An answer that a cache is asked for.
+#[derive(Clone, Debug)]
+pub struct CacheAsk<'a> {
+    /// Whose cache.
+    pub slot: &'a Slot,
+    /// The key, with the principal where it is not shared.
+    pub key: &'a str,
+    /// The exchange whose answer is to be kept where there is none yet.
+    pub exchange: Option<(SessionKey, ExchangeId)>,
+    /// How long it is to be kept.
+    pub ttl: Duration,
+    /// How many are to be kept.
+    pub max_entries: usize,
+    /// When.
+    pub now: Instant,
+}
+
+/// What is asked of the outside.
+pub trait Outside {
+    /// Whether one more use is within a limit.
+    fn limit(&self, ask: &LimitAsk<'_>) -> Limited;
+    /// A random number; with a seed, the next one of its row.
+    fn draw(&self, slot: &Slot, seed: Option<u64>) -> u64;
+    /// The next place in a list, counted from 0 without end.
+    fn position(&self, slot: &Slot) -> u64;
+    /// The answer that was kept under a key.
+    fn cached(&self, ask: &CacheAsk<'_>) -> Option<Bytes>;
+    /// The wall clock; `now` is what the message's arrival says.
+    fn unix_ms(&self, now: u64) -> u64;
+}
+
+impl Limited {
+    /// The text of it in a ruling.
+    #[must_use]
+    pub fn text(self) -> String {
+        match self {
+            Self::Passed { left } => format!("passed left={left}"),
+            Self::Over { wait } => format!("over wait_ms={}", wait.as_millis()),
+        }
+    }
+
+    /// Reads such a text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        if let Some(left) = text.strip_prefix("passed left=") {
+            return Some(Self::Passed { left: left.parse().ok()? });
+        }
+        let wait = text.strip_prefix("over wait_ms=")?.parse().ok()?;
+        Some(Self::Over { wait: Duration::from_millis(wait) })
+    }
+}
+
+/// The text of a cache's answer in a ruling.
+pub(crate) fn cached_text(found: Option<&Bytes>) -> String {
+    found.map_or_else(|| "miss".to_owned(), |bytes| format!("hit {}", input_text(bytes)))
+}
+
+/// Bytes from outside as a ruling holds them: whole, or by their length and hash where they are large.
+pub(crate) fn input_text(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if text.len() <= limits::INPUT => text.to_owned(),
+        _ => format!("{} bytes, fnv {:016x}", bytes.len(), fnv(FNV_START, bytes)),
+    }
+}

@@ -1,0 +1,175 @@
+//! Changes to a message by JSON pointer. Every byte that is not changed stays as it is.
+
+use crate::facts::Root;
+use crate::pointer::{Pointer, index, step};
+use bytes::Bytes;
+use signalbox_wire::{Edits, Envelope, Kind, Limits, Refusal, Span, json};
+
+/// Gives a value to a place in the message; objects that are missing on the way are made. `None` where something on the way
+/// is neither an object nor an array.
+pub(crate) fn set(bytes: &Bytes, root: Root, pointer: &Pointer, value: &[u8]) -> Option<Bytes> {
+    let mut here = object(bytes)?;
+    let mut edits = Edits::new();
+    let segments: Vec<&str> = std::iter::once(root.word()).chain(pointer.segments().iter().map(|one| &**one)).collect();
+    for (at, segment) in segments.iter().enumerate() {
+        if let Some(next) = step(segment, bytes, here) {
+            here = next;
+            continue;
+        }
+        let value = nested(&segments[at + 1..], value);
+        match bytes.get(here.start as usize)? {
+            b'{' => edits.set_member(bytes, here, segment, &value),
+            b'[' => append(&mut edits, bytes, here, segment, &value)?,
+            _ => return None,
+        }
+        return Some(edits.apply(bytes));
+    }
+    edits.replace(here, value);
+    Some(edits.apply(bytes))
+}
+
+/// Takes a member or an element out. `None` where it is not there.
+pub(crate) fn remove(bytes: &Bytes, root: Root, pointer: &Pointer) -> Option<Bytes> {
+    let (last, way) = pointer.segments().split_last()?;
+    let mut here = step(root.word(), bytes, object(bytes)?)?;
+    for segment in way {
+        here = step(segment, bytes, here)?;
+    }
+    let gone = step(last, bytes, here)?;
+    let mut edits = Edits::new();
+    if bytes.get(here.start as usize) == Some(&b'{') {
+        edits.remove_member(bytes, here, last);
+    } else {
+        let items: Vec<Span> = json::elements(here.of(bytes)).map(|span| span.shift(here.start)).collect();
+        let at = items.iter().position(|item| *item == gone)?;
+        edits.remove(match (at.checked_sub(1).and_then(|before| items.get(before)), items.get(at + 1)) {
+            (Some(before), _) => Span { start: before.end, end: gone.end },
+            (None, Some(after)) => Span { start: gone.start, end: after.start },
+            (None, None) => gone,
+        });
+    }
+    Some(edits.apply(bytes))
+}
+
+/// The message with other params, or another result: an error becomes a result then.
+pub(crate) fn replace(message: &Envelope, root: Root, value: &[u8]) -> Bytes {
+    let bytes = message.bytes();
+    let mut edits = Edits::new();
+    let present = if root == Root::Params { message.params_span() } else { message.result_span() };
+    match present {
+        Some(span) => edits.replace(span, value),
+        None => {
+            if root == Root::Result {
+                edits.remove_member(bytes, message.object_span(), "error");
+            }
+            edits.set_member(bytes, message.object_span(), root.word(), value);
+        }
+    }
+    edits.apply(bytes)
+}
+
+/// Why a message from outside cannot take the place of another.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub(crate) enum Unfit {
+    #[error("{0}")]
+    Refused(#[from] Refusal),
+    #[error("expected {}, found {}", word(*.expected), word(*.found))]
+    Kind { expected: Kind, found: Kind },
+}
+
+/// A message from outside in the place of this one: of the same kind, strictly valid, and with the id of the one it replaces.
+pub(crate) fn instead(message: &Envelope, bytes: &Bytes) -> Result<Envelope, Unfit> {
+    let other = Envelope::read(bytes.clone(), &Limits::default())?;
+    let answer = |kind| matches!(kind, Kind::Response | Kind::Error);
+    if other.kind() != message.kind() && !(answer(other.kind()) && answer(message.kind())) {
+        return Err(Unfit::Kind { expected: message.kind(), found: other.kind() });
+    }
+    match message.id_token() {
+        Some(id) if other.id_token() != Some(id) => Ok(Envelope::parse(other.with_id(id)).map_err(Refusal::from)?),
+        _ => Ok(other),
+    }
+}
+
+fn word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Request => "a request",
+        Kind::Notification => "a notification",
+        Kind::Response => "an answer",
+        Kind::Error => "an error",
+    }
+}
+
+fn object(bytes: &[u8]) -> Option<Span> {
+    let start = json::skip_whitespace(bytes, 0);
+    let end = bytes.iter().rposition(|byte| *byte == b'}')? + 1;
+    Some(Span::new(start, end))
+}
+
+/// The value inside of new objects for what is left of the way.
+fn nested(way: &[&str], value: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for segment in way {
+        out.push(b'{');
+        json::write_quoted(&mut out, segment);
+        out.push(b':');
+    }
+    out.extend_from_slice(value);
+    out.extend(std::iter::repeat_n(b'}', way.len()));
+    out
+}
+
+/// Adds an element behind the last one; any other place that is not there is none.
+fn append(edits: &mut Edits, bytes: &[u8], array: Span, segment: &str, value: &[u8]) -> Option<()> {
+    let items: Vec<Span> = json::elements(array.of(bytes)).collect();
+    if segment != "-" && index(segment) != Some(items.len()) {
+        return None;
+    }
+    match items.last() {
+        Some(last) => edits.insert(last.shift(array.start).end, [b",", value].concat()),
+        None => edits.insert(array.start + 1, value),
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(text: &str) -> Bytes {
+        Bytes::copy_from_slice(text.as_bytes())
+    }
+
+    fn after_set(text: &str, pointer: &str, value: &str) -> Option<String> {
+        let changed = set(&bytes(text), Root::Params, &Pointer::parse(pointer).unwrap(), value.as_bytes())?;
+        Some(String::from_utf8(changed.to_vec()).unwrap())
+    }
+
+    fn after_remove(text: &str, pointer: &str) -> Option<String> {
+        let changed = remove(&bytes(text), Root::Params, &Pointer::parse(pointer).unwrap())?;
+        Some(String::from_utf8(changed.to_vec()).unwrap())
+    }
+
+    #[test]
+    fn a_value_is_set_where_it_is_added_where_it_is_not_and_objects_are_made_on_the_way() {
+        let text = r#"{ "params" : {"a": [1 , 2],"b" : 1.0e0} }"#;
+        assert_eq!(after_set(text, "/b", "2").unwrap(), r#"{ "params" : {"a": [1 , 2],"b" : 2} }"#);
+        assert_eq!(after_set(text, "/c/d", "2").unwrap(), r#"{ "params" : {"a": [1 , 2],"b" : 1.0e0,"c":{"d":2}} }"#);
+        assert_eq!(after_set(text, "/a/1", "9").unwrap(), r#"{ "params" : {"a": [1 , 9],"b" : 1.0e0} }"#);
+        assert_eq!(after_set(text, "/a/-", "9").unwrap(), r#"{ "params" : {"a": [1 , 2,9],"b" : 1.0e0} }"#);
+        assert_eq!(after_set(text, "/a/2", "9").unwrap(), r#"{ "params" : {"a": [1 , 2,9],"b" : 1.0e0} }"#);
+        assert_eq!(after_set(r#"{"x":1}"#, "/a", "1").unwrap(), r#"{"x":1,"params":{"a":1}}"#);
+        assert_eq!(after_set(r#"{"params":[]}"#, "/-", "1").unwrap(), r#"{"params":[1]}"#);
+        assert_eq!(after_set(text, "/b/c", "1"), None);
+        assert_eq!(after_set(text, "/a/7", "1"), None);
+    }
+
+    #[test]
+    fn a_value_is_taken_out_with_its_comma() {
+        let text = r#"{"params":{"a":[1, 2 ,3],"b":{"c":1}}}"#;
+        assert_eq!(after_remove(text, "/b/c").unwrap(), r#"{"params":{"a":[1, 2 ,3],"b":{}}}"#);
+        assert_eq!(after_remove(text, "/a/0").unwrap(), r#"{"params":{"a":[2 ,3],"b":{"c":1}}}"#);
+        assert_eq!(after_remove(text, "/a/2").unwrap(), r#"{"params":{"a":[1, 2],"b":{"c":1}}}"#);
+        assert_eq!(after_remove(r#"{"params":[1]}"#, "/0").unwrap(), r#"{"params":[]}"#);
+        assert_eq!(after_remove(text, "/x"), None);
+    }
+}

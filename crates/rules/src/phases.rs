@@ -1,0 +1,91 @@
+//! The kinds of messages that a rule looks at.
+
+use signalbox_engine::chain::Phase;
+
+/// A set of phases.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Phases(u8);
+
+impl Phases {
+    /// None: the rule can never match.
+    pub const NONE: Self = Self(0);
+    /// Requests of clients.
+    pub const REQUEST: Self = Self(1);
+    /// Answers of backends.
+    pub const RESPONSE: Self = Self(2);
+    /// Notifications of clients.
+    pub const FROM_CLIENT: Self = Self(4);
+    /// Notifications of backends.
+    pub const FROM_BACKEND: Self = Self(8);
+    /// Notifications of either side.
+    pub const NOTIFICATIONS: Self = Self(12);
+    /// All of them.
+    pub const ALL: Self = Self(15);
+    /// Each alone, in order.
+    pub(crate) const EACH: [Phase; 4] = [Phase::Request, Phase::Response, Phase::FromClient, Phase::FromBackend];
+
+    /// The set of one phase.
+    #[must_use]
+    pub fn of(phase: Phase) -> Self {
+        Self(1 << place(phase))
+    }
+
+    /// True where the phase is in the set.
+    #[must_use]
+    pub fn has(self, phase: Phase) -> bool {
+        self.meets(Self::of(phase))
+    }
+
+    /// True where both have a phase in common.
+    #[must_use]
+    pub fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// True where all phases of the other one are in this one.
+    #[must_use]
+    pub fn covers(self, other: Self) -> bool {
+        other.0 & !self.0 == 0
+    }
+
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(crate) fn others(self) -> Self {
+        Self(!self.0 & Self::ALL.0)
+    }
+
+    /// The set in words.
+    #[must_use]
+    pub fn words(self) -> String {
+        let mut words = Vec::new();
+        if self.meets(Self::REQUEST) {
+            words.push("requests");
+        }
+        if self.meets(Self::RESPONSE) {
+            words.push("answers");
+        }
+        match self.and(Self::NOTIFICATIONS) {
+            Self::NOTIFICATIONS => words.push("notifications"),
+            Self::FROM_CLIENT => words.push("notifications from clients"),
+            Self::FROM_BACKEND => words.push("notifications from backends"),
+            _ => {}
+        }
+        if words.is_empty() { "nothing".to_owned() } else { words.join(" and ") }
+    }
+}
+
+/// The number of a phase, for tables.
+pub(crate) fn place(phase: Phase) -> usize {
+    match phase {
+        Phase::Request => 0,
+        Phase::Response => 1,
+        Phase::FromClient => 2,
+        Phase::FromBackend => 3,
+    }
+}

@@ -1,0 +1,109 @@
+//! The outside as it was written down: the answers of a tape, given again in their order.
+
+use crate::outside::{CacheAsk, LimitAsk, Limited, Outside, Slot};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Answers that are given in order, each kind by itself.
+///
+/// An answer that is missing is the harmless one (within the limit, not kept, the number 0), and is counted.
+#[derive(Debug, Default)]
+pub struct Played {
+    left: Mutex<VecDeque<(String, String)>>,
+    missing: AtomicU64,
+}
+
+impl Played {
+    /// The inputs of the rulings about one message, as the tape has them.
+    #[must_use]
+    pub fn new(inputs: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self { left: Mutex::new(inputs.into_iter().collect()), missing: AtomicU64::new(0) }
+    }
+
+    /// How often an answer was asked for that is not there, or that cannot be read.
+    #[must_use]
+    pub fn missing(&self) -> u64 {
+        self.missing.load(Ordering::Relaxed)
+    }
+
+    fn take<T>(&self, kind: &str, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        let mut left = self.left.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let at = left.iter().position(|(name, _)| name == kind);
+        let answer = at.and_then(|at| left.remove(at)).and_then(|(_, text)| read(&text));
+        if answer.is_none() {
+            self.missing.fetch_add(1, Ordering::Relaxed);
+        }
+        answer
+    }
+}
+
+impl Outside for Played {
+    fn limit(&self, _ask: &LimitAsk<'_>) -> Limited {
+        self.take("limiter", Limited::parse).unwrap_or(Limited::Passed { left: 0 })
+    }
+
+    fn draw(&self, _slot: &Slot, _seed: Option<u64>) -> u64 {
+        self.take("random", |text| text.parse().ok()).unwrap_or(0)
+    }
+
+    fn position(&self, _slot: &Slot) -> u64 {
+        self.take("position", |text| text.parse().ok()).unwrap_or(0)
+    }
+
+    fn cached(&self, _ask: &CacheAsk<'_>) -> Option<Bytes> {
+        let read = |text: &str| match text.strip_prefix("hit ") {
+            Some(hit) if hit.starts_with('{') => Some(Some(Bytes::copy_from_slice(hit.as_bytes()))),
+            // What was too large for the ruling is in the tape as the answer that the client got.
+            Some(_) => Some(Some(Bytes::from_static(b"{}"))),
+            None => Some(None),
+        };
+        self.take("cache", read).flatten()
+    }
+
+    fn unix_ms(&self, now: u64) -> u64 {
+        self.take("clock", |text| text.parse().ok()).unwrap_or(now)
+    }
+}
+
+/// An outside in which nothing has happened yet: every limit is free, every cache empty, every draw that of its seed.
+#[derive(Copy, Clone, Debug, Default)]
+pub(crate) struct Fresh;
+
+impl Outside for Fresh {
+    fn limit(&self, ask: &LimitAsk<'_>) -> Limited {
+        Limited::Passed { left: ask.limit.saturating_sub(1) }
+    }
+
+    fn draw(&self, _slot: &Slot, seed: Option<u64>) -> u64 {
+        crate::live::mixed(seed.unwrap_or(0), 0)
+    }
+
+    fn position(&self, _slot: &Slot) -> u64 {
+        0
+    }
+
+    fn cached(&self, _ask: &CacheAsk<'_>) -> Option<Bytes> {
+        None
+    }
+
+    fn unix_ms(&self, now: u64) -> u64 {
+        now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn what_was_written_down_reads_back() {
+        for limited in [Limited::Passed { left: 7 }, Limited::Over { wait: Duration::from_millis(1500) }] {
+            assert_eq!(Limited::parse(&limited.text()), Some(limited));
+        }
+        assert_eq!(Limited::parse("passed left=x"), None);
+        assert_eq!(Limited::parse(""), None);
+    }
+}

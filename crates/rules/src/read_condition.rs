@@ -1,0 +1,241 @@
+//! Reading the `when` of a rule.
+
+use crate::condition::{Condition, Leaf, MethodTest};
+use crate::error::{Problem, RuleError};
+use crate::facts::Root;
+use crate::glob::Globs;
+use crate::limits;
+use crate::node::Node;
+use crate::phases::Phases;
+use crate::pointer::Pointer;
+use crate::value_test::ValueTest;
+use regex::bytes::{Regex, RegexBuilder};
+
+/// In the order in which they are looked at: what is cheap first.
+pub(crate) const KEYS: [&str; 16] = [
+    "method",
+    "tool",
+    "phase",
+    "direction",
+    "backend",
+    "principal",
+    "session",
+    "session_age",
+    "revision",
+    "subject",
+    "params",
+    "error",
+    "result",
+    "not",
+    "or",
+    "and",
+];
+const METHOD_TESTS: [&str; 5] = ["equals", "in", "starts_with", "ends_with", "matches"];
+const VALUE_TESTS: [&str; 11] = [
+    "exists",
+    "is_null",
+    "is_array",
+    "equals",
+    "in",
+    "greater",
+    "less",
+    "starts_with",
+    "ends_with",
+    "contains",
+    "matches",
+];
+
+/// A condition tree. All keys of a table have to hold.
+pub(crate) fn condition(node: &Node<'_>, depth: usize) -> Result<Condition, RuleError> {
+    if depth > limits::DEPTH {
+        let remedy = "take the tree apart into several rules";
+        return Err(node.fail(Problem::TooMany {
+            what: "levels of `and`, `or` and `not`",
+            limit: limits::DEPTH,
+            remedy,
+        }));
+    }
+    let table = node.table("a table of conditions", &KEYS)?;
+    let mut all = Vec::new();
+    for (key, node) in table.given(&KEYS) {
+        match key {
+            "and" => all.push(Condition::And(branches(&node, depth)?)),
+            "or" => all.push(Condition::Or(branches(&node, depth)?)),
+            "not" => all.push(Condition::Not(Box::new(condition(&node, depth + 1)?))),
+            "method" => all.extend(method(&node)?),
+            "params" => all.extend(values(&node, Root::Params)?),
+            "result" => all.extend(values(&node, Root::Result)?),
+            "error" => all.extend(error(&node)?),
+            _ => all.push(Condition::Leaf(known(key, &node)?)),
+        }
+    }
+    Ok(if all.len() == 1 { all.remove(0) } else { Condition::And(all) })
+}
+
+fn branches(node: &Node<'_>, depth: usize) -> Result<Vec<Condition>, RuleError> {
+    let items = node.list("a list of conditions, such as [{ tool = \"a\" }, { tool = \"b\" }]")?;
+    if items.is_empty() {
+        return Err(node.expected("a list of at least one condition; the list is empty"));
+    }
+    items.iter().map(|item| condition(item, depth + 1)).collect()
+}
+
+/// Questions about what is known of a message.
+fn known(key: &str, node: &Node<'_>) -> Result<Leaf, RuleError> {
+    let names = || node.texts("a name, with `*` and `?` as wildcards, or a list of names", limits::NAME * 4);
+    Ok(match key {
+        "tool" => Leaf::Tool(Globs::new(&names()?)),
+        "subject" => Leaf::Subject(Globs::new(&names()?)),
+        "backend" => Leaf::Backend(Globs::new(&names()?)),
+        "principal" => Leaf::Principal(Globs::new(&names()?)),
+        "session" => Leaf::Session(Globs::new(&names()?)),
+        "revision" => {
+            let list = node.texts("a revision such as \"2025-06-18\", or a list of them", 32)?;
+            Leaf::Revision(list.into_iter().map(Box::from).collect())
+        }
+        "session_age" => {
+            let table = node.table("a table such as { greater = \"10m\" }", &["greater"])?;
+            Leaf::SessionAge(table.need("greater")?.duration(limits::SPAN)?)
+        }
+        "direction" => Leaf::Direction(match node.text(DIRECTIONS, 32)? {
+            "from_client" => Phases::REQUEST.or(Phases::FROM_CLIENT),
+            "from_backend" => Phases::RESPONSE.or(Phases::FROM_BACKEND),
+            _ => return Err(node.expected(DIRECTIONS)),
+        }),
+        _ => Leaf::Phase(phase(node)?),
+    })
+}
+
+const DIRECTIONS: &str = "\"from_client\" or \"from_backend\"";
+const PHASES: &str = "\"request\", \"response\" or \"notification\", or a list of them";
+
+fn phase(node: &Node<'_>) -> Result<Phases, RuleError> {
+    node.texts(PHASES, 32)?.into_iter().try_fold(Phases::NONE, |phases, word| {
+        Ok(phases.or(match word {
+            "request" => Phases::REQUEST,
+            "response" => Phases::RESPONSE,
+            "notification" => Phases::NOTIFICATIONS,
+            _ => return Err(node.expected(PHASES)),
+        }))
+    })
+}
+
+fn method(node: &Node<'_>) -> Result<Vec<Condition>, RuleError> {
+    let expected = "a method such as \"tools/call\", or a table of tests";
+    if !node.is_table() {
+        let one = node.texts(expected, limits::NAME)?;
+        return Ok(vec![leaf(Leaf::Method(MethodTest::In(one.into_iter().map(Box::from).collect())))]);
+    }
+    let table = node.table(expected, &METHOD_TESTS)?;
+    let given = table.given(&METHOD_TESTS);
+    if given.is_empty() {
+        return Err(node.expected(expected));
+    }
+    let test = |(key, node): (&str, Node<'_>)| -> Result<Condition, RuleError> {
+        Ok(leaf(Leaf::Method(match key {
+            "equals" => MethodTest::In(Box::new([node.text("a method", limits::NAME)?.into()])),
+            "in" => {
+                let list = node.list("a list of methods")?;
+                if list.is_empty() {
+                    return Err(node.expected("a list of at least one method; the list is empty"));
+                }
+                let methods = list.iter().map(|one| Ok(one.text("a method", limits::NAME)?.into()));
+                MethodTest::In(methods.collect::<Result<_, RuleError>>()?)
+            }
+            "starts_with" => MethodTest::StartsWith(node.text("a text", limits::NAME)?.into()),
+            "ends_with" => MethodTest::EndsWith(node.text("a text", limits::NAME)?.into()),
+            _ => MethodTest::Matches(regex(&node)?),
+        })))
+    };
+    given.into_iter().map(test).collect()
+}
+
+/// Tests of values by their pointers: `"/arguments/path" = { starts_with = "/etc" }`.
+fn values(node: &Node<'_>, root: Root) -> Result<Vec<Condition>, RuleError> {
+    let expected = "a table such as { \"/arguments/path\" = { starts_with = \"/etc\" } }";
+    let entries = node.open_table(expected)?;
+    if entries.is_empty() {
+        return Err(node.expected(expected));
+    }
+    let mut all = Vec::new();
+    for (name, entry) in entries {
+        let pointer = Pointer::parse(name).ok_or_else(|| {
+            let found = crate::error::shown(name);
+            let expected =
+                format!("a JSON pointer, such as \"/arguments/path\", of at most {} parts", limits::SEGMENTS);
+            entry.fail(Problem::Expected { expected, found })
+        })?;
+        for test in value_tests(&entry)? {
+            all.push(leaf(Leaf::Value { root, pointer: pointer.clone(), slot: 0, test }));
+        }
+    }
+    Ok(all)
+}
+
+fn value_tests(node: &Node<'_>) -> Result<Vec<ValueTest>, RuleError> {
+    if !node.is_table() {
+        return Ok(vec![ValueTest::Equals(node.json()?)]);
+    }
+    let table = node.table("a value, or a table of tests", &VALUE_TESTS)?;
+    let given = table.given(&VALUE_TESTS);
+    if given.is_empty() {
+        return Err(node.expected("a value, or a table of tests such as { exists = true }; the table is empty"));
+    }
+    let test = |(key, node): (&str, Node<'_>)| -> Result<ValueTest, RuleError> {
+        Ok(match key {
+            "exists" => ValueTest::Exists(node.flag()?),
+            "is_null" => ValueTest::IsNull(node.flag()?),
+            "is_array" => ValueTest::IsArray(node.flag()?),
+            "equals" => ValueTest::Equals(node.json()?),
+            "in" => {
+                let list = node.list("a list of values")?;
+                ValueTest::In(list.iter().map(Node::json).collect::<Result<_, _>>()?)
+            }
+            "greater" => ValueTest::Greater(node.number("a number")?),
+            "less" => ValueTest::Less(node.number("a number")?),
+            "starts_with" => ValueTest::StartsWith(node.text("a text", limits::TEXT)?.into()),
+            "ends_with" => ValueTest::EndsWith(node.text("a text", limits::TEXT)?.into()),
+            "contains" => ValueTest::Contains(node.json()?),
+            _ => ValueTest::Matches(regex(&node)?),
+        })
+    };
+    given.into_iter().map(test).collect()
+}
+
+fn error(node: &Node<'_>) -> Result<Vec<Condition>, RuleError> {
+    let keys = ["code", "contains", "matches"];
+    let expected = "a table such as { code = -32602, contains = \"timeout\" }";
+    let table = node.table(expected, &keys)?;
+    let given = table.given(&keys);
+    if given.is_empty() {
+        return Err(node.expected(expected));
+    }
+    let test = |(key, node): (&str, Node<'_>)| -> Result<Condition, RuleError> {
+        Ok(leaf(match key {
+            "code" => {
+                let items = if node.is_list() { node.list("a list of codes")? } else { vec![node] };
+                let codes = items.iter().map(|item| item.integer("a whole number", i64::MIN..=i64::MAX));
+                Leaf::ErrorCode(codes.collect::<Result<_, _>>()?)
+            }
+            "contains" => Leaf::ErrorContains(node.text("a text", limits::TEXT)?.into()),
+            _ => Leaf::ErrorMatches(regex(&node)?),
+        }))
+    };
+    given.into_iter().map(test).collect()
+}
+
+fn regex(node: &Node<'_>) -> Result<Regex, RuleError> {
+    let pattern = node.text("a regular expression", limits::PATTERN)?;
+    let built = RegexBuilder::new(pattern).size_limit(limits::COMPILED).dfa_size_limit(limits::COMPILED).build();
+    built.map_err(|error| {
+        let words = match error {
+            regex::Error::CompiledTooBig(_) => "it is too large; write it shorter".to_owned(),
+            other => other.to_string().lines().last().unwrap_or("it cannot be read").trim().to_owned(),
+        };
+        node.fail(Problem::Regex(words))
+    })
+}
+
+fn leaf(leaf: Leaf) -> Condition {
+    Condition::Leaf(leaf)
+}

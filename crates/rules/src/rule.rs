@@ -1,0 +1,114 @@
+//! One rule, and how it is read.
+
+use crate::action::Action;
+use crate::condition::Condition;
+use crate::error::{Place, Problem, RuleError};
+use crate::limits;
+use crate::node::Node;
+use crate::phases::Phases;
+use crate::reach::{Methods, reach, reads_request};
+use crate::read_action::action;
+use crate::read_condition::condition;
+use std::sync::Arc;
+
+const KEYS: [&str; 6] = ["id", "name", "enabled", "priority", "when", "then"];
+
+/// A rule as it was read; nothing in it can be wrong.
+#[derive(Clone, Debug)]
+pub(crate) struct Rule {
+    pub id: Arc<str>,
+    pub name: Arc<str>,
+    pub enabled: bool,
+    pub priority: i32,
+    pub when: Condition,
+    pub then: Vec<Action>,
+    pub phases: Phases,
+    pub methods: Methods,
+    /// True where it looks at answers and needs their requests.
+    pub reads_request: bool,
+    /// How many regular expressions it holds.
+    pub patterns: usize,
+    pub place: Place,
+    /// The whole rule as JSON, from which the version of the set is made.
+    pub canonical: String,
+}
+
+impl Rule {
+    pub fn read(node: &Node<'_>) -> Result<Self, RuleError> {
+        let table = node.table("a rule", &KEYS)?;
+        let id = id(&table.need("id")?)?;
+        let name = match table.get("name") {
+            Some(name) => name.text("a name", limits::NAME)?,
+            None => id,
+        };
+        let enabled = table.get("enabled").map(|flag| flag.flag()).transpose()?.unwrap_or(true);
+        let range = i64::from(i32::MIN)..=i64::from(i32::MAX);
+        let priority = table.get("priority").map(|number| number.integer("a whole number of 32 bits", range));
+        let when = match table.get("when") {
+            Some(when) => condition(&when, 1)?,
+            None => Condition::And(vec![]),
+        };
+        let patterns = bounded(node, &when)?;
+        let then = actions(&table.need("then")?)?;
+        let (phases, methods) = reach(&when, &then);
+        misplaced(&table.need("then")?, &then, phases)?;
+        Ok(Self {
+            id: id.into(),
+            name: name.into(),
+            enabled,
+            priority: priority.transpose()?.and_then(|number| i32::try_from(number).ok()).unwrap_or(0),
+            reads_request: phases.meets(Phases::RESPONSE) && reads_request(&when, &then),
+            when,
+            then,
+            phases,
+            methods,
+            patterns,
+            place: table.node().place(),
+            canonical: node.json_unbounded()?.to_string(),
+        })
+    }
+}
+
+fn id<'a>(node: &Node<'a>) -> Result<&'a str, RuleError> {
+    let expected = "a short id of letters, digits, `_`, `.`, `:`, `/` and `-`";
+    let id = node.text(expected, limits::NAME)?;
+    let plain = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.:/-".contains(&byte));
+    if plain { Ok(id) } else { Err(node.expected(expected)) }
+}
+
+/// How many regular expressions there are, where there are not too many conditions.
+fn bounded(node: &Node<'_>, when: &Condition) -> Result<usize, RuleError> {
+    let mut leaves = Vec::new();
+    when.leaves(&mut leaves);
+    if leaves.len() > limits::CONDITIONS {
+        let remedy = "take it apart into several rules";
+        return Err(node.fail(Problem::TooMany { what: "conditions", limit: limits::CONDITIONS, remedy }));
+    }
+    Ok(leaves.iter().filter(|leaf| leaf.is_pattern()).count())
+}
+
+fn actions(node: &Node<'_>) -> Result<Vec<Action>, RuleError> {
+    // A single action may stand without its list.
+    if !node.is_list() {
+        return Ok(vec![action(node)?]);
+    }
+    let items = node.list("a list of actions")?;
+    if items.is_empty() {
+        return Err(node.expected("a list of at least one action; the list is empty"));
+    }
+    if items.len() > limits::ACTIONS {
+        let remedy = "take it apart into several rules";
+        return Err(node.fail(Problem::TooMany { what: "actions", limit: limits::ACTIONS, remedy }));
+    }
+    items.iter().map(action).collect()
+}
+
+/// An action that could never run is a mistake.
+fn misplaced(node: &Node<'_>, then: &[Action], phases: Phases) -> Result<(), RuleError> {
+    let Some(action) = then.iter().find(|action| phases != Phases::NONE && !action.fits().meets(phases)) else {
+        return Ok(());
+    };
+    let (action, fits, looks) = (action.word(), action.fits().words(), phases.words());
+    let remedy = "say `phase` in `when`, or make it a rule of its own";
+    Err(node.fail(Problem::Misplaced { action, fits, looks, remedy }))
+}

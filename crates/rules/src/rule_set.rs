@@ -1,0 +1,293 @@
+//! All rules together, in their order.
+
+use crate::condition::Leaf;
+use crate::error::{Problem, RuleError, Warning};
+use crate::index::Index;
+use crate::limits;
+use crate::node::{Node, Source};
+use crate::outcomes::Outcomes;
+use crate::reach::Methods;
+use crate::rule::Rule;
+use signalbox_engine::chain::Phase;
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use toml::de::DeTable;
+
+/// A checked set of rules, in the order in which they are asked: by priority, the highest first, then by id.
+#[derive(Clone, Debug)]
+pub struct RuleSet {
+    rules: Vec<Rule>,
+    index: Index,
+    version: Arc<str>,
+    /// How many different pointers the conditions follow.
+    slots: usize,
+    /// The methods whose requests have to be remembered until their answer comes.
+    remembers: Methods,
+}
+
+/// What a listing tells of a rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RuleRow {
+    /// The id.
+    pub id: String,
+    /// The name.
+    pub name: String,
+    /// False where it is switched off.
+    pub enabled: bool,
+    /// Its priority.
+    pub priority: i32,
+    /// What it looks at: `requests`, `answers`, …
+    pub phases: String,
+    /// The methods it can fit; none where it can fit any.
+    pub methods: Vec<String>,
+    /// Its conditions in words.
+    pub when: String,
+    /// Its actions in words.
+    pub then: Vec<String>,
+    /// The file.
+    pub file: String,
+    /// The line in it.
+    pub line: usize,
+}
+
+/// What the recorded outcomes of a message say about one rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Retraced {
+    /// The rule.
+    pub rule: Arc<str>,
+    /// Whether its conditions fitted.
+    pub matched: bool,
+    /// Each condition that was looked at, in words, and whether it held.
+    pub conditions: Vec<(String, bool)>,
+}
+
+impl Default for RuleSet {
+    fn default() -> Self {
+        Self::of(vec![])
+    }
+}
+
+impl RuleSet {
+    /// Reads a file of rules. `file` is the name for messages.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and where it stands.
+    pub fn parse(file: &str, text: &str) -> Result<Self, RuleError> {
+        Self::read(file, text, true)
+    }
+
+    /// Reads the rules of a file that holds other things too: its `rules` and nothing else.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and where it stands.
+    pub fn parse_within(file: &str, text: &str) -> Result<Self, RuleError> {
+        Self::read(file, text, false)
+    }
+
+    fn read(file: &str, text: &str, alone: bool) -> Result<Self, RuleError> {
+        let source = Source { file, text };
+        let fail = |at, problem| RuleError { place: source.place(at, ""), problem: Box::new(problem) };
+        if text.len() > limits::FILE {
+            return Err(fail(0, Problem::FileTooLarge { limit: limits::FILE }));
+        }
+        let table = DeTable::parse(text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            fail(at, Problem::Toml(error.message().lines().next().unwrap_or_default().to_owned()))
+        })?;
+        let root = toml::Spanned::new(table.span(), toml::de::DeValue::Table(table.into_inner()));
+        let root = Node::new(source, String::new(), &root);
+        let rules = match alone {
+            true => root.table("a table", &["rules"])?.get("rules"),
+            false => root.member("rules"),
+        };
+        let Some(rules) = rules else { return Ok(Self::default()) };
+        let items = rules.long_list("a list of rules, each under `[[rules]]`")?;
+        if items.len() > limits::RULES {
+            return Err(rules.fail(too_many()));
+        }
+        let mut set = Vec::new();
+        for item in &items {
+            set.push(Rule::read(item)?);
+            check_patterns(&set)?;
+        }
+        check_ids(&set)?;
+        Ok(Self::of(set))
+    }
+
+    /// One set of several, such as those of the configuration and of files of their own.
+    ///
+    /// # Errors
+    /// Where two rules have one id, or there are too many.
+    pub fn merge(sets: Vec<Self>) -> Result<Self, RuleError> {
+        let rules: Vec<Rule> = sets.into_iter().flat_map(|set| set.rules).collect();
+        check_ids(&rules)?;
+        check_patterns(&rules)?;
+        match rules.get(limits::RULES) {
+            Some(rule) => Err(RuleError { place: rule.place.clone(), problem: Box::new(too_many()) }),
+            None => Ok(Self::of(rules)),
+        }
+    }
+
+    fn of(mut rules: Vec<Rule>) -> Self {
+        rules.sort_by(|a, b| b.priority.cmp(&a.priority).then_with(|| a.id.cmp(&b.id)));
+        let mut slots = HashMap::new();
+        for rule in &mut rules {
+            rule.when.each_leaf(&mut |leaf| {
+                if let Leaf::Value { root, pointer, slot, .. } = leaf {
+                    let next = slots.len();
+                    *slot = *slots.entry((*root, pointer.clone())).or_insert(next);
+                }
+            });
+        }
+        let reading = rules.iter().filter(|rule| rule.enabled && rule.reads_request);
+        let remembers = reading.fold(Methods::Only(BTreeSet::new()), |all, rule| all.or(rule.methods.clone()));
+        let version = version(&rules).into();
+        Self { index: Index::new(&rules), version, slots: slots.len(), remembers, rules }
+    }
+
+    /// How many rules there are, those that are switched off included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// True where there is no rule.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// A short text that is the same for the same rules, in any order of files and on any machine.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// One row for each rule, in the order in which they are asked.
+    #[must_use]
+    pub fn describe(&self) -> Vec<RuleRow> {
+        self.rules.iter().map(row).collect()
+    }
+
+    /// What is odd about the rules: those that can never fit, and those that are never reached.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<Warning> {
+        crate::warnings::warnings(&self.rules)
+    }
+
+    /// Reads the recorded outcomes of a message again: which rules were looked at, and what came of each condition.
+    /// `after` is the rule that a held message went on behind. `None` where the text does not belong to this version of the
+    /// rules, this phase and this method.
+    #[must_use]
+    pub fn retrace(
+        &self,
+        phase: Phase,
+        method: Option<&str>,
+        after: Option<&str>,
+        outcomes: &str,
+    ) -> Option<Vec<Retraced>> {
+        let noted = Outcomes::parse(outcomes, limits::RULES * limits::CONDITIONS)?;
+        let mut bits = noted.from(0).peekable();
+        let mut out = Vec::new();
+        let rules = self.candidates(phase, method).iter().filter_map(|at| self.rule(*at));
+        let passed = after.map_or(Some(0), |id| self.rules.iter().position(|rule| *rule.id == *id).map(|at| at + 1))?;
+        let first = self.candidates(phase, method).partition_point(|at| usize::from(*at) < passed);
+        for rule in rules.skip(first) {
+            // A rule without conditions leaves no trace.
+            if bits.peek().is_none() && !rule.when.is_empty() {
+                break;
+            }
+            let mut conditions = Vec::new();
+            let matched = rule.when.retrace(&mut bits, &mut conditions)?;
+            out.push(Retraced { rule: Arc::clone(&rule.id), matched, conditions });
+        }
+        bits.next().is_none().then_some(out)
+    }
+
+    pub(crate) fn candidates(&self, phase: Phase, method: Option<&str>) -> &[u16] {
+        self.index.list(phase, method)
+    }
+
+    pub(crate) fn rule(&self, at: u16) -> Option<&Rule> {
+        self.rules.get(usize::from(at))
+    }
+
+    pub(crate) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    pub(crate) fn remembers(&self, method: &str) -> bool {
+        self.remembers.has(method)
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.rules.iter().map(|rule| &rule.id)
+    }
+}
+
+fn too_many() -> Problem {
+    Problem::TooMany { what: "rules", limit: limits::RULES, remedy: "one rule may name several tools or methods" }
+}
+
+/// Regular expressions take more room than all else in a rule.
+fn check_patterns(rules: &[Rule]) -> Result<(), RuleError> {
+    let many = rules.iter().map(|rule| rule.patterns).sum::<usize>() > limits::PATTERNS;
+    match rules.last() {
+        Some(rule) if many => {
+            let (what, limit) = ("regular expressions", limits::PATTERNS);
+            let remedy = "use `in`, `starts_with` or `contains`, or join some with `|`";
+            Err(RuleError { place: rule.place.clone(), problem: Box::new(Problem::TooMany { what, limit, remedy }) })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_ids(rules: &[Rule]) -> Result<(), RuleError> {
+    let mut seen: HashMap<&str, &Rule> = HashMap::new();
+    for rule in rules {
+        if let Some(first) = seen.insert(&rule.id, rule) {
+            let line = first.place.position.map_or(0, |(line, _)| line);
+            let first = format!("{}, line {line}", first.place.file);
+            let problem = Problem::DuplicateId { id: rule.id.to_string(), first };
+            return Err(RuleError { place: rule.place.clone(), problem: Box::new(problem) });
+        }
+    }
+    Ok(())
+}
+
+/// FNV-1a: a label that tells versions apart, not a proof against forgers.
+fn version(rules: &[Rule]) -> String {
+    let mut hash = FNV_START;
+    for rule in rules {
+        hash = fnv(hash, rule.canonical.as_bytes());
+        hash = fnv(hash, &[0]);
+    }
+    let mut text = String::with_capacity(16);
+    let _ = write!(text, "{hash:016x}");
+    text
+}
+
+pub(crate) const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+pub(crate) fn fnv(start: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+fn row(rule: &Rule) -> RuleRow {
+    RuleRow {
+        id: rule.id.to_string(),
+        name: rule.name.to_string(),
+        enabled: rule.enabled,
+        priority: rule.priority,
+        phases: rule.phases.words(),
+        methods: match &rule.methods {
+            Methods::Any => vec![],
+            Methods::Only(some) => some.iter().map(ToString::to_string).collect(),
+        },
+        when: rule.when.to_string(),
+        then: rule.then.iter().map(ToString::to_string).collect(),
+        file: rule.place.file.clone(),
+        line: rule.place.position.map_or(0, |(line, _)| line),
+    }
+}

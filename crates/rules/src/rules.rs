@@ -1,0 +1,130 @@
+//! The rules as an interceptor: a set that can be replaced while messages pass, and what it remembers.
+
+use crate::facts::Facts;
+use crate::limits;
+use crate::live::{Live, Overflows};
+use crate::rule_set::RuleSet;
+use crate::walk::{Walk, place_of};
+use arc_swap::ArcSwap;
+use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Verdict};
+use signalbox_engine::fact::Finished;
+use signalbox_engine::fault::{Fault, FaultKind};
+use signalbox_wire::Envelope;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Rules that judge messages.
+#[derive(Debug)]
+pub struct Rules {
+    current: ArcSwap<Version>,
+    /// The last few sets, the newest first: a message that was held goes on under the rules that held it.
+    versions: Mutex<VecDeque<Arc<Version>>>,
+    live: Live,
+}
+
+#[derive(Debug)]
+struct Version {
+    generation: u16,
+    set: Arc<RuleSet>,
+}
+
+impl Rules {
+    /// Rules that start with this set. `seed` is for draws of rules that have no seed of their own.
+    #[must_use]
+    pub fn new(set: RuleSet, seed: u64) -> Self {
+        let version = Arc::new(Version { generation: 0, set: Arc::new(set) });
+        Self {
+            current: ArcSwap::new(Arc::clone(&version)),
+            versions: Mutex::new(VecDeque::from([version])),
+            live: Live::new(seed),
+        }
+    }
+
+    /// Uses another set from the next message on. Counters, caches and positions stay where the id of the rule stays.
+    pub fn replace(&self, set: RuleSet) {
+        let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        let generation = versions.front().map_or(0, |version| version.generation.wrapping_add(1));
+        let version = Arc::new(Version { generation, set: Arc::new(set) });
+        self.live.keep_only(version.set.ids());
+        versions.push_front(Arc::clone(&version));
+        versions.truncate(limits::VERSIONS);
+        self.current.store(version);
+    }
+
+    /// The set in use.
+    #[must_use]
+    pub fn set(&self) -> Arc<RuleSet> {
+        Arc::clone(&self.current.load().set)
+    }
+
+    /// What was not kept because a bound was reached.
+    #[must_use]
+    pub fn overflows(&self) -> Overflows {
+        self.live.overflows()
+    }
+
+    fn version(&self, generation: u16) -> Option<Arc<Version>> {
+        let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        versions.iter().find(|version| version.generation == generation).cloned()
+    }
+
+    fn walk(&self, version: &Version, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
+        let mut facts = Facts::of(case);
+        let method = facts.method(case.message);
+        let set = &*version.set;
+        let remembers = method.is_some_and(|method| set.remembers(method));
+        let judges = resumed.is_some() || !set.candidates(case.phase, method).is_empty();
+        if !judges && case.phase != Phase::Response && !remembers {
+            return Judgement::pass();
+        }
+        let known = facts.exchange.filter(|_| remembers && case.phase == Phase::Response);
+        let request = known.and_then(|exchange| self.live.request(exchange));
+        facts.request = request.as_ref();
+        let judgement = match resumed {
+            _ if !judges => Judgement::pass(),
+            None => Walk::new(set, version.generation, facts, case.message, &self.live).run(),
+            Some(resumed) => {
+                let (_, at) = place_of(resumed.cursor);
+                Walk::new(set, version.generation, facts, case.message, &self.live).resume(at, resumed.answer)
+            }
+        };
+        self.remember(case, &facts, &judgement.verdict, remembers);
+        judgement
+    }
+
+    /// Keeps what the answer needs of a request, and what a cache wants of an answer.
+    fn remember(&self, case: &Case<'_>, facts: &Facts<'_>, verdict: &Verdict, remembers: bool) {
+        let Some(exchange) = facts.exchange else { return };
+        let message: &Envelope = match verdict {
+            Verdict::Pass => case.message,
+            Verdict::Modify(message) => message,
+            _ => return,
+        };
+        match case.phase {
+            Phase::Request if remembers => self.live.remember(exchange, message),
+            Phase::Response => self.live.answered(exchange, message, case.now),
+            _ => {}
+        }
+    }
+}
+
+impl Interceptor for Rules {
+    fn name(&self) -> &'static str {
+        "rules"
+    }
+
+    fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
+        let Some(told) = resumed else { return self.walk(&self.current.load(), case, None) };
+        match self.version(place_of(told.cursor).0) {
+            Some(version) => self.walk(&version, case, resumed),
+            None => {
+                let text = "the rules that held this message have been replaced too often meanwhile; send it again";
+                Verdict::Refuse(Fault::new(FaultKind::Refused, text)).into()
+            }
+        }
+    }
+
+    fn finished(&self, finished: &Finished) {
+        self.live.finished((finished.session, finished.exchange));
+    }
+}

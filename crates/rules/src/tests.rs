@@ -1,0 +1,223 @@
+//! Dialogues with rules: what a client and a backend say, and what the rules make of it.
+
+use crate::rule_set::RuleSet;
+use crate::rules::Rules;
+use bytes::Bytes;
+use signalbox_engine::chain::{
+    Answer, Case, Effect, Interceptor, Judgement, Phase, Question, Resumed, Ruling, Verdict,
+};
+use signalbox_engine::exchange::Exchange;
+use signalbox_engine::fact::{Finished, Outcome};
+use signalbox_engine::keys::{ExchangeId, SessionKey, StreamId};
+use signalbox_engine::principal::Principal;
+use signalbox_wire::{Envelope, Era, RawId};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+mod actions;
+mod conditions;
+mod documents;
+mod judging;
+mod properties;
+mod reading;
+mod waiting;
+
+const CALL: &str = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello","n":3,"list":[1,"two"],"nothing":null}}}"#;
+const RESULT: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"hello"}],"n":1}}"#;
+const ERROR: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32050,"message":"the disk is full"}}"#;
+
+/// A gateway with nothing but rules.
+struct Dialogue {
+    rules: Rules,
+    start: Instant,
+    now: Instant,
+    principal: Principal,
+    session: Option<String>,
+    revision: Option<String>,
+    backend: Option<String>,
+    exchange: u64,
+    method: String,
+    subject: Option<String>,
+    rulings: Vec<Ruling>,
+    held: Option<(u32, Envelope, Phase)>,
+}
+
+impl Dialogue {
+    /// With the rules of this text.
+    fn new(toml: &str) -> Self {
+        Self::with(RuleSet::parse("rules.toml", toml).unwrap_or_else(|error| panic!("{error}\n{toml}")))
+    }
+
+    /// With one rule of these conditions and actions.
+    fn rule(when: &str, then: &str) -> Self {
+        Self::new(&format!("[[rules]]\nid = \"r\"\nwhen = {{ {when} }}\nthen = [{then}]\n"))
+    }
+
+    fn with(set: RuleSet) -> Self {
+        let start = Instant::now();
+        Self {
+            rules: Rules::new(set, 1),
+            start,
+            now: start,
+            principal: Principal::named("local:ada"),
+            session: Some("s-1".to_owned()),
+            revision: Some("2025-06-18".to_owned()),
+            backend: Some("files".to_owned()),
+            exchange: 0,
+            method: String::new(),
+            subject: None,
+            rulings: vec![],
+            held: None,
+        }
+    }
+
+    fn later(&mut self, seconds: u64) {
+        self.now += Duration::from_secs(seconds);
+    }
+
+    /// A client's request, as a new exchange.
+    fn asks(&mut self, json: &str) -> String {
+        let message = envelope(json);
+        self.exchange += 1;
+        self.method = message.method().unwrap().to_owned();
+        self.subject = crate::facts::subject_of(&message).map(std::borrow::Cow::into_owned);
+        self.says(Phase::Request, &message, None)
+    }
+
+    /// The backend's answer to it.
+    fn answers(&mut self, json: &str) -> String {
+        let out = self.says(Phase::Response, &envelope(json), None);
+        if self.held.is_none() {
+            self.finishes();
+        }
+        out
+    }
+
+    fn notifies(&mut self, phase: Phase, json: &str) -> String {
+        self.says(phase, &envelope(json), None)
+    }
+
+    /// What the last wait came to.
+    fn hears(&mut self, answer: &Answer) -> String {
+        let (cursor, message, phase) = self.held.take().expect("nothing is held");
+        self.says(phase, &message, Some(Resumed { cursor, answer }))
+    }
+
+    fn finishes(&mut self) {
+        self.rules.finished(&Finished {
+            at: self.now,
+            session: SessionKey(1),
+            principal: self.principal.clone(),
+            exchange: ExchangeId(self.exchange),
+            era: Era::Legacy,
+            method: self.method.clone().into(),
+            subject: None,
+            backend: None,
+            outcome: Outcome::Ok,
+            took: Duration::ZERO,
+            bytes_in: 0,
+            bytes_out: 0,
+            trace: None,
+        });
+    }
+
+    fn says(&mut self, phase: Phase, message: &Envelope, resumed: Option<Resumed<'_>>) -> String {
+        let exchange = self.exchange();
+        let of_exchange = matches!(phase, Phase::Request | Phase::Response);
+        let case = Case {
+            phase,
+            message,
+            exchange: of_exchange.then_some(&exchange),
+            principal: &self.principal,
+            session: self.session.as_deref(),
+            session_started: self.start,
+            revision: self.revision.as_deref(),
+            backend: self.backend.as_deref(),
+            now: self.now,
+            unix_ms: 1_700_000_000_000,
+        };
+        let Judgement { verdict, rulings, effects } = self.rules.judge(&case, resumed);
+        self.rulings = rulings;
+        let mut said: Vec<String> = effects.iter().map(effect).collect();
+        said.push(self.verdict(verdict, message, phase));
+        said.join(" | ")
+    }
+
+    fn exchange(&self) -> Exchange {
+        Exchange {
+            id: ExchangeId(self.exchange),
+            session: SessionKey(1),
+            principal: self.principal.clone(),
+            client_id: RawId::string("x"),
+            stream: StreamId(1),
+            stream_open: true,
+            era: Era::Legacy,
+            client: None,
+            log_level: None,
+            method: self.method.clone().into(),
+            subject: self.subject.as_deref().map(Box::from),
+            backend: self.backend.as_deref().map(Arc::from),
+            progress_token: None,
+            progress: 0.0,
+            renamed_uri: None,
+            read: None,
+            wants_task: false,
+            started: self.now,
+            bytes_in: 0,
+            trace: None,
+        }
+    }
+
+    fn verdict(&mut self, verdict: Verdict, message: &Envelope, phase: Phase) -> String {
+        match verdict {
+            Verdict::Pass => "pass".to_owned(),
+            Verdict::Modify(message) => format!("modify {}", text(message.bytes())),
+            Verdict::Reply(result) => format!("reply {}", text(&result)),
+            Verdict::Error(error) => format!("error {}", text(&error)),
+            Verdict::Refuse(fault) => format!("refuse {}: {fault}", fault.reason()),
+            Verdict::Hold(hold) => {
+                let changed =
+                    hold.message.as_ref().map_or(String::new(), |message| format!(" {}", text(message.bytes())));
+                let message = hold.message.unwrap_or_else(|| message.clone());
+                self.held = Some((hold.cursor, message, phase));
+                match hold.question {
+                    Question::Pause(time) => format!("pause {time:?}{changed}"),
+                    Question::Person { reason, within } => format!("hold {within:?} {reason}{changed}"),
+                    Question::Webhook { url, body, within } => format!("ask {url} {within:?} {}{changed}", text(&body)),
+                }
+            }
+        }
+    }
+
+    /// The ruling of one rule about the last message.
+    fn ruling(&self, id: &str) -> Option<&Ruling> {
+        self.rulings.iter().find(|ruling| ruling.rule.as_deref() == Some(id))
+    }
+
+    /// The inputs of the last message's rulings, without those of the message as a whole.
+    fn inputs(&self) -> Vec<String> {
+        let of_rules = self.rulings.iter().filter(|ruling| ruling.rule.is_some());
+        of_rules.flat_map(|ruling| &ruling.inputs).map(|(kind, text)| format!("{kind}: {text}")).collect()
+    }
+}
+
+fn effect(effect: &Effect) -> String {
+    match effect {
+        Effect::Fork { backend, message } => format!("fork {backend} {}", text(message.bytes())),
+        Effect::Log { level, text } => format!("log {} {text}", level.as_str()),
+        Effect::Count { name } => format!("count {name}"),
+        Effect::Notify { url, body, within } => format!("tell {url} {within:?} {}", text(body)),
+    }
+}
+
+fn envelope(json: &str) -> Envelope {
+    Envelope::parse(Bytes::copy_from_slice(json.as_bytes())).unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn somebody(name: &str) -> Option<String> {
+    Some(name.to_owned())
+}

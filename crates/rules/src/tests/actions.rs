@@ -1,0 +1,285 @@
+//! Each action, over a message that its rule fits.
+
+use super::*;
+
+const ECHO: &str = r#"tool = "echo""#;
+
+fn call(then: &str) -> String {
+    Dialogue::rule(ECHO, then).asks(CALL)
+}
+
+fn answer(then: &str, json: &str) -> String {
+    let mut dialogue = Dialogue::rule(r#"tool = "echo", phase = "response""#, then);
+    assert_eq!(dialogue.asks(CALL), "pass");
+    dialogue.answers(json)
+}
+
+#[test]
+fn allow_ends_the_walk() {
+    // S-23, S-26
+    let mut dialogue = Dialogue::new(
+        r#"
+        [[rules]]
+        id = "friends"
+        priority = 2
+        when = { principal = "local:ada" }
+        then = [{ set = { "/params/arguments/n" = 4 } }, "allow", { log = "never said" }]
+        [[rules]]
+        id = "all"
+        priority = 1
+        then = "block"
+        "#,
+    );
+    assert_eq!(dialogue.asks(CALL), format!("modify {}", CALL.replace("\"n\":3", "\"n\":4")));
+    assert_eq!(dialogue.ruling("friends").unwrap().verdict, "allow");
+    assert_eq!(dialogue.ruling("all"), None);
+    dialogue.principal = Principal::named("local:bob");
+    assert_eq!(dialogue.asks(CALL), "refuse refused: rule `all` does not let this pass");
+}
+
+#[test]
+fn block_refuses_with_a_message_and_where_wanted_a_code() {
+    // S-23, S-26
+    assert_eq!(call(r#""block""#), "refuse refused: rule `r` does not let this pass");
+    assert_eq!(call("{ block = true }"), "refuse refused: rule `r` does not let this pass");
+    assert_eq!(call(r#"{ block = "no ${tool} for ${principal}" }"#), "refuse refused: no echo for local:ada");
+    assert_eq!(
+        call(r#"{ block = { message = "no \"echo\"", code = -32099 } }"#),
+        r#"error {"code":-32099,"message":"no \"echo\"","data":{"reason":"refused","rule":"r"}}"#
+    );
+}
+
+#[test]
+fn set_and_remove_change_one_place_and_keep_every_other_byte() {
+    // S-23, S-26, SO-5
+    assert_eq!(
+        call(r#"{ set = { "/params/arguments/n" = 10, "/params/arguments/deep/er" = ["{{/params/name}}", true] } }"#),
+        format!(
+            "modify {}",
+            CALL.replace("\"n\":3", "\"n\":10").replace("null}", r#"null,"deep":{"er":["echo",true]}}"#)
+        )
+    );
+    assert_eq!(
+        call(r#"{ remove = ["/params/arguments/list", "/params/arguments/not there"] }"#),
+        format!("modify {}", CALL.replace(r#","list":[1,"two"]"#, ""))
+    );
+    assert_eq!(call(r#"{ remove = "/params/arguments/not there" }"#), "pass");
+    assert_eq!(call(r#"{ set = { "/params/name/x" = 1 } }"#), "pass", "a text has no members");
+    assert_eq!(
+        answer(r#"{ set = { "/result/content/0/text" = "{{/result/n}} and ${tool}" } }"#, RESULT),
+        format!("modify {}", RESULT.replace("\"hello\"", "\"1 and echo\""))
+    );
+    assert_eq!(answer(r#"{ remove = "/result/n" }"#, RESULT), format!("modify {}", RESULT.replace(",\"n\":1", "")));
+}
+
+#[test]
+fn replace_gives_other_params_or_another_result() {
+    // S-26
+    assert_eq!(
+        call(r#"{ replace_params = { name = "echo", arguments = { was = "{{/params/arguments}}" } } }"#),
+        format!(
+            "modify {}",
+            CALL.replace(r#""arguments":{"#, r#""arguments":{"was":{"#).replace("null}}}", "null}}}}")
+        )
+    );
+    assert_eq!(
+        answer(r#"{ replace_result = { content = [] } }"#, RESULT),
+        r#"modify {"jsonrpc":"2.0","id":7,"result":{"content":[]}}"#
+    );
+    assert_eq!(
+        answer(r#"{ replace_result = { content = [] } }"#, ERROR),
+        r#"modify {"jsonrpc":"2.0","id":7,"result":{"content":[]}}"#
+    );
+}
+
+#[test]
+fn error_answers_with_an_error_object() {
+    // S-26
+    assert_eq!(
+        call(r#"{ error = { code = -32001, message = "not ${tool}", data = { n = "{{/params/arguments/n}}" } } }"#),
+        r#"error {"code":-32001,"message":"not echo","data":{"n":3}}"#
+    );
+    assert_eq!(answer(r#"{ error = { code = 5, message = "no" } }"#, RESULT), r#"error {"code":5,"message":"no"}"#);
+}
+
+#[test]
+fn delay_waits_a_fixed_or_a_drawn_time() {
+    // S-23, S-26
+    assert_eq!(call(r#"{ delay = "200ms" }"#), "pause 200ms");
+    let mut dialogue = Dialogue::rule(ECHO, r#"{ delay = { between = ["100ms", "300ms"] } }"#);
+    let said = dialogue.asks(CALL);
+    let time: f64 = said.strip_prefix("pause ").unwrap().strip_suffix("ms").unwrap().parse().unwrap();
+    assert!((100.0..=300.0).contains(&time), "{said}");
+    assert!(dialogue.inputs()[0].starts_with("random: "), "{:?}", dialogue.inputs());
+    assert_eq!(dialogue.hears(&Answer::GoOn { by: None }), "pass");
+}
+
+#[test]
+fn fork_log_count_and_a_told_webhook_are_done_besides() {
+    // S-23, S-26, SO-5
+    assert_eq!(call(r#"{ fork = "shadow" }"#), format!("fork shadow {CALL} | pass"));
+    assert_eq!(
+        call(r#"{ log = "${method} ${tool} {{/params/arguments/list/1}} $${x} {{y}}" }"#),
+        "log info tools/call echo two ${x} {{y}} | pass"
+    );
+    assert_eq!(
+        call(r#"{ log = { level = "warning", text = "${rule} at ${unix_ms}" } }, { count = "calls.echo" }"#),
+        "log warning r at 1700000000000 | count calls.echo | pass"
+    );
+    assert_eq!(
+        call(r#"{ webhook = { url = "https://x.test/hook", timeout = "2s" } }"#),
+        format!(
+            r#"tell https://x.test/hook 2s {{"version":1,"rule":{{"id":"r","name":"r"}},"phase":"request","exchange":{{"method":"tools/call","subject":"echo","backend":"files","principal":"local:ada","session":"s-1","revision":"2025-06-18","session_age_ms":0,"unix_ms":1700000000000}},"message":{CALL}}} | pass"#
+        )
+    );
+}
+
+#[test]
+fn mock_answers_always_in_turn_or_at_random() {
+    // SO-6
+    assert_eq!(call(r#"{ mock = { result = { content = [] } } }"#), r#"reply {"content":[]}"#);
+    assert_eq!(
+        call(
+            r#"{ mock = { result = { text = "you said {{/params/arguments/text}}", n = "{{/params/arguments/n}}", no = "{{/params/x}}" } } }"#
+        ),
+        r#"reply {"text":"you said hello","n":3,"no":null}"#
+    );
+    assert_eq!(call(r#"{ mock = { json = '{"a":null,"b":"{{/params/name}}"}' } }"#), r#"reply {"a":null,"b":"echo"}"#);
+    let mut turns = Dialogue::rule(ECHO, "{ mock = { list = [{ n = 1 }, { n = 2 }] } }");
+    let said: Vec<_> = (0..3).map(|_| turns.asks(CALL)).collect();
+    assert_eq!(said, [r#"reply {"n":1}"#, r#"reply {"n":2}"#, r#"reply {"n":1}"#]);
+    assert_eq!(turns.inputs(), ["position: 2"]);
+    let drawn = |seed: u64| {
+        let mut dialogue =
+            Dialogue::rule(ECHO, &format!("{{ mock = {{ random = [{{ n = 1 }}, {{ n = 2 }}], seed = {seed} }} }}"));
+        (0..40).map(|_| dialogue.asks(CALL)).collect::<Vec<_>>()
+    };
+    assert_eq!(drawn(1), drawn(1), "a seed gives the same row again");
+    assert_ne!(drawn(1), drawn(2));
+    assert!(drawn(1).contains(&r#"reply {"n":1}"#.to_owned()) && drawn(1).contains(&r#"reply {"n":2}"#.to_owned()));
+}
+
+#[test]
+fn a_text_from_the_message_cannot_break_out_of_a_made_up_result() {
+    let sly = CALL.replace("hello", r#"\",\"isError\":true,\"x\":\""#);
+    let mut dialogue = Dialogue::rule(ECHO, r#"{ mock = { result = { text = "said {{/params/arguments/text}}" } } }"#);
+    assert_eq!(dialogue.asks(&sly), r#"reply {"text":"said \",\"isError\":true,\"x\":\""}"#);
+}
+
+#[test]
+fn fault_fails_as_it_is_told_and_as_often_as_its_seed_says() {
+    // SO-6
+    let fault = |kind: &str| call(&format!("{{ fault = {{ kind = \"{kind}\" }} }}"));
+    assert_eq!(fault("refused"), "refuse backend_down: rule `r` makes up a fault: the connection was refused");
+    assert_eq!(fault("reset"), "refuse backend_died: rule `r` makes up a fault: the connection broke");
+    assert_eq!(fault("error"), r#"error {"code":-32603,"message":"rule `r` makes up a fault: internal error"}"#);
+    assert_eq!(fault("slow"), "pause 2s");
+    let mut lost = Dialogue::rule(ECHO, r#"{ fault = { kind = "timeout", after = "3s" } }"#);
+    assert_eq!(lost.asks(CALL), "pause 3s");
+    assert_eq!(lost.hears(&Answer::GoOn { by: None }), "refuse timed_out: rule `r` makes up a fault: no answer in 3s");
+    let rows = |seed: u64| {
+        let then = format!(r#"{{ fault = {{ kind = "error", probability = 0.3, seed = {seed} }} }}"#);
+        let mut dialogue = Dialogue::rule(ECHO, &then);
+        (0..200).map(|_| dialogue.asks(CALL).starts_with("error")).collect::<Vec<_>>()
+    };
+    let failed = rows(5).iter().filter(|failed| **failed).count();
+    assert!((30..90).contains(&failed), "{failed} of 200");
+    assert_eq!(rows(5), rows(5));
+    assert_ne!(rows(5), rows(6));
+}
+
+#[test]
+fn a_spoiled_answer_is_still_a_message() {
+    // SO-6
+    for kind in ["truncate", "garble"] {
+        let mut dialogue = Dialogue::rule(ECHO, &format!("{{ fault = {{ kind = \"{kind}\", seed = 3 }} }}"));
+        assert_eq!(dialogue.asks(CALL), "pass");
+        let said = dialogue.answers(RESULT);
+        let changed = envelope(said.strip_prefix("modify ").unwrap());
+        let result: serde_json::Value = serde_json::from_slice(changed.result().unwrap()).unwrap();
+        assert_eq!(result["content"][0]["type"], "text");
+        assert_ne!(result["content"][0]["text"], "hello");
+        assert_eq!(result["n"], 1);
+    }
+}
+
+#[test]
+fn rate_limit_refuses_what_is_too_much_for_each_key_alone() {
+    // SO-4, SO-5
+    let mut dialogue =
+        Dialogue::rule(ECHO, r#"{ rate_limit = { key = "${session}:${tool}:${principal}", limit = 2, per = "1m" } }"#);
+    assert_eq!(dialogue.asks(CALL), "pass");
+    assert_eq!(dialogue.inputs(), ["limiter: passed left=1"]);
+    assert_eq!(dialogue.asks(CALL), "pass");
+    assert_eq!(dialogue.asks(CALL), "refuse overloaded: more than 2 in 60s; try again in 30 s");
+    assert_eq!(dialogue.inputs(), ["limiter: over wait_ms=30000"]);
+    dialogue.session = Some("s-2".to_owned());
+    assert_eq!(dialogue.asks(CALL), "pass");
+    dialogue.session = Some("s-1".to_owned());
+    dialogue.later(31);
+    assert_eq!(dialogue.asks(CALL), "pass");
+}
+
+#[test]
+fn cache_keeps_an_answer_for_its_time_and_for_its_principal() {
+    // SO-4, SO-5
+    let mut dialogue = Dialogue::rule(ECHO, r#"{ cache = { ttl = "5m" } }"#);
+    let kept = r#"reply {"content":[{"type":"text","text":"hello"}],"n":1}"#;
+    assert_eq!(dialogue.asks(CALL), "pass");
+    assert_eq!(dialogue.inputs(), ["cache: miss"]);
+    assert_eq!(dialogue.answers(RESULT), "pass");
+    assert_eq!(dialogue.asks(CALL), kept);
+    assert!(dialogue.inputs()[0].starts_with("cache: hit {\"content\""));
+    assert_eq!(dialogue.asks(&CALL.replace("hello", "bye")), "pass", "other arguments are another call");
+    dialogue.principal = Principal::named("local:bob");
+    assert_eq!(dialogue.asks(CALL), "pass", "what one brought is not shown to another");
+    dialogue.principal = Principal::named("local:ada");
+    dialogue.later(301);
+    assert_eq!(dialogue.asks(CALL), "pass");
+}
+
+#[test]
+fn a_cache_keeps_no_errors_nothing_unfinished_and_no_more_than_it_may() {
+    let mut dialogue = Dialogue::rule(
+        ECHO,
+        r#"{ cache = { key = "{{/params/arguments/text}}", ttl = "5m", max_entries = 2, shared = true } }"#,
+    );
+    for bad in [
+        ERROR.to_owned(),
+        RESULT.replace("\"n\":1", "\"isError\":true"),
+        RESULT.replace("\"n\":1", "\"resultType\":\"input_required\""),
+    ] {
+        assert_eq!(dialogue.asks(CALL), "pass");
+        assert_eq!(dialogue.answers(&bad), "pass");
+        assert_eq!(dialogue.asks(CALL), "pass", "{bad}");
+        dialogue.finishes();
+    }
+    for word in ["a", "b", "c"] {
+        assert_eq!(dialogue.asks(&CALL.replace("hello", word)), "pass");
+        assert_eq!(dialogue.answers(RESULT), "pass");
+    }
+    dialogue.principal = Principal::named("local:bob");
+    assert!(dialogue.asks(&CALL.replace("hello", "c")).starts_with("reply"), "shared");
+    assert!(dialogue.asks(&CALL.replace("hello", "b")).starts_with("reply"));
+    assert_eq!(dialogue.asks(&CALL.replace("hello", "a")), "pass", "the oldest made room");
+}
+
+#[test]
+fn what_a_message_says_cannot_steer_a_log_or_a_terminal() {
+    let sly = CALL.replace("hello", r"a\n2026 INFO all is well\u001b[2J");
+    let mut dialogue = Dialogue::rule(ECHO, r#"{ log = "said {{/params/arguments/text}}" }"#);
+    assert_eq!(dialogue.asks(&sly), "log info said a 2026 INFO all is well [2J | pass");
+    let mut dialogue = Dialogue::rule(ECHO, r#"{ hold = "{{/params/arguments/text}}" }"#);
+    assert_eq!(dialogue.asks(&sly), "hold 50s a 2026 INFO all is well [2J");
+}
+
+#[test]
+fn the_secrets_of_a_web_address_are_written_down_nowhere() {
+    let then = r#"{ webhook = { url = "https://ada:secret@x.test/hook?token=secret", wait = true } }"#;
+    let mut dialogue = Dialogue::rule(ECHO, then);
+    assert!(dialogue.asks(CALL).starts_with("ask https://ada:secret@x.test/hook?token=secret"));
+    assert_eq!(dialogue.ruling("r").unwrap().detail, "asks https://x.test/hook");
+    assert_eq!(dialogue.rules.set().describe()[0].then, ["ask https://x.test/hook"]);
+    dialogue.hears(&Answer::Failed("refused".to_owned()));
+    assert!(!format!("{:?}", dialogue.rulings).contains("secret"));
+}

@@ -1,0 +1,203 @@
+//! Order, rulings, what is written down, and judging again from it.
+
+use super::*;
+use crate::played::Played;
+use crate::try_message::{Supposed, try_message, try_with};
+
+#[test]
+fn rules_are_asked_by_priority_then_by_id_and_see_what_earlier_ones_made() {
+    // S-24, S-27
+    let add = |id: &str, priority: i32| {
+        format!(
+            "[[rules]]\nid = \"{id}\"\npriority = {priority}\nwhen = {{ tool = \"echo\" }}\nthen = {{ set = {{ \"/params/arguments/text\" = \"{{{{/params/arguments/text}}}} {id}\" }} }}\n"
+        )
+    };
+    let text = [add("c", 0), add("b", 0), add("late", -5), add("early", 9), add("off", 99)].concat();
+    let text = text.replace("id = \"off\"", "id = \"off\"\nenabled = false");
+    let mut dialogue = Dialogue::new(&text);
+    assert_eq!(dialogue.asks(CALL), format!("modify {}", CALL.replace("hello", "hello early b c late")));
+    let order: Vec<_> = dialogue.rules.set().describe().into_iter().map(|row| row.id).collect();
+    assert_eq!(order, ["off", "early", "b", "c", "late"]);
+}
+
+#[test]
+fn a_rule_that_changes_the_tool_decides_which_rules_come_after() {
+    let mut dialogue = Dialogue::new(
+        r#"
+        [[rules]]
+        id = "a"
+        when = { tool = "echo" }
+        then = { set = { "/params/name" = "delete" } }
+        [[rules]]
+        id = "b"
+        when = { tool = "delete" }
+        then = { block = "no deleting" }
+        "#,
+    );
+    assert_eq!(dialogue.asks(CALL), "refuse refused: no deleting");
+}
+
+#[test]
+fn each_rule_that_matched_has_a_ruling_and_the_message_one_more() {
+    let mut dialogue = Dialogue::new(
+        r#"
+        [[rules]]
+        id = "a"
+        when = { tool = "nope" }
+        then = "block"
+        [[rules]]
+        id = "b"
+        when = { tool = "e*", or = [{ backend = "web" }, { params = { "/arguments/n" = { greater = 2 } } }] }
+        then = [{ log = "x" }, { set = { "/params/arguments/n" = 1 } }]
+        [[rules]]
+        id = "c"
+        when = { not = { backend = "files" } }
+        then = "block"
+        "#,
+    );
+    assert!(dialogue.asks(CALL).starts_with("log info x | modify"));
+    let [matched, whole] = dialogue.rulings.as_slice() else { panic!("{:?}", dialogue.rulings) };
+    assert_eq!(matched.rule.as_deref(), Some("b"));
+    assert_eq!((matched.verdict, matched.detail.as_str()), ("modify", "set /params/arguments/n"));
+    let conditions: Vec<_> = matched.conditions.iter().map(|(words, held)| format!("{words}: {held}")).collect();
+    assert_eq!(conditions, ["tool is e*: true", "backend is web: false", "params/arguments/n is greater than 2: true"]);
+    let set = dialogue.rules.set();
+    assert_eq!((whole.rule.as_deref(), whole.verdict), (None, "modify"));
+    assert_eq!(whole.inputs, [("rules", set.version().to_owned()), ("outcomes", "5:58".to_owned())]);
+    let retraced = set.retrace(Phase::Request, Some("tools/call"), None, "5:58").unwrap();
+    let told: Vec<_> = retraced.iter().map(|rule| (&*rule.rule, rule.matched, rule.conditions.len())).collect();
+    assert_eq!(told, [("a", false, 1), ("b", true, 3), ("c", false, 1)]);
+    assert_eq!(set.retrace(Phase::Request, Some("tools/call"), None, "6:58"), None);
+    assert_eq!(set.retrace(Phase::Request, Some("tools/call"), None, "9:5800"), None);
+}
+
+#[test]
+fn what_no_rule_can_fit_leaves_nothing_behind() {
+    // S-56
+    let mut dialogue = Dialogue::rule(r#"method = "tools/call", tool = "x""#, "\"block\"");
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    assert_eq!(dialogue.asks(ping), "pass");
+    assert!(dialogue.rulings.is_empty());
+    assert_eq!(dialogue.asks(CALL), "pass");
+    assert_eq!(dialogue.rulings.len(), 1, "it was looked at, and that is all");
+    let mut none = Dialogue::new("");
+    assert_eq!(none.asks(CALL), "pass");
+    assert!(none.rulings.is_empty());
+}
+
+#[test]
+fn messages_of_a_batch_are_judged_one_by_one_in_order() {
+    // S-27: the front takes a batch apart, so the rules see its messages one after the other.
+    let mut dialogue = Dialogue::rule(r#"tool = "echo""#, "{ mock = { list = [{ n = 1 }, { n = 2 }, { n = 3 }] } }");
+    let batch: Vec<_> = (1..4).map(|id| dialogue.asks(&CALL.replace("\"id\":7", &format!("\"id\":{id}")))).collect();
+    assert_eq!(batch, [r#"reply {"n":1}"#, r#"reply {"n":2}"#, r#"reply {"n":3}"#]);
+}
+
+#[test]
+fn counters_and_caches_outlive_a_reload_for_as_long_as_the_rule_is_there() {
+    // SO-14
+    let text = r#"
+        [[rules]]
+        id = "limit"
+        when = { tool = "echo" }
+        then = { rate_limit = { limit = 1, per = "1h" } }
+    "#;
+    let over = "refuse overloaded: more than 1 in 3600s; try again in 3600 s";
+    let mut dialogue = Dialogue::new(text);
+    assert_eq!(dialogue.asks(CALL), "pass");
+    dialogue.rules.replace(
+        RuleSet::parse("again", &format!("{text}\n[[rules]]\nid = \"z\"\nthen = {{ count = \"z\" }}")).unwrap(),
+    );
+    assert_eq!(dialogue.asks(CALL), over);
+    dialogue.rules.replace(RuleSet::default());
+    assert_eq!(dialogue.asks(CALL), "pass");
+    dialogue.rules.replace(RuleSet::parse("again", text).unwrap());
+    assert_eq!(dialogue.asks(CALL), "pass", "a rule that was gone starts anew");
+}
+
+#[test]
+fn a_verdict_is_computed_again_from_what_was_written_down() {
+    let text = r#"
+        [[rules]]
+        id = "limit"
+        priority = 2
+        when = { tool = "echo" }
+        then = [{ rate_limit = { limit = 1, per = "1h" } }, { cache = { ttl = "1h" } }]
+        [[rules]]
+        id = "mock"
+        when = { tool = "echo" }
+        then = { mock = { random = [{ n = 1 }, { n = 2 }, { n = 3 }, { n = 4 }, { at = "${unix_ms}" }] } }
+    "#;
+    let mut dialogue = Dialogue::new(text);
+    let set = dialogue.rules.set();
+    for _ in 0..2 {
+        let live = dialogue.asks(CALL);
+        let inputs =
+            dialogue.rulings.iter().filter(|ruling| ruling.rule.is_some()).flat_map(|ruling| ruling.inputs.clone());
+        let played = Played::new(inputs.map(|(kind, text)| (kind.to_owned(), text)).collect::<Vec<_>>());
+        let supposed = Supposed { principal: "local:ada".to_owned(), unix_ms: 5, ..Supposed::default() };
+        let again = try_with(&set, CALL.as_bytes(), &supposed, dialogue.now, &played).unwrap();
+        assert_eq!(dialogue.verdict(again.verdict, &envelope(CALL), Phase::Request), live);
+        assert_eq!(played.missing(), 0);
+        let compared: Vec<_> =
+            again.rulings.iter().map(|ruling| (&ruling.rule, ruling.verdict, &ruling.inputs)).collect();
+        let first: Vec<_> =
+            dialogue.rulings.iter().map(|ruling| (&ruling.rule, ruling.verdict, &ruling.inputs)).collect();
+        assert_eq!(compared, first);
+    }
+    let nothing = Played::new([]);
+    try_with(&set, CALL.as_bytes(), &Supposed::default(), dialogue.now, &nothing).unwrap();
+    assert_eq!(nothing.missing(), 3);
+}
+
+#[test]
+fn one_message_can_be_tried_without_a_gateway() {
+    let set = RuleSet::parse(
+        "rules.toml",
+        r#"
+        [[rules]]
+        id = "out"
+        when = { tool = "files__*", principal = "local:*", params = { "/arguments/text" = "hello" }, result = { "/n" = 1 } }
+        then = { set = { "/result/n" = 2 } }
+        "#,
+    )
+    .unwrap();
+    let supposed = Supposed {
+        request: Some(Bytes::from_static(CALL.as_bytes())),
+        tool: Some("files__echo".to_owned()),
+        principal: "local:ada".to_owned(),
+        ..Supposed::default()
+    };
+    let tried = try_message(&set, RESULT.as_bytes(), &supposed, Instant::now()).unwrap();
+    let Verdict::Modify(message) = tried.verdict else { panic!("{:?}", tried.verdict) };
+    assert_eq!(text(message.bytes()), RESULT.replace("\"n\":1", "\"n\":2"));
+    assert_eq!(tried.rulings[0].conditions.len(), 4);
+    assert!(try_message(&set, b"{", &supposed, Instant::now()).is_err());
+}
+
+#[test]
+fn a_message_that_would_take_too_long_to_judge_is_refused() {
+    // SO-14
+    let mut text = String::new();
+    for number in 0..300 {
+        text.push_str(&format!("[[rules]]\nid = \"r{number}\"\nwhen = {{ params = {{ \"/arguments/text\" = \"x{number}\" }} }}\nthen = \"block\"\n"));
+    }
+    let mut dialogue = Dialogue::new(&text);
+    let large = CALL.replace("hello", &"y".repeat(1024 * 1024));
+    assert!(dialogue.asks(&large).starts_with("refuse overloaded: the rules would have to read more than"));
+    assert_eq!(dialogue.asks(CALL), "pass");
+}
+
+#[test]
+fn notifications_can_be_changed_and_dropped() {
+    // S-22
+    let told = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"secret"}}"#;
+    let mut dialogue = Dialogue::rule(
+        r#"method = "notifications/message", params = { "/data" = { contains = "secret" } }, direction = "from_backend""#,
+        r#"{ set = { "/params/data" = "***" } }"#,
+    );
+    assert_eq!(dialogue.notifies(Phase::FromBackend, told), format!("modify {}", told.replace("secret", "***")));
+    assert_eq!(dialogue.notifies(Phase::FromClient, told), "pass");
+    let mut dialogue = Dialogue::rule(r#"method = "notifications/message""#, "\"block\"");
+    assert_eq!(dialogue.notifies(Phase::FromBackend, told), "refuse refused: rule `r` does not let this pass");
+}

@@ -1,0 +1,110 @@
+//! What the rules would do with one message, without a gateway: `signalbox rules test`.
+
+use crate::facts::Facts;
+use crate::outside::Outside;
+use crate::played::Fresh;
+use crate::rule_set::RuleSet;
+use crate::walk::Walk;
+use bytes::Bytes;
+use signalbox_engine::chain::{Effect, Phase, Ruling, Verdict};
+use signalbox_wire::{Envelope, Kind, Limits, Refusal};
+use std::time::{Duration, Instant};
+
+/// What is to be supposed of a message besides its bytes.
+#[derive(Clone, Debug)]
+pub struct Supposed {
+    /// Which way it goes; told from the message where this is not said.
+    pub phase: Option<Phase>,
+    /// The request that an answer belongs to.
+    pub request: Option<Bytes>,
+    /// The method of that request, where the request itself is not given.
+    pub method: Option<String>,
+    /// The tool, prompt or URI; of a request it is told from the message.
+    pub tool: Option<String>,
+    /// The backend.
+    pub backend: Option<String>,
+    /// On whose behalf.
+    pub principal: String,
+    /// The id of the session.
+    pub session: Option<String>,
+    /// How old the session is.
+    pub session_age: Duration,
+    /// The revision the client speaks.
+    pub revision: Option<String>,
+    /// The wall clock, in milliseconds since 1970.
+    pub unix_ms: u64,
+}
+
+impl Default for Supposed {
+    fn default() -> Self {
+        Self {
+            phase: None,
+            request: None,
+            method: None,
+            tool: None,
+            backend: None,
+            principal: "anonymous".to_owned(),
+            session: None,
+            session_age: Duration::ZERO,
+            revision: None,
+            unix_ms: 0,
+        }
+    }
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub struct Tried {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What each rule that fitted decided, and from what.
+    pub rulings: Vec<Ruling>,
+    /// What would be done besides.
+    pub effects: Vec<Effect>,
+}
+
+/// Judges one message as if nothing had happened before: every limit is free, every cache is empty.
+///
+/// # Errors
+/// Where the message, or the request given with it, is no valid JSON-RPC message.
+pub fn try_message(set: &RuleSet, message: &[u8], supposed: &Supposed, now: Instant) -> Result<Tried, Refusal> {
+    try_with(set, message, supposed, now, &Fresh)
+}
+
+/// Judges one message with an outside of its own, such as [`crate::Played`] for what a tape has written down.
+///
+/// # Errors
+/// Where the message, or the request given with it, is no valid JSON-RPC message.
+pub fn try_with(
+    set: &RuleSet,
+    message: &[u8],
+    supposed: &Supposed,
+    now: Instant,
+    outside: &dyn Outside,
+) -> Result<Tried, Refusal> {
+    let read = |bytes: &[u8]| Envelope::read(Bytes::copy_from_slice(bytes), &Limits::default());
+    let message = read(message)?;
+    let request = supposed.request.as_ref().map(|bytes| read(bytes)).transpose()?;
+    let asked = request.as_ref().and_then(Envelope::method).or(supposed.method.as_deref());
+    let of_request = request.as_ref().and_then(crate::facts::subject_of);
+    let facts = Facts {
+        phase: supposed.phase.unwrap_or(match message.kind() {
+            Kind::Request => Phase::Request,
+            Kind::Notification => Phase::FromClient,
+            Kind::Response | Kind::Error => Phase::Response,
+        }),
+        asked,
+        subject: supposed.tool.as_deref().or(of_request.as_deref()),
+        backend: supposed.backend.as_deref(),
+        principal: &supposed.principal,
+        session: supposed.session.as_deref(),
+        session_age: supposed.session_age,
+        revision: supposed.revision.as_deref(),
+        exchange: None,
+        now,
+        unix_ms: supposed.unix_ms,
+        request: request.as_ref(),
+    };
+    let judged = Walk::new(set, 0, facts, &message, outside).run();
+    Ok(Tried { verdict: judged.verdict, rulings: judged.rulings, effects: judged.effects })
+}

@@ -1,0 +1,288 @@
+//! One message on its way past the rules, from the first that can fit it to the end, or from where it was held.
+
+use crate::facts::{Facts, View};
+use crate::limits;
+use crate::outcomes::Outcomes;
+use crate::outside::{Outside, Slot};
+use crate::rule::Rule;
+use crate::rule_set::RuleSet;
+use crate::template::Filling;
+use signalbox_engine::chain::{Answer, Effect, Hold, Judgement, Question, Ruling, Verdict};
+use signalbox_engine::fault::{Fault, FaultKind};
+use signalbox_wire::Envelope;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// An action of a rule.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Position {
+    pub rule: u16,
+    pub action: u8,
+}
+
+/// What became of a message with one action.
+pub(crate) enum Step {
+    /// The next action.
+    Next,
+    /// The next action, with another message.
+    Change(Envelope),
+    /// No further rule is asked.
+    Stop,
+    /// The walk is over.
+    End(Verdict),
+    /// The message waits.
+    Wait(Question),
+}
+
+/// What became of it on the way to a change or to the end.
+enum Leg {
+    Changed(Position),
+    End(Verdict),
+}
+
+pub(crate) struct Walk<'a> {
+    pub set: &'a RuleSet,
+    pub facts: Facts<'a>,
+    pub outside: &'a dyn Outside,
+    message: &'a Envelope,
+    generation: u16,
+    changed: Option<Envelope>,
+    outcomes: Outcomes,
+    looked: bool,
+    after: Option<Arc<str>>,
+    open: Option<Ruling>,
+    rulings: Vec<Ruling>,
+    pub effects: Vec<Effect>,
+    work: usize,
+    clock: Cell<Option<u64>>,
+    clock_noted: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(
+        set: &'a RuleSet,
+        generation: u16,
+        facts: Facts<'a>,
+        message: &'a Envelope,
+        outside: &'a dyn Outside,
+    ) -> Self {
+        Self {
+            set,
+            facts,
+            outside,
+            message,
+            generation,
+            changed: None,
+            outcomes: Outcomes::default(),
+            looked: false,
+            after: None,
+            open: None,
+            rulings: vec![],
+            effects: vec![],
+            work: 0,
+            clock: Cell::new(None),
+            clock_noted: false,
+        }
+    }
+
+    /// Asks all rules.
+    pub fn run(self) -> Judgement {
+        self.go_on(None)
+    }
+
+    /// Asks the rules behind the action that held the message.
+    pub fn resume(mut self, at: Position, answer: &Answer) -> Judgement {
+        let set = self.set;
+        let held = set.rule(at.rule).and_then(|rule| Some((rule, rule.then.get(usize::from(at.action))?)));
+        let Some((rule, action)) = held else {
+            let fault = Fault::new(FaultKind::Internal, "no rule held this message");
+            return self.close(Verdict::Refuse(fault));
+        };
+        self.looked = true;
+        self.after = Some(Arc::clone(&rule.id));
+        self.open = Some(Ruling { rule: Some(Arc::clone(&rule.id)), verdict: "pass", ..Ruling::default() });
+        let (facts, message) = (self.facts, self.message);
+        let view = View::new(&facts, message, 0);
+        let step = self.answered(rule, action, answer, &view);
+        match self.stepped(step, at) {
+            Some(Leg::End(verdict)) => self.close(verdict),
+            _ => self.go_on(Some(Position { rule: at.rule, action: at.action.saturating_add(1) })),
+        }
+    }
+
+    fn go_on(mut self, mut inside: Option<Position>) -> Judgement {
+        let facts = self.facts;
+        loop {
+            let changed = self.changed.clone();
+            let view = View::new(&facts, changed.as_ref().unwrap_or(self.message), self.work);
+            let leg = self.leg(inside, &view);
+            self.work = view.work();
+            match leg {
+                Leg::Changed(at) => inside = Some(at),
+                Leg::End(verdict) => return self.close(verdict),
+            }
+        }
+    }
+
+    /// The rest of the rule that the walk stands in, and all rules after it, for as long as the message stays what it is.
+    fn leg(&mut self, inside: Option<Position>, view: &View<'_>) -> Leg {
+        let set = self.set;
+        let mut first = 0;
+        if let Some(at) = inside {
+            first = at.rule + 1;
+            if let Some(leg) = set.rule(at.rule).and_then(|rule| self.actions(rule, at, view)) {
+                return leg;
+            }
+        }
+        let candidates = set.candidates(view.facts.phase, view.method());
+        let behind = candidates.partition_point(|one| *one < first);
+        for number in &candidates[behind..] {
+            let Some(rule) = set.rule(*number) else { continue };
+            self.looked = true;
+            let mark = self.outcomes.len();
+            let held = rule.when.holds(view, set.slots(), &mut self.outcomes);
+            if view.tired() {
+                return Leg::End(self.too_much());
+            }
+            if held {
+                self.matched(rule, mark);
+                if let Some(leg) = self.actions(rule, Position { rule: *number, action: 0 }, view) {
+                    return leg;
+                }
+            }
+        }
+        Leg::End(self.passed())
+    }
+
+    /// The actions of a rule from one on; something where the walk does not simply go on behind them.
+    fn actions(&mut self, rule: &'a Rule, from: Position, view: &View<'_>) -> Option<Leg> {
+        for (number, action) in (0_u8..).zip(&rule.then).skip(usize::from(from.action)) {
+            if !action.fits().has(view.facts.phase) {
+                continue;
+            }
+            let at = Position { rule: from.rule, action: number };
+            let slot = Slot { rule: Arc::clone(&rule.id), action: number };
+            let step = self.act(rule, action, &slot, view);
+            if let Some(leg) = self.stepped(step, at) {
+                return Some(leg);
+            }
+        }
+        self.rulings.extend(self.open.take());
+        None
+    }
+
+    fn stepped(&mut self, step: Step, at: Position) -> Option<Leg> {
+        match step {
+            Step::Next => None,
+            Step::Stop => Some(Leg::End(self.passed())),
+            Step::End(verdict) => Some(Leg::End(verdict)),
+            Step::Change(message) => {
+                self.changed = Some(message);
+                Some(Leg::Changed(Position { rule: at.rule, action: at.action.saturating_add(1) }))
+            }
+            Step::Wait(question) => {
+                let cursor = cursor(self.generation, at);
+                Some(Leg::End(Verdict::Hold(Hold { question, cursor, message: self.changed.take() })))
+            }
+        }
+    }
+
+    fn matched(&mut self, rule: &Rule, mark: usize) {
+        let mut conditions = Vec::new();
+        rule.when.retrace(&mut self.outcomes.from(mark), &mut conditions);
+        self.open = Some(Ruling { rule: Some(Arc::clone(&rule.id)), verdict: "pass", conditions, ..Ruling::default() });
+    }
+
+    /// Notes what the rule did, in a word and for a person. The word that weighs most stays.
+    pub fn note(&mut self, word: &'static str, detail: impl AsRef<str>) {
+        if let Some(open) = &mut self.open {
+            if weight(word) >= weight(open.verdict) {
+                open.verdict = word;
+            }
+            if !open.detail.is_empty() && !detail.as_ref().is_empty() {
+                open.detail.push_str("; ");
+            }
+            open.detail.push_str(detail.as_ref());
+        }
+    }
+
+    /// Notes something from outside that the rule used.
+    pub fn input(&mut self, kind: &'static str, text: String) {
+        if let Some(open) = &mut self.open {
+            open.inputs.push((kind, text));
+        }
+    }
+
+    /// Fills templates.
+    pub fn fill<T>(&mut self, rule: &Rule, view: &View<'_>, render: impl FnOnce(&Filling<'_, '_>) -> T) -> T {
+        let clock = || match self.clock.get() {
+            Some(known) => known,
+            None => {
+                let now = self.outside.unix_ms(self.facts.unix_ms);
+                self.clock.set(Some(now));
+                now
+            }
+        };
+        let rendered = render(&Filling { view, rule: &rule.id, unix_ms: &clock });
+        if let (Some(now), false) = (self.clock.get(), self.clock_noted) {
+            self.clock_noted = true;
+            self.input("clock", now.to_string());
+        }
+        rendered
+    }
+
+    fn passed(&mut self) -> Verdict {
+        self.changed.take().map_or(Verdict::Pass, Verdict::Modify)
+    }
+
+    fn too_much(&mut self) -> Verdict {
+        let message = format!("the rules would have to read more than {} bytes for this message", limits::WORK);
+        Verdict::Refuse(Fault::new(FaultKind::Overloaded, message))
+    }
+
+    fn close(mut self, verdict: Verdict) -> Judgement {
+        self.rulings.extend(self.open.take());
+        if self.looked {
+            let mut inputs = vec![("rules", self.set.version().to_owned()), ("outcomes", self.outcomes.text())];
+            inputs.extend(self.after.map(|rule| ("after", rule.to_string())));
+            self.rulings.push(Ruling { verdict: word(&verdict), inputs, ..Ruling::default() });
+        }
+        Judgement { verdict, rulings: self.rulings, effects: self.effects }
+    }
+}
+
+/// The word for a verdict in rulings.
+pub(crate) fn word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "pass",
+        Verdict::Modify(_) => "modify",
+        Verdict::Reply(_) => "reply",
+        Verdict::Error(_) => "error",
+        Verdict::Refuse(_) => "refuse",
+        Verdict::Hold(_) => "hold",
+    }
+}
+
+/// How much a word says about what became of the message.
+fn weight(word: &str) -> usize {
+    ["pass", "count", "log", "notify", "fork", "delay", "released", "modify", "allow", "hold"]
+        .iter()
+        .position(|known| *known == word)
+        .unwrap_or(usize::MAX)
+}
+
+/// Where a message is held, and under which version of the rules.
+fn cursor(generation: u16, at: Position) -> u32 {
+    u32::from(generation) << 16 | u32::from(at.rule) << 5 | u32::from(at.action)
+}
+
+/// Reads such a number.
+pub(crate) fn place_of(cursor: u32) -> (u16, Position) {
+    let low = cursor & 0xffff;
+    let rule = u16::try_from(low >> 5).unwrap_or(u16::MAX);
+    let action = u8::try_from(low & 31).unwrap_or(u8::MAX);
+    (u16::try_from(cursor >> 16).unwrap_or(0), Position { rule, action })
+}
+
+// Both have to fit into their bits of the cursor.
+const _: () = assert!(limits::RULES <= 2048 && limits::ACTIONS <= 32);

@@ -1,0 +1,240 @@
+//! How the content of an entry is stored: a code for what it is, a few columns, and the rest packed.
+
+use crate::pack::{Torn, Unpack, put_number, put_optional, put_text};
+use crate::squeeze::{Packed, Squeezer};
+use bytes::Bytes;
+use signalbox_engine::fact::Point;
+use signalbox_engine::record::{
+    Body, Content, DecisionEntry, FinishedEntry, Gap, MessageEntry, MessageKind, SessionInfo,
+};
+
+const SESSION: u8 = 1;
+const SESSION_ENDED: u8 = 2;
+const DECISION: u8 = 3;
+const FINISHED: u8 = 4;
+const GAP: u8 = 5;
+/// Messages: this, and eight for each point, and one for each kind.
+pub const MESSAGE: u8 = 16;
+
+const POINTS: [Point; 4] = [Point::ClientIn, Point::BackendOut, Point::BackendIn, Point::ClientOut];
+
+/// The columns of a content that can be asked for.
+#[derive(Copy, Clone, Default, Debug)]
+pub struct Names<'a> {
+    /// The method.
+    pub method: Option<&'a str>,
+    /// The tool, prompt or URI.
+    pub subject: Option<&'a str>,
+    /// The backend.
+    pub backend: Option<&'a str>,
+    /// The code of an error.
+    pub error_code: Option<i64>,
+}
+
+/// The columns that are asked for.
+pub fn names(content: &Content) -> Names<'_> {
+    match content {
+        Content::Message(message) => Names {
+            method: message.method.as_deref(),
+            subject: message.subject.as_deref(),
+            backend: message.backend.as_deref(),
+            error_code: message.error_code,
+        },
+        Content::Finished(finished) => Names {
+            method: Some(&finished.method),
+            subject: finished.subject.as_deref(),
+            backend: finished.backend.as_deref(),
+            error_code: None,
+        },
+        _ => Names::default(),
+    }
+}
+
+/// The code of what it is.
+pub fn what(content: &Content) -> u8 {
+    match content {
+        Content::Session(_) => SESSION,
+        Content::SessionEnded => SESSION_ENDED,
+        Content::Decision(_) => DECISION,
+        Content::Finished(_) => FINISHED,
+        Content::Gap(_) => GAP,
+        Content::Message(message) => {
+            let point = POINTS.iter().position(|point| *point == message.point).unwrap_or(0);
+            let kind = MessageKind::ALL.iter().position(|kind| *kind == message.kind).unwrap_or(0);
+            MESSAGE + 8 * point as u8 + kind as u8
+        }
+    }
+}
+
+/// True where this is the code of a message.
+pub fn is_message(what: u8) -> bool {
+    what >= MESSAGE
+}
+
+/// The place of its kind in [`MessageKind::ALL`], where this is the code of a message.
+pub fn kind_of(what: u8) -> Option<usize> {
+    let kind = usize::from(what.checked_sub(MESSAGE)? % 8);
+    (kind < MessageKind::ALL.len()).then_some(kind)
+}
+
+/// The length of a message as it passed.
+pub fn length(content: &Content) -> Option<u64> {
+    match content {
+        Content::Message(message) => Some(message.length),
+        _ => None,
+    }
+}
+
+/// The rest of it.
+pub fn pack(content: &Content, squeezer: &mut Squeezer) -> Packed {
+    let mut raw = Vec::new();
+    match content {
+        Content::Message(message) => return squeezer.pack(&message.body),
+        Content::SessionEnded => return Packed::left(),
+        Content::Session(session) => pack_session(&mut raw, session),
+        Content::Decision(decision) => pack_decision(&mut raw, decision),
+        Content::Finished(finished) => {
+            put_text(&mut raw, &finished.outcome);
+            put_number(&mut raw, finished.took);
+            put_number(&mut raw, finished.bytes_in);
+            put_number(&mut raw, finished.bytes_out);
+        }
+        Content::Gap(gap) => {
+            put_number(&mut raw, gap.facts);
+            put_text(&mut raw, &gap.reason);
+        }
+    }
+    squeezer.squeeze(&Bytes::from(raw))
+}
+
+/// The columns of a row, as they were read.
+#[derive(Default, Debug)]
+pub struct Columns {
+    /// The code of what it is.
+    pub what: u8,
+    /// The method.
+    pub method: Option<String>,
+    /// The tool, prompt or URI.
+    pub subject: Option<String>,
+    /// The backend.
+    pub backend: Option<String>,
+    /// The code of an error.
+    pub error_code: Option<i64>,
+    /// The length of a message as it passed.
+    pub length: Option<u64>,
+}
+
+/// Makes the content of its columns and what was packed, which is unpacked by then.
+pub fn unpack(columns: Columns, body: Body) -> Result<Content, Torn> {
+    if columns.what >= MESSAGE {
+        return unpack_message(columns, body);
+    }
+    let raw = match body {
+        Body::Whole(raw) => raw,
+        Body::Left => Bytes::new(),
+        Body::Like { .. } => return Err(Torn("an entry that is no message refers to a message")),
+    };
+    let mut raw = Unpack(&raw);
+    match columns.what {
+        SESSION => Ok(Content::Session(unpack_session(&mut raw)?)),
+        SESSION_ENDED => Ok(Content::SessionEnded),
+        DECISION => Ok(Content::Decision(unpack_decision(&mut raw)?)),
+        FINISHED => Ok(Content::Finished(FinishedEntry {
+            method: columns.method.unwrap_or_default(),
+            subject: columns.subject,
+            backend: columns.backend,
+            outcome: raw.text()?,
+            took: raw.number()?,
+            bytes_in: raw.number()?,
+            bytes_out: raw.number()?,
+        })),
+        GAP => Ok(Content::Gap(Gap { facts: raw.number()?, reason: raw.text()? })),
+        _ => Err(Torn("an entry is of no known kind")),
+    }
+}
+
+fn unpack_message(columns: Columns, body: Body) -> Result<Content, Torn> {
+    let code = columns.what - MESSAGE;
+    let point = POINTS.get(usize::from(code / 8)).ok_or(Torn("a message is at no known point"))?;
+    let kind = MessageKind::ALL.get(usize::from(code % 8)).ok_or(Torn("a message is of no known kind"))?;
+    Ok(Content::Message(MessageEntry {
+        point: *point,
+        kind: *kind,
+        method: columns.method,
+        subject: columns.subject,
+        backend: columns.backend,
+        error_code: columns.error_code,
+        length: columns.length.unwrap_or(0),
+        body,
+    }))
+}
+
+fn pack_session(raw: &mut Vec<u8>, session: &SessionInfo) {
+    put_optional(raw, session.external.as_deref());
+    put_optional(raw, session.client.as_deref());
+    put_optional(raw, session.client_version.as_deref());
+    put_optional(raw, session.revision.as_deref());
+    put_text(raw, &session.transport);
+}
+
+fn unpack_session(raw: &mut Unpack<'_>) -> Result<SessionInfo, Torn> {
+    Ok(SessionInfo {
+        external: raw.optional()?,
+        client: raw.optional()?,
+        client_version: raw.optional()?,
+        revision: raw.optional()?,
+        transport: raw.text()?,
+    })
+}
+
+fn pack_decision(raw: &mut Vec<u8>, decision: &DecisionEntry) {
+    put_text(raw, &decision.by);
+    put_optional(raw, decision.rule.as_deref());
+    put_text(raw, &decision.phase);
+    put_text(raw, &decision.verdict);
+    put_text(raw, &decision.detail);
+    put_number(raw, decision.conditions.len() as u64);
+    for (condition, held) in &decision.conditions {
+        put_text(raw, condition);
+        raw.push(u8::from(*held));
+    }
+    put_number(raw, decision.inputs.len() as u64);
+    for (name, input) in &decision.inputs {
+        put_text(raw, name);
+        put_text(raw, input);
+    }
+}
+
+fn unpack_decision(raw: &mut Unpack<'_>) -> Result<DecisionEntry, Torn> {
+    let (by, rule) = (raw.text()?, raw.optional()?);
+    let (phase, verdict, detail) = (raw.text()?, raw.text()?, raw.text()?);
+    let mut conditions = Vec::new();
+    for _ in 0..raw.count()? {
+        conditions.push((raw.text()?, raw.byte()? != 0));
+    }
+    let mut inputs = Vec::new();
+    for _ in 0..raw.count()? {
+        inputs.push((raw.text()?, raw.text()?));
+    }
+    Ok(DecisionEntry { by, rule, phase, verdict, detail, conditions, inputs })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_its_point_and_kind_and_others_are_torn() {
+        for (place, point) in POINTS.into_iter().enumerate() {
+            for (number, kind) in MessageKind::ALL.into_iter().enumerate() {
+                let code = MESSAGE + 8 * place as u8 + number as u8;
+                let content = unpack(Columns { what: code, ..Columns::default() }, Body::Left).unwrap();
+                assert!(matches!(&content, Content::Message(m) if m.point == point && m.kind == kind));
+                assert_eq!(what(&content), code);
+            }
+        }
+        for code in [0, 6, 15, MESSAGE + 5, 200, 255] {
+            assert!(unpack(Columns { what: code, ..Columns::default() }, Body::Left).is_err(), "{code}");
+        }
+    }
+}

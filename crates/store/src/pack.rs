@@ -1,0 +1,112 @@
+//! Small binary forms: numbers of varying length, and texts with their length before them.
+
+/// What is stored cannot be what was written.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Torn(pub &'static str);
+
+/// Appends a number, seven bits a byte, the lowest first.
+pub fn put_number(to: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        to.push((number as u8) | 0x80);
+        number >>= 7;
+    }
+    to.push(number as u8);
+}
+
+/// Appends a text.
+pub fn put_text(to: &mut Vec<u8>, text: &str) {
+    put_number(to, text.len() as u64);
+    to.extend_from_slice(text.as_bytes());
+}
+
+/// Appends a text that may be missing.
+pub fn put_optional(to: &mut Vec<u8>, text: Option<&str>) {
+    to.push(u8::from(text.is_some()));
+    if let Some(text) = text {
+        put_text(to, text);
+    }
+}
+
+/// Reads what was packed.
+pub struct Unpack<'a>(pub &'a [u8]);
+
+impl<'a> Unpack<'a> {
+    /// The next byte.
+    pub fn byte(&mut self) -> Result<u8, Torn> {
+        let (first, rest) = self.0.split_first().ok_or(Torn("it ends in the middle"))?;
+        self.0 = rest;
+        Ok(*first)
+    }
+
+    /// The next number.
+    pub fn number(&mut self) -> Result<u64, Torn> {
+        let mut number = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(Torn("a number is too long"))
+    }
+
+    /// The next text.
+    pub fn text(&mut self) -> Result<String, Torn> {
+        let length = usize::try_from(self.number()?).map_err(|_| Torn("a text is too long"))?;
+        let (text, rest) = self.0.split_at_checked(length).ok_or(Torn("a text ends in the middle"))?;
+        self.0 = rest;
+        String::from_utf8(text.to_vec()).map_err(|_| Torn("a text is not UTF-8"))
+    }
+
+    /// The next text, which may be missing.
+    pub fn optional(&mut self) -> Result<Option<String>, Torn> {
+        match self.byte()? {
+            0 => Ok(None),
+            _ => self.text().map(Some),
+        }
+    }
+
+    /// The next number of things that each take at least one byte.
+    pub fn count(&mut self) -> Result<usize, Torn> {
+        let count = self.number()?;
+        if count > self.0.len() as u64 {
+            return Err(Torn("a list ends in the middle"));
+        }
+        Ok(count as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_packed_is_unpacked() {
+        let mut packed = Vec::new();
+        for number in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX] {
+            put_number(&mut packed, number);
+        }
+        put_text(&mut packed, "Grüße");
+        put_optional(&mut packed, None);
+        put_optional(&mut packed, Some(""));
+        let mut unpack = Unpack(&packed);
+        for number in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX] {
+            assert_eq!(unpack.number(), Ok(number));
+        }
+        assert_eq!(unpack.text().unwrap(), "Grüße");
+        assert_eq!(unpack.optional().unwrap(), None);
+        assert_eq!(unpack.optional().unwrap(), Some(String::new()));
+        assert!(unpack.0.is_empty());
+    }
+
+    #[test]
+    fn what_is_torn_is_an_error_and_no_panic() {
+        assert_eq!(Unpack(&[]).number(), Err(Torn("it ends in the middle")));
+        assert_eq!(Unpack(&[0xff; 11]).number(), Err(Torn("a number is too long")));
+        assert_eq!(Unpack(&[5, b'a']).text(), Err(Torn("a text ends in the middle")));
+        assert_eq!(Unpack(&[1, 0xff]).text(), Err(Torn("a text is not UTF-8")));
+        assert_eq!(Unpack(&[9, 1]).count(), Err(Torn("a list ends in the middle")));
+    }
+}

@@ -1,0 +1,140 @@
+//! Tapes in a PostgreSQL database, in a schema of their own.
+//!
+//! All calls block; they are made from threads that are not part of an async runtime.
+
+mod escape;
+mod find;
+mod forget;
+mod place;
+mod prune;
+mod row;
+mod schema;
+mod stats;
+mod tapes;
+mod writer;
+
+use ::postgres::Client;
+use place::Place;
+use signalbox_engine::record::{
+    Entry, Page, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
+};
+use std::sync::{Mutex, PoisonError};
+use writer::PostgresWriter;
+
+/// How many entries of an imported tape are kept at a time.
+const IMPORT_BATCH: usize = 500;
+
+/// What can go wrong inside, before it is told with the place of the database.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    /// The database said so.
+    #[error(transparent)]
+    Postgres(#[from] ::postgres::Error),
+    /// What is stored cannot be what was written.
+    #[error(transparent)]
+    Torn(#[from] crate::pack::Torn),
+    /// It has its words already.
+    #[error(transparent)]
+    Said(#[from] StoreError),
+}
+
+/// Tapes in a PostgreSQL database.
+pub struct PostgresStore {
+    place: Place,
+    client: Mutex<Option<Client>>,
+}
+
+impl PostgresStore {
+    /// Opens a store by the URL of its database, and makes its tables where there are none.
+    ///
+    /// # Errors
+    /// Where the URL makes no sense or asks for TLS, the database cannot be reached, or a later version wrote it.
+    pub fn open(url: &str) -> Result<Self, StoreError> {
+        let place = Place::read(url)?;
+        let mut client = place.connect()?;
+        let prepared = schema::prepare(&mut client, &place);
+        place.told(prepared)?;
+        Ok(Self { place, client: Mutex::new(Some(client)) })
+    }
+
+    /// Answers a question. A connection that was lost is made again at the next one.
+    fn ask<T>(&self, question: impl FnOnce(&mut Client) -> Result<T, Failure>) -> Result<T, StoreError> {
+        let mut held = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut client = match held.take() {
+            Some(client) if !client.is_closed() => client,
+            _ => self.place.connect()?,
+        };
+        let answer = self.place.told(question(&mut client));
+        if !client.is_closed() {
+            *held = Some(client);
+        }
+        answer
+    }
+}
+
+impl TapeStore for PostgresStore {
+    fn begin(&self, tape: &TapeInfo) -> Result<Box<dyn TapeWriter>, StoreError> {
+        Ok(Box::new(PostgresWriter::begin(self.place.clone(), tape, false)?))
+    }
+
+    fn tapes(&self) -> Result<Vec<(TapeInfo, u64)>, StoreError> {
+        self.ask(|client| Ok(tapes::all(client)?.into_iter().map(|row| (row.info, row.entries)).collect()))
+    }
+
+    fn tape(&self, id: &str) -> Result<TapeInfo, StoreError> {
+        self.ask(|client| tapes::meant(client, id).map(|row| row.info))
+    }
+
+    fn sessions(&self, tape: &str) -> Result<Vec<(u64, SessionInfo)>, StoreError> {
+        self.ask(|client| tapes::sessions(client, tape))
+    }
+
+    fn find(&self, query: &Query) -> Result<Page, StoreError> {
+        self.ask(|client| find::find(client, query))
+    }
+
+    fn stats(&self, tape: Option<&str>) -> Result<Stats, StoreError> {
+        self.ask(|client| stats::stats(client, tape))
+    }
+
+    fn import(
+        &self,
+        tape: &TapeInfo,
+        entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>,
+    ) -> Result<u64, StoreError> {
+        // Nobody sees the tape before it is whole.
+        let mut writer = PostgresWriter::begin(self.place.clone(), tape, true)?;
+        let mut count = 0;
+        let mut keep = || {
+            let mut batch = Vec::with_capacity(IMPORT_BATCH);
+            for entry in &mut *entries {
+                batch.push(entry?);
+                count += 1;
+                if batch.len() == IMPORT_BATCH {
+                    writer.append(&batch, false)?;
+                    batch.clear();
+                }
+            }
+            writer.append(&batch, false)?;
+            writer.reveal()
+        };
+        let kept = keep();
+        if kept.is_err() {
+            // The error that matters is the first one; what stays is swept by the next prune.
+            let _ = self.ask(|client| forget::forget_number(client, writer.number()));
+        }
+        kept.map(|()| count)
+    }
+
+    fn remove(&self, tape: &str) -> Result<(), StoreError> {
+        self.ask(|client| {
+            let number = tapes::meant(client, tape)?.number;
+            forget::forget_number(client, number)?;
+            Ok(())
+        })
+    }
+
+    fn prune(&self, retention: &Retention, now: u64) -> Result<Pruned, StoreError> {
+        self.ask(|client| prune::prune(client, retention, now))
+    }
+}

@@ -1,0 +1,99 @@
+//! Forgetting what is older or more than what is to be kept, oldest first.
+
+use super::{Failure, forget, tapes};
+use crate::retention::{self, Measure, Scale, Step, weight};
+use crate::tape_row::TapeRow;
+use ::postgres::Client;
+use signalbox_engine::record::{Pruned, Retention};
+
+/// An import that has not come to its end for so long never will.
+const LOST_IMPORT: u64 = 24 * 3_600 * 1_000_000_000;
+
+/// How often what is left is measured again after forgetting by size.
+const MAX_ROUNDS: usize = 12;
+
+/// Forgets what is not to be kept, or says what that would be. A database does not tell what one schema takes on disk after
+/// something is gone, so sizes are those of bodies and an estimate for the rest.
+pub fn prune(client: &mut Client, retention: &Retention, now: u64) -> Result<Pruned, Failure> {
+    let mut pruned = Pruned::default();
+    if !retention.dry_run {
+        sweep(client, now)?;
+    }
+    if let Some(age) = retention.max_age {
+        let cutoff = now.saturating_sub(age.as_nanos().min(u128::from(u64::MAX)) as u64);
+        let tapes = tapes::all(client)?;
+        let scale = Scale::new(weight(&tapes), &tapes);
+        for step in retention::by_age(&mut Inside(client), &scale, tapes, cutoff, now)? {
+            take(client, &step, retention.dry_run, &mut pruned)?;
+        }
+    }
+    if let Some(most) = retention.max_bytes {
+        for _ in 0..if retention.dry_run { 1 } else { MAX_ROUNDS } {
+            let tapes = tapes::all(client)?;
+            let used = weight(&tapes);
+            let going = if retention.dry_run { pruned.bytes } else { 0 };
+            let excess = used.saturating_sub(going).saturating_sub(most);
+            let scale = Scale::new(used, &tapes);
+            let steps = retention::by_size(&mut Inside(client), &scale, tapes, excess, now, &pruned.tapes)?;
+            if steps.is_empty() {
+                break;
+            }
+            for step in steps {
+                take(client, &step, retention.dry_run, &mut pruned)?;
+            }
+        }
+    }
+    if pruned.entries > 0 && !retention.dry_run {
+        // The server does that by itself sooner or later; it may not let us.
+        let _ = client.batch_execute("VACUUM tape_entries; VACUUM exchanges");
+    }
+    Ok(pruned)
+}
+
+/// What removals and imports that were interrupted have left.
+fn sweep(client: &mut Client, now: u64) -> Result<(), Failure> {
+    let since = now.saturating_sub(LOST_IMPORT) as i64;
+    for row in client.query("SELECT number FROM tapes WHERE hidden_since <= $1", &[&since])? {
+        forget::forget_number(client, row.get(0))?;
+    }
+    Ok(())
+}
+
+fn take(client: &mut Client, step: &Step, dry_run: bool, pruned: &mut Pruned) -> Result<(), Failure> {
+    pruned.entries += match (dry_run, step.below) {
+        (true, _) => step.entries,
+        (false, None) => forget::forget_number(client, step.tape.number)?,
+        (false, Some(below)) => forget::forget_below(client, step.tape.number, below)?,
+    };
+    pruned.bytes += step.bytes;
+    if step.below.is_none() {
+        pruned.tapes.push(step.tape.info.id.clone());
+    }
+    Ok(())
+}
+
+/// The inside of tapes, as the database tells it.
+struct Inside<'a>(&'a mut Client);
+
+impl Measure for Inside<'_> {
+    type Error = Failure;
+
+    fn place_of(&mut self, tape: &TapeRow, time: u64) -> Result<u64, Failure> {
+        let sql = "SELECT min(seq) FROM tape_entries WHERE tape = $1 AND at >= $2";
+        let place: Option<i64> = self.0.query_one(sql, &[&tape.number, &(time as i64)])?.get(0);
+        Ok(place.map_or(tape.last_seq + 1, |place| place as u64))
+    }
+
+    fn place_behind(&mut self, tape: &TapeRow, entries: u64) -> Result<u64, Failure> {
+        let sql = "SELECT seq FROM tape_entries WHERE tape = $1 ORDER BY seq LIMIT 1 OFFSET $2";
+        let place = self.0.query_opt(sql, &[&tape.number, &(entries as i64)])?;
+        Ok(place.map_or(tape.last_seq + 1, |row| row.get::<_, i64>(0) as u64))
+    }
+
+    fn below(&mut self, tape: &TapeRow, place: u64) -> Result<(u64, u64), Failure> {
+        let sql = "SELECT count(*), coalesce(sum(octet_length(body)), 0)::bigint FROM tape_entries
+            WHERE tape = $1 AND seq < $2";
+        let row = self.0.query_one(sql, &[&tape.number, &(place as i64)])?;
+        Ok((row.get::<_, i64>(0) as u64, row.get::<_, i64>(1) as u64))
+    }
+}

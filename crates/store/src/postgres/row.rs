@@ -1,0 +1,107 @@
+//! One row of the table of entries, and how it becomes an entry again.
+
+use super::Failure;
+use super::escape::unescape;
+use crate::content::{self, Columns};
+use crate::pack::Torn;
+use crate::splice;
+use crate::squeeze::Squeezer;
+use ::postgres::{GenericClient, Row};
+use bytes::Bytes;
+use foldhash::HashMap;
+use signalbox_engine::record::{Body, Entry, Hit};
+
+/// The columns, in the order in which they are read.
+pub const COLUMNS: &str = "e.tape, t.id, e.seq, e.at, e.session, e.exchange, e.principal, e.what, e.method, e.subject,
+    e.backend, e.error_code, e.length, e.form, e.body";
+
+/// A row, with its body as it is kept.
+#[derive(Debug)]
+pub struct StoredRow {
+    /// The number of its tape.
+    pub tape: i64,
+    /// What it was made of, apart from its body.
+    pub hit: Hit,
+    /// Its body.
+    pub body: Body,
+    columns: Option<Columns>,
+}
+
+impl StoredRow {
+    /// Reads a row.
+    pub fn read(row: &Row, squeezer: &mut Squeezer) -> Result<Self, Torn> {
+        let number = |place: usize| row.get::<_, i64>(place) as u64;
+        let optional = |place: usize| row.get::<_, Option<i64>>(place);
+        let text = |place: usize| row.get::<_, Option<String>>(place).map(unescape);
+        let byte = |place: usize| u8::try_from(row.get::<_, i16>(place)).map_err(|_| Torn("a code is no code"));
+        let body = squeezer.unpack(byte(13)?, row.get(14))?;
+        let columns = Columns {
+            what: byte(7)?,
+            method: text(8),
+            subject: text(9),
+            backend: text(10),
+            error_code: optional(11),
+            length: optional(12).map(|length| length as u64),
+        };
+        let entry = Entry {
+            seq: number(2),
+            at: number(3),
+            session: optional(4).map(|number| number as u64),
+            exchange: optional(5).map(|number| number as u64),
+            principal: unescape(row.get(6)),
+            content: signalbox_engine::record::Content::SessionEnded,
+        };
+        Ok(Self { tape: row.get(0), hit: Hit { tape: unescape(row.get(1)), entry }, body, columns: Some(columns) })
+    }
+
+    /// True where it is a message.
+    pub fn is_message(&self) -> bool {
+        self.columns.as_ref().is_some_and(|columns| content::is_message(columns.what))
+    }
+
+    /// The entry that its body refers to.
+    pub fn base(&self) -> Option<u64> {
+        match self.body {
+            Body::Like { seq, .. } => Some(seq),
+            _ => None,
+        }
+    }
+
+    /// Its body made whole by what it refers to; none where nothing is kept, or that is gone.
+    pub fn whole(&self, bases: &HashMap<(i64, u64), Bytes>) -> Option<Bytes> {
+        match &self.body {
+            Body::Left => None,
+            Body::Whole(whole) => Some(whole.clone()),
+            Body::Like { seq, prefix, suffix, middle } => {
+                splice::join(bases.get(&(self.tape, *seq))?, *prefix, *suffix, middle)
+            }
+        }
+    }
+
+    /// The entry with this body, where it is a message.
+    pub fn finish(mut self, whole: Option<Bytes>) -> Result<Hit, Torn> {
+        let columns = self.columns.take().unwrap_or_default();
+        let body = if content::is_message(columns.what) { whole.map_or(Body::Left, Body::Whole) } else { self.body };
+        self.hit.entry.content = content::unpack(columns, body)?;
+        Ok(self.hit)
+    }
+}
+
+/// The whole bodies of these entries of a tape.
+pub fn bases(
+    client: &mut impl GenericClient,
+    squeezer: &mut Squeezer,
+    tape: i64,
+    places: &[i64],
+) -> Result<Vec<(u64, Bytes)>, Failure> {
+    let sql = "SELECT seq, form, body FROM tape_entries WHERE tape = $1 AND seq = ANY($2)";
+    let mut found = Vec::new();
+    for row in client.query(sql, &[&tape, &places])? {
+        let form = u8::try_from(row.get::<_, i16>(1)).map_err(|_| Torn("a code is no code"))?;
+        // A base is whole. One that is not was not written by a recorder, and is not followed.
+        if let Body::Whole(whole) = squeezer.unpack(form, row.get(2))? {
+            found.push((row.get::<_, i64>(0) as u64, whole));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,145 @@
+//! The heads of tapes, and their sessions.
+
+use super::Failure;
+use super::escape::{escape, unescape};
+use crate::lookup;
+use crate::tape_row::TapeRow;
+use ::postgres::{Client, GenericClient, Row};
+use signalbox_engine::record::{SessionInfo, StoreError, TapeInfo, TapeKind};
+
+const COLUMNS: &str = "number, id, kind, target, started, ended, program, redaction, sampling, entries,
+    coalesce(first_at, started), coalesce(last_at, started), last_seq, disordered, kept";
+
+fn read(row: &Row) -> TapeRow {
+    let number = |place: usize| row.get::<_, i64>(place) as u64;
+    let text = |place: usize| unescape(row.get(place));
+    let info = TapeInfo {
+        id: text(1),
+        // A kind that only a later program knows would come with a later version.
+        kind: TapeKind::of_word(row.get(2)).unwrap_or(TapeKind::Serve),
+        target: text(3),
+        started: number(4),
+        ended: row.get::<_, Option<i64>>(5).map(|at| at as u64),
+        program: text(6),
+        redaction: text(7).lines().map(str::to_owned).collect(),
+        sampling: text(8),
+    };
+    let last_seq = number(12);
+    TapeRow {
+        number: row.get(0),
+        info,
+        entries: number(9),
+        first_at: number(10),
+        last_at: number(11),
+        last_seq,
+        disordered: row.get(13),
+        // Words are kept with their entry.
+        indexed: last_seq,
+        kept: number(14),
+    }
+}
+
+/// Keeps a head; with a number where the tape was known by it before.
+pub fn insert(
+    client: &mut impl GenericClient,
+    tape: &TapeInfo,
+    number: Option<i64>,
+    hidden_since: Option<i64>,
+) -> Result<i64, Failure> {
+    let number = match number {
+        Some(number) => number,
+        None => client.query_one("SELECT nextval(pg_get_serial_sequence('signalbox.tapes', 'number'))", &[])?.get(0),
+    };
+    let sql = "INSERT INTO tapes (number, id, kind, target, started, ended, program, redaction, sampling, hidden_since)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (id) DO NOTHING";
+    let kept = client.execute(
+        sql,
+        &[
+            &number,
+            &escape(&tape.id),
+            &tape.kind.word(),
+            &escape(&tape.target),
+            &(tape.started as i64),
+            &tape.ended.map(|at| at as i64),
+            &escape(&tape.program),
+            &escape(&tape.redaction.join("\n")),
+            &escape(&tape.sampling),
+            &hidden_since,
+        ],
+    )?;
+    if kept == 0 {
+        return Err(StoreError::Query(format!("there is a tape {} already", tape.id)).into());
+    }
+    Ok(number)
+}
+
+/// All tapes that can be seen, the newest first.
+pub fn all(client: &mut Client) -> Result<Vec<TapeRow>, Failure> {
+    let sql = format!("SELECT {COLUMNS} FROM tapes WHERE hidden_since IS NULL ORDER BY started DESC, id DESC");
+    Ok(client.query(&sql, &[])?.iter().map(read).collect())
+}
+
+/// The tape that somebody means.
+pub fn meant(client: &mut Client, asked: &str) -> Result<TapeRow, Failure> {
+    let sql = "SELECT id FROM tapes WHERE hidden_since IS NULL AND ($1 = $2 OR starts_with(id, $1))
+        ORDER BY id <> $1, started DESC, id DESC LIMIT $3";
+    let rows = client.query(sql, &[&escape(asked), &lookup::LAST, &(lookup::SHOWN as i64)])?;
+    let id = lookup::choose(asked, rows.iter().map(|row| unescape(row.get(0))).collect())?;
+    let sql = format!("SELECT {COLUMNS} FROM tapes WHERE id = $1");
+    let row = client.query_opt(&sql, &[&escape(&id)])?;
+    row.map(|row| read(&row)).ok_or_else(|| StoreError::NoTape(id).into())
+}
+
+/// The sessions of a tape, by their number.
+pub fn sessions(client: &mut Client, asked: &str) -> Result<Vec<(u64, SessionInfo)>, Failure> {
+    let tape = meant(client, asked)?.number;
+    let sql = "SELECT number, external, client, client_version, revision, transport FROM sessions
+        WHERE tape = $1 ORDER BY number";
+    let read = |row: &Row| {
+        let text = |place: usize| row.get::<_, Option<String>>(place).map(unescape);
+        let info = SessionInfo {
+            external: text(1),
+            client: text(2),
+            client_version: text(3),
+            revision: text(4),
+            transport: unescape(row.get(5)),
+        };
+        (row.get::<_, i64>(0) as u64, info)
+    };
+    Ok(client.query(sql, &[&tape])?.iter().map(read).collect())
+}
+
+/// Keeps what is known of a session; the later replaces the earlier.
+pub fn keep_session(
+    client: &mut impl GenericClient,
+    tape: i64,
+    number: u64,
+    info: &SessionInfo,
+    at: u64,
+) -> Result<(), Failure> {
+    let sql = "INSERT INTO sessions (tape, number, external, client, client_version, revision, transport, began)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+        ON CONFLICT (tape, number) DO UPDATE SET external = excluded.external, client = excluded.client,
+        client_version = excluded.client_version, revision = excluded.revision, transport = excluded.transport";
+    client.execute(
+        sql,
+        &[
+            &tape,
+            &(number as i64),
+            &info.external.as_deref().map(escape),
+            &info.client.as_deref().map(escape),
+            &info.client_version.as_deref().map(escape),
+            &info.revision.as_deref().map(escape),
+            &escape(&info.transport),
+            &(at as i64),
+        ],
+    )?;
+    Ok(())
+}
+
+/// Marks the end of a session.
+pub fn end_session(client: &mut impl GenericClient, tape: i64, number: u64, at: u64) -> Result<(), Failure> {
+    let sql = "UPDATE sessions SET ended = $3 WHERE tape = $1 AND number = $2";
+    client.execute(sql, &[&tape, &(number as i64), &(at as i64)])?;
+    Ok(())
+}

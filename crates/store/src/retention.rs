@@ -1,0 +1,125 @@
+//! What has to go so that only what is to be kept stays, oldest first.
+
+use crate::tape_row::TapeRow;
+
+/// About how many bytes an entry takes besides its body, index included.
+const ENTRY_BYTES: u64 = 120;
+
+/// Fewer entries are not forgotten at a time, so that every round gets on.
+const MIN_CUT: u64 = 100;
+
+/// One thing to forget.
+pub struct Step {
+    /// Of this tape.
+    pub tape: TapeRow,
+    /// Everything below this place; none for the whole tape.
+    pub below: Option<u64>,
+    /// How many entries that are.
+    pub entries: u64,
+    /// About how many bytes.
+    pub bytes: u64,
+}
+
+/// What a store can tell of the inside of a tape.
+pub trait Measure {
+    /// What can go wrong.
+    type Error;
+
+    /// The first place at or after a time. Asked only where the clock of the tape does not go backwards.
+    fn place_of(&mut self, tape: &TapeRow, time: u64) -> Result<u64, Self::Error>;
+
+    /// The place behind the first so many entries, which are fewer than all.
+    fn place_behind(&mut self, tape: &TapeRow, entries: u64) -> Result<u64, Self::Error>;
+
+    /// How many entries lie below a place, and how many bytes of bodies.
+    fn below(&mut self, tape: &TapeRow, place: u64) -> Result<(u64, u64), Self::Error>;
+}
+
+/// Relates bodies to bytes of the whole store.
+pub struct Scale {
+    used: u64,
+    weight: u64,
+}
+
+impl Scale {
+    /// A scale for these tapes, all there are, that take `used` bytes together.
+    pub fn new(used: u64, tapes: &[TapeRow]) -> Self {
+        Self { used, weight: weight(tapes) }
+    }
+
+    fn bytes(&self, kept: u64, entries: u64) -> u64 {
+        let weight = u128::from(kept + ENTRY_BYTES * entries);
+        (u128::from(self.used) * weight / u128::from(self.weight.max(1))) as u64
+    }
+
+    fn whole(&self, tape: TapeRow) -> Step {
+        Step { below: None, entries: tape.entries, bytes: self.bytes(tape.kept, tape.entries), tape }
+    }
+
+    fn below<M: Measure>(&self, measure: &mut M, tape: TapeRow, place: u64) -> Result<Step, M::Error> {
+        let (entries, kept) = measure.below(&tape, place)?;
+        Ok(Step { below: Some(place), entries, bytes: self.bytes(kept, entries), tape })
+    }
+}
+
+/// About how many bytes these tapes take.
+pub fn weight(tapes: &[TapeRow]) -> u64 {
+    tapes.iter().map(|tape| tape.kept + ENTRY_BYTES * tape.entries).sum()
+}
+
+/// What is older than `cutoff`. The tapes come newest first.
+pub fn by_age<M: Measure>(
+    measure: &mut M,
+    scale: &Scale,
+    tapes: Vec<TapeRow>,
+    cutoff: u64,
+    now: u64,
+) -> Result<Vec<Step>, M::Error> {
+    let mut steps = Vec::new();
+    for tape in tapes.into_iter().rev() {
+        let all_old = tape.last_at < cutoff;
+        if all_old && tape.may_go(now) {
+            steps.push(scale.whole(tape));
+        } else if all_old && tape.entries > 0 {
+            let end = tape.last_seq + 1;
+            steps.push(scale.below(measure, tape, end)?);
+        } else if tape.first_at < cutoff && !tape.disordered {
+            let end = measure.place_of(&tape, cutoff)?;
+            steps.push(scale.below(measure, tape, end)?);
+        }
+    }
+    steps.retain(|step| step.below.is_none() || step.entries > 0);
+    Ok(steps)
+}
+
+/// What makes room for `excess` bytes, apart from tapes that go anyway. The tapes come newest first.
+pub fn by_size<M: Measure>(
+    measure: &mut M,
+    scale: &Scale,
+    mut tapes: Vec<TapeRow>,
+    excess: u64,
+    now: u64,
+    gone: &[String],
+) -> Result<Vec<Step>, M::Error> {
+    tapes.retain(|tape| tape.entries > 0 && !gone.contains(&tape.info.id));
+    let mut left = excess;
+    let mut steps = Vec::new();
+    for tape in tapes.into_iter().rev() {
+        if left == 0 {
+            break;
+        }
+        let size = scale.bytes(tape.kept, tape.entries);
+        let step = if size <= left && tape.may_go(now) {
+            scale.whole(tape)
+        } else {
+            let part = (u128::from(tape.entries) * u128::from(left) / u128::from(size.max(1))) as u64;
+            let part = part.max(MIN_CUT);
+            let all = part >= tape.entries;
+            let end = if all { tape.last_seq + 1 } else { measure.place_behind(&tape, part)? };
+            scale.below(measure, tape, end)?
+        };
+        left = left.saturating_sub(step.bytes.max(1));
+        steps.push(step);
+    }
+    Ok(steps)
+}

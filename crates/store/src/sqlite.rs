@@ -1,0 +1,151 @@
+//! Tapes in one SQLite file, which several processes may read and write at once.
+
+mod connection;
+mod exchanges;
+mod failure;
+mod find;
+mod forget;
+mod index;
+mod key;
+mod names;
+mod prune;
+mod reader;
+mod row;
+mod schema;
+mod stats;
+mod tapes;
+mod writer;
+
+use connection::Place;
+use failure::Failure;
+use reader::Reader;
+use signalbox_engine::record::{
+    Entry, Page, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
+};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use writer::SqliteWriter;
+
+/// How long another process may hold the file before it counts as locked.
+const MAX_WAIT: Duration = Duration::from_secs(5);
+
+/// Most connections that are kept for the next question.
+const MAX_READERS: usize = 4;
+
+/// How many entries of an imported tape are kept at a time.
+const IMPORT_BATCH: usize = 500;
+
+/// Tapes in a SQLite file. Only its owner can read the file.
+pub struct SqliteStore {
+    place: Place,
+    readers: Mutex<Vec<Reader>>,
+}
+
+impl SqliteStore {
+    /// Opens a store, and makes it where there is none.
+    ///
+    /// # Errors
+    /// Where the file cannot be opened, is damaged, is locked, or was written by a later version.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::open_waiting(path, MAX_WAIT)
+    }
+
+    /// Opens a store that waits this long for other processes.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_waiting(path: impl AsRef<Path>, wait: Duration) -> Result<Self, StoreError> {
+        let place = Place::new(path.as_ref(), wait);
+        let reader = place.told(connection::create(&place).map(Reader::new))?;
+        Ok(Self { place, readers: Mutex::new(vec![reader]) })
+    }
+
+    /// Answers a question with a connection that nobody else uses meanwhile.
+    fn ask<T>(&self, question: impl FnOnce(&mut Reader) -> Result<T, Failure>) -> Result<T, StoreError> {
+        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let reader = match idle {
+            Some(reader) => Ok(reader),
+            None => connection::open(&self.place).map(Reader::new),
+        };
+        let mut reader = self.place.told(reader)?;
+        let answer = self.place.told(question(&mut reader));
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if readers.len() < MAX_READERS {
+            readers.push(reader);
+        }
+        answer
+    }
+
+    fn writer(&self, tape: &TapeInfo, hidden: bool) -> Result<SqliteWriter, StoreError> {
+        let connection = self.place.told(connection::open(&self.place))?;
+        SqliteWriter::begin(self.place.clone(), connection, tape, hidden)
+    }
+}
+
+impl TapeStore for SqliteStore {
+    fn begin(&self, tape: &TapeInfo) -> Result<Box<dyn TapeWriter>, StoreError> {
+        Ok(Box::new(self.writer(tape, false)?))
+    }
+
+    fn tapes(&self) -> Result<Vec<(TapeInfo, u64)>, StoreError> {
+        self.ask(|reader| tapes::list(&reader.connection))
+    }
+
+    fn tape(&self, id: &str) -> Result<TapeInfo, StoreError> {
+        self.ask(|reader| tapes::meant(&reader.connection, id).map(|row| row.info))
+    }
+
+    fn sessions(&self, tape: &str) -> Result<Vec<(u64, SessionInfo)>, StoreError> {
+        self.ask(|reader| tapes::sessions(&reader.connection, tape))
+    }
+
+    fn find(&self, query: &Query) -> Result<Page, StoreError> {
+        self.ask(|reader| find::find(reader, query))
+    }
+
+    fn stats(&self, tape: Option<&str>) -> Result<Stats, StoreError> {
+        self.ask(|reader| stats::stats(&reader.connection, tape))
+    }
+
+    fn import(
+        &self,
+        tape: &TapeInfo,
+        entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>,
+    ) -> Result<u64, StoreError> {
+        // Nobody sees the tape before it is whole.
+        let mut writer = self.writer(tape, true)?;
+        let mut count = 0;
+        let mut keep = || {
+            let mut batch = Vec::with_capacity(IMPORT_BATCH);
+            for entry in &mut *entries {
+                batch.push(entry?);
+                count += 1;
+                if batch.len() == IMPORT_BATCH {
+                    writer.append(&batch, false)?;
+                    batch.clear();
+                }
+            }
+            writer.append(&batch, false)?;
+            writer.reveal()
+        };
+        let kept = keep();
+        if kept.is_err() {
+            // The error that matters is the first one; what stays is swept by the next prune.
+            let _ = self.ask(|reader| forget::forget_number(&mut reader.connection, writer.number()));
+        }
+        kept.map(|()| count)
+    }
+
+    fn remove(&self, tape: &str) -> Result<(), StoreError> {
+        self.ask(|reader| {
+            let number = tapes::meant(&reader.connection, tape)?.number;
+            forget::forget_number(&mut reader.connection, number)?;
+            forget::shrink(&mut reader.connection)
+        })
+    }
+
+    fn prune(&self, retention: &Retention, now: u64) -> Result<Pruned, StoreError> {
+        self.ask(|reader| prune::prune(reader, retention, now))
+    }
+}

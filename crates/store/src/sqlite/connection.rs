@@ -1,0 +1,97 @@
+//! Opening the file.
+
+use super::failure::Failure;
+use super::schema;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use signalbox_engine::record::StoreError;
+use std::fs::{OpenOptions, Permissions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How many statements a connection keeps prepared.
+const STATEMENTS: usize = 64;
+
+/// How many pages of the log are written back at once. Few large ones cost less than many small ones.
+const CHECKPOINT_PAGES: u32 = 4_000;
+
+/// The log is cut back to this many bytes when it has been written back.
+const MAX_LOG_BYTES: u64 = 64 << 20;
+
+/// Where the file is, and how long to wait for others.
+#[derive(Clone, Debug)]
+pub struct Place {
+    path: Arc<PathBuf>,
+    shown: Arc<str>,
+    wait: Duration,
+}
+
+impl Place {
+    /// A place.
+    pub fn new(path: &Path, wait: Duration) -> Self {
+        Self { shown: path.display().to_string().into(), path: Arc::new(path.to_owned()), wait }
+    }
+
+    /// A result in the words of the port.
+    pub fn told<T>(&self, result: Result<T, Failure>) -> Result<T, StoreError> {
+        result.map_err(|failure| failure.told(&self.shown))
+    }
+
+    fn cannot(&self, why: impl ToString) -> Failure {
+        StoreError::Open { place: self.shown.to_string(), why: why.to_string() }.into()
+    }
+}
+
+/// Opens the file, makes it where it is missing, and brings it to the version of this program.
+pub fn create(place: &Place) -> Result<Connection, Failure> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&*place.path);
+    let file = file.map_err(|error| place.cannot(error))?;
+    let mut connection = open(place)?;
+    schema::refuse_foreign(&connection, &place.shown)?;
+    // SQLite gives the files beside it the same mode. The mode of a file that was there already is put right.
+    file.set_permissions(Permissions::from_mode(0o600)).map_err(|error| place.cannot(error))?;
+    log_ahead(&connection, place.wait)?;
+    schema::prepare(&mut connection, &place.shown, schema::VERSION, schema::CONVERTERS)?;
+    Ok(connection)
+}
+
+/// One more connection to a file that is there.
+pub fn open(place: &Place) -> Result<Connection, Failure> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(&*place.path, flags)?;
+    connection.busy_timeout(place.wait)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Foreign databases may hold triggers and views; nothing in them is trusted.
+    connection.pragma_update(None, "trusted_schema", false)?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    connection.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES as i64)?;
+    connection.pragma_update(None, "cache_size", -16_384)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    Ok(connection)
+}
+
+/// Turns the write-ahead log on. SQLite does not wait for others when it does that, so this does.
+fn log_ahead(connection: &Connection, wait: Duration) -> Result<(), Failure> {
+    let until = Instant::now() + wait;
+    loop {
+        let turned = journal_mode(connection);
+        let busy = matches!(&turned, Err(rusqlite::Error::SqliteFailure(failure, _))
+            if matches!(failure.code, ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked));
+        if !busy || Instant::now() >= until {
+            return Ok(turned?);
+        }
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+fn journal_mode(connection: &Connection) -> rusqlite::Result<()> {
+    let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
+    if mode != "wal" {
+        // Both can only be set before the first table is made.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    }
+    Ok(())
+}

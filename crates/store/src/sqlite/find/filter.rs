@@ -1,0 +1,112 @@
+//! What a query asks of each row, in SQL and in words of the index.
+
+use crate::content::MESSAGE;
+use crate::sqlite::failure::Failure;
+use crate::sqlite::index::{error_mark, name_mark, session_mark};
+use crate::sqlite::names::{self, Role};
+use crate::sqlite::row::StoredRow;
+use crate::tape_row::TapeRow;
+use crate::text::Needle;
+use rusqlite::Connection;
+use signalbox_engine::record::Query;
+
+/// Most methods that a `*` stands for.
+const MAX_METHODS: usize = 500;
+
+/// Conditions on rows.
+#[derive(Default, Debug)]
+pub struct Filter {
+    conditions: Vec<String>,
+    index: Vec<String>,
+}
+
+impl Filter {
+    /// What a query asks of the rows of a tape; none where nothing of the tape can match. All names are numbers by then, so
+    /// that nothing of the query's text stands in SQL.
+    pub fn read(
+        connection: &Connection,
+        tape: &TapeRow,
+        query: &Query,
+        needle: Option<&Needle>,
+    ) -> Result<Option<Self>, Failure> {
+        let mut filter = Self::default();
+        let named = [
+            (Role::Subject, "subject", &query.subject),
+            (Role::Backend, "backend", &query.backend),
+            (Role::Principal, "principal", &query.principal),
+        ];
+        for (role, column, wanted) in named {
+            let Some(wanted) = wanted else { continue };
+            let Some(id) = names::find(connection, tape.number, role, wanted)? else { return Ok(None) };
+            filter.number(column, id, name_mark(role, id));
+        }
+        if !query.methods.is_empty() && !filter.methods(connection, tape.number, &query.methods)? {
+            return Ok(None);
+        }
+        if let Some(session) = query.session {
+            filter.number("session", session as i64, session_mark(session as i64));
+        }
+        if let Some(code) = query.error_code {
+            filter.number("error_code", code, error_mark(code));
+        }
+        if let Some(exchange) = query.exchange {
+            filter.conditions.push(format!("exchange = {}", exchange as i64));
+        }
+        filter.times(tape, query);
+        if let Some(needle) = needle {
+            filter.conditions.push(format!("what >= {MESSAGE} AND form <> 0"));
+            filter.index.extend(needle.words().into_iter().map(|word| format!("\"{word}\"")));
+        }
+        Ok(Some(filter))
+    }
+
+    fn number(&mut self, column: &str, number: i64, mark: String) {
+        self.conditions.push(format!("{column} = {number}"));
+        self.index.push(format!("\"{mark}\""));
+    }
+
+    fn methods(&mut self, connection: &Connection, tape: i64, wanted: &[String]) -> rusqlite::Result<bool> {
+        let mut ids = Vec::new();
+        for method in wanted {
+            match method.strip_suffix('*') {
+                Some(beginning) => {
+                    ids.extend(names::beginning(connection, tape, Role::Method, beginning, MAX_METHODS)?);
+                }
+                None => ids.extend(names::find(connection, tape, Role::Method, method)?),
+            }
+        }
+        let list: Vec<String> = ids.iter().map(i64::to_string).collect();
+        let marks: Vec<String> = ids.iter().map(|id| format!("\"{}\"", name_mark(Role::Method, *id))).collect();
+        self.conditions.push(format!("method IN ({})", list.join(", ")));
+        self.index.push(format!("({})", marks.join(" OR ")));
+        Ok(!ids.is_empty())
+    }
+
+    /// Where the clock of a tape went backwards, each row says for itself.
+    fn times(&mut self, tape: &TapeRow, query: &Query) {
+        if !tape.disordered {
+            return;
+        }
+        if let Some(since) = query.since {
+            self.conditions.push(format!("at >= {}", since as i64));
+        }
+        if let Some(until) = query.until {
+            self.conditions.push(format!("at < {}", until as i64));
+        }
+    }
+
+    /// The question for rows between two keys.
+    pub fn sql(&self, newest_first: bool) -> String {
+        let mut sql = format!("SELECT {} FROM tape_entries WHERE id BETWEEN ?1 AND ?2", StoredRow::COLUMNS);
+        for condition in &self.conditions {
+            sql += " AND ";
+            sql += condition;
+        }
+        sql + if newest_first { " ORDER BY id DESC" } else { " ORDER BY id" }
+    }
+
+    /// The question for the index; none where the index does not help.
+    pub fn index(&self) -> Option<String> {
+        (!self.index.is_empty()).then(|| self.index.join(" AND "))
+    }
+}

@@ -1,0 +1,245 @@
+//! Forgetting tapes, or the beginning of one, a slice at a time, so that nobody waits long for the file.
+
+use super::failure::Failure;
+use super::index;
+use super::key::{MAX_SEQ, key, seq_of};
+use super::reader::learn;
+use super::row::{Bases, StoredRow};
+use super::writer::NEAR;
+use crate::splice;
+use crate::squeeze::{Packed, Squeezer};
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use signalbox_engine::record::Body;
+
+/// How many entries are forgotten in one transaction.
+const SLICE: u64 = 5_000;
+
+/// How many pages of the file are given back in one transaction.
+const VACUUM_PAGES: u32 = 1_000;
+
+/// How many pages of the index are tidied at a time, and how often at most.
+const MERGE_PAGES: i64 = 500;
+const MAX_MERGES: usize = 200;
+
+/// Forgets a tape by its number. Where that is interrupted the rest cannot be seen, and is swept later.
+pub fn forget_number(connection: &mut Connection, tape: i64) -> Result<u64, Failure> {
+    let hide = "UPDATE tapes SET hidden_since = 0 WHERE number = ?1";
+    connection.execute(hide, [tape])?;
+    let mut forgotten = 0;
+    // Its writer may still be at work. What it adds after the head is gone is a tape again.
+    loop {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let Some((first, below)) = next_slice(&transaction, tape, MAX_SEQ)? else {
+            forget_head(&transaction, tape)?;
+            transaction.commit()?;
+            return Ok(forgotten);
+        };
+        forgotten += forget_rows(&transaction, tape, first, below)?;
+        transaction.commit()?;
+    }
+}
+
+fn forget_head(transaction: &Transaction<'_>, tape: i64) -> rusqlite::Result<()> {
+    for sql in [
+        "DELETE FROM exchanges WHERE tape = ?1",
+        "DELETE FROM sessions WHERE tape = ?1",
+        "DELETE FROM far_references WHERE tape = ?1",
+        "DELETE FROM names WHERE tape = ?1",
+        "DELETE FROM tapes WHERE number = ?1",
+    ] {
+        transaction.execute(sql, [tape])?;
+    }
+    Ok(())
+}
+
+/// Forgets what lies below a place of a tape that goes on.
+pub fn forget_below(
+    connection: &mut Connection,
+    squeezer: &mut Squeezer,
+    tape: i64,
+    below: u64,
+) -> Result<u64, Failure> {
+    learn(connection, squeezer)?;
+    let mut forgotten = 0;
+    loop {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let Some((first, end)) = next_slice(&transaction, tape, below)? else {
+            transaction.execute("DELETE FROM exchanges WHERE tape = ?1 AND last < ?2", [tape, below as i64])?;
+            transaction.commit()?;
+            return Ok(forgotten);
+        };
+        detach(&transaction, squeezer, tape, end)?;
+        let sums = Kept::of(&transaction, tape, first, end)?;
+        forgotten += forget_rows(&transaction, tape, first, end)?;
+        sums.take_off(&transaction, tape)?;
+        transaction.commit()?;
+    }
+}
+
+/// The next places to forget: from, and below which.
+fn next_slice(transaction: &Transaction<'_>, tape: i64, below: u64) -> rusqlite::Result<Option<(u64, u64)>> {
+    let sql = "SELECT id FROM tape_entries WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 1";
+    let first: Option<i64> =
+        transaction.prepare_cached(sql)?.query_row([key(tape, 0), key(tape, below)], |row| row.get(0)).optional()?;
+    Ok(first.map(|first| (seq_of(first), below.min(seq_of(first) + SLICE))))
+}
+
+fn forget_rows(transaction: &Transaction<'_>, tape: i64, first: u64, below: u64) -> rusqlite::Result<u64> {
+    let sql = "DELETE FROM tape_entries WHERE id >= ?1 AND id < ?2";
+    let count = transaction.prepare_cached(sql)?.execute([key(tape, first), key(tape, below)])?;
+    index::forget(transaction, tape, first, below)?;
+    transaction.execute("DELETE FROM far_references WHERE tape = ?1 AND base < ?2", [tape, below as i64])?;
+    Ok(count as u64)
+}
+
+/// Entries that stay and refer to one that goes: the first of them becomes whole, the others refer to that one.
+fn detach(transaction: &Transaction<'_>, squeezer: &mut Squeezer, tape: i64, below: u64) -> Result<(), Failure> {
+    let mut bases = Bases::default();
+    let mut heirs: Vec<(u64, u64, Bytes)> = Vec::new();
+    for seq in referring(transaction, tape, below)? {
+        let sql = format!("SELECT {} FROM tape_entries WHERE id = ?1", StoredRow::COLUMNS);
+        let mut select = transaction.prepare_cached(&sql)?;
+        let mut rows = select.query([key(tape, seq)])?;
+        let Some(row) = rows.next()? else { continue };
+        let row = StoredRow::read(row)?;
+        let body = row.body(squeezer)?;
+        let Body::Like { seq: base, .. } = body else { continue };
+        let Some(whole) = bases.whole(transaction, squeezer, row.id, body)? else { continue };
+        drop(rows);
+        let packed = match heirs.iter().find(|(of, _, _)| *of == base) {
+            Some((_, heir, like)) => squeezer.pack(&splice::told_by(*heir, like, &whole)),
+            None => {
+                heirs.push((base, seq, whole.clone()));
+                squeezer.pack(&Body::Whole(whole))
+            }
+        };
+        replace(transaction, tape, seq, &packed)?;
+        if let Some((_, heir, _)) = heirs.iter().find(|(of, heir, _)| *of == base && seq - *heir > NEAR) {
+            let sql = "INSERT OR IGNORE INTO far_references (tape, base, seq) VALUES (?1, ?2, ?3)";
+            transaction.prepare_cached(sql)?.execute([tape, *heir as i64, seq as i64])?;
+        }
+    }
+    Ok(())
+}
+
+/// Places at or above `below` that refer to one below it.
+fn referring(transaction: &Transaction<'_>, tape: i64, below: u64) -> Result<Vec<u64>, Failure> {
+    let mut found = Vec::new();
+    let sql = "SELECT id, form, body FROM tape_entries WHERE id >= ?1 AND id < ?2";
+    let mut select = transaction.prepare_cached(sql)?;
+    let mut rows = select.query([key(tape, below), key(tape, below + NEAR)])?;
+    while let Some(row) = rows.next()? {
+        let packed = row.get_ref(2)?.as_blob().unwrap_or_default();
+        if crate::squeeze::refers_to(row.get(1)?, packed).is_some_and(|base| base < below) {
+            found.push(seq_of(row.get(0)?));
+        }
+    }
+    let sql = "SELECT seq FROM far_references WHERE tape = ?1 AND base < ?2 AND seq >= ?2";
+    let mut select = transaction.prepare_cached(sql)?;
+    let mut rows = select.query([tape, below as i64])?;
+    while let Some(row) = rows.next()? {
+        found.push(row.get::<_, i64>(0)? as u64);
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+fn replace(transaction: &Transaction<'_>, tape: i64, seq: u64, packed: &Packed) -> rusqlite::Result<()> {
+    let id = key(tape, seq);
+    let sql = "UPDATE tapes SET kept = kept + ?2 - (SELECT length(body) FROM tape_entries WHERE id = ?3)
+        WHERE number = ?1";
+    transaction.prepare_cached(sql)?.execute(params![tape, packed.bytes.len() as i64, id])?;
+    let sql = "UPDATE tape_entries SET form = ?2, body = ?3 WHERE id = ?1";
+    transaction.prepare_cached(sql)?.execute(params![id, packed.form, &packed.bytes[..]])?;
+    Ok(())
+}
+
+/// What a slice takes off the sums of its tape.
+struct Kept {
+    entries: i64,
+    kinds: [i64; 5],
+    passed: i64,
+    kept: i64,
+}
+
+impl Kept {
+    fn of(transaction: &Transaction<'_>, tape: i64, first: u64, below: u64) -> rusqlite::Result<Self> {
+        let sql = "SELECT what, count(*), coalesce(sum(length), 0), sum(length(body)) FROM tape_entries
+            WHERE id >= ?1 AND id < ?2 GROUP BY what";
+        let mut select = transaction.prepare_cached(sql)?;
+        let mut rows = select.query([key(tape, first), key(tape, below)])?;
+        let mut sums = Self { entries: 0, kinds: [0; 5], passed: 0, kept: 0 };
+        while let Some(row) = rows.next()? {
+            let (what, count): (u8, i64) = (row.get(0)?, row.get(1)?);
+            sums.entries += count;
+            if let Some(kind) = crate::content::kind_of(what) {
+                sums.kinds[kind] += count;
+                sums.passed += row.get::<_, i64>(2)?;
+                sums.kept += row.get::<_, i64>(3)?;
+            }
+        }
+        Ok(sums)
+    }
+
+    fn take_off(&self, transaction: &Transaction<'_>, tape: i64) -> rusqlite::Result<()> {
+        let [requests, notifications, results, errors, raws] = self.kinds;
+        let sql = "UPDATE tapes SET entries = entries - ?2, requests = requests - ?3,
+            notifications = notifications - ?4, results = results - ?5, errors = errors - ?6, raws = raws - ?7,
+            passed = passed - ?8, kept = kept - ?9,
+            first_at = coalesce((SELECT at FROM tape_entries WHERE id BETWEEN ?10 AND ?11 LIMIT 1), last_at)
+            WHERE number = ?1";
+        let (low, high) = (key(tape, 0), key(tape, u64::MAX));
+        transaction.prepare_cached(sql)?.execute(params![
+            tape,
+            self.entries,
+            requests,
+            notifications,
+            results,
+            errors,
+            raws,
+            self.passed,
+            self.kept,
+            low,
+            high,
+        ])?;
+        Ok(())
+    }
+}
+
+/// Gives what is free back to the disk.
+pub fn shrink(connection: &mut Connection) -> Result<(), Failure> {
+    for _ in 0..MAX_MERGES {
+        let before = connection.total_changes();
+        connection.execute("INSERT INTO tape_search (tape_search, rank) VALUES ('merge', ?1)", [MERGE_PAGES])?;
+        if connection.total_changes() - before < 2 {
+            break;
+        }
+    }
+    loop {
+        let free: u32 = connection.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+        if free == 0 {
+            break;
+        }
+        let mut vacuum = connection.prepare(&format!("PRAGMA incremental_vacuum({VACUUM_PAGES})"))?;
+        let mut rows = vacuum.query([])?;
+        while rows.next()?.is_some() {}
+        drop(rows);
+        drop(vacuum);
+        let left: u32 = connection.query_row("PRAGMA freelist_count", [], |row| row.get(0))?;
+        if left >= free {
+            break;
+        }
+    }
+    // Others may be reading; then the file becomes shorter when they are done.
+    let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    Ok(())
+}
+
+/// Bytes of the file that are in use.
+pub fn used(connection: &Connection) -> rusqlite::Result<u64> {
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let (pages, free) = (number("PRAGMA page_count")?, number("PRAGMA freelist_count")?);
+    Ok(((pages - free) * number("PRAGMA page_size")?) as u64)
+}

@@ -1,0 +1,192 @@
+//! The index: for each group of entries, the words of its messages and what else can be asked for.
+//!
+//! What is behind the index is looked through one by one, so that a search misses nothing; the index only makes it quick.
+
+use super::failure::Failure;
+use super::key::{complete, group, key, keys_of, seq_of};
+use super::names::Role;
+use super::reader::learn;
+use super::row::{Bases, StoredRow};
+use crate::squeeze::Squeezer;
+use crate::text::{is_searched, words_of};
+use foldhash::HashSet;
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use std::fmt::Write;
+
+/// How many places are indexed at a time.
+const SLICE: u64 = 8_192;
+
+/// Fewer places are not worth a part of the index of their own; they are looked through until there are more.
+const WORTH: u64 = 4_096;
+
+/// The mark before what is not a word of a message. No word can begin with it.
+const MARK: char = '§';
+
+/// The word under which a name is indexed.
+pub fn name_mark(role: Role, id: i64) -> String {
+    format!("{MARK}{}{id}", role.letter())
+}
+
+/// The word under which a session is indexed.
+pub fn session_mark(session: i64) -> String {
+    format!("{MARK}n{session}")
+}
+
+/// The word under which the code of an error is indexed. A minus sign would end the word.
+pub fn error_mark(code: i64) -> String {
+    let sign = if code < 0 { "n" } else { "" };
+    format!("{MARK}e{sign}{}", code.unsigned_abs())
+}
+
+/// What the index knows of a tape, and how far it goes.
+fn state(connection: &Connection, tape: i64) -> rusqlite::Result<Option<(u64, u64)>> {
+    connection
+        .prepare_cached("SELECT indexed, last_seq FROM tapes WHERE number = ?1")?
+        .query_row([tape], |row| Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64)))
+        .optional()
+}
+
+/// True where so much is not indexed that a slice of it is worth the work.
+pub fn is_worth_it(connection: &Connection, tape: i64) -> Result<bool, Failure> {
+    Ok(state(connection, tape)?.is_some_and(|(indexed, last)| last.saturating_sub(indexed) >= WORTH))
+}
+
+/// Other tapes that have complete groups which are not indexed.
+pub fn waiting(connection: &Connection, but: i64, most: i64) -> Result<Vec<i64>, Failure> {
+    let sql = "SELECT number FROM tapes WHERE number <> ?1 AND last_seq > indexed + 64 LIMIT ?2";
+    let mut select = connection.prepare(sql)?;
+    Ok(select.query_map([but, most], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Indexes a slice of a tape: complete groups, and the last one too where the tape is at its end. True where more is left.
+pub fn slice(connection: &mut Connection, squeezer: &mut Squeezer, tape: i64, to_end: bool) -> Result<bool, Failure> {
+    let Some((indexed, last)) = state(connection, tape)? else { return Ok(false) };
+    let end = if to_end { last } else { complete(last) };
+    if end <= indexed {
+        return Ok(false);
+    }
+    let upto = if end - indexed > SLICE { complete(indexed + SLICE) } else { end };
+    // Reading and cutting words takes the most time and needs no lock.
+    let groups = read(connection, squeezer, tape, indexed + 1, upto)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let sql = "UPDATE tapes SET indexed = ?3 WHERE number = ?1 AND indexed = ?2 RETURNING 1";
+    let mine = transaction
+        .prepare_cached(sql)?
+        .query_row([tape, indexed as i64, upto as i64], |_| Ok(()))
+        .optional()?
+        .is_some();
+    if mine {
+        let mut insert = transaction.prepare_cached("INSERT INTO tape_search (rowid, words) VALUES (?1, ?2)")?;
+        for (group, words) in groups {
+            insert.execute(params![group, words])?;
+        }
+    }
+    transaction.commit()?;
+    Ok(end > upto)
+}
+
+fn read(
+    connection: &Connection,
+    squeezer: &mut Squeezer,
+    tape: i64,
+    from: u64,
+    upto: u64,
+) -> Result<Vec<(i64, String)>, Failure> {
+    learn(connection, squeezer)?;
+    let sql = format!("SELECT {} FROM tape_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id", StoredRow::COLUMNS);
+    let mut select = connection.prepare_cached(&sql)?;
+    let mut rows = select.query([key(tape, from), key(tape, upto)])?;
+    let mut bases = Bases::default();
+    let mut made = Vec::new();
+    let mut words = Words::default();
+    let mut current = None;
+    while let Some(row) = rows.next()? {
+        let row = StoredRow::read(row)?;
+        let this = group(row.id);
+        if let Some(before) = current.replace(this)
+            && before != this
+        {
+            made.push((before, words.take()));
+        }
+        words.add(connection, squeezer, &mut bases, &row)?;
+    }
+    if let Some(last) = current {
+        made.push((last, words.take()));
+    }
+    Ok(made)
+}
+
+/// The words of a group, each once.
+#[derive(Default, Debug)]
+struct Words {
+    seen: HashSet<Box<str>>,
+    names: HashSet<(&'static str, i64)>,
+    text: String,
+}
+
+impl Words {
+    fn add(
+        &mut self,
+        connection: &Connection,
+        squeezer: &mut Squeezer,
+        bases: &mut Bases,
+        row: &StoredRow<'_>,
+    ) -> Result<(), Failure> {
+        self.name(Role::Principal.letter(), Some(row.principal));
+        self.name(Role::Method.letter(), row.method);
+        self.name(Role::Subject.letter(), row.subject);
+        self.name(Role::Backend.letter(), row.backend);
+        self.name("n", row.session);
+        if let Some(code) = row.error_code
+            && self.names.insert(("e", code))
+        {
+            self.text.push_str(&error_mark(code));
+            self.text.push(' ');
+        }
+        if !row.is_message() {
+            return Ok(());
+        }
+        let body = row.body(squeezer)?;
+        if !is_searched(&body) {
+            return Ok(());
+        }
+        let Some(whole) = bases.whole(connection, squeezer, row.id, body)? else { return Ok(()) };
+        words_of(&whole, |word| {
+            if !self.seen.contains(word) {
+                self.seen.insert(word.into());
+                self.text.push_str(word);
+                self.text.push(' ');
+            }
+        });
+        Ok(())
+    }
+
+    fn name(&mut self, letter: &'static str, id: Option<i64>) {
+        if let Some(id) = id
+            && self.names.insert((letter, id))
+        {
+            // Writing to a text cannot fail.
+            let _ = write!(self.text, "{MARK}{letter}{id} ");
+        }
+    }
+
+    fn take(&mut self) -> String {
+        self.seen.clear();
+        self.names.clear();
+        std::mem::take(&mut self.text)
+    }
+}
+
+/// Forgets the groups that lie wholly between two places of a tape.
+pub fn forget(connection: &Connection, tape: i64, from: u64, below: u64) -> rusqlite::Result<()> {
+    let first = group(key(tape, from));
+    let mut last = group(key(tape, below));
+    if seq_of(keys_of(last).1) >= below {
+        last -= 1;
+    }
+    let mut delete = connection.prepare_cached("DELETE FROM tape_search WHERE rowid = ?1")?;
+    for group in first..=last {
+        delete.execute([group])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! Names that stand in many entries, kept once for each tape.
+
+use foldhash::HashMap;
+use rusqlite::{Connection, OptionalExtension, params};
+
+/// Most names that are remembered; beyond that they are looked up again.
+const MAX_REMEMBERED: usize = 10_000;
+
+/// What a name is used for.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Role {
+    /// A method.
+    Method,
+    /// A tool, prompt or URI.
+    Subject,
+    /// A backend.
+    Backend,
+    /// A principal.
+    Principal,
+    /// How an exchange ended.
+    Outcome,
+}
+
+impl Role {
+    /// The letter for it in the table and in the index.
+    pub fn letter(self) -> &'static str {
+        match self {
+            Self::Method => "m",
+            Self::Subject => "s",
+            Self::Backend => "b",
+            Self::Principal => "p",
+            Self::Outcome => "o",
+        }
+    }
+}
+
+/// The names of one tape, as its writer knows them.
+#[derive(Default, Debug)]
+pub struct NameIds {
+    known: [HashMap<String, i64>; 5],
+}
+
+impl NameIds {
+    /// The number of a name, which is made where there is none.
+    pub fn id(&mut self, connection: &Connection, tape: i64, role: Role, name: &str) -> rusqlite::Result<i64> {
+        let known = &mut self.known[role as usize];
+        if let Some(id) = known.get(name) {
+            return Ok(*id);
+        }
+        let id = match find(connection, tape, role, name)? {
+            Some(id) => id,
+            None => connection
+                .prepare_cached("INSERT INTO names (tape, role, name) VALUES (?1, ?2, ?3)")?
+                .insert(params![tape, role.letter(), name])?,
+        };
+        if known.len() >= MAX_REMEMBERED {
+            known.clear();
+        }
+        known.insert(name.to_owned(), id);
+        Ok(id)
+    }
+
+    /// Forgets all, because what was made since may not have been kept.
+    pub fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// The number of a name, where it is known.
+pub fn find(connection: &Connection, tape: i64, role: Role, name: &str) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached("SELECT id FROM names WHERE tape = ?1 AND role = ?2 AND name = ?3")?
+        .query_row(params![tape, role.letter(), name], |row| row.get(0))
+        .optional()
+}
+
+/// The numbers of all names with this beginning, up to a bound.
+pub fn beginning(
+    connection: &Connection,
+    tape: i64,
+    role: Role,
+    beginning: &str,
+    most: usize,
+) -> rusqlite::Result<Vec<i64>> {
+    let sql = "SELECT id FROM names WHERE tape = ?1 AND role = ?2 AND substr(name, 1, length(?3)) = ?3 LIMIT ?4";
+    connection
+        .prepare_cached(sql)?
+        .query_map(params![tape, role.letter(), beginning, most as i64], |row| row.get(0))?
+        .collect()
+}
+
+/// Names by their number, remembered while one question is answered.
+#[derive(Default, Debug)]
+pub struct NamesById(HashMap<i64, Option<String>>);
+
+impl NamesById {
+    /// The name with this number.
+    pub fn name(&mut self, connection: &Connection, id: i64) -> rusqlite::Result<Option<&str>> {
+        if self.0.len() >= MAX_REMEMBERED && !self.0.contains_key(&id) {
+            self.0.clear();
+        }
+        let name = match self.0.entry(id) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(unknown) => {
+                let mut select = connection.prepare_cached("SELECT name FROM names WHERE id = ?1")?;
+                unknown.insert(select.query_row([id], |row| row.get(0)).optional()?)
+            }
+        };
+        Ok(name.as_deref())
+    }
+}

@@ -1,0 +1,130 @@
+//! Forgetting what is older or more than what is to be kept, oldest first.
+
+use super::failure::Failure;
+use super::find::place_of;
+use super::forget;
+use super::key::{key, seq_of};
+use super::reader::Reader;
+use super::tapes;
+use crate::retention::{self, Measure, Scale, Step};
+use crate::tape_row::TapeRow;
+use rusqlite::Connection;
+use signalbox_engine::record::{Pruned, Retention};
+
+/// An import that has not come to its end for so long never will.
+const LOST_IMPORT: u64 = 24 * 3_600 * 1_000_000_000;
+
+/// How often what is free is measured again after forgetting by size.
+const MAX_ROUNDS: usize = 12;
+
+/// Forgets what is not to be kept, or says what that would be.
+pub fn prune(reader: &mut Reader, retention: &Retention, now: u64) -> Result<Pruned, Failure> {
+    let mut pruned = Pruned::default();
+    let before = forget::used(&reader.connection)?;
+    if !retention.dry_run {
+        sweep(&mut reader.connection, now)?;
+    }
+    let mut freed = 0;
+    if let Some(age) = retention.max_age {
+        let cutoff = now.saturating_sub(age.as_nanos().min(u128::from(u64::MAX)) as u64);
+        for step in by_age(&reader.connection, cutoff, now)? {
+            freed += step.bytes;
+            take(reader, &step, retention.dry_run, &mut pruned)?;
+        }
+    }
+    if let Some(most) = retention.max_bytes {
+        if retention.dry_run {
+            let excess = before.saturating_sub(freed).saturating_sub(most);
+            for step in by_size(&reader.connection, excess, now, &pruned.tapes)? {
+                freed += step.bytes;
+                take(reader, &step, true, &mut pruned)?;
+            }
+        } else {
+            shrink_to(reader, most, now, &mut pruned)?;
+        }
+    }
+    pruned.bytes = freed;
+    if !retention.dry_run {
+        forget::shrink(&mut reader.connection)?;
+        pruned.bytes = before.saturating_sub(forget::used(&reader.connection)?);
+    }
+    Ok(pruned)
+}
+
+fn shrink_to(reader: &mut Reader, most: u64, now: u64, pruned: &mut Pruned) -> Result<(), Failure> {
+    for _ in 0..MAX_ROUNDS {
+        forget::shrink(&mut reader.connection)?;
+        let excess = forget::used(&reader.connection)?.saturating_sub(most);
+        let steps = if excess == 0 { Vec::new() } else { by_size(&reader.connection, excess, now, &[])? };
+        if steps.is_empty() {
+            break;
+        }
+        for step in steps {
+            take(reader, &step, false, pruned)?;
+        }
+    }
+    Ok(())
+}
+
+/// What removals and imports that were interrupted have left.
+fn sweep(connection: &mut Connection, now: u64) -> Result<(), Failure> {
+    let mut select = connection.prepare("SELECT number FROM tapes WHERE hidden_since <= ?1")?;
+    let since = now.saturating_sub(LOST_IMPORT) as i64;
+    let lost = select.query_map([since], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
+    drop(select);
+    for tape in lost {
+        forget::forget_number(connection, tape)?;
+    }
+    Ok(())
+}
+
+fn take(reader: &mut Reader, step: &Step, dry_run: bool, pruned: &mut Pruned) -> Result<(), Failure> {
+    let entries = match (dry_run, step.below) {
+        (true, _) => step.entries,
+        (false, None) => forget::forget_number(&mut reader.connection, step.tape.number)?,
+        (false, Some(below)) => {
+            forget::forget_below(&mut reader.connection, &mut reader.squeezer, step.tape.number, below)?
+        }
+    };
+    pruned.entries += entries;
+    if step.below.is_none() {
+        pruned.tapes.push(step.tape.info.id.clone());
+    }
+    Ok(())
+}
+
+/// The inside of tapes, as the file tells it.
+struct Inside<'a>(&'a Connection);
+
+impl Measure for Inside<'_> {
+    type Error = Failure;
+
+    fn place_of(&mut self, tape: &TapeRow, time: u64) -> Result<u64, Failure> {
+        place_of(self.0, tape, time)
+    }
+
+    fn place_behind(&mut self, tape: &TapeRow, entries: u64) -> Result<u64, Failure> {
+        let sql = "SELECT id FROM tape_entries WHERE id >= ?1 ORDER BY id LIMIT 1 OFFSET ?2";
+        let id = self.0.query_row(sql, [key(tape.number, 0), entries as i64], |row| row.get(0))?;
+        Ok(seq_of(id))
+    }
+
+    fn below(&mut self, tape: &TapeRow, place: u64) -> Result<(u64, u64), Failure> {
+        let sql = "SELECT count(*), coalesce(sum(length(body)), 0) FROM tape_entries WHERE id >= ?1 AND id < ?2";
+        let keys = [key(tape.number, 0), key(tape.number, place)];
+        let (entries, kept): (i64, i64) = self.0.query_row(sql, keys, |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok((entries as u64, kept as u64))
+    }
+}
+
+fn by_age(connection: &Connection, cutoff: u64, now: u64) -> Result<Vec<Step>, Failure> {
+    let tapes = tapes::all(connection)?;
+    let scale = Scale::new(forget::used(connection)?, &tapes);
+    retention::by_age(&mut Inside(connection), &scale, tapes, cutoff, now)
+}
+
+fn by_size(connection: &Connection, excess: u64, now: u64, gone: &[String]) -> Result<Vec<Step>, Failure> {
+    let tapes = tapes::all(connection)?;
+    let scale = Scale::new(forget::used(connection)?, &tapes);
+    retention::by_size(&mut Inside(connection), &scale, tapes, excess, now, gone)
+}

@@ -1,0 +1,168 @@
+//! One row of the table of entries, and how it becomes an entry again.
+
+use super::failure::Failure;
+use super::key::{key, seq_of};
+use super::names::NamesById;
+use crate::content::{self, Columns};
+use crate::pack::Torn;
+use crate::splice;
+use crate::squeeze::Squeezer;
+use bytes::Bytes;
+use rusqlite::{Connection, OptionalExtension, Row};
+use signalbox_engine::record::{Body, Entry};
+use std::collections::VecDeque;
+
+/// How many bodies that others refer to are remembered while one question is answered.
+const MAX_BASES: usize = 16;
+
+/// A row as it is stored.
+#[derive(Debug)]
+pub struct StoredRow<'a> {
+    /// Its key.
+    pub id: i64,
+    /// When.
+    pub at: i64,
+    /// The session.
+    pub session: Option<i64>,
+    /// The exchange.
+    pub exchange: Option<i64>,
+    /// The principal, by the number of its name.
+    pub principal: i64,
+    /// The code of what it is.
+    pub what: u8,
+    /// The method, by the number of its name.
+    pub method: Option<i64>,
+    /// The tool, prompt or URI, by the number of its name.
+    pub subject: Option<i64>,
+    /// The backend, by the number of its name.
+    pub backend: Option<i64>,
+    /// The code of an error.
+    pub error_code: Option<i64>,
+    length: Option<i64>,
+    form: u8,
+    packed: &'a [u8],
+}
+
+impl<'a> StoredRow<'a> {
+    /// The columns, in the order in which they are read.
+    pub const COLUMNS: &'static str =
+        "id, at, session, exchange, principal, what, method, subject, backend, error_code, length, form, body";
+
+    /// Reads them.
+    pub fn read(row: &'a Row<'_>) -> Result<Self, Failure> {
+        Ok(Self {
+            id: row.get(0)?,
+            at: row.get(1)?,
+            session: row.get(2)?,
+            exchange: row.get(3)?,
+            principal: row.get(4)?,
+            what: row.get(5)?,
+            method: row.get(6)?,
+            subject: row.get(7)?,
+            backend: row.get(8)?,
+            error_code: row.get(9)?,
+            length: row.get(10)?,
+            form: row.get(11)?,
+            packed: row.get_ref(12)?.as_blob().map_err(|_| Torn("a body is not there"))?,
+        })
+    }
+
+    /// True where it is a message.
+    pub fn is_message(&self) -> bool {
+        content::is_message(self.what)
+    }
+
+    /// Its body, as it is kept.
+    pub fn body(&self, squeezer: &mut Squeezer) -> Result<Body, Torn> {
+        squeezer.unpack(self.form, self.packed)
+    }
+
+    /// The entry, with this body.
+    pub fn entry(&self, connection: &Connection, names: &mut NamesById, body: Body) -> Result<Entry, Failure> {
+        let mut name = |id: Option<i64>| -> Result<Option<String>, Failure> {
+            let Some(id) = id else { return Ok(None) };
+            let name = names.name(connection, id)?.ok_or(Torn("a name is not there"))?;
+            Ok(Some(name.to_owned()))
+        };
+        let columns = Columns {
+            what: self.what,
+            method: name(self.method)?,
+            subject: name(self.subject)?,
+            backend: name(self.backend)?,
+            error_code: self.error_code,
+            length: self.length.map(|length| length as u64),
+        };
+        Ok(Entry {
+            seq: seq_of(self.id),
+            at: self.at as u64,
+            session: self.session.map(|number| number as u64),
+            exchange: self.exchange.map(|number| number as u64),
+            principal: name(Some(self.principal))?.unwrap_or_default(),
+            content: content::unpack(columns, body)?,
+        })
+    }
+}
+
+/// Bodies that others refer to, the latest ones.
+#[derive(Default, Debug)]
+pub struct Bases(VecDeque<(i64, Option<Bytes>)>);
+
+impl Bases {
+    /// The body of the entry with this key made whole; none where nothing is kept, or what it refers to is gone.
+    pub fn whole(
+        &mut self,
+        connection: &Connection,
+        squeezer: &mut Squeezer,
+        id: i64,
+        body: Body,
+    ) -> Result<Option<Bytes>, Failure> {
+        match body {
+            Body::Left => Ok(None),
+            Body::Whole(whole) => Ok(Some(whole)),
+            Body::Like { seq, prefix, suffix, middle } => {
+                let base = self.base(connection, squeezer, base_key(id, seq))?;
+                Ok(base.and_then(|base| splice::join(base, prefix, suffix, &middle)))
+            }
+        }
+    }
+
+    fn base(&mut self, connection: &Connection, squeezer: &mut Squeezer, id: i64) -> Result<Option<&Bytes>, Failure> {
+        let place = match self.0.iter().position(|(known, _)| *known == id) {
+            Some(place) => place,
+            None => {
+                if self.0.len() == MAX_BASES {
+                    self.0.pop_front();
+                }
+                self.0.push_back((id, load(connection, squeezer, id)?));
+                self.0.len() - 1
+            }
+        };
+        Ok(self.0.get(place).and_then(|(_, base)| base.as_ref()))
+    }
+}
+
+/// The key of another entry of the same tape.
+fn base_key(id: i64, seq: u64) -> i64 {
+    key(id >> crate::limits::SEQ_BITS, seq)
+}
+
+fn load(connection: &Connection, squeezer: &mut Squeezer, id: i64) -> Result<Option<Bytes>, Failure> {
+    let mut select = connection.prepare_cached("SELECT form, body FROM tape_entries WHERE id = ?1")?;
+    let found: Option<(u8, Vec<u8>)> = select.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+    let Some((form, packed)) = found else { return Ok(None) };
+    match squeezer.unpack(form, &packed)? {
+        Body::Whole(whole) => Ok(Some(whole)),
+        // A base is whole. One that is not was not written by a recorder, and is not followed.
+        _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_lies_in_the_same_tape() {
+        assert_eq!(base_key(key(3, 90), 7), key(3, 7));
+    }
+}

@@ -1,0 +1,241 @@
+//! The tables, and how a file of an older version becomes one of this version.
+
+use super::failure::Failure;
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
+use signalbox_engine::record::StoreError;
+
+/// The version of the tables below.
+pub const VERSION: u32 = 1;
+
+/// One step: makes version `n + 1` of version `n`.
+pub type Converter = (u32, fn(&Transaction<'_>) -> rusqlite::Result<()>);
+
+/// Every step there is. A file takes them one after the other, each in a transaction of its own.
+pub const CONVERTERS: &[Converter] = &[];
+
+/// Exchanges that took this long, in nanoseconds, have an index of their own.
+pub const SLOW: u64 = 100_000_000;
+
+const TABLES: &str = "
+CREATE TABLE meta (key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tapes (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    target TEXT NOT NULL,
+    started INTEGER NOT NULL,
+    ended INTEGER,
+    program TEXT NOT NULL,
+    redaction TEXT NOT NULL,
+    sampling TEXT NOT NULL,
+    hidden_since INTEGER,
+    entries INTEGER NOT NULL DEFAULT 0,
+    first_at INTEGER,
+    last_at INTEGER,
+    last_seq INTEGER NOT NULL DEFAULT 0,
+    disordered INTEGER NOT NULL DEFAULT 0,
+    indexed INTEGER NOT NULL DEFAULT 0,
+    requests INTEGER NOT NULL DEFAULT 0,
+    notifications INTEGER NOT NULL DEFAULT 0,
+    results INTEGER NOT NULL DEFAULT 0,
+    errors INTEGER NOT NULL DEFAULT 0,
+    raws INTEGER NOT NULL DEFAULT 0,
+    gaps INTEGER NOT NULL DEFAULT 0,
+    passed INTEGER NOT NULL DEFAULT 0,
+    kept INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE TABLE sessions (
+    tape INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    external TEXT,
+    client TEXT,
+    client_version TEXT,
+    revision TEXT,
+    transport TEXT NOT NULL,
+    began INTEGER NOT NULL,
+    ended INTEGER,
+    PRIMARY KEY (tape, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE names (
+    id INTEGER PRIMARY KEY,
+    tape INTEGER NOT NULL,
+    role TEXT NOT NULL,
+    name TEXT NOT NULL,
+    UNIQUE (tape, role, name)
+) STRICT;
+
+CREATE TABLE tape_entries (
+    id INTEGER PRIMARY KEY,
+    at INTEGER NOT NULL,
+    session INTEGER,
+    exchange INTEGER,
+    principal INTEGER NOT NULL,
+    what INTEGER NOT NULL,
+    method INTEGER,
+    subject INTEGER,
+    backend INTEGER,
+    error_code INTEGER,
+    length INTEGER,
+    form INTEGER NOT NULL,
+    body BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE exchanges (
+    tape INTEGER NOT NULL,
+    exchange INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    method INTEGER,
+    subject INTEGER,
+    outcome INTEGER,
+    well INTEGER,
+    took INTEGER,
+    bytes_in INTEGER,
+    bytes_out INTEGER,
+    PRIMARY KEY (tape, exchange)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX exchanges_unwell ON exchanges (tape, outcome) WHERE well = 0;
+CREATE INDEX exchanges_slow ON exchanges (tape, took) WHERE took >= 100000000;
+
+CREATE TABLE far_references (
+    tape INTEGER NOT NULL,
+    base INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (tape, base, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE dictionaries (number INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT;
+
+CREATE VIRTUAL TABLE tape_search USING fts5 (
+    words, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii'
+);
+INSERT INTO tape_search (tape_search, rank) VALUES ('automerge', 8);
+";
+
+/// Makes the tables, or checks their version and converts them.
+pub fn prepare(connection: &mut Connection, place: &str, known: u32, converters: &[Converter]) -> Result<(), Failure> {
+    let mut version = match version(connection)? {
+        Some(version) => version,
+        None => make(connection, place)?,
+    };
+    if version > known {
+        return Err(StoreError::Future { place: place.to_owned(), found: version, known }.into());
+    }
+    while version < known {
+        version = convert(connection, place, converters)?;
+    }
+    Ok(())
+}
+
+/// A database that has tables but not ours is left as it is.
+pub fn refuse_foreign(connection: &Connection, place: &str) -> Result<(), Failure> {
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if tables > 0 && version(connection)?.is_none() {
+        let why = "it is a database of another program".to_owned();
+        return Err(StoreError::Open { place: place.to_owned(), why }.into());
+    }
+    Ok(())
+}
+
+/// The version of the tables; none where there are no tables.
+fn version(connection: &Connection) -> rusqlite::Result<Option<u32>> {
+    let there = "SELECT 1 FROM sqlite_schema WHERE name = 'meta'";
+    if connection.query_row(there, [], |_| Ok(())).optional()?.is_none() {
+        return Ok(None);
+    }
+    connection.query_row("SELECT value FROM meta WHERE key = 'version'", [], |row| row.get(0)).optional()
+}
+
+/// Another process may have made them meanwhile.
+fn make(connection: &mut Connection, place: &str) -> Result<u32, Failure> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if let Some(version) = version(&transaction)? {
+        return Ok(version);
+    }
+    refuse_foreign(&transaction, place)?;
+    transaction.execute_batch(TABLES)?;
+    transaction.execute("INSERT INTO meta (key, value) VALUES ('version', ?1)", [VERSION])?;
+    transaction.commit()?;
+    Ok(VERSION)
+}
+
+/// One step, all or none of it.
+fn convert(connection: &mut Connection, place: &str, converters: &[Converter]) -> Result<u32, Failure> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let found = version(&transaction)?.unwrap_or(0);
+    let Some((_, step)) = converters.iter().find(|(from, _)| *from == found) else {
+        let why = format!("it has format version {found}, which this program does not read any more");
+        return Err(StoreError::Open { place: place.to_owned(), why }.into());
+    };
+    step(&transaction)?;
+    transaction.execute("UPDATE meta SET value = ?1 WHERE key = 'version'", [found + 1])?;
+    transaction.commit()?;
+    Ok(found + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file_of_version(version: u32) -> Connection {
+        let connection = Connection::open_in_memory().unwrap();
+        connection
+            .execute_batch(
+                "CREATE TABLE meta (key TEXT PRIMARY KEY, value);
+                 CREATE TABLE tapes (id TEXT);
+                 INSERT INTO tapes VALUES ('old');",
+            )
+            .unwrap();
+        connection.execute("INSERT INTO meta VALUES ('version', ?1)", [version]).unwrap();
+        connection
+    }
+
+    const STEPS: &[Converter] = &[
+        (1, |file| file.execute_batch("UPDATE tapes SET target = id || '!'")),
+        (0, |file| file.execute_batch("ALTER TABLE tapes ADD COLUMN target TEXT")),
+    ];
+
+    #[test]
+    fn an_old_file_takes_one_step_after_the_other() {
+        let mut file = file_of_version(0);
+        prepare(&mut file, "x", 2, STEPS).unwrap();
+        let target: String = file.query_row("SELECT target FROM tapes", [], |row| row.get(0)).unwrap();
+        assert_eq!(target, "old!");
+        assert_eq!(version(&file).unwrap(), Some(2));
+    }
+
+    #[test]
+    fn a_step_that_fails_leaves_the_file_at_the_version_before_it() {
+        let mut file = file_of_version(0);
+        let steps: &[Converter] =
+            &[STEPS[1], (1, |file| file.execute_batch("UPDATE tapes SET id = 'torn'; UPDATE nothing SET x = 1"))];
+        assert!(prepare(&mut file, "x", 2, steps).is_err());
+        assert_eq!(version(&file).unwrap(), Some(1));
+        let id: String = file.query_row("SELECT id FROM tapes", [], |row| row.get(0)).unwrap();
+        assert_eq!(id, "old");
+        prepare(&mut file, "x", 2, STEPS).unwrap();
+        assert_eq!(version(&file).unwrap(), Some(2));
+    }
+
+    #[test]
+    fn a_version_without_a_step_is_refused_by_name() {
+        let error = prepare(&mut file_of_version(0), "x", 1, &[]).unwrap_err().told("x");
+        assert!(error.to_string().contains("format version 0, which this program does not read any more"), "{error}");
+    }
+
+    #[test]
+    fn a_file_of_the_future_is_refused_and_left_alone() {
+        let mut file = file_of_version(9);
+        let error = prepare(&mut file, "x", VERSION, CONVERTERS).unwrap_err().told("x");
+        assert_eq!(error, StoreError::Future { place: "x".into(), found: 9, known: VERSION });
+        assert_eq!(version(&file).unwrap(), Some(9));
+    }
+
+    #[test]
+    fn slow_is_what_the_index_says() {
+        assert!(TABLES.contains(&format!("WHERE took >= {SLOW};")));
+    }
+}

@@ -1,0 +1,144 @@
+//! The heads of tapes, and their sessions.
+
+use super::failure::Failure;
+use crate::lookup;
+use crate::tape_row::TapeRow;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use signalbox_engine::record::{SessionInfo, StoreError, TapeInfo, TapeKind};
+
+const COLUMNS: &str = "number, id, kind, target, started, ended, program, redaction, sampling, entries,
+    coalesce(first_at, started), coalesce(last_at, started), last_seq, disordered, indexed, kept";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<TapeRow> {
+    let number = |place: usize| row.get::<_, i64>(place).map(|number| number as u64);
+    let kind: String = row.get(2)?;
+    let redaction: String = row.get(7)?;
+    let info = TapeInfo {
+        id: row.get(1)?,
+        // A kind that only a later program knows would come with a later version.
+        kind: TapeKind::of_word(&kind).unwrap_or(TapeKind::Serve),
+        target: row.get(3)?,
+        started: number(4)?,
+        ended: row.get::<_, Option<i64>>(5)?.map(|at| at as u64),
+        program: row.get(6)?,
+        redaction: redaction.lines().map(str::to_owned).collect(),
+        sampling: row.get(8)?,
+    };
+    Ok(TapeRow {
+        number: row.get(0)?,
+        info,
+        entries: number(9)?,
+        first_at: number(10)?,
+        last_at: number(11)?,
+        last_seq: number(12)?,
+        disordered: row.get(13)?,
+        indexed: number(14)?,
+        kept: number(15)?,
+    })
+}
+
+/// Keeps a head; with a number where the tape was known by it before.
+pub fn insert(
+    connection: &Connection,
+    tape: &TapeInfo,
+    number: Option<i64>,
+    hidden_since: Option<i64>,
+) -> Result<i64, Failure> {
+    let there = "SELECT 1 FROM tapes WHERE id = ?1";
+    if connection.prepare_cached(there)?.query_row([&tape.id], |_| Ok(())).optional()?.is_some() {
+        return Err(StoreError::Query(format!("there is a tape {} already", tape.id)).into());
+    }
+    let sql = "INSERT INTO tapes (number, id, kind, target, started, ended, program, redaction, sampling, hidden_since)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    let number = connection.prepare_cached(sql)?.insert(params![
+        number,
+        tape.id,
+        tape.kind.word(),
+        tape.target,
+        tape.started as i64,
+        tape.ended.map(|at| at as i64),
+        tape.program,
+        tape.redaction.join("\n"),
+        tape.sampling,
+        hidden_since,
+    ])?;
+    Ok(number)
+}
+
+/// All tapes that can be seen, the newest first.
+pub fn all(connection: &Connection) -> Result<Vec<TapeRow>, Failure> {
+    let sql = format!("SELECT {COLUMNS} FROM tapes WHERE hidden_since IS NULL ORDER BY started DESC, id DESC");
+    let mut select = connection.prepare_cached(&sql)?;
+    let rows = select.query_map([], read)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(rows)
+}
+
+/// All tapes with the number of their entries, the newest first.
+pub fn list(connection: &Connection) -> Result<Vec<(TapeInfo, u64)>, Failure> {
+    Ok(all(connection)?.into_iter().map(|row| (row.info, row.entries)).collect())
+}
+
+/// The tape that somebody means.
+pub fn meant(connection: &Connection, asked: &str) -> Result<TapeRow, Failure> {
+    let sql = "SELECT id FROM tapes WHERE hidden_since IS NULL
+        AND (id = ?1 OR ?1 = ?2 OR substr(id, 1, length(?1)) = ?1)
+        ORDER BY id <> ?1, started DESC, id DESC LIMIT ?3";
+    let mut select = connection.prepare_cached(sql)?;
+    let found = select
+        .query_map(params![asked, lookup::LAST, lookup::SHOWN as i64], |row| row.get(0))?
+        .collect::<rusqlite::Result<Vec<String>>>()?;
+    let id = lookup::choose(asked, found)?;
+    let sql = format!("SELECT {COLUMNS} FROM tapes WHERE id = ?1");
+    Ok(connection.prepare_cached(&sql)?.query_row([id], read)?)
+}
+
+/// The sessions of a tape, by their number.
+pub fn sessions(connection: &Connection, asked: &str) -> Result<Vec<(u64, SessionInfo)>, Failure> {
+    let tape = meant(connection, asked)?.number;
+    let sql = "SELECT number, external, client, client_version, revision, transport FROM sessions
+        WHERE tape = ?1 ORDER BY number";
+    let mut select = connection.prepare_cached(sql)?;
+    let read = |row: &Row<'_>| {
+        let info = SessionInfo {
+            external: row.get(1)?,
+            client: row.get(2)?,
+            client_version: row.get(3)?,
+            revision: row.get(4)?,
+            transport: row.get(5)?,
+        };
+        Ok((row.get::<_, i64>(0)? as u64, info))
+    };
+    Ok(select.query_map([tape], read)?.collect::<rusqlite::Result<Vec<_>>>()?)
+}
+
+/// Keeps what is known of a session; the later replaces the earlier.
+pub fn keep_session(
+    connection: &Connection,
+    tape: i64,
+    number: u64,
+    info: &SessionInfo,
+    at: u64,
+) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO sessions (tape, number, external, client, client_version, revision, transport, began)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+        ON CONFLICT (tape, number) DO UPDATE SET external = excluded.external, client = excluded.client,
+        client_version = excluded.client_version, revision = excluded.revision, transport = excluded.transport";
+    connection.prepare_cached(sql)?.execute(params![
+        tape,
+        number as i64,
+        info.external,
+        info.client,
+        info.client_version,
+        info.revision,
+        info.transport,
+        at as i64,
+    ])?;
+    Ok(())
+}
+
+/// Marks the end of a session.
+pub fn end_session(connection: &Connection, tape: i64, number: u64, at: u64) -> rusqlite::Result<()> {
+    let sql = "UPDATE sessions SET ended = ?3 WHERE tape = ?1 AND number = ?2";
+    connection.prepare_cached(sql)?.execute(params![tape, number as i64, at as i64])?;
+    Ok(())
+}

@@ -1,0 +1,291 @@
+//! The writing side of one tape.
+
+use super::connection::Place;
+use super::exchanges;
+use super::failure::Failure;
+use super::index;
+use super::key::{MAX_TAPE, key};
+use super::names::{NameIds, Role};
+use super::reader::learn;
+use super::tapes;
+use crate::content;
+use crate::seen::Seen;
+use crate::squeeze::{Squeezer, refers_to};
+use crate::sums::{Sums, check_order};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use signalbox_engine::record::{Content, Entry, StoreError, TapeInfo, TapeWriter};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A reference over more places than this is written down, so that forgetting its base finds it.
+pub const NEAR: u64 = 1_000;
+
+/// How many other tapes are looked after by one writer that finds them not indexed.
+const MAX_OTHERS: i64 = 100;
+
+/// The writing side of one tape in a SQLite file.
+pub struct SqliteWriter {
+    place: Place,
+    connection: Connection,
+    squeezer: Squeezer,
+    names: NameIds,
+    info: TapeInfo,
+    number: i64,
+    hidden: bool,
+    last_seq: u64,
+    durable: bool,
+    ended: bool,
+    /// Tapes whose writers died before they were indexed; none before they were looked for.
+    orphans: Option<Vec<i64>>,
+}
+
+impl SqliteWriter {
+    /// Keeps the head of a tape.
+    pub fn begin(place: Place, mut connection: Connection, info: &TapeInfo, hidden: bool) -> Result<Self, StoreError> {
+        let number = place.told(begin(&mut connection, info, hidden))?;
+        Ok(Self {
+            place,
+            connection,
+            squeezer: Squeezer::new(),
+            names: NameIds::default(),
+            info: info.clone(),
+            number,
+            hidden,
+            last_seq: 0,
+            durable: false,
+            ended: false,
+            orphans: None,
+        })
+    }
+
+    /// Its number in the store.
+    pub fn number(&self) -> i64 {
+        self.number
+    }
+
+    /// Indexes all of it and lets everybody see it.
+    pub fn reveal(&mut self) -> Result<(), StoreError> {
+        let revealed = self.index_all().and_then(|()| {
+            let sql = "UPDATE tapes SET hidden_since = NULL WHERE number = ?1";
+            Ok(self.connection.execute(sql, [self.number])?)
+        });
+        self.place.told(revealed).map(|_| ())
+    }
+
+    fn index_all(&mut self) -> Result<(), Failure> {
+        while index::slice(&mut self.connection, &mut self.squeezer, self.number, true)? {}
+        Ok(())
+    }
+
+    fn check(&self, entries: &[Entry]) -> Result<(), StoreError> {
+        if self.ended {
+            return Err(StoreError::Query(format!("tape {} has ended", self.info.id)));
+        }
+        check_order(&self.info.id, self.last_seq, entries)
+    }
+
+    /// The log is forced to disk at the end of a transaction only where that is asked for.
+    fn set_durable(&mut self, durable: bool) -> Result<(), Failure> {
+        if self.durable != durable {
+            self.connection.pragma_update(None, "synchronous", if durable { "FULL" } else { "NORMAL" })?;
+            self.durable = durable;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, entries: &[Entry]) -> Result<(), Failure> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let there = "SELECT 1 FROM tapes WHERE number = ?1";
+        if transaction.prepare_cached(there)?.query_row([self.number], |_| Ok(())).optional()?.is_none() {
+            // Somebody forgot the tape meanwhile. What follows is a tape again, by its old number.
+            if self.hidden {
+                return Err(StoreError::NoTape(self.info.id.clone()).into());
+            }
+            self.names.forget();
+            tapes::insert(&transaction, &self.info, Some(self.number), None)?;
+        }
+        let mut batch = Batch { tape: self.number, names: &mut self.names, squeezer: &mut self.squeezer };
+        let sums = batch.write(&transaction, entries)?;
+        keep_sums(&sums, &transaction, self.number)?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Makes a dictionary of the first bodies, unless the store has one.
+    fn train(&mut self) -> Result<(), Failure> {
+        learn(&self.connection, &mut self.squeezer)?;
+        let Some(trained) = self.squeezer.train() else { return Ok(()) };
+        let sql = "INSERT INTO dictionaries (number, bytes) VALUES (1, ?1) ON CONFLICT DO NOTHING";
+        self.connection.execute(sql, [trained])?;
+        learn(&self.connection, &mut self.squeezer)
+    }
+
+    /// Indexes a slice of a tape whose writer did not come to it. True where more is left.
+    fn adopt(&mut self) -> Result<bool, Failure> {
+        if self.orphans.is_none() {
+            self.orphans = Some(index::waiting(&self.connection, self.number, MAX_OTHERS)?);
+        }
+        let Some(orphan) = self.orphans.as_ref().and_then(|orphans| orphans.last().copied()) else { return Ok(false) };
+        let more = index::slice(&mut self.connection, &mut self.squeezer, orphan, false)?;
+        if !more && let Some(orphans) = &mut self.orphans {
+            orphans.pop();
+        }
+        Ok(self.orphans.as_ref().is_some_and(|orphans| !orphans.is_empty()))
+    }
+
+    fn work(&mut self) -> Result<bool, Failure> {
+        self.set_durable(false)?;
+        if self.squeezer.latest() == 0 {
+            self.train()?;
+        }
+        if index::is_worth_it(&self.connection, self.number)?
+            && index::slice(&mut self.connection, &mut self.squeezer, self.number, false)?
+        {
+            return index::is_worth_it(&self.connection, self.number);
+        }
+        self.adopt()
+    }
+
+    fn finish(&mut self, at: u64) -> Result<(), Failure> {
+        self.set_durable(true)?;
+        self.connection.execute("UPDATE tapes SET ended = ?2 WHERE number = ?1", params![self.number, at as i64])?;
+        self.ended = true;
+        self.index_all()
+    }
+}
+
+impl TapeWriter for SqliteWriter {
+    fn append(&mut self, entries: &[Entry], durable: bool) -> Result<(), StoreError> {
+        self.check(entries)?;
+        let Some(last) = entries.last() else { return Ok(()) };
+        let written = self.set_durable(durable).and_then(|()| self.write(entries));
+        match &written {
+            Ok(()) => self.last_seq = last.seq,
+            Err(_) => self.names.forget(),
+        }
+        self.place.told(written)
+    }
+
+    fn idle(&mut self) -> Result<bool, StoreError> {
+        let worked = self.work();
+        self.place.told(worked)
+    }
+
+    fn end(&mut self, at: u64) -> Result<(), StoreError> {
+        let finished = self.finish(at);
+        self.place.told(finished)
+    }
+}
+
+fn begin(connection: &mut Connection, info: &TapeInfo, hidden: bool) -> Result<i64, Failure> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
+    // What a failed import or a removal left behind does not stand in the way of its name.
+    let left = "UPDATE tapes SET id = id || ' ' || number WHERE id = ?1 AND hidden_since IS NOT NULL";
+    transaction.execute(left, [&info.id])?;
+    let number = tapes::insert(&transaction, info, None, hidden.then_some(since))?;
+    if number > MAX_TAPE {
+        return Err(StoreError::Query("the store has seen too many tapes; begin another file".into()).into());
+    }
+    transaction.commit()?;
+    Ok(number)
+}
+
+/// Entries on their way into the tables.
+struct Batch<'a> {
+    tape: i64,
+    names: &'a mut NameIds,
+    squeezer: &'a mut Squeezer,
+}
+
+impl Batch<'_> {
+    fn write(&mut self, transaction: &Transaction<'_>, entries: &[Entry]) -> rusqlite::Result<Sums> {
+        let mut sums = Sums::default();
+        let mut seen = Seen::default();
+        let sql = "INSERT INTO tape_entries
+            (id, at, session, exchange, principal, what, method, subject, backend, error_code, length, form, body)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+        let mut insert = transaction.prepare_cached(sql)?;
+        for entry in entries {
+            let asked = content::names(&entry.content);
+            let packed = content::pack(&entry.content, self.squeezer);
+            let length = content::length(&entry.content);
+            let mut id = |role, name: Option<&str>| {
+                name.map(|name| self.names.id(transaction, self.tape, role, name)).transpose()
+            };
+            insert.execute(params![
+                key(self.tape, entry.seq),
+                entry.at as i64,
+                entry.session.map(|number| number as i64),
+                entry.exchange.map(|number| number as i64),
+                id(Role::Principal, Some(&entry.principal))?,
+                content::what(&entry.content),
+                id(Role::Method, asked.method)?,
+                id(Role::Subject, asked.subject)?,
+                id(Role::Backend, asked.backend)?,
+                asked.error_code,
+                length.map(|length| length as i64),
+                packed.form,
+                &packed.bytes[..],
+            ])?;
+            self.keep_aside(transaction, entry)?;
+            if let Some(base) = refers_to(packed.form, &packed.bytes)
+                && entry.seq.saturating_sub(base) > NEAR
+            {
+                keep_far(transaction, self.tape, base, entry.seq)?;
+            }
+            seen.add(entry);
+            sums.add(entry, packed.bytes.len());
+        }
+        drop(insert);
+        exchanges::keep(seen, transaction, self.tape, self.names)?;
+        Ok(sums)
+    }
+
+    fn keep_aside(&self, transaction: &Transaction<'_>, entry: &Entry) -> rusqlite::Result<()> {
+        match (&entry.content, entry.session) {
+            (Content::Session(info), Some(number)) => {
+                tapes::keep_session(transaction, self.tape, number, info, entry.at)
+            }
+            (Content::SessionEnded, Some(number)) => tapes::end_session(transaction, self.tape, number, entry.at),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn keep_far(connection: &Connection, tape: i64, base: u64, seq: u64) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO far_references (tape, base, seq) VALUES (?1, ?2, ?3)";
+    connection.prepare_cached(sql)?.execute([tape, base as i64, seq as i64])?;
+    Ok(())
+}
+
+/// Adds a batch to the head of its tape.
+fn keep_sums(sums: &Sums, transaction: &Transaction<'_>, tape: i64) -> rusqlite::Result<()> {
+    let first = sums.first_at as i64;
+    let sql = "UPDATE tapes SET entries = entries + ?2,
+            disordered = disordered OR ?6 OR ?3 < coalesce(last_at, ?3),
+            first_at = min(coalesce(first_at, ?3), ?3), last_at = max(coalesce(last_at, ?4), ?4), last_seq = ?5,
+            requests = requests + ?7, notifications = notifications + ?8, results = results + ?9,
+            errors = errors + ?10, raws = raws + ?11, gaps = gaps + ?12, passed = passed + ?13, kept = kept + ?14
+            WHERE number = ?1";
+    let [requests, notifications, results, errors, raws] = sums.kinds;
+    transaction.prepare_cached(sql)?.execute(params![
+        tape,
+        sums.entries,
+        first,
+        sums.last_at as i64,
+        sums.last_seq as i64,
+        sums.disordered,
+        requests,
+        notifications,
+        results,
+        errors,
+        raws,
+        sums.gaps,
+        sums.passed,
+        sums.kept,
+    ])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,307 @@
+//! Bodies made small: zstd, with a dictionary for small ones.
+//!
+//! Dictionary 0 is part of the program. A store may have others, made of its own first bodies; each has a number that is kept
+//! with what was squeezed by it, so that every body stays readable.
+
+use crate::limits::MAX_BODY_BYTES;
+use crate::pack::{Torn, Unpack, put_number};
+use bytes::Bytes;
+use signalbox_engine::record::Body;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use zstd::bulk::{Compressor, Decompressor};
+
+/// Shorter ones are kept as they are.
+const MIN_SQUEEZED: usize = 48;
+
+/// Up to here a dictionary helps.
+const MAX_SMALL: usize = 16 << 10;
+
+/// How many bodies a dictionary is made of, how large they may be, and how large it becomes.
+const SAMPLES: usize = 400;
+const MAX_SAMPLE: usize = 4 << 10;
+const DICTIONARY_BYTES: usize = 16 << 10;
+
+const LEVEL: i32 = 1;
+
+const FORM_LEFT: u8 = 0;
+const FORM_RAW: u8 = 1;
+const FORM_ZSTD: u8 = 2;
+const FORM_DICTIONARY: u8 = 3;
+const FORM_LIKE: u8 = 4;
+
+/// A body in its stored form.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Packed {
+    /// Which form.
+    pub form: u8,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+impl Packed {
+    /// Nothing.
+    pub fn left() -> Self {
+        Self { form: FORM_LEFT, bytes: Bytes::new() }
+    }
+}
+
+/// Packs and unpacks bodies.
+pub struct Squeezer {
+    plain: Contexts,
+    dictionaries: BTreeMap<u64, Contexts>,
+    samples: Option<Vec<Bytes>>,
+}
+
+struct Contexts {
+    dictionary: Cow<'static, [u8]>,
+    squeeze: Option<Compressor<'static>>,
+    unsqueeze: Option<Decompressor<'static>>,
+}
+
+impl Squeezer {
+    /// One that knows only the dictionary of the program, and gathers samples for another one.
+    pub fn new() -> Self {
+        let plain = Contexts::new(Cow::Borrowed(&[]));
+        let dictionaries = BTreeMap::from([(0, Contexts::new(Cow::Borrowed(BUILT_IN.as_bytes())))]);
+        Self { plain, dictionaries, samples: Some(Vec::new()) }
+    }
+
+    /// The number of its latest dictionary, which it squeezes with.
+    pub fn latest(&self) -> u64 {
+        self.dictionaries.keys().next_back().copied().unwrap_or(0)
+    }
+
+    /// Another dictionary, of the store.
+    pub fn learn(&mut self, number: u64, dictionary: Vec<u8>) {
+        self.dictionaries.insert(number, Contexts::new(Cow::Owned(dictionary)));
+        self.samples = None;
+    }
+
+    /// A dictionary of the bodies it has seen, once there are enough, if that is better than the one of the program.
+    pub fn train(&mut self) -> Option<Vec<u8>> {
+        let samples = self.samples.take_if(|samples| samples.len() >= SAMPLES)?;
+        let trained = zstd::dict::from_samples(&samples, DICTIONARY_BYTES).ok()?;
+        let size = |contexts: &mut Contexts| -> usize {
+            samples.iter().map(|body| contexts.squeeze(body).map_or(body.len(), |small| small.len())).sum()
+        };
+        let built_in = self.dictionaries.get_mut(&0).map_or(usize::MAX, size);
+        let own = size(&mut Contexts::new(Cow::Owned(trained.clone())));
+        (own < built_in / 10 * 9).then_some(trained)
+    }
+
+    /// The stored form of a body.
+    pub fn pack(&mut self, body: &Body) -> Packed {
+        match body {
+            Body::Left => Packed::left(),
+            Body::Whole(whole) => {
+                if let Some(samples) = &mut self.samples
+                    && samples.len() < SAMPLES
+                    && (MIN_SQUEEZED..MAX_SAMPLE).contains(&whole.len())
+                {
+                    samples.push(whole.clone());
+                }
+                self.squeeze(whole)
+            }
+            Body::Like { seq, prefix, suffix, middle } => {
+                let middle = self.squeeze(middle);
+                let mut bytes = Vec::with_capacity(16 + middle.bytes.len());
+                for number in [*seq, *prefix, *suffix] {
+                    put_number(&mut bytes, number);
+                }
+                bytes.push(middle.form);
+                bytes.extend_from_slice(&middle.bytes);
+                Packed { form: FORM_LIKE, bytes: bytes.into() }
+            }
+        }
+    }
+
+    /// The stored form of whole bytes.
+    pub fn squeeze(&mut self, whole: &Bytes) -> Packed {
+        let raw = Packed { form: FORM_RAW, bytes: whole.clone() };
+        if whole.len() < MIN_SQUEEZED {
+            return raw;
+        }
+        let mut bytes = Vec::new();
+        let (form, small) = if whole.len() <= MAX_SMALL {
+            let Some(mut latest) = self.dictionaries.last_entry() else { return raw };
+            put_number(&mut bytes, *latest.key());
+            (FORM_DICTIONARY, latest.get_mut().squeeze(whole))
+        } else {
+            (FORM_ZSTD, self.plain.squeeze(whole))
+        };
+        let Some(small) = small else { return raw };
+        put_number(&mut bytes, whole.len() as u64);
+        bytes.extend_from_slice(&small);
+        if bytes.len() >= whole.len() { raw } else { Packed { form, bytes: bytes.into() } }
+    }
+
+    /// The body of a stored form.
+    pub fn unpack(&mut self, form: u8, bytes: &[u8]) -> Result<Body, Torn> {
+        match form {
+            FORM_LEFT => Ok(Body::Left),
+            FORM_LIKE => {
+                let mut unpack = Unpack(bytes);
+                let (seq, prefix, suffix) = (unpack.number()?, unpack.number()?, unpack.number()?);
+                let form = unpack.byte()?;
+                Ok(Body::Like { seq, prefix, suffix, middle: self.unsqueeze(form, unpack.0)? })
+            }
+            _ => self.unsqueeze(form, bytes).map(Body::Whole),
+        }
+    }
+
+    fn unsqueeze(&mut self, form: u8, bytes: &[u8]) -> Result<Bytes, Torn> {
+        let mut unpack = Unpack(bytes);
+        let contexts = match form {
+            FORM_RAW => return Ok(Bytes::copy_from_slice(bytes)),
+            FORM_ZSTD => &mut self.plain,
+            FORM_DICTIONARY => {
+                let number = unpack.number()?;
+                self.dictionaries.get_mut(&number).ok_or(Torn("the dictionary of a body is not there"))?
+            }
+            _ => return Err(Torn("a body is of no known form")),
+        };
+        let length = unpack.number()?;
+        if length > MAX_BODY_BYTES {
+            return Err(Torn("a body says that it is larger than any can be"));
+        }
+        contexts.unsqueeze(unpack.0, length as usize)
+    }
+}
+
+/// The entry that a stored body refers to, without unpacking the rest.
+pub fn refers_to(form: u8, bytes: &[u8]) -> Option<u64> {
+    if form == FORM_LIKE { Unpack(bytes).number().ok() } else { None }
+}
+
+impl Contexts {
+    fn new(dictionary: Cow<'static, [u8]>) -> Self {
+        Self { dictionary, squeeze: None, unsqueeze: None }
+    }
+
+    /// None where it could not be squeezed; it is kept as it is then.
+    fn squeeze(&mut self, whole: &[u8]) -> Option<Vec<u8>> {
+        if self.squeeze.is_none() {
+            let mut made = Compressor::with_dictionary(LEVEL, &self.dictionary).ok()?;
+            // The length is kept beside it, and damage is found by the length.
+            made.set_parameter(zstd::zstd_safe::CParameter::ContentSizeFlag(false)).ok()?;
+            made.set_parameter(zstd::zstd_safe::CParameter::DictIdFlag(false)).ok()?;
+            self.squeeze = Some(made);
+        }
+        self.squeeze.as_mut()?.compress(whole).ok()
+    }
+
+    fn unsqueeze(&mut self, small: &[u8], length: usize) -> Result<Bytes, Torn> {
+        let torn = Torn("a body cannot be unpacked");
+        if self.unsqueeze.is_none() {
+            self.unsqueeze = Some(Decompressor::with_dictionary(&self.dictionary).map_err(|_| torn)?);
+        }
+        let context = self.unsqueeze.as_mut().ok_or(torn)?;
+        let whole = context.decompress(small, length).map_err(|_| torn)?;
+        if whole.len() == length { Ok(whole.into()) } else { Err(torn) }
+    }
+}
+
+/// What messages have in common, the most common last. It never changes: bodies were squeezed with it.
+const BUILT_IN: &str = concat!(
+    r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{"#,
+    r#""listChanged":true},"sampling":{},"elicitation":{}},"clientInfo":{"name":"client","title":"Client","version":"1.0.0"}}}"#,
+    r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"logging":{},"completions":{},"#,
+    r#""prompts":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"tools":{"listChanged":true}},"#,
+    r#""serverInfo":{"name":"server","version":"0.1.0"},"instructions":""}}"#,
+    r#"{"method":"notifications/initialized","jsonrpc":"2.0"}{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
+    r#"{"jsonrpc":"2.0","id":1,"result":{}}{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"#,
+    r#""reason":""}}{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1,"total":100,"#,
+    r#""message":""}}{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","logger":"","data":""}}"#,
+    r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}{"jsonrpc":"2.0","id":2,"method":"resources/list"}"#,
+    r#"{"resources":[{"uri":"file:///","name":"","description":"","mimeType":"application/json"}],"resourceTemplates":[]}"#,
+    r#"{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"https://"}}{"contents":[{"uri":"","#,
+    r#""mimeType":"text/plain","text":""}]}{"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"","#,
+    r#""arguments":{}}}{"description":"","messages":[{"role":"user","content":{"type":"text","text":""}},{"role":"assistant"}]}"#,
+    r#"{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":""}}{"jsonrpc":"2.0","id":3,"result":{"tools":[{"#,
+    r#""name":"","title":"","description":"","inputSchema":{"type":"object","properties":{"path":{"type":"string","#,
+    r#""description":""},"limit":{"type":"integer","minimum":1,"maximum":100,"default":10},"query":{"type":"string"},"#,
+    r#""flag":{"type":"boolean"},"items":{"type":"array","items":{"type":"number"}},"kind":{"enum":[""]}},"#,
+    r#""required":[""],"additionalProperties":false,"$schema":"http://json-schema.org/draft-07/schema#"},"#,
+    r#""outputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"#,
+    r#""openWorldHint":false}}],"nextCursor":""}}"#,
+    r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32602,"message":"Invalid params","data":{"reason":""}}}"#,
+    r#"{"jsonrpc":"2.0","id":4,"error":{"code":-32601,"message":"Method not found"}}{"code":-32603,"message":"Internal error"}"#,
+    r#"{"type":"image","data":"","mimeType":"image/png"},{"type":"resource","resource":{"uri":""}},{"type":"resource_link"}"#,
+    r#"{"result":{"content":[{"type":"text","text":"Error: "}],"isError":true},"jsonrpc":"2.0","id":5}"#,
+    r#"{"method":"tools/call","params":{"name":"","arguments":{"path":"/home/user/src/main.rs","query":"select","message":""},"#,
+    r#""_meta":{"progressToken":5}},"jsonrpc":"2.0","id":5}"#,
+    r#"{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"#,
+    r#""2026-07-28","progressToken":"","traceparent":"00-"},"name":"","arguments":{"id":"","name":"","text":"","url":"https://"}}}"#,
+    r#"{"jsonrpc":"2.0","id":6,"result":{"content":[{"type":"text","text":"{\"id\":1,\"name\":\"\",\"status\":\"ok\"}"}],"#,
+    r#""structuredContent":{"id":1,"name":"","status":"ok","count":0,"items":[]},"isError":false}}"#,
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(number: usize) -> Bytes {
+        Bytes::from(format!(
+            r#"{{"jsonrpc":"2.0","id":{number},"method":"tools/call","params":{{"name":"weather","arguments":{{"city":"c{number}"}}}}}}"#
+        ))
+    }
+
+    #[test]
+    fn every_body_comes_out_as_it_went_in() {
+        let mut squeezer = Squeezer::new();
+        let large: Vec<u8> = (0..1_000_000u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
+        for body in [
+            Body::Left,
+            Body::Whole(Bytes::new()),
+            Body::Whole(call(1)),
+            Body::Whole(Bytes::from(large)),
+            Body::Whole((0..=255u8).collect::<Vec<_>>().into()),
+            Body::Like { seq: 9, prefix: 3, suffix: 4, middle: Bytes::from_static(b"x") },
+            Body::Like { seq: 9, prefix: 3, suffix: 4, middle: call(2) },
+        ] {
+            let packed = squeezer.pack(&body);
+            assert_eq!(squeezer.unpack(packed.form, &packed.bytes), Ok(body));
+        }
+    }
+
+    #[test]
+    fn a_small_message_becomes_less_than_half() {
+        let packed = Squeezer::new().squeeze(&call(1));
+        assert!(packed.bytes.len() * 2 < call(1).len(), "{}", packed.bytes.len());
+    }
+
+    #[test]
+    fn a_store_may_have_a_dictionary_of_its_own() {
+        let mut squeezer = Squeezer::new();
+        let old = squeezer.pack(&Body::Whole(call(0)));
+        let rest = "the quick brown fox sees many lazy dogs in the long grass behind the old mill ".repeat(3);
+        let body = |n: usize| Body::Whole(Bytes::from(format!("{rest} {n} {}", n * 7919)));
+        for number in 0..SAMPLES {
+            squeezer.pack(&body(number));
+        }
+        let trained = squeezer.train().expect("these bodies are alike");
+        assert!(squeezer.train().is_none(), "once is enough");
+        squeezer.learn(1, trained);
+        let packed = squeezer.pack(&body(7));
+        assert!(packed.bytes.len() < 60, "{}", packed.bytes.len());
+        assert_eq!(squeezer.unpack(packed.form, &packed.bytes), Ok(body(7)));
+        assert_eq!(squeezer.unpack(old.form, &old.bytes), Ok(Body::Whole(call(0))));
+        assert!(Squeezer::new().unpack(packed.form, &packed.bytes).is_err(), "without it it cannot be read");
+    }
+
+    #[test]
+    fn damage_is_an_error_and_no_panic() {
+        let mut squeezer = Squeezer::new();
+        let packed = squeezer.squeeze(&call(3));
+        for cut in 0..packed.bytes.len() {
+            assert!(squeezer.unpack(packed.form, &packed.bytes[..cut]).is_err(), "{cut}");
+        }
+        for form in 5..=255 {
+            assert!(squeezer.unpack(form, &packed.bytes).is_err());
+        }
+        let mut huge = vec![0];
+        put_number(&mut huge, u64::MAX);
+        assert!(squeezer.unpack(FORM_DICTIONARY, &huge).is_err());
+    }
+}

@@ -1,0 +1,60 @@
+//! What a batch of entries adds to the head of its tape.
+
+use crate::limits::SEQ_BITS;
+use signalbox_engine::record::{Content, Entry, MessageKind, StoreError};
+
+/// Sums over a batch.
+#[derive(Default, Debug)]
+pub struct Sums {
+    /// How many entries.
+    pub entries: i64,
+    /// The least time.
+    pub first_at: u64,
+    /// The greatest time.
+    pub last_at: u64,
+    /// The last place.
+    pub last_seq: u64,
+    /// True where the clock went backwards.
+    pub disordered: bool,
+    /// Messages of each kind.
+    pub kinds: [i64; 5],
+    /// Facts that are missing.
+    pub gaps: i64,
+    /// Bytes of messages as they passed.
+    pub passed: i64,
+    /// Bytes of bodies as they are kept.
+    pub kept: i64,
+}
+
+impl Sums {
+    /// One more entry, whose body takes `kept` bytes.
+    pub fn add(&mut self, entry: &Entry, kept: usize) {
+        self.first_at = if self.entries == 0 { entry.at } else { self.first_at.min(entry.at) };
+        self.disordered |= entry.at < self.last_at;
+        self.last_at = self.last_at.max(entry.at);
+        self.entries += 1;
+        self.last_seq = entry.seq;
+        match &entry.content {
+            Content::Message(message) => {
+                let place = MessageKind::ALL.iter().position(|kind| *kind == message.kind).unwrap_or(0);
+                self.kinds[place] += 1;
+                self.passed = self.passed.saturating_add_unsigned(message.length);
+                self.kept = self.kept.saturating_add_unsigned(kept as u64);
+            }
+            Content::Gap(gap) => self.gaps = self.gaps.saturating_add_unsigned(gap.facts),
+            _ => {}
+        }
+    }
+}
+
+/// Entries follow each other, and the last place before them.
+pub fn check_order(tape: &str, mut before: u64, entries: &[Entry]) -> Result<(), StoreError> {
+    for entry in entries {
+        if entry.seq <= before || entry.seq >= 1 << SEQ_BITS {
+            let why = format!("entry {} of tape {tape} does not follow entry {before}", entry.seq);
+            return Err(StoreError::Query(why));
+        }
+        before = entry.seq;
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Writers.
+
+use crate::house::House;
+use crate::make::{all, call, find, places, request, tape};
+use signalbox_engine::record::{Entry, Query, StoreError};
+
+pub fn several_writers_write_at_once(house: &House) {
+    let stores: Vec<_> = (0..4).map(|_| house.open()).collect();
+    std::thread::scope(|scope| {
+        for (number, store) in stores.iter().enumerate() {
+            scope.spawn(move || {
+                let mut writer = store.begin(&tape(&format!("w{number}"), 1)).unwrap();
+                for batch in 0..20 {
+                    let entries: Vec<Entry> = (0..20)
+                        .map(|n| batch * 20 + n)
+                        .flat_map(|n| call(5 * n + 1, n + 1, "echo", "success", 5))
+                        .collect();
+                    writer.append(&entries, batch % 5 == 0).unwrap();
+                    writer.idle().unwrap();
+                }
+                writer.end(1).unwrap();
+            });
+        }
+    });
+    for number in 0..4 {
+        let tape = Some(format!("w{number}"));
+        assert_eq!(places(&*stores[0], &Query { tape: tape.clone(), ..all() }), (1..=2_000).collect::<Vec<_>>());
+        assert_eq!(places(&*stores[0], &Query { tape, text: Some("\"answer 77\"".into()), ..all() }), [383]);
+    }
+    assert_eq!(stores[1].stats(None).unwrap().total.count, 4 * 400);
+}
+
+pub fn a_batch_that_is_refused_leaves_nothing_and_the_next_one_is_kept(house: &House) {
+    let store = house.open();
+    let mut writer = store.begin(&tape("t", 1)).unwrap();
+    writer.append(&[], false).unwrap();
+    writer.append(&[request(1, "a"), request(2, "b")], false).unwrap();
+    for wrong in [vec![request(2, "again")], vec![request(3, "c"), request(3, "c")], vec![request(1 << 40, "far")]] {
+        let error = writer.append(&wrong, false).unwrap_err();
+        assert!(matches!(&error, StoreError::Query(why) if why.contains("does not follow entry")), "{error}");
+    }
+    assert_eq!(places(&*store, &all()), [1, 2]);
+    writer.append(&[request(3, "c"), request(7, "after a gap")], false).unwrap();
+    assert_eq!(places(&*store, &all()), [1, 2, 3, 7]);
+    writer.end(9).unwrap();
+    assert_eq!(writer.append(&[request(8, "late")], false).unwrap_err().to_string(), "tape t has ended");
+}
+
+pub fn a_batch_that_is_durable_is_there_for_others(house: &House) {
+    let (store, other) = (house.open(), house.open());
+    let mut writer = store.begin(&tape("t", 1)).unwrap();
+    for seq in 1..=20 {
+        writer.append(&[request(seq, "{}")], seq % 2 == 0).unwrap();
+        assert_eq!(find(&*other, &all()).hits.len() as u64, seq);
+    }
+}

@@ -1,0 +1,89 @@
+//! What recording and redaction cost.
+
+#![allow(missing_docs, reason = "the macros of the harness make undocumented functions")]
+
+use bytes::Bytes;
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use signalbox_engine::fact::Point;
+use signalbox_engine::record::{Entry, StoreError, TapeWriter};
+use signalbox_engine::{ExchangeId, Fact, FactSink, Principal, SessionKey};
+use signalbox_tape::recorder::OnFull;
+use signalbox_tape::{Anchor, Recorder, RecorderSettings, RedactionSettings, Redactor};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// Keeps nothing.
+struct Nowhere;
+
+impl TapeWriter for Nowhere {
+    fn append(&mut self, entries: &[Entry], _: bool) -> Result<(), StoreError> {
+        black_box(entries);
+        Ok(())
+    }
+
+    fn idle(&mut self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    fn end(&mut self, _: u64) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// A call of about so many bytes, with text like that of a tool.
+fn call(length: usize) -> Bytes {
+    let text = "The quick brown fox jumps over the lazy dog, and nothing here is a secret. ".repeat(length / 75);
+    let head = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"search","arguments":{"limit":10,"where":{"kind":["a","b"]},"text":""#;
+    Bytes::from(format!(r#"{head}{text}"}},"_meta":{{"progressToken":3}}}}}}"#))
+}
+
+fn redaction(criterion: &mut Criterion) {
+    let Ok(redactor) = Redactor::new(&RedactionSettings::default(), [0; 32]) else { return };
+    let mut group = criterion.benchmark_group("redact_without_hits");
+    for length in [150, 64 << 10] {
+        let bytes = call(length);
+        group.throughput(Throughput::Bytes(bytes.len() as u64));
+        group.bench_function(format!("{} B", bytes.len()), |bencher| {
+            bencher.iter(|| redactor.message(black_box(&bytes), Some("tools/call")));
+        });
+    }
+    group.finish();
+}
+
+fn recording(criterion: &mut Criterion) {
+    // As many facts as a busy gateway brings in a short time: the writer is in its pause, so only the calling thread counts.
+    const FACTS: u64 = 10_000;
+    let bytes = call(150);
+    let settings = RecorderSettings {
+        gather: Duration::from_secs(3600),
+        batch: 1 << 20,
+        on_full: OnFull::Gap,
+        ..RecorderSettings::default()
+    };
+    let fact = |id: u64| Fact::Message {
+        at: Instant::now(),
+        session: SessionKey(1),
+        principal: Principal::anonymous(),
+        exchange: Some(ExchangeId(id)),
+        point: Point::ClientIn,
+        backend: None,
+        bytes: bytes.clone(),
+    };
+    let facts: Vec<Fact> = (0..FACTS).map(fact).collect();
+    let mut group = criterion.benchmark_group("recorder");
+    group.throughput(Throughput::Elements(FACTS));
+    group.bench_function("10,000 facts on the calling thread", |bencher| {
+        let start = || Recorder::start(settings.clone(), Redactor::none(), Box::new(Nowhere), Anchor::now());
+        bencher.iter_batched_ref(start, |recorder| record(recorder, &facts), BatchSize::PerIteration);
+    });
+    group.finish();
+}
+
+fn record(recorder: &std::io::Result<Recorder>, facts: &[Fact]) {
+    if let Ok(recorder) = recorder {
+        facts.iter().for_each(|fact| recorder.fact(fact));
+    }
+}
+
+criterion_group!(benches, redaction, recording);
+criterion_main!(benches);

@@ -1,0 +1,111 @@
+//! Makes a tape of facts: a bounded queue, and one thread that writes.
+
+mod barrier;
+mod clock;
+mod counters;
+mod exchanges;
+mod filter;
+mod maker;
+mod message;
+mod numbering;
+mod queue;
+mod sampling;
+mod sessions;
+mod settings;
+mod sifter;
+#[cfg(test)]
+mod tests;
+mod writing;
+
+pub use barrier::{Barrier, NotRecorded};
+pub use clock::Anchor;
+pub use counters::{GapReason, RecorderStats};
+pub use filter::{Choice, Filter};
+pub use sampling::{Sampling, Trigger};
+pub use settings::{Hold, OnFull, RecorderSettings};
+
+use crate::redact::Redactor;
+use counters::Counters;
+use maker::Maker;
+use queue::Queue;
+use signalbox_engine::record::TapeWriter;
+use signalbox_engine::{Fact, FactSink};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use writing::Writing;
+
+/// How long a recorder that is dropped without [`Recorder::stop`] may take to write what it has.
+const DROP_WITHIN: Duration = Duration::from_secs(2);
+
+/// Records every fact it is handed, within its bounds, and says what it could not.
+#[derive(Debug)]
+pub struct Recorder {
+    queue: Arc<Queue>,
+    counters: Arc<Counters>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Recorder {
+    /// Begins to record into `tape`. The head of the tape should say what `redactor` takes out and what the settings leave
+    /// out: [`Redactor::describe`], [`Sampling::words`].
+    ///
+    /// # Errors
+    /// Where no thread can be had.
+    pub fn start(
+        settings: RecorderSettings,
+        redactor: Redactor,
+        tape: Box<dyn TapeWriter>,
+        anchor: Anchor,
+    ) -> std::io::Result<Self> {
+        let counters = Arc::new(Counters::default());
+        let queue = Arc::new(Queue::new(&settings, Arc::clone(&counters)));
+        let maker = Maker::new(&settings, redactor, anchor, Arc::clone(&counters));
+        let writing = Writing { queue: Arc::clone(&queue), counters: Arc::clone(&counters), settings, maker, tape };
+        let thread = std::thread::Builder::new().name("tape".to_owned()).spawn(move || writing.run())?;
+        Ok(Self { queue, counters, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Becomes ready when every fact so far is on disk.
+    #[must_use]
+    pub fn barrier(&self) -> Barrier {
+        self.queue.barrier()
+    }
+
+    /// Writes what the ring holds, and what its settings say for afterwards.
+    pub fn trigger(&self) {
+        self.queue.trigger();
+    }
+
+    /// The numbers so far.
+    #[must_use]
+    pub fn stats(&self) -> RecorderStats {
+        let (depth, bytes) = self.queue.depth();
+        RecorderStats { queue_depth: depth as u64, queue_bytes: bytes as u64, ..self.counters.snapshot() }
+    }
+
+    /// Takes no more facts, writes those it has and ends the tape. A store that cannot write is given up after `within`.
+    pub fn stop(&self, within: Duration) {
+        self.queue.close(within);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl FactSink for Recorder {
+    fn wants_messages(&self) -> bool {
+        true
+    }
+
+    fn fact(&self, fact: &Fact) {
+        self.queue.push(fact);
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.stop(DROP_WITHIN);
+    }
+}

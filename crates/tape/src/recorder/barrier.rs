@@ -1,0 +1,82 @@
+//! Waiting until what happened so far is on disk.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// Why the facts before a barrier are not on disk.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum NotRecorded {
+    /// The store cannot write.
+    #[error("the tape cannot be written")]
+    Store,
+    /// Some of the facts had no room in the queue.
+    #[error("some of it had no room in the queue of the recorder")]
+    Lost,
+    /// The recorder has ended, or too many wait for it.
+    #[error("the recorder takes no more")]
+    Closed,
+    /// It was not known in time.
+    #[error("the tape was not written in time")]
+    Late,
+}
+
+#[derive(Default, Debug)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    done: Condvar,
+}
+
+#[derive(Default, Debug)]
+struct State {
+    outcome: Option<Result<(), NotRecorded>>,
+    waker: Option<Waker>,
+}
+
+impl Shared {
+    pub(crate) fn resolve(&self, outcome: Result<(), NotRecorded>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.outcome.get_or_insert(outcome);
+        let waker = state.waker.take();
+        drop(state);
+        self.done.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Becomes ready when every fact that was there when it was made is on disk, or will not come there. A future for any
+/// runtime; a thread may [`Barrier::wait`].
+#[derive(Debug)]
+pub struct Barrier(pub(crate) Arc<Shared>);
+
+impl Barrier {
+    /// Waits on this thread, so long at most.
+    ///
+    /// # Errors
+    /// Why the facts are not on disk.
+    pub fn wait(&self, within: Duration) -> Result<(), NotRecorded> {
+        let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.0.done.wait_timeout_while(state, within, |state| state.outcome.is_none());
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        state.outcome.unwrap_or(Err(NotRecorded::Late))
+    }
+}
+
+impl Future for Barrier {
+    type Output = Result<(), NotRecorded>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match state.outcome {
+            Some(outcome) => Poll::Ready(outcome),
+            None => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}

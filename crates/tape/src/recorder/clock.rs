@@ -1,0 +1,64 @@
+//! The one clock of a tape.
+
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// One moment on both clocks: the one that never jumps, and the one people read. Taken once for a tape.
+#[derive(Copy, Clone, Debug)]
+pub struct Anchor {
+    /// The moment on the clock that never jumps.
+    pub instant: Instant,
+    /// The same moment in nanoseconds since 1970.
+    pub unix: u64,
+}
+
+impl Anchor {
+    /// This moment.
+    #[must_use]
+    pub fn now() -> Self {
+        let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { instant: Instant::now(), unix: u64::try_from(unix.as_nanos()).unwrap_or(u64::MAX) }
+    }
+}
+
+/// Turns instants into the times of entries. Whatever happens to the wall clock, and in whatever order facts come from
+/// several threads, no entry is earlier than the one before it.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    anchor: Anchor,
+    last: u64,
+}
+
+impl Clock {
+    pub(crate) fn new(anchor: Anchor) -> Self {
+        Self { anchor, last: anchor.unix }
+    }
+
+    /// The time of something that happened at `at`.
+    pub(crate) fn at(&mut self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.anchor.instant).as_nanos();
+        let unix = self.anchor.unix.saturating_add(u64::try_from(since).unwrap_or(u64::MAX));
+        self.last = self.last.max(unix);
+        self.last
+    }
+
+    /// The time of the latest entry.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn s_29_time_never_goes_backwards_within_a_tape() {
+        let start = Instant::now();
+        let mut clock = Clock::new(Anchor { instant: start, unix: 1_000 });
+        assert_eq!(clock.at(start + Duration::from_nanos(5)), 1_005);
+        assert_eq!(clock.at(start + Duration::from_nanos(3)), 1_005, "a fact of another thread came late");
+        assert_eq!(clock.at(start + Duration::from_nanos(6)), 1_006);
+        assert_eq!(Clock::new(Anchor { instant: start + Duration::from_secs(9), unix: 7 }).at(start), 7);
+    }
+}

@@ -1,0 +1,174 @@
+//! The exchanges that are open, by the numbers that they have in the tape.
+
+use super::numbering::way;
+use bytes::Bytes;
+use signalbox_engine::fact::Point;
+use signalbox_engine::keys::{ExchangeId, KeyMap, SessionKey};
+use signalbox_engine::record::MessageKind;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Most exchanges that are known at once. Beyond, those of which nothing was heard longest are forgotten.
+const MAX_EXCHANGES: usize = 100_000;
+/// So many exchanges that have ended are still known, for what comes late.
+const ENDED: usize = 1_024;
+/// Most bytes of messages that are remembered to compare the next image with.
+const MAX_BASES: usize = 64 << 20;
+
+type Key = (SessionKey, ExchangeId);
+
+/// What is remembered of an exchange.
+#[derive(Default, Debug)]
+pub(crate) struct Open {
+    /// Its number in the tape.
+    pub(crate) number: u64,
+    /// The method of the client's request.
+    pub(crate) method: Option<String>,
+    /// The tool, prompt or URI of it.
+    pub(crate) subject: Option<String>,
+    /// The method of what the backend asked last in the middle of it.
+    pub(crate) asked: Option<String>,
+    bases: [Option<Bytes>; 2],
+    last: u64,
+    ended: bool,
+}
+
+#[derive(Default, Debug)]
+pub(crate) struct Exchanges {
+    open: KeyMap<Key, Open>,
+    ended: VecDeque<Key>,
+    counted: u64,
+    bases: usize,
+}
+
+/// An exchange that is forgotten.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Forgotten {
+    pub(crate) number: u64,
+    /// Nobody said that it ended.
+    pub(crate) orphan: bool,
+}
+
+impl Exchanges {
+    /// The exchange of this key, with true where it is seen for the first time. Exchanges that had to make room for it are
+    /// added to `forgotten`.
+    pub(crate) fn enter(
+        &mut self,
+        session: SessionKey,
+        id: ExchangeId,
+        at: u64,
+        forgotten: &mut Vec<Forgotten>,
+    ) -> (&mut Open, bool) {
+        let key = (session, id);
+        let first = !self.open.contains_key(&key);
+        if first && self.open.len() >= MAX_EXCHANGES {
+            self.make_room(forgotten);
+        }
+        let counted = &mut self.counted;
+        let open = self.open.entry(key).or_insert_with(|| {
+            *counted += 1;
+            Open { number: *counted, ..Open::default() }
+        });
+        open.last = at;
+        (open, first)
+    }
+
+    /// The whole body before this one that goes the same way.
+    pub(crate) fn base(&self, session: SessionKey, id: ExchangeId, point: Point) -> Option<&Bytes> {
+        self.open.get(&(session, id))?.bases[way(point)].as_ref()
+    }
+
+    /// Remembers a whole body, for the next image to be compared with. None forgets it.
+    pub(crate) fn set_base(&mut self, session: SessionKey, id: ExchangeId, way: usize, body: Option<Bytes>) {
+        let Some(open) = self.open.get_mut(&(session, id)) else { return };
+        self.bases -= open.bases[way].take().map_or(0, |old| old.len());
+        let room = MAX_BASES - self.bases.min(MAX_BASES);
+        open.bases[way] = body.filter(|body| body.len() <= room);
+        self.bases += open.bases[way].as_ref().map_or(0, Bytes::len);
+    }
+
+    /// An answer has passed: what it was compared with is not needed any more.
+    pub(crate) fn passed(&mut self, session: SessionKey, id: ExchangeId, point: Point, kind: MessageKind) {
+        if matches!(kind, MessageKind::Result | MessageKind::Error) {
+            match point {
+                Point::BackendIn => self.set_base(session, id, 0, None),
+                Point::ClientOut => self.set_base(session, id, 1, None),
+                Point::ClientIn | Point::BackendOut => {}
+            }
+        }
+    }
+
+    /// The exchange has ended. It is known for a while yet, since its last image may come late.
+    pub(crate) fn end(&mut self, session: SessionKey, id: ExchangeId, forgotten: &mut Vec<Forgotten>) {
+        let key = (session, id);
+        if let Some(open) = self.open.get_mut(&key)
+            && !std::mem::replace(&mut open.ended, true)
+        {
+            self.ended.push_back(key);
+        }
+        if self.ended.len() > ENDED
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.forget(oldest, forgotten);
+        }
+    }
+
+    /// Forgets exchanges of which nothing was heard for so long.
+    pub(crate) fn sweep(&mut self, now: u64, orphan_after: Duration, forgotten: &mut Vec<Forgotten>) {
+        let old = |open: &Open| u128::from(now.saturating_sub(open.last)) >= orphan_after.as_nanos();
+        let gone: Vec<Key> =
+            self.open.iter().filter(|(_, open)| !open.ended && old(open)).map(|(key, _)| *key).collect();
+        gone.into_iter().for_each(|key| self.forget(key, forgotten));
+    }
+
+    /// An eighth goes at once, so that a full table does not cost a search each time.
+    fn make_room(&mut self, forgotten: &mut Vec<Forgotten>) {
+        let mut keys: Vec<(u64, Key)> = self.open.iter().map(|(key, open)| (open.last, *key)).collect();
+        let many = (keys.len() / 8).max(1).min(keys.len().saturating_sub(1));
+        keys.select_nth_unstable(many);
+        keys.truncate(many);
+        for (_, key) in keys {
+            self.forget(key, forgotten);
+        }
+        self.ended.retain(|key| self.open.contains_key(key));
+    }
+
+    fn forget(&mut self, key: Key, forgotten: &mut Vec<Forgotten>) {
+        if let Some(open) = self.open.remove(&key) {
+            self.bases -= open.bases.iter().flatten().map(Bytes::len).sum::<usize>();
+            forgotten.push(Forgotten { number: open.number, orphan: !open.ended });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enter(exchanges: &mut Exchanges, id: u64, forgotten: &mut Vec<Forgotten>) -> (u64, bool) {
+        let (open, first) = exchanges.enter(SessionKey(1), ExchangeId(id), id, forgotten);
+        (open.number, first)
+    }
+
+    #[test]
+    fn s_70_orphans_are_cleaned_and_what_ended_is_known_a_while() {
+        let (mut exchanges, mut gone) = (Exchanges::default(), vec![]);
+        assert_eq!(enter(&mut exchanges, 10, &mut gone), (1, true));
+        assert_eq!(enter(&mut exchanges, 20, &mut gone), (2, true));
+        exchanges.end(SessionKey(1), ExchangeId(10), &mut gone);
+        assert_eq!(enter(&mut exchanges, 10, &mut gone), (1, false), "what comes late belongs to it");
+        exchanges.sweep(1_000, Duration::from_nanos(500), &mut gone);
+        assert_eq!(gone, [Forgotten { number: 2, orphan: true }]);
+        assert_eq!(enter(&mut exchanges, 20, &mut gone), (3, true));
+    }
+
+    #[test]
+    fn s_70_the_table_has_a_bound() {
+        let (mut exchanges, mut gone) = (Exchanges::default(), vec![]);
+        for id in 0..=MAX_EXCHANGES as u64 {
+            enter(&mut exchanges, id, &mut gone);
+        }
+        assert_eq!(gone.len(), MAX_EXCHANGES / 8);
+        assert!(gone.iter().all(|one| one.orphan && one.number <= MAX_EXCHANGES as u64 / 8));
+    }
+}

@@ -1,0 +1,47 @@
+//! Gives entries their place in the tape, at the moment they are sure to be on it.
+
+use signalbox_engine::fact::Point;
+use signalbox_engine::keys::KeyMap;
+use signalbox_engine::record::{Body, Content, Entry};
+
+/// Counts entries, and knows at which place the whole bodies stand that others are like.
+#[derive(Default, Debug)]
+pub(crate) struct Numbering {
+    last: u64,
+    /// For each exchange the places of its latest whole bodies, one for each way.
+    bases: KeyMap<u64, [u64; 2]>,
+}
+
+/// Which way a message at this point goes: 0 toward the backend, 1 toward the client.
+pub(crate) fn way(point: Point) -> usize {
+    match point {
+        Point::ClientIn | Point::BackendOut => 0,
+        Point::BackendIn | Point::ClientOut => 1,
+    }
+}
+
+impl Numbering {
+    /// Gives an entry its place and adds it.
+    pub(crate) fn emit(&mut self, mut entry: Entry, out: &mut Vec<Entry>) {
+        self.last += 1;
+        entry.seq = self.last;
+        if let (Some(exchange), Content::Message(message)) = (entry.exchange, &mut entry.content) {
+            let way = way(message.point);
+            match &mut message.body {
+                Body::Whole(_) => self.bases.entry(exchange).or_default()[way] = self.last,
+                Body::Like { seq, .. } => match self.bases.get(&exchange).map_or(0, |bases| bases[way]) {
+                    // The beginning of the exchange has left the ring, so what this one is like is not on the tape.
+                    0 => message.body = Body::Left,
+                    base => *seq = base,
+                },
+                Body::Left => {}
+            }
+        }
+        out.push(entry);
+    }
+
+    /// Nothing more will come of this exchange.
+    pub(crate) fn forget(&mut self, exchange: u64) {
+        self.bases.remove(&exchange);
+    }
+}

@@ -1,0 +1,231 @@
+//! The bounded queue between whoever brings facts and the one thread that writes them.
+
+use super::barrier::{Barrier, NotRecorded, Shared};
+use super::counters::{Counters, GapReason};
+use super::settings::{OnFull, RecorderSettings};
+use signalbox_engine::Fact;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Most answers that wait for the disk at once.
+const MAX_BARRIERS: usize = 100_000;
+/// About what a fact weighs besides its message.
+const FACT_WEIGHT: usize = 256;
+
+#[derive(Debug)]
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    filled: Condvar,
+    drained: Condvar,
+    limits: Limits,
+    counters: Arc<Counters>,
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Limits {
+    facts: usize,
+    bytes: usize,
+    on_full: OnFull,
+    batch: usize,
+}
+
+#[derive(Default, Debug)]
+struct State {
+    facts: Vec<Fact>,
+    bytes: usize,
+    lost: [u64; 2],
+    barriers: Vec<Arc<Shared>>,
+    trigger: bool,
+    asleep: bool,
+    failing: bool,
+    /// No more facts are taken, and by this time the writer gives up.
+    closed: Option<Instant>,
+}
+
+/// What the writer takes at once, besides the facts.
+#[derive(Default, Debug)]
+pub(crate) struct Taken {
+    /// What was lost behind the facts, by reason.
+    pub(crate) lost: Vec<(GapReason, u64)>,
+    pub(crate) barriers: Vec<Arc<Shared>>,
+    pub(crate) trigger: bool,
+    pub(crate) closed: bool,
+}
+
+impl Queue {
+    pub(crate) fn new(settings: &RecorderSettings, counters: Arc<Counters>) -> Self {
+        let limits = Limits {
+            facts: settings.queue_facts.max(1),
+            bytes: settings.queue_bytes,
+            on_full: settings.on_full,
+            batch: settings.batch.max(1),
+        };
+        Self { state: Mutex::default(), filled: Condvar::new(), drained: Condvar::new(), limits, counters }
+    }
+
+    /// Takes a fact, or counts it as lost.
+    pub(crate) fn push(&self, fact: &Fact) {
+        let weight = weight(fact);
+        let mut state = self.lock();
+        if self.full(&state, weight) {
+            state = self.make_room(state, weight);
+            if self.full(&state, weight) {
+                let reason = if state.failing { GapReason::Disk } else { GapReason::QueueFull };
+                if let Some(lost) = state.lost.get_mut(reason as usize) {
+                    *lost += 1;
+                }
+                self.counters.lost(reason, 1);
+                return;
+            }
+        }
+        if state.closed.is_some() {
+            return;
+        }
+        state.facts.push(fact.clone());
+        state.bytes += weight;
+        self.wake(state, self.limits.batch);
+    }
+
+    /// A barrier behind everything that is in the queue.
+    pub(crate) fn barrier(&self) -> Barrier {
+        let shared = Arc::new(Shared::default());
+        let mut state = self.lock();
+        let refused = match &*state {
+            State { closed: Some(_), .. } => Some(NotRecorded::Closed),
+            State { failing: true, .. } => Some(NotRecorded::Store),
+            State { barriers, .. } if barriers.len() >= MAX_BARRIERS => Some(NotRecorded::Closed),
+            _ => None,
+        };
+        if let Some(refused) = refused {
+            shared.resolve(Err(refused));
+        } else {
+            state.barriers.push(Arc::clone(&shared));
+            self.wake(state, 0);
+        }
+        Barrier(shared)
+    }
+
+    /// Asks for what the ring holds.
+    pub(crate) fn trigger(&self) {
+        let mut state = self.lock();
+        state.trigger = true;
+        self.wake(state, 0);
+    }
+
+    /// Takes no more, and has the writer give up after `within`.
+    pub(crate) fn close(&self, within: Duration) {
+        self.lock().closed.get_or_insert(Instant::now() + within);
+        self.filled.notify_all();
+        self.drained.notify_all();
+    }
+
+    /// How many facts wait, and their bytes.
+    pub(crate) fn depth(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.facts.len(), state.bytes)
+    }
+
+    /// Waits for something to do, `idle` at most, and gathers a batch. `facts` must be empty; its memory is used again.
+    pub(crate) fn take(&self, facts: &mut Vec<Fact>, idle: Duration, gather: Duration) -> Taken {
+        let mut state = self.lock();
+        state.asleep = true;
+        let nothing = |state: &mut State| {
+            state.facts.is_empty() && !state.is_urgent() && state.lost.iter().all(|lost| *lost == 0)
+        };
+        state = wait(&self.filled, state, idle, nothing);
+        if !state.facts.is_empty() {
+            let batch = self.limits.batch;
+            state = wait(&self.filled, state, gather, |state| state.facts.len() < batch && !state.is_urgent());
+        }
+        state.asleep = false;
+        std::mem::swap(&mut state.facts, facts);
+        state.bytes = 0;
+        let lost = std::mem::take(&mut state.lost);
+        let taken = Taken {
+            lost: GapReason::ALL.into_iter().zip(lost).filter(|(_, lost)| *lost > 0).collect(),
+            barriers: std::mem::take(&mut state.barriers),
+            trigger: std::mem::take(&mut state.trigger),
+            closed: state.closed.is_some(),
+        };
+        drop(state);
+        self.drained.notify_all();
+        taken
+    }
+
+    /// Says whether the store can write. Whoever waits for the disk while it cannot is told so.
+    pub(crate) fn set_failing(&self, failing: bool) {
+        let mut state = self.lock();
+        state.failing = failing;
+        let waiting = if failing { std::mem::take(&mut state.barriers) } else { vec![] };
+        drop(state);
+        self.drained.notify_all();
+        waiting.iter().for_each(|barrier| barrier.resolve(Err(NotRecorded::Store)));
+    }
+
+    /// Pauses the writer. False where it is to give up.
+    pub(crate) fn pause(&self, pause: Duration) -> bool {
+        let state = self.lock();
+        let left = |end: Instant| end.saturating_duration_since(Instant::now());
+        let pause = state.closed.map_or(pause, |end| pause.min(left(end)));
+        let was_open = state.closed.is_none();
+        let state = wait(&self.filled, state, pause, |state| state.closed.is_none() == was_open);
+        state.closed.is_none_or(|end| !left(end).is_zero())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A single fact that is larger than all room there is still has its turn when it is alone.
+    fn full(&self, state: &State, weight: usize) -> bool {
+        !state.facts.is_empty() && (state.facts.len() >= self.limits.facts || state.bytes + weight > self.limits.bytes)
+    }
+
+    fn make_room<'a>(&self, state: MutexGuard<'a, State>, weight: usize) -> MutexGuard<'a, State> {
+        match self.limits.on_full {
+            OnFull::Gap => state,
+            OnFull::Wait(within) => wait(&self.drained, state, within, |state| {
+                self.full(state, weight) && !state.failing && state.closed.is_none()
+            }),
+        }
+    }
+
+    /// The writer is woken for the first fact and for a whole batch, and for what is urgent; not for every fact, since
+    /// that costs whoever brings it.
+    fn wake(&self, state: MutexGuard<'_, State>, batch: usize) {
+        let due = state.asleep && (state.facts.len() == 1 || state.facts.len() == batch || state.is_urgent());
+        drop(state);
+        if due {
+            self.filled.notify_one();
+        }
+    }
+}
+
+impl State {
+    fn is_urgent(&self) -> bool {
+        !self.barriers.is_empty() || self.trigger || self.closed.is_some()
+    }
+}
+
+fn wait<'a>(
+    condvar: &Condvar,
+    state: MutexGuard<'a, State>,
+    within: Duration,
+    until: impl FnMut(&mut State) -> bool,
+) -> MutexGuard<'a, State> {
+    condvar.wait_timeout_while(state, within, until).unwrap_or_else(PoisonError::into_inner).0
+}
+
+fn weight(fact: &Fact) -> usize {
+    FACT_WEIGHT
+        + match fact {
+            Fact::Message { bytes, .. } => bytes.len(),
+            Fact::Decision(decision) => {
+                let ruling = &decision.ruling;
+                let conditions: usize = ruling.conditions.iter().map(|(text, _)| text.len()).sum();
+                let inputs: usize = ruling.inputs.iter().map(|(_, text)| text.len()).sum();
+                ruling.detail.len() + conditions + inputs
+            }
+            _ => 0,
+        }
+}

@@ -1,0 +1,217 @@
+//! Which exchanges are kept, in the words of the configuration.
+
+use std::time::Duration;
+
+/// Which exchanges are kept. An exchange is on the tape whole or not at all.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub enum Sampling {
+    /// Every one.
+    #[default]
+    All,
+    /// A share of them, picked by a hash that the seed sets, so that the same run picks the same ones again.
+    Share {
+        /// From 0 to 1.
+        share: f64,
+        /// Sets which ones.
+        seed: u64,
+        /// What is kept besides.
+        always: Trigger,
+    },
+    /// The first of every `n`.
+    EveryNth {
+        /// How many make a round.
+        n: u64,
+        /// What is kept besides.
+        always: Trigger,
+    },
+    /// Those that did not end well, with their neighbours.
+    Errors {
+        /// How many that ended before it.
+        before: usize,
+        /// How many that end after it.
+        after: usize,
+    },
+    /// Those that took at least this long.
+    Slow {
+        /// How long.
+        took: Duration,
+    },
+    /// The latest are kept in memory, and written when something fires.
+    Ring {
+        /// The latest so many.
+        exchanges: usize,
+        /// Of at most this age.
+        within: Option<Duration>,
+        /// How many that end after it are written too.
+        after: usize,
+        /// What fires, besides an explicit call.
+        on: Trigger,
+    },
+}
+
+/// What makes an exchange worth keeping.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Trigger {
+    /// It did not end well: neither with a result nor cancelled by its client.
+    pub errors: bool,
+    /// It took at least this long.
+    pub slower_than: Option<Duration>,
+    /// One of these was decided about one of its messages.
+    pub verdicts: Vec<String>,
+}
+
+impl Trigger {
+    /// Whether nothing fires.
+    #[must_use]
+    pub fn is_never(&self) -> bool {
+        !self.errors && self.slower_than.is_none() && self.verdicts.is_empty()
+    }
+
+    pub(crate) fn fires_at_end(&self, outcome: &str, took: u64) -> bool {
+        let slow = self.slower_than.is_some_and(|least| u128::from(took) >= least.as_nanos());
+        slow || self.errors && outcome != "success" && outcome != "cancelled"
+    }
+
+    fn words(&self) -> String {
+        let mut words = Vec::new();
+        if self.errors {
+            words.push("errors".to_owned());
+        }
+        words.extend(self.slower_than.map(|least| format!("slower than {least:?}")));
+        words.extend(self.verdicts.iter().map(|verdict| format!("verdict {verdict}")));
+        words.join(", ")
+    }
+}
+
+impl Sampling {
+    /// The line for the head of the tape.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let besides = |text: String, always: &Trigger| match always.is_never() {
+            true => text,
+            false => format!("{text}, and {}", always.words()),
+        };
+        match self {
+            Self::All => "all".to_owned(),
+            Self::Share { share, always, .. } => besides(format!("share {share}"), always),
+            Self::EveryNth { n, always } => besides(format!("every {n}"), always),
+            Self::Errors { before: 0, after: 0 } => "errors".to_owned(),
+            Self::Errors { before, after } => format!("errors with {before} before and {after} after"),
+            Self::Slow { took } => format!("slower than {took:?}"),
+            Self::Ring { exchanges, within, after, on } => {
+                let age = within.map(|age| format!(" of {age:?}")).unwrap_or_default();
+                format!("ring of {exchanges}{age} with {after} after, on {}", on.words())
+                    .trim_end_matches(", on ")
+                    .to_owned()
+            }
+        }
+    }
+
+    pub(crate) fn plan(&self) -> Plan {
+        let mut plan = Plan::default();
+        match self {
+            Self::All => plan.pick = Pick::All,
+            Self::Share { share, seed, always } => {
+                plan.pick = Pick::Share { share: *share, seed: *seed };
+                plan.trigger = always.clone();
+            }
+            Self::EveryNth { n, always } => {
+                plan.pick = Pick::EveryNth((*n).max(1));
+                plan.trigger = always.clone();
+            }
+            Self::Errors { before, after } => {
+                (plan.before, plan.after) = (*before, *after);
+                plan.trigger.errors = true;
+            }
+            Self::Slow { took } => plan.trigger.slower_than = Some(*took),
+            Self::Ring { exchanges, within, after, on } => {
+                (plan.before, plan.after, plan.within) = (*exchanges, *after, *within);
+                plan.trigger = on.clone();
+                plan.ring = true;
+            }
+        }
+        plan
+    }
+}
+
+/// The same, as the sifter works with it.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Plan {
+    pub(crate) pick: Pick,
+    pub(crate) trigger: Trigger,
+    pub(crate) before: usize,
+    pub(crate) after: usize,
+    pub(crate) within: Option<Duration>,
+    /// An exchange that is open for long is let go rather than kept.
+    pub(crate) ring: bool,
+}
+
+/// Which exchanges are kept from their beginning.
+#[derive(Copy, Clone, Default, Debug)]
+pub(crate) enum Pick {
+    All,
+    Share {
+        share: f64,
+        seed: u64,
+    },
+    EveryNth(u64),
+    #[default]
+    None,
+}
+
+impl Pick {
+    /// Whether the exchange of this number is one of them.
+    pub(crate) fn picks(self, number: u64) -> bool {
+        match self {
+            Self::All => true,
+            Self::None => false,
+            Self::EveryNth(n) => number % n == 1 % n,
+            Self::Share { share, seed } => {
+                // 53 bits are what a float tells apart.
+                let spread = mix(number ^ mix(seed)) >> 11;
+                (spread as f64) < share * (1u64 << 53) as f64
+            }
+        }
+    }
+}
+
+/// The finalizer of SplitMix64: every bit of the number moves every bit of what comes of it.
+fn mix(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s_33_a_share_is_a_share_and_the_same_one_again() {
+        for share in [0.0, 0.1, 0.5, 1.0] {
+            let pick = Pick::Share { share, seed: 7 };
+            let picked = (1..=100_000).filter(|number| pick.picks(*number)).count() as f64 / 100_000.0;
+            assert!((picked - share).abs() < 0.01, "{picked} of {share}");
+        }
+        let of = |seed| (1..100).filter(|number| Pick::Share { share: 0.5, seed }.picks(*number)).collect::<Vec<u64>>();
+        assert_eq!(of(1), of(1));
+        assert_ne!(of(1), of(2));
+    }
+
+    #[test]
+    fn s_33_every_nth_is_the_first_of_each_round() {
+        let picked: Vec<u64> = (1..=9).filter(|number| Pick::EveryNth(4).picks(*number)).collect();
+        assert_eq!(picked, [1, 5, 9]);
+        assert!((1..9).all(|number| Pick::EveryNth(1).picks(number)));
+    }
+
+    #[test]
+    fn the_head_of_a_tape_says_it_in_words() {
+        let always = Trigger { errors: true, slower_than: Some(Duration::from_secs(2)), verdicts: vec![] };
+        assert_eq!(Sampling::Share { share: 0.1, seed: 1, always }.words(), "share 0.1, and errors, slower than 2s");
+        assert_eq!(Sampling::Errors { before: 3, after: 2 }.words(), "errors with 3 before and 2 after");
+        let ring = Sampling::Ring { exchanges: 50, within: None, after: 5, on: Trigger::default() };
+        assert_eq!(ring.words(), "ring of 50 with 5 after");
+    }
+}

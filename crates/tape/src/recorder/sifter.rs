@@ -1,0 +1,345 @@
+//! Holds entries back until it is known whether their exchange is kept, and lets them go in their order.
+
+use super::counters::Counters;
+use super::filter::Filter;
+use super::numbering::Numbering;
+use super::sampling::Plan;
+use super::settings::{Hold, RecorderSettings};
+use signalbox_engine::keys::KeyMap;
+use signalbox_engine::record::{Body, Content, Entry};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What an exchange begins with.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Beginning<'a> {
+    pub(crate) method: Option<&'a str>,
+    pub(crate) tool: Option<&'a str>,
+    pub(crate) principal: &'a str,
+    pub(crate) backend: Option<&'a str>,
+    pub(crate) at: u64,
+}
+
+/// What an exchange ended with.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Ending<'a> {
+    pub(crate) backend: Option<&'a str>,
+    pub(crate) outcome: &'a str,
+    pub(crate) took: u64,
+    pub(crate) at: u64,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Fate {
+    Kept,
+    Dropped,
+    /// Open; the flag says whether it is kept if its backend is wanted.
+    Open {
+        since: u64,
+        picked: bool,
+        backend: bool,
+    },
+    /// Over, and kept if something fires soon.
+    Candidate {
+        since: u64,
+    },
+}
+
+#[derive(Debug)]
+struct Case {
+    fate: Fate,
+    /// Entries of it that wait.
+    waiting: usize,
+    /// Nothing more will come.
+    over: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Sifter {
+    plan: Plan,
+    filter: Filter,
+    hold: Hold,
+    /// True where nothing is ever held or left out.
+    open_gate: bool,
+    waiting: VecDeque<Entry>,
+    waiting_bytes: usize,
+    cases: KeyMap<u64, Case>,
+    candidates: VecDeque<u64>,
+    /// How many of those that end next are kept.
+    after: usize,
+    /// The exchange that began last: what belongs to no exchange shares its fate.
+    latest: u64,
+    loose: u64,
+    numbering: Numbering,
+    counters: Arc<Counters>,
+}
+
+impl Sifter {
+    pub(crate) fn new(settings: &RecorderSettings, counters: Arc<Counters>) -> Self {
+        let plan = settings.sampling.plan();
+        let open_gate = matches!(plan.pick, super::sampling::Pick::All) && settings.filter.is_all();
+        Self {
+            plan,
+            filter: settings.filter.clone(),
+            hold: settings.hold,
+            open_gate,
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            cases: KeyMap::default(),
+            candidates: VecDeque::new(),
+            after: 0,
+            latest: 0,
+            loose: 0,
+            numbering: Numbering::default(),
+            counters,
+        }
+    }
+
+    /// An exchange begins.
+    pub(crate) fn begin(&mut self, number: u64, beginning: Beginning<'_>) {
+        self.latest = number;
+        if self.open_gate {
+            return;
+        }
+        let wanted = self.filter.wants_start(beginning.method, beginning.tool, beginning.principal);
+        let picked = self.plan.pick.picks(number);
+        let hopeless = !picked && self.plan.trigger.is_never() && !self.plan.ring;
+        let asks_backend = !self.filter.backends.is_all();
+        let fate = match wanted && !hopeless {
+            false => Fate::Dropped,
+            true if picked && !asks_backend => Fate::Kept,
+            true => Fate::Open { since: beginning.at, picked, backend: asks_backend },
+        };
+        self.cases.insert(number, Case { fate, waiting: 0, over: false });
+        self.backend(number, beginning.backend);
+    }
+
+    /// The backend of an exchange is known.
+    pub(crate) fn backend(&mut self, number: u64, backend: Option<&str>) {
+        let (Some(name), Some(case)) = (backend, self.cases.get_mut(&number)) else { return };
+        if let Fate::Open { since, picked, backend: true } = case.fate {
+            case.fate = match self.filter.backends.wants(Some(name)) {
+                false => Fate::Dropped,
+                true if picked => Fate::Kept,
+                true => Fate::Open { since, picked, backend: false },
+            };
+        }
+    }
+
+    /// Whether nothing of this exchange will be on the tape, so that no work need be done for it.
+    pub(crate) fn drops(&self, number: Option<u64>) -> bool {
+        number.and_then(|number| self.cases.get(&number)).is_some_and(|case| case.fate == Fate::Dropped)
+    }
+
+    /// Whether a message that belongs to no exchange is left out.
+    pub(crate) fn drops_loose(&mut self, beginning: Beginning<'_>) -> bool {
+        if self.open_gate {
+            return false;
+        }
+        self.loose += 1;
+        let wanted = self.filter.wants_start(beginning.method, beginning.tool, beginning.principal)
+            && self.filter.backends.wants(beginning.backend);
+        !wanted || matches!(self.plan.pick, super::sampling::Pick::None) && !self.cases.contains_key(&self.latest)
+            // Its own number, which no exchange has, picks it.
+            || !matches!(self.plan.pick, super::sampling::Pick::None) && !self.plan.pick.picks(u64::MAX - self.loose)
+    }
+
+    /// Something was decided.
+    pub(crate) fn decided(&mut self, number: Option<u64>, verdict: &str) {
+        if let Some(number) = number
+            && self.plan.trigger.verdicts.iter().any(|known| known == verdict)
+        {
+            self.fire(number);
+        }
+    }
+
+    /// An exchange has ended.
+    pub(crate) fn end(&mut self, number: u64, ending: Ending<'_>) {
+        let Some(case) = self.cases.get_mut(&number) else { return };
+        if let Fate::Open { picked, backend: true, .. } = case.fate {
+            case.fate = match self.filter.backends.wants(ending.backend) {
+                false => Fate::Dropped,
+                true if picked => Fate::Kept,
+                true => Fate::Open { since: ending.at, picked, backend: false },
+            };
+        }
+        let open = matches!(case.fate, Fate::Open { .. });
+        if case.fate != Fate::Dropped && self.plan.trigger.fires_at_end(ending.outcome, ending.took) {
+            self.fire(number);
+        } else if open && self.after > 0 {
+            self.after -= 1;
+            case.fate = Fate::Kept;
+        } else if open && self.plan.before > 0 {
+            case.fate = Fate::Candidate { since: ending.at };
+            self.candidates.push_back(number);
+        } else if open {
+            case.fate = Fate::Dropped;
+        }
+        while self.candidates.len() > self.plan.before {
+            self.let_go_of_oldest();
+        }
+    }
+
+    /// Everything that waits is to be written, and what ends next.
+    pub(crate) fn fire_all(&mut self) {
+        for case in self.cases.values_mut() {
+            if case.fate != Fate::Dropped {
+                case.fate = Fate::Kept;
+            }
+        }
+        self.candidates.clear();
+        self.after = self.plan.after;
+    }
+
+    /// Takes an entry. One that belongs to no exchange and tells of no session shares the fate of the latest exchange.
+    pub(crate) fn put(&mut self, entry: Entry, out: &mut Vec<Entry>) {
+        if self.open_gate {
+            self.numbering.emit(entry, out);
+            return;
+        }
+        if let Some(case) = self.case_of(&entry).and_then(|number| self.cases.get_mut(&number)) {
+            case.waiting += 1;
+        }
+        self.waiting_bytes += weight(&entry);
+        self.waiting.push_back(entry);
+    }
+
+    /// Nothing more comes of this exchange. `unended` where nobody said that it ended.
+    pub(crate) fn forget(&mut self, number: u64, unended: bool) {
+        if self.open_gate {
+            self.numbering.forget(number);
+            return;
+        }
+        let ring = self.plan.ring;
+        if let Some(case) = self.cases.get_mut(&number) {
+            case.over = true;
+            if unended && matches!(case.fate, Fate::Open { .. }) {
+                case.fate = if ring { Fate::Dropped } else { Fate::Kept };
+            }
+        }
+        self.clean(number);
+    }
+
+    /// Lets go what can go: in order, up to the first of which nothing is known.
+    pub(crate) fn release(&mut self, now: u64, out: &mut Vec<Entry>) {
+        while let Some(entry) = self.waiting.front() {
+            let number = self.case_of(entry);
+            let kept = match number.and_then(|number| self.cases.get(&number)).map(|case| case.fate) {
+                None | Some(Fate::Kept) => true,
+                Some(Fate::Dropped) => false,
+                Some(Fate::Open { since, .. }) if self.overdue(since, now) => {
+                    self.decide(number, !self.plan.ring);
+                    continue;
+                }
+                Some(Fate::Candidate { since }) if self.too_old(since, now) => {
+                    self.let_go_of_oldest();
+                    continue;
+                }
+                Some(_) => return,
+            };
+            let Some(entry) = self.waiting.pop_front() else { return };
+            self.waiting_bytes = self.waiting_bytes.saturating_sub(weight(&entry));
+            if kept {
+                self.numbering.emit(entry, out);
+            } else {
+                self.counters.sampled_out.fetch_add(1, Relaxed);
+            }
+            if let Some(number) = number {
+                if let Some(case) = self.cases.get_mut(&number) {
+                    case.waiting = case.waiting.saturating_sub(1);
+                }
+                self.clean(number);
+            }
+        }
+    }
+
+    /// The tape ends: what is still open is kept, or let go with the ring.
+    pub(crate) fn close(&mut self, out: &mut Vec<Entry>) {
+        let ring = self.plan.ring;
+        for case in self.cases.values_mut() {
+            case.fate = match case.fate {
+                Fate::Open { .. } if !ring => Fate::Kept,
+                Fate::Kept => Fate::Kept,
+                _ => Fate::Dropped,
+            };
+        }
+        self.candidates.clear();
+        self.release(u64::MAX, out);
+    }
+
+    fn fire(&mut self, number: u64) {
+        if let Some(case) = self.cases.get_mut(&number) {
+            case.fate = Fate::Kept;
+        }
+        for before in std::mem::take(&mut self.candidates) {
+            if let Some(case) = self.cases.get_mut(&before) {
+                case.fate = Fate::Kept;
+            }
+        }
+        self.after = self.plan.after;
+    }
+
+    fn let_go_of_oldest(&mut self) {
+        if let Some(oldest) = self.candidates.pop_front() {
+            self.decide(Some(oldest), false);
+            self.clean(oldest);
+        }
+    }
+
+    fn decide(&mut self, number: Option<u64>, kept: bool) {
+        if let Some(case) = number.and_then(|number| self.cases.get_mut(&number)) {
+            case.fate = if kept { Fate::Kept } else { Fate::Dropped };
+        }
+    }
+
+    fn case_of(&self, entry: &Entry) -> Option<u64> {
+        match (&entry.content, entry.exchange) {
+            (_, Some(number)) => Some(number),
+            (Content::Message(_) | Content::Decision(_), None)
+                if matches!(self.plan.pick, super::sampling::Pick::None) =>
+            {
+                // Written when the entry came, so that the answer does not change while it waits.
+                Some(entry.seq)
+            }
+            _ => None,
+        }
+    }
+
+    /// What an entry without an exchange carries while it waits: the exchange whose fate it shares.
+    pub(crate) fn companion(&self) -> u64 {
+        self.latest
+    }
+
+    fn over_full(&self) -> bool {
+        self.waiting.len() > self.hold.entries || self.waiting_bytes > self.hold.bytes
+    }
+
+    fn overdue(&self, since: u64, now: u64) -> bool {
+        self.over_full() || u128::from(now.saturating_sub(since)) >= self.hold.open_for.as_nanos()
+    }
+
+    fn too_old(&self, since: u64, now: u64) -> bool {
+        let aged = |within: std::time::Duration| u128::from(now.saturating_sub(since)) >= within.as_nanos();
+        self.over_full() || self.plan.within.is_some_and(aged)
+    }
+
+    fn clean(&mut self, number: u64) {
+        let done = |case: &Case| case.over && case.waiting == 0 && matches!(case.fate, Fate::Kept | Fate::Dropped);
+        if number != self.latest && self.cases.get(&number).is_some_and(done) {
+            self.cases.remove(&number);
+            self.numbering.forget(number);
+        }
+    }
+}
+
+fn weight(entry: &Entry) -> usize {
+    match &entry.content {
+        Content::Message(message) => match &message.body {
+            Body::Whole(bytes) => bytes.len(),
+            Body::Like { middle, .. } => middle.len(),
+            Body::Left => 0,
+        },
+        _ => 0,
+    }
+}

@@ -1,0 +1,125 @@
+//! A store in memory that fails when it is told to.
+
+use super::super::{Anchor, Recorder, RecorderSettings};
+use crate::Redactor;
+use signalbox_engine::record::{Content, Entry, StoreError, TapeWriter};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+#[derive(Clone, Default)]
+pub(super) struct Memory {
+    state: Arc<Mutex<State>>,
+    gate: Arc<Mutex<()>>,
+}
+
+#[derive(Default)]
+struct State {
+    entries: Vec<Entry>,
+    durable: usize,
+    failing: Option<StoreError>,
+    refused: Option<String>,
+    idled: usize,
+    ended: Option<u64>,
+}
+
+impl Memory {
+    pub(super) fn record(&self, settings: RecorderSettings, redactor: Redactor) -> Recorder {
+        Recorder::start(settings, redactor, Box::new(self.clone()), Anchor::now()).unwrap()
+    }
+
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        self.lock().entries.clone()
+    }
+
+    pub(super) fn durable(&self) -> usize {
+        self.lock().durable
+    }
+
+    pub(super) fn idled(&self) -> usize {
+        self.lock().idled
+    }
+
+    pub(super) fn ended(&self) -> Option<u64> {
+        self.lock().ended
+    }
+
+    pub(super) fn fail_with(&self, error: Option<StoreError>) {
+        self.lock().failing = error;
+    }
+
+    /// Refuses entries about this tool.
+    pub(super) fn refuse(&self, tool: &str) {
+        self.lock().refused = Some(tool.to_owned());
+    }
+
+    /// Nothing is written until what this gives is dropped.
+    pub(super) fn gate(&self) -> MutexGuard<'_, ()> {
+        self.gate.lock().unwrap()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+impl TapeWriter for Memory {
+    fn append(&mut self, entries: &[Entry], durable: bool) -> Result<(), StoreError> {
+        drop(self.gate.lock());
+        let mut state = self.lock();
+        if let Some(error) = &state.failing {
+            return Err(error.clone());
+        }
+        let about = |entry: &Entry| match &entry.content {
+            Content::Message(message) => message.subject.clone(),
+            _ => None,
+        };
+        if state.refused.is_some() && entries.iter().any(|entry| about(entry) == state.refused) {
+            return Err(StoreError::Other("cannot say this".into()));
+        }
+        state.entries.extend_from_slice(entries);
+        if durable {
+            state.durable = state.entries.len();
+        }
+        Ok(())
+    }
+
+    fn idle(&mut self) -> Result<bool, StoreError> {
+        self.lock().idled += 1;
+        Ok(false)
+    }
+
+    fn end(&mut self, at: u64) -> Result<(), StoreError> {
+        self.lock().ended = Some(at);
+        Ok(())
+    }
+}
+
+/// Waits until it holds.
+pub(super) fn eventually(mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "it never came to hold");
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
+}
+
+/// Runs a future on this thread.
+pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(std::thread::Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! The one thread that writes a tape.
+
+use super::barrier::{NotRecorded, Shared};
+use super::counters::{Counters, GapReason};
+use super::maker::Maker;
+use super::queue::Queue;
+use super::settings::RecorderSettings;
+use signalbox_engine::record::{Body, Content, Entry, Gap, StoreError, TapeWriter};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// The first pause after the store could not write. It doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+/// After so many tries an error that names neither place nor room may be about a single entry, so each is tried alone.
+const TRIES_TOGETHER: u32 = 5;
+
+pub(crate) struct Writing {
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) settings: RecorderSettings,
+    pub(crate) maker: Maker,
+    pub(crate) tape: Box<dyn TapeWriter>,
+}
+
+impl Writing {
+    /// Writes until the queue is closed and empty, or the time to give up has come.
+    pub(crate) fn run(mut self) {
+        let mut facts = Vec::new();
+        let mut out: Vec<Entry> = Vec::with_capacity(self.settings.batch);
+        let mut idled = Instant::now();
+        let mut wait = self.settings.idle_every;
+        loop {
+            let taken = self.queue.take(&mut facts, wait, self.settings.gather);
+            let quiet = facts.is_empty();
+            let lost = !taken.lost.is_empty();
+            let mut written = true;
+            for fact in facts.drain(..) {
+                self.maker.fact(fact, &mut out);
+                if out.len() >= self.settings.batch {
+                    written &= self.append(&mut out, &taken.barriers, false);
+                }
+            }
+            for (reason, facts) in taken.lost {
+                self.maker.gap(reason, facts, &mut out);
+            }
+            if taken.trigger {
+                self.maker.trigger(&mut out);
+            }
+            self.maker.tick(Instant::now(), &mut out);
+            written &= self.append(&mut out, &taken.barriers, !taken.barriers.is_empty());
+            let outcome = match (written, lost) {
+                (false, _) => Err(NotRecorded::Store),
+                (true, true) => Err(NotRecorded::Lost),
+                (true, false) => Ok(()),
+            };
+            taken.barriers.iter().for_each(|barrier| barrier.resolve(outcome));
+            if taken.closed && quiet {
+                break;
+            }
+            wait = self.settings.idle_every;
+            if quiet || idled.elapsed() >= self.settings.idle_every {
+                idled = Instant::now();
+                if self.idle() {
+                    // More is left, but facts come first.
+                    wait = Duration::from_millis(1);
+                }
+            }
+        }
+        self.end(out);
+    }
+
+    fn idle(&mut self) -> bool {
+        match self.tape.idle() {
+            Ok(more) => more,
+            Err(error) => {
+                self.counters.error(error.to_string());
+                false
+            }
+        }
+    }
+
+    fn end(&mut self, mut out: Vec<Entry>) {
+        let ended = self.maker.close(Instant::now(), &mut out);
+        if self.append(&mut out, &[], true)
+            && let Err(error) = self.tape.end(ended)
+        {
+            self.counters.error(error.to_string());
+        }
+        self.queue.set_failing(true);
+    }
+
+    /// Has the store keep the entries, however often it must be asked, and empties the list. False where it did not at once
+    /// (those who wait for the disk are told then) or not at all.
+    fn append(&mut self, entries: &mut Vec<Entry>, waiting: &[Arc<Shared>], durable: bool) -> bool {
+        let durable = durable || self.settings.strict;
+        if entries.is_empty() && !durable {
+            return true;
+        }
+        let mut pause = FIRST_PAUSE;
+        let mut tries = 0u32;
+        loop {
+            let error = match self.tape.append(entries, durable) {
+                Ok(()) => break,
+                Err(error) => error,
+            };
+            tries += 1;
+            self.counters.error(error.to_string());
+            self.queue.set_failing(true);
+            waiting.iter().for_each(|barrier| barrier.resolve(Err(NotRecorded::Store)));
+            let about_one = !matches!(error, StoreError::Full(_) | StoreError::Locked(_) | StoreError::Open { .. });
+            if tries >= TRIES_TOGETHER && about_one && self.one_by_one(entries, durable) {
+                break;
+            }
+            if !self.queue.pause(pause) {
+                self.counters.lost(GapReason::Disk, entries.len() as u64);
+                entries.clear();
+                return false;
+            }
+            pause = (pause * 2).min(self.settings.retry_at_most);
+        }
+        if tries > 0 {
+            self.queue.set_failing(false);
+        }
+        self.count(entries);
+        entries.clear();
+        tries == 0
+    }
+
+    /// Offers each entry alone; one that the store refuses becomes a gap in its place. False where the store does not even
+    /// take the gap: then it is about the store, and only what it took so far is off the list.
+    fn one_by_one(&mut self, entries: &mut Vec<Entry>, durable: bool) -> bool {
+        let mut refused = Vec::new();
+        let mut taken = 0;
+        for entry in entries.iter_mut() {
+            // What this one is like was refused, so its own body is gone too.
+            if let Content::Message(message) = &mut entry.content
+                && let Body::Like { seq, .. } = &message.body
+                && refused.contains(seq)
+            {
+                message.body = Body::Left;
+            }
+            if self.tape.append(std::slice::from_ref(entry), durable).is_err() {
+                let content = Content::Gap(Gap { facts: 1, reason: GapReason::Refused.word().to_owned() });
+                let gap = Entry { content, principal: String::new(), ..entry.clone() };
+                if self.tape.append(std::slice::from_ref(&gap), durable).is_err() {
+                    break;
+                }
+                self.counters.lost(GapReason::Refused, 1);
+                refused.push(entry.seq);
+                *entry = gap;
+            }
+            taken += 1;
+        }
+        let rest = entries.split_off(taken);
+        self.count(entries);
+        *entries = rest;
+        entries.is_empty()
+    }
+
+    fn count(&self, entries: &[Entry]) {
+        let bytes = entries.iter().map(|entry| match &entry.content {
+            Content::Message(message) => message.length,
+            _ => 0,
+        });
+        self.counters.bytes.fetch_add(bytes.sum(), Relaxed);
+        self.counters.entries.fetch_add(entries.len() as u64, Relaxed);
+    }
+}

@@ -1,0 +1,142 @@
+//! Takes secrets out of messages before they are stored.
+//!
+//! It works on the bytes as they are: what is not named by a rule stays byte for byte.
+
+mod action;
+mod keys;
+mod patterns;
+mod pointers;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+pub use action::Action;
+pub use settings::{BadRedaction, KeyRule, PathRule, PatternRule, RedactionSettings};
+
+use action::Hashing;
+use bytes::Bytes;
+use keys::Keys;
+use patterns::Patterns;
+use pointers::Pointers;
+use signalbox_wire::{Edits, Envelope, Span, json};
+use std::sync::Arc;
+use walk::{Walk, Walked};
+
+/// Rules that are ready to be applied. Cheap to copy.
+#[derive(Clone, Debug)]
+pub struct Redactor(Option<Arc<Rules>>);
+
+#[derive(Debug)]
+struct Rules {
+    keys: Keys,
+    pointers: Pointers,
+    patterns: Patterns,
+    hashing: Hashing,
+    describe: Vec<String>,
+}
+
+/// What came of a message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Redacted {
+    /// Nothing in it was to be taken out.
+    Same,
+    /// Something was; this is the rest.
+    Changed(Bytes),
+    /// Something was, and the rest would be no valid message, so nothing of it may be kept.
+    Withheld,
+}
+
+impl Redactor {
+    /// Keeps every byte.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    /// These rules. The key is for hashes: equal values look equal under one key only, so each tape should have its own.
+    ///
+    /// # Errors
+    /// A rule that makes no sense.
+    pub fn new(settings: &RedactionSettings, key: [u8; 32]) -> Result<Self, BadRedaction> {
+        let rules = Rules {
+            keys: Keys::new(&settings.keys)?,
+            pointers: Pointers::new(&settings.paths)?,
+            patterns: Patterns::new(&settings.patterns)?,
+            hashing: Hashing::new(key),
+            describe: settings.describe(),
+        };
+        Ok(Self((!rules.describe.is_empty()).then(|| Arc::new(rules))))
+    }
+
+    /// What it takes out, one rule a line, for the head of a tape.
+    #[must_use]
+    pub fn describe(&self) -> Vec<String> {
+        self.0.as_ref().map(|rules| rules.describe.clone()).unwrap_or_default()
+    }
+
+    /// What may be kept of a message. `method` is its own, or that of the request that it answers.
+    #[must_use]
+    pub fn message(&self, bytes: &Bytes, method: Option<&str>) -> Redacted {
+        match &self.0 {
+            None => Redacted::Same,
+            Some(rules) => rules.message(bytes, method),
+        }
+    }
+
+    /// What may be kept of a text: a JSON text like a message, any other by the patterns.
+    #[must_use]
+    pub fn text(&self, text: String) -> String {
+        let Some(rules) = &self.0 else { return text };
+        let bytes = Bytes::from(text);
+        let kept = match rules.message(&bytes, None) {
+            Redacted::Same => bytes,
+            Redacted::Changed(bytes) => bytes,
+            Redacted::Withheld => Bytes::from_static(action::REPLACEMENT.as_bytes()),
+        };
+        String::from_utf8(kept.into()).unwrap_or_else(|_| action::REPLACEMENT.to_owned())
+    }
+}
+
+impl Rules {
+    fn message(&self, bytes: &Bytes, method: Option<&str>) -> Redacted {
+        if u32::try_from(bytes.len()).is_err() {
+            return Redacted::Withheld;
+        }
+        let mut edits = Edits::new();
+        let walked = Walk::new(self, bytes, method).run(&mut edits);
+        match walked {
+            Walked::Json => {}
+            Walked::NotJson => self.patterns.raw(bytes, &self.hashing, &mut edits),
+            Walked::TooDeep => return Redacted::Withheld,
+        }
+        if edits.is_empty() {
+            return Redacted::Same;
+        }
+        let changed = edits.apply(bytes);
+        if walked == Walked::Json && !still_valid(bytes, &changed) {
+            return Redacted::Withheld;
+        }
+        Redacted::Changed(changed)
+    }
+}
+
+/// The last look before disk: what was JSON is JSON, and what was a message is one.
+fn still_valid(before: &Bytes, after: &Bytes) -> bool {
+    if Envelope::parse(before.clone()).is_ok() {
+        return Envelope::parse(after.clone()).is_ok();
+    }
+    let start = json::skip_whitespace(after, 0);
+    json::skip_value(after, start).is_some_and(|end| json::skip_whitespace(after, end) == after.len())
+}
+
+/// Where something that a rule names stands.
+#[derive(Copy, Clone, Debug)]
+struct Place {
+    /// From where it is written, its key included, to its end.
+    whole: Span,
+    /// Its value.
+    value: Span,
+    /// The end of the last member or element before it that stays.
+    before: Option<u32>,
+}

@@ -1,0 +1,70 @@
+//! Secrets by the names of their members.
+
+use super::action::Action;
+use super::settings::{BadRedaction, KeyRule};
+use signalbox_wire::json;
+use std::borrow::Cow;
+
+/// Longer names are not looked up; none of the rules can be as long.
+pub(crate) const MAX_NAME: usize = 64;
+
+/// Whole names, without regard to case, hyphens and underscores.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    rules: Vec<(Box<[u8]>, Action)>,
+    /// For every first letter, which lengths a name that begins with it may have.
+    lengths: [u64; 256],
+}
+
+impl Keys {
+    pub(crate) fn new(rules: &[KeyRule]) -> Result<Self, BadRedaction> {
+        let mut keys = Self { rules: vec![], lengths: [0; 256] };
+        for rule in rules {
+            let mut buffer = [0; MAX_NAME];
+            let bad = || BadRedaction::Name { name: rule.name.clone(), most: MAX_NAME };
+            let name = plain(rule.name.as_bytes(), &mut buffer).ok_or_else(bad)?;
+            if let Some(lengths) = name.first().and_then(|first| keys.lengths.get_mut(usize::from(*first))) {
+                *lengths |= 1 << (name.len() - 1);
+                keys.rules.push((name.into(), rule.action.clone()));
+            }
+        }
+        keys.rules.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(keys)
+    }
+
+    /// What is to be done with the value of the member whose key is this token, quotes included.
+    #[inline]
+    pub(crate) fn action(&self, token: &[u8]) -> Option<&Action> {
+        let name = token.get(1..token.len().checked_sub(1)?)?;
+        // Most names are told apart by their first letter and length; an escape may stand for anything.
+        let first = name.first()?.to_ascii_lowercase();
+        let lengths = *self.lengths.get(usize::from(first))?;
+        let could_be_long = name.iter().any(|byte| matches!(byte, b'-' | b'_' | b'\\' | b' '));
+        if !could_be_long && (name.len() > MAX_NAME || lengths & 1 << (name.len() - 1) == 0) {
+            return None;
+        }
+        self.find(token, name)
+    }
+
+    #[inline(never)]
+    fn find(&self, token: &[u8], name: &[u8]) -> Option<&Action> {
+        let name = match name.contains(&b'\\') {
+            true => Cow::Owned(json::string(token)?.into_owned().into_bytes()),
+            false => Cow::Borrowed(name),
+        };
+        let mut buffer = [0; MAX_NAME];
+        let plain = plain(&name, &mut buffer)?;
+        let found = self.rules.binary_search_by(|(known, _)| (**known).cmp(plain)).ok()?;
+        self.rules.get(found).map(|(_, action)| action)
+    }
+}
+
+/// The name in small letters without what only separates its words: `API-Key` and `api_key` are `apikey`.
+fn plain<'a>(name: &[u8], buffer: &'a mut [u8; MAX_NAME]) -> Option<&'a [u8]> {
+    let mut length = 0;
+    for byte in name.iter().filter(|byte| !matches!(byte, b'-' | b'_' | b' ')) {
+        *buffer.get_mut(length)? = byte.to_ascii_lowercase();
+        length += 1;
+    }
+    buffer.get(..length).filter(|name| !name.is_empty())
+}

@@ -1,0 +1,88 @@
+//! Secrets by their place in the message.
+
+use super::action::Action;
+use super::settings::{BadRedaction, PathRule};
+use crate::glob::Glob;
+
+/// Most rules by place. Which of them are still possible is one bit each.
+const MAX_RULES: usize = 64;
+
+#[derive(Debug)]
+pub(crate) struct Pointers(Vec<Pointer>);
+
+#[derive(Debug)]
+struct Pointer {
+    method: Option<Glob>,
+    segments: Vec<Segment>,
+    action: Action,
+}
+
+#[derive(Debug)]
+enum Segment {
+    Any,
+    Name(String),
+}
+
+/// The rules that what is below may still fulfil.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Possible(u64);
+
+impl Possible {
+    pub(crate) fn is_none(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl Pointers {
+    pub(crate) fn new(rules: &[PathRule]) -> Result<Self, BadRedaction> {
+        if rules.len() > MAX_RULES {
+            return Err(BadRedaction::TooMany { known: rules.len(), most: MAX_RULES });
+        }
+        rules.iter().map(pointer).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The rules for messages of this method.
+    pub(crate) fn start(&self, method: Option<&str>) -> Possible {
+        let fits = |pointer: &Pointer| match &pointer.method {
+            None => true,
+            Some(glob) => method.is_some_and(|method| glob.matches(method)),
+        };
+        let bits = self.0.iter().enumerate().filter(|(_, pointer)| fits(pointer));
+        Possible(bits.fold(0, |bits, (index, _)| bits | 1 << index))
+    }
+
+    /// Which rules are left for the member or element called `name` at this depth, and what is to be done with it itself.
+    pub(crate) fn step(&self, possible: Possible, depth: usize, name: &str) -> (Possible, Option<&Action>) {
+        let (mut left, mut hit) = (Possible::default(), None);
+        for (index, pointer) in self.0.iter().enumerate() {
+            let fits = match pointer.segments.get(depth) {
+                Some(Segment::Any) => true,
+                Some(Segment::Name(wanted)) => wanted == name,
+                None => false,
+            };
+            if possible.0 & 1 << index == 0 || !fits {
+                continue;
+            }
+            if pointer.segments.len() == depth + 1 {
+                hit = hit.or(Some(&pointer.action));
+            } else {
+                left.0 |= 1 << index;
+            }
+        }
+        (left, hit)
+    }
+}
+
+fn pointer(rule: &PathRule) -> Result<Pointer, BadRedaction> {
+    let bad = || BadRedaction::Path(rule.path.clone());
+    let path = rule.path.strip_prefix('/').ok_or_else(bad)?;
+    let segments = path.split('/').map(|segment| match segment {
+        "*" => Segment::Any,
+        name => Segment::Name(name.replace("~1", "/").replace("~0", "~")),
+    });
+    Ok(Pointer {
+        method: rule.method.as_deref().map(Glob::new),
+        segments: segments.collect(),
+        action: rule.action.clone(),
+    })
+}

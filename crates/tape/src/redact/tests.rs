@@ -1,0 +1,206 @@
+//! What is taken out of messages, and what stays.
+
+use super::*;
+use signalbox_wire::{Limits, scan};
+
+fn redactor(settings: &RedactionSettings) -> Redactor {
+    Redactor::new(settings, [7; 32]).unwrap()
+}
+
+fn with(redactor: &Redactor, text: &str) -> String {
+    let bytes = Bytes::copy_from_slice(text.as_bytes());
+    match redactor.message(&bytes, Some("tools/call")) {
+        Redacted::Same => text.to_owned(),
+        Redacted::Changed(changed) => {
+            if scan(&bytes, &Limits::default()).is_ok() {
+                assert_eq!(scan(&changed, &Limits::default()), Ok(()), "{}", String::from_utf8_lossy(&changed));
+            }
+            String::from_utf8(changed.to_vec()).unwrap()
+        }
+        Redacted::Withheld => "withheld".to_owned(),
+    }
+}
+
+fn by_default(text: &str) -> String {
+    with(&redactor(&RedactionSettings::default()), text)
+}
+
+fn only(name: &str, action: Action) -> Redactor {
+    let keys = vec![KeyRule { name: name.to_owned(), action }];
+    redactor(&RedactionSettings { keys, ..RedactionSettings::none() })
+}
+
+fn at(path: &str, method: Option<&str>, action: Action) -> Redactor {
+    let paths = vec![PathRule { method: method.map(str::to_owned), path: path.to_owned(), action }];
+    redactor(&RedactionSettings { paths, ..RedactionSettings::none() })
+}
+
+// SO-10
+#[test]
+fn members_with_secret_names_go_at_any_depth_and_in_any_case() {
+    assert_eq!(
+        by_default(r#"{"a": {"PassWord" : "x", "b":[{"api-key":7,"apiKey":"y"}]}, "c":1}"#),
+        r#"{"a": {"PassWord" : "[redacted]", "b":[{"api-key":"[redacted]","apiKey":"[redacted]"}]}, "c":1}"#
+    );
+    assert_eq!(by_default(r#"{"client_secret":{"deep":["x"]}}"#), r#"{"client_secret":"[redacted]"}"#);
+    assert_eq!(by_default(r#"{"pass\u0077ord":"x"}"#), r#"{"pass\u0077ord":"[redacted]"}"#);
+}
+
+#[test]
+fn only_whole_names_count_and_empty_values_stay() {
+    for text in [
+        r#"{"progressToken":"t","nextCursor":"c","tokenCount":3,"max_tokens":5,"tokens":[1],"secretary":"Ann"}"#,
+        r#"{"password":null,"token":true,"secret":""}"#,
+        r#"{"value":"the password is a word"}"#,
+    ] {
+        assert_eq!(by_default(text), text);
+    }
+}
+
+#[test]
+fn the_schema_of_a_secret_is_no_secret_but_its_default_is() {
+    let schema =
+        r#"{"properties":{"token":{"type":"string","default":"abc"},"x":{"type":"integer"}},"required":["token"]}"#;
+    assert_eq!(by_default(schema), schema.replace("\"abc\"", "\"[redacted]\""));
+    assert_eq!(by_default(r#"{"properties":{"token":"abc"}}"#), r#"{"properties":{"token":"[redacted]"}}"#);
+}
+
+// SO-10
+#[test]
+fn actions_remove_replace_hash_and_mask() {
+    let text = r#"{"a":1, "pin" : "123456" ,"b":[{"pin":2}],"c":{"pin":3,"d":4}}"#;
+    assert_eq!(with(&only("pin", Action::Remove), text), r#"{"a":1 ,"b":[{}],"c":{"d":4}}"#);
+    assert_eq!(with(&only("pin", Action::Remove), r#"{"pin":1,"PIN":2,"x":3}"#), r#"{"x":3}"#);
+    assert_eq!(with(&only("pin", Action::Remove), r#"{"x":3,"pin":1,"Pin":2}"#), r#"{"x":3}"#);
+    assert_eq!(with(&only("pin", Action::Replace("\"?\"".into())), r#"{"pin":[1]}"#), r#"{"pin":"\"?\""}"#);
+    assert_eq!(with(&only("pin", Action::Mask { visible: 2 }), r#"{"pin":"123456"}"#), r#"{"pin":"****56"}"#);
+    assert_eq!(with(&only("pin", Action::Mask { visible: 2 }), r#"{"pin":"1234"}"#), r#"{"pin":"****"}"#);
+    let hash = only("pin", Action::Hash);
+    let hashed = with(&hash, r#"{"pin":"123456"}"#);
+    assert!(hashed.starts_with(r#"{"pin":"hash:"#) && !hashed.contains("123456"));
+    assert_eq!(with(&hash, r#"{"pin":"12345\u0036"}"#), hashed, "the same value however it is written");
+    let other = Redactor::new(
+        &RedactionSettings {
+            keys: vec![KeyRule { name: "pin".into(), action: Action::Hash }],
+            ..RedactionSettings::none()
+        },
+        [8; 32],
+    );
+    assert_ne!(with(&other.unwrap(), r#"{"pin":"123456"}"#), hashed, "another tape, another hash");
+}
+
+// SO-10
+#[test]
+fn places_are_named_by_pointers_and_by_method() {
+    let card = at("/params/arguments/*/card", None, Action::default());
+    assert_eq!(
+        with(&card, r#"{"params":{"arguments":{"a":{"card":1},"b":[{"card":2}]},"card":3}}"#),
+        r#"{"params":{"arguments":{"a":{"card":"[redacted]"},"b":[{"card":2}]},"card":3}}"#
+    );
+    assert_eq!(with(&at("/a/1", None, Action::Remove), r#"{"a":[1, 2, 3]}"#), r#"{"a":[1, 3]}"#);
+    assert_eq!(with(&at("/a/*", None, Action::Remove), r#"{"a":[1, 2, 3]}"#), r#"{"a":[]}"#);
+    assert_eq!(with(&at("/x~1y", None, Action::Remove), r#"{"x\/y":2}"#), "{}");
+    let of = |method| at("/params/x", Some(method), Action::Remove);
+    assert_eq!(with(&of("tools/*"), r#"{"params":{"x":1}}"#), r#"{"params":{}}"#);
+    assert_eq!(with(&of("prompts/*"), r#"{"params":{"x":1}}"#), r#"{"params":{"x":1}}"#);
+}
+
+#[test]
+fn a_message_stays_a_message_whatever_the_rules_say() {
+    let call = r#"{"jsonrpc":"2.0","id":"i","method":"m","params":{"a":1}}"#;
+    let answer = r#"{"jsonrpc":"2.0","id":"i","result":{"a":1}}"#;
+    let error = r#"{"jsonrpc":"2.0","id":"i","error":{"code":1,"message":"x"}}"#;
+    for action in [Action::Remove, Action::default(), Action::Hash, Action::Mask { visible: 1 }] {
+        for path in ["/*", "/id", "/method", "/params", "/result", "/error", "/jsonrpc"] {
+            for text in [call, answer, error] {
+                let kept = with(&at(path, None, action.clone()), text);
+                let parsed = Envelope::parse(Bytes::from(kept.clone())).unwrap();
+                assert_eq!(parsed.id().unwrap().token(), b"\"i\"", "{kept}");
+            }
+        }
+    }
+    let all = at("/*", None, Action::Remove);
+    assert_eq!(with(&all, call), r#"{"jsonrpc":"2.0","id":"i","method":"m"}"#);
+    assert_eq!(with(&all, answer), r#"{"jsonrpc":"2.0","id":"i","result":null}"#);
+}
+
+// SO-10
+#[test]
+fn well_known_shapes_are_found_in_every_string() {
+    let key = "AKIAABCDEFGHIJKLMNOP";
+    for (secret, left) in [
+        (key.to_owned(), "[redacted]"),
+        ("ghp_abcdefghijklmnopqrstuvwxyz0123456789".to_owned(), "[redacted]"),
+        ("xoxb-123456789012-abcdef".to_owned(), "[redacted]"),
+        (format!("sk-ant-{}", "api03-abcdefghijklmnop"), "[redacted]"),
+        ("sk-abcdefghijklmnopqrstuvwx".to_owned(), "[redacted]"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl".to_owned(), "[redacted]"),
+        ("Bearer abcdef.123456".to_owned(), "Bearer [redacted]"),
+    ] {
+        assert_eq!(
+            by_default(&format!(r#"{{"a":["see {secret} there"]}}"#)),
+            format!(r#"{{"a":["see {left} there"]}}"#)
+        );
+    }
+    assert_eq!(by_default(&format!(r#"{{"t":"\t\"{key}\" \u00e9"}}"#)), r#"{"t":"\t\"[redacted]\" \u00e9"}"#);
+    assert_eq!(by_default(r#"{"t":"x \u0041KIAABCDEFGHIJKLMN\u004fP y"}"#), r#"{"t":"x [redacted] y"}"#);
+    assert_eq!(by_default(r#"{"t":"\ud83d\ude00AKIA\u0041BCDEFGHIJKLMNOP"}"#), r#"{"t":"\ud83d\ude00[redacted]"}"#);
+    let block = r"-----BEGIN RSA PRIVATE KEY-----\nMIIE\nabc\n-----END RSA PRIVATE KEY-----\n";
+    assert_eq!(by_default(&format!(r#"{{"pem":"{block}ok"}}"#)), r#"{"pem":"[redacted]\nok"}"#);
+}
+
+#[test]
+fn a_secret_as_a_key_is_hashed_so_that_names_stay_apart() {
+    let text = r#"{"AKIAABCDEFGHIJKLMNOP":1,"AKIAABCDEFGHIJKLMNOQ":2}"#;
+    let kept = by_default(text);
+    assert!(!kept.contains("AKIA"), "{kept}");
+    assert_eq!(kept.matches("hash:").count(), 2, "{kept}");
+}
+
+#[test]
+fn what_is_no_json_is_held_to_the_patterns() {
+    assert_eq!(by_default("starting with AKIAABCDEFGHIJKLMNOP\u{7}"), "starting with [redacted]\u{7}");
+    assert_eq!(by_default("plain { line"), "plain { line");
+    assert_eq!(by_default(r#"{"password":"x","rest"#), r#"{"password":"[redacted]","rest"#);
+    assert_eq!(by_default(&"[".repeat(5_000)), "withheld");
+}
+
+#[test]
+fn own_patterns_may_ask_for_the_ends_of_a_string() {
+    let patterns = vec![PatternRule { pattern: "^[0-9]{4}$".into(), action: Action::Mask { visible: 1 } }];
+    let pins = redactor(&RedactionSettings { patterns, ..RedactionSettings::none() });
+    assert_eq!(with(&pins, r#"{"a":"1234","b":"12345"}"#), r#"{"a":"****4","b":"12345"}"#);
+}
+
+#[test]
+fn texts_are_held_to_the_same_rules() {
+    let redactor = redactor(&RedactionSettings::default());
+    assert_eq!(redactor.text("said Bearer abcdefgh1".into()), "said Bearer [redacted]");
+    assert_eq!(redactor.text(r#"{"token":"x"}"#.into()), r#"{"token":"[redacted]"}"#);
+    assert_eq!(Redactor::none().text("Bearer abcdefgh1".into()), "Bearer abcdefgh1");
+}
+
+#[test]
+fn rules_that_make_no_sense_are_refused_in_words() {
+    let refused = |settings: RedactionSettings| Redactor::new(&settings, [0; 32]).unwrap_err().to_string();
+    let path = PathRule { method: None, path: "params".into(), action: Action::Hash };
+    assert_eq!(
+        refused(RedactionSettings { paths: vec![path.clone()], ..RedactionSettings::none() }),
+        "`params` is no JSON pointer; it must begin with `/`, as in `/params/arguments/card`"
+    );
+    let many = vec![PathRule { path: "/a".into(), ..path }; 65];
+    assert!(refused(RedactionSettings { paths: many, ..RedactionSettings::none() }).contains("at most 64"));
+    let pattern = PatternRule { pattern: "(".into(), action: Action::Hash };
+    assert!(
+        refused(RedactionSettings { patterns: vec![pattern], ..RedactionSettings::none() }).starts_with("`(` is no")
+    );
+}
+
+#[test]
+fn the_head_of_a_tape_says_what_was_taken_out() {
+    let mut settings = RedactionSettings::none();
+    settings.keys.push(KeyRule { name: "pin".into(), action: Action::Mask { visible: 2 } });
+    settings.paths.push(PathRule { method: Some("tools/*".into()), path: "/params/x".into(), action: Action::Hash });
+    assert_eq!(redactor(&settings).describe(), ["key pin: mask 2", "path /params/x of tools/*: hash"]);
+    assert!(redactor(&RedactionSettings::none()).describe().is_empty());
+}

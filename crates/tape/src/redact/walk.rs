@@ -1,0 +1,252 @@
+//! One pass over a message that finds what the rules name.
+
+use super::action::Action;
+use super::pointers::Possible;
+use super::{Place, Rules};
+use signalbox_wire::{Edits, Span, json};
+use std::borrow::Cow;
+
+/// Deepest nesting that is walked. What is deeper is not kept at all.
+const MAX_DEPTH: usize = 512;
+
+/// Objects whose members describe values instead of holding them, in a JSON schema.
+const SCHEMA_LISTS: &[&str] = &["properties", "patternProperties", "$defs", "definitions"];
+/// Members by which such a description is known.
+const SCHEMA_SIGNS: &[&str] = &["type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const", "description"];
+/// Members of such a description that hold values after all.
+const SCHEMA_VALUES: &[&str] = &["default", "const", "enum", "example", "examples"];
+
+/// What the bytes turned out to be.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Walked {
+    Json,
+    NotJson,
+    TooDeep,
+}
+
+pub(crate) struct Walk<'a> {
+    rules: &'a Rules,
+    bytes: &'a [u8],
+    /// Some string without escapes may match a pattern.
+    possible: bool,
+    /// Some string may hold escapes.
+    escapes: bool,
+    stack: Vec<Frame<'a>>,
+}
+
+/// An object or array that is not closed yet.
+#[derive(Clone, Debug, Default)]
+struct Frame<'a> {
+    object: bool,
+    /// Elements so far.
+    index: usize,
+    possible: Possible,
+    /// The end of the last member or element, once one stays.
+    before: Option<u32>,
+    /// Its members describe values.
+    describes: bool,
+    /// It describes a secret: what it holds as its value goes too.
+    secret: Option<&'a Action>,
+    /// It is a JSON-RPC message, whose own members must stay.
+    message: bool,
+}
+
+/// A member or element on the way.
+#[derive(Copy, Clone, Debug)]
+struct Item<'a> {
+    start: usize,
+    value: usize,
+    key: Option<&'a [u8]>,
+    possible: Possible,
+    action: Option<&'a Action>,
+    /// The action is for a place, not for a name.
+    by_place: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(rules: &'a Rules, bytes: &'a [u8], method: Option<&str>) -> Self {
+        let possible = rules.patterns.possible(bytes);
+        let escapes = !rules.patterns.is_empty() && memchr::memchr(b'\\', bytes).is_some();
+        let root = Frame { possible: rules.pointers.start(method), message: true, ..Frame::default() };
+        Self { rules, bytes, possible, escapes, stack: vec![root] }
+    }
+
+    /// Walks to the end and gathers the changes.
+    pub(crate) fn run(mut self, edits: &mut Edits) -> Walked {
+        let start = json::skip_whitespace(self.bytes, 0);
+        let object = match self.bytes.get(start) {
+            Some(b'{') => true,
+            Some(b'[') => false,
+            _ => return Walked::NotJson,
+        };
+        if let Some(root) = self.stack.last_mut() {
+            root.object = object;
+        }
+        let mut at = start + 1;
+        loop {
+            at = json::skip_whitespace(self.bytes, at);
+            let next = match self.bytes.get(at) {
+                Some(b',') => Some(at + 1),
+                Some(b'}' | b']') => match self.close(at) {
+                    Some(Closed::Inner) => Some(at + 1),
+                    Some(Closed::Last) if json::skip_whitespace(self.bytes, at + 1) == self.bytes.len() => {
+                        return Walked::Json;
+                    }
+                    _ => None,
+                },
+                _ => self.item(at).and_then(|item| self.value(item, edits)),
+            };
+            match next {
+                Some(_) if self.stack.len() > MAX_DEPTH => return Walked::TooDeep,
+                Some(next) => at = next,
+                None => return Walked::NotJson,
+            }
+        }
+    }
+
+    fn close(&mut self, at: usize) -> Option<Closed> {
+        let frame = self.stack.pop()?;
+        if frame.object != (self.bytes.get(at) == Some(&b'}')) {
+            return None;
+        }
+        match self.stack.last_mut() {
+            None => Some(Closed::Last),
+            Some(parent) => {
+                parent.before = Some(Span::new(at + 1, at + 1).start);
+                Some(Closed::Inner)
+            }
+        }
+    }
+
+    /// Reads the key, or counts the element, and looks up what is to be done with it.
+    fn item(&mut self, at: usize) -> Option<Item<'a>> {
+        let (bytes, rules) = (self.bytes, self.rules);
+        let depth = self.stack.len() - 1;
+        let frame = self.stack.last_mut()?;
+        let mut item =
+            Item { start: at, value: at, key: None, possible: Possible::default(), action: None, by_place: true };
+        if frame.object {
+            let end = json::skip_string(bytes, at)?;
+            let colon = json::skip_whitespace(bytes, end);
+            if bytes.get(colon) != Some(&b':') {
+                return None;
+            }
+            item.value = json::skip_whitespace(bytes, colon + 1);
+            item.key = bytes.get(at..end);
+        } else {
+            frame.index += 1;
+        }
+        if !frame.possible.is_none() {
+            let name = match item.key {
+                Some(key) => json::string(key).unwrap_or_default(),
+                None => Cow::Owned((frame.index - 1).to_string()),
+            };
+            (item.possible, item.action) = rules.pointers.step(frame.possible, depth, &name);
+        }
+        if let (None, Some(key)) = (item.action, item.key) {
+            item.by_place = false;
+            item.action = rules.keys.action(key);
+            if frame.secret.is_some() && SCHEMA_VALUES.iter().any(|name| json::key_eq(key, name)) {
+                (item.action, item.by_place) = (frame.secret, true);
+            }
+        }
+        Some(item)
+    }
+
+    /// Does what is to be done with a value, or goes on inside it. Gives where the walk goes on.
+    fn value(&mut self, item: Item<'a>, edits: &mut Edits) -> Option<usize> {
+        let bytes = self.bytes;
+        if let Some(key) = item.key {
+            self.string(key, item.start, true, edits);
+        }
+        let mut secret = None;
+        if let Some(action) = item.action {
+            let end = json::skip_value(bytes, item.value)?;
+            let describes = self.stack.last().is_some_and(|frame| frame.describes);
+            if !item.by_place && describes && is_schema(bytes.get(item.value..end)?) {
+                secret = Some(action);
+            } else if self.replace(item, end, action, edits) {
+                return Some(end);
+            }
+        }
+        let message = self.stack.len() == 1 && self.stack.last().is_some_and(|root| !root.object);
+        match bytes.get(item.value)? {
+            open @ (b'{' | b'[') => {
+                let describes = item.key.is_some_and(|key| SCHEMA_LISTS.iter().any(|name| json::key_eq(key, name)));
+                let possible = item.possible;
+                let object = *open == b'{';
+                self.stack.push(Frame { object, possible, describes, secret, message, ..Frame::default() });
+                Some(item.value + 1)
+            }
+            b'"' => {
+                let end = json::skip_string(bytes, item.value)?;
+                self.string(bytes.get(item.value..end)?, item.value, false, edits);
+                self.stays(end)
+            }
+            _ => self.stays(json::skip_value(bytes, item.value)?),
+        }
+    }
+
+    fn stays(&mut self, end: usize) -> Option<usize> {
+        self.stack.last_mut()?.before = Some(Span::new(end, end).start);
+        Some(end)
+    }
+
+    fn string(&self, token: &[u8], start: usize, is_key: bool, edits: &mut Edits) {
+        if self.possible || self.escapes && memchr::memchr(b'\\', token).is_some() {
+            self.rules.patterns.string(token, start, is_key, &self.rules.hashing, edits);
+        }
+    }
+
+    /// Takes a value out. False where it stays, since it holds nothing or the message needs it.
+    fn replace(&mut self, item: Item<'a>, end: usize, action: &Action, edits: &mut Edits) -> bool {
+        let Some(raw) = self.bytes.get(item.value..end) else { return false };
+        if matches!(raw, b"null" | b"true" | b"false" | b"\"\"") {
+            return false;
+        }
+        let Some(frame) = self.stack.last_mut() else { return false };
+        let is = |name: &str| frame.message && frame.object && item.key.is_some_and(|key| json::key_eq(key, name));
+        let value = Span::new(item.value, end);
+        if is("jsonrpc") || is("id") || is("method") {
+            return false;
+        }
+        let needed = is("error") || is("params") && *action != Action::Remove;
+        if needed || is("result") && *action == Action::Remove {
+            edits.replace(value, if needed { "{}" } else { "null" });
+        } else if *action == Action::Remove {
+            let place = Place { whole: Span::new(item.start, end), value, before: frame.before };
+            remove(self.bytes, place, edits);
+            // What goes next must not take what has gone already.
+            frame.before = frame.before.map(|_| value.end);
+            return true;
+        } else {
+            edits.replace(value, action.value(raw, &self.rules.hashing));
+        }
+        self.stays(end).is_some()
+    }
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Closed {
+    Inner,
+    Last,
+}
+
+/// Takes a member or element out with its comma: the one before it, or where nothing stays before it the one behind.
+fn remove(bytes: &[u8], place: Place, edits: &mut Edits) {
+    let end = place.value.end;
+    let span = match place.before {
+        Some(before) => Span { start: before, end },
+        None => {
+            let comma = json::skip_whitespace(bytes, end as usize);
+            let next = (bytes.get(comma) == Some(&b',')).then(|| json::skip_whitespace(bytes, comma + 1));
+            Span::new(place.whole.start as usize, next.unwrap_or(end as usize))
+        }
+    };
+    edits.remove(span);
+}
+
+/// Whether an object describes a value instead of being one.
+fn is_schema(value: &[u8]) -> bool {
+    json::members(value).any(|member| SCHEMA_SIGNS.iter().any(|sign| json::key_eq(member.key.of(value), sign)))
+}

@@ -1,0 +1,113 @@
+//! Posting JSON to web addresses that rules name. Connections are kept per address, within bounds.
+
+use crate::http_back::{Conn, Pool, Target, body};
+use crate::tls::BackTlsSpec;
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST};
+use http::{HeaderValue, Request};
+use http_body_util::Full;
+use signalbox_runtime::{Post, Posted, WebhookError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Most bytes of an answer.
+const MAX_ANSWER: usize = 1024 * 1024;
+/// Most addresses whose connections are kept.
+const MAX_PLACES: usize = 64;
+/// Most idle connections to one address, and for how long.
+const MAX_IDLE: usize = 8;
+const IDLE_TIME: Duration = Duration::from_secs(30);
+/// How long connecting may take; the whole is bounded by whoever asks.
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+
+struct Place {
+    target: Target,
+    pool: Arc<Pool>,
+}
+
+/// The way to web addresses. Redirects are not followed.
+#[derive(Default)]
+pub struct WebPost {
+    places: Mutex<HashMap<Box<str>, Arc<Place>>>,
+}
+
+impl WebPost {
+    /// Whether an address can be posted to at all.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(url: &str) -> Result<(), WebhookError> {
+        place(url).map(drop)
+    }
+
+    fn place(&self, url: &str) -> Result<Arc<Place>, WebhookError> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = places.get(url) {
+            return Ok(Arc::clone(place));
+        }
+        let place = Arc::new(place(url)?);
+        if places.len() >= MAX_PLACES {
+            places.clear();
+        }
+        places.insert(url.into(), Arc::clone(&place));
+        Ok(place)
+    }
+}
+
+impl Post for WebPost {
+    fn post(&self, url: &str, body: Bytes) -> Posted {
+        let place = self.place(url);
+        Box::pin(async move {
+            let place = place?;
+            let failed = |why: String| WebhookError::Failed(format!("{}: {why}", place.target));
+            // A kept connection may have been closed meanwhile: what was not written is sent once more on another.
+            let mut request = request(&place.target, body);
+            if let Some(mut conn) = place.pool.take() {
+                let mut sending = conn.begin(request);
+                match conn.answer(&mut sending).await {
+                    Ok(response) => return read(&place, conn, response).await,
+                    Err(mut error) => match error.take_message() {
+                        Some(unsent) => request = unsent,
+                        None => return Err(failed(error.into_error().to_string())),
+                    },
+                }
+            }
+            let mut conn = Conn::open(&place.target, CONNECT_TIME).await.map_err(|error| failed(error.to_string()))?;
+            let mut sending = conn.begin(request);
+            let answered = conn.answer(&mut sending).await;
+            let response = answered.map_err(|error| failed(error.into_error().to_string()))?;
+            read(&place, conn, response).await
+        })
+    }
+}
+
+fn place(url: &str) -> Result<Place, WebhookError> {
+    let name: Arc<str> = "webhook".into();
+    let target = Target::parse(&name, url, "http").and_then(|target| target.with_tls(&name, BackTlsSpec::default()));
+    let target = target.map_err(|error| WebhookError::Failed(error.to_string()))?;
+    Ok(Place { target, pool: Pool::new(MAX_IDLE, IDLE_TIME) })
+}
+
+fn request(target: &Target, body: Bytes) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = http::Method::POST;
+    *request.uri_mut() = target.uri.clone();
+    let headers = request.headers_mut();
+    headers.insert(HOST, target.authority.clone());
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+    request
+}
+
+async fn read(
+    place: &Place,
+    mut conn: Box<Conn>,
+    response: http::Response<hyper::body::Incoming>,
+) -> Result<(u16, Bytes), WebhookError> {
+    let (head, mut rest) = response.into_parts();
+    let failed = |why: String| WebhookError::Failed(format!("{}: {why}", place.target));
+    let bytes = body::whole(&mut conn, &mut rest, MAX_ANSWER).await.map_err(|error| failed(error.to_string()))?;
+    place.pool.put(conn);
+    Ok((head.status.as_u16(), bytes))
+}
