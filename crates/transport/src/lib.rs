@@ -14,6 +14,7 @@ pub mod stdio_front;
 pub mod tap;
 pub mod tcp_front;
 pub mod tls;
+pub mod transparent_http;
 pub mod transparent_stdio;
 pub mod turned_away;
 pub mod web_post;

@@ -8,9 +8,15 @@
 mod conversation;
 mod counts;
 mod feed;
+mod gathered;
+#[cfg(test)]
+mod http_dialogues;
+mod http_seen;
+mod http_tap;
 mod introduction;
 mod line_cutter;
 mod stdio_tap;
+mod talks;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -18,6 +24,9 @@ mod waiting;
 pub use conversation::{Conversation, Side, Who};
 pub use counts::TapCounts;
 pub use feed::{Feed, Lost, MAX_HELD, Running, Tap, Weigh};
+pub use http_seen::{Answered, Asked, HttpSeen, Step};
+pub use http_tap::{HttpTap, MAX_GATHERED};
 pub use line_cutter::{LineCutter, Piece};
 pub use stdio_tap::{Chunk, StdioTap};
+pub use talks::{MAX_SESSIONS, SESSION_TIMEOUT};
 pub use waiting::{CANCELLED_FOR, MAX_WAITING, UNANSWERED_AFTER};

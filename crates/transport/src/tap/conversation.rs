@@ -99,7 +99,8 @@ impl Conversation {
     }
 
     /// Hears a message, a batch, or whatever else was sent in the place of one.
-    pub fn hear(&mut self, at: Instant, side: Side, bytes: Bytes, out: &mut Vec<Fact>) {
+    /// Gives the exchange that it belongs to, where it is a single message that belongs to one.
+    pub fn hear(&mut self, at: Instant, side: Side, bytes: Bytes, out: &mut Vec<Fact>) -> Option<ExchangeId> {
         let mut after = Vec::new();
         let exchange = match Message::parse(bytes.clone(), MAX_BATCH) {
             Ok(Message::Single(message)) => self.look(at, side, &message, &mut after),
@@ -119,6 +120,7 @@ impl Conversation {
         };
         self.passed(at, side, exchange, bytes, out);
         out.append(&mut after);
+        exchange
     }
 
     /// Hears a part of a message that is too long to be held as a whole.
@@ -140,6 +142,14 @@ impl Conversation {
             by: "tap",
             ruling,
         })));
+    }
+
+    /// It is known that this request gets no answer.
+    pub fn give_up(&mut self, at: Instant, exchange: ExchangeId, outcome: Outcome, out: &mut Vec<Fact>) {
+        let asked = self.by_client.give_up(exchange).or_else(|| self.by_server.give_up(exchange));
+        if let Some(asked) = asked {
+            self.finish(at, asked, outcome, 0, out);
+        }
     }
 
     /// Gives up what has waited too long.

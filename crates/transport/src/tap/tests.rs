@@ -12,7 +12,7 @@ fn who() -> Who {
 }
 
 /// A fact in one line.
-fn shown(fact: &Fact) -> String {
+pub(super) fn shown(fact: &Fact) -> String {
     let number =
         |exchange: &Option<signalbox_engine::ExchangeId>| exchange.map_or_else(|| "-".to_owned(), |id| id.to_string());
     match fact {
@@ -108,7 +108,7 @@ fn s49_a_session_is_introduced_and_its_calls_are_matched() {
     let told = talk.server("{\"jsonrpc\":\"2.0\",\"id\":\"7\",\"error\":{\"code\":1,\"message\":\"\"}}\n");
     assert_eq!(news(&told), ["finished 3 tools/call t error 71+59"]);
     let told = talk.server("{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"isError\":true}}\n");
-    assert_eq!(news(&told), ["finished 2 tools/call t tool_error 69+53"]);
+    assert_eq!(news(&told), ["finished 2 tools/call t tool_error 69+51"]);
     let (told, counts) = talk.end();
     assert_eq!(told, ["ended"]);
     assert_eq!((counts.requests, counts.answered, counts.orphans, counts.unanswered), (3, 3, 0, 0));

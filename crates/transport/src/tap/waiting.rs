@@ -52,6 +52,12 @@ impl Waiting {
         Some(asked)
     }
 
+    /// Takes out the request of this exchange.
+    pub(super) fn give_up(&mut self, exchange: ExchangeId) -> Option<Asked> {
+        let id = self.order.remove(&exchange.0)?;
+        self.asked.remove(&id)
+    }
+
     /// The side that asked does not want the answer any more.
     pub(super) fn cancel(&mut self, id: &RawId, now: Instant) -> Option<ExchangeId> {
         let asked = self.asked.get_mut(id)?;
