@@ -20,6 +20,7 @@ mod documents;
 mod judging;
 mod properties;
 mod reading;
+mod together;
 mod waiting;
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hello","n":3,"list":[1,"two"],"nothing":null}}}"#;

@@ -4,7 +4,6 @@ use crate::facts::View;
 use regex::bytes::Regex;
 use serde_json::Value as Json;
 use signalbox_wire::json;
-use std::borrow::Cow;
 use std::fmt;
 
 /// A test of a value that is there or not.
@@ -122,7 +121,7 @@ fn number(token: &[u8]) -> Option<f64> {
     number_text(token)?.parse().ok()
 }
 
-fn number_text(token: &[u8]) -> Option<Cow<'_, str>> {
+fn number_text(token: &[u8]) -> Option<&str> {
     let starts = token.first().is_some_and(|byte| byte.is_ascii_digit() || *byte == b'-');
-    if starts { Some(String::from_utf8_lossy(token)) } else { None }
+    if starts { std::str::from_utf8(token).ok() } else { None }
 }

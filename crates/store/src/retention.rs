@@ -113,7 +113,8 @@ pub fn by_size<M: Measure>(
             scale.whole(tape)
         } else {
             let part = (u128::from(tape.entries) * u128::from(left) / u128::from(size.max(1))) as u64;
-            let part = part.max(MIN_CUT);
+            // A little more, so that one round is enough as a rule.
+            let part = (part + part / 20).max(MIN_CUT);
             let all = part >= tape.entries;
             let end = if all { tape.last_seq + 1 } else { measure.place_behind(&tape, part)? };
             scale.below(measure, tape, end)?

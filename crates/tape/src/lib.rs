@@ -1,8 +1,21 @@
 //! Tapes: recording what passes, taking secrets out of it, files that carry it elsewhere, and what people read of it.
 
+pub mod bodies;
+pub mod explain;
+pub mod export;
+pub mod file;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod glob;
 pub mod recorder;
 pub mod redact;
+#[cfg(test)]
+mod sample;
+mod times;
 
+pub use bodies::Bodies;
+pub use explain::explain;
+pub use file::{Select, TapeFile, TapeFileError, TapeFileWriter};
 pub use recorder::{Anchor, Recorder, RecorderSettings};
 pub use redact::{RedactionSettings, Redactor};

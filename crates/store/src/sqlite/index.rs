@@ -76,7 +76,7 @@ pub fn slice(connection: &mut Connection, squeezer: &mut Squeezer, tape: i64, to
         .optional()?
         .is_some();
     if mine {
-        let mut insert = transaction.prepare_cached("INSERT INTO tape_search (rowid, words) VALUES (?1, ?2)")?;
+        let mut insert = transaction.prepare_cached("REPLACE INTO tape_search (rowid, words) VALUES (?1, ?2)")?;
         for (group, words) in groups {
             insert.execute(params![group, words])?;
         }

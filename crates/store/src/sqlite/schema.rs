@@ -16,6 +16,7 @@ pub const CONVERTERS: &[Converter] = &[];
 /// Exchanges that took this long, in nanoseconds, have an index of their own.
 pub const SLOW: u64 = 100_000_000;
 
+/// The index is put together from many parts at once, and after much was forgotten: each time costs as much as all of it.
 const TABLES: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value ANY) STRICT, WITHOUT ROWID;
 
@@ -112,7 +113,9 @@ CREATE TABLE dictionaries (number INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRI
 CREATE VIRTUAL TABLE tape_search USING fts5 (
     words, content = '', contentless_delete = 1, detail = none, tokenize = 'ascii'
 );
-INSERT INTO tape_search (tape_search, rank) VALUES ('automerge', 8);
+INSERT INTO tape_search (tape_search, rank) VALUES ('automerge', 16);
+INSERT INTO tape_search (tape_search, rank) VALUES ('crisismerge', 32);
+INSERT INTO tape_search (tape_search, rank) VALUES ('deletemerge', 40);
 ";
 
 /// Makes the tables, or checks their version and converts them.

@@ -40,6 +40,27 @@ pub fn a_tape_that_is_removed_while_it_is_written_goes_on(house: &House) {
     assert_eq!(places(&*store, &Query { subject: Some("echo".into()), ..all() }), [6, 7, 8, 9, 10]);
 }
 
+pub fn a_tape_that_is_removed_after_it_was_indexed_is_indexed_again(house: &House) {
+    let store = house.open();
+    let mut writer = store.begin(&tape("t", 1)).unwrap();
+    for part in 0..2 {
+        for batch in (part * 1_000..(part + 1) * 1_000).collect::<Vec<u64>>().chunks(100) {
+            let entries: Vec<Entry> = batch.iter().flat_map(|n| call(5 * n + 1, n + 1, "echo", "success", 5)).collect();
+            writer.append(&entries, false).unwrap();
+        }
+        while writer.idle().unwrap() {}
+        if part == 0 {
+            store.remove("t").unwrap();
+        }
+    }
+    writer.end(9).unwrap();
+    let text = |text: &str| places(&*store, &Query { text: Some(text.into()), ..all() });
+    assert_eq!(text("answer"), (1_000..2_000).map(|n| 5 * n + 3).collect::<Vec<u64>>());
+    assert_eq!(text("\"answer 1500\""), [5 * 1_499 + 3]);
+    assert_eq!(text("\"answer 500\""), [0; 0]);
+    assert_eq!(store.stats(None).unwrap().total.count, 1_000);
+}
+
 // SO-9, S-70
 pub fn what_is_too_old_goes(house: &House) {
     let store = house.open();

@@ -54,6 +54,7 @@ suite![
     telling::durations_of_many_exchanges_are_told,
     forgetting::a_removed_tape_is_gone_and_the_others_are_not,
     forgetting::a_tape_that_is_removed_while_it_is_written_goes_on,
+    forgetting::a_tape_that_is_removed_after_it_was_indexed_is_indexed_again,
     forgetting::what_is_too_old_goes,
     forgetting::what_is_too_much_goes_oldest_first,
     forgetting::a_body_whose_base_went_is_still_whole,

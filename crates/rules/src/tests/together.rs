@@ -1,0 +1,115 @@
+//! Rules in a chain with others, and rules that many threads ask at once.
+
+use super::*;
+use signalbox_engine::Chain;
+use signalbox_engine::chain::Resume;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Adds a letter to the text of every message, so that it shows how often and when it was asked.
+struct Marks(&'static str);
+
+impl Interceptor for Marks {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn judge(&self, case: &Case<'_>, _resumed: Option<Resumed<'_>>) -> Judgement {
+        let marked = text(case.message.bytes()).replace("hello", &format!("hello {}", self.0));
+        Verdict::Modify(envelope(&marked)).into()
+    }
+}
+
+fn case<'a>(message: &'a Envelope, principal: &'a Principal, now: Instant) -> Case<'a> {
+    Case {
+        phase: Phase::Request,
+        message,
+        exchange: None,
+        principal,
+        session: None,
+        session_started: now,
+        revision: None,
+        backend: None,
+        now,
+        unix_ms: 0,
+    }
+}
+
+#[test]
+fn a_chain_goes_on_behind_the_rule_that_held_and_asks_nobody_twice() {
+    // S-27
+    let text_of_rules = r#"
+        [[rules]]
+        id = "a"
+        when = { tool = "echo" }
+        then = [{ set = { "/params/arguments/n" = 9 } }, { hold = "look" }, { set = { "/params/arguments/n" = 10 } }]
+    "#;
+    let rules = Rules::new(RuleSet::parse("rules.toml", text_of_rules).unwrap(), 1);
+    let chain = Chain::new(vec![Arc::new(Marks("before")), Arc::new(rules), Arc::new(Marks("after"))]);
+    let (message, principal, now) = (envelope(CALL), Principal::anonymous(), Instant::now());
+    let held = chain.judge(&case(&message, &principal, now), None);
+    let Verdict::Hold(hold) = held.verdict else { panic!("{:?}", held.verdict) };
+    let waiting = hold.message.unwrap();
+    let marked = CALL.replace("hello", "hello before");
+    assert_eq!(text(waiting.bytes()), marked.replace("\"n\":3", "\"n\":9"));
+    assert_eq!(held.passed, 1);
+
+    let told = Resumed { cursor: hold.cursor, answer: &Answer::GoOn { by: None } };
+    let done = chain.judge(&case(&waiting, &principal, now), Some(Resume { passed: held.passed, told }));
+    let Verdict::Modify(sent) = done.verdict else { panic!("{:?}", done.verdict) };
+    assert_eq!(text(sent.bytes()), CALL.replace("hello", "hello after before").replace("\"n\":3", "\"n\":10"));
+    let by: Vec<_> = done.rulings.iter().map(|(by, ruling)| (*by, ruling.verdict)).collect();
+    assert_eq!(by, [("rules", "modify"), ("rules", "modify")]);
+}
+
+#[test]
+fn a_limit_lets_exactly_as_many_pass_as_it_says_from_however_many_threads() {
+    let text = "[[rules]]\nid = \"a\"\nthen = { rate_limit = { limit = 50, per = \"1h\" } }";
+    let rules = Rules::new(RuleSet::parse("rules.toml", text).unwrap(), 1);
+    let (message, principal, now) = (envelope(CALL), Principal::anonymous(), Instant::now());
+    let passed = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    if let Verdict::Pass = rules.judge(&case(&message, &principal, now), None).verdict {
+                        passed.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(passed.load(Ordering::Relaxed), 50);
+}
+
+#[test]
+fn a_message_is_judged_by_one_version_of_the_rules_while_they_change() {
+    // SO-14
+    let set = |word: &str| {
+        let rule = |id: &str| {
+            format!("[[rules]]\nid = \"{id}\"\nthen = {{ set = {{ \"/params/arguments/{id}\" = \"{word}\" }} }}\n")
+        };
+        RuleSet::parse("rules.toml", &format!("{}{}", rule("a"), rule("b"))).unwrap()
+    };
+    let (old, new) = (set("old"), set("new"));
+    let rules = Rules::new(old.clone(), 1);
+    let (message, principal, now) = (envelope(CALL), Principal::anonymous(), Instant::now());
+    let done = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..300 {
+                    let judged = rules.judge(&case(&message, &principal, now), None);
+                    let Verdict::Modify(message) = judged.verdict else { panic!("{:?}", judged.verdict) };
+                    let sent = text(message.bytes());
+                    assert_ne!(sent.contains("\"old\""), sent.contains("\"new\""), "{sent}");
+                }
+                done.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        while done.load(Ordering::Relaxed) < 3 && !std::thread::panicking() {
+            rules.replace(new.clone());
+            rules.replace(old.clone());
+            std::thread::yield_now();
+        }
+    });
+}

@@ -1,0 +1,76 @@
+//! Makes bodies whole that are told by their difference from an earlier one.
+
+use bytes::Bytes;
+use signalbox_engine::record::{Body, Content, Entry};
+use std::collections::{HashMap, VecDeque};
+
+/// Most bytes of earlier bodies that are remembered; the oldest go first.
+const MAX_REMEMBERED: usize = 64 << 20;
+/// Most earlier bodies that are remembered.
+const MAX_BODIES: usize = 100_000;
+/// Largest body that is made.
+const MAX_BODY: usize = 64 << 20;
+
+/// Sees entries in their order and makes their bodies whole. What an entry is like must have come shortly before, as
+/// recorders have it.
+#[derive(Default, Debug)]
+pub struct Bodies {
+    whole: HashMap<u64, Bytes>,
+    order: VecDeque<u64>,
+    bytes: usize,
+}
+
+impl Bodies {
+    /// The same entry with its body whole, or left where what it is like is not there.
+    #[must_use]
+    pub fn whole(&mut self, mut entry: Entry) -> Entry {
+        let seq = entry.seq;
+        let in_exchange = entry.exchange.is_some();
+        if let Content::Message(message) = &mut entry.content {
+            match &message.body {
+                Body::Whole(bytes) if in_exchange => self.remember(seq, bytes.clone()),
+                Body::Like { seq, prefix, suffix, middle } => {
+                    let made = self.whole.get(seq).and_then(|base| join(base, *prefix, *suffix, middle));
+                    message.body = made.map_or(Body::Left, Body::Whole);
+                }
+                Body::Whole(_) | Body::Left => {}
+            }
+        }
+        entry
+    }
+
+    fn remember(&mut self, seq: u64, bytes: Bytes) {
+        self.bytes += bytes.len();
+        if self.whole.insert(seq, bytes).is_none() {
+            self.order.push_back(seq);
+        }
+        while (self.bytes > MAX_REMEMBERED || self.order.len() > MAX_BODIES) && self.order.len() > 1 {
+            let oldest = self.order.pop_front();
+            let gone = oldest.and_then(|oldest| self.whole.remove(&oldest));
+            self.bytes -= gone.map_or(0, |gone| gone.len()).min(self.bytes);
+        }
+    }
+}
+
+fn join(base: &Bytes, prefix: u64, suffix: u64, middle: &Bytes) -> Option<Bytes> {
+    let (prefix, suffix) = (usize::try_from(prefix).ok()?, usize::try_from(suffix).ok()?);
+    let head = base.get(..prefix)?;
+    let tail = base.get(base.len().checked_sub(suffix)?..)?;
+    if middle.is_empty() && suffix == 0 && prefix == base.len() {
+        return Some(base.clone());
+    }
+    (head.len() + middle.len() + tail.len() <= MAX_BODY).then(|| Bytes::from([head, middle, tail].concat()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_that_do_not_fit_make_nothing() {
+        let base = Bytes::from_static(b"abcdef");
+        let made = |prefix, suffix| join(&base, prefix, suffix, &Bytes::from_static(b"-"));
+        assert_eq!(made(2, 1).unwrap(), "ab-f");
+        assert_eq!((made(7, 0), made(0, 7), made(u64::MAX, 0)), (None, None, None));
+    }
+}

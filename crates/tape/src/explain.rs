@@ -1,0 +1,266 @@
+//! What happened in one exchange, in words for a person.
+
+use crate::Bodies;
+use crate::times::{millis, rfc3339};
+use bytes::Bytes;
+use signalbox_engine::fact::Point;
+use signalbox_engine::record::{Body, Content, DecisionEntry, Entry, FinishedEntry, MessageEntry};
+use std::fmt::Write;
+
+/// Most bytes of a message that are shown.
+const MAX_SHOWN: usize = 4_096;
+/// How much around a difference is shown.
+const AROUND: usize = 24;
+
+/// Tells the story of one exchange from its entries: what came in, what was decided and from what, what went out, each
+/// image with what differs from the one before it, and how it ended.
+#[must_use]
+pub fn explain(entries: &[Entry]) -> String {
+    let mut bodies = Bodies::default();
+    let entries: Vec<Entry> = entries.iter().map(|entry| bodies.whole(entry.clone())).collect();
+    let mut out = String::new();
+    let Some(first) = entries.first() else { return "There is nothing of it on the tape.\n".to_owned() };
+    title(&mut out, first, &entries);
+    let mut images: [Option<Bytes>; 2] = [None, None];
+    for entry in &entries {
+        let when = millis(entry.at.saturating_sub(first.at));
+        match &entry.content {
+            Content::Message(message) => {
+                image(&mut out, &when, message, &mut images[usize::from(toward_client(message.point))]);
+            }
+            Content::Decision(decision) => tell_decision(&mut out, &when, decision),
+            Content::Finished(finished) => {
+                let _ = writeln!(out, "{when:>14}  ended: {}", shown(&finished.outcome));
+            }
+            Content::Gap(gap) => {
+                let _ = writeln!(out, "{when:>14}  {} facts are missing here: {}", gap.facts, shown(&gap.reason));
+            }
+            Content::Session(_) | Content::SessionEnded => {}
+        }
+    }
+    outcome(&mut out, &entries);
+    out
+}
+
+fn title(out: &mut String, first: &Entry, entries: &[Entry]) {
+    let named = entries.iter().find_map(|entry| match &entry.content {
+        Content::Message(MessageEntry { method: Some(method), subject, .. }) => Some((method, subject)),
+        Content::Finished(FinishedEntry { method, subject, .. }) => Some((method, subject)),
+        _ => None,
+    });
+    let number =
+        first.exchange.map_or_else(|| "Messages of no exchange".to_owned(), |number| format!("Exchange {number}"));
+    let session = first.session.map_or_else(|| "no session".to_owned(), |number| format!("session {number}"));
+    let _ = write!(out, "{number}, {session}, for {}", shown(&first.principal));
+    if let Some((method, subject)) = named {
+        let subject = subject.as_ref().map(|subject| format!(" {}", shown(subject))).unwrap_or_default();
+        let _ = write!(out, ": {}{subject}", shown(method));
+    }
+    let _ = writeln!(out, "\nBegan {}\n", rfc3339(first.at));
+}
+
+fn image(out: &mut String, when: &str, message: &MessageEntry, before: &mut Option<Bytes>) {
+    let backend = message.backend.as_ref().map(|name| format!(" ({})", shown(name))).unwrap_or_default();
+    let code = message.error_code.map(|code| format!(" {code}")).unwrap_or_default();
+    let (way, kind) = (words(message.point), message.kind.word());
+    let _ = write!(out, "{when:>14}  {way}{backend}: {kind}{code}, {} bytes", message.length);
+    match (&message.body, &before) {
+        (Body::Whole(bytes), Some(old)) if bytes == old => out.push_str(", unchanged\n"),
+        (Body::Whole(bytes), Some(old)) if !first_point(message.point) => {
+            out.push_str(", changed:\n");
+            difference(out, old, bytes);
+        }
+        (Body::Whole(bytes), _) => {
+            out.push_str(":\n");
+            line(out, "", bytes);
+        }
+        _ => out.push_str(", not kept\n"),
+    }
+    if let Body::Whole(bytes) = &message.body {
+        *before = Some(bytes.clone());
+    }
+}
+
+/// The part that differs, with a little around it.
+fn difference(out: &mut String, old: &[u8], new: &[u8]) {
+    let prefix = old.iter().zip(new).take_while(|(one, other)| one == other).count();
+    let most = old.len().min(new.len()) - prefix;
+    let suffix = old.iter().rev().zip(new.iter().rev()).take(most).take_while(|(one, other)| one == other).count();
+    for (sign, text) in [("- ", old), ("+ ", new)] {
+        let from = prefix.saturating_sub(AROUND);
+        let to = (text.len() - suffix + AROUND).min(text.len());
+        let head = if from > 0 { "…" } else { "" };
+        let tail = if to < text.len() { "…" } else { "" };
+        let part = text.get(from..to).unwrap_or_default();
+        let marked = [head.as_bytes(), part, tail.as_bytes()].concat();
+        line(out, sign, &marked);
+    }
+}
+
+fn tell_decision(out: &mut String, when: &str, decision: &DecisionEntry) {
+    let rule = decision.rule.as_ref().map(|rule| format!(", rule `{}`", shown(rule))).unwrap_or_default();
+    let (phase, by, verdict) = (shown(&decision.phase), shown(&decision.by), shown(&decision.verdict));
+    let _ = write!(out, "{when:>14}  {by}{rule} decided about the {phase}: {verdict}");
+    match decision.detail.is_empty() {
+        true => out.push('\n'),
+        false => {
+            let _ = writeln!(out, " ({})", shown(&decision.detail));
+        }
+    }
+    for (condition, held) in &decision.conditions {
+        let _ = writeln!(out, "{:16}{} {}", "", if *held { "held:    " } else { "held not:" }, shown(condition));
+    }
+    for (input, value) in &decision.inputs {
+        let _ = writeln!(out, "{:16}used {}: {}", "", shown(input), shown(value));
+    }
+}
+
+/// The end, and the decision that led to it.
+fn outcome(out: &mut String, entries: &[Entry]) {
+    let finished = entries.iter().rev().find_map(|entry| match &entry.content {
+        Content::Finished(finished) => Some(finished),
+        _ => None,
+    });
+    let Some(finished) = finished else {
+        out.push_str("\nIts end is not on the tape.\n");
+        return;
+    };
+    let (took, how) = (millis(finished.took), shown(&finished.outcome));
+    let through = finished.backend.as_ref().map_or_else(|| "no backend".to_owned(), |name| shown(name));
+    let (bytes_in, bytes_out) = (finished.bytes_in, finished.bytes_out);
+    let _ = writeln!(
+        out,
+        "\nIt ended with {how} after {took}, through {through}; {bytes_in} bytes in, {bytes_out} bytes out."
+    );
+    let reached =
+        entries.iter().any(|entry| matches!(&entry.content, Content::Message(one) if one.point == Point::BackendOut));
+    let decisive = entries.iter().rev().find_map(|entry| match &entry.content {
+        Content::Decision(decision) if decision.verdict != "pass" => Some(decision),
+        _ => None,
+    });
+    if let Some(decision) = decisive {
+        let rule = decision.rule.as_ref().map(|rule| format!(" by its rule `{}`", shown(rule))).unwrap_or_default();
+        let _ = writeln!(out, "The last word had {}{rule}: {}.", shown(&decision.by), shown(&decision.verdict));
+    }
+    if !reached {
+        out.push_str("It never reached a backend.\n");
+    }
+}
+
+fn toward_client(point: Point) -> bool {
+    matches!(point, Point::BackendIn | Point::ClientOut)
+}
+
+fn first_point(point: Point) -> bool {
+    matches!(point, Point::ClientIn | Point::BackendIn)
+}
+
+/// The way of a message in words.
+pub(crate) fn words(point: Point) -> &'static str {
+    match point {
+        Point::ClientIn => "client to gateway",
+        Point::BackendOut => "gateway to backend",
+        Point::BackendIn => "backend to gateway",
+        Point::ClientOut => "gateway to client",
+    }
+}
+
+fn line(out: &mut String, sign: &str, bytes: &[u8]) {
+    let cut = bytes.get(..MAX_SHOWN).unwrap_or(bytes);
+    let rest = bytes.len() - cut.len();
+    let _ = write!(out, "{:16}{sign}{}", "", shown(&String::from_utf8_lossy(cut)));
+    match rest {
+        0 => out.push('\n'),
+        rest => {
+            let _ = writeln!(out, " … and {rest} bytes more");
+        }
+    }
+}
+
+/// A text without control characters, which could speak to the terminal.
+fn shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn story(exchange: u64) -> String {
+        let entries: Vec<Entry> =
+            sample::entries().into_iter().filter(|entry| entry.exchange == Some(exchange)).collect();
+        explain(&entries)
+    }
+
+    #[test]
+    fn a_blocked_call_explains_itself() {
+        assert_eq!(
+            story(1),
+            r#"Exchange 1, session 1, for ann: tools/call files__delete
+Began 2026-09-21T14:13:20.002Z
+
+      0.000 ms  client to gateway: request, 119 bytes:
+                {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"files__delete","arguments":{"path":"/etc/passwd <b>"}}}
+      1.000 ms  rules, rule `no-deletes` decided about the request: refuse (deleting is not allowed here)
+                held:     tool equals `x`
+                held not: hour is after 18
+                used clock: 2026-09-21T14:26:40Z
+      2.000 ms  gateway to client: error -32001, 63 bytes:
+                {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no"}}
+      3.000 ms  ended: refused
+
+It ended with refused after 0.400 ms, through no backend; 90 bytes in, 70 bytes out.
+The last word had rules by its rule `no-deletes`: refuse.
+It never reached a backend.
+"#
+        );
+    }
+
+    #[test]
+    fn a_modified_call_shows_what_was_changed() {
+        let story = story(2);
+        for line in [
+            "rules, rule `double` decided about the request: modify (b was set to 4)",
+            "gateway to backend (math): request, 99 bytes, changed:",
+            "- {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"math__add\",\"arguments\":{\"a\":1,\"b\":2}}}",
+            "+ {\"jsonrpc\":\"2.0\",\"id\":9001,\"method\":\"tools/call\",\"params\":{\"name\":\"add\",\"arguments\":{\"a\":1,\"b\":4}}}",
+            "gateway to client: result,",
+            "It ended with success after 12.000 ms, through math;",
+        ] {
+            assert!(story.contains(line), "{line} is not in\n{story}");
+        }
+        assert!(!story.contains("never reached"));
+    }
+
+    #[test]
+    fn a_collided_call_that_timed_out_says_both() {
+        let story = story(3);
+        for line in [
+            "route decided about the request: collided (two backends have a tool `slow`; this one is math's)",
+            "timeout decided about the request: timeout (math did not answer within 30 s)",
+            "It ended with timeout after 30000.000 ms, through math;",
+            "The last word had timeout: timeout.",
+        ] {
+            assert!(story.contains(line), "{line} is not in\n{story}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_said_and_nothing_speaks_to_the_terminal() {
+        assert!(story(4).contains("gateway to client: result, 20000000 bytes, not kept"));
+        assert_eq!(explain(&[]), "There is nothing of it on the tape.\n");
+        let mut entry = sample::entries().remove(1);
+        entry.principal = "\u{1b}[31mred".into();
+        let story = explain(&[entry]);
+        assert!(!story.contains('\u{1b}') && story.contains("Its end is not on the tape."), "{story}");
+    }
+}

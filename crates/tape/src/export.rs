@@ -1,0 +1,31 @@
+//! Tapes in forms that other programs read. Every export is written as the entries come; none holds a tape in memory.
+
+mod error;
+mod gather;
+pub mod har;
+pub mod html;
+pub mod jsonl;
+pub mod otlp;
+mod story;
+#[cfg(test)]
+mod tests;
+
+pub use error::ExportError;
+
+use signalbox_engine::record::{Entry, SessionInfo, StoreError, TapeInfo};
+
+/// A tape that is to be exported: its head, its sessions, and its entries in their order.
+pub struct Source<'a> {
+    /// Its head.
+    pub info: &'a TapeInfo,
+    /// Its sessions, by their number.
+    pub sessions: &'a [(u64, SessionInfo)],
+    /// Its entries.
+    pub entries: &'a mut dyn Iterator<Item = Result<Entry, StoreError>>,
+}
+
+impl std::fmt::Debug for Source<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").field("info", self.info).field("sessions", &self.sessions).finish_non_exhaustive()
+    }
+}

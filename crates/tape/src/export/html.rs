@@ -1,0 +1,213 @@
+//! A report that a person can mail: one file, no network, readable without scripts and better with them.
+
+use super::gather::{Gather, Piece};
+use super::story::{self, Story};
+use super::{ExportError, Source};
+use crate::explain::words;
+use crate::times::{millis, rfc3339};
+use signalbox_engine::record::{Content, DecisionEntry, Entry, MessageEntry, TapeInfo};
+use std::io::Write;
+
+/// Most bytes of a message that are shown.
+const MAX_SHOWN: usize = 32 << 10;
+
+/// How large a report may become.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Bounds {
+    /// Most bytes, about. What has no room is counted.
+    pub bytes: usize,
+    /// Most exchanges.
+    pub exchanges: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { bytes: 32 << 20, exchanges: 20_000 }
+    }
+}
+
+const STYLE: &str = include_str!("report.css");
+const SCRIPT: &str = include_str!("report.js");
+
+/// Writes the report.
+///
+/// # Errors
+/// What the source or the other side says.
+pub fn write(source: Source<'_>, bounds: Bounds, mut to: impl Write) -> Result<(), ExportError> {
+    begin(source.info, &mut to)?;
+    let (mut written, mut shown, mut left, mut gaps) = (0, 0, 0u64, 0u64);
+    for piece in Gather::new(source.entries) {
+        let part = match piece? {
+            Piece::Exchange(entries) => match Story::new(&entries) {
+                Some(_) if written >= bounds.bytes || shown >= bounds.exchanges => {
+                    left += 1;
+                    continue;
+                }
+                Some(story) => exchange(&story),
+                None => continue,
+            },
+            Piece::Loose(entry) => {
+                if let Content::Gap(gap) = &entry.content {
+                    gaps += gap.facts;
+                }
+                if written >= bounds.bytes {
+                    continue;
+                }
+                loose(&entry)
+            }
+        };
+        shown += 1;
+        written += part.len();
+        to.write_all(part.as_bytes())?;
+    }
+    end(left, gaps, &mut to)
+}
+
+fn begin(info: &TapeInfo, to: &mut impl Write) -> Result<(), ExportError> {
+    let redaction = match info.redaction.is_empty() {
+        true => "every byte was kept".to_owned(),
+        false => info.redaction.iter().map(|rule| escape(rule)).collect::<Vec<_>>().join("<br>"),
+    };
+    let ended = info.ended.map_or_else(|| "not in good order".to_owned(), rfc3339);
+    write!(
+        to,
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\
+<meta name=\"viewport\" content=\"width=device-width\"><title>Tape {id}</title><style>{STYLE}</style></head><body>\n\
+<h1>Tape {id}</h1><dl><dt>Made by</dt><dd>signalbox {kind} {program}, {target}</dd><dt>Began</dt><dd>{began}</dd>\
+<dt>Ended</dt><dd>{ended}</dd><dt>Recorded</dt><dd>{sampling}</dd><dt>Taken out</dt><dd><details><summary>{rules} rules</summary>\
+{redaction}</details></dd></dl>\n\
+<p id=\"tools\" hidden><input id=\"filter\" type=\"search\" placeholder=\"Filter by any word\" aria-label=\"Filter\">\
+<label><input id=\"bad\" type=\"checkbox\"> only what did not end well</label> <span id=\"count\"></span></p>\n<main>\n",
+        id = escape(&info.id),
+        kind = info.kind.word(),
+        program = escape(&info.program),
+        target = escape(&info.target),
+        began = rfc3339(info.started),
+        sampling = escape(&info.sampling),
+        rules = info.redaction.len(),
+    )?;
+    Ok(())
+}
+
+fn end(left: u64, gaps: u64, to: &mut impl Write) -> Result<(), ExportError> {
+    to.write_all(b"</main>\n")?;
+    if gaps > 0 {
+        writeln!(to, "<p class=\"note\">{gaps} facts are missing on this tape; where, is marked above.</p>")?;
+    }
+    if left > 0 {
+        writeln!(to, "<p class=\"note\">{left} more exchanges had no room in this report.</p>")?;
+    }
+    writeln!(to, "<script>{SCRIPT}</script></body></html>")?;
+    Ok(to.flush()?)
+}
+
+fn exchange(story: &Story<'_>) -> String {
+    let class = if story.is_good() { "good" } else { "bad" };
+    let session = story.session.map(|number| format!("session {number}")).unwrap_or_default();
+    let mut out = format!(
+        "<details class=\"exchange {class}\" id=\"x{}\"><summary><time>{}</time> <b>{}</b> <span class=\"subject\">{}</span> \
+<span class=\"outcome\">{}</span> <span class=\"took\">{}</span> <span class=\"who\">{} {} {}</span></summary>\n",
+        story.number,
+        rfc3339(story.began),
+        escape(story.method),
+        escape(story.subject.unwrap_or_default()),
+        escape(story.outcome),
+        millis(story.took),
+        escape(story.principal),
+        escape(story.backend.unwrap_or_default()),
+        session,
+    );
+    for entry in story.entries {
+        let when = millis(entry.at.saturating_sub(story.began));
+        match &entry.content {
+            Content::Message(message) => out.push_str(&image(&when, message)),
+            Content::Decision(decision) => out.push_str(&decided(&when, decision)),
+            _ => {}
+        }
+    }
+    out.push_str("</details>\n");
+    out
+}
+
+fn loose(entry: &Entry) -> String {
+    let when = rfc3339(entry.at);
+    let session = entry.session.unwrap_or_default();
+    let text = match &entry.content {
+        Content::Message(message) => image(&when, message),
+        Content::Decision(decision) => decided(&when, decision),
+        Content::Session(info) => {
+            let client = info.client.as_deref().unwrap_or("a client");
+            let revision = info.revision.as_deref().unwrap_or("an unknown revision");
+            format!(
+                "<p><time>{when}</time> session {session}: {} by {}, {}</p>",
+                escape(client),
+                escape(&info.transport),
+                escape(revision)
+            )
+        }
+        Content::SessionEnded => format!("<p><time>{when}</time> session {session} ended</p>"),
+        Content::Gap(gap) => {
+            format!("<p class=\"gap\"><time>{when}</time> {} facts are missing: {}</p>", gap.facts, escape(&gap.reason))
+        }
+        Content::Finished(_) => String::new(),
+    };
+    format!("<div class=\"loose\">{text}</div>\n")
+}
+
+fn image(when: &str, message: &MessageEntry) -> String {
+    let backend = message.backend.as_ref().map(|name| format!(" ({})", escape(name))).unwrap_or_default();
+    let code = message.error_code.map(|code| format!(" {code}")).unwrap_or_default();
+    let head = format!(
+        "<h3><time>{when}</time> {}{backend}: {}{code}, {} bytes</h3>",
+        words(message.point),
+        message.kind.word(),
+        message.length
+    );
+    let Some(text) = story::text(message) else { return format!("{head}<p class=\"note\">not kept</p>\n") };
+    let mut cut = text.len().min(MAX_SHOWN);
+    while !text.is_char_boundary(cut) {
+        cut -= 1;
+    }
+    let more = text.len() - cut;
+    let more = if more > 0 { format!("<p class=\"note\">and {more} bytes more</p>") } else { String::new() };
+    format!("{head}<pre>{}</pre>{more}\n", escape(text.get(..cut).unwrap_or_default()))
+}
+
+fn decided(when: &str, decision: &DecisionEntry) -> String {
+    let rule = decision.rule.as_ref().map(|rule| format!(", rule <code>{}</code>", escape(rule))).unwrap_or_default();
+    let mut out = format!(
+        "<h3 class=\"decision\"><time>{when}</time> {}{rule}: <b>{}</b> {}</h3><ul>",
+        escape(&decision.by),
+        escape(&decision.verdict),
+        escape(&decision.detail)
+    );
+    for (condition, held) in &decision.conditions {
+        let sign = if *held { "held" } else { "held not" };
+        out.push_str(&format!("<li>{sign}: {}</li>", escape(condition)));
+    }
+    for (input, value) in &decision.inputs {
+        out.push_str(&format!("<li>used {}: <code>{}</code></li>", escape(input), escape(value)));
+    }
+    out.push_str("</ul>\n");
+    out
+}
+
+/// A text that is nothing but text in HTML, in content and in attributes.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\n' | '\t' => out.push(letter),
+            // Neither shown nor allowed in HTML.
+            letter if letter.is_control() => out.push('\u{FFFD}'),
+            letter => out.push(letter),
+        }
+    }
+    out
+}

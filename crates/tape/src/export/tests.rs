@@ -1,0 +1,94 @@
+//! What exports say of the sample.
+
+use super::*;
+use crate::sample;
+use serde_json::Value;
+use signalbox_engine::record::{Body, Content};
+
+fn with_source(make: impl FnOnce(Source<'_>) -> Result<(), ExportError>) {
+    let (info, sessions) = (sample::info(), sample::sessions());
+    let mut entries = sample::entries().into_iter().map(Ok);
+    make(Source { info: &info, sessions: &sessions, entries: &mut entries }).unwrap();
+}
+
+fn text(make: impl FnOnce(Source<'_>, &mut Vec<u8>) -> Result<(), ExportError>) -> String {
+    let mut out = Vec::new();
+    with_source(|source| make(source, &mut out));
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn har_has_an_entry_for_each_exchange() {
+    let har: Value = serde_json::from_str(&text(|source, out| har::write(source, out))).unwrap();
+    let entries = har["log"]["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 4);
+    assert_eq!(entries[0]["request"]["url"], "http://signalbox.invalid/tools/call/files__delete");
+    assert_eq!(entries[0]["_decisions"][0]["verdict"], "refuse");
+    assert_eq!(entries[1]["request"]["url"], "http://math.invalid/tools/call/math__add");
+    let second = entries[1]["_images"][1]["text"].as_str().unwrap();
+    assert!(second.contains("\"id\":9001") && second.ends_with("\"b\":4}}}"), "bodies are made whole: {second}");
+    assert_eq!((&entries[1]["time"], &entries[1]["response"]["status"]), (&Value::from(12.0), &Value::from(200)));
+    assert_eq!(entries[2]["response"]["statusText"], "timeout");
+}
+
+#[test]
+fn otlp_has_a_span_for_each_exchange_and_an_event_for_each_decision() {
+    let otlp: Value = serde_json::from_str(&text(|source, out| otlp::write(source, out))).unwrap();
+    let spans = otlp["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    assert_eq!(spans.len(), 4);
+    assert_eq!(spans[0]["name"], "tools/call files__delete");
+    assert_eq!((spans[0]["traceId"].as_str().unwrap().len(), spans[0]["spanId"].as_str().unwrap().len()), (32, 16));
+    assert_ne!(spans[0]["traceId"], spans[1]["traceId"]);
+    assert_eq!((&spans[0]["status"]["code"], &spans[1]["status"]["code"]), (&Value::from(2), &Value::from(1)));
+    let names: Vec<&str> =
+        spans[2]["events"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, ["client_in", "decision", "backend_out", "decision", "client_out"]);
+}
+
+#[test]
+fn the_report_holds_everything_escaped() {
+    let html = text(|source, out| html::write(source, html::Bounds::default(), out));
+    assert!(html.contains("/etc/passwd &lt;b&gt;") && !html.contains("passwd <b>"));
+    assert_eq!(html.matches("<details class=\"exchange").count(), 4);
+    assert!(html.contains("12 facts are missing") && html.contains("rule <code>no-deletes</code>"));
+    assert!(!html.contains('\u{7}'), "a control character of a raw line is replaced");
+    for outside in ["http://", "https://", "src=", "href=", "@import", "url("] {
+        assert!(!html.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn the_report_is_bounded_and_says_what_had_no_room() {
+    let bounds = html::Bounds { bytes: 1 << 20, exchanges: 3 };
+    let html = text(|source, out| html::write(source, bounds, out));
+    assert!(html.contains("more exchanges had no room"), "{html}");
+}
+
+#[test]
+fn what_never_ends_and_what_comes_late_is_there_all_the_same() {
+    let mut all = sample::entries();
+    // The last image of the modified call comes after its end.
+    let late = all.iter().position(|entry| entry.exchange == Some(2) && matches!(entry.content, Content::Finished(_)));
+    all.swap(late.unwrap(), late.unwrap() - 1);
+    all.retain(|entry| !(entry.exchange == Some(3) && matches!(entry.content, Content::Finished(_))));
+    let mut entries = all.into_iter().map(Ok);
+    let pieces: Vec<_> = gather::Gather::new(&mut entries).map(Result::unwrap).collect();
+    let exchanges: Vec<usize> = pieces
+        .iter()
+        .filter_map(|piece| match piece {
+            gather::Piece::Exchange(entries) => Some(entries.len()),
+            gather::Piece::Loose(_) => None,
+        })
+        .collect();
+    assert_eq!(exchanges, [4, 6, 5, 3]);
+    let like = |entry: &Entry| matches!(&entry.content, Content::Message(one) if matches!(one.body, Body::Like { .. }));
+    assert!(!pieces.iter().any(|piece| matches!(piece, gather::Piece::Exchange(entries) if entries.iter().any(like))));
+}
+
+#[test]
+fn an_error_of_the_source_ends_the_export() {
+    let info = sample::info();
+    let mut entries = std::iter::once(Err(StoreError::NoTape("x".into())));
+    let source = Source { info: &info, sessions: &[], entries: &mut entries };
+    assert_eq!(har::write(source, vec![]).unwrap_err().to_string(), "no tape x; see `signalbox tape list`");
+}

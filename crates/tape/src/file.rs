@@ -1,0 +1,23 @@
+//! Files that carry tapes elsewhere. `docs/tape-format.md` describes them.
+
+mod error;
+pub(crate) mod frame;
+mod reader;
+pub(crate) mod record;
+mod select;
+#[cfg(test)]
+mod tests;
+mod upgrade;
+mod writer;
+
+pub use error::TapeFileError;
+pub use frame::VERSION;
+pub use reader::{Entries, TapeFile};
+pub use select::Select;
+pub use writer::TapeFileWriter;
+
+/// The generated records.
+#[allow(missing_docs, clippy::all, reason = "made from proto/tape.proto, where the words about it stand")]
+pub(crate) mod proto {
+    include!(concat!(env!("OUT_DIR"), "/signalbox.tape.v1.rs"));
+}

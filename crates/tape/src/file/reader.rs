@@ -1,0 +1,221 @@
+//! Reads tape files, whole ones by their index and cut ones as far as they go.
+
+use super::error::TapeFileError;
+use super::frame::{self, FrameKind, HEADER, Header, MAGIC, MAX_RECORD, PREAMBLE, TRAILER, VERSION};
+use super::select::Select;
+use super::{proto, record, upgrade};
+use bytes::{Buf, Bytes};
+use prost::Message;
+use signalbox_engine::record::{Entry, SessionInfo, TapeInfo};
+use std::io::{Read, Seek, SeekFrom};
+
+/// A tape file. Opening it reads its head and its index, not its entries.
+#[derive(Debug)]
+pub struct TapeFile<R> {
+    from: R,
+    version: u32,
+    info: TapeInfo,
+    sessions: Vec<(u64, SessionInfo)>,
+    pub(super) frames: Vec<proto::Frame>,
+    /// What is missing, in words.
+    missing: Option<String>,
+}
+
+impl<R: Read + Seek> TapeFile<R> {
+    /// Opens a file. One that was cut is opened as far as it goes; [`TapeFile::missing`] says so.
+    ///
+    /// # Errors
+    /// Where it is no tape file, is of a later version, or its head is damaged.
+    pub fn open(mut from: R) -> Result<Self, TapeFileError> {
+        let length = from.seek(SeekFrom::End(0))?;
+        from.seek(SeekFrom::Start(0))?;
+        let version = read_preamble(&mut from)?;
+        let header = Header::read(&mut from, PREAMBLE)?.filter(|header| header.kind == FrameKind::Head);
+        let header = header.ok_or_else(|| TapeFileError::damaged(PREAMBLE, "the head is missing"))?;
+        let content = header.content(&mut from, PREAMBLE)?;
+        let head = proto::Head::decode(content).map_err(|error| TapeFileError::damaged(PREAMBLE, error.to_string()))?;
+        let (info, sessions) = record::to_head(head).map_err(|why| TapeFileError::damaged(PREAMBLE, why))?;
+        let first = PREAMBLE + HEADER as u64 + u64::from(header.stored);
+        let mut file = Self { from, version, info, sessions, frames: vec![], missing: None };
+        match file.read_index(length) {
+            Ok(index) => {
+                file.frames = index.frames;
+                file.info.ended = index.ended.or(file.info.ended);
+            }
+            Err(TapeFileError::Io(error)) => return Err(error.into()),
+            Err(_) => file.find_frames(first, length)?,
+        }
+        Ok(file)
+    }
+
+    /// What is known of the tape besides its entries.
+    #[must_use]
+    pub fn info(&self) -> &TapeInfo {
+        &self.info
+    }
+
+    /// The sessions, as the head lists them. Entries may tell of more.
+    #[must_use]
+    pub fn sessions(&self) -> &[(u64, SessionInfo)] {
+        &self.sessions
+    }
+
+    /// The version of its format.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// How many frames of entries were found.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// What is missing of the file, for a person; none where it is whole.
+    #[must_use]
+    pub fn missing(&self) -> Option<&str> {
+        self.missing.as_deref()
+    }
+
+    /// The wanted entries, in their order. Only frames that may hold some are read, one at a time.
+    pub fn entries(&mut self, select: Select) -> Entries<'_, R> {
+        Entries { file: self, select, next: 0, content: Bytes::new(), place: 0, ended: false }
+    }
+
+    fn read_index(&mut self, length: u64) -> Result<proto::Index, TapeFileError> {
+        let no_index = |why: &str| TapeFileError::damaged(length, why);
+        let end = length.checked_sub(TRAILER as u64).ok_or_else(|| no_index("too short"))?;
+        self.from.seek(SeekFrom::Start(end))?;
+        let mut trailer = [0; TRAILER];
+        self.from.read_exact(&mut trailer)?;
+        let place = frame::index_place(trailer).filter(|place| *place < end).ok_or_else(|| no_index("no index"))?;
+        self.from.seek(SeekFrom::Start(place))?;
+        let header = Header::read(&mut self.from, place)?.filter(|header| header.kind == FrameKind::Index);
+        let header = header.ok_or_else(|| no_index("no index"))?;
+        if place + HEADER as u64 + u64::from(header.stored) != end {
+            return Err(no_index("the index does not end where the file does"));
+        }
+        let content = header.content(&mut self.from, place)?;
+        let index = proto::Index::decode(content).map_err(|error| no_index(&error.to_string()))?;
+        let ordered =
+            index.frames.is_sorted_by(|one, other| one.offset < other.offset && one.last_seq < other.first_seq);
+        if !ordered || index.frames.iter().any(|frame| frame.offset >= place) {
+            return Err(no_index("the index is out of order"));
+        }
+        Ok(index)
+    }
+
+    /// Finds the frames of a file without an index, by going from one to the next.
+    fn find_frames(&mut self, first: u64, length: u64) -> Result<(), TapeFileError> {
+        let mut at = first;
+        self.missing = Some("the end of the file is missing".to_owned());
+        loop {
+            self.from.seek(SeekFrom::Start(at))?;
+            let header = match Header::read(&mut self.from, at) {
+                Ok(Some(header)) => header,
+                Ok(None) => return Ok(()),
+                Err(TapeFileError::Io(error)) => return Err(error.into()),
+                Err(_) => break,
+            };
+            let end = at + HEADER as u64 + u64::from(header.stored);
+            if header.kind == FrameKind::Index {
+                self.missing = Some("the index at the end of the file is damaged".to_owned());
+                return Ok(());
+            }
+            if header.kind != FrameKind::Entries || end > length {
+                break;
+            }
+            // Nothing is known of it yet, so it may hold anything.
+            let unknown = proto::Frame { offset: at, last_seq: u64::MAX, last_at: u64::MAX, ..proto::Frame::default() };
+            self.frames.push(proto::Frame { many_sessions: true, ..unknown });
+            at = end;
+        }
+        let rest = length - at;
+        self.missing =
+            Some(format!("the end of the file is missing: {rest} bytes behind byte {at} are no whole frame"));
+        Ok(())
+    }
+
+    fn content(&mut self, place: u64) -> Result<Bytes, TapeFileError> {
+        self.from.seek(SeekFrom::Start(place))?;
+        let header = Header::read(&mut self.from, place)?.filter(|header| header.kind == FrameKind::Entries);
+        let header = header.ok_or_else(|| TapeFileError::damaged(place, "entries are missing here"))?;
+        header.content(&mut self.from, place)
+    }
+}
+
+fn read_preamble(from: &mut impl Read) -> Result<u32, TapeFileError> {
+    let mut preamble = [0; PREAMBLE as usize];
+    from.read_exact(&mut preamble).map_err(|error| match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => TapeFileError::NotATape,
+        _ => error.into(),
+    })?;
+    let [magic @ .., v0, v1, v2, v3] = preamble;
+    if magic != MAGIC {
+        return Err(TapeFileError::NotATape);
+    }
+    match u32::from_le_bytes([v0, v1, v2, v3]) {
+        0 => Err(TapeFileError::damaged(MAGIC.len() as u64, "there is no format version 0")),
+        found if found > VERSION => Err(TapeFileError::Future { found, known: VERSION }),
+        known => Ok(known),
+    }
+}
+
+/// The entries of a file, one frame in memory at a time. An error is the last thing it gives.
+#[derive(Debug)]
+pub struct Entries<'a, R> {
+    file: &'a mut TapeFile<R>,
+    select: Select,
+    next: usize,
+    content: Bytes,
+    place: u64,
+    ended: bool,
+}
+
+impl<R: Read + Seek> Entries<'_, R> {
+    fn step(&mut self) -> Result<Option<Entry>, TapeFileError> {
+        loop {
+            while self.content.is_empty() {
+                let Some(frame) = self.file.frames.get(self.next) else { return Ok(None) };
+                self.next += 1;
+                if self.select.may_be_in(frame) {
+                    self.place = frame.offset;
+                    self.content = self.file.content(self.place)?;
+                }
+            }
+            let entry = self.entry()?;
+            if self.select.wants(&entry) {
+                return Ok(Some(entry));
+            }
+        }
+    }
+
+    fn entry(&mut self) -> Result<Entry, TapeFileError> {
+        let damaged = |why: &str| TapeFileError::damaged(self.place, why);
+        let length = prost::decode_length_delimiter(&mut self.content).map_err(|error| damaged(&error.to_string()))?;
+        if length > self.content.remaining() || length > MAX_RECORD {
+            return Err(damaged("a record is longer than its frame"));
+        }
+        let record = self.content.split_to(length);
+        let told = proto::Entry::decode(record).map_err(|error| damaged(&error.to_string()))?;
+        let told = upgrade::entry(told, self.file.version);
+        let body = usize::try_from(record::body_bytes(&told)).ok().filter(|body| *body <= self.content.remaining());
+        let body = body.ok_or_else(|| damaged("a message is longer than its frame"))?;
+        let body = self.content.split_to(body);
+        record::to_entry(told, body).map_err(damaged)
+    }
+}
+
+impl<R: Read + Seek> Iterator for Entries<'_, R> {
+    type Item = Result<Entry, TapeFileError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let step = self.step().transpose();
+        self.ended = !matches!(step, Some(Ok(_)));
+        step
+    }
+}

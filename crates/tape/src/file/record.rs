@@ -1,0 +1,214 @@
+//! Entries as records, and back.
+
+use super::proto::{self, entry::Content as Told};
+use bytes::Bytes;
+use signalbox_engine::fact::Point;
+use signalbox_engine::record::{
+    Body, Content, DecisionEntry, Entry, FinishedEntry, Gap, MessageEntry, MessageKind, SessionInfo, TapeInfo, TapeKind,
+};
+
+/// What a record says that makes no sense.
+pub(crate) type Nonsense = &'static str;
+
+/// The record of an entry, and the bytes that follow it.
+pub(crate) fn of_entry(entry: &Entry) -> (proto::Entry, Bytes) {
+    let mut body = Bytes::new();
+    let content = match &entry.content {
+        Content::Session(info) => Told::SessionInfo(of_session(info)),
+        Content::SessionEnded => Told::SessionEnded(proto::SessionEnded {}),
+        Content::Message(message) => {
+            let (record, bytes) = of_message(message);
+            body = bytes;
+            Told::Message(record)
+        }
+        Content::Decision(decision) => Told::Decision(of_decision(decision)),
+        Content::Finished(finished) => Told::Finished(proto::Finished {
+            method: finished.method.clone(),
+            subject: finished.subject.clone(),
+            backend: finished.backend.clone(),
+            outcome: finished.outcome.clone(),
+            took: finished.took,
+            bytes_in: finished.bytes_in,
+            bytes_out: finished.bytes_out,
+        }),
+        Content::Gap(gap) => Told::Gap(proto::Gap { facts: gap.facts, reason: gap.reason.clone() }),
+    };
+    let record = proto::Entry {
+        seq: entry.seq,
+        at: entry.at,
+        session: entry.session,
+        exchange: entry.exchange,
+        principal: entry.principal.clone(),
+        content: Some(content),
+    };
+    (record, body)
+}
+
+/// How many bytes follow a record.
+pub(crate) fn body_bytes(record: &proto::Entry) -> u64 {
+    match &record.content {
+        Some(Told::Message(message)) => message.body_bytes,
+        _ => 0,
+    }
+}
+
+/// The entry of a record and of the bytes that follow it.
+pub(crate) fn to_entry(record: proto::Entry, body: Bytes) -> Result<Entry, Nonsense> {
+    let content = match record.content.ok_or("an entry of an unknown kind")? {
+        Told::SessionInfo(info) => Content::Session(to_session(info)),
+        Told::SessionEnded(_) => Content::SessionEnded,
+        Told::Message(message) => Content::Message(to_message(message, body)?),
+        Told::Decision(decision) => Content::Decision(to_decision(decision)),
+        Told::Finished(finished) => Content::Finished(FinishedEntry {
+            method: finished.method,
+            subject: finished.subject,
+            backend: finished.backend,
+            outcome: finished.outcome,
+            took: finished.took,
+            bytes_in: finished.bytes_in,
+            bytes_out: finished.bytes_out,
+        }),
+        Told::Gap(gap) => Content::Gap(Gap { facts: gap.facts, reason: gap.reason }),
+    };
+    let (session, exchange) = (record.session, record.exchange);
+    Ok(Entry { seq: record.seq, at: record.at, session, exchange, principal: record.principal, content })
+}
+
+pub(crate) fn of_head(info: &TapeInfo, sessions: &[(u64, SessionInfo)]) -> proto::Head {
+    let session =
+        |(number, info): &(u64, SessionInfo)| proto::Session { number: *number, info: Some(of_session(info)) };
+    proto::Head {
+        id: info.id.clone(),
+        kind: info.kind.word().to_owned(),
+        target: info.target.clone(),
+        started: info.started,
+        ended: info.ended,
+        program: info.program.clone(),
+        redaction: info.redaction.clone(),
+        sampling: info.sampling.clone(),
+        sessions: sessions.iter().map(session).collect(),
+    }
+}
+
+pub(crate) fn to_head(head: proto::Head) -> Result<(TapeInfo, Vec<(u64, SessionInfo)>), Nonsense> {
+    let session = |session: proto::Session| (session.number, to_session(session.info.unwrap_or_default()));
+    let info = TapeInfo {
+        id: head.id,
+        kind: TapeKind::of_word(&head.kind).ok_or("a tape of an unknown kind")?,
+        target: head.target,
+        started: head.started,
+        ended: head.ended,
+        program: head.program,
+        redaction: head.redaction,
+        sampling: head.sampling,
+    };
+    Ok((info, head.sessions.into_iter().map(session).collect()))
+}
+
+fn of_session(info: &SessionInfo) -> proto::SessionInfo {
+    proto::SessionInfo {
+        external: info.external.clone(),
+        client: info.client.clone(),
+        client_version: info.client_version.clone(),
+        revision: info.revision.clone(),
+        transport: info.transport.clone(),
+    }
+}
+
+fn to_session(info: proto::SessionInfo) -> SessionInfo {
+    SessionInfo {
+        external: info.external,
+        client: info.client,
+        client_version: info.client_version,
+        revision: info.revision,
+        transport: info.transport,
+    }
+}
+
+fn of_message(message: &MessageEntry) -> (proto::Message, Bytes) {
+    let (kept, body, like) = match &message.body {
+        Body::Left => (proto::Kept::Left, Bytes::new(), (0, 0, 0)),
+        Body::Whole(bytes) => (proto::Kept::Whole, bytes.clone(), (0, 0, 0)),
+        Body::Like { seq, prefix, suffix, middle } => (proto::Kept::Like, middle.clone(), (*seq, *prefix, *suffix)),
+    };
+    let record = proto::Message {
+        point: of_point(message.point).into(),
+        kind: message.kind.word().to_owned(),
+        method: message.method.clone(),
+        subject: message.subject.clone(),
+        backend: message.backend.clone(),
+        error_code: message.error_code,
+        length: message.length,
+        kept: kept.into(),
+        body_bytes: body.len() as u64,
+        like: like.0,
+        prefix: like.1,
+        suffix: like.2,
+    };
+    (record, body)
+}
+
+fn to_message(message: proto::Message, body: Bytes) -> Result<MessageEntry, Nonsense> {
+    let kept = proto::Kept::try_from(message.kept).map_err(|_| "a body of an unknown kind")?;
+    Ok(MessageEntry {
+        point: to_point(message.point()).ok_or("a message at an unknown point")?,
+        kind: MessageKind::of_word(&message.kind).ok_or("a message of an unknown kind")?,
+        method: message.method,
+        subject: message.subject,
+        backend: message.backend,
+        error_code: message.error_code,
+        length: message.length,
+        body: match kept {
+            proto::Kept::Left => Body::Left,
+            proto::Kept::Whole => Body::Whole(body),
+            proto::Kept::Like => {
+                Body::Like { seq: message.like, prefix: message.prefix, suffix: message.suffix, middle: body }
+            }
+        },
+    })
+}
+
+fn of_decision(decision: &DecisionEntry) -> proto::Decision {
+    let condition = |(text, held): &(String, bool)| proto::Condition { text: text.clone(), held: *held };
+    let input = |(name, value): &(String, String)| proto::Input { name: name.clone(), value: value.clone() };
+    proto::Decision {
+        by: decision.by.clone(),
+        rule: decision.rule.clone(),
+        phase: decision.phase.clone(),
+        verdict: decision.verdict.clone(),
+        detail: decision.detail.clone(),
+        conditions: decision.conditions.iter().map(condition).collect(),
+        inputs: decision.inputs.iter().map(input).collect(),
+    }
+}
+
+fn to_decision(decision: proto::Decision) -> DecisionEntry {
+    DecisionEntry {
+        by: decision.by,
+        rule: decision.rule,
+        phase: decision.phase,
+        verdict: decision.verdict,
+        detail: decision.detail,
+        conditions: decision.conditions.into_iter().map(|condition| (condition.text, condition.held)).collect(),
+        inputs: decision.inputs.into_iter().map(|input| (input.name, input.value)).collect(),
+    }
+}
+
+fn of_point(point: Point) -> proto::Point {
+    match point {
+        Point::ClientIn => proto::Point::ClientIn,
+        Point::BackendOut => proto::Point::BackendOut,
+        Point::BackendIn => proto::Point::BackendIn,
+        Point::ClientOut => proto::Point::ClientOut,
+    }
+}
+
+fn to_point(point: proto::Point) -> Option<Point> {
+    match point {
+        proto::Point::Unspecified => None,
+        proto::Point::ClientIn => Some(Point::ClientIn),
+        proto::Point::BackendOut => Some(Point::BackendOut),
+        proto::Point::BackendIn => Some(Point::BackendIn),
+        proto::Point::ClientOut => Some(Point::ClientOut),
+    }
+}

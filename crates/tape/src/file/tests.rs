@@ -1,0 +1,192 @@
+//! Files are written, cut, damaged and read again.
+
+use super::*;
+use crate::sample;
+use bytes::Bytes;
+use frame::{FrameKind, MAGIC, PREAMBLE};
+use signalbox_engine::record::{Body, Content, Entry, StoreError};
+use std::io::Cursor;
+
+/// The sample as a file, with so many entries in each frame.
+fn file(each: usize) -> Vec<u8> {
+    let mut writer = TapeFileWriter::new(vec![], &sample::info(), &sample::sessions()).unwrap();
+    for (index, entry) in sample::entries().iter().enumerate() {
+        writer.push(entry).unwrap();
+        if (index + 1) % each == 0 {
+            writer.flush().unwrap();
+        }
+    }
+    writer.finish(Some(7)).unwrap()
+}
+
+fn open(bytes: &[u8]) -> Result<TapeFile<Cursor<&[u8]>>, TapeFileError> {
+    TapeFile::open(Cursor::new(bytes))
+}
+
+fn read(bytes: &[u8], select: Select) -> Vec<Entry> {
+    open(bytes).unwrap().entries(select).map(Result::unwrap).collect()
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    for each in [1, 5, 1_000] {
+        let bytes = file(each);
+        let mut tape = open(&bytes).unwrap();
+        assert_eq!(tape.info().ended, Some(7));
+        assert_eq!(tape.info().id, sample::info().id);
+        assert_eq!(tape.sessions(), sample::sessions());
+        assert_eq!((tape.version(), tape.missing()), (1, None));
+        assert_eq!(tape.frames(), sample::entries().len().div_ceil(each));
+        let entries: Vec<Entry> = tape.entries(Select::default()).map(Result::unwrap).collect();
+        assert_eq!(entries, sample::entries());
+    }
+}
+
+#[test]
+fn parts_are_read_without_the_rest() {
+    let bytes = file(1);
+    let all = sample::entries();
+    let of_session = read(&bytes, Select { session: Some(1), ..Select::default() });
+    let gap = |entry: &&Entry| matches!(entry.content, Content::Gap(_));
+    let expected = all.iter().filter(|entry| entry.session == Some(1) || gap(entry));
+    assert!(of_session.iter().eq(expected));
+    assert_eq!(read(&bytes, Select { after: Some(20), ..Select::default() }), all[20..]);
+    let (since, until) = (Some(all[3].at), Some(all[6].at));
+    assert_eq!(read(&bytes, Select { since, until, ..Select::default() }), all[3..6]);
+    // The first frame of entries is damaged, and whoever does not want it does not notice.
+    let mut damaged = bytes.clone();
+    let first = open(&bytes).unwrap().frames[0].offset as usize;
+    damaged[first + 20] ^= 1;
+    assert_eq!(read(&damaged, Select { after: Some(1), ..Select::default() }), all[1..]);
+}
+
+#[test]
+fn a_file_cut_anywhere_is_read_up_to_its_last_whole_frame() {
+    let bytes = file(3);
+    let all = sample::entries();
+    let whole = open(&bytes).unwrap();
+    let ends: Vec<usize> = whole.frames.iter().skip(1).map(|frame| frame.offset as usize).collect();
+    let first = whole.frames[0].offset as usize;
+    for length in 0..bytes.len() {
+        let cut = match open(&bytes[..length]) {
+            Ok(mut tape) => {
+                assert!(tape.missing().is_some_and(|text| text.contains("file is")), "{length}: {:?}", tape.missing());
+                tape.entries(Select::default()).map(Result::unwrap).collect::<Vec<_>>()
+            }
+            Err(error) => {
+                assert!(length < first, "{length}: {error}");
+                continue;
+            }
+        };
+        assert!(length >= first);
+        let frames = ends.iter().filter(|end| **end <= length).count();
+        assert!(cut.len() >= frames * 3 && all.starts_with(&cut), "{length}");
+    }
+}
+
+#[test]
+fn no_byte_can_be_changed_unnoticed() {
+    let bytes = file(8);
+    let all = sample::entries();
+    for place in 0..bytes.len() {
+        for flip in [1, 0x80, 0xFF] {
+            let mut damaged = bytes.clone();
+            damaged[place] ^= flip;
+            let Ok(mut tape) = open(&damaged) else { continue };
+            assert_eq!((tape.info().id.clone(), tape.sessions().to_vec()), (sample::info().id, sample::sessions()));
+            let whole = tape.missing().is_none();
+            let read: Result<Vec<Entry>, _> = tape.entries(Select::default()).collect();
+            if let Ok(entries) = read {
+                // Only the index can be damaged then, and that is said.
+                assert!(!whole && all.starts_with(&entries), "byte {place}");
+            }
+        }
+    }
+}
+
+#[test]
+fn other_files_and_later_versions_are_refused_in_words() {
+    let refused = |bytes: &[u8]| open(bytes).unwrap_err().to_string();
+    assert_eq!(refused(b"{\"log\":{}}       "), "this is no tape file");
+    assert_eq!(refused(b""), "this is no tape file");
+    let mut later = file(9);
+    later[8] = 9;
+    assert_eq!(refused(&later), "the tape file has format version 9; this program reads versions up to 1");
+    let told = StoreError::from(open(&later).unwrap_err());
+    assert_eq!(told, StoreError::Future { place: "the tape file".into(), found: 9, known: 1 });
+    later[8] = 0;
+    assert_eq!(refused(&later), "the tape file is damaged at byte 8: there is no format version 0");
+}
+
+/// The first lines of a file, and then frames with these contents.
+fn hostile(contents: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = [&MAGIC[..], &VERSION.to_le_bytes()].concat();
+    let head = prost::Message::encode_to_vec(&record::of_head(&sample::info(), &[]));
+    frame::write(&mut bytes, FrameKind::Head, &head).unwrap();
+    for content in contents {
+        frame::write(&mut bytes, FrameKind::Entries, content).unwrap();
+    }
+    bytes
+}
+
+#[test]
+fn hostile_files_take_no_more_memory_than_they_may() {
+    // Small when packed, large when unpacked, and every record of it empty.
+    let zeros = vec![0; 4 << 20];
+    let bomb = hostile(&[&zeros]);
+    assert!(bomb.len() < 2_000);
+    let read: Result<Vec<Entry>, _> = open(&bomb).unwrap().entries(Select::default()).collect();
+    assert!(read.unwrap_err().to_string().contains("an entry of an unknown kind"));
+
+    let mut promised = hostile(&[b"x"]);
+    let frame = open(&promised).unwrap().frames[0].offset as usize;
+    promised[frame + 1..frame + 5].copy_from_slice(&u32::MAX.to_le_bytes());
+    let mut tape = open(&promised).unwrap();
+    assert!(tape.missing().is_some() && tape.frames() == 0);
+    assert_eq!(tape.entries(Select::default()).count(), 0);
+
+    for content in [&[0xFF; 11][..], &[0x80], &[200, 1], &[0x7F, 1, 2]] {
+        let read: Result<Vec<Entry>, _> = open(&hostile(&[content])).unwrap().entries(Select::default()).collect();
+        assert!(matches!(read, Err(TapeFileError::Damaged { .. })), "{content:?}");
+    }
+}
+
+#[test]
+fn what_is_too_large_for_a_file_is_told_to_be() {
+    let mut entry = sample::entries().remove(1);
+    let Content::Message(message) = &mut entry.content else { unreachable!() };
+    message.body = Body::Whole(Bytes::from(vec![b'x'; 46 << 20]));
+    let mut writer = TapeFileWriter::new(vec![], &sample::info(), &[]).unwrap();
+    writer.push(&entry).unwrap();
+    let read = read(&writer.finish(None).unwrap(), Select::default());
+    let Content::Message(message) = &read[0].content else { panic!("{read:?}") };
+    assert_eq!(message.body, Body::Left);
+}
+
+/// The file that the first version wrote. It is written again with `MCP_TEST_WRITE_GOLDEN=1`, which nobody should need.
+#[test]
+fn a_file_of_version_1_stays_readable() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/version-1.tape");
+    if std::env::var_os("MCP_TEST_WRITE_GOLDEN").is_some() {
+        std::fs::write(&path, file(8)).unwrap();
+    }
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(bytes.len() < 4096, "{}", bytes.len());
+    assert_eq!(bytes[8..PREAMBLE as usize], 1u32.to_le_bytes());
+    assert_eq!(read(&bytes, Select::default()), sample::entries());
+    assert_eq!(open(&bytes).unwrap().sessions(), sample::sessions());
+}
+
+#[test]
+fn bodies_are_made_whole_again() {
+    let mut bodies = crate::Bodies::default();
+    let entries: Vec<Entry> = sample::entries().into_iter().map(|entry| bodies.whole(entry)).collect();
+    for entry in &entries {
+        if let Content::Message(message) = &entry.content {
+            assert!(!matches!(message.body, Body::Like { .. }));
+            if let Body::Whole(bytes) = &message.body {
+                assert_eq!(bytes.len() as u64, message.length, "{}", String::from_utf8_lossy(bytes));
+            }
+        }
+    }
+}

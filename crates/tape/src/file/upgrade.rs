@@ -1,0 +1,16 @@
+//! What older files say, in the words of the format that is written.
+
+use super::frame::VERSION;
+use super::proto;
+
+/// Turns a record of one version into one of the next.
+type Step = fn(proto::Entry) -> proto::Entry;
+
+/// One step for each older version, the oldest first. Raising [`VERSION`] without a step does not compile.
+const STEPS: [Step; VERSION as usize - 1] = [];
+
+/// A record of a file of version `from`, as one of today.
+pub(crate) fn entry(record: proto::Entry, from: u32) -> proto::Entry {
+    let older = (from as usize).saturating_sub(1);
+    STEPS.iter().skip(older).fold(record, |record, step| step(record))
+}

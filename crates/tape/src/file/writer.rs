@@ -1,0 +1,122 @@
+//! Writes a tape file from its beginning to its end, to anything that takes bytes.
+
+use super::error::TapeFileError;
+use super::frame::{self, FULL_BYTES, FULL_ENTRIES, FrameKind, MAGIC, MAX_CONTENT, MAX_RECORD, PREAMBLE, VERSION};
+use super::{proto, record};
+use prost::Message;
+use signalbox_engine::record::{Body, Content, Entry, Gap, SessionInfo, TapeInfo};
+use std::io::Write;
+
+/// Most sessions that the index names for one frame. Where there are more, it says so.
+const MAX_SESSIONS: usize = 64;
+
+/// A tape file in the making. Entries are handed over in their order; [`TapeFileWriter::finish`] adds the index. Without
+/// it the file can be read all the same, up to the last whole frame.
+#[derive(Debug)]
+pub struct TapeFileWriter<W: Write> {
+    to: W,
+    at: u64,
+    content: Vec<u8>,
+    frame: proto::Frame,
+    index: proto::Index,
+}
+
+impl<W: Write> TapeFileWriter<W> {
+    /// Begins a file with what is known of the tape.
+    ///
+    /// # Errors
+    /// What `to` says.
+    pub fn new(mut to: W, info: &TapeInfo, sessions: &[(u64, SessionInfo)]) -> Result<Self, TapeFileError> {
+        to.write_all(&MAGIC)?;
+        to.write_all(&VERSION.to_le_bytes())?;
+        let head = record::of_head(info, sessions).encode_to_vec();
+        let at = PREAMBLE + frame::write(&mut to, FrameKind::Head, &head)?;
+        let (content, frame) = (Vec::with_capacity(FULL_BYTES), proto::Frame::default());
+        Ok(Self { to, at, content, frame, index: proto::Index { frames: vec![], ended: info.ended } })
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Errors
+    /// What the other side says.
+    pub fn push(&mut self, entry: &Entry) -> Result<(), TapeFileError> {
+        let (mut told, mut body) = record::of_entry(entry);
+        if body.len() + MAX_RECORD > MAX_CONTENT
+            && let Content::Message(message) = &entry.content
+        {
+            let message = signalbox_engine::record::MessageEntry { body: Body::Left, ..message.clone() };
+            (told, body) = record::of_entry(&Entry { content: Content::Message(message), ..entry.clone() });
+        }
+        if told.encoded_len() > MAX_RECORD {
+            let gap = Gap { facts: 1, reason: "too_large".to_owned() };
+            (told, body) =
+                record::of_entry(&Entry { content: Content::Gap(gap), principal: String::new(), ..entry.clone() });
+        }
+        if self.content.len() + told.encoded_len() + body.len() + 16 > MAX_CONTENT {
+            self.close_frame()?;
+        }
+        self.content.extend_from_slice(&told.encode_length_delimited_to_vec());
+        self.content.extend_from_slice(&body);
+        self.note(entry);
+        if self.content.len() >= FULL_BYTES || self.frame.entries >= FULL_ENTRIES {
+            self.close_frame()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left and the index, and gives back what was written to. `ended` is when the tape ended, where it did.
+    ///
+    /// # Errors
+    /// What the other side says.
+    pub fn finish(mut self, ended: Option<u64>) -> Result<W, TapeFileError> {
+        self.close_frame()?;
+        self.index.ended = ended.or(self.index.ended);
+        let place = self.at;
+        frame::write(&mut self.to, FrameKind::Index, &self.index.encode_to_vec())?;
+        self.to.write_all(&frame::trailer(place))?;
+        self.to.flush()?;
+        Ok(self.to)
+    }
+
+    /// Writes what there is as a frame of its own, so that it is safe if nothing more comes.
+    ///
+    /// # Errors
+    /// What the other side says.
+    pub fn flush(&mut self) -> Result<(), TapeFileError> {
+        self.close_frame()?;
+        Ok(self.to.flush()?)
+    }
+
+    fn note(&mut self, entry: &Entry) {
+        let frame = &mut self.frame;
+        if frame.entries == 0 {
+            (frame.first_seq, frame.first_at) = (entry.seq, entry.at);
+        }
+        frame.entries += 1;
+        (frame.last_seq, frame.last_at) = (entry.seq, entry.at);
+        match entry.session {
+            // A gap belongs to every session.
+            _ if matches!(entry.content, Content::Gap(_)) => frame.many_sessions = true,
+            Some(session) if !frame.many_sessions && !frame.sessions.contains(&session) => {
+                frame.sessions.push(session);
+                frame.many_sessions = frame.sessions.len() > MAX_SESSIONS;
+            }
+            _ => {}
+        }
+        if frame.many_sessions {
+            frame.sessions.clear();
+        }
+    }
+
+    fn close_frame(&mut self) -> Result<(), TapeFileError> {
+        if self.frame.entries == 0 {
+            return Ok(());
+        }
+        let written = frame::write(&mut self.to, FrameKind::Entries, &self.content)?;
+        self.content.clear();
+        let done = std::mem::take(&mut self.frame);
+        self.index.frames.push(proto::Frame { offset: self.at, ..done });
+        self.at += written;
+        Ok(())
+    }
+}

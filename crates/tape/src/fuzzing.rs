@@ -1,0 +1,177 @@
+//! Bodies of the fuzz targets: each takes any bytes and asserts what must hold for all of them.
+//!
+//! They live here so that the ordinary tests run them too, over mutated seeds.
+
+#![allow(clippy::expect_used, reason = "a fuzz target reports what does not hold by panicking")]
+
+use crate::file::frame::{self, FrameKind};
+use crate::file::proto;
+use crate::redact::{Action, KeyRule, PathRule, Redacted, RedactionSettings, Redactor};
+use crate::{Bodies, Select, TapeFile, TapeFileWriter};
+use bytes::Bytes;
+use prost::Message;
+use signalbox_wire::{Envelope, Limits, scan};
+use std::io::Cursor;
+use std::sync::LazyLock;
+
+/// Takes any bytes, and panics when something does not hold for them.
+pub type Target = fn(&[u8]);
+
+/// All targets by name.
+pub const TARGETS: &[(&str, Target)] = &[("tape_file", tape_file), ("redact", redact)];
+
+/// What is read from a file can be written to another, and is the same there. The bytes are read as a file, and as what is
+/// in a frame of one, since hardly any change to a file gets past its checksums.
+pub fn tape_file(data: &[u8]) {
+    read_again(data);
+    let mut framed = [&frame::MAGIC[..], &frame::VERSION.to_le_bytes()].concat();
+    let head = proto::Head { kind: "wrap".to_owned(), ..proto::Head::default() }.encode_to_vec();
+    frame::write(&mut framed, FrameKind::Head, &head).expect("memory takes it");
+    frame::write(&mut framed, FrameKind::Entries, data).expect("memory takes it");
+    read_again(&framed);
+}
+
+fn read_again(data: &[u8]) {
+    let Ok(mut tape) = TapeFile::open(Cursor::new(data)) else { return };
+    let (info, sessions) = (tape.info().clone(), tape.sessions().to_vec());
+    let read: Vec<_> = tape.entries(Select::default()).filter_map(Result::ok).collect();
+    let mut bodies = Bodies::default();
+    read.iter().for_each(|entry| drop(bodies.whole(entry.clone())));
+    let _ = crate::explain(&read);
+    let mut writer = TapeFileWriter::new(vec![], &info, &sessions).expect("memory takes it");
+    read.iter().for_each(|entry| writer.push(entry).expect("memory takes it"));
+    let written = writer.finish(None).expect("memory takes it");
+    let mut again = TapeFile::open(Cursor::new(&written[..])).expect("what was written is read");
+    assert!(again.entries(Select::default()).map(|entry| entry.expect("whole")).eq(read));
+}
+
+static REDACTORS: LazyLock<Vec<Redactor>> = LazyLock::new(|| {
+    let key =
+        |action| RedactionSettings { keys: vec![KeyRule { name: "a".into(), action }], ..RedactionSettings::none() };
+    let path = |path: &str, action| RedactionSettings {
+        paths: vec![PathRule { method: None, path: path.into(), action }],
+        ..RedactionSettings::none()
+    };
+    let all = [
+        RedactionSettings::default(),
+        key(Action::Remove),
+        key(Action::Mask { visible: 1 }),
+        path("/*", Action::Remove),
+        path("/*/*", Action::Remove),
+        path("/params/*", Action::Hash),
+    ];
+    all.iter().map(|settings| Redactor::new(settings, [3; 32]).expect("these make sense")).collect()
+});
+
+/// Whatever is taken out, what was valid stays valid, and what was a message stays one of the same kind and id.
+pub fn redact(data: &[u8]) {
+    let bytes = Bytes::copy_from_slice(data);
+    let limits = Limits { depth: 600, ..Limits::default() };
+    let valid = scan(&bytes, &limits).is_ok();
+    let message = Envelope::parse(bytes.clone());
+    for redactor in &*REDACTORS {
+        let Redacted::Changed(changed) = redactor.message(&bytes, Some("tools/call")) else { continue };
+        if valid {
+            assert_eq!(scan(&changed, &limits), Ok(()), "{}", String::from_utf8_lossy(&changed));
+        }
+        if let (true, Ok(message)) = (valid, &message) {
+            let after = Envelope::parse(changed).expect("still a message");
+            assert_eq!((after.kind(), after.id().is_some()), (message.kind(), message.id().is_some()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    /// A deterministic source of numbers, so that a failure can be run again.
+    struct Xorshift(u64);
+
+    impl Xorshift {
+        fn below(&mut self, bound: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 % bound.max(1) as u64) as usize
+        }
+
+        fn mutate(&mut self, input: &mut Vec<u8>) {
+            const PIECES: &[&[u8]] = &[
+                b"\"",
+                b"\\",
+                b"{",
+                b"}",
+                b"[",
+                b"]",
+                b",",
+                b":",
+                b"\\u0061",
+                b"\"a\":",
+                b"\"token\":\"x\"",
+                b"null",
+                b" ",
+                b"AKIAABCDEFGHIJKLMNOP",
+                b"Bearer abcdefghijk",
+                b"\\u0041KIA",
+                b"\\ud83d\\ude00",
+                b"\xff",
+                b"\0",
+                b"\x80",
+                b"\"password\":{\"type\":\"string\"}",
+                b"\"properties\":{",
+            ];
+            let at = self.below(input.len() + 1);
+            match self.below(4) {
+                0 => input.truncate(at),
+                1 if at < input.len() => input[at] = self.below(256) as u8,
+                2 => {
+                    let end = at + self.below(input.len() - at).min(40);
+                    let copy = input[at..end].to_vec();
+                    input.splice(at..at, copy);
+                }
+                _ => {
+                    let piece = PIECES[self.below(PIECES.len())];
+                    input.splice(at..at, piece.iter().copied());
+                }
+            }
+        }
+    }
+
+    fn seeds() -> Vec<Vec<u8>> {
+        let mut writer = TapeFileWriter::new(vec![], &sample::info(), &sample::sessions()).unwrap();
+        sample::entries().iter().for_each(|entry| writer.push(entry).unwrap());
+        let texts = [
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"password":"x","a":[1,{"a":2}]}}}"#,
+            r#"{"jsonrpc":"2.0","id":"a","result":{"a":"AKIAABCDEFGHIJKLMNOP","b":"\u0041\n","properties":{"token":{"type":"x"}}}}"#,
+            r#"[{"jsonrpc":"2.0","method":"a","params":{"a":1}},{"a":{"a":{"a":[]}}}]"#,
+            "no JSON, Bearer abcdefghijk",
+        ];
+        let content = sample::entries().into_iter().flat_map(|entry| {
+            let (record, body) = crate::file::record::of_entry(&entry);
+            [record.encode_length_delimited_to_vec(), body.to_vec()].concat()
+        });
+        let mut seeds = vec![writer.finish(None).unwrap(), content.collect()];
+        seeds.extend(texts.iter().map(|text| text.as_bytes().to_vec()));
+        seeds
+    }
+
+    #[test]
+    fn s_66_all_targets_hold_on_seeds_and_mutations() {
+        let asked = std::env::var("MCP_TEST_FUZZ_RUNS").ok().and_then(|text| text.parse().ok());
+        let runs = asked.unwrap_or(4_000);
+        let seeds = seeds();
+        let mut random = Xorshift(0x9E37_79B9_7F4A_7C15);
+        for (_, target) in TARGETS {
+            seeds.iter().for_each(|seed| target(seed));
+            for round in 0..runs {
+                let mut input = seeds[round % seeds.len()].clone();
+                for _ in 0..=random.below(6) {
+                    random.mutate(&mut input);
+                }
+                target(&input);
+            }
+        }
+    }
+}
