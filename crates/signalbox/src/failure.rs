@@ -4,6 +4,7 @@ use crate::assemble::AssembleError;
 use crate::config::{ConfigError, Warning};
 use crate::data_dir::DataDirError;
 use crate::pipe::PipeError;
+use signalbox_engine::record::StoreError;
 use signalbox_transport::stdio_front::StdioError;
 use signalbox_transport::tls::{SelfSignedError, TlsError};
 use signalbox_transport::transparent_stdio::WrapError;
@@ -64,6 +65,9 @@ pub enum Failure {
     /// The stdio front ended badly.
     #[error(transparent)]
     Stdio(#[from] StdioError),
+    /// Tapes cannot be kept or read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// A server cannot be wrapped.
     #[error(transparent)]
     Wrap(#[from] WrapError),

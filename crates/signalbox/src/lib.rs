@@ -1,5 +1,6 @@
 //! The `signalbox` program: configuration, wiring, command line. `main` is a few lines over this.
 
+pub mod ad_hoc;
 pub mod assemble;
 pub mod banner;
 pub mod cli;
@@ -12,6 +13,7 @@ pub mod doctor;
 pub mod failure;
 pub mod front_tls;
 pub mod import;
+pub mod intent;
 pub mod interceptors;
 pub mod logging;
 pub mod metrics;
@@ -26,5 +28,7 @@ pub mod reload;
 pub mod signals;
 pub mod status;
 pub mod table;
+pub mod tape_to_file;
 pub mod terminal;
+pub mod transparent_tape;
 pub mod watch_screen;

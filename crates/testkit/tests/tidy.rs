@@ -15,7 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("engine", &["wire"]),
     ("runtime", &["wire", "engine"]),
     ("transport", &["wire", "engine", "runtime"]),
-    ("signalbox", &["wire", "engine", "runtime", "transport"]),
+    ("signalbox", &["wire", "engine", "runtime", "transport", "store", "tape"]),
     ("testkit", &["wire", "engine", "runtime", "transport"]),
     ("bench", &["wire", "engine", "runtime"]),
     ("path", &["wire", "engine"]),

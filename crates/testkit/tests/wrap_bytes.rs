@@ -156,3 +156,33 @@ fn a_server_that_does_not_end_with_its_client_is_ended() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
 }
+
+#[test]
+fn so2_a_server_can_be_named_without_a_command() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let signalbox = |words: &[&str]| {
+        let mut command = Command::new(built("signalbox").unwrap());
+        command.arg("--data-dir").arg(folder.path().join("data")).args(words).current_dir(folder.path());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+    };
+    let file = |name: &str, text: &str, mode: u32| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    file("server.py", "import sys\nsys.stdout.write(sys.argv[1] + sys.stdin.read())\n", 0o644);
+    file("server", "#!/bin/sh\nprintf %s \"$1\"; exec cat\n", 0o755);
+    file("server.ts", "", 0o644);
+    for program in ["server.py", "./server"] {
+        let (heard, code) = talk(signalbox(&[program, "--json"]).spawn().unwrap(), b" said\n".to_vec());
+        assert_eq!((String::from_utf8(heard).unwrap().as_str(), code), ("--json said\n", Some(0)), "{program}");
+    }
+    for (words, told) in [(&["./server.ts"][..], "npx tsx"), (&["statsu"], "status"), (&["./nowhere"], "no file")] {
+        let output = signalbox(words).stderr(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("unrecognized subcommand") && said.contains(told), "{said}");
+    }
+}
