@@ -3,8 +3,11 @@
 mod hold;
 mod rules_args;
 mod tape_args;
+mod transparent;
 
 pub use hold::{EditArgs, HoldCommand, How, SessionsCommand, WatchArgs, Which};
+use transparent::{PROXY_HELP, WRAP_HELP};
+pub use transparent::{ProxyArgs, TapeTo, WrapArgs};
 
 use crate::config::{ListenAddr, LogLevel};
 use clap::{Args, Parser, Subcommand};
@@ -20,7 +23,9 @@ pub use tape_args::{ExportArgs, Format, PruneArgs, SearchArgs, ShowArgs, TapeCom
 ///
 /// Signalbox stands between MCP clients and MCP servers: all servers ("backends") of one configuration file behind one
 /// endpoint, over the network (`serve`: HTTP, HTTP+SSE, WebSocket, TCP) or standard input and output (`stdio`). Without a
-/// command it serves over HTTP; without a configuration it offers a few safe demo tools.
+/// command it serves over HTTP; without a configuration it offers a few safe demo tools. `signalbox ./server.js` and
+/// `signalbox npx -y some-server` mean `wrap`, `signalbox http://…` means `proxy`, `signalbox :9000` means `serve` on that
+/// port, and `signalbox talk.tape` shows a tape.
 #[derive(Debug, Parser)]
 #[command(name = "signalbox", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {
@@ -65,6 +70,12 @@ pub enum Command {
     /// Serve all backends over standard input and output, for clients that start their servers
     #[command(after_help = STDIO_HELP)]
     Stdio,
+    /// Run one server and record what passes, without changing a byte
+    #[command(after_help = WRAP_HELP)]
+    Wrap(WrapArgs),
+    /// Stand in front of one HTTP server and record what passes, without changing it
+    #[command(after_help = PROXY_HELP)]
+    Proxy(ProxyArgs),
     /// List or call the tools of all backends
     #[command(after_help = TOOLS_HELP)]
     Tools {

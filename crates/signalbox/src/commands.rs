@@ -4,10 +4,12 @@ mod check;
 mod completions;
 mod doctor;
 mod editor;
+mod governed;
 mod hold;
 mod import;
 mod man;
 mod processes;
+mod proxy;
 mod reload;
 mod rules;
 pub mod serve;
@@ -17,6 +19,7 @@ pub mod stdio;
 mod tape;
 mod tools;
 mod watch;
+mod wrap;
 
 use crate::cli::{Cli, Command, ConfigCommand, Global, ServeArgs};
 use crate::config::loader::Loader;
@@ -46,6 +49,20 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
             let loaded = loader.load()?;
             let _logs = logging::start(loaded.config.log_level, global.json);
             block_on(stdio::run(loaded, loader))
+        }
+        Command::Wrap(args) => {
+            if let Some(rules) = &args.rules {
+                return governed::wrap(&global, &args, rules);
+            }
+            let _logs = logging::start(global.log_level.unwrap_or(LogLevel::Warn), global.json);
+            block_on(wrap::run(&global, args))
+        }
+        Command::Proxy(args) => {
+            if let Some(rules) = &args.rules {
+                return governed::proxy(&global, &args, rules);
+            }
+            let _logs = logging::start(global.log_level.unwrap_or(LogLevel::Info), global.json);
+            block_on(proxy::run(&global, args))
         }
         Command::Tools { command } => {
             let _logs = quiet_logs(&global);
@@ -110,6 +127,14 @@ fn running(global: &Global) -> Result<(PathBuf, Vec<PathBuf>), Failure> {
         Some(error) if sockets.is_empty() => Err(error.into()),
         _ => Ok((data_dir, sockets)),
     }
+}
+
+/// The data folder. A configuration file that is bad is no reason not to find it.
+///
+/// # Errors
+/// If there is nowhere to keep state.
+pub fn data_dir(global: &Global) -> Result<PathBuf, Failure> {
+    Ok(loader(global, Overrides::default())?.data_dir()?.0)
 }
 
 /// Where the configuration comes from: file, environment, flags.

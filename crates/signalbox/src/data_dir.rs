@@ -42,6 +42,12 @@ impl DataDir {
         self.0.join("catalog.json")
     }
 
+    /// Where tapes are kept.
+    #[must_use]
+    pub fn tapes(&self) -> PathBuf {
+        self.0.join(crate::recording::STORE_FILE)
+    }
+
     /// Where a certificate of our own is kept.
     #[must_use]
     pub fn tls(&self) -> PathBuf {

@@ -12,6 +12,7 @@ use signalbox_tape::TapeFileError;
 use signalbox_tape::export::ExportError;
 use signalbox_transport::stdio_front::StdioError;
 use signalbox_transport::tls::{SelfSignedError, TlsError};
+use signalbox_transport::transparent_stdio::WrapError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -87,6 +88,9 @@ pub enum Failure {
     /// The stdio front ended badly.
     #[error(transparent)]
     Stdio(#[from] StdioError),
+    /// A server cannot be wrapped.
+    #[error(transparent)]
+    Wrap(#[from] WrapError),
     /// The gateway did not do what `tools` asked of it.
     #[error(transparent)]
     Pipe(#[from] PipeError),
@@ -115,6 +119,7 @@ impl Failure {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Config(_) | Self::Usage(_) | Self::Assemble(_) | Self::Tls(_) => ExitCode::from(2),
+            Self::Wrap(error) => ExitCode::from(error.exit_code()),
             _ => ExitCode::FAILURE,
         }
     }

@@ -1,5 +1,6 @@
 //! The `signalbox` program: configuration, wiring, command line. `main` is a few lines over this.
 
+pub mod ad_hoc;
 pub mod api;
 pub mod assemble;
 pub mod banner;
@@ -13,6 +14,7 @@ pub mod doctor;
 pub mod failure;
 pub mod front_tls;
 pub mod import;
+pub mod intent;
 pub mod interceptors;
 pub mod live;
 pub mod logging;
@@ -22,6 +24,7 @@ pub mod open_files;
 #[cfg(feature = "otel")]
 pub mod otel;
 pub mod output;
+pub mod own_pipes;
 pub mod pipe;
 pub mod pretty;
 pub mod probes;
@@ -30,6 +33,8 @@ pub mod reload;
 pub mod signals;
 pub mod status;
 pub mod table;
+pub mod tape_to_file;
 pub mod terminal;
+pub mod transparent_tape;
 pub mod watch;
 pub mod watch_screen;

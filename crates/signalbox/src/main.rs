@@ -2,6 +2,7 @@
 
 use clap::Parser as _;
 use signalbox::cli::Cli;
+use signalbox::intent::{self, Meant};
 use signalbox::{commands, output};
 use std::process::ExitCode;
 
@@ -11,7 +12,21 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    match commands::run(Cli::parse()) {
+    let (line, hint) = match intent::meant(std::env::args_os().collect(), &intent::look) {
+        Meant::Line(line) => (line, None),
+        Meant::Unclear { line, hint } => (line, hint),
+    };
+    let cli = match Cli::try_parse_from(line) {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            if let Some(hint) = hint {
+                output::say(format_args!("\nhint: {hint}"));
+            }
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
+    };
+    match commands::run(cli) {
         Ok(code) => code,
         Err(failure) => {
             output::complain(&failure);

@@ -68,20 +68,20 @@ async fn a_collided_a_blocked_a_modified_and_a_timed_out_call_explain_themselves
         + r#"
 [[rules]]
 id = "no-secrets"
-when = { tool = "one__echo", params = { "/arguments/text" = { contains = "forbidden" } } }
+when = { tool = "one__greet", params = { "/arguments/name" = { contains = "forbidden" } } }
 then = [{ block = "nobody says that" }]
 
 [[rules]]
 id = "polite"
-when = { tool = "two__echo", params = { "/arguments/text" = { contains = "rude" } } }
-then = [{ set = { "/params/arguments/text" = "kind words" } }]
+when = { tool = "two__greet", params = { "/arguments/name" = { contains = "rude" } } }
+then = [{ set = { "/params/arguments/name" = "kind words" } }]
 "#;
     let gateway = GatewayProcess::serve(&config).await.unwrap();
     let client = session(&gateway).await;
-    assert_eq!(ask(&client, "two__echo", json!({"text": "plain"})).await.unwrap(), "plain");
-    let blocked = client.post(&call(11, "one__echo", &json!({"text": "forbidden"})).to_string()).await.unwrap();
+    assert_eq!(ask(&client, "two__greet", json!({"name": "plain"})).await.unwrap(), "Hello, plain!");
+    let blocked = client.post(&call(11, "one__greet", &json!({"name": "forbidden"})).to_string()).await.unwrap();
     assert!(blocked.message().unwrap()["error"]["message"].as_str().unwrap().contains("nobody says that"));
-    assert_eq!(ask(&client, "two__echo", json!({"text": "rude words"})).await.unwrap(), "kind words");
+    assert_eq!(ask(&client, "two__greet", json!({"name": "rude words"})).await.unwrap(), "Hello, kind words!");
     let late = client.post(&call(12, "one__slow", &json!({"ms": 5_000})).to_string()).await.unwrap();
     assert_eq!(late.message().unwrap()["error"]["data"]["reason"], "timed_out");
     let data_dir = gateway.data_dir();
@@ -94,7 +94,7 @@ then = [{ set = { "/params/arguments/text" = "kind words" } }]
         let fits = |story: &&String| words.iter().all(|word| story.contains(word));
         stories.iter().find(fits).unwrap_or_else(|| panic!("no call tells of {words:?}: {stories:#?}"))
     };
-    story(&["`two__echo` is `echo` of backend `two`", "\"plain\""]);
+    story(&["`two__greet` is `greet` of backend `two`", "\"plain\""]);
     story(&["no-secrets", "nobody says that", "forbidden", "refuse"]);
     story(&["polite", "rude words", "kind words", "modify"]);
     story(&["timed_out", "did not answer within 1 s"]);
@@ -105,9 +105,9 @@ then = [{ set = { "/params/arguments/text" = "kind words" } }]
 async fn what_was_said_is_found_and_secrets_are_not_on_the_disk() {
     let gateway = GatewayProcess::serve(&child("only", Era::Old, "").unwrap()).await.unwrap();
     let client = session(&gateway).await;
-    ask(&client, "echo", json!({"text": "the quick brown fox"})).await.unwrap();
-    let secret = json!({"text": "x", "password": "hunter2-canary", "note": "Bearer canary0123456789abcdef"});
-    let _ = client.post(&call(13, "echo", &secret).to_string()).await.unwrap();
+    ask(&client, "greet", json!({"name": "the quick brown fox"})).await.unwrap();
+    let secret = json!({"name": "x", "password": "hunter2-canary", "note": "Bearer canary0123456789abcdef"});
+    let _ = client.post(&call(13, "greet", &secret).to_string()).await.unwrap();
     let data_dir = gateway.data_dir();
     calls(&data_dir, 2).await;
     let found = async || {
@@ -151,7 +151,7 @@ async fn a_killed_process_leaves_a_store_that_opens_and_in_strict_mode_every_ans
         let told = |call: u64| format!("round-{round}-call-{call}");
         let calling = async {
             for call in 0.. {
-                if ask(&client, "echo", json!({"text": told(call)})).await.is_err() {
+                if ask(&client, "greet", json!({"name": told(call)})).await.is_err() {
                     break;
                 }
                 answered.push(told(call));
@@ -186,7 +186,7 @@ async fn a_store_that_cannot_be_written_stops_nobody_and_is_told() {
     std::fs::create_dir_all(folder.path().join("data/tapes.db")).unwrap();
     let gateway = GatewayProcess::serve_in(folder, &child("only", Era::Old, "").unwrap()).await.unwrap();
     let client = session(&gateway).await;
-    assert_eq!(ask(&client, "echo", json!({"text": "still here"})).await.unwrap(), "still here");
+    assert_eq!(ask(&client, "greet", json!({"name": "you"})).await.unwrap(), "Hello, you!");
     let data_dir = gateway.data_dir();
     let told = async || {
         let status = status(&data_dir).await.ok()?;

@@ -7,7 +7,7 @@
 mod allowance;
 pub(crate) mod closing;
 mod counts;
-mod group;
+pub(crate) mod group;
 mod life;
 mod link;
 mod printable;

@@ -199,14 +199,18 @@ impl FrontMachine {
             let judged = self.consult(phase, about, current, resume, ctx, out);
             match judged.verdict {
                 Verdict::Hold(hold) => {
-                    resume = Some(Resume { passed: judged.passed, told: Resumed { cursor: hold.cursor, answer: &go_on } });
+                    resume =
+                        Some(Resume { passed: judged.passed, told: Resumed { cursor: hold.cursor, answer: &go_on } });
                     changed = hold.message.or(changed);
                 }
                 Verdict::Pass => return changed.map_or(Verdict::Pass, Verdict::Modify),
                 end => return end,
             }
         }
-        Verdict::Refuse(Fault::new(FaultKind::Internal, "too many interceptors want to hold a message that cannot wait"))
+        Verdict::Refuse(Fault::new(
+            FaultKind::Internal,
+            "too many interceptors want to hold a message that cannot wait",
+        ))
     }
 
     /// Asks about what comes in the middle of a call, which does not wait: it was, or will be, held as a whole.

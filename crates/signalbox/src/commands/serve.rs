@@ -39,7 +39,12 @@ pub(super) async fn run(loaded: Loaded, loader: Loader, json: bool) -> Result<Ex
     let data_dir = DataDir::prepare(&config.data_dir)?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     let hangups = Hangups::listen().map_err(Failure::Start)?;
-    let server = Server::build(&config, loader, &data_dir, listen(&config.listen).await?)?;
+    let server = Server::build(
+        &config,
+        loader,
+        &data_dir,
+        listen(SocketAddr::new(config.listen.host, config.listen.port)).await?,
+    )?;
     if json {
         tracing::info!(url = server.url(), data = %config.data_dir.display(), "serving MCP");
     } else {
@@ -70,8 +75,7 @@ pub(super) async fn run(loaded: Loaded, loader: Loader, json: bool) -> Result<Ex
     }
 }
 
-async fn listen(listen: &Listen) -> Result<TcpListener, Failure> {
-    let address = SocketAddr::new(listen.host, listen.port);
+pub(super) async fn listen(address: SocketAddr) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
         ErrorKind::AddrInUse => Failure::PortTaken(address),
         _ => Failure::Listen { address, error },

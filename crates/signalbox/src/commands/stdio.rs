@@ -96,7 +96,7 @@ async fn serve(app: &App, principal: Principal, drain: Duration) -> Result<ExitC
 }
 
 /// Who owns the pipe: the user's name, else the number.
-fn user() -> String {
+pub(super) fn user() -> String {
     std::env::var("USER")
         .ok()
         .filter(|name| !name.is_empty())

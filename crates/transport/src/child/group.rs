@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// A process group that we started. Once it is known to be gone it is never signalled again, because its number may
 /// then belong to a stranger.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(crate) struct Group {
     id: Pid,
     gone: AtomicBool,
 }
 
 impl Group {
     /// The group that this process leads.
-    pub(super) fn led_by(pid: u32) -> Option<Self> {
+    pub(crate) fn led_by(pid: u32) -> Option<Self> {
         let id = Pid::from_raw(i32::try_from(pid).ok()?)?;
         Some(Self { id, gone: AtomicBool::new(false) })
     }
 
     /// Sends a signal to every member.
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         if self.gone.load(Ordering::Acquire) {
             return;
         }
@@ -45,7 +45,7 @@ impl Group {
     }
 
     /// The group is gone, or nothing more can be done about it.
-    pub(super) fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.gone.store(true, Ordering::Release);
     }
 }

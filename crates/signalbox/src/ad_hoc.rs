@@ -1,0 +1,133 @@
+//! A configuration for one backend that is named on the command line: what `wrap --rules` and `proxy --rules` run on.
+
+use crate::failure::Failure;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// What the one backend is called.
+const NAME: &str = "server";
+/// It may hold what an address lets in with.
+const PRIVATE: u32 = 0o600;
+
+/// The configuration of a server that is started, with our whole environment, as it would be without us between.
+///
+/// # Errors
+/// When a word of the command cannot be written down.
+pub fn wrapped(command: &[OsString], names: &[OsString], rules: &Path) -> Result<String, Failure> {
+    let words: Vec<&str> =
+        command.iter().map(|word| word.to_str().ok_or_else(|| unwritable(word))).collect::<Result<_, _>>()?;
+    let (program, args) = words.split_first().map_or(("", &[][..]), |(program, args)| (*program, args));
+    let mut text = head(rules)?;
+    let passed: Vec<&str> = names.iter().filter_map(|name| name.to_str()).filter(|name| !name.is_empty()).collect();
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "command = {}\nargs = {}\nenv_pass = {}", quoted(program), list(args), list(&passed));
+    Ok(text)
+}
+
+/// The configuration of a server at an address.
+///
+/// # Errors
+/// When the path of the rules cannot be written down.
+pub fn proxied(url: &str, rules: &Path) -> Result<String, Failure> {
+    Ok(format!("{}url = {}\n", head(rules)?, quoted(url)))
+}
+
+fn head(rules: &Path) -> Result<String, Failure> {
+    let rules = std::path::absolute(rules).map_err(|error| Failure::File { path: rules.to_owned(), error })?;
+    let rules = rules.to_str().ok_or_else(|| unwritable(rules.as_os_str()))?;
+    Ok(format!("[gateway]\nrule_files = [{}]\n\n[backends.{NAME}]\n", quoted(rules)))
+}
+
+fn unwritable(word: &std::ffi::OsStr) -> Failure {
+    Failure::Usage(format!("with --rules every word has to be UTF-8, and `{}` is not", word.to_string_lossy()))
+}
+
+fn list(words: &[&str]) -> String {
+    format!("[{}]", words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(", "))
+}
+
+/// A text as a value that stands for itself: a dollar sign would begin a reference otherwise.
+fn quoted(text: &str) -> String {
+    toml::Value::String(text.replace('$', "$$")).to_string()
+}
+
+/// The file of such a configuration, for as long as this is there.
+#[derive(Debug)]
+pub struct AdHocFile(PathBuf);
+
+impl AdHocFile {
+    /// Writes it into this folder, where only this user reads.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn write(folder: &Path, text: &str) -> Result<Self, Failure> {
+        let path = folder.join(format!("ad-hoc-{}.toml", std::process::id()));
+        let write = || -> io::Result<()> {
+            let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(PRIVATE).open(&path)?;
+            file.write_all(text.as_bytes())
+        };
+        match write() {
+            Ok(()) => Ok(Self(path)),
+            Err(error) => Err(Failure::File { path, error }),
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for AdHocFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Overrides, Target};
+
+    /// The configuration without its rules, which are read elsewhere.
+    fn read(text: &str) -> Config {
+        let (rules, rest) = text.split_once("\n\n").unwrap();
+        assert_eq!(rules, "[gateway]\nrule_files = [\"/etc/rules.toml\"]");
+        let overrides = Overrides { data_dir: Some("/nowhere".into()), ..Overrides::default() };
+        Config::parse(Path::new("ad-hoc.toml"), rest, &|_| None, &overrides).unwrap().config
+    }
+
+    #[test]
+    fn a_command_comes_through_as_it_was_written() {
+        let command = ["npx", "-y", "a b", "${HOME}", "\"q\"\n", "$5"].map(OsString::from);
+        let text = wrapped(&command, &["PATH".into(), "TOKEN".into()], Path::new("/etc/rules.toml")).unwrap();
+        let config = read(&text);
+        let Target::Command { program, args, env_pass, .. } = &config.backends[0].target else { panic!("{config:?}") };
+        assert_eq!(program, "npx");
+        assert_eq!(args, &["-y", "a b", "${HOME}", "\"q\"\n", "$5"]);
+        assert_eq!(env_pass, &["PATH", "TOKEN"]);
+    }
+
+    #[test]
+    fn an_address_comes_through_as_it_was_written() {
+        let config = read(&proxied("http://127.0.0.1:1/mcp?k=$x", Path::new("/etc/rules.toml")).unwrap());
+        let Target::Url { url, .. } = &config.backends[0].target else { panic!("{config:?}") };
+        assert_eq!(url.to_string(), "http://127.0.0.1:1/mcp?k=$x");
+    }
+
+    #[test]
+    fn the_file_is_private_and_goes_with_its_owner() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let file = AdHocFile::write(folder.path(), "x = 1\n").unwrap();
+        let path = file.path().to_owned();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        drop(file);
+        assert!(!path.exists());
+    }
+}

@@ -1,0 +1,72 @@
+//! Arguments of `wrap` and `proxy`.
+
+use super::seconds;
+use crate::config::ListenAddr;
+use clap::Args;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where what passes is kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct TapeTo {
+    /// Record to this tape file, which must not exist yet [default: a tape in the data folder]
+    #[arg(long, value_name = "FILE")]
+    pub tape: Option<PathBuf>,
+    /// Record nothing
+    #[arg(long, conflicts_with = "tape")]
+    pub no_tape: bool,
+}
+
+/// Arguments of `wrap`.
+#[derive(Debug, Clone, Args)]
+pub struct WrapArgs {
+    /// Where what passes is kept.
+    #[command(flatten)]
+    pub to: TapeTo,
+    /// Govern what passes with the rules of this file; it is not transparent then
+    #[arg(long, value_name = "FILE", conflicts_with = "tape")]
+    pub rules: Option<PathBuf>,
+    /// How long the server may go on by itself after its client has gone, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub grace: Duration,
+    /// The server to run, and its arguments
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// Arguments of `proxy`.
+#[derive(Debug, Clone, Args)]
+pub struct ProxyArgs {
+    /// Address to listen on; port 0 takes any free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    pub listen: ListenAddr,
+    /// Where what passes is kept.
+    #[command(flatten)]
+    pub to: TapeTo,
+    /// Govern what passes with the rules of this file; it is not transparent then
+    #[arg(long, value_name = "FILE", conflicts_with = "tape")]
+    pub rules: Option<PathBuf>,
+    /// The MCP endpoint, http://HOST/PATH or https://HOST/PATH
+    pub url: String,
+}
+
+pub(super) const WRAP_HELP: &str = "\
+Every byte passes as it comes, both ways, also what is not JSON; standard error, signals and the exit code are the \
+server's own. What passes is recorded beside that, every byte of it, where only you can read it: `signalbox tape show \
+last`. `signalbox ./server.js` and `signalbox npx -y some-server` mean the same.
+
+Examples:
+  signalbox wrap -- npx -y @modelcontextprotocol/server-everything stdio
+  signalbox wrap --tape talk.tape -- python3 server.py
+  an entry of a client's mcpServers file:
+  \"files\": {\"command\": \"signalbox\", \"args\": [\"wrap\", \"--\", \"my-server\", \"--root\", \"/srv\"]}";
+
+pub(super) const PROXY_HELP: &str = "\
+Requests, answers and event streams pass as they come; only Host and the headers of single connections are changed. \
+Point the client to the address that is printed. What passes is recorded beside that, where only you can read it: \
+`signalbox tape show last`. `signalbox http://…` means the same.
+
+Examples:
+  signalbox proxy http://127.0.0.1:3000/mcp
+  signalbox proxy --listen 127.0.0.1:9000 --tape talk.tape https://mcp.example/mcp";

@@ -1,0 +1,48 @@
+//! `wrap --rules` and `proxy --rules`: a gateway with one backend, which is transparent no more.
+
+use super::{block_on, data_dir, loader, serve, stdio};
+use crate::ad_hoc::{self, AdHocFile};
+use crate::cli::{Global, ProxyArgs, WrapArgs};
+use crate::config::Overrides;
+use crate::data_dir::DataDir;
+use crate::failure::Failure;
+use crate::{logging, output};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// As `stdio`, with the wrapped command as the only backend.
+pub(super) fn wrap(global: &Global, args: &WrapArgs, rules: &Path) -> Result<ExitCode, Failure> {
+    let names: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
+    let (file, global) = prepare(global, &ad_hoc::wrapped(&args.command, &names, rules)?)?;
+    let loader = loader(&global, Overrides::default())?;
+    let loaded = loader.load()?;
+    let _logs = logging::start(loaded.config.log_level, global.json);
+    announce(rules);
+    let ended = block_on(stdio::run(loaded, loader));
+    drop(file);
+    ended
+}
+
+/// As `serve`, with the address as the only backend.
+pub(super) fn proxy(global: &Global, args: &ProxyArgs, rules: &Path) -> Result<ExitCode, Failure> {
+    let (file, global) = prepare(global, &ad_hoc::proxied(&args.url, rules)?)?;
+    let loader = loader(&global, Overrides { listen: Some(args.listen), ..Overrides::default() })?;
+    let loaded = loader.load()?;
+    let _logs = logging::start(loaded.config.log_level, global.json);
+    announce(rules);
+    let ended = block_on(serve::run(loaded, loader, global.json));
+    drop(file);
+    ended
+}
+
+/// Writes the configuration down where only this user reads, and points to it.
+fn prepare(global: &Global, text: &str) -> Result<(AdHocFile, Global), Failure> {
+    let data_dir = DataDir::prepare(&data_dir(global)?)?;
+    let file = AdHocFile::write(&data_dir.run()?, text)?;
+    let (config, data_dir) = (Some(file.path().to_owned()), Some(data_dir.path().to_owned()));
+    Ok((file, Global { config, data_dir, ..global.clone() }))
+}
+
+fn announce(rules: &Path) {
+    output::say(format_args!("signalbox: governed by {}, so what passes may be changed", rules.display()));
+}

@@ -1,0 +1,73 @@
+//! `signalbox proxy`: one HTTP endpoint, untouched, and everything that passes on a tape.
+
+use super::serve::{FORCED, listen};
+use crate::cli::{Global, ProxyArgs};
+use crate::failure::Failure;
+use crate::output;
+use crate::signals::Signals;
+use crate::transparent_tape::{MAX_MESSAGE, Taping};
+use signalbox_engine::Principal;
+use signalbox_engine::record::TapeKind;
+use signalbox_transport::http_back::HttpSpecError;
+use signalbox_transport::tap::HttpTap;
+use signalbox_transport::tls::BackTlsSpec;
+use signalbox_transport::transparent_http::Proxy;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use tokio::sync::watch;
+
+/// Serves until a signal.
+pub(super) async fn run(global: &Global, args: ProxyArgs) -> Result<ExitCode, Failure> {
+    let address = SocketAddr::new(args.listen.host, args.listen.port);
+    if !address.ip().is_loopback() {
+        return Err(Failure::Usage(format!(
+            "proxy listens on this machine only, and {address} can be reached by others; choose 127.0.0.1:PORT"
+        )));
+    }
+    let usage = |error: HttpSpecError| Failure::Usage(error.to_string().replacen("backend `server`: ", "", 1));
+    // The address is looked at before anything is opened.
+    Proxy::new(&args.url, BackTlsSpec::default(), None).map_err(usage)?;
+    let mut signals = Signals::listen().map_err(Failure::Start)?;
+    let listener = listen(address).await?;
+    let name = without_query(&args.url);
+    let taping = Taping::begin(global, &args.to, TapeKind::Proxy, name.to_owned(), || {
+        HttpTap::new(name.into(), Principal::anonymous(), MAX_MESSAGE)
+    })?;
+    let feed = taping.as_ref().map(|taping| taping.feed.clone());
+    let proxy = Proxy::new(&args.url, BackTlsSpec::default(), feed).map_err(usage)?;
+    let url = format!("http://{}{}", listener.local_addr().map_err(Failure::Start)?, proxy.path());
+    let tape = taping.as_ref().map_or("nothing is recorded", |taping| &taping.shown);
+    if global.json {
+        tracing::info!(url, to = name, tape, "passing MCP on");
+    } else {
+        output::say(banner(&url, name, tape));
+    }
+    let (stop, stopping) = watch::channel(false);
+    let mut serving = std::pin::pin!(proxy.serve(listener, stopping));
+    tokio::select! {
+        () = &mut serving => {}
+        _ = signals.next() => {
+            stop.send_replace(true);
+        }
+    }
+    let code = tokio::select! {
+        () = &mut serving => ExitCode::SUCCESS,
+        _ = signals.next() => ExitCode::from(FORCED),
+    };
+    if let Some(taping) = taping {
+        taping.end();
+    }
+    Ok(code)
+}
+
+fn banner(url: &str, to: &str, tape: &str) -> String {
+    format!(
+        "signalbox {} passes MCP at {url} on to {to}\n  tape      {tape}\n  connect   claude mcp add --transport http proxied {url}\n",
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+/// What may be shown of an address: what stands behind the question mark may be a secret.
+fn without_query(url: &str) -> &str {
+    url.split(['?', '#']).next().unwrap_or(url)
+}

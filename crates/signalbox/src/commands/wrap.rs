@@ -1,0 +1,81 @@
+//! `signalbox wrap`: one server, untouched, and everything that passes on a tape.
+
+use crate::cli::{Global, WrapArgs};
+use crate::failure::Failure;
+use crate::output;
+use crate::own_pipes::{OwnInput, OwnOutput};
+use crate::transparent_tape::{MAX_MESSAGE, Taping};
+use rustix::process::Signal;
+use signalbox_engine::record::TapeKind;
+use signalbox_engine::{Principal, SessionKey};
+use signalbox_transport::tap::{Chunk, StdioTap, Who};
+use signalbox_transport::transparent_stdio::{self, WrapSpec};
+use std::ffi::OsString;
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+/// Signals that wait to be passed on.
+const MAX_SIGNALS: usize = 16;
+
+/// Runs the server until it ends, with its exit code.
+pub(super) async fn run(global: &Global, args: WrapArgs) -> Result<ExitCode, Failure> {
+    let signals = signals().map_err(Failure::Start)?;
+    let taping = tape(global, &args)?;
+    if std::io::stderr().is_terminal() {
+        // A program that started us has no use for this, and may show it as the server's own words.
+        match &taping {
+            Some(taping) => output::say(format_args!("signalbox: recording to tape {}", taping.shown)),
+            None => output::say("signalbox: nothing is recorded"),
+        }
+    }
+    let mut words = args.command.into_iter();
+    let program = words.next().unwrap_or_default();
+    let spec = WrapSpec { program, args: words.collect(), grace: args.grace };
+    let feed = taping.as_ref().map(|taping| taping.feed.clone());
+    let ended = transparent_stdio::run(&spec, OwnInput, OwnOutput, feed, signals).await;
+    if let Some(taping) = taping {
+        taping.end();
+    }
+    Ok(ExitCode::from(ended?.exit_code()))
+}
+
+fn tape(global: &Global, args: &WrapArgs) -> Result<Option<Taping<Chunk>>, Failure> {
+    let target = args.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let who = Who {
+        session: SessionKey(1),
+        principal: Principal::local(&super::stdio::user()),
+        backend: name(&args.command).into(),
+        transport: "stdio",
+    };
+    Taping::begin(global, &args.to, TapeKind::Wrap, target, || StdioTap::new(who, MAX_MESSAGE))
+}
+
+/// What the server is called on the tape: the last part of its program.
+fn name(command: &[OsString]) -> String {
+    let program = command.first().map(Path::new);
+    let last = program.and_then(Path::file_name).or(program.map(Path::as_os_str));
+    last.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+/// Takes the signals that are meant for the server.
+fn signals() -> std::io::Result<mpsc::Receiver<Signal>> {
+    let (sender, receiver) = mpsc::channel(MAX_SIGNALS);
+    for (kind, number) in [
+        (SignalKind::interrupt(), Signal::INT),
+        (SignalKind::terminate(), Signal::TERM),
+        (SignalKind::hangup(), Signal::HUP),
+        (SignalKind::quit(), Signal::QUIT),
+    ] {
+        let (mut signals, sender) = (signal(kind)?, sender.clone());
+        tokio::spawn(async move {
+            while signals.recv().await.is_some() {
+                // A full queue has enough of them to pass on.
+                let _ = sender.try_send(number);
+            }
+        });
+    }
+    Ok(receiver)
+}

@@ -1,0 +1,175 @@
+//! What is meant by a command line that names no command: a server to wrap, an address, a port, a tape.
+
+use crate::cli::Cli;
+use clap::CommandFactory as _;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// Flags that go before a command and take a value.
+const WITH_VALUE: [&str; 4] = ["-c", "--config", "--data-dir", "--log-level"];
+
+/// What a word is, as far as the system knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing.
+    Nothing,
+    /// A file that is no program.
+    File,
+    /// A program, here or on PATH.
+    Program,
+}
+
+/// The command line in full, or what to say besides clap's own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Meant {
+    /// This is meant.
+    Line(Vec<OsString>),
+    /// It is not clear what is meant; perhaps this helps.
+    Unclear {
+        /// The line as it is.
+        line: Vec<OsString>,
+        /// What to do.
+        hint: Option<String>,
+    },
+}
+
+/// Reads a command line, the program's own name first. A known command always wins.
+#[must_use]
+pub fn meant(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> Found) -> Meant {
+    let Some(place) = first_word(&line) else { return Meant::Line(line) };
+    let Some(word) = line[place].to_str() else { return Meant::Unclear { line, hint: None } };
+    if is_command(word) {
+        return Meant::Line(line);
+    }
+    let alone = place + 1 == line.len();
+    let insert = |words: &[&str]| {
+        let mut full = line.clone();
+        full.splice(place..place, words.iter().map(OsString::from));
+        Meant::Line(full)
+    };
+    let lower = word.to_ascii_lowercase();
+    if lower.starts_with("http://") || lower.starts_with("https://") {
+        return insert(&["proxy"]);
+    }
+    if word.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok()) {
+        let mut full = line.clone();
+        full[place] = format!("--listen=127.0.0.1{word}").into();
+        full.insert(place, "serve".into());
+        return Meant::Line(full);
+    }
+    if lower.ends_with(".tape") && is_command("tape") {
+        return insert(&["tape", "show"]);
+    }
+    let found = look(&line[place]);
+    let unclear = |hint: String| Meant::Unclear { line: line.clone(), hint: Some(hint) };
+    match (ending(word), found) {
+        (_, Found::Nothing) if word.contains('/') => unclear(format!("there is no file {word}")),
+        (_, Found::Nothing) => Meant::Unclear { line, hint: None },
+        ("js" | "mjs" | "cjs", _) => insert(&["wrap", "--", "node"]),
+        ("py", _) => insert(&["wrap", "--", "python3"]),
+        ("ts" | "mts", _) => unclear(format!(
+            "{word} is TypeScript; name what runs it, as in `signalbox wrap -- npx tsx {word}`, or compile it"
+        )),
+        (_, Found::Program) if !alone || word.contains('/') => insert(&["wrap", "--"]),
+        (_, Found::Program) => unclear(format!("to run the program `{word}` as a server: `signalbox wrap -- {word}`")),
+        (_, Found::File) => {
+            unclear(format!("{word} is no program; make it executable (chmod +x), or name what runs it"))
+        }
+    }
+}
+
+/// What the system knows of a word: a path is a file, a bare word a file here with a known ending, or a program on PATH.
+#[must_use]
+pub fn look(word: &OsStr) -> Found {
+    let path = Path::new(word);
+    let here = path.metadata().ok().filter(std::fs::Metadata::is_file);
+    let is_path = path.components().count() > 1 || word.to_string_lossy().starts_with("./");
+    match here {
+        Some(file) if is_path && file.permissions().mode() & 0o111 != 0 => return Found::Program,
+        Some(_) if is_path || path.extension().is_some() => return Found::File,
+        _ if is_path => return Found::Nothing,
+        _ => {}
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&folders).map(|folder| folder.join(path));
+    let runs =
+        |place: &Path| place.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    if places.any(|place| runs(&place)) { Found::Program } else { Found::Nothing }
+}
+
+/// The place of the first word that is neither a flag nor the value of one.
+fn first_word(line: &[OsString]) -> Option<usize> {
+    let mut place = 1;
+    while let Some(word) = line.get(place) {
+        let text = word.to_string_lossy();
+        if WITH_VALUE.contains(&&*text) {
+            place += 2;
+        } else if text.starts_with('-') {
+            place += 1;
+        } else {
+            return Some(place);
+        }
+    }
+    None
+}
+
+fn is_command(word: &str) -> bool {
+    word == "help" || Cli::command().find_subcommand(word).is_some()
+}
+
+fn ending(word: &str) -> &str {
+    Path::new(word).extension().and_then(OsStr::to_str).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, expected: &str) {
+        let look = |word: &OsStr| match word.to_str().unwrap() {
+            "./server" | "npx" | "serve" | "ls" | "/bin/my server" => Found::Program,
+            "./server.js" | "server.mjs" | "a/b.py" | "./x.ts" | "./notes.txt" => Found::File,
+            _ => Found::Nothing,
+        };
+        let words = std::iter::once("signalbox").chain(line.split(' ').filter(|word| !word.is_empty()));
+        let shown = match meant(words.map(OsString::from).collect(), &look) {
+            Meant::Line(line) => line[1..].iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" "),
+            Meant::Unclear { hint, .. } => format!("? {}", hint.unwrap_or_default()),
+        };
+        assert_eq!(shown, expected, "{line}");
+    }
+
+    #[test]
+    fn so2_a_server_an_address_and_a_port_are_understood() {
+        check("./server.js", "wrap -- node ./server.js");
+        check("--data-dir d server.mjs --root /srv", "--data-dir d wrap -- node server.mjs --root /srv");
+        check("a/b.py", "wrap -- python3 a/b.py");
+        check("./server", "wrap -- ./server");
+        check("npx -y foo --json", "wrap -- npx -y foo --json");
+        check("http://127.0.0.1:1/mcp", "proxy http://127.0.0.1:1/mcp");
+        check("HTTPS://mcp.example/mcp --no-tape", "proxy HTTPS://mcp.example/mcp --no-tape");
+        check(":8080", "serve --listen=127.0.0.1:8080");
+        check("-c x.toml :0", "-c x.toml serve --listen=127.0.0.1:0");
+    }
+
+    #[test]
+    fn so2_a_command_always_wins_and_nothing_is_no_word() {
+        for line in ["", "--json", "serve", "help wrap", "-c npx status", "--config=npx", "wrap -- npx -y foo"] {
+            check(line, line);
+        }
+    }
+
+    #[test]
+    fn so2_what_is_not_understood_is_left_to_the_usual_error_with_a_hint() {
+        check("statsu", "? ");
+        check(":99999", "? ");
+        check("./nowhere.js", "? there is no file ./nowhere.js");
+        check("ls", "? to run the program `ls` as a server: `signalbox wrap -- ls`");
+        check(
+            "./x.ts",
+            "? ./x.ts is TypeScript; name what runs it, as in `signalbox wrap -- npx tsx ./x.ts`, or compile it",
+        );
+        check("./notes.txt", "? ./notes.txt is no program; make it executable (chmod +x), or name what runs it");
+    }
+}

@@ -1,0 +1,116 @@
+//! A tape file as the place that a recorder writes to.
+
+use signalbox_engine::record::{Entry, StoreError, TapeInfo, TapeWriter};
+use signalbox_tape::{TapeFileError, TapeFileWriter};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// Only its owner reads a tape.
+const PRIVATE: u32 = 0o600;
+
+/// Writes one tape into one file. What cannot be written ends the file there: it can be read up to its last whole part, and
+/// what came after is counted as missing.
+#[derive(Debug)]
+pub struct TapeToFile {
+    file: Option<TapeFileWriter<File>>,
+    handle: File,
+    failed: Option<StoreError>,
+}
+
+impl TapeToFile {
+    /// Begins a file, which must not exist yet.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn create(path: &Path, info: &TapeInfo) -> io::Result<Self> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)?;
+        let handle = file.try_clone()?;
+        let file = TapeFileWriter::new(file, info, &[]).map_err(io::Error::other)?;
+        Ok(Self { file: Some(file), handle, failed: None })
+    }
+
+    fn written(&mut self, outcome: Result<(), TapeFileError>) -> Result<(), StoreError> {
+        let outcome = outcome.map_err(StoreError::from);
+        if let Err(error) = &outcome {
+            // Half a part may be written, so that nothing can follow it.
+            self.failed = Some(error.clone());
+            self.file = None;
+        }
+        outcome
+    }
+}
+
+impl TapeWriter for TapeToFile {
+    fn append(&mut self, entries: &[Entry], durable: bool) -> Result<(), StoreError> {
+        let Some(file) = &mut self.file else {
+            return Err(self.failed.clone().unwrap_or_else(|| StoreError::Other("the tape file has ended".to_owned())));
+        };
+        let mut outcome = entries.iter().try_for_each(|entry| file.push(entry)).and_then(|()| file.flush());
+        if durable && outcome.is_ok() {
+            outcome = self.handle.sync_data().map_err(TapeFileError::from);
+        }
+        self.written(outcome)
+    }
+
+    fn idle(&mut self) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    fn end(&mut self, at: u64) -> Result<(), StoreError> {
+        let Some(file) = self.file.take() else { return Ok(()) };
+        let outcome = file.finish(Some(at)).map(drop);
+        self.written(outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_engine::record::{Content, TapeKind};
+    use signalbox_tape::{Select, TapeFile};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fn info() -> TapeInfo {
+        TapeInfo {
+            id: "t".to_owned(),
+            kind: TapeKind::Wrap,
+            target: "x".to_owned(),
+            started: 1,
+            ended: None,
+            program: "p".to_owned(),
+            redaction: vec![],
+            sampling: "all".to_owned(),
+        }
+    }
+
+    fn entry(seq: u64) -> Entry {
+        Entry {
+            seq,
+            at: seq,
+            session: Some(1),
+            exchange: None,
+            principal: "me".to_owned(),
+            content: Content::SessionEnded,
+        }
+    }
+
+    #[test]
+    fn s31_a_tape_file_is_private_never_overwritten_and_readable_while_it_grows() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.tape");
+        let mut tape = TapeToFile::create(&path, &info()).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(TapeToFile::create(&path, &info()).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        let read = || TapeFile::open(File::open(&path).unwrap()).unwrap().entries(Select::default()).count();
+        tape.append(&[entry(1), entry(2)], false).unwrap();
+        assert_eq!(read(), 2);
+        tape.append(&[entry(3)], true).unwrap();
+        tape.end(9).unwrap();
+        assert_eq!(read(), 3);
+        let whole = TapeFile::open(File::open(&path).unwrap()).unwrap();
+        assert_eq!((whole.missing(), whole.info().ended), (None, Some(9)));
+        assert!(tape.append(&[entry(4)], false).is_err());
+    }
+}

@@ -1,0 +1,32 @@
+//! What a transparent proxy makes of the bytes that pass through it.
+//!
+//! The proxies forward first and look aside: each chunk is put into a [`Feed`] before it is written on, so that a question is
+//! always seen before its answer, and a thread of its own cuts the bytes into messages, finds out which answer belongs to
+//! which request, and tells it as facts. The machines are pure: bytes and times in, facts out. Whatever they cannot read
+//! is told as it is.
+
+mod conversation;
+mod counts;
+mod feed;
+mod gathered;
+#[cfg(test)]
+mod http_dialogues;
+mod http_seen;
+mod http_tap;
+mod introduction;
+mod line_cutter;
+mod stdio_tap;
+mod talks;
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+pub use conversation::{Conversation, Side, Who};
+pub use counts::TapCounts;
+pub use feed::{Feed, Lost, MAX_HELD, Running, Tap, Weigh};
+pub use http_seen::{Answered, Asked, HttpSeen, Step};
+pub use http_tap::{HttpTap, MAX_GATHERED};
+pub use line_cutter::{LineCutter, Piece};
+pub use stdio_tap::{Chunk, StdioTap};
+pub use talks::{MAX_SESSIONS, SESSION_TIMEOUT};
+pub use waiting::{CANCELLED_FOR, MAX_WAITING, UNANSWERED_AFTER};

@@ -1,0 +1,326 @@
+//! One conversation of a client and a server, overheard.
+
+use super::counts::TapCounts;
+use super::introduction::{self, INITIALIZE};
+use super::waiting::{Asked, UNANSWERED_AFTER, Waiting};
+use bytes::Bytes;
+use signalbox_engine::chain::Ruling;
+use signalbox_engine::exchange::MethodName;
+use signalbox_engine::fact::{Decision, Fact, Finished, Outcome, Point, SessionFact};
+use signalbox_engine::{ClientProfile, ExchangeId, Principal, SessionKey};
+use signalbox_wire::{Envelope, Era, Kind, Message, RawId, json};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Most messages of a batch that are looked at.
+const MAX_BATCH: usize = 10_000;
+/// The reason of requests that never got an answer.
+const UNANSWERED: Outcome = Outcome::Fault("unanswered");
+
+/// Which side sent something.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// The client.
+    Client,
+    /// The server.
+    Server,
+}
+
+impl Side {
+    fn point(self) -> Point {
+        match self {
+            Self::Client => Point::ClientIn,
+            Self::Server => Point::BackendIn,
+        }
+    }
+}
+
+/// Between whom a conversation is held.
+#[derive(Clone, Debug)]
+pub struct Who {
+    /// The number of the session.
+    pub session: SessionKey,
+    /// On whose behalf.
+    pub principal: Principal,
+    /// The name of the server.
+    pub backend: Arc<str>,
+    /// How the client came.
+    pub transport: &'static str,
+}
+
+/// Makes facts of the messages of one session, in the order in which they passed.
+#[derive(Debug)]
+pub struct Conversation {
+    who: Who,
+    external: Option<Arc<str>>,
+    client: Option<Arc<ClientProfile>>,
+    begun: bool,
+    exchanges: u64,
+    by_client: Waiting,
+    by_server: Waiting,
+    counts: TapCounts,
+}
+
+impl Conversation {
+    /// A conversation of which nothing was heard yet.
+    #[must_use]
+    pub fn new(who: Who) -> Self {
+        Self {
+            who,
+            external: None,
+            client: None,
+            begun: false,
+            exchanges: 0,
+            by_client: Waiting::default(),
+            by_server: Waiting::default(),
+            counts: TapCounts::default(),
+        }
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub fn counts(&self) -> TapCounts {
+        self.counts
+    }
+
+    /// The id under which the client knows the session.
+    pub fn name(&mut self, at: Instant, external: &str, out: &mut Vec<Fact>) {
+        self.external = Some(external.into());
+        if self.begun {
+            out.push(self.session(at));
+        }
+    }
+
+    /// Begins the session, where that has not happened. The first message does it otherwise.
+    pub fn begin(&mut self, at: Instant, out: &mut Vec<Fact>) {
+        if !std::mem::replace(&mut self.begun, true) {
+            out.push(self.session(at));
+        }
+    }
+
+    /// Hears a message, a batch, or whatever else was sent in the place of one.
+    /// Gives the exchange that it belongs to, where it is a single message that belongs to one.
+    pub fn hear(&mut self, at: Instant, side: Side, bytes: Bytes, out: &mut Vec<Fact>) -> Option<ExchangeId> {
+        let mut after = Vec::new();
+        let exchange = match Message::parse(bytes.clone(), MAX_BATCH) {
+            Ok(Message::Single(message)) => self.look(at, side, &message, &mut after),
+            Ok(Message::Batch(messages)) => {
+                for message in &messages {
+                    match message {
+                        Ok(message) => drop(self.look(at, side, message, &mut after)),
+                        Err(_) => self.counts.unread += 1,
+                    }
+                }
+                None
+            }
+            Err(_) => {
+                self.counts.unread += 1;
+                None
+            }
+        };
+        self.passed(at, side, exchange, bytes, out);
+        out.append(&mut after);
+        exchange
+    }
+
+    /// Hears a part of a message that is too long to be held as a whole.
+    pub fn hear_piece(&mut self, at: Instant, side: Side, bytes: Bytes, out: &mut Vec<Fact>) {
+        self.counts.pieces += 1;
+        self.passed(at, side, None, bytes, out);
+    }
+
+    /// Something passed that nobody heard.
+    pub fn missed(&mut self, at: Instant, detail: String, out: &mut Vec<Fact>) {
+        self.begin(at, out);
+        let ruling = Ruling { rule: None, verdict: "gap", detail, conditions: vec![], inputs: vec![] };
+        out.push(Fact::Decision(Box::new(Decision {
+            at,
+            session: self.who.session,
+            principal: self.who.principal.clone(),
+            exchange: None,
+            phase: "record",
+            by: "tap",
+            ruling,
+        })));
+    }
+
+    /// It is known that this request gets no answer.
+    pub fn give_up(&mut self, at: Instant, exchange: ExchangeId, outcome: Outcome, out: &mut Vec<Fact>) {
+        let asked = self.by_client.give_up(exchange).or_else(|| self.by_server.give_up(exchange));
+        if let Some(asked) = asked {
+            self.finish(at, asked, outcome, 0, out);
+        }
+    }
+
+    /// Gives up what has waited too long.
+    pub fn tick(&mut self, now: Instant, out: &mut Vec<Fact>) {
+        for asked in [self.by_client.expire(now), self.by_server.expire(now)].concat() {
+            self.finish(now, asked, UNANSWERED, 0, out);
+        }
+    }
+
+    /// Nothing more will be heard. What has no answer ends with `outcome`, or as unanswered.
+    pub fn end(&mut self, at: Instant, outcome: Option<Outcome>, out: &mut Vec<Fact>) {
+        for asked in [self.by_client.drain(), self.by_server.drain()].concat() {
+            self.finish(at, asked, outcome.unwrap_or(UNANSWERED), 0, out);
+        }
+        if std::mem::take(&mut self.begun) {
+            out.push(Fact::SessionEnded { at, session: self.who.session, principal: self.who.principal.clone() });
+        }
+    }
+
+    fn passed(&mut self, at: Instant, side: Side, exchange: Option<ExchangeId>, bytes: Bytes, out: &mut Vec<Fact>) {
+        self.begin(at, out);
+        self.counts.messages += 1;
+        out.push(Fact::Message {
+            at,
+            session: self.who.session,
+            principal: self.who.principal.clone(),
+            exchange,
+            point: side.point(),
+            backend: Some(Arc::clone(&self.who.backend)),
+            bytes,
+        });
+    }
+
+    /// Finds the exchange that a message belongs to, which it may open or close.
+    fn look(&mut self, at: Instant, side: Side, message: &Envelope, after: &mut Vec<Fact>) -> Option<ExchangeId> {
+        match message.kind() {
+            Kind::Request => Some(self.request(at, side, message, after)),
+            Kind::Response | Kind::Error => self.answer(at, side, message, after),
+            Kind::Notification if message.method() == Some("notifications/cancelled") => {
+                let span = message.param("requestId")?;
+                let id = RawId::from_token(message.bytes().slice(span.range()));
+                self.asked_by(side).cancel(&id, at)
+            }
+            Kind::Notification => None,
+        }
+    }
+
+    fn request(&mut self, at: Instant, side: Side, message: &Envelope, after: &mut Vec<Fact>) -> ExchangeId {
+        if side == Side::Client
+            && let Some(client) = introduction::of_request(message)
+        {
+            self.introduce(at, client, after);
+        }
+        self.exchanges += 1;
+        self.counts.requests += 1;
+        let exchange = ExchangeId(self.exchanges);
+        let era = introduction::revision_of(message).map(|revision| revision.era()).unwrap_or_else(|| self.era());
+        let method = method_of(message);
+        let asked = Asked {
+            exchange,
+            era,
+            subject: subject(message, &method),
+            method,
+            at,
+            bytes: message.bytes().len(),
+            cancelled: false,
+            until: at + UNANSWERED_AFTER,
+        };
+        if let Some(id) = message.id()
+            && let Some(gone) = self.asked_by(side).open(id.detached(), asked)
+        {
+            self.finish(at, gone, UNANSWERED, 0, after);
+        }
+        exchange
+    }
+
+    fn answer(&mut self, at: Instant, side: Side, message: &Envelope, after: &mut Vec<Fact>) -> Option<ExchangeId> {
+        let asker = if side == Side::Client { Side::Server } else { Side::Client };
+        let Some(asked) = message.id().and_then(|id| self.asked_by(asker).close(&id)) else {
+            self.counts.orphans += 1;
+            return None;
+        };
+        let exchange = asked.exchange;
+        if side == Side::Server
+            && asked.method == INITIALIZE
+            && let (Some(revision), Some(client)) = (introduction::agreed(message), self.client.clone())
+        {
+            self.introduce(at, introduction::at(&client, revision), after);
+        }
+        self.counts.answered += 1;
+        self.finish(at, asked, outcome(message), message.bytes().len(), after);
+        Some(exchange)
+    }
+
+    fn introduce(&mut self, at: Instant, client: ClientProfile, out: &mut Vec<Fact>) {
+        if self.client.as_ref().is_some_and(|known| introduction::same(known, &client)) {
+            return;
+        }
+        self.client = Some(Arc::new(client));
+        // A session that has not begun is told of with its client when it does.
+        if self.begun {
+            out.push(self.session(at));
+        }
+    }
+
+    fn finish(&mut self, at: Instant, asked: Asked, outcome: Outcome, bytes_out: usize, out: &mut Vec<Fact>) {
+        if bytes_out == 0 {
+            self.counts.unanswered += 1;
+        }
+        out.push(Fact::Finished(Box::new(Finished {
+            at,
+            session: self.who.session,
+            principal: self.who.principal.clone(),
+            exchange: asked.exchange,
+            era: asked.era,
+            method: asked.method,
+            subject: asked.subject,
+            backend: Some(Arc::clone(&self.who.backend)),
+            outcome: if asked.cancelled { Outcome::Cancelled } else { outcome },
+            took: at.saturating_duration_since(asked.at),
+            bytes_in: asked.bytes,
+            bytes_out,
+            trace: None,
+        })));
+    }
+
+    fn asked_by(&mut self, side: Side) -> &mut Waiting {
+        match side {
+            Side::Client => &mut self.by_client,
+            Side::Server => &mut self.by_server,
+        }
+    }
+
+    fn era(&self) -> Era {
+        self.client.as_ref().map_or(Era::Legacy, |client| client.revision.era())
+    }
+
+    fn session(&self, at: Instant) -> Fact {
+        Fact::Session(Box::new(SessionFact {
+            at,
+            session: self.who.session,
+            principal: self.who.principal.clone(),
+            external: self.external.clone(),
+            transport: self.who.transport,
+            client: self.client.clone(),
+        }))
+    }
+}
+
+fn method_of(message: &Envelope) -> MethodName {
+    match message.known_method() {
+        Some(known) => known.into(),
+        None => message.method().unwrap_or_default().to_owned().into(),
+    }
+}
+
+/// The tool, prompt or URI that a request is about.
+fn subject(message: &Envelope, method: &str) -> Option<Box<str>> {
+    let member = match method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => "uri",
+        _ => return None,
+    };
+    let span = message.param(member)?;
+    json::string(span.of(message.bytes())).map(|text| text.into_owned().into())
+}
+
+fn outcome(answer: &Envelope) -> Outcome {
+    if answer.kind() == Kind::Error {
+        return Outcome::BackendError;
+    }
+    let failed = answer.result_member("isError").is_some_and(|span| span.of(answer.bytes()) == b"true");
+    if failed { Outcome::ToolError } else { Outcome::Ok }
+}

@@ -1,0 +1,231 @@
+//! The queue between a proxy and its tap, and the thread behind it.
+
+use super::counts::TapCounts;
+use signalbox_engine::{Fact, FactSink};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Most bytes that wait to be looked at. What comes beyond passes all the same, and is counted as lost to the tap.
+pub const MAX_HELD: usize = 128 * 1024 * 1024;
+/// What each chunk counts beside its bytes.
+const OVERHEAD: usize = 128;
+/// How often requests without an answer are looked through.
+const TICK: Duration = Duration::from_secs(10);
+
+/// What was lost because the tap did not come along.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Lost {
+    /// Chunks of bytes.
+    pub chunks: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl std::fmt::Display for Lost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes in {} chunks passed and were not recorded: queue_full", self.bytes, self.chunks)
+    }
+}
+
+/// Something with a size.
+pub trait Weigh {
+    /// Bytes.
+    fn weight(&self) -> usize;
+}
+
+/// A machine that makes facts of what passes.
+pub trait Tap: Send + 'static {
+    /// What it is given.
+    type Input: Weigh + Send + 'static;
+
+    /// The proxy has started.
+    fn begin(&mut self, _at: Instant, _out: &mut Vec<Fact>) {}
+    /// Something passed.
+    fn take(&mut self, at: Instant, input: Self::Input, out: &mut Vec<Fact>);
+    /// Something passed that was not given to it.
+    fn lost(&mut self, at: Instant, lost: Lost, out: &mut Vec<Fact>);
+    /// Time passed.
+    fn tick(&mut self, now: Instant, out: &mut Vec<Fact>);
+    /// Nothing more will pass.
+    fn end(&mut self, at: Instant, out: &mut Vec<Fact>) -> TapCounts;
+}
+
+#[derive(Debug, Default)]
+struct Gauge {
+    held: AtomicUsize,
+    lost_chunks: AtomicU64,
+    lost_bytes: AtomicU64,
+}
+
+/// Where a proxy puts what passes. It never waits. Clones feed the same tap.
+#[derive(Debug)]
+pub struct Feed<I> {
+    sender: Sender<Option<(Instant, I)>>,
+    gauge: Arc<Gauge>,
+    max: usize,
+}
+
+impl<I> Clone for Feed<I> {
+    fn clone(&self) -> Self {
+        Self { sender: self.sender.clone(), gauge: Arc::clone(&self.gauge), max: self.max }
+    }
+}
+
+impl<I: Weigh + Send + 'static> Feed<I> {
+    /// Starts the thread of a tap, which tells these of what it finds out.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start<T: Tap<Input = I>>(tap: T, sinks: Vec<Arc<dyn FactSink>>) -> io::Result<(Self, Running<I>)> {
+        Self::bounded(tap, sinks, MAX_HELD)
+    }
+
+    fn bounded<T: Tap<Input = I>>(tap: T, sinks: Vec<Arc<dyn FactSink>>, max: usize) -> io::Result<(Self, Running<I>)> {
+        let (sender, receiver) = channel();
+        let gauge = Arc::new(Gauge::default());
+        let feed = Self { sender, gauge: Arc::clone(&gauge), max };
+        let work = move || listen(tap, &sinks, &receiver, &gauge);
+        let thread = std::thread::Builder::new().name("tap".to_owned()).spawn(work)?;
+        Ok((feed.clone(), Running { feed, thread }))
+    }
+
+    /// Puts something in, or counts it as lost where too much is waiting.
+    pub fn push(&self, at: Instant, input: I) {
+        let bytes = input.weight();
+        let weight = bytes + OVERHEAD;
+        let held = self.gauge.held.fetch_add(weight, Ordering::Relaxed);
+        // A single chunk is taken whatever its size, so that nothing is too large for an idle tap.
+        if held > 0 && held + weight > self.max {
+            self.gauge.held.fetch_sub(weight, Ordering::Relaxed);
+            self.gauge.lost_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+            self.gauge.lost_chunks.fetch_add(1, Ordering::Release);
+            return;
+        }
+        // A tap that is gone has nobody to tell anything to.
+        let _ = self.sender.send(Some((at, input)));
+    }
+}
+
+/// The thread of a tap.
+#[derive(Debug)]
+pub struct Running<I> {
+    feed: Feed<I>,
+    thread: JoinHandle<TapCounts>,
+}
+
+impl<I> Running<I> {
+    /// Lets the tap finish what it was given, and gives what it counted. Blocks until then.
+    #[must_use]
+    pub fn finish(self) -> TapCounts {
+        let _ = self.feed.sender.send(None);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+fn listen<T: Tap>(
+    mut tap: T,
+    sinks: &[Arc<dyn FactSink>],
+    receiver: &Receiver<Option<(Instant, T::Input)>>,
+    gauge: &Gauge,
+) -> TapCounts {
+    let mut out = Vec::new();
+    let tell = |out: &mut Vec<Fact>| {
+        for fact in out.drain(..) {
+            sinks.iter().for_each(|sink| sink.fact(&fact));
+        }
+    };
+    tap.begin(Instant::now(), &mut out);
+    let mut ticked = Instant::now();
+    loop {
+        tell(&mut out);
+        let given = receiver.recv_timeout(TICK);
+        let now = Instant::now();
+        let chunks = gauge.lost_chunks.swap(0, Ordering::Acquire);
+        if chunks > 0 {
+            let bytes = gauge.lost_bytes.swap(0, Ordering::Relaxed);
+            tracing::warn!(chunks, bytes, "recording does not come along; some of what passed is missing on the tape");
+            tap.lost(now, Lost { chunks, bytes }, &mut out);
+        }
+        match given {
+            Ok(Some((at, input))) => {
+                let weight = input.weight() + OVERHEAD;
+                tap.take(at, input, &mut out);
+                gauge.held.fetch_sub(weight, Ordering::Relaxed);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Ok(None) | Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if now.saturating_duration_since(ticked) >= TICK {
+            ticked = now;
+            tap.tick(now, &mut out);
+        }
+    }
+    let counts = tap.end(Instant::now(), &mut out);
+    tell(&mut out);
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[derive(Debug)]
+    struct Bytes(usize);
+
+    impl Weigh for Bytes {
+        fn weight(&self) -> usize {
+            self.0
+        }
+    }
+
+    /// Is told to go on with each chunk, and notes what it is given.
+    struct Slow {
+        go: Receiver<()>,
+        seen: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl Tap for Slow {
+        type Input = Bytes;
+
+        fn take(&mut self, _: Instant, input: Bytes, _: &mut Vec<Fact>) {
+            self.go.recv().unwrap();
+            self.seen.lock().unwrap().push(format!("took {}", input.0));
+        }
+
+        fn lost(&mut self, _: Instant, lost: Lost, _: &mut Vec<Fact>) {
+            self.seen.lock().unwrap().push(lost.to_string());
+        }
+
+        fn tick(&mut self, _: Instant, _: &mut Vec<Fact>) {}
+
+        fn end(&mut self, _: Instant, _: &mut Vec<Fact>) -> TapCounts {
+            TapCounts { messages: 7, ..TapCounts::default() }
+        }
+    }
+
+    #[test]
+    fn what_a_slow_tap_cannot_hold_is_counted_and_nobody_waits_for_it() {
+        let (go, going) = channel();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (feed, running) = Feed::bounded(Slow { go: going, seen: Arc::clone(&seen) }, vec![], 1000).unwrap();
+        for size in [5000, 1, 2] {
+            feed.push(Instant::now(), Bytes(size));
+        }
+        go.send(()).unwrap();
+        while feed.gauge.held.load(Ordering::Relaxed) > 0 {
+            std::thread::yield_now();
+        }
+        feed.push(Instant::now(), Bytes(9));
+        go.send(()).unwrap();
+        assert_eq!(running.finish().messages, 7);
+        assert_eq!(
+            *seen.lock().unwrap(),
+            ["3 bytes in 2 chunks passed and were not recorded: queue_full", "took 5000", "took 9"]
+        );
+    }
+}

@@ -1,0 +1,68 @@
+//! What a transparent proxy sees of HTTP.
+
+use super::conversation::Side;
+use super::feed::Weigh;
+use bytes::Bytes;
+
+/// One step of one HTTP request and its answer.
+#[derive(Clone, Debug)]
+pub struct HttpSeen {
+    /// The number of the request.
+    pub call: u64,
+    /// What happened.
+    pub step: Step,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// A request came.
+    Asked(Asked),
+    /// Its answer began.
+    Answered(Answered),
+    /// A part of a body passed.
+    Body(Side, Bytes),
+    /// A body ended, or was cut off.
+    BodyEnd {
+        /// Whose.
+        side: Side,
+        /// False where it was cut off.
+        complete: bool,
+    },
+    /// The server could not be reached, or ended the connection without an answer.
+    Failed,
+}
+
+/// The head of a request.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// The session it names.
+    pub session: Option<Box<str>>,
+    /// Path and query.
+    pub place: Box<str>,
+    /// True where this is the MCP endpoint: everything there belongs to the conversation.
+    pub endpoint: bool,
+    /// True where it ends its session.
+    pub closes: bool,
+}
+
+/// The head of an answer.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    /// The session it names.
+    pub session: Option<Box<str>>,
+    /// The status.
+    pub status: u16,
+    /// True where its body is a stream of events.
+    pub events: bool,
+}
+
+impl Weigh for HttpSeen {
+    fn weight(&self) -> usize {
+        match &self.step {
+            Step::Body(_, bytes) => bytes.len(),
+            Step::Asked(asked) => asked.place.len() + asked.session.as_ref().map_or(0, |name| name.len()),
+            _ => 0,
+        }
+    }
+}

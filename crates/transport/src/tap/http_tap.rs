@@ -1,0 +1,246 @@
+//! Listening to conversations over HTTP: bodies, and events of streams.
+
+use super::conversation::Side;
+use super::counts::TapCounts;
+use super::feed::{Lost, Tap};
+use super::gathered::Gathered;
+use super::http_seen::{Answered, Asked, HttpSeen, Step};
+use super::talks::Talks;
+use bytes::Bytes;
+use signalbox_engine::fact::Outcome;
+use signalbox_engine::keys::KeyMap;
+use signalbox_engine::{ExchangeId, Fact, Principal};
+use signalbox_wire::{Message, SseDecoder, SseEvent};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Most bytes of unfinished bodies that are held, of all requests together. Bodies beyond are told in pieces.
+pub const MAX_GATHERED: usize = 64 * 1024 * 1024;
+/// The event by which HTTP+SSE says where to post.
+const ENDPOINT: &str = "endpoint";
+
+/// Follows every session of one endpoint.
+#[derive(Debug)]
+pub struct HttpTap {
+    max: usize,
+    calls: KeyMap<u64, Call>,
+    talks: Talks,
+    gathered: usize,
+}
+
+/// One request and its answer.
+#[derive(Debug)]
+struct Call {
+    talk: u64,
+    endpoint: bool,
+    closes: bool,
+    status: u16,
+    from_client: Gathered,
+    from_server: Gathered,
+    events: Option<SseDecoder>,
+    /// The exchange that its body opened.
+    exchange: Option<ExchangeId>,
+}
+
+impl Call {
+    fn body(&mut self, side: Side) -> &mut Gathered {
+        match side {
+            Side::Client => &mut self.from_client,
+            Side::Server => &mut self.from_server,
+        }
+    }
+}
+
+impl HttpTap {
+    /// Listens to whoever speaks with `backend`. Bodies longer than `max_body` are told in pieces.
+    #[must_use]
+    pub fn new(backend: Arc<str>, principal: Principal, max_body: usize) -> Self {
+        let talks = Talks::new(backend, principal);
+        Self { max: max_body, calls: KeyMap::default(), talks, gathered: 0 }
+    }
+
+    fn asked(&mut self, at: Instant, number: u64, asked: Asked, out: &mut Vec<Fact>) {
+        // A session is known by its header; in HTTP+SSE by the address that its stream gave out.
+        let named = asked.session.as_deref().map(session_name);
+        let posted = place_name(&asked.place);
+        let name = named.as_deref().or_else(|| self.talks.knows(&posted).then_some(&*posted));
+        let talk = self.talks.enter(at, name, out);
+        if let (Some(named), Some(session)) = (&named, &asked.session)
+            && !self.talks.knows(named)
+        {
+            self.named(at, talk, session, out);
+        }
+        let call = Call {
+            talk,
+            endpoint: asked.endpoint,
+            closes: asked.closes,
+            status: 0,
+            from_client: Gathered::default(),
+            from_server: Gathered::default(),
+            events: None,
+            exchange: None,
+        };
+        self.calls.insert(number, call);
+    }
+
+    fn answered(&mut self, at: Instant, number: u64, answered: &Answered, out: &mut Vec<Fact>) {
+        // A server may answer before it has read all; what it was sent comes first all the same.
+        self.finish_body(at, number, Side::Client, out);
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        call.status = answered.status;
+        call.events = answered.events.then(|| SseDecoder::new(self.max));
+        let talk = call.talk;
+        if let Some(session) = &answered.session
+            && !self.talks.knows(&session_name(session))
+        {
+            self.named(at, talk, session, out);
+        }
+    }
+
+    fn named(&mut self, at: Instant, talk: u64, session: &str, out: &mut Vec<Fact>) {
+        self.talks.name(talk, session_name(session));
+        if let Some(conversation) = self.talks.get(talk) {
+            conversation.name(at, session, out);
+        }
+    }
+
+    fn body(&mut self, at: Instant, number: u64, side: Side, bytes: &Bytes, out: &mut Vec<Fact>) {
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        if side == Side::Server
+            && let Some(events) = &mut call.events
+        {
+            events.push(bytes);
+            return self.events(at, number, out);
+        }
+        let body = call.body(side);
+        let piece = if body.len() + bytes.len() > self.max || self.gathered + bytes.len() > MAX_GATHERED {
+            self.gathered -= body.len();
+            body.piece()
+        } else {
+            None
+        };
+        self.gathered += bytes.len();
+        body.push(bytes);
+        if let Some(piece) = piece {
+            self.tell(at, number, side, piece, false, out);
+        }
+    }
+
+    fn events(&mut self, at: Instant, number: u64, out: &mut Vec<Fact>) {
+        loop {
+            let Some(call) = self.calls.get_mut(&number) else { return };
+            let talk = call.talk;
+            match call.events.as_mut().and_then(SseDecoder::next_event) {
+                None => return,
+                Some(Ok(event)) => self.event(at, number, event, out),
+                Some(Err(error)) => {
+                    if let Some(conversation) = self.talks.get(talk) {
+                        conversation.missed(at, format!("{error}: it was not recorded"), out);
+                    }
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, at: Instant, number: u64, event: SseEvent, out: &mut Vec<Fact>) {
+        if event.event.as_deref() == Some(ENDPOINT) {
+            let talk = self.calls.get(&number).map(|call| call.talk);
+            if let (Some(talk), Ok(uri)) = (talk, std::str::from_utf8(&event.data)) {
+                self.talks.name(talk, place_name(place_of(uri.trim())));
+            }
+        } else if !event.data.is_empty() {
+            self.tell(at, number, Side::Server, event.data, true, out);
+        }
+    }
+
+    fn finish_body(&mut self, at: Instant, number: u64, side: Side, out: &mut Vec<Fact>) {
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        self.gathered -= call.body(side).len();
+        if let Some((bytes, whole)) = call.body(side).finish() {
+            self.tell(at, number, side, bytes, whole, out);
+        }
+    }
+
+    /// Tells of a message. Beside the endpoint only what is surely one: a proxy also carries sign-ins, which are nobody's
+    /// business.
+    fn tell(&mut self, at: Instant, number: u64, side: Side, bytes: Bytes, whole: bool, out: &mut Vec<Fact>) {
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        if !call.endpoint && (!whole || Message::parse(bytes.clone(), 1).is_err()) {
+            return;
+        }
+        let Some(conversation) = self.talks.get(call.talk) else { return };
+        if !whole {
+            return conversation.hear_piece(at, side, bytes, out);
+        }
+        let exchange = conversation.hear(at, side, bytes, out);
+        if side == Side::Client {
+            call.exchange = exchange;
+        }
+    }
+
+    /// The answer has ended, or there is none.
+    fn over(&mut self, at: Instant, number: u64, complete: bool, out: &mut Vec<Fact>) {
+        self.finish_body(at, number, Side::Client, out);
+        self.finish_body(at, number, Side::Server, out);
+        let Some(call) = self.calls.remove(&number) else { return };
+        // What was refused by its status, or never reached the server, gets no answer later.
+        let refused = call.status >= 400 || call.status == 0;
+        if refused && let (Some(exchange), Some(conversation)) = (call.exchange, self.talks.get(call.talk)) {
+            conversation.give_up(at, exchange, Outcome::Fault("http_error"), out);
+        }
+        if call.closes && (200..300).contains(&call.status) {
+            self.talks.end(at, call.talk, None, out);
+        } else {
+            self.talks.leave(at, call.talk, (!complete).then_some(Outcome::Cancelled), out);
+        }
+    }
+}
+
+impl Tap for HttpTap {
+    type Input = HttpSeen;
+
+    fn take(&mut self, at: Instant, seen: HttpSeen, out: &mut Vec<Fact>) {
+        let number = seen.call;
+        match seen.step {
+            Step::Asked(asked) => self.asked(at, number, asked, out),
+            Step::Answered(answered) => self.answered(at, number, &answered, out),
+            Step::Body(side, bytes) => self.body(at, number, side, &bytes, out),
+            Step::BodyEnd { side: Side::Client, .. } => self.finish_body(at, number, Side::Client, out),
+            Step::BodyEnd { side: Side::Server, complete } => self.over(at, number, complete, out),
+            Step::Failed => self.over(at, number, true, out),
+        }
+    }
+
+    fn lost(&mut self, at: Instant, lost: Lost, out: &mut Vec<Fact>) {
+        self.talks.missed(at, &lost.to_string(), out);
+    }
+
+    fn tick(&mut self, now: Instant, out: &mut Vec<Fact>) {
+        self.talks.tick(now, out);
+    }
+
+    fn end(&mut self, at: Instant, out: &mut Vec<Fact>) -> TapCounts {
+        let mut open: Vec<u64> = self.calls.keys().copied().collect();
+        open.sort_unstable();
+        for number in open {
+            self.over(at, number, false, out);
+        }
+        self.talks.end_all(at, out)
+    }
+}
+
+fn session_name(session: &str) -> Box<str> {
+    format!("session {session}").into()
+}
+
+fn place_name(place: &str) -> Box<str> {
+    format!("place {place}").into()
+}
+
+/// Path and query of an address, which may be whole or begin with the path.
+fn place_of(uri: &str) -> &str {
+    match uri.split_once("://") {
+        None => uri,
+        Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
+    }
+}

@@ -1,0 +1,139 @@
+//! Cutting a stream of bytes into lines without losing a byte.
+
+use bytes::{Bytes, BytesMut};
+use memchr::memchr;
+
+/// A line with its end, or a part of one that is too long.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Piece {
+    /// The bytes, the end of the line among them.
+    pub bytes: Bytes,
+    /// False where this is only a part of a line.
+    pub whole: bool,
+}
+
+/// Cuts bytes into pieces that give, one after the other, exactly the bytes that came. Where the cuts are does not depend on
+/// how the bytes were chunked.
+#[derive(Debug)]
+pub struct LineCutter {
+    max: usize,
+    held: BytesMut,
+    /// A part of the line that is being read was given away already.
+    broken: bool,
+}
+
+impl LineCutter {
+    /// A cutter that holds at most `max` bytes; a longer line comes in several pieces.
+    #[must_use]
+    pub fn new(max: usize) -> Self {
+        Self { max: max.max(1), held: BytesMut::new(), broken: false }
+    }
+
+    /// Takes in what was read and hands out what is complete.
+    pub fn push(&mut self, mut chunk: Bytes, out: &mut Vec<Piece>) {
+        while let Some(end) = memchr(b'\n', &chunk) {
+            let line = chunk.split_to(end + 1);
+            self.take(line, true, out);
+        }
+        if !chunk.is_empty() {
+            self.take(chunk, false, out);
+        }
+    }
+
+    /// The last line, if the stream ended without a line end.
+    pub fn finish(&mut self, out: &mut Vec<Piece>) {
+        let whole = !std::mem::take(&mut self.broken);
+        if !self.held.is_empty() {
+            out.push(Piece { bytes: self.held.split().freeze(), whole });
+        }
+    }
+
+    /// How many bytes wait for the end of their line.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.len()
+    }
+
+    fn take(&mut self, mut bytes: Bytes, ends: bool, out: &mut Vec<Piece>) {
+        while bytes.len() > self.max - self.held.len() {
+            let part = bytes.split_to(self.max - self.held.len());
+            self.broken = true;
+            out.push(Piece { bytes: self.joined(part), whole: false });
+        }
+        if ends {
+            let whole = !std::mem::take(&mut self.broken);
+            out.push(Piece { bytes: self.joined(bytes), whole });
+        } else {
+            self.held.extend_from_slice(&bytes);
+        }
+    }
+
+    /// What was held and this, copied only where something was held.
+    fn joined(&mut self, bytes: Bytes) -> Bytes {
+        if self.held.is_empty() {
+            return bytes;
+        }
+        self.held.extend_from_slice(&bytes);
+        std::mem::take(&mut self.held).freeze()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn cut(chunks: &[&[u8]], max: usize) -> Vec<Piece> {
+        let mut cutter = LineCutter::new(max);
+        let mut out = Vec::new();
+        for chunk in chunks {
+            cutter.push(Bytes::copy_from_slice(chunk), &mut out);
+            assert!(cutter.held() <= max);
+        }
+        cutter.finish(&mut out);
+        out
+    }
+
+    fn shown(pieces: &[Piece]) -> Vec<(String, bool)> {
+        pieces.iter().map(|piece| (String::from_utf8_lossy(&piece.bytes).into_owned(), piece.whole)).collect()
+    }
+
+    #[test]
+    fn n12_lines_keep_their_ends_and_blank_lines_are_lines() {
+        let pieces = cut(&[b"{}\r\n\n  \n", b"a\rb", b"\nlast"], 100);
+        let whole = |text: &str| (text.to_owned(), true);
+        assert_eq!(shown(&pieces), [whole("{}\r\n"), whole("\n"), whole("  \n"), whole("a\rb\n"), whole("last")]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_comes_in_pieces_and_the_next_one_is_whole_again() {
+        let pieces = cut(&[b"12345678901\nok\n"], 5);
+        let piece = |text: &str, whole| (text.to_owned(), whole);
+        assert_eq!(
+            shown(&pieces),
+            [piece("12345", false), piece("67890", false), piece("1\n", false), piece("ok\n", true)]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn however_the_bytes_are_chunked_no_byte_is_lost_and_the_cuts_are_the_same(
+            bytes in proptest::collection::vec(prop_oneof![3 => Just(b'\n'), 1 => Just(b'\r'), 12 => any::<u8>()], 0..600),
+            sizes in proptest::collection::vec(1_usize..40, 1..200),
+            max in 1_usize..64,
+        ) {
+            let mut chunks = Vec::new();
+            let (mut rest, mut turn) = (&bytes[..], sizes.iter().cycle());
+            while !rest.is_empty() {
+                let size = (*turn.next().unwrap()).min(rest.len());
+                let (chunk, more) = rest.split_at(size);
+                chunks.push(chunk);
+                rest = more;
+            }
+            let pieces = cut(&chunks, max);
+            let joined: Vec<u8> = pieces.iter().flat_map(|piece| piece.bytes.to_vec()).collect();
+            prop_assert_eq!(&joined, &bytes);
+            prop_assert_eq!(pieces, cut(&[&bytes], max));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Listening to a conversation over standard input and output, one message a line.
+
+use super::conversation::{Conversation, Side, Who};
+use super::counts::TapCounts;
+use super::feed::{Lost, Tap, Weigh};
+use super::line_cutter::{LineCutter, Piece};
+use bytes::Bytes;
+use signalbox_engine::Fact;
+use std::time::Instant;
+
+/// Bytes that one side sent.
+#[derive(Clone, Debug)]
+pub struct Chunk {
+    /// Who sent them.
+    pub side: Side,
+    /// As they came.
+    pub bytes: Bytes,
+}
+
+impl Weigh for Chunk {
+    fn weight(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// Cuts what both sides send into lines and follows the conversation.
+#[derive(Debug)]
+pub struct StdioTap {
+    from_client: LineCutter,
+    from_server: LineCutter,
+    conversation: Conversation,
+    pieces: Vec<Piece>,
+}
+
+impl StdioTap {
+    /// Listens to one conversation. Lines longer than `max_line` are told in pieces.
+    #[must_use]
+    pub fn new(who: Who, max_line: usize) -> Self {
+        Self {
+            from_client: LineCutter::new(max_line),
+            from_server: LineCutter::new(max_line),
+            conversation: Conversation::new(who),
+            pieces: Vec::new(),
+        }
+    }
+
+    fn cutter(&mut self, side: Side) -> &mut LineCutter {
+        match side {
+            Side::Client => &mut self.from_client,
+            Side::Server => &mut self.from_server,
+        }
+    }
+
+    fn cut(
+        &mut self,
+        at: Instant,
+        side: Side,
+        out: &mut Vec<Fact>,
+        cut: impl FnOnce(&mut LineCutter, &mut Vec<Piece>),
+    ) {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        cut(self.cutter(side), &mut pieces);
+        for Piece { bytes, whole } in pieces.drain(..) {
+            if whole {
+                self.conversation.hear(at, side, bytes, out);
+            } else {
+                self.conversation.hear_piece(at, side, bytes, out);
+            }
+        }
+        self.pieces = pieces;
+    }
+}
+
+impl Tap for StdioTap {
+    type Input = Chunk;
+
+    fn begin(&mut self, at: Instant, out: &mut Vec<Fact>) {
+        self.conversation.begin(at, out);
+    }
+
+    fn take(&mut self, at: Instant, chunk: Chunk, out: &mut Vec<Fact>) {
+        self.cut(at, chunk.side, out, |cutter, pieces| cutter.push(chunk.bytes, pieces));
+    }
+
+    fn lost(&mut self, at: Instant, lost: Lost, out: &mut Vec<Fact>) {
+        // What was held has lost its end, and what comes next its beginning.
+        for side in [Side::Client, Side::Server] {
+            self.cut(at, side, out, LineCutter::finish);
+        }
+        self.conversation.missed(at, lost.to_string(), out);
+    }
+
+    fn tick(&mut self, now: Instant, out: &mut Vec<Fact>) {
+        self.conversation.tick(now, out);
+    }
+
+    fn end(&mut self, at: Instant, out: &mut Vec<Fact>) -> TapCounts {
+        for side in [Side::Client, Side::Server] {
+            self.cut(at, side, out, LineCutter::finish);
+        }
+        self.conversation.end(at, None, out);
+        self.conversation.counts()
+    }
+}

@@ -1,0 +1,138 @@
+//! The sessions that a proxy overhears, and what they are known by.
+
+use super::conversation::{Conversation, Who};
+use super::counts::TapCounts;
+use signalbox_engine::fact::Outcome;
+use signalbox_engine::keys::{KeyMap, TextMap};
+use signalbox_engine::{Fact, Principal, SessionKey};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Most sessions that are followed. Beyond, the one that was quiet for longest is taken to be over.
+pub const MAX_SESSIONS: usize = 1000;
+/// How long a session may be quiet, with no stream open, before it is taken to be over.
+pub const SESSION_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// A session: what was heard of it, and who still has a connection open for it.
+#[derive(Debug)]
+pub(super) struct Talk {
+    pub(super) conversation: Conversation,
+    names: Vec<Box<str>>,
+    open: usize,
+    used: Instant,
+}
+
+/// All of them. One that nobody has a name for ends with its only request.
+#[derive(Debug)]
+pub(super) struct Talks {
+    backend: Arc<str>,
+    principal: Principal,
+    talks: KeyMap<u64, Talk>,
+    names: TextMap<Box<str>, u64>,
+    next: u64,
+    counts: TapCounts,
+}
+
+impl Talks {
+    pub(super) fn new(backend: Arc<str>, principal: Principal) -> Self {
+        let (talks, names) = (KeyMap::default(), TextMap::default());
+        Self { backend, principal, talks, names, next: 1, counts: TapCounts::default() }
+    }
+
+    /// The number of the session of this name, with one more connection open. None has no name yet.
+    pub(super) fn enter(&mut self, at: Instant, name: Option<&str>, out: &mut Vec<Fact>) -> u64 {
+        let known = name.and_then(|name| self.names.get(name)).copied();
+        let key = known.unwrap_or_else(|| self.add(at, out));
+        if let Some(talk) = self.talks.get_mut(&key) {
+            talk.open += 1;
+            talk.used = at;
+        }
+        key
+    }
+
+    /// The session of this number.
+    pub(super) fn get(&mut self, key: u64) -> Option<&mut Conversation> {
+        self.talks.get_mut(&key).map(|talk| &mut talk.conversation)
+    }
+
+    /// True where somebody has this name.
+    pub(super) fn knows(&self, name: &str) -> bool {
+        self.names.contains_key(name)
+    }
+
+    /// Gives a session a name by which other requests find it.
+    pub(super) fn name(&mut self, key: u64, name: Box<str>) {
+        let Some(talk) = self.talks.get_mut(&key) else { return };
+        // A server that gives out endless names for one session gets the first few.
+        if talk.names.len() < MAX_NAMES && !self.names.contains_key(&name) {
+            talk.names.push(name.clone());
+            self.names.insert(name, key);
+        }
+    }
+
+    /// One connection less is open. A session without a name is over then.
+    pub(super) fn leave(&mut self, at: Instant, key: u64, outcome: Option<Outcome>, out: &mut Vec<Fact>) {
+        let Some(talk) = self.talks.get_mut(&key) else { return };
+        talk.open = talk.open.saturating_sub(1);
+        talk.used = at;
+        if talk.names.is_empty() && talk.open == 0 {
+            self.end(at, key, outcome, out);
+        }
+    }
+
+    /// A session is over.
+    pub(super) fn end(&mut self, at: Instant, key: u64, outcome: Option<Outcome>, out: &mut Vec<Fact>) {
+        let Some(mut talk) = self.talks.remove(&key) else { return };
+        for name in &talk.names {
+            self.names.remove(name);
+        }
+        talk.conversation.end(at, outcome, out);
+        self.counts += talk.conversation.counts();
+    }
+
+    /// Ends what was quiet for too long.
+    pub(super) fn tick(&mut self, now: Instant, out: &mut Vec<Fact>) {
+        let quiet = |talk: &Talk| talk.open == 0 && now.saturating_duration_since(talk.used) >= SESSION_TIMEOUT;
+        let mut over: Vec<u64> = self.talks.iter().filter(|(_, talk)| quiet(talk)).map(|(key, _)| *key).collect();
+        over.sort_unstable();
+        over.into_iter().for_each(|key| self.end(now, key, None, out));
+        self.talks.values_mut().for_each(|talk| talk.conversation.tick(now, out));
+    }
+
+    /// Something passed that nobody heard: every session that is open may miss something.
+    pub(super) fn missed(&mut self, at: Instant, detail: &str, out: &mut Vec<Fact>) {
+        for talk in self.talks.values_mut().filter(|talk| talk.open > 0) {
+            talk.conversation.missed(at, detail.to_owned(), out);
+        }
+    }
+
+    /// Nothing more will be heard.
+    pub(super) fn end_all(&mut self, at: Instant, out: &mut Vec<Fact>) -> TapCounts {
+        let mut all: Vec<u64> = self.talks.keys().copied().collect();
+        all.sort_unstable();
+        all.into_iter().for_each(|key| self.end(at, key, None, out));
+        self.counts
+    }
+
+    fn add(&mut self, at: Instant, out: &mut Vec<Fact>) -> u64 {
+        if self.talks.len() >= MAX_SESSIONS {
+            let quiet = self.talks.iter().filter(|(_, talk)| talk.open == 0);
+            if let Some(oldest) = quiet.min_by_key(|(key, talk)| (talk.used, **key)).map(|(key, _)| *key) {
+                self.end(at, oldest, None, out);
+            }
+        }
+        let key = self.next;
+        self.next += 1;
+        let conversation = Conversation::new(Who {
+            session: SessionKey(key),
+            principal: self.principal.clone(),
+            backend: Arc::clone(&self.backend),
+            transport: "http",
+        });
+        self.talks.insert(key, Talk { conversation, names: Vec::new(), open: 0, used: at });
+        key
+    }
+}
+
+/// Most names of one session.
+const MAX_NAMES: usize = 4;

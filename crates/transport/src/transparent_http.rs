@@ -1,0 +1,126 @@
+//! A transparent proxy in front of one MCP endpoint that speaks HTTP.
+//!
+//! Requests and answers pass with their bodies as they come, event by event, and with their status and headers; only `Host`
+//! and what belongs to a single connection is changed. What passes is put into a [`Feed`] on its way and looked at
+//! elsewhere. Headers are not recorded, since they carry credentials.
+
+mod passing;
+mod service;
+#[cfg(test)]
+mod tests;
+mod upstream;
+
+use crate::admission::Admission;
+use crate::http_back::{HttpSpecError, Target};
+use crate::tap::{Feed, HttpSeen};
+use crate::tls::BackTlsSpec;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use upstream::Upstream;
+
+/// Most connections of clients at a time.
+pub const MAX_CONNECTIONS: usize = 1000;
+/// How long a client may take for the head of a request.
+pub const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long answers may go on once the proxy is told to stop.
+pub const STOP_AFTER: Duration = Duration::from_secs(1);
+
+/// A proxy to one endpoint. Clones are the same.
+#[derive(Clone)]
+pub struct Proxy(Arc<Shared>);
+
+struct Shared {
+    upstream: Arc<Upstream>,
+    admission: Arc<Admission>,
+    feed: Option<Feed<HttpSeen>>,
+    calls: AtomicU64,
+}
+
+impl Proxy {
+    /// A proxy to this address, which tells the feed what passes. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the address is not a usable one.
+    pub fn new(url: &str, tls: BackTlsSpec, feed: Option<Feed<HttpSeen>>) -> Result<Self, HttpSpecError> {
+        let name: Arc<str> = "server".into();
+        let target = Target::parse(&name, url, "http")?.with_tls(&name, tls)?;
+        let admission = Admission::new(MAX_CONNECTIONS, &[], &[]);
+        let upstream = Arc::new(Upstream::new(target));
+        Ok(Self(Arc::new(Shared { upstream, admission, feed, calls: AtomicU64::new(1) })))
+    }
+
+    /// The path that clients have to use: the endpoint's own.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.0.upstream.target().uri.path()
+    }
+
+    /// Serves until told to stop; then answers may go on for a moment.
+    pub async fn serve(&self, listener: TcpListener, mut stop: watch::Receiver<bool>) {
+        let mut connections = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = stopped(&mut stop) => break,
+                Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            };
+            match accepted {
+                Ok((socket, _)) => match self.0.admission.enter() {
+                    Some(place) => {
+                        let (proxy, stop) = (self.clone(), stop.clone());
+                        connections.spawn(async move {
+                            proxy.connection(socket, stop).await;
+                            drop(place);
+                        });
+                    }
+                    None => tracing::warn!(most = MAX_CONNECTIONS, "a connection is refused: too many are open"),
+                },
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            }
+        }
+        drop(listener);
+        let ending = async { while connections.join_next().await.is_some() {} };
+        let _ = tokio::time::timeout(STOP_AFTER, ending).await;
+    }
+
+    async fn connection(&self, socket: TcpStream, mut stop: watch::Receiver<bool>) {
+        let _ = socket.set_nodelay(true);
+        let proxy = self.clone();
+        let service = hyper::service::service_fn(move |request| service::pass(proxy.clone(), request));
+        let mut builder = http1::Builder::new();
+        // Nothing is added, and names are written as they came.
+        builder.auto_date_header(false).preserve_header_case(true).timer(TokioTimer::new());
+        builder.header_read_timeout(HEAD_TIMEOUT);
+        let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(socket), service));
+        let ended = tokio::select! {
+            ended = &mut serving => ended,
+            () = stopped(&mut stop) => {
+                serving.as_mut().graceful_shutdown();
+                serving.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::trace!(%error, "connection ended");
+        }
+    }
+}
+
+/// Waits until the proxy is told to stop, or nobody is left to tell it.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+impl std::fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Proxy").field("to", &self.0.upstream.target().to_string()).finish_non_exhaustive()
+    }
+}

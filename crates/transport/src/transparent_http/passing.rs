@@ -1,0 +1,115 @@
+//! A body on its way through.
+
+use super::upstream::{Sender, Upstream};
+use crate::tap::{Feed, HttpSeen, Side, Step};
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+/// The body of a request or an answer, passed on frame by frame, or one of our own.
+pub(super) struct Passing {
+    content: Content,
+    watch: Option<Watch>,
+    /// The connection that an answer comes on, to be used again once the answer has ended.
+    connection: Option<(Arc<Upstream>, Sender)>,
+}
+
+enum Content {
+    Stream(Incoming),
+    Own(Option<Bytes>),
+}
+
+/// Who is told of it, and for which side.
+pub(super) struct Watch {
+    pub(super) feed: Feed<HttpSeen>,
+    pub(super) call: u64,
+    pub(super) side: Side,
+}
+
+impl Watch {
+    fn tell(&self, step: Step) {
+        self.feed.push(Instant::now(), HttpSeen { call: self.call, step });
+    }
+}
+
+impl Passing {
+    /// A body that comes from elsewhere.
+    pub(super) fn stream(body: Incoming, watch: Option<Watch>, connection: Option<(Arc<Upstream>, Sender)>) -> Self {
+        let mut passing = Self { content: Content::Stream(body), watch, connection };
+        if passing.is_end_stream() {
+            passing.end(true);
+        }
+        passing
+    }
+
+    /// A body of our own.
+    pub(super) fn own(text: impl Into<Bytes>) -> Self {
+        Self { content: Content::Own(Some(text.into())), watch: None, connection: None }
+    }
+
+    /// The end is told once, and as soon as it is known: nobody asks a body of a known length again after its last byte.
+    fn end(&mut self, complete: bool) {
+        if let Some(watch) = self.watch.take() {
+            watch.tell(Step::BodyEnd { side: watch.side, complete });
+        }
+        if let Some((upstream, sender)) = self.connection.take()
+            && complete
+        {
+            upstream.keep(sender);
+        }
+    }
+}
+
+impl Body for Passing {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let this = self.get_mut();
+        let body = match &mut this.content {
+            Content::Own(bytes) => return Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Content::Stream(body) => body,
+        };
+        let polled = Pin::new(&mut *body).poll_frame(cx);
+        match &polled {
+            Poll::Pending => {}
+            Poll::Ready(Some(Ok(frame))) => {
+                let last = body.is_end_stream();
+                if let (Some(watch), Some(data)) = (&this.watch, frame.data_ref()) {
+                    // Copied, since a slice would keep the whole buffer of its connection.
+                    watch.tell(Step::Body(watch.side, Bytes::copy_from_slice(data)));
+                }
+                if last {
+                    this.end(true);
+                }
+            }
+            Poll::Ready(None) => this.end(true),
+            Poll::Ready(Some(Err(_))) => this.end(false),
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.content {
+            Content::Stream(body) => body.is_end_stream(),
+            Content::Own(bytes) => bytes.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            Content::Stream(body) => body.size_hint(),
+            Content::Own(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
+        }
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        self.end(false);
+    }
+}

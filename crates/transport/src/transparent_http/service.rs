@@ -1,0 +1,121 @@
+//! One request on its way through.
+
+use super::Proxy;
+use super::passing::{Passing, Watch};
+use crate::tap::{Answered, Asked, HttpSeen, Side, Step};
+use http::header::{
+    CONNECTION, CONTENT_TYPE, HOST, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use http::uri::{PathAndQuery, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
+use hyper::body::Incoming;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+
+/// Headers that belong to a single connection, whatever `Connection` names besides.
+const HOP_BY_HOP: [HeaderName; 9] = [
+    CONNECTION,
+    KEEP_ALIVE,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    PROXY_CONNECTION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// Passes a request on and its answer back.
+pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Response<Passing>, Infallible> {
+    let shared = &proxy.0;
+    if !shared.admission.admits(request.headers()) {
+        let text = "this Host or Origin is not allowed here: the proxy is for programs on this machine\n";
+        return Ok(own(StatusCode::FORBIDDEN, text.to_owned()));
+    }
+    let call = shared.calls.fetch_add(1, Ordering::Relaxed);
+    let tell = |step| {
+        if let Some(feed) = &shared.feed {
+            feed.push(Instant::now(), HttpSeen { call, step });
+        }
+    };
+    let watch = |side| shared.feed.clone().map(|feed| Watch { feed, call, side });
+    let target = shared.upstream.target();
+    let (mut head, body) = request.into_parts();
+    let place = place(&head.uri, &target.uri);
+    tell(Step::Asked(Asked {
+        session: session(&head.headers),
+        place: place.as_str().into(),
+        endpoint: place.path() == target.uri.path(),
+        closes: head.method == Method::DELETE,
+    }));
+    strip(&mut head.headers);
+    head.headers.insert(HOST, target.authority.clone());
+    head.uri = Uri::from(place);
+    head.version = Version::HTTP_11;
+    let request = Request::from_parts(head, Passing::stream(body, watch(Side::Client), None));
+    match shared.upstream.send(request).await {
+        Ok((answer, sender)) => {
+            let (mut head, body) = answer.into_parts();
+            tell(Step::Answered(Answered {
+                session: session(&head.headers),
+                status: head.status.as_u16(),
+                events: is_events(&head.headers),
+            }));
+            strip(&mut head.headers);
+            let connection = Some((Arc::clone(&shared.upstream), sender));
+            Ok(Response::from_parts(head, Passing::stream(body, watch(Side::Server), connection)))
+        }
+        Err(error) => {
+            tell(Step::Failed);
+            tracing::warn!(server = %target, %error, "the server gave no answer");
+            Ok(own(StatusCode::BAD_GATEWAY, format!("signalbox proxy: {target} gave no answer: {error}\n")))
+        }
+    }
+}
+
+/// Path and query as the client has them. What the address of the endpoint has behind its path is added where the client
+/// has nothing there: it may be what lets it in.
+fn place(asked: &Uri, endpoint: &Uri) -> PathAndQuery {
+    let root = || PathAndQuery::from_static("/");
+    if asked.query().is_none() && asked.path() == endpoint.path() {
+        return endpoint.path_and_query().cloned().unwrap_or_else(root);
+    }
+    asked.path_and_query().cloned().unwrap_or_else(root)
+}
+
+/// Takes out what belongs to a single connection.
+fn strip(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+fn session(headers: &HeaderMap) -> Option<Box<str>> {
+    headers.get(SESSION_ID).and_then(|value| value.to_str().ok()).map(Into::into)
+}
+
+fn is_events(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("text/event-stream"))
+}
+
+fn own(status: StatusCode, text: String) -> Response<Passing> {
+    let mut answer = Response::new(Passing::own(text));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    answer
+}

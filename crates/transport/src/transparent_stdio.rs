@@ -1,0 +1,211 @@
+//! A transparent proxy around one server that speaks over standard input and output.
+//!
+//! Bytes go both ways exactly as they come and as soon as they come: nothing waits for the end of a line, and nothing is
+//! read on the way. Two threads copy, so that a side that does not read hurts only the side that writes to it. What passes
+//! is put into a [`Feed`] before it is written on, and looked at elsewhere. A side that closes its end has the
+//! other side's end closed, as if both were joined by one pipe.
+
+mod copying;
+mod start;
+#[cfg(test)]
+mod tests;
+
+pub use start::WrapError;
+
+use crate::child::group::Group;
+use crate::tap::{Chunk, Feed, Side};
+use copying::{Pace, copy};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ExitStatus};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// How long a server may go on by itself after its client has gone, unless another time is asked for.
+pub const GRACE: Duration = Duration::from_secs(30);
+/// How long it may take to end once it was asked to.
+pub const KILL_AFTER: Duration = Duration::from_secs(5);
+/// How long the output of a server that has ended may be silent while somebody still holds it open.
+pub const DRAIN: Duration = Duration::from_secs(5);
+/// How often the output of a server that has ended is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Most news that wait: each thread has at most two.
+const MAX_NEWS: usize = 8;
+
+/// What is run, and how.
+#[derive(Clone, Debug)]
+pub struct WrapSpec {
+    /// The program.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// How long it may go on by itself after its client has gone.
+    pub grace: Duration,
+}
+
+/// How a server ended.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// With this code.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Ended {
+    fn of(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Self::Code(code),
+            (None, signal) => Self::Signal(signal.unwrap_or_default()),
+        }
+    }
+
+    /// The exit code that tells of it, as shells do.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Code(code) => u8::try_from(code & 0xff).unwrap_or(1),
+            Self::Signal(signal) => u8::try_from(128 + (signal & 0x7f)).unwrap_or(1),
+        }
+    }
+}
+
+/// What the threads tell of.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum News {
+    /// The client sends or reads nothing more.
+    ClientGone,
+    /// The server takes nothing more.
+    ServerDeaf,
+    /// The server says nothing more.
+    ServerSilent,
+    /// The server has ended.
+    ServerEnded,
+}
+
+/// Runs a server between `input` and `output` until it ends, passes these signals on to it, and tells how it ended.
+///
+/// # Errors
+/// When it cannot be started or waited for.
+pub async fn run<R, W>(
+    spec: &WrapSpec,
+    input: R,
+    output: W,
+    feed: Option<Feed<Chunk>>,
+    mut signals: mpsc::Receiver<Signal>,
+) -> Result<Ended, WrapError>
+where
+    R: Read + Send + 'static,
+    W: Write + Send + 'static,
+{
+    let mut child = start::start(spec)?;
+    let (to_server, from_server) = (child.stdin.take(), child.stdout.take());
+    let (tell, mut news) = mpsc::channel(MAX_NEWS);
+    let pace = Arc::new(Pace::default());
+    if let Some(to_server) = to_server {
+        let (feed, tell) = (feed.clone(), tell.clone());
+        thread("to-server", move || {
+            let end = copy(input, to_server, Side::Client, feed.as_ref(), &Pace::default());
+            let _ = tell.blocking_send(if end.is_reader() { News::ClientGone } else { News::ServerDeaf });
+        })?;
+    }
+    if let Some(from_server) = from_server {
+        let (pace, tell) = (Arc::clone(&pace), tell.clone());
+        thread("to-client", move || {
+            let end = copy(from_server, output, Side::Server, feed.as_ref(), &pace);
+            if !end.is_reader() {
+                let _ = tell.blocking_send(News::ClientGone);
+            }
+            let _ = tell.blocking_send(News::ServerSilent);
+        })?;
+    }
+    let group = Group::led_by(child.id());
+    watch(child.id(), tell)?;
+    let drained = until_ended(spec.grace, group.as_ref(), &mut news, &mut signals).await;
+    if !drained {
+        drain(&pace, &mut news, &mut signals).await;
+    }
+    reap(&mut child, group.as_ref())
+}
+
+/// Waits for the end of the server. True if its output had ended before.
+async fn until_ended(
+    grace: Duration,
+    group: Option<&Group>,
+    news: &mut mpsc::Receiver<News>,
+    signals: &mut mpsc::Receiver<Signal>,
+) -> bool {
+    let send = |signal| {
+        if let Some(group) = group {
+            group.signal(signal);
+        }
+    };
+    let (mut silent, mut asked) = (false, false);
+    let mut deadline: Option<Instant> = None;
+    loop {
+        tokio::select! {
+            what = news.recv() => match what {
+                Some(News::ServerEnded) | None => return silent,
+                Some(News::ServerSilent) => silent = true,
+                Some(News::ClientGone) => deadline = deadline.or(Some(Instant::now() + grace)),
+                Some(News::ServerDeaf) => {}
+            },
+            Some(signal) = signals.recv() => send(signal),
+            () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                send(if asked { Signal::KILL } else { Signal::TERM });
+                tracing::warn!(killed = asked, "the client is gone and the server did not end by itself, so it is ended");
+                asked = true;
+                deadline = Some(Instant::now() + KILL_AFTER);
+            }
+        }
+    }
+}
+
+/// Waits until the output of a server that has ended is written. Another process may hold that output open, which is not
+/// waited for once nothing comes from there; a client that reads slowly is.
+async fn drain(pace: &Pace, news: &mut mpsc::Receiver<News>, signals: &mut mpsc::Receiver<Signal>) {
+    let mut last = (pace.moved(), Instant::now());
+    loop {
+        tokio::select! {
+            what = news.recv() => if matches!(what, Some(News::ServerSilent) | None) { return },
+            // Whoever wants this to end now has no use for the rest.
+            Some(_) = signals.recv() => return,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+        let moved = pace.moved();
+        if moved != last.0 || pace.is_writing() {
+            last = (moved, Instant::now());
+        } else if last.1.elapsed() >= DRAIN {
+            return;
+        }
+    }
+}
+
+/// Takes note of how the server ended. Until this, its number cannot become that of a stranger.
+fn reap(child: &mut Child, group: Option<&Group>) -> Result<Ended, WrapError> {
+    if let Some(group) = group {
+        group.forget();
+    }
+    child.wait().map(Ended::of).map_err(WrapError::Wait)
+}
+
+/// Tells when the process has ended, and leaves it to be reaped.
+fn watch(pid: u32, tell: mpsc::Sender<News>) -> Result<(), WrapError> {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+        return Err(WrapError::Wait(io::ErrorKind::InvalidData.into()));
+    };
+    thread("server", move || {
+        let ended = || rustix::process::waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+        while ended().err() == Some(rustix::io::Errno::INTR) {}
+        let _ = tell.blocking_send(News::ServerEnded);
+    })
+}
+
+fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), WrapError> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(work).map(drop).map_err(WrapError::Thread)
+}
