@@ -11,6 +11,8 @@ const COMMANDS: &[&[&str]] = &[
     &["tools", "list"],
     &["tools", "call"],
     &["status"],
+    &["wrap"],
+    &["proxy"],
     &["hold"],
     &["hold", "list"],
     &["hold", "release"],
