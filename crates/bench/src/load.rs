@@ -1,4 +1,5 @@
-//! The closed-loop load: each connection sends a call, waits for its answer, checks it, and sends the next.
+//! The closed-loop load: each connection sends a call, waits for its answer, checks it, and sends the next, at once or when it
+//! is due.
 //!
 //! All connections share one thread, so that the servers measured keep the other cores.
 
@@ -133,6 +134,8 @@ async fn connect(plan: &Plan) -> io::Result<Ready> {
             call,
             next_id: ID_FIRST + index * ID_SPAN,
             calls_left: plan.calls_each,
+            // The connections take turns, so that calls do not come in bursts.
+            pace: plan.pause.map(|pause| Pace::new(pause, pause.mul_f64(index as f64 / plan.connections as f64))),
         });
     }
     let body_bytes = callers.first().map_or(0, |caller| caller.call.body_bytes);
@@ -230,6 +233,25 @@ struct Caller {
     call: Call,
     next_id: u64,
     calls_left: u64,
+    pace: Option<Pace>,
+}
+
+/// When the next call of a connection is due.
+struct Pace {
+    pause: Duration,
+    due: tokio::time::Instant,
+}
+
+impl Pace {
+    fn new(pause: Duration, first: Duration) -> Self {
+        Self { pause, due: tokio::time::Instant::now() + first }
+    }
+
+    /// Waits until then. Time that calls took too long is not caught up with, beyond one call.
+    async fn wait(&mut self) {
+        tokio::time::sleep_until(self.due).await;
+        self.due = (self.due + self.pause).max(tokio::time::Instant::now());
+    }
 }
 
 impl Caller {
@@ -237,6 +259,9 @@ impl Caller {
         let mut tally = Tally::default();
         while self.calls_left > 0 && tally.errors < ERRORS_MAX && !phase.is_over() {
             self.calls_left -= 1;
+            if let Some(pace) = &mut self.pace {
+                pace.wait().await;
+            }
             let started = Instant::now();
             let outcome = self.call_once().await;
             phase.note(&mut tally, started.elapsed(), outcome);

@@ -20,6 +20,7 @@ mod outcome;
 mod pipe;
 mod plan;
 mod process;
+mod record;
 mod report;
 mod request;
 mod results;
@@ -45,7 +46,7 @@ usage: signalbox-bench COMMAND
                           a bare HTTP forwarder, the yardstick
   load      --url http://ADDR/mcp | --command 'PROGRAM ARGUMENT...'
             [--connections 16] [--payload 256] [--seconds 2] [--warmup 0.3] [--era old|new] [--tool NAME]
-            [--max-calls N] [--one-session] [--pid PID]...
+            [--max-calls N] [--rate N] [--one-session] [--pid PID]...
                           closed-loop load, one JSON line of numbers; `--command` is a stdio server, spoken to directly
                           with so many calls under way at a time; `--pid` is measured, and what it started apart from it
   hold      --url http://ADDR/mcp [--sessions N] [--streams N] [--era old|new] [--follow URI] [--source IP]
@@ -56,6 +57,7 @@ usage: signalbox-bench COMMAND
   report    FILE          lines of `NAME BACKEND ROUND JSON` as Markdown tables, and whether the aims are met
   flat      FILE [--no-time]
                           the same lines, and lines of `NAME instructions ERA COUNT`, as a table beside the set-up `base`
+  record    FILE          the same lines: the set-up `recorded` beside `plain`, and whether S-65 is met
   free-port               a loopback port that is free now";
 
 fn main() -> ExitCode {
@@ -95,6 +97,7 @@ fn run(command: &str, words: impl Iterator<Item = String>) -> io::Result<ExitCod
         "hold" => hold::run(&Args::parse(words, hold::FLAGS, hold::SWITCHES)?),
         "report" => report::run(words),
         "flat" => flat::run(words),
+        "record" => record::run(words),
         "free-port" => {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
             println!("{}", listener.local_addr()?.port());

@@ -8,12 +8,13 @@ use crate::request::{Era, Target};
 
 /// The flags of `load` that take a value.
 pub const FLAGS: &[&str] =
-    &["url", "command", "connections", "payload", "seconds", "warmup", "era", "tool", "max-calls", "pid"];
+    &["url", "command", "connections", "payload", "seconds", "warmup", "era", "tool", "max-calls", "pid", "rate"];
 /// Those that do not.
 pub const SWITCHES: &[&str] = &["one-session"];
 
 const CONNECTIONS_MAX: u64 = 512;
 const SECONDS_MAX: f64 = 600.0;
+const RATE_MAX: f64 = 1_000_000.0;
 const PAYLOAD_MAX: usize = 1024 * 1024;
 /// Calls over all connections, unless told otherwise.
 const CALLS_MAX: u64 = 100_000_000;
@@ -45,6 +46,8 @@ pub struct Plan {
     pub calls_each: u64,
     /// The processes to measure.
     pub pids: Vec<u32>,
+    /// How much time lies between two calls of one connection; none makes each call when the one before is answered.
+    pub pause: Option<Duration>,
 }
 
 impl Plan {
@@ -66,6 +69,10 @@ impl Plan {
         let target =
             if command.is_empty() { Target::parse(&args.required::<String>("url")?, era)? } else { Target::pipe(era) };
         let calls = args.or("max-calls", CALLS_MAX)?;
+        let rate: Option<f64> = args.optional("rate")?;
+        if rate.is_some_and(|rate| !(1.0..=RATE_MAX).contains(&rate)) {
+            return Err(usage(format!("a rate from 1 to {RATE_MAX}")));
+        }
         Ok(Self {
             target,
             command,
@@ -77,6 +84,7 @@ impl Plan {
             tool: args.optional("tool")?,
             calls_each: calls.div_ceil(connections).min(ID_SPAN - 1),
             pids: args.all("pid")?,
+            pause: rate.map(|rate| Duration::from_secs_f64(connections as f64 / rate)),
         })
     }
 }

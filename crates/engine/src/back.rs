@@ -374,6 +374,12 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
+    /// True where no time that could run out is running.
+    #[must_use]
+    pub fn waits_for_nothing(&self) -> bool {
+        self.calls.is_empty()
+    }
+
     /// Takes back a request that could not be handed to the link.
     pub fn unsent(&mut self, key: Option<u64>) {
         if let Some(key) = key {

@@ -26,6 +26,12 @@ pub trait Interceptor: Send + Sync {
     /// Decides about one message in one phase. `resumed` is there when a question it held the message for is answered.
     fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement;
 
+    /// True while it would let everything pass and has nothing to say, so that nothing is made ready for it. Asked for every
+    /// message, so it must cost next to nothing.
+    fn is_idle(&self) -> bool {
+        false
+    }
+
     /// The exchange is over.
     fn finished(&self, _finished: &Finished) {}
 }
@@ -69,10 +75,10 @@ impl Chain {
         self.0.iter().map(|one| one.name()).collect()
     }
 
-    /// True where nothing is asked.
+    /// True where nobody has anything to say.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    pub fn is_idle(&self) -> bool {
+        self.0.iter().all(|one| one.is_idle())
     }
 
     /// Asks about a message. Each interceptor sees what those before it made of the message; the first that ends the walk

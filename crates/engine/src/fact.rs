@@ -176,9 +176,9 @@ pub trait FactSink: Send + Sync {
     fn is_durable(&self) -> bool {
         false
     }
-    /// Comes to its end once everything it was told so far is written down, or surely cannot be.
-    fn written(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(std::future::ready(()))
+    /// Comes to its end once everything it was told so far is written down, or cannot be: then it says false.
+    fn written(&self) -> Pin<Box<dyn Future<Output = bool> + Send>> {
+        Box::pin(std::future::ready(true))
     }
     /// Takes a fact. Must not block.
     fn fact(&self, fact: &Fact);

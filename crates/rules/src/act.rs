@@ -275,7 +275,7 @@ impl<'a> Walk<'a> {
                     return Step::Next;
                 }
                 let message = format!("rule `{}` held this, and nobody answered in {within:?}", rule.id);
-                self.refuse(rule, FaultKind::Refused, message)
+                self.refuse(rule, FaultKind::HoldExpired, message)
             }
             _ => self.person(rule, answer, view),
         }

@@ -113,6 +113,10 @@ impl Interceptor for Rules {
         "rules"
     }
 
+    fn is_idle(&self) -> bool {
+        self.current.load().set.is_empty()
+    }
+
     fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
         let Some(told) = resumed else { return self.walk(&self.current.load(), case, None) };
         match self.version(place_of(told.cursor).0) {

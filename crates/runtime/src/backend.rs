@@ -185,7 +185,7 @@ impl Backend {
             let (late, kept): (Vec<Queued>, Vec<Queued>) =
                 std::mem::take(&mut inner.waiting).into_iter().partition(|one| one.deadline <= now);
             inner.waiting = kept.into();
-            (late, inner.peers())
+            (late, inner.waiting_peers())
         };
         self.let_idle_go();
         self.go_on_slowly();

@@ -21,7 +21,7 @@ use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Call, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile};
 use signalbox_wire::Era;
 use std::collections::{HashSet, VecDeque};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -74,6 +74,8 @@ pub struct Peer {
     /// Held while its lists are read.
     pub(crate) lists_turn: tokio::sync::Mutex<()>,
     busy: Arc<AtomicBool>,
+    /// Nothing waits here for anything that may become late.
+    quiet: AtomicBool,
     used: Mutex<Instant>,
     backend: Weak<Backend>,
     name: Arc<str>,
@@ -107,6 +109,7 @@ impl Peer {
             wish,
             lists_turn: tokio::sync::Mutex::new(()),
             busy: Arc::default(),
+            quiet: AtomicBool::new(false),
             used: Mutex::new(Instant::now()),
             backend: Arc::downgrade(backend),
             name: Arc::clone(&backend.name),
@@ -253,6 +256,19 @@ impl Peer {
 
     /// Gives up what has waited too long.
     pub fn tick(self: &Arc<Self>, now: Instant) {
+        self.give_up_late(now);
+        self.drive(|machine, now, out| machine.tick(now, out));
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        // Stored under the lock, so that whoever gives it something to wait for afterwards has the last word.
+        self.quiet.store(inner.queue.is_empty() && inner.machine.waits_for_nothing(), Ordering::Relaxed);
+    }
+
+    /// True where nothing can have become late since the last tick.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet.load(Ordering::Relaxed)
+    }
+
+    fn give_up_late(&self, now: Instant) {
         let late: Vec<Queued> = {
             let mut inner = self.lock();
             let (late, kept) = std::mem::take(&mut inner.queue).into_iter().partition(|queued| queued.deadline <= now);
@@ -264,7 +280,6 @@ impl Peer {
             let fault = Fault::new(FaultKind::TimedOut, text).with_str("backend", &self.backend_name());
             self.refuse(&queued.session, queued.exchange, fault);
         }
-        self.drive(|machine, now, out| machine.tick(now, out));
     }
 
     /// Ends a connection that does not work any more.
@@ -426,6 +441,8 @@ impl Peer {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        self.quiet.store(false, Ordering::Relaxed);
+        inner
     }
 }

@@ -2,6 +2,7 @@
 
 mod batches;
 mod doing;
+mod recorded;
 mod round_timers;
 
 use crate::batch::Batches;
@@ -10,13 +11,11 @@ use crate::outbox::{OUTBOX_BOUND, Out, Outbox, Pushed};
 use round_timers::RoundTimers;
 use signalbox_engine::bridge::capabilities;
 use signalbox_engine::catalog::Selector;
-use signalbox_engine::fact::SessionFact;
 use signalbox_engine::front::{Lifecycle, Mode};
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{
-    CapSet, Carrier, ClientProfile, Command, Context, Event, ExchangeId, Fact, FrontMachine, Principal, SessionKey,
-    StreamId,
+    CapSet, Carrier, ClientProfile, Command, Context, Event, ExchangeId, FrontMachine, Principal, SessionKey, StreamId,
 };
 use signalbox_wire::{Envelope, Era, Kind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -242,38 +241,6 @@ impl Session {
         if !late.is_empty() {
             self.send_once_written(late);
         }
-    }
-
-    /// True for a session that lasts longer than one request.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.mode != Mode::Stateless
-    }
-
-    /// Tells who keeps what happens of the session, as far as it is known.
-    pub(crate) fn tell_of_itself(&self) {
-        if self.gateway.message_facts && self.is_kept() {
-            self.gateway.fact(&Fact::Session(Box::new(SessionFact {
-                at: Instant::now(),
-                session: self.key,
-                principal: self.principal.clone(),
-                external: (!self.external.is_empty()).then(|| Arc::from(&*self.external)),
-                transport: self.via,
-                client: self.client(),
-            })));
-        }
-    }
-
-    /// Sends answers when they, and all that led to them, are written down.
-    fn send_once_written(self: &Arc<Self>, answers: Vec<(StreamId, Out, bool)>) {
-        let Some(durable) = &self.gateway.durable else { return };
-        let (session, written) = (Arc::clone(self), durable.written());
-        tokio::spawn(async move {
-            written.await;
-            let mut inner = session.lock();
-            for (stream, out, droppable) in answers {
-                session.send(&mut inner, stream, out, droppable);
-            }
-        });
     }
 
     /// Writes to a stream while the session is locked, so that messages leave in the order they were decided.

@@ -39,7 +39,7 @@ pub fn proxied(url: &str, rules: &Path) -> Result<String, Failure> {
 fn head(rules: &Path) -> Result<String, Failure> {
     let rules = std::path::absolute(rules).map_err(|error| Failure::File { path: rules.to_owned(), error })?;
     let rules = rules.to_str().ok_or_else(|| unwritable(rules.as_os_str()))?;
-    Ok(format!("[rules]\nfiles = [{}]\n\n[backends.{NAME}]\n", quoted(rules)))
+    Ok(format!("[gateway]\nrule_files = [{}]\n\n[backends.{NAME}]\n", quoted(rules)))
 }
 
 fn unwritable(word: &std::ffi::OsStr) -> Failure {
@@ -97,7 +97,7 @@ mod tests {
     /// The configuration without its rules, which are read elsewhere.
     fn read(text: &str) -> Config {
         let (rules, rest) = text.split_once("\n\n").unwrap();
-        assert_eq!(rules, "[rules]\nfiles = [\"/etc/rules.toml\"]");
+        assert_eq!(rules, "[gateway]\nrule_files = [\"/etc/rules.toml\"]");
         let overrides = Overrides { data_dir: Some("/nowhere".into()), ..Overrides::default() };
         Config::parse(Path::new("ad-hoc.toml"), rest, &|_| None, &overrides).unwrap().config
     }

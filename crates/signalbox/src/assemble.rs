@@ -3,9 +3,11 @@
 use crate::config::{BackendConfig, Config, Era, Target, UrlTransport};
 use crate::demo::{DemoError, DemoServer};
 use crate::interceptors;
+use crate::recording::Recording;
 use signalbox_engine::back::Wish;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::{FactSink, Principal};
+use signalbox_rules::{RuleSet, Rules};
 use signalbox_runtime::{Backend, BackendSpec, Connector, FailureRules, Gateway, Parts, Settings};
 use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
@@ -13,6 +15,7 @@ use signalbox_transport::http_back::{HttpConnector, HttpSpec, HttpSpecError};
 use signalbox_transport::in_process::InProcessConnector;
 use signalbox_transport::many_back::{Address, ManyConnector, ManySpec};
 use signalbox_transport::sse_back::SseConnector;
+use signalbox_transport::web_post::WebPost;
 use signalbox_transport::ws_back::{WsConnector, WsSpec, WsSpecError};
 use signalbox_wire::Limits;
 use std::path::PathBuf;
@@ -43,6 +46,9 @@ pub enum AssembleError {
     /// A remote backend without an address, which the configuration does not let through.
     #[error("a remote backend needs an address")]
     NoAddress,
+    /// The system gives no randomness.
+    #[error("the system gives no randomness: {0}")]
+    Random(String),
     /// The gateway itself cannot be made.
     #[error(transparent)]
     Gateway(#[from] signalbox_engine::Fault),
@@ -57,6 +63,10 @@ pub struct App {
     pub metrics: Arc<MethodMetrics>,
     /// Knows the child processes.
     pub reaper: Reaper,
+    /// The rules in force.
+    pub rules: Arc<Rules>,
+    /// The tape being written, where one is.
+    pub recording: Option<Arc<Recording>>,
     /// Exports traces, where it is asked to.
     #[cfg(feature = "otel")]
     pub telemetry: Option<crate::otel::Telemetry>,
@@ -67,6 +77,9 @@ impl App {
     pub async fn shut_down(&self, drain: Duration) {
         self.gateway.shut_down(drain).await;
         self.reaper.all_gone(CHILDREN_END).await;
+        if let Some(recording) = &self.recording {
+            recording.stop().await;
+        }
         #[cfg(feature = "otel")]
         if let Some(telemetry) = &self.telemetry {
             telemetry.flush().await;
@@ -84,7 +97,12 @@ impl App {
 ///
 /// # Errors
 /// If a backend cannot be made of what is configured.
-pub fn assemble(config: &Config, principal: Principal, catalog_file: Option<PathBuf>) -> Result<App, AssembleError> {
+pub fn assemble(
+    config: &Config,
+    principal: Principal,
+    catalog_file: Option<PathBuf>,
+    recording: Option<Arc<Recording>>,
+) -> Result<App, AssembleError> {
     let settings = settings(config);
     let reaper = Reaper::new();
     let mut backends = Vec::new();
@@ -95,16 +113,17 @@ pub fn assemble(config: &Config, principal: Principal, catalog_file: Option<Path
         backends.push(demo(config, &settings)?);
     }
     let metrics = Arc::new(MethodMetrics::default());
-    #[allow(unused_mut, reason = "some builds have more subscribers")]
     let mut facts: Vec<Arc<dyn FactSink>> = vec![metrics.clone()];
+    facts.extend(recording.as_ref().map(|recording| recording.sink()));
+    let rules = Arc::new(Rules::new(RuleSet::clone(&config.rules.set), seed()?));
     #[cfg(feature = "otel")]
     let telemetry = telemetry(config, &principal)?.inspect(|telemetry| facts.push(telemetry.tracer()));
     let gateway = Gateway::new(Parts {
         settings,
         backends,
-        chain: interceptors::chain(),
+        chain: interceptors::chain(&rules),
         facts,
-        post: None,
+        post: Some(Arc::new(WebPost::default())),
         principal,
         catalog_file,
     })?;
@@ -114,6 +133,8 @@ pub fn assemble(config: &Config, principal: Principal, catalog_file: Option<Path
         gateway,
         metrics,
         reaper,
+        rules,
+        recording,
         #[cfg(feature = "otel")]
         telemetry,
     })
@@ -124,6 +145,13 @@ pub fn assemble(config: &Config, principal: Principal, catalog_file: Option<Path
 fn telemetry(config: &Config, principal: &Principal) -> Result<Option<crate::otel::Telemetry>, AssembleError> {
     let start = |otel| crate::otel::Telemetry::start(otel, config, principal.owns_pipe());
     config.gateway.otel.as_ref().map(start).transpose().map_err(AssembleError::Traces)
+}
+
+/// What random draws of rules start from.
+fn seed() -> Result<u64, AssembleError> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| AssembleError::Random(error.to_string()))?;
+    Ok(u64::from_ne_bytes(bytes))
 }
 
 /// True where the demo tools stand in for backends.

@@ -1,5 +1,7 @@
 //! The command line.
 
+mod rules_args;
+mod tape_args;
 mod transparent;
 
 use transparent::{PROXY_HELP, WRAP_HELP};
@@ -8,8 +10,12 @@ pub use transparent::{ProxyArgs, TapeTo, WrapArgs};
 use crate::config::{ListenAddr, LogLevel};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use rules_args::RULES_HELP;
+pub use rules_args::{RulesCommand, TestArgs, TestPhase};
 use std::path::PathBuf;
 use std::time::Duration;
+use tape_args::TAPE_HELP;
+pub use tape_args::{ExportArgs, Format, PruneArgs, SearchArgs, ShowArgs, TapeCommand};
 
 /// The gate that every MCP tool call goes through.
 ///
@@ -91,6 +97,20 @@ pub enum Command {
     /// to do about it. Exits with 1 if something does not work.
     #[command(after_help = DOCTOR_HELP)]
     Doctor,
+    /// See, search, measure, export and forget what was recorded
+    #[command(after_help = TAPE_HELP)]
+    Tape {
+        /// What to do.
+        #[command(subcommand)]
+        command: TapeCommand,
+    },
+    /// Check, list and try out rules
+    #[command(after_help = RULES_HELP)]
+    Rules {
+        /// What to do.
+        #[command(subcommand)]
+        command: RulesCommand,
+    },
     /// Check the configuration without starting anything
     #[command(after_help = CHECK_HELP)]
     Check,

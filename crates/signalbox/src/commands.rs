@@ -8,9 +8,11 @@ mod import;
 mod man;
 mod proxy;
 mod reload;
+mod rules;
 pub mod serve;
 mod status;
 pub mod stdio;
+mod tape;
 mod tools;
 mod wrap;
 
@@ -74,6 +76,11 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
             block_on(doctor::run(&global))
         }
         Command::Man(args) => man::run(&args),
+        Command::Tape { command } => {
+            let _logs = quiet_logs(&global);
+            tape::run(&global, command)
+        }
+        Command::Rules { command } => rules::run(&global, command),
         Command::Check => check::run(&global),
         Command::Import(args) => import::run(&args),
         Command::Completions { shell } => completions::run(shell),

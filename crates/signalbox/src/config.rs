@@ -21,7 +21,9 @@ pub mod otel;
 pub mod path;
 pub(crate) mod raw;
 pub(crate) mod read;
+pub mod record;
 pub mod reference;
+pub mod rules;
 pub mod secret;
 #[cfg(test)]
 mod tests;
@@ -41,6 +43,8 @@ pub use layers::{Environment, Overrides};
 pub use listen::{Listen, ListenAddr, ListenError, Transport};
 pub use locate::Located;
 pub use otel::Otel;
+pub use record::Record;
+pub use rules::Rules;
 pub use secret::Secret;
 pub use tls::{Certificates, ListenTls};
 pub use tools::ToolFilter;
@@ -55,6 +59,10 @@ pub struct Config {
     pub listen: Listen,
     /// The gateway's own knobs.
     pub gateway: Gateway,
+    /// What is recorded.
+    pub record: Record,
+    /// The rules.
+    pub rules: Rules,
     /// The backends, in the order of the file, disabled ones too.
     pub backends: Vec<BackendConfig>,
     /// Where state is kept.
@@ -156,6 +164,8 @@ impl FromStr for LogLevel {
 struct Settings {
     listen: Listen,
     gateway: Gateway,
+    record: Record,
+    rules: Rules,
     backends: Vec<BackendConfig>,
     data_dir: Option<PathBuf>,
     log_level: LogLevel,
@@ -188,6 +198,8 @@ impl Config {
         let mut config = Self {
             listen: settings.listen,
             gateway: settings.gateway,
+            record: settings.record,
+            rules: settings.rules,
             backends: settings.backends,
             data_dir,
             log_level: settings.log_level,

@@ -1,10 +1,14 @@
 //! Why a command failed, and its exit code.
 
 use crate::assemble::AssembleError;
+use crate::config::rules::RulesError;
 use crate::config::{ConfigError, Warning};
 use crate::data_dir::DataDirError;
 use crate::pipe::PipeError;
+use crate::recording::RecordingError;
 use signalbox_engine::record::StoreError;
+use signalbox_tape::TapeFileError;
+use signalbox_tape::export::ExportError;
 use signalbox_transport::stdio_front::StdioError;
 use signalbox_transport::tls::{SelfSignedError, TlsError};
 use signalbox_transport::transparent_stdio::WrapError;
@@ -56,6 +60,24 @@ pub enum Failure {
     /// There is no certificate to try TLS out with.
     #[error(transparent)]
     SelfSigned(#[from] SelfSignedError),
+    /// There are no tapes.
+    #[error("nothing was recorded in {} yet; `signalbox serve` and `signalbox stdio` record unless `record.enabled` is false", .0.display())]
+    NothingRecorded(PathBuf),
+    /// The store of tapes says no.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A tape file cannot be read or written.
+    #[error(transparent)]
+    TapeFile(#[from] TapeFileError),
+    /// An export or import did not come to its end.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// Rules that cannot be used.
+    #[error(transparent)]
+    Rules(#[from] RulesError),
+    /// Nothing can be recorded.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
     /// The system gives no threads or signals.
     #[error("cannot start: {0}")]
     Start(io::Error),
@@ -65,9 +87,6 @@ pub enum Failure {
     /// The stdio front ended badly.
     #[error(transparent)]
     Stdio(#[from] StdioError),
-    /// Tapes cannot be kept or read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
     /// A server cannot be wrapped.
     #[error(transparent)]
     Wrap(#[from] WrapError),

@@ -17,6 +17,7 @@ pub mod intent;
 pub mod interceptors;
 pub mod logging;
 pub mod metrics;
+pub mod moment;
 pub mod open_files;
 #[cfg(feature = "otel")]
 pub mod otel;
@@ -24,6 +25,7 @@ pub mod output;
 pub mod own_pipes;
 pub mod pipe;
 pub mod probes;
+pub mod recording;
 pub mod reload;
 pub mod signals;
 pub mod status;

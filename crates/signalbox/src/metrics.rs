@@ -4,11 +4,13 @@
 
 mod page;
 
+use crate::assemble::App;
 use page::{Family, Page};
 use signalbox_engine::metrics::histogram::BOUNDS_US;
-use signalbox_engine::metrics::{MethodMetrics, Series, SeriesKey};
+use signalbox_engine::metrics::{Series, SeriesKey};
 use signalbox_runtime::Gateway;
 use signalbox_runtime::status::{AddressStatus, BackendStatus, Status};
+use signalbox_tape::recorder::RecorderStats;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The content type of the page.
@@ -16,13 +18,49 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// The page as it stands.
 #[must_use]
-pub fn render(gateway: &Gateway, metrics: &MethodMetrics) -> String {
+pub fn render(app: &App) -> String {
     let mut page = Page::default();
-    let status = gateway.status();
-    process(&mut page, gateway, &status);
+    let status = app.gateway.status();
+    process(&mut page, &app.gateway, &status);
     backends(&mut page, &status.backends);
-    requests(&mut page, &metrics.read());
+    requests(&mut page, &app.metrics.read());
+    rules(&mut page, &app.gateway);
+    if let Some(recording) = &app.recording {
+        tape(&mut page, &recording.stats());
+    }
     page.into_text()
+}
+
+/// What rules counted, and what became of held messages.
+fn rules(page: &mut Page, gateway: &Gateway) {
+    let mut counted =
+        page.family("signalbox_rule_counts_total", "counter", "What rules counted, by the name they gave.");
+    for (name, count) in gateway.counters.all_counted() {
+        counted.sample(&[("name", &name)], count);
+    }
+    page.family("signalbox_held_messages", "gauge", "Messages that wait for a person.")
+        .sample(&[], gateway.holds.list().len() as u64);
+    let mut settled = page.family("signalbox_holds_total", "counter", "Held messages that were settled, by how.");
+    for (how, count) in gateway.holds.settled() {
+        settled.sample(&[("how", how)], count);
+    }
+    page.family("signalbox_webhooks_failed_total", "counter", "Web addresses that could not be asked or told.")
+        .sample(&[], gateway.webhooks.failed());
+}
+
+fn tape(page: &mut Page, stats: &RecorderStats) {
+    page.family("signalbox_tape_entries_total", "counter", "Entries written to the tape.").sample(&[], stats.entries);
+    page.family("signalbox_tape_bytes_total", "counter", "Bytes of messages written to the tape.")
+        .sample(&[], stats.bytes);
+    let mut gaps = page.family("signalbox_tape_gaps_total", "counter", "Facts missing from the tape, by reason.");
+    for (reason, count) in stats.gaps {
+        gaps.sample(&[("reason", reason.word())], count);
+    }
+    page.family("signalbox_tape_sampled_out_total", "counter", "Facts that sampling and filters left out.")
+        .sample(&[], stats.sampled_out);
+    page.family("signalbox_tape_store_errors_total", "counter", "How often the store could not write.")
+        .sample(&[], stats.store_errors);
+    page.family("signalbox_tape_queue", "gauge", "Facts that wait to be written.").sample(&[], stats.queue_depth);
 }
 
 fn process(page: &mut Page, gateway: &Gateway, status: &Status) {

@@ -1,8 +1,8 @@
 //! The plain routes beside the MCP endpoint: is it alive, is it ready, what is counted.
 
+use crate::assemble::App;
 use crate::metrics;
 use http::Method;
-use signalbox_engine::metrics::MethodMetrics;
 use signalbox_runtime::Gateway;
 use signalbox_runtime::status::BackendStatus;
 use signalbox_transport::http_front::{ExtraAnswer, ExtraRoutes};
@@ -12,20 +12,18 @@ const TEXT: &str = "text/plain; charset=utf-8";
 
 /// `/healthz`, `/readyz` and `/metrics`.
 #[must_use]
-pub fn routes(gateway: Arc<Gateway>, metrics: Arc<MethodMetrics>) -> ExtraRoutes {
+pub fn routes(app: App) -> ExtraRoutes {
     Arc::new(move |method, path| {
-        let answer: fn(&Gateway, &MethodMetrics) -> ExtraAnswer = match path {
-            "/healthz" => |_, _| text(200, "ok\n".to_owned()),
-            "/readyz" => |gateway, _| readiness(gateway),
-            "/metrics" => |gateway, metrics| ExtraAnswer {
-                status: 200,
-                content_type: metrics::CONTENT_TYPE,
-                body: metrics::render(gateway, metrics),
-            },
+        let answer: fn(&App) -> ExtraAnswer = match path {
+            "/healthz" => |_| text(200, "ok\n".to_owned()),
+            "/readyz" => |app| readiness(&app.gateway),
+            "/metrics" => {
+                |app| ExtraAnswer { status: 200, content_type: metrics::CONTENT_TYPE, body: metrics::render(app) }
+            }
             _ => return None,
         };
         if *method == Method::GET || *method == Method::HEAD {
-            return Some(answer(&gateway, &metrics));
+            return Some(answer(&app));
         }
         Some(text(405, "only GET is served here\n".to_owned()))
     })

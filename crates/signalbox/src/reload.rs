@@ -20,6 +20,7 @@ use arc_swap::ArcSwap;
 use plan::Course;
 use report::Record;
 use signalbox_engine::metrics::MethodMetrics;
+use signalbox_rules::RuleSet;
 use signalbox_runtime::{Backend, BackendSpec, Gateway};
 use signalbox_transport::tls::TlsError;
 use std::sync::Arc;
@@ -106,6 +107,12 @@ impl Reloader {
         self.current.load_full()
     }
 
+    /// Everything that follows it.
+    #[must_use]
+    pub fn app(&self) -> &App {
+        &self.app
+    }
+
     /// The gateway that follows it.
     #[must_use]
     pub fn gateway(&self) -> &Arc<Gateway> {
@@ -174,6 +181,9 @@ impl Reloader {
         let following: Vec<Apply> = self.followers.iter().map(|follower| follower(&next)).collect::<Result<_, _>>()?;
         // From here on nothing can fail.
         self.app.gateway.set_settings(assemble::settings(&next));
+        if before.rules != next.rules {
+            self.app.rules.replace(RuleSet::clone(&next.rules.set));
+        }
         for (backend, spec, tools) in prepared.retuned {
             summary.retuned.push(backend.name.to_string());
             backend.retune(spec, tools);

@@ -13,6 +13,7 @@ pub mod view;
 
 use crate::config::{BackendConfig, Config, TrustLevel};
 use crate::control::{self, Action, Doing, Route};
+use crate::recording::Recording;
 use crate::reload::{Reloader, Report, Trigger};
 use limits::{Bounds, Limit};
 use serde::Serialize;
@@ -82,6 +83,39 @@ struct Whole<'a> {
     limits: Vec<Limit>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tls: Option<TlsStatus>,
+    /// Messages that wait for a person.
+    held: usize,
+    /// How many rules are in force.
+    rules: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recording: Option<TapeStatus>,
+}
+
+/// How recording goes.
+#[derive(Serialize)]
+struct TapeStatus {
+    tape: String,
+    entries: u64,
+    gaps: u64,
+    queue: u64,
+    sampled_out: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+}
+
+impl TapeStatus {
+    fn of(recording: &Recording) -> Self {
+        let stats = recording.stats();
+        let prune = recording.prune_error().map(|error| error.to_string());
+        Self {
+            tape: recording.tape().id.clone(),
+            entries: stats.entries,
+            gaps: stats.gaps.iter().map(|(_, facts)| facts).sum(),
+            queue: stats.queue_depth,
+            sampled_out: stats.sampled_out,
+            last_error: stats.last_error.or(prune),
+        }
+    }
 }
 
 /// Which process speaks on a control socket.
@@ -109,6 +143,9 @@ pub fn route(reloader: &Arc<Reloader>, place: Place) -> Route {
                 status,
                 traffic: recent.traffic(),
                 tls: place.tls.as_ref().map(|tls| tls.status()),
+                held: reloader.gateway().holds.list().len(),
+                rules: reloader.app().rules.set().len(),
+                recording: reloader.app().recording.as_deref().map(TapeStatus::of),
             };
             serde_json::to_string(&whole).ok()
         }

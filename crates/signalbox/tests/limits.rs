@@ -398,8 +398,8 @@ fn every_metric_on_the_page_is_on_the_metrics_page_of_a_gateway_that_has_just_be
     std::fs::write(&file, "[backends.one]\ncommand = \"true\"\n").unwrap();
     let overrides = Overrides { data_dir: Some(root.path().into()), ..Overrides::default() };
     let config = Config::load(&Located::File(file), &|_| None, &overrides).unwrap().config;
-    let app = assemble(&config, Principal::anonymous(), None).unwrap();
-    let shown = metrics::render(&app.gateway, &app.metrics);
+    let app = assemble(&config, Principal::anonymous(), None, None).unwrap();
+    let shown = metrics::render(&app);
     for row in rows() {
         let sample =
             if row.metric.contains('{') { format!("\n{} ", row.metric) } else { format!("# TYPE {} ", row.metric) };

@@ -76,6 +76,16 @@ fn recording(criterion: &mut Criterion) {
         let start = || Recorder::start(settings.clone(), Redactor::none(), Box::new(Nowhere), Anchor::now());
         bencher.iter_batched_ref(start, |recorder| record(recorder, &facts), BatchSize::PerIteration);
     });
+    group.bench_function("10,000 facts made entries, secrets taken out", |bencher| {
+        let Ok(redactor) = Redactor::new(&RedactionSettings::default(), [0; 32]) else { return };
+        let settings = RecorderSettings::default();
+        let start = || Recorder::start(settings.clone(), redactor.clone(), Box::new(Nowhere), Anchor::now());
+        let through = |recorder: &mut std::io::Result<Recorder>| {
+            record(recorder, &facts);
+            recorder.iter().for_each(|recorder| recorder.stop(Duration::from_secs(60)));
+        };
+        bencher.iter_batched_ref(start, through, BatchSize::PerIteration);
+    });
     group.finish();
 }
 

@@ -110,7 +110,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        if ctx.chain.is_empty() {
+        if ctx.chain.is_idle() {
             return self.finish(id, bytes, status, outcome, ctx, out);
         }
         match Envelope::parse(bytes) {
@@ -167,7 +167,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Option<Envelope> {
-        if ctx.chain.is_empty() {
+        if ctx.chain.is_idle() {
             return Some(message.clone());
         }
         match self.consult(phase, about, message, None, ctx, out).verdict {
@@ -192,7 +192,7 @@ impl FrontMachine {
         if !self.exchanges.contains_key(&id) {
             return None;
         }
-        if ctx.chain.is_empty() {
+        if ctx.chain.is_idle() {
             return Some(message.clone());
         }
         match self.consult(phase, (Some(id), None), message, None, ctx, out).verdict {

@@ -60,7 +60,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        if ctx.chain.is_empty() {
+        if ctx.chain.is_idle() {
             return self.list(id, &message, ctx, out);
         }
         self.judge_request(id, message, Then::List, None, ctx, out);
@@ -87,7 +87,7 @@ impl FrontMachine {
             Some((message, Some(client))) => {
                 let params = Params::read(&message);
                 match self.find(id, &message, &params, ctx) {
-                    Ok(found) if ctx.chain.is_empty() => self.forward(id, message, &params, found, client, ctx, out),
+                    Ok(found) if ctx.chain.is_idle() => self.forward(id, message, &params, found, client, ctx, out),
                     Ok(found) => {
                         self.place(id, &message, &params, &found);
                         self.judge_request(id, message, Then::Route(client), None, ctx, out);
@@ -148,7 +148,7 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         match self.find(id, &message, params, ctx) {
-            Ok(found) if ctx.chain.is_empty() => self.forward(id, message, params, found, client, ctx, out),
+            Ok(found) if ctx.chain.is_idle() => self.forward(id, message, params, found, client, ctx, out),
             Ok(found) => {
                 self.place(id, &message, params, &found);
                 self.judge_request(id, message, Then::Route(client), None, ctx, out);

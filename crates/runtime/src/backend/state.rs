@@ -286,9 +286,19 @@ impl Inner {
 
     /// Every connection, each once.
     pub fn peers(&self) -> Vec<Arc<Peer>> {
+        self.peers_that(|_| true)
+    }
+
+    /// Those on which something may have become late. Sessions that do nothing must cost nothing, so the others are not even
+    /// gathered.
+    pub fn waiting_peers(&self) -> Vec<Arc<Peer>> {
+        self.peers_that(|peer| !peer.is_quiet())
+    }
+
+    fn peers_that(&self, wanted: impl Fn(&Peer) -> bool) -> Vec<Arc<Peer>> {
+        let all = self.shared.values().chain(self.owned.values()).chain(self.pooled.values().flatten());
         let mut peers: Vec<Arc<Peer>> =
-            self.shared.values().chain(self.owned.values()).chain(self.pooled.values().flatten()).cloned().collect();
-        peers.extend(self.home_peer.clone());
+            all.chain(&self.home_peer).filter(|peer| wanted(peer)).map(Arc::clone).collect();
         peers.sort_by_key(|peer| peer.id);
         peers.dedup_by_key(|peer| peer.id);
         peers

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 pub(super) fn run(global: &Global) -> Result<ExitCode, Failure> {
     let loaded = super::load(global, Overrides::default())?;
     // Putting it together opens the demo folder and reads the addresses, and starts nothing.
-    assemble::assemble(&loaded.config, Principal::anonymous(), None)?;
+    assemble::assemble(&loaded.config, Principal::anonymous(), None, None)?;
     if global.json {
         let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
         let answer = json!({

@@ -7,11 +7,13 @@ use crate::control::Control;
 use crate::data_dir::DataDir;
 use crate::failure::{Failure, log_warnings};
 use crate::front_tls::FrontSecurity;
+use crate::recording::Recording;
 use crate::reload::{Follower, Reloader};
 use crate::signals::{Hangups, Signals};
 use crate::status::{self, Place};
 use crate::{banner, open_files, output, probes};
 use signalbox_engine::Principal;
+use signalbox_engine::record::TapeKind;
 use signalbox_transport::admission::Admission;
 use signalbox_transport::http_front::{self, FrontSpec};
 use signalbox_transport::tcp_front::{self, TcpSpec};
@@ -151,7 +153,8 @@ impl Server {
     /// If a backend cannot be made of what is configured.
     pub fn build(config: &Config, loader: Loader, data_dir: &DataDir, listener: TcpListener) -> Result<Self, Failure> {
         let principal = Principal::anonymous();
-        let app = assemble(config, principal.clone(), Some(data_dir.catalog()))?;
+        let recording = Recording::start(config, TapeKind::Serve, data_dir)?;
+        let app = assemble(config, principal.clone(), Some(data_dir.catalog()), recording)?;
         let rules = &config.gateway;
         let admission = Admission::new(rules.max_connections, &rules.allowed_origins, &rules.allowed_hosts);
         let security = FrontSecurity::load(config, data_dir)?;
@@ -202,7 +205,7 @@ impl Server {
         let serving = async {
             match front {
                 Front::Http(spec) => {
-                    let extra = probes::routes(Arc::clone(&gateway), Arc::clone(&app.metrics));
+                    let extra = probes::routes(app.clone());
                     http_front::serve(listener, gateway, spec, extra, &workers, stopping).await;
                 }
                 Front::Tcp(spec) => tcp_front::serve(listener, gateway, spec, &workers, stopping).await,

@@ -25,7 +25,7 @@ pub(super) async fn run(global: &Global, command: ToolsCommand) -> Result<ExitCo
     let config = configuration(global, from)?;
     // Live lists only: what another process knew at its end says nothing about now.
     let principal = Principal::local("tools");
-    let app = assemble(&config, principal.clone(), None)?;
+    let app = assemble(&config, principal.clone(), None, None)?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     app.gateway.start();
     let done = tokio::select! {
@@ -73,6 +73,8 @@ fn configuration(global: &Global, from: &From) -> Result<Config, Failure> {
     };
     let bad = |why: &str| Failure::Usage(format!("--url must be like http://127.0.0.1:8080/mcp: {why}"));
     let url: http::Uri = url.parse().map_err(|error: http::uri::InvalidUri| bad(&error.to_string()))?;
+    // The gateway that is asked has rules of its own.
+    config.rules = crate::config::Rules::default();
     config.backends = vec![BackendConfig {
         name: "gateway".to_owned(),
         target: Target::Url {

@@ -8,6 +8,8 @@ use super::error::{ConfigError, Problem, Warning};
 use super::listen::{self, Listen, Transport};
 use super::otel;
 use super::read::{Table, Text};
+use super::record;
+use super::rules;
 use super::{Gateway, LogLevel, Settings, tls};
 
 /// Paths that the gateway answers itself.
@@ -29,6 +31,8 @@ pub(super) fn check(root: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Set
     Ok(Settings {
         listen: listen(&protocol.table("transport")?)?,
         gateway,
+        record: record::check(&root.table("record")?)?,
+        rules: rules::check(root)?,
         backends: checked,
         data_dir: folder(&own, "data_dir")?,
         log_level: own.choice("log_level")?.parse().unwrap_or(LogLevel::Info),

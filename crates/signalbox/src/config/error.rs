@@ -63,6 +63,11 @@ impl Place {
         Self { origin: Origin::Overrides, position: None, key: Some(KeyPath::root().child(name)) }
     }
 
+    /// A place that the problem names itself.
+    pub fn rules() -> Self {
+        Self { origin: Origin::Rules, position: None, key: None }
+    }
+
     /// A variable of the environment.
     pub fn variable(name: &str) -> Self {
         Self { origin: Origin::Environment, position: None, key: Some(KeyPath::root().child(name)) }
@@ -76,6 +81,7 @@ impl fmt::Display for Place {
             Origin::Environment => f.write_str("environment")?,
             Origin::Overrides => f.write_str("command line or environment")?,
             Origin::Defaults => f.write_str("defaults")?,
+            Origin::Rules => return Ok(()),
         }
         if let Some(position) = self.position {
             write!(f, ":{}:{}", position.line, position.column)?;
@@ -99,6 +105,8 @@ pub enum Origin {
     Overrides,
     /// Built in.
     Defaults,
+    /// A file of rules, which what is wrong with it names.
+    Rules,
 }
 
 /// A place in a text, counted from 1, columns in characters.
@@ -126,6 +134,9 @@ impl Position {
 /// Everything a configuration can get wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
+    /// Rules that cannot be used.
+    #[error(transparent)]
+    Rules(super::rules::RulesError),
     /// The file named does not exist.
     #[error("no such file; check the path, or leave out `-c` to use the defaults")]
     FileMissing,

@@ -60,6 +60,8 @@ pub enum Kind {
     Addresses,
     /// A table of strings under names of the user's choice.
     TextTable,
+    /// A list of rules, which `signalbox_rules` reads.
+    Rules,
     /// A table that is refused as a whole.
     Table,
 }
@@ -98,6 +100,7 @@ impl Kind {
             Self::Count { min, max, .. } => format!("a whole number from {min} to {max}"),
             Self::Texts => "a list of strings".to_owned(),
             Self::Addresses => "a list of addresses, each alone or as `{ url = …, weight = … }`".to_owned(),
+            Self::Rules => "a list of rules, each under `[[rules]]`".to_owned(),
             Self::TextTable => "a table of strings".to_owned(),
             Self::Table => "a table".to_owned(),
         }
@@ -192,7 +195,7 @@ mod tests {
         assert_eq!(look_up(&path("backends.files")), Known::Table);
         assert_eq!(look_up(&path("backends.files.comand")), Known::Unknown);
         assert_eq!(look_up(&path("gateway.drain.x")), Known::Unknown);
-        assert_eq!(children(&[]), ["mcp", "gateway", "backends"]);
+        assert_eq!(children(&[]), ["mcp", "gateway", "backends", "rules", "record"]);
         assert_eq!(children(&path("backends.x.tools")), ["include", "exclude"]);
     }
 

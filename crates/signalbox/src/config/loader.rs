@@ -3,6 +3,7 @@
 use super::{Config, ConfigError, Loaded, Located, Overrides, locate};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 /// What the environment says, as the process sees it.
 type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
@@ -23,6 +24,16 @@ struct Last {
     found: Option<PathBuf>,
     /// What it held, or why it could not be read.
     text: Option<Result<String, ConfigError>>,
+    /// The files of rules that it named, as they stood.
+    rules: Vec<(PathBuf, Option<Stamp>)>,
+}
+
+/// When a file was changed last, and its length.
+type Stamp = (SystemTime, u64);
+
+fn stamp(file: &Path) -> Option<Stamp> {
+    let data = std::fs::metadata(file).ok()?;
+    Some((data.modified().ok()?, data.len()))
 }
 
 impl Loader {
@@ -55,11 +66,23 @@ impl Loader {
     pub fn load(&self) -> Result<Loaded, ConfigError> {
         let file = self.file();
         let text = file.as_deref().map(locate::read);
-        *self.lock() = Last { found: file.clone(), text: text.clone() };
-        match (file, text.transpose()?) {
+        {
+            let mut last = self.lock();
+            (last.found, last.text) = (file.clone(), text.clone());
+            // What is read below may be later than this, and is then read once more.
+            last.rules.iter_mut().for_each(|(file, seen)| *seen = stamp(file));
+        }
+        let loaded = match (file, text.transpose()?) {
             (Some(file), Some(text)) => Config::parse(&file, &text, &*self.env, &self.overrides),
             _ => Config::load(&Located::Defaults, &*self.env, &self.overrides),
+        }?;
+        let files = &loaded.config.rules.files;
+        let mut last = self.lock();
+        if !last.rules.iter().map(|(file, _)| file).eq(files) {
+            last.rules = files.iter().map(|file| (file.clone(), stamp(file))).collect();
         }
+        drop(last);
+        Ok(loaded)
     }
 
     /// Where state is kept, as far as that can be told of a file that is bad, and what is bad about it: whoever wants to know
@@ -77,7 +100,7 @@ impl Loader {
             return Ok((defaults, Some(error)));
         }
         let said = match &*self.lock() {
-            Last { found: Some(file), text: Some(Ok(text)) } => said_data_dir(file, text),
+            Last { found: Some(file), text: Some(Ok(text)), .. } => said_data_dir(file, text),
             _ => None,
         };
         Ok((said.unwrap_or(defaults), Some(error)))
@@ -88,10 +111,17 @@ impl Loader {
     pub fn look(&self) -> News {
         let text = self.file().as_deref().map(locate::read);
         match &text {
-            same if *same == self.lock().text => News::None,
+            same if *same == self.lock().text => match self.rules_changed() {
+                true => News::Other,
+                false => News::None,
+            },
             Some(Ok(text)) if text.trim().is_empty() => News::Empty,
             _ => News::Other,
         }
+    }
+
+    fn rules_changed(&self) -> bool {
+        self.lock().rules.iter().any(|(file, seen)| stamp(file) != *seen)
     }
 
     fn lock(&self) -> MutexGuard<'_, Last> {

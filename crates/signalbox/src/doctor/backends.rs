@@ -32,7 +32,7 @@ impl Outcome {
 /// Starts all of them at once, waits until each is up or has failed, and ends them again.
 pub(super) async fn try_out(config: &Config) -> Result<Vec<Outcome>, AssembleError> {
     // Live lists only: what another process knew at its end says nothing about now.
-    let app = assemble(config, Principal::local("doctor"), None)?;
+    let app = assemble(config, Principal::local("doctor"), None, None)?;
     let started = Instant::now();
     app.gateway.start();
     let outcomes = follow(&app, config, started).await;

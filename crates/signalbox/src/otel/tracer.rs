@@ -152,7 +152,7 @@ mod tests {
     async fn a_full_queue_drops_and_counts_and_does_not_wait() {
         let env = |name: &str| (name == "HOME").then(|| "/".to_owned());
         let config = Config::load(&Located::Defaults, &env, &Overrides::default()).unwrap().config;
-        let app = assemble(&config, Principal::anonymous(), None).unwrap();
+        let app = assemble(&config, Principal::anonymous(), None, None).unwrap();
         let (jobs, mut queue) = mpsc::channel(1);
         let lost = Arc::new(Lost::default());
         lost.count_at(Arc::downgrade(&app.gateway));

@@ -37,6 +37,7 @@ const LIVE: &[Live] = &[
     live!("gateway.demo_root", gateway.demo_root),
     live!("gateway.watch_config", gateway.watch_config),
     live!("gateway.log_level", log_level),
+    live!("rules", rules),
 ];
 
 /// A setting that is fixed at the start.
@@ -49,6 +50,7 @@ const FIXED: &[Fixed] = &[
     ("mcp.protocol.transport.port", |before, next| before.listen.port != next.listen.port),
     ("mcp.protocol.transport.path", |before, next| before.listen.path != next.listen.path),
     ("mcp.protocol.transport.tls", |before, next| before.listen.tls != next.listen.tls),
+    ("record", |before, next| before.record != next.record),
     ("gateway.data_dir", |before, next| before.data_dir != next.data_dir),
 ];
 

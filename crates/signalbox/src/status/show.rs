@@ -2,7 +2,7 @@
 
 use super::columns::{Row, per_second, table};
 use super::trouble;
-use super::view::{BackendView, ProcessView, ReloadView, TlsView};
+use super::view::{BackendView, ProcessView, RecordingView, ReloadView, TlsView};
 use crate::table::harmless;
 use crate::terminal::{Style, Tone};
 use serde_json::Value;
@@ -67,10 +67,29 @@ fn lines(process: &ProcessView) -> Vec<(&str, String)> {
         lines.extend(Some((label, counts(kinds))).filter(|(_, words)| !words.is_empty()));
     }
     if !process.interceptors.is_empty() {
-        lines.push(("chain", process.interceptors.join(", ")));
+        let held = if process.held > 0 { format!(", held: {}", process.held) } else { String::new() };
+        lines.push(("chain", format!("{}, rules: {}{held}", process.interceptors.join(", "), process.rules)));
+    }
+    if let Some(recording) = &process.recording {
+        lines.push(("recording", recorded(recording)));
     }
     lines.extend(process.rest.iter().filter_map(|(name, value)| Some((name.as_str(), words(value)?))));
     lines
+}
+
+fn recorded(recording: &RecordingView) -> String {
+    let mut text = format!("tape {}, entries: {}", recording.tape, recording.entries);
+    for (count, what) in
+        [(recording.queue, "waiting"), (recording.gaps, "missing"), (recording.sampled_out, "left out")]
+    {
+        if count > 0 {
+            text.push_str(&format!(", {what}: {count}"));
+        }
+    }
+    if let Some(error) = &recording.last_error {
+        text.push_str(&format!(", last error: {error}"));
+    }
+    text
 }
 
 fn refused(reload: &ReloadView) -> Option<(&str, &str)> {

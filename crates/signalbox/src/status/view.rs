@@ -54,6 +54,12 @@ pub struct ProcessView {
     pub labels: BTreeMap<String, LabelsView>,
     /// The backends.
     pub backends: Vec<BackendView>,
+    /// Messages that wait for a person.
+    pub held: u64,
+    /// How many rules are in force.
+    pub rules: u64,
+    /// How recording goes, where it does.
+    pub recording: Option<RecordingView>,
     /// What passes.
     pub traffic: TrafficView,
     /// The bounds.
@@ -75,6 +81,24 @@ pub struct ReloadView {
     pub last_error: Option<String>,
     /// When that was.
     pub last_error_at: Option<String>,
+}
+
+/// How recording goes.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RecordingView {
+    /// The tape.
+    pub tape: String,
+    /// Its entries so far.
+    pub entries: u64,
+    /// Facts that are missing.
+    pub gaps: u64,
+    /// Facts that wait to be written.
+    pub queue: u64,
+    /// Facts that sampling and filters left out.
+    pub sampled_out: u64,
+    /// Why the store could not write, the last time it could not.
+    pub last_error: Option<String>,
 }
 
 /// The TLS of a front.

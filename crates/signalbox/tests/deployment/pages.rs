@@ -46,11 +46,11 @@ fn command_lines_on_pages_are_ours() {
     assert!(seen > 0);
 }
 
-/// Blocks in a fence marked `toml` are whole configurations.
+/// Blocks in a fence marked `toml` are whole configurations, but for those of the page about rules, which its own crate reads.
 #[test]
 fn configurations_on_pages_can_be_loaded() {
     let mut seen = 0;
-    for (page, text) in pages() {
+    for (page, text) in pages().into_iter().filter(|(page, _)| !page.ends_with("rules.md")) {
         for block in text.split("```toml").skip(1).filter_map(|rest| rest.split("```").next()) {
             let of_feature = block.contains("[gateway.otel]") && !cfg!(feature = "otel");
             let env = |name: &str| Some(if name == "HOME" { "/home/ann" } else { "secret" }.to_owned());

@@ -29,7 +29,9 @@ pub fn find(client: &mut Client, query: &Query) -> Result<Page, Failure> {
     let mut hits: Vec<Hit> = Vec::new();
     let (mut bytes, mut cut) = (0, false);
     while hits.len() <= limit && !cut {
-        let wanted = CHUNK.min(limit + 1 - hits.len());
+        // The database knows words but not what follows what, so of phrases more rows are read than are wanted.
+        let phrases = needle.as_ref().is_some_and(Needle::has_phrase);
+        let wanted = if phrases { CHUNK } else { CHUNK.min(limit + 1 - hits.len()) };
         let (rows, full) = search.rows(client, &mut squeezer, wanted)?;
         let Some(last) = rows.last() else { break };
         search.go_on_behind(last);

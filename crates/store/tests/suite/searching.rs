@@ -44,6 +44,28 @@ pub fn words_and_phrases_are_found(house: &House) {
     }
 }
 
+pub fn phrases_are_found_page_by_page_among_many_that_are_none(house: &House) {
+    let store = house.open();
+    let text = |seq: u64| if seq.is_multiple_of(300) { "a red fox" } else { "a fox that is red" };
+    keep(&*store, "t", &(1..=2_500).map(|seq| request(seq, text(seq))).collect::<Vec<_>>());
+    for newest_first in [false, true] {
+        let mut expected: Vec<u64> = (1..=8).map(|n| n * 300).collect();
+        if newest_first {
+            expected.reverse();
+        }
+        let query = Query { text: Some("\"red fox\"".into()), newest_first, limit: Some(3), ..all() };
+        let mut paged = Vec::new();
+        loop {
+            let page = find(&*store, &Query { after: paged.last().copied(), ..query.clone() });
+            paged.extend(page.hits.iter().map(|hit| hit.entry.seq));
+            if !page.more {
+                break;
+            }
+        }
+        assert_eq!(paged, expected);
+    }
+}
+
 pub fn hostile_text_is_only_text(house: &House) {
     let store = house.open();
     keep(&*store, "t", &[request(1, r#"{"text":"select near not or and from tapes"}"#), request(2, "other words")]);

@@ -34,6 +34,14 @@ pub fn write(source: Source<'_>, mut to: impl Write) -> Result<(), ExportError> 
     Ok(to.flush()?)
 }
 
+/// One entry as it stands in a line.
+///
+/// # Errors
+/// Never, as far as is known: every entry has such a form.
+pub fn value(entry: &Entry) -> serde_json::Result<serde_json::Value> {
+    serde_json::to_value(Line::new(entry))
+}
+
 /// A tape that is read from lines.
 #[derive(Debug)]
 pub struct Reader<R> {

@@ -24,7 +24,7 @@ pub enum NotRecorded {
 }
 
 #[derive(Default, Debug)]
-pub(crate) struct Shared {
+struct Shared {
     state: Mutex<State>,
     done: Condvar,
 }
@@ -36,7 +36,7 @@ struct State {
 }
 
 impl Shared {
-    pub(crate) fn resolve(&self, outcome: Result<(), NotRecorded>) {
+    fn resolve(&self, outcome: Result<(), NotRecorded>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.outcome.get_or_insert(outcome);
         let waker = state.waker.take();
@@ -48,10 +48,34 @@ impl Shared {
     }
 }
 
+/// The side of a barrier that tells. If it is dropped without a word, say because the thread that holds it has panicked,
+/// nobody waits for ever.
+#[derive(Debug)]
+pub(crate) struct Waiting(Arc<Shared>);
+
+impl Waiting {
+    /// Both sides of a barrier.
+    pub(crate) fn new() -> (Self, Barrier) {
+        let shared = Arc::new(Shared::default());
+        (Self(Arc::clone(&shared)), Barrier(shared))
+    }
+
+    /// Says what came of it. Only the first word counts.
+    pub(crate) fn resolve(&self, outcome: Result<(), NotRecorded>) {
+        self.0.resolve(outcome);
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.resolve(Err(NotRecorded::Closed));
+    }
+}
+
 /// Becomes ready when every fact that was there when it was made is on disk, or will not come there. A future for any
 /// runtime; a thread may [`Barrier::wait`].
 #[derive(Debug)]
-pub struct Barrier(pub(crate) Arc<Shared>);
+pub struct Barrier(Arc<Shared>);
 
 impl Barrier {
     /// Waits on this thread, so long at most.

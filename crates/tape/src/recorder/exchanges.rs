@@ -28,6 +28,8 @@ pub(crate) struct Open {
     pub(crate) subject: Option<String>,
     /// The method of what the backend asked last in the middle of it.
     pub(crate) asked: Option<String>,
+    /// It was judged by filters and sampling.
+    pub(crate) begun: bool,
     bases: [Option<Bytes>; 2],
     last: u64,
     ended: bool,
@@ -50,18 +52,16 @@ pub(crate) struct Forgotten {
 }
 
 impl Exchanges {
-    /// The exchange of this key, with true where it is seen for the first time. Exchanges that had to make room for it are
-    /// added to `forgotten`.
+    /// The exchange of this key. Exchanges that had to make room for it are added to `forgotten`.
     pub(crate) fn enter(
         &mut self,
         session: SessionKey,
         id: ExchangeId,
         at: u64,
         forgotten: &mut Vec<Forgotten>,
-    ) -> (&mut Open, bool) {
+    ) -> &mut Open {
         let key = (session, id);
-        let first = !self.open.contains_key(&key);
-        if first && self.open.len() >= MAX_EXCHANGES {
+        if self.open.len() >= MAX_EXCHANGES && !self.open.contains_key(&key) {
             self.make_room(forgotten);
         }
         let counted = &mut self.counted;
@@ -70,7 +70,7 @@ impl Exchanges {
             Open { number: *counted, ..Open::default() }
         });
         open.last = at;
-        (open, first)
+        open
     }
 
     /// The whole body before this one that goes the same way.
@@ -145,21 +145,20 @@ impl Exchanges {
 mod tests {
     use super::*;
 
-    fn enter(exchanges: &mut Exchanges, id: u64, forgotten: &mut Vec<Forgotten>) -> (u64, bool) {
-        let (open, first) = exchanges.enter(SessionKey(1), ExchangeId(id), id, forgotten);
-        (open.number, first)
+    fn enter(exchanges: &mut Exchanges, id: u64, forgotten: &mut Vec<Forgotten>) -> u64 {
+        exchanges.enter(SessionKey(1), ExchangeId(id), id, forgotten).number
     }
 
     #[test]
     fn s_70_orphans_are_cleaned_and_what_ended_is_known_a_while() {
         let (mut exchanges, mut gone) = (Exchanges::default(), vec![]);
-        assert_eq!(enter(&mut exchanges, 10, &mut gone), (1, true));
-        assert_eq!(enter(&mut exchanges, 20, &mut gone), (2, true));
+        assert_eq!(enter(&mut exchanges, 10, &mut gone), 1);
+        assert_eq!(enter(&mut exchanges, 20, &mut gone), 2);
         exchanges.end(SessionKey(1), ExchangeId(10), &mut gone);
-        assert_eq!(enter(&mut exchanges, 10, &mut gone), (1, false), "what comes late belongs to it");
+        assert_eq!(enter(&mut exchanges, 10, &mut gone), 1, "what comes late belongs to it");
         exchanges.sweep(1_000, Duration::from_nanos(500), &mut gone);
         assert_eq!(gone, [Forgotten { number: 2, orphan: true }]);
-        assert_eq!(enter(&mut exchanges, 20, &mut gone), (3, true));
+        assert_eq!(enter(&mut exchanges, 20, &mut gone), 3);
     }
 
     #[test]

@@ -160,7 +160,7 @@ impl Maker {
 
     /// Finds the exchange of a message, begins it where it is the first, and tells the message what its request was.
     fn enter(&mut self, passing: &Passing<'_>, id: ExchangeId, seen: &mut Seen) -> u64 {
-        let (open, first) = self.exchanges.enter(passing.session, id, passing.at, &mut self.forgotten);
+        let open = self.exchanges.enter(passing.session, id, passing.at, &mut self.forgotten);
         match (seen.kind, way(passing.point)) {
             (MessageKind::Request, 0) if open.method.is_none() => {
                 // A name may hold a secret as well: a URI with a key in its query.
@@ -181,7 +181,7 @@ impl Maker {
             (MessageKind::Raw, _) => seen.method.clone_from(&open.method),
         }
         let number = open.number;
-        if first {
+        if !std::mem::replace(&mut open.begun, true) {
             let (method, tool) = (open.method.as_deref(), open.subject.as_deref());
             let (principal, backend, at) = (passing.principal, passing.backend, passing.at);
             self.sifter.begin(number, Beginning { method, tool, principal, backend, at });
@@ -223,9 +223,11 @@ impl Maker {
         let principal = decision.principal.as_str();
         let mut number = None;
         if let Some(id) = decision.exchange {
-            let (open, first) = self.exchanges.enter(decision.session, id, at, &mut self.forgotten);
+            let open = self.exchanges.enter(decision.session, id, at, &mut self.forgotten);
             number = Some(open.number);
-            if first {
+            // Its request was lost. A filter cannot judge it yet; the end will tell what it is.
+            if !open.begun && self.sifter.wants_all() {
+                open.begun = true;
                 let beginning = Beginning { method: None, tool: None, principal, backend: None, at };
                 self.sifter.begin(open.number, beginning);
             }
@@ -252,8 +254,9 @@ impl Maker {
     fn finished(&mut self, finished: Finished, out: &mut Vec<Entry>) {
         let at = self.clock.at(finished.at);
         let principal = finished.principal.as_str();
-        let (open, first) = self.exchanges.enter(finished.session, finished.exchange, at, &mut self.forgotten);
+        let open = self.exchanges.enter(finished.session, finished.exchange, at, &mut self.forgotten);
         let number = open.number;
+        let first = !std::mem::replace(&mut open.begun, true);
         let subject = match &open.subject {
             None => finished.subject.map(|subject| self.redactor.text(subject.into())),
             known => known.clone(),

@@ -1,6 +1,6 @@
 //! The bounded queue between whoever brings facts and the one thread that writes them.
 
-use super::barrier::{Barrier, NotRecorded, Shared};
+use super::barrier::{Barrier, NotRecorded, Waiting};
 use super::counters::{Counters, GapReason};
 use super::settings::{OnFull, RecorderSettings};
 use signalbox_engine::Fact;
@@ -34,7 +34,7 @@ struct State {
     facts: Vec<Fact>,
     bytes: usize,
     lost: [u64; 2],
-    barriers: Vec<Arc<Shared>>,
+    barriers: Vec<Waiting>,
     trigger: bool,
     asleep: bool,
     failing: bool,
@@ -47,7 +47,7 @@ struct State {
 pub(crate) struct Taken {
     /// What was lost behind the facts, by reason.
     pub(crate) lost: Vec<(GapReason, u64)>,
-    pub(crate) barriers: Vec<Arc<Shared>>,
+    pub(crate) barriers: Vec<Waiting>,
     pub(crate) trigger: bool,
     pub(crate) closed: bool,
 }
@@ -88,7 +88,7 @@ impl Queue {
 
     /// A barrier behind everything that is in the queue.
     pub(crate) fn barrier(&self) -> Barrier {
-        let shared = Arc::new(Shared::default());
+        let (waiting, barrier) = Waiting::new();
         let mut state = self.lock();
         let refused = match &*state {
             State { closed: Some(_), .. } => Some(NotRecorded::Closed),
@@ -97,12 +97,12 @@ impl Queue {
             _ => None,
         };
         if let Some(refused) = refused {
-            shared.resolve(Err(refused));
+            waiting.resolve(Err(refused));
         } else {
-            state.barriers.push(Arc::clone(&shared));
+            state.barriers.push(waiting);
             self.wake(state, 0);
         }
-        Barrier(shared)
+        barrier
     }
 
     /// Asks for what the ring holds.

@@ -115,6 +115,11 @@ impl Sifter {
         self.backend(number, beginning.backend);
     }
 
+    /// Whether no filter asks what an exchange is.
+    pub(crate) fn wants_all(&self) -> bool {
+        self.filter.is_all()
+    }
+
     /// The backend of an exchange is known.
     pub(crate) fn backend(&mut self, number: u64, backend: Option<&str>) {
         let (Some(name), Some(case)) = (backend, self.cases.get_mut(&number)) else { return };

@@ -343,6 +343,22 @@ fn a_barrier_is_ready_when_everything_before_it_is_on_disk() {
 }
 
 #[test]
+fn nobody_waits_for_a_store_that_panics() {
+    let memory = Memory::default();
+    let settings = RecorderSettings { queue_facts: 10, on_full: OnFull::Wait(LONG), ..RecorderSettings::default() };
+    let recorder = memory.record(settings, Redactor::none());
+    memory.panic();
+    let facts = Facts::new(&recorder);
+    facts.call(1, 1, "add", Outcome::Ok);
+    assert!(recorder.barrier().wait(LONG).is_err_and(|why| why != NotRecorded::Late));
+    eventually(|| recorder.barrier().wait(LONG) == Err(NotRecorded::Store));
+    (2..6).for_each(|id| facts.call(1, id, "add", Outcome::Ok));
+    let stats = recorder.stats();
+    assert_eq!((stats.queue_depth, stats.lost(GapReason::Disk)), (10, 10));
+    assert_eq!(stats.last_error.as_deref(), Some("the thread that writes the tape has panicked"));
+}
+
+#[test]
 fn the_store_has_time_of_its_own_and_is_told_of_the_end() {
     let memory = Memory::default();
     let settings = RecorderSettings { idle_every: Duration::from_millis(5), ..RecorderSettings::default() };

@@ -1,6 +1,6 @@
 //! The one thread that writes a tape.
 
-use super::barrier::{NotRecorded, Shared};
+use super::barrier::{NotRecorded, Waiting};
 use super::counters::{Counters, GapReason};
 use super::maker::Maker;
 use super::queue::Queue;
@@ -15,6 +15,21 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 /// After so many tries an error that names neither place nor room may be about a single entry, so each is tried alone.
 const TRIES_TOGETHER: u32 = 5;
 
+/// However the thread ends, nobody waits for it, and what comes is counted as lost.
+struct Leaving {
+    queue: Arc<Queue>,
+    counters: Arc<Counters>,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.counters.error("the thread that writes the tape has panicked".to_owned());
+        }
+        self.queue.set_failing(true);
+    }
+}
+
 pub(crate) struct Writing {
     pub(crate) queue: Arc<Queue>,
     pub(crate) counters: Arc<Counters>,
@@ -26,6 +41,7 @@ pub(crate) struct Writing {
 impl Writing {
     /// Writes until the queue is closed and empty, or the time to give up has come.
     pub(crate) fn run(mut self) {
+        let _leaving = Leaving { queue: Arc::clone(&self.queue), counters: Arc::clone(&self.counters) };
         let mut facts = Vec::new();
         let mut out: Vec<Entry> = Vec::with_capacity(self.settings.batch);
         let mut idled = Instant::now();
@@ -87,12 +103,11 @@ impl Writing {
         {
             self.counters.error(error.to_string());
         }
-        self.queue.set_failing(true);
     }
 
     /// Has the store keep the entries, however often it must be asked, and empties the list. False where it did not at once
     /// (those who wait for the disk are told then) or not at all.
-    fn append(&mut self, entries: &mut Vec<Entry>, waiting: &[Arc<Shared>], durable: bool) -> bool {
+    fn append(&mut self, entries: &mut Vec<Entry>, waiting: &[Waiting], durable: bool) -> bool {
         let durable = durable || self.settings.strict;
         if entries.is_empty() && !durable {
             return true;

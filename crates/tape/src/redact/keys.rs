@@ -39,6 +39,9 @@ impl Keys {
         // Most names are told apart by their first letter and length; an escape may stand for anything.
         let first = name.first()?.to_ascii_lowercase();
         let lengths = *self.lengths.get(usize::from(first))?;
+        if lengths == 0 && !matches!(first, b'-' | b'_' | b'\\' | b' ') {
+            return None;
+        }
         let could_be_long = name.iter().any(|byte| matches!(byte, b'-' | b'_' | b'\\' | b' '));
         if !could_be_long && (name.len() > MAX_NAME || lengths & 1 << (name.len() - 1) == 0) {
             return None;

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 
 /// Deepest nesting that is walked. What is deeper is not kept at all.
 const MAX_DEPTH: usize = 512;
+/// Most messages are not deeper.
+const USUAL_DEPTH: usize = 8;
 
 /// Objects whose members describe values instead of holding them, in a JSON schema.
 const SCHEMA_LISTS: &[&str] = &["properties", "patternProperties", "$defs", "definitions"];
@@ -68,7 +70,9 @@ impl<'a> Walk<'a> {
         let possible = rules.patterns.possible(bytes);
         let escapes = !rules.patterns.is_empty() && memchr::memchr(b'\\', bytes).is_some();
         let root = Frame { possible: rules.pointers.start(method), message: true, ..Frame::default() };
-        Self { rules, bytes, possible, escapes, stack: vec![root] }
+        let mut stack = Vec::with_capacity(USUAL_DEPTH);
+        stack.push(root);
+        Self { rules, bytes, possible, escapes, stack }
     }
 
     /// Walks to the end and gathers the changes.

@@ -278,10 +278,91 @@ pub const KEYS: &[Key] = &[
         "How often its process is started again before it has failed and waits for a reload; 0 never gives up. A minute of life starts the count anew.",
     ),
     key("backends.NAME.era", one_of(&["auto", "old", "new"], "auto"), "Which era of MCP it speaks; `auto` asks it."),
+    key(
+        "gateway.rule_files",
+        Kind::Texts,
+        "Files of rules, beside the `[[rules]]` of this file; relative to it. Changed files are taken over by themselves.",
+    ),
+    key("rules", Kind::Rules, "Rules: see docs/rules.md."),
+    key("record.enabled", Kind::Flag(true), "Record what passes, with every decision; see docs/recording.md."),
+    key(
+        "record.postgres",
+        Kind::Text(""),
+        "A PostgreSQL database to record into; without one, SQLite in the data folder.",
+    ),
+    key(
+        "record.sampling",
+        one_of(SAMPLINGS, "all"),
+        "Which calls are kept: all, a share, every n-th, those that fail with their neighbours, slow ones, or the latest when something happens.",
+    ),
+    key("record.share", Kind::Fraction(1.0), "The share of calls kept by `sampling = \"share\"`."),
+    key("record.seed", count(0, 0, u32::MAX as u64), "Sets which calls belong to the share."),
+    key("record.nth", count(10, 1, 1_000_000), "One of so many is kept by `sampling = \"every_nth\"`."),
+    key("record.always_errors", Kind::Flag(true), "Keep what fails, whatever `share` and `every_nth` leave out."),
+    key(
+        "record.slower_than",
+        Kind::Seconds { default: None, max: DAY },
+        "Calls that take this long are slow: kept by `sampling = \"slow\"` (there 1 s unless it is said), and always by the others.",
+    ),
+    key(
+        "record.before",
+        count(10, 0, 100_000),
+        "How many calls before one that fails are kept by `sampling = \"errors\"`.",
+    ),
+    key(
+        "record.after",
+        count(10, 0, 100_000),
+        "How many calls after one that fails, or after a ring was written, are kept.",
+    ),
+    key("record.ring", count(1_000, 1, 100_000), "How many of the latest calls `sampling = \"ring\"` holds."),
+    key("record.ring_time", Kind::Seconds { default: None, max: DAY }, "How old they may be."),
+    key("record.ring_verdicts", Kind::Texts, "Decisions that make a ring be written, like `refuse` or `hold`."),
+    key("record.bodies", Kind::Flag(true), "Keep messages; without it only their outlines."),
+    key("record.max_body", count(16 * MIB, 0, 1024 * MIB), "The largest message kept, in bytes."),
+    key("record.methods", Kind::Texts, "Record only these methods; `*` stands for anything."),
+    key("record.exclude_methods", Kind::Texts, "Never record these methods."),
+    key("record.tools", Kind::Texts, "Record only calls of these tools, prompts and resources."),
+    key("record.exclude_tools", Kind::Texts, "Never record calls of these."),
+    key("record.backends", Kind::Texts, "Record only calls of these backends."),
+    key("record.exclude_backends", Kind::Texts, "Never record calls of these backends."),
+    key("record.principals", Kind::Texts, "Record only calls on behalf of these."),
+    key("record.exclude_principals", Kind::Texts, "Never record calls on behalf of these."),
+    key(
+        "record.on_full",
+        one_of(&["gap", "wait"], "gap"),
+        "What happens when calls come faster than they can be written: the tape has a counted gap, or calls wait.",
+    ),
+    key("record.wait", seconds(1.0, 60.0), "How long a call waits at most with `on_full = \"wait\"`."),
+    key("record.queue", count(65_536, 16, 10_000_000), "How many facts may wait to be written."),
+    key("record.queue_bytes", count(64 * MIB, MIB, 16 * 1024 * MIB), "How many bytes of them."),
+    key(
+        "record.durability",
+        one_of(&["normal", "strict"], "normal"),
+        "With `strict` an answer leaves only after its record is on disk.",
+    ),
+    key("record.max_age_days", count(30, 1, 3650), "What is older is forgotten."),
+    key("record.max_size", count(1024 * MIB, MIB, 1024 * 1024 * MIB), "Beyond so many bytes the oldest is forgotten."),
+    key("record.redact.enabled", Kind::Flag(true), "Take secrets out before anything is stored."),
+    key("record.redact.defaults", Kind::Flag(true), "The usual names and shapes of credentials are secrets."),
+    key("record.redact.keys", Kind::Texts, "Members of these names are secrets too, anywhere."),
+    key(
+        "record.redact.paths",
+        Kind::Texts,
+        "What stands there is secret: JSON pointers from the message on; `*` stands for any name or place.",
+    ),
+    key(
+        "record.redact.patterns",
+        Kind::Texts,
+        "What looks like this is secret: regular expressions; a group named `secret` is the part that goes.",
+    ),
+    key("record.redact.action", one_of(&["replace", "remove", "hash", "mask"], "replace"), "What becomes of a secret."),
+    key("record.redact.visible", count(4, 0, 64), "How many characters `action = \"mask\"` leaves to be seen."),
 ];
 
 /// The words of `mcp.protocol.transport.type`.
 pub const TRANSPORTS: &[&str] = &["http", "websocket", "tcp"];
+/// The words of `record.sampling`.
+pub const SAMPLINGS: &[&str] = &["all", "share", "every_nth", "errors", "slow", "ring"];
 /// The words of `client_auth`.
 pub const CLIENT_AUTH: &[&str] = &["none", "optional", "required"];
 /// The words of `min_version`.

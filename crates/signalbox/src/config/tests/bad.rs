@@ -22,14 +22,17 @@ const TOML: &[(&str, &str)] = &[
         "signalbox.toml:3:3: backends.files.comand: unknown key; did you mean `command`?",
     ),
     ("[backend.files]\ncommand = 'a'\n", "signalbox.toml:1:2: backend: unknown key; did you mean `backends`?"),
-    ("colour = 1\n", "signalbox.toml:1:1: colour: unknown key; expected one of `mcp`, `gateway` or `backends`"),
+    (
+        "colour = 1\n",
+        "signalbox.toml:1:1: colour: unknown key; expected one of `mcp`, `gateway`, `backends`, `rules` or `record`",
+    ),
     (
         "[mcp.protocol.transport]\nprot = 1\n",
         "signalbox.toml:2:1: mcp.protocol.transport.prot: unknown key; did you mean `port`?",
     ),
     (
         "[gateway]\nx.y = 1\n",
-        "signalbox.toml:2:1: gateway.x: unknown key; expected one of `first_list_wait`, `drain`, `call_timeout`, `park_timeout`, `max_connections`, `max_streams`, `max_in_flight`, `max_message`, `allowed_origins`, `allowed_hosts`, `demo_root`, `watch_config`, `data_dir`, `otel` or `log_level`",
+        "signalbox.toml:2:1: gateway.x: unknown key; expected one of `first_list_wait`, `drain`, `call_timeout`, `park_timeout`, `max_connections`, `max_streams`, `max_in_flight`, `max_message`, `allowed_origins`, `allowed_hosts`, `demo_root`, `watch_config`, `data_dir`, `otel`, `log_level` or `rule_files`",
     ),
     (
         "[backends.a]\ncommand = 'x'\ntools = { incldue = ['a'] }\n",
@@ -405,7 +408,7 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "\"\\u001b[31m\" = 1\n",
-        "signalbox.toml:1:1: \"\\u{1b}[31m\": unknown key; expected one of `mcp`, `gateway` or `backends`",
+        "signalbox.toml:1:1: \"\\u{1b}[31m\": unknown key; expected one of `mcp`, `gateway`, `backends`, `rules` or `record`",
     ),
 ];
 

@@ -21,6 +21,7 @@ struct State {
     durable: usize,
     failing: Option<StoreError>,
     refused: Option<String>,
+    panics: bool,
     idled: usize,
     ended: Option<u64>,
 }
@@ -55,6 +56,11 @@ impl Memory {
         self.lock().refused = Some(tool.to_owned());
     }
 
+    /// Panics when it is to write.
+    pub(super) fn panic(&self) {
+        self.lock().panics = true;
+    }
+
     /// Nothing is written until what this gives is dropped.
     pub(super) fn gate(&self) -> MutexGuard<'_, ()> {
         self.gate.lock().unwrap()
@@ -68,6 +74,8 @@ impl Memory {
 impl TapeWriter for Memory {
     fn append(&mut self, entries: &[Entry], durable: bool) -> Result<(), StoreError> {
         drop(self.gate.lock());
+        let panics = self.lock().panics;
+        assert!(!panics, "as told");
         let mut state = self.lock();
         if let Some(error) = &state.failing {
             return Err(error.clone());

@@ -1,0 +1,155 @@
+//! The command line of `signalbox tape`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// What is shown below the help of `signalbox tape`.
+pub const TAPE_HELP: &str = "\
+A TAPE is the id of one in the store, an unambiguous beginning of it, `last`, or a file.
+
+Examples:
+  signalbox tape list
+  signalbox tape show last
+  signalbox tape show last --exchange 12
+  signalbox tape search 'connection refused' --tool deploy --since 2026-11-15
+  signalbox tape stats last
+  signalbox tape export last -o calls.html
+  signalbox tape prune --older-than 7 --dry-run";
+
+/// Commands about tapes.
+#[derive(Debug, Subcommand)]
+pub enum TapeCommand {
+    /// List the tapes of the store
+    List,
+    /// Show the calls of a tape, or one of them with its four images and every decision
+    Show(ShowArgs),
+    /// Find messages by their text and what is known of them
+    Search(SearchArgs),
+    /// Count calls, errors, times and bytes, by method and by tool
+    Stats {
+        /// The tape; all of them without
+        tape: Option<String>,
+    },
+    /// Write a tape to a file: a tape file, JSON lines, HAR, OTLP or a page for a browser
+    Export(ExportArgs),
+    /// Take a tape file, or exported JSON lines, into the store
+    Import {
+        /// The file
+        file: PathBuf,
+    },
+    /// Forget what is old, or too much
+    Prune(PruneArgs),
+    /// Forget one tape
+    Delete {
+        /// The tape
+        tape: String,
+    },
+}
+
+/// Arguments of `tape show`.
+#[derive(Debug, Clone, Args)]
+pub struct ShowArgs {
+    /// The tape
+    #[arg(default_value = "last")]
+    pub tape: String,
+    /// Explain this call
+    #[arg(long, value_name = "NUMBER")]
+    pub exchange: Option<u64>,
+    /// Only calls of this session
+    #[arg(long, value_name = "NUMBER")]
+    pub session: Option<u64>,
+    /// At most so many calls
+    #[arg(long, value_name = "COUNT", default_value_t = 1000)]
+    pub limit: usize,
+}
+
+/// Arguments of `tape search`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SearchArgs {
+    /// Words that a message must hold, all of them; "a phrase" in quotes
+    pub text: Option<String>,
+    /// Only in this tape
+    #[arg(long, value_name = "TAPE")]
+    pub tape: Option<String>,
+    /// Only of this session of the tape
+    #[arg(long, value_name = "NUMBER")]
+    pub session: Option<u64>,
+    /// Only of this method; a trailing * stands for any rest. May be given several times
+    #[arg(long, value_name = "METHOD")]
+    pub method: Vec<String>,
+    /// Only about this tool, prompt or URI
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<String>,
+    /// Only through this backend
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// Only on behalf of this principal
+    #[arg(long, value_name = "NAME")]
+    pub principal: Option<String>,
+    /// Only calls that ended so: success, tool_error, error, timed_out, …
+    #[arg(long, value_name = "OUTCOME")]
+    pub outcome: Option<String>,
+    /// Only errors with this code
+    #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
+    pub code: Option<i64>,
+    /// Only calls that took at least so many milliseconds
+    #[arg(long, value_name = "MS")]
+    pub slower_than: Option<u64>,
+    /// Only from this moment on: 2026-11-15, 2026-11-15T09:05:00Z, or 2h, 30m, 7d ago
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<String>,
+    /// Only before this moment
+    #[arg(long, value_name = "WHEN")]
+    pub until: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    pub limit: usize,
+    /// The oldest first
+    #[arg(long)]
+    pub oldest_first: bool,
+}
+
+/// What a tape is exported as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A tape file: compressed, indexed, complete
+    Tape,
+    /// One JSON object a line, complete
+    Jsonl,
+    /// HTTP Archive 1.2
+    Har,
+    /// OpenTelemetry spans, OTLP JSON
+    Otlp,
+    /// A page for a browser, in one file
+    Html,
+}
+
+/// Arguments of `tape export`.
+#[derive(Debug, Clone, Args)]
+pub struct ExportArgs {
+    /// The tape
+    pub tape: String,
+    /// Where to write; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// What to write [default: by the end of the file's name, else a tape file]
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Only this session
+    #[arg(long, value_name = "NUMBER")]
+    pub session: Option<u64>,
+}
+
+/// Arguments of `tape prune`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PruneArgs {
+    /// Forget what is older than so many days [default: record.max_age_days]
+    #[arg(long, value_name = "DAYS")]
+    pub older_than: Option<u64>,
+    /// Forget the oldest beyond so many bytes [default: record.max_size]
+    #[arg(long, value_name = "BYTES")]
+    pub max_size: Option<u64>,
+    /// Only say what would be forgotten
+    #[arg(long)]
+    pub dry_run: bool,
+}

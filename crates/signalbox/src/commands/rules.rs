@@ -1,0 +1,184 @@
+//! `signalbox rules`: checked, listed, tried out.
+
+use super::load;
+use crate::cli::{Global, RulesCommand, TestArgs, TestPhase};
+use crate::config::rules::read_file;
+use crate::config::{Overrides, Rules};
+use crate::failure::Failure;
+use crate::recording::unix_nanos;
+use crate::{output, table};
+use serde_json::{Value, json};
+use signalbox_engine::chain::{Phase, Verdict};
+use signalbox_rules::{RuleRow, RuleSet, Supposed, Tried, try_message};
+use std::io::Read as _;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Most bytes of a message to try.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+/// Does it.
+pub(super) fn run(global: &Global, command: RulesCommand) -> Result<ExitCode, Failure> {
+    let file = match &command {
+        RulesCommand::Check { file } | RulesCommand::List { file } => file,
+        RulesCommand::Test(args) => &args.file,
+    };
+    let set = rules(global, file.as_deref())?;
+    match &command {
+        RulesCommand::Check { .. } => check(global, &set),
+        RulesCommand::List { .. } => list(global, &set),
+        RulesCommand::Test(args) => test(global, &set, args),
+    }
+}
+
+fn rules(global: &Global, file: Option<&Path>) -> Result<Arc<RuleSet>, Failure> {
+    let Rules { set, .. } = match file {
+        Some(file) => read_file(file)?,
+        None => load(global, Overrides::default())?.config.rules,
+    };
+    Ok(set)
+}
+
+fn check(global: &Global, set: &RuleSet) -> Result<ExitCode, Failure> {
+    let warnings: Vec<String> = set.warnings().iter().map(ToString::to_string).collect();
+    if global.json {
+        output::result(&format!("{}\n", json!({"rules": set.len(), "version": set.version(), "warnings": warnings})))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut text: String = warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
+    text.push_str(&format!("{} rules are fine\n", set.len()));
+    output::result(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(global: &Global, set: &RuleSet) -> Result<ExitCode, Failure> {
+    let rows = set.describe();
+    if global.json {
+        let all: Vec<Value> = rows.iter().map(row_json).collect();
+        output::result(&format!("{}\n", Value::from(all)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let lines: Vec<Vec<String>> = rows.iter().map(row).collect();
+    output::result(&table::render(&["RULE", "PRIORITY", "ON", "WHEN", "THEN", "WHERE"], &lines))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(rule: &RuleRow) -> Vec<String> {
+    let on = if rule.enabled { rule.phases.clone() } else { "switched off".to_owned() };
+    let place = format!("{}:{}", rule.file, rule.line);
+    vec![rule.id.clone(), rule.priority.to_string(), on, rule.when.clone(), rule.then.join(", "), place]
+}
+
+fn row_json(rule: &RuleRow) -> Value {
+    json!({
+        "id": rule.id,
+        "name": rule.name,
+        "enabled": rule.enabled,
+        "priority": rule.priority,
+        "phases": rule.phases,
+        "methods": rule.methods,
+        "when": rule.when,
+        "then": rule.then,
+        "file": rule.file,
+        "line": rule.line,
+    })
+}
+
+fn test(global: &Global, set: &RuleSet, args: &TestArgs) -> Result<ExitCode, Failure> {
+    let message = message(args)?;
+    let phase = match args.phase {
+        TestPhase::Request => Phase::Request,
+        TestPhase::Response => Phase::Response,
+    };
+    let supposed = Supposed {
+        phase: Some(phase),
+        method: Some(args.method.clone()),
+        tool: args.tool.clone(),
+        backend: args.backend.clone(),
+        principal: args.principal.clone(),
+        unix_ms: unix_nanos() / 1_000_000,
+        ..Supposed::default()
+    };
+    let tried = try_message(set, &message, &supposed, Instant::now())
+        .map_err(|refusal| Failure::Usage(format!("the message cannot be used: {refusal}")))?;
+    let text = if global.json { format!("{}\n", tried_json(&tried)) } else { tried_text(&tried) };
+    output::result(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The message to try, in whichever way it was given.
+fn message(args: &TestArgs) -> Result<Vec<u8>, Failure> {
+    let Some(given) = &args.message else {
+        let arguments: Value = serde_json::from_str(args.args.as_deref().unwrap_or("{}"))
+            .map_err(|error| Failure::Usage(format!("--args is no JSON: {error}")))?;
+        let Some(tool) = &args.tool else {
+            return Err(Failure::Usage("give --message, or --tool with --args".to_owned()));
+        };
+        let params = json!({"name": tool, "arguments": arguments});
+        return Ok(json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string().into());
+    };
+    if given.trim_start().starts_with('{') {
+        return Ok(given.clone().into_bytes());
+    }
+    let mut bytes = Vec::new();
+    let read = match given.as_str() {
+        "-" => std::io::stdin().lock().take(LARGEST).read_to_end(&mut bytes),
+        path => std::fs::File::open(path).and_then(|file| file.take(LARGEST).read_to_end(&mut bytes)),
+    };
+    read.map_err(|error| Failure::File { path: given.into(), error })?;
+    Ok(bytes)
+}
+
+/// The verdict in a word, and what goes with it.
+fn verdict(verdict: &Verdict) -> (&'static str, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match verdict {
+        Verdict::Pass => ("pass", String::new()),
+        Verdict::Modify(message) => ("modify", text(message.bytes())),
+        Verdict::Reply(result) => ("reply", text(result)),
+        Verdict::Error(error) => ("error", text(error)),
+        Verdict::Refuse(fault) => ("refuse", fault.message.clone()),
+        Verdict::Hold(hold) => ("hold", format!("{:?}", hold.question)),
+    }
+}
+
+fn tried_text(tried: &Tried) -> String {
+    let mut text = String::new();
+    for ruling in tried.rulings.iter().filter(|ruling| ruling.rule.is_some()) {
+        let rule = ruling.rule.as_deref().unwrap_or_default();
+        text.push_str(&format!("{rule}: {} {}\n", ruling.verdict, table::harmless(&ruling.detail)));
+        for (condition, held) in &ruling.conditions {
+            text.push_str(&format!("    {} {}\n", if *held { "yes" } else { "no " }, table::harmless(condition)));
+        }
+        for (input, value) in &ruling.inputs {
+            text.push_str(&format!("    {input}: {}\n", table::harmless(value)));
+        }
+    }
+    for effect in &tried.effects {
+        text.push_str(&format!("besides: {}\n", table::harmless(&format!("{effect:?}"))));
+    }
+    let (word, detail) = verdict(&tried.verdict);
+    text.push_str(format!("verdict: {word} {}", table::harmless(&detail)).trim_end());
+    text.push('\n');
+    text
+}
+
+fn tried_json(tried: &Tried) -> Value {
+    let rulings: Vec<Value> = tried
+        .rulings
+        .iter()
+        .map(|ruling| {
+            json!({
+                "rule": ruling.rule.as_deref(),
+                "verdict": ruling.verdict,
+                "detail": ruling.detail,
+                "conditions": ruling.conditions,
+                "inputs": ruling.inputs,
+            })
+        })
+        .collect();
+    let (word, detail) = verdict(&tried.verdict);
+    json!({"verdict": word, "detail": detail, "rulings": rulings})
+}

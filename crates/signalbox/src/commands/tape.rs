@@ -1,0 +1,85 @@
+//! `signalbox tape`: what was recorded.
+
+mod entry_json;
+mod export;
+mod import;
+mod progress;
+mod prune;
+mod search;
+mod show;
+mod source;
+mod stats;
+
+use super::load;
+use crate::cli::{Global, TapeCommand};
+use crate::config::{Config, Overrides};
+use crate::failure::Failure;
+use crate::recording::StorePlace;
+use crate::{moment, output, table};
+use serde_json::{Value, json};
+use signalbox_engine::record::{TapeInfo, TapeStore};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Does it.
+pub(super) fn run(global: &Global, command: TapeCommand) -> Result<ExitCode, Failure> {
+    match command {
+        TapeCommand::List => list(global),
+        TapeCommand::Show(args) => show::run(global, &args),
+        TapeCommand::Search(args) => search::run(global, &args),
+        TapeCommand::Stats { tape } => stats::run(global, tape.as_deref()),
+        TapeCommand::Export(args) => export::run(global, &args),
+        TapeCommand::Import { file } => import::run(global, &file),
+        TapeCommand::Prune(args) => prune::run(global, &args),
+        TapeCommand::Delete { tape } => prune::delete(global, &tape),
+    }
+}
+
+fn config(global: &Global) -> Result<Config, Failure> {
+    Ok(load(global, Overrides::default())?.config)
+}
+
+/// The store of this configuration.
+fn store(global: &Global) -> Result<Arc<dyn TapeStore>, Failure> {
+    let config = config(global)?;
+    let place = StorePlace::of(&config.record, &config.data_dir);
+    if let StorePlace::Sqlite(file) = &place
+        && !file.exists()
+    {
+        return Err(Failure::NothingRecorded(config.data_dir));
+    }
+    Ok(place.open()?)
+}
+
+fn list(global: &Global) -> Result<ExitCode, Failure> {
+    let tapes = store(global)?.tapes()?;
+    if global.json {
+        let all: Vec<Value> = tapes.iter().map(|(tape, entries)| head(tape, Some(*entries))).collect();
+        output::result(&format!("{}\n", Value::from(all)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows: Vec<Vec<String>> = tapes.iter().map(|(tape, entries)| row(tape, *entries)).collect();
+    output::result(&table::render(&["TAPE", "BY", "BEGAN", "LASTED", "ENTRIES", "OF"], &rows))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(tape: &TapeInfo, entries: u64) -> Vec<String> {
+    let lasted = tape.ended.map_or_else(|| "-".to_owned(), |ended| moment::length(ended.saturating_sub(tape.started)));
+    let (by, began) = (tape.kind.word().to_owned(), moment::shown(tape.started));
+    vec![tape.id.clone(), by, began, lasted, entries.to_string(), tape.target.clone()]
+}
+
+/// The head of a tape as JSON.
+fn head(tape: &TapeInfo, entries: Option<u64>) -> Value {
+    json!({
+        "id": tape.id,
+        "kind": tape.kind.word(),
+        "target": tape.target,
+        "started": tape.started,
+        "ended": tape.ended,
+        "program": tape.program,
+        "redaction": tape.redaction,
+        "sampling": tape.sampling,
+        "entries": entries,
+    })
+}

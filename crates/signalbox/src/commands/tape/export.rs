@@ -1,0 +1,88 @@
+//! `signalbox tape export`: a tape in a file of its own.
+
+use super::progress::Progress;
+use super::source::TapeSource;
+use crate::cli::{ExportArgs, Format, Global};
+use crate::failure::Failure;
+use crate::output;
+use signalbox_engine::record::{Entry, SessionInfo, StoreError, TapeInfo};
+use signalbox_tape::TapeFileWriter;
+use signalbox_tape::export::{ExportError, Source, har, html, jsonl, otlp};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Does it.
+pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failure> {
+    let mut source = TapeSource::find(global, &args.tape)?;
+    let info = source.info().clone();
+    let mut sessions = source.sessions()?;
+    sessions.retain(|(number, _)| args.session.is_none_or(|wanted| wanted == *number));
+    let format = args.format.unwrap_or_else(|| by_name(&args.output));
+    let mut progress = Progress::new("exported", global.json);
+    let mut entries = source.entries(args.session).inspect(|_| progress.step());
+    let head = (&info, &sessions[..]);
+    if args.output == Path::new("-") {
+        write(head, &mut entries, format, io::stdout().lock())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // A file that breaks off must not be taken for the whole: it gets its name at the end.
+    let beside = args.output.with_extension("part");
+    let failed = |error| Failure::File { path: args.output.clone(), error };
+    let file = create(&beside).map_err(failed)?;
+    let written = write(head, &mut entries, format, BufWriter::new(file));
+    drop(entries);
+    if let Err(error) = written {
+        let _ = std::fs::remove_file(&beside);
+        return Err(error.into());
+    }
+    std::fs::rename(&beside, &args.output).map_err(failed)?;
+    progress.done();
+    if let Some(missing) = source.missing() {
+        output::say(format_args!("the tape is not whole: {missing}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What people said to tools is for the user alone.
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+fn by_name(path: &Path) -> Format {
+    match path.extension().and_then(|end| end.to_str()) {
+        Some("jsonl" | "ndjson") => Format::Jsonl,
+        Some("har") => Format::Har,
+        Some("otlp" | "json") => Format::Otlp,
+        Some("html" | "htm") => Format::Html,
+        _ => Format::Tape,
+    }
+}
+
+fn write(
+    (info, sessions): (&TapeInfo, &[(u64, SessionInfo)]),
+    entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>,
+    format: Format,
+    to: impl Write,
+) -> Result<(), ExportError> {
+    let source = Source { info, sessions, entries };
+    match format {
+        Format::Tape => tape(source, to),
+        Format::Jsonl => jsonl::write(source, to),
+        Format::Har => har::write(source, to),
+        Format::Otlp => otlp::write(source, to),
+        Format::Html => html::write(source, html::Bounds::default(), to),
+    }
+}
+
+fn tape(source: Source<'_>, to: impl Write) -> Result<(), ExportError> {
+    let file = |error| ExportError::Store(StoreError::from(error));
+    let mut writer = TapeFileWriter::new(to, source.info, source.sessions).map_err(file)?;
+    for entry in source.entries {
+        writer.push(&entry?).map_err(file)?;
+    }
+    writer.finish(source.info.ended).map_err(file)?.flush()?;
+    Ok(())
+}

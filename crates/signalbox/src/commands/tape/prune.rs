@@ -1,0 +1,45 @@
+//! `signalbox tape prune` and `tape delete`: forgetting.
+
+use super::{config, store};
+use crate::cli::{Global, PruneArgs};
+use crate::failure::Failure;
+use crate::output;
+use crate::recording::unix_nanos;
+use serde_json::json;
+use signalbox_engine::record::Retention;
+use std::process::ExitCode;
+use std::time::Duration;
+
+const DAY: u64 = 24 * 3600;
+
+/// Forgets what is old, or too much.
+pub(super) fn run(global: &Global, args: &PruneArgs) -> Result<ExitCode, Failure> {
+    let kept = config(global)?.record.retention;
+    let said = args.older_than.is_some() || args.max_size.is_some();
+    let older_than = args.older_than.map(|days| Duration::from_secs(days.saturating_mul(DAY)));
+    let retention = Retention {
+        max_age: if said { older_than } else { kept.max_age },
+        max_bytes: if said { args.max_size } else { kept.max_bytes },
+        dry_run: args.dry_run,
+    };
+    let pruned = store(global)?.prune(&retention, unix_nanos())?;
+    if global.json {
+        let all =
+            json!({"tapes": pruned.tapes, "entries": pruned.entries, "bytes": pruned.bytes, "dry_run": args.dry_run});
+        output::result(&format!("{all}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let done = if args.dry_run { "would be forgotten" } else { "forgotten" };
+    let (tapes, entries, bytes) = (pruned.tapes.len(), pruned.entries, pruned.bytes);
+    output::result(&format!("{tapes} tapes and {entries} entries {done}, about {bytes} bytes\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Forgets one tape.
+pub(super) fn delete(global: &Global, tape: &str) -> Result<ExitCode, Failure> {
+    let store = store(global)?;
+    let tape = store.tape(tape)?;
+    store.remove(&tape.id)?;
+    output::result(&format!("{} is forgotten\n", tape.id))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,105 @@
+//! `signalbox tape search`: messages by their text and what is known of them.
+
+use super::entry_json::entry_json;
+use super::{moment, store};
+use crate::cli::{Global, SearchArgs};
+use crate::failure::Failure;
+use crate::recording::unix_nanos;
+use crate::{output, table};
+use serde_json::{Value, json};
+use signalbox_engine::record::{Body, Content, Hit, Page, Query};
+use std::process::ExitCode;
+
+/// Most characters of a message in a line.
+const EXCERPT: usize = 120;
+
+/// Does it.
+pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<ExitCode, Failure> {
+    let store = store(global)?;
+    let now = unix_nanos();
+    let when = |text: &Option<String>| -> Result<Option<u64>, Failure> {
+        let read = text.as_deref().map(|text| moment::read(text, now)).transpose();
+        read.map_err(|error| Failure::Usage(error.to_string()))
+    };
+    let tape = args.tape.as_deref().map(|name| store.tape(name)).transpose()?;
+    let query = Query {
+        text: args.text.clone(),
+        tape: tape.map(|tape| tape.id),
+        session: args.session,
+        exchange: None,
+        methods: args.method.clone(),
+        subject: args.tool.clone(),
+        backend: args.backend.clone(),
+        principal: args.principal.clone(),
+        outcome: args.outcome.clone(),
+        error_code: args.code,
+        slower_than: args.slower_than.map(|millis| millis.saturating_mul(1_000_000)),
+        since: when(&args.since)?,
+        until: when(&args.until)?,
+        after: None,
+        limit: Some(args.limit),
+        newest_first: !args.oldest_first,
+    };
+    let page = store.find(&query)?;
+    if global.json { as_json(&page) } else { as_text(&page, args) }
+}
+
+fn as_json(page: &Page) -> Result<ExitCode, Failure> {
+    let hits: Vec<Value> =
+        page.hits.iter().map(|hit| json!({"tape": hit.tape, "entry": entry_json(&hit.entry)})).collect();
+    output::result(&format!("{}\n", json!({"hits": hits, "more": page.more})))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_text(page: &Page, args: &SearchArgs) -> Result<ExitCode, Failure> {
+    let rows: Vec<Vec<String>> = page.hits.iter().map(|hit| row(hit, args)).collect();
+    let mut text = table::render(&["TAPE", "CALL", "AT", "POINT", "METHOD", "ABOUT", "WHAT"], &rows);
+    if page.more {
+        text.push_str("there is more; see --limit\n");
+    }
+    output::result(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(hit: &Hit, args: &SearchArgs) -> Vec<String> {
+    let entry = &hit.entry;
+    let none = String::new;
+    let (point, method, about, what) = match &entry.content {
+        Content::Message(message) => {
+            let text = match &message.body {
+                Body::Whole(bytes) => excerpt(&String::from_utf8_lossy(bytes), args.text.as_deref()),
+                Body::Like { .. } | Body::Left => format!("{} bytes", message.length),
+            };
+            let point = format!("{:?} {}", message.point, message.kind.word());
+            (point, message.method.clone(), message.subject.clone(), text)
+        }
+        Content::Finished(finished) => {
+            let what = format!("{} after {}", finished.outcome, moment::length(finished.took));
+            ("end".to_owned(), Some(finished.method.clone()), finished.subject.clone(), what)
+        }
+        Content::Decision(decision) => {
+            let what = format!("{}: {} {}", decision.by, decision.verdict, decision.detail);
+            ("decision".to_owned(), None, decision.rule.clone(), what)
+        }
+        Content::Session(session) => ("session".to_owned(), None, session.client.clone(), none()),
+        Content::SessionEnded => ("session ended".to_owned(), None, None, none()),
+        Content::Gap(gap) => ("gap".to_owned(), None, None, format!("{} facts: {}", gap.facts, gap.reason)),
+    };
+    let number = entry.exchange.map(|number| number.to_string()).unwrap_or_default();
+    let at = moment::shown(entry.at);
+    vec![hit.tape.clone(), number, at, point, method.unwrap_or_default(), about.unwrap_or_default(), what]
+}
+
+/// The part of a message around the first word that was looked for.
+fn excerpt(message: &str, text: Option<&str>) -> String {
+    let word = text.and_then(|text| text.split_whitespace().next()).map(|word| word.trim_matches('"').to_lowercase());
+    let found = word.filter(|word| !word.is_empty()).and_then(|word| message.to_lowercase().find(&word)).unwrap_or(0);
+    let before = message.char_indices().take_while(|(at, _)| *at < found).count();
+    let start = before.saturating_sub(EXCERPT / 3);
+    let part: String = message.chars().skip(start).take(EXCERPT).collect();
+    format!(
+        "{}{part}{}",
+        if start > 0 { "…" } else { "" },
+        if message.chars().count() > start + EXCERPT { "…" } else { "" }
+    )
+}

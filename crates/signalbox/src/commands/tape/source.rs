@@ -1,0 +1,136 @@
+//! A tape to read: one of the store, or a file.
+
+use super::store;
+use crate::cli::Global;
+use crate::failure::Failure;
+use signalbox_engine::record::{Entry, Query, SessionInfo, StoreError, TapeInfo, TapeStore};
+use signalbox_tape::{Bodies, Select, TapeFile};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How many entries are asked of a store at a time.
+const PAGE: usize = 1000;
+
+/// A tape that can be read from its beginning, again and again.
+pub enum TapeSource {
+    /// In the store.
+    Stored(Arc<dyn TapeStore>, TapeInfo),
+    /// A file.
+    File(Box<TapeFile<BufReader<File>>>),
+}
+
+impl TapeSource {
+    /// Finds a tape by what the user calls it. A name with a dot or a slash, or of a file that is there, is a file.
+    pub fn find(global: &Global, name: &str) -> Result<Self, Failure> {
+        let path = Path::new(name);
+        if name.contains(['/', '.']) || path.is_file() {
+            let file = File::open(path).map_err(|error| Failure::File { path: path.into(), error })?;
+            return Ok(Self::File(Box::new(TapeFile::open(BufReader::new(file))?)));
+        }
+        let store = store(global)?;
+        let tape = store.tape(name)?;
+        Ok(Self::Stored(store, tape))
+    }
+
+    /// Its head.
+    pub fn info(&self) -> &TapeInfo {
+        match self {
+            Self::Stored(_, tape) => tape,
+            Self::File(file) => file.info(),
+        }
+    }
+
+    /// Its sessions.
+    pub fn sessions(&self) -> Result<Vec<(u64, SessionInfo)>, Failure> {
+        match self {
+            Self::Stored(store, tape) => Ok(store.sessions(&tape.id)?),
+            Self::File(file) => Ok(file.sessions().to_vec()),
+        }
+    }
+
+    /// What is missing of a file that is not whole.
+    pub fn missing(&self) -> Option<&str> {
+        match self {
+            Self::Stored(..) => None,
+            Self::File(file) => file.missing(),
+        }
+    }
+
+    /// Its entries in order, or those of one session, with their bodies whole.
+    pub fn entries(&mut self, session: Option<u64>) -> Box<dyn Iterator<Item = Result<Entry, StoreError>> + '_> {
+        match self {
+            Self::Stored(store, tape) => Box::new(Paged::new(&**store, tape, session)),
+            Self::File(file) => {
+                let mut bodies = Bodies::default();
+                let read = file.entries(Select { session, ..Select::default() });
+                Box::new(read.map(move |entry| entry.map(|entry| bodies.whole(entry)).map_err(StoreError::from)))
+            }
+        }
+    }
+
+    /// The entries of one exchange.
+    pub fn exchange(&mut self, number: u64) -> Result<Vec<Entry>, Failure> {
+        match self {
+            Self::Stored(store, tape) => {
+                let query = Query {
+                    tape: Some(tape.id.clone()),
+                    exchange: Some(number),
+                    limit: Some(MOST_OF_ONE),
+                    ..Query::default()
+                };
+                Ok(store.find(&query)?.hits.into_iter().map(|hit| hit.entry).collect())
+            }
+            Self::File(_) => {
+                let all = self.entries(None);
+                let of = all.filter(|entry| entry.as_ref().map_or(true, |entry| entry.exchange == Some(number)));
+                Ok(of.take(MOST_OF_ONE).collect::<Result<_, _>>()?)
+            }
+        }
+    }
+}
+
+/// Most entries of one exchange that are shown.
+const MOST_OF_ONE: usize = 10_000;
+
+/// Walks over a stored tape page by page.
+struct Paged<'a> {
+    store: &'a dyn TapeStore,
+    query: Query,
+    page: std::vec::IntoIter<Entry>,
+    done: bool,
+}
+
+impl<'a> Paged<'a> {
+    fn new(store: &'a dyn TapeStore, tape: &TapeInfo, session: Option<u64>) -> Self {
+        let query = Query { tape: Some(tape.id.clone()), session, limit: Some(PAGE), ..Query::default() };
+        Self { store, query, page: Vec::new().into_iter(), done: false }
+    }
+}
+
+impl Iterator for Paged<'_> {
+    type Item = Result<Entry, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(entry) = self.page.next() {
+                self.query.after = Some(entry.seq);
+                return Some(Ok(entry));
+            }
+            if self.done {
+                return None;
+            }
+            match self.store.find(&self.query) {
+                Ok(page) => {
+                    self.done = !page.more;
+                    self.page = page.hits.into_iter().map(|hit| hit.entry).collect::<Vec<_>>().into_iter();
+                }
+                Err(error) => {
+                    self.done = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+}

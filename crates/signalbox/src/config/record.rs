@@ -1,0 +1,165 @@
+//! What is recorded: the table `record`.
+
+use super::backend::bad;
+use super::error::ConfigError;
+use super::read::Table;
+use super::secret::Secret;
+use signalbox_engine::record::Retention;
+use signalbox_tape::glob::Glob;
+use signalbox_tape::recorder::{Choice, Filter, OnFull, RecorderSettings, Sampling, Trigger};
+use signalbox_tape::redact::{Action, KeyRule, PathRule, PatternRule, RedactionSettings, Redactor};
+use std::time::Duration;
+
+const DAY: u64 = 24 * 3600;
+
+/// What is recorded, where, and for how long.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Whether anything is.
+    pub enabled: bool,
+    /// The address of a PostgreSQL database; SQLite in the data folder without one.
+    pub postgres: Option<Secret>,
+    /// Which exchanges are kept.
+    pub sampling: Sampling,
+    /// Which are looked at at all.
+    pub filter: Filter,
+    /// Whether messages are kept, or only their outlines.
+    pub bodies: bool,
+    /// The largest message that is kept.
+    pub max_body: usize,
+    /// What happens when facts come faster than they are written.
+    pub on_full: OnFull,
+    /// How many facts may wait.
+    pub queue_facts: usize,
+    /// How many bytes of them.
+    pub queue_bytes: usize,
+    /// An answer leaves only after it is on disk.
+    pub strict: bool,
+    /// What is forgotten.
+    pub retention: Retention,
+    /// What is taken out before anything is stored.
+    pub redaction: RedactionSettings,
+}
+
+impl Record {
+    /// How the recorder works.
+    #[must_use]
+    pub fn recorder(&self) -> RecorderSettings {
+        RecorderSettings {
+            queue_facts: self.queue_facts,
+            queue_bytes: self.queue_bytes,
+            on_full: self.on_full,
+            strict: self.strict,
+            sampling: self.sampling.clone(),
+            filter: self.filter.clone(),
+            bodies: self.bodies,
+            max_body: self.max_body,
+            ..RecorderSettings::default()
+        }
+    }
+}
+
+/// Check the table.
+pub(super) fn check(table: &Table<'_>) -> Result<Record, ConfigError> {
+    let on_full = match table.choice("on_full")?.as_str() {
+        "wait" => OnFull::Wait(table.duration("wait")?),
+        _ => OnFull::Gap,
+    };
+    let postgres = table.text("postgres")?;
+    if let Some(url) = postgres.as_ref().filter(|url| !is_postgres(&url.value)) {
+        return Err(bad(table, url, "an address like `postgres://user@host/database`"));
+    }
+    Ok(Record {
+        enabled: table.flag("enabled")?,
+        postgres: postgres.map(|url| Secret::new(url.value)),
+        sampling: sampling(table)?,
+        filter: filter(table)?,
+        bodies: table.flag("bodies")?,
+        max_body: table.count("max_body")?,
+        on_full,
+        queue_facts: table.count("queue")?,
+        queue_bytes: table.count("queue_bytes")?,
+        strict: table.choice("durability")? == "strict",
+        retention: Retention {
+            max_age: Some(Duration::from_secs(DAY * table.count::<u64>("max_age_days")?)),
+            max_bytes: Some(table.count("max_size")?),
+            dry_run: false,
+        },
+        redaction: redaction(&table.table("redact")?)?,
+    })
+}
+
+fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
+fn sampling(table: &Table<'_>) -> Result<Sampling, ConfigError> {
+    let slower_than = table.seconds("slower_than")?;
+    let (before, after) = (table.count("before")?, table.count("after")?);
+    let always = Trigger { errors: table.flag("always_errors")?, slower_than, verdicts: vec![] };
+    Ok(match table.choice("sampling")?.as_str() {
+        "share" => Sampling::Share { share: table.fraction("share")?, seed: table.count("seed")?, always },
+        "every_nth" => Sampling::EveryNth { n: table.count("nth")?, always },
+        "errors" => Sampling::Errors { before, after },
+        "slow" => Sampling::Slow { took: slower_than.unwrap_or(Duration::from_secs(1)) },
+        "ring" => Sampling::Ring {
+            exchanges: table.count("ring")?,
+            within: table.seconds("ring_time")?,
+            after,
+            on: Trigger { verdicts: texts(table, "ring_verdicts")?, ..always },
+        },
+        _ => Sampling::All,
+    })
+}
+
+fn filter(table: &Table<'_>) -> Result<Filter, ConfigError> {
+    let globs = |key: &str| -> Result<Vec<Glob>, ConfigError> {
+        Ok(texts(table, key)?.iter().map(|pattern| Glob::new(pattern)).collect())
+    };
+    let choice = |key: &str| -> Result<Choice, ConfigError> {
+        Ok(Choice { include: globs(key)?, exclude: globs(&format!("exclude_{key}"))? })
+    };
+    Ok(Filter {
+        methods: choice("methods")?,
+        tools: choice("tools")?,
+        backends: choice("backends")?,
+        principals: choice("principals")?,
+    })
+}
+
+fn texts(table: &Table<'_>, key: &str) -> Result<Vec<String>, ConfigError> {
+    Ok(table.texts(key)?.into_iter().map(|text| text.value).collect())
+}
+
+fn redaction(table: &Table<'_>) -> Result<RedactionSettings, ConfigError> {
+    let action = match table.choice("action")?.as_str() {
+        "remove" => Action::Remove,
+        "hash" => Action::Hash,
+        "mask" => Action::Mask { visible: table.count("visible")? },
+        _ => Action::default(),
+    };
+    if !table.flag("enabled")? {
+        return Ok(RedactionSettings::none());
+    }
+    let mut settings = if table.flag("defaults")? { RedactionSettings::default() } else { RedactionSettings::none() };
+    settings.keys.iter_mut().for_each(|rule| rule.action = action.clone());
+    settings.patterns.iter_mut().for_each(|rule| rule.action = action.clone());
+    for name in texts(table, "keys")? {
+        settings.keys.push(KeyRule { name, action: action.clone() });
+    }
+    // Each is tried alone, so that an error can name it.
+    for text in table.texts("paths")? {
+        let rule = PathRule { method: None, path: text.value.clone(), action: action.clone() };
+        let alone = RedactionSettings { paths: vec![rule.clone()], ..RedactionSettings::none() };
+        Redactor::new(&alone, [0; 32])
+            .map_err(|_| bad(table, &text, "a JSON pointer like `/params/arguments/card`"))?;
+        settings.paths.push(rule);
+    }
+    for text in table.texts("patterns")? {
+        let rule = PatternRule { pattern: text.value.clone(), action: action.clone() };
+        let alone = RedactionSettings { patterns: vec![rule.clone()], ..RedactionSettings::none() };
+        Redactor::new(&alone, [0; 32]).map_err(|_| bad(table, &text, "a regular expression of a reasonable size"))?;
+        settings.patterns.push(rule);
+    }
+    Ok(settings)
+}

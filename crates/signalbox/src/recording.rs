@@ -1,0 +1,196 @@
+//! The tape of this process: opened in the background, written by one thread, ended when the process ends.
+
+mod late_writer;
+mod tape_sink;
+
+use crate::config::{Config, Record};
+use crate::data_dir::DataDir;
+use late_writer::LateWriter;
+use signalbox_engine::FactSink;
+use signalbox_engine::record::{StoreError, TapeInfo, TapeKind, TapeStore};
+use signalbox_store::{PostgresStore, SqliteStore};
+use signalbox_tape::recorder::{Anchor, Recorder, RecorderStats};
+use signalbox_tape::redact::{BadRedaction, RedactionSettings, Redactor};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tape_sink::TapeSink;
+
+/// The file of the store in the data folder.
+pub const STORE_FILE: &str = "tapes.db";
+/// How long the end of the process waits for what is still to be written.
+const STOP_WITHIN: Duration = Duration::from_secs(10);
+/// How often what is too old or too much is forgotten.
+const PRUNE_EVERY: Duration = Duration::from_secs(600);
+
+/// Why nothing can be recorded.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// A rule for taking secrets out makes no sense.
+    #[error(transparent)]
+    Redaction(#[from] BadRedaction),
+    /// The system gives no thread or no randomness.
+    #[error("cannot start recording: {0}")]
+    System(#[from] std::io::Error),
+}
+
+/// Where tapes are kept.
+#[derive(Debug, Clone)]
+pub enum StorePlace {
+    /// A SQLite file.
+    Sqlite(PathBuf),
+    /// A PostgreSQL database; its address may hold a password.
+    Postgres(crate::config::Secret),
+}
+
+impl StorePlace {
+    /// Where this configuration keeps them.
+    #[must_use]
+    pub fn of(record: &Record, data_dir: &Path) -> Self {
+        match &record.postgres {
+            Some(url) => Self::Postgres(url.clone()),
+            None => Self::Sqlite(data_dir.join(STORE_FILE)),
+        }
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn open(&self) -> Result<Arc<dyn TapeStore>, StoreError> {
+        match self {
+            Self::Sqlite(path) => Ok(Arc::new(SqliteStore::open(path)?)),
+            Self::Postgres(url) => Ok(Arc::new(PostgresStore::open(url.expose())?)),
+        }
+    }
+}
+
+/// A tape being written.
+pub struct Recording {
+    recorder: Arc<Recorder>,
+    sink: Arc<TapeSink>,
+    place: StorePlace,
+    tape: TapeInfo,
+    last_prune: Mutex<Option<StoreError>>,
+}
+
+impl Recording {
+    /// Begins to record what this configuration wants recorded; nothing where it wants nothing.
+    ///
+    /// # Errors
+    /// If that cannot be begun. A store that cannot be opened is none of these: it is tried again, and said in the status.
+    pub fn start(config: &Config, kind: TapeKind, data_dir: &DataDir) -> Result<Option<Arc<Self>>, RecordingError> {
+        if !config.record.enabled {
+            return Ok(None);
+        }
+        let place = StorePlace::of(&config.record, data_dir.path());
+        let target = config.source.as_ref().map_or_else(|| "defaults".to_owned(), |file| file.display().to_string());
+        let redaction = &config.record.redaction;
+        Self::begin(&config.record, (kind, target), place, redaction).map(Some)
+    }
+
+    /// Begins a tape in this store.
+    ///
+    /// # Errors
+    /// If that cannot be begun.
+    pub fn begin(
+        record: &Record,
+        (kind, target): (TapeKind, String),
+        place: StorePlace,
+        redaction: &RedactionSettings,
+    ) -> Result<Arc<Self>, RecordingError> {
+        let redactor = Redactor::new(redaction, random()?)?;
+        let settings = record.recorder();
+        let tape = TapeInfo {
+            id: tape_id()?,
+            kind,
+            target,
+            started: unix_nanos(),
+            ended: None,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            redaction: redactor.describe(),
+            sampling: settings.sampling.words(),
+        };
+        let writer = LateWriter::new(place.clone(), tape.clone());
+        let recorder = Arc::new(Recorder::start(settings, redactor, Box::new(writer), Anchor::now())?);
+        let sink = Arc::new(TapeSink::new(Arc::clone(&recorder), record.strict));
+        let recording = Arc::new(Self { recorder, sink, place, tape, last_prune: Mutex::default() });
+        recording.prune_from_time_to_time(record);
+        Ok(recording)
+    }
+
+    /// What facts go to.
+    #[must_use]
+    pub fn sink(&self) -> Arc<dyn FactSink> {
+        self.sink.clone()
+    }
+
+    /// The head of the tape.
+    #[must_use]
+    pub fn tape(&self) -> &TapeInfo {
+        &self.tape
+    }
+
+    /// How it goes.
+    #[must_use]
+    pub fn stats(&self) -> RecorderStats {
+        self.recorder.stats()
+    }
+
+    /// Why what is too old could not be forgotten, the last time it was tried.
+    #[must_use]
+    pub fn prune_error(&self) -> Option<StoreError> {
+        self.last_prune.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Writes what there is and ends the tape.
+    pub async fn stop(&self) {
+        let recorder = Arc::clone(&self.recorder);
+        let _ = tokio::task::spawn_blocking(move || recorder.stop(STOP_WITHIN)).await;
+    }
+
+    /// Forgets what is not to be kept, on a thread of its own: a store may take its time.
+    fn prune_from_time_to_time(self: &Arc<Self>, record: &Record) {
+        let (recording, retention) = (Arc::downgrade(self), record.retention);
+        let pruning = std::thread::Builder::new().name("prune".to_owned()).spawn(move || {
+            let mut wait = Duration::from_secs(1);
+            loop {
+                std::thread::sleep(wait);
+                let Some(recording) = recording.upgrade() else { return };
+                let pruned = recording.place.open().and_then(|store| store.prune(&retention, unix_nanos()));
+                match &pruned {
+                    Ok(pruned) if pruned.entries > 0 => {
+                        tracing::info!(entries = pruned.entries, "old entries of tapes are forgotten");
+                    }
+                    Ok(_) => {}
+                    Err(error) => tracing::warn!(%error, "old tapes cannot be forgotten"),
+                }
+                *recording.last_prune.lock().unwrap_or_else(PoisonError::into_inner) = pruned.err();
+                wait = PRUNE_EVERY;
+            }
+        });
+        if let Err(error) = pruning {
+            tracing::warn!(%error, "old tapes will not be forgotten");
+        }
+    }
+}
+
+/// Nanoseconds since 1970.
+#[must_use]
+pub fn unix_nanos() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A name that sorts by time and is not given twice: seconds since 1970 in hexadecimal, and eight random digits.
+pub(crate) fn tape_id() -> Result<String, std::io::Error> {
+    let random: [u8; 4] = random()?;
+    let seconds = unix_nanos() / 1_000_000_000;
+    Ok(format!("{seconds:08x}-{:08x}", u32::from_be_bytes(random)))
+}
+
+fn random<const N: usize>() -> Result<[u8; N], std::io::Error> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| std::io::Error::other(error.to_string()))?;
+    Ok(bytes)
+}

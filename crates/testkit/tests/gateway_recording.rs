@@ -1,0 +1,197 @@
+//! What passed is on the tape: whole sessions, explanations from the tape alone, and what happens when the process or the
+//! store fails.
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use serde_json::{Value, json};
+use signalbox_testkit::fixture::Era;
+use signalbox_testkit::gateway::GatewayProcess;
+use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::process::built;
+use signalbox_testkit::scene::{ask, call, child, eventually, status};
+use std::path::Path;
+use tokio::process::Command;
+
+const VERSION: &str = "2025-06-18";
+
+async fn session(gateway: &GatewayProcess) -> HttpClient {
+    HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap()
+}
+
+/// What `signalbox ARGS` prints about the tapes of this folder.
+async fn signalbox(data_dir: &Path, args: &[&str]) -> String {
+    let mut command = Command::new(built("signalbox").unwrap());
+    command.args(args).arg("--data-dir").arg(data_dir).current_dir(data_dir);
+    let output = command.output().await.unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+async fn as_json(data_dir: &Path, args: &[&str]) -> Value {
+    let mut all = args.to_vec();
+    all.push("--json");
+    serde_json::from_str(&signalbox(data_dir, &all).await).unwrap()
+}
+
+/// The calls of the newest tape once `enough` of them are written.
+async fn calls(data_dir: &Path, enough: usize) -> Vec<Value> {
+    let look = async || {
+        let shown = as_json(data_dir, &["tape", "show", "last"]).await;
+        let calls = shown["calls"].as_array()?.clone();
+        let tools: Vec<Value> = calls.into_iter().filter(|call| method(call) == "tools/call").collect();
+        (tools.len() >= enough).then_some(tools)
+    };
+    eventually("the calls are on the tape", look).await.unwrap()
+}
+
+fn method(call: &Value) -> &str {
+    find(call, "method").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A member of an entry, wherever its kind keeps it.
+fn find<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+    match value {
+        Value::Object(members) => members.get(name).or_else(|| members.values().find_map(|inner| find(inner, name))),
+        _ => None,
+    }
+}
+
+fn number(call: &Value) -> String {
+    call["exchange"].to_string()
+}
+
+/// Must show 6, S-63: four kinds of trouble, each told by the tape alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collided_a_blocked_a_modified_and_a_timed_out_call_explain_themselves() {
+    let config = child("one", Era::Old, "timeout = 1").unwrap()
+        + &child("two", Era::Old, "").unwrap()
+        + r#"
+[[rules]]
+id = "no-secrets"
+when = { tool = "one__echo", params = { "/arguments/text" = { contains = "forbidden" } } }
+then = [{ block = "nobody says that" }]
+
+[[rules]]
+id = "polite"
+when = { tool = "two__echo", params = { "/arguments/text" = { contains = "rude" } } }
+then = [{ set = { "/params/arguments/text" = "kind words" } }]
+"#;
+    let gateway = GatewayProcess::serve(&config).await.unwrap();
+    let client = session(&gateway).await;
+    assert_eq!(ask(&client, "two__echo", json!({"text": "plain"})).await.unwrap(), "plain");
+    let blocked = client.post(&call(11, "one__echo", &json!({"text": "forbidden"})).to_string()).await.unwrap();
+    assert!(blocked.message().unwrap()["error"]["message"].as_str().unwrap().contains("nobody says that"));
+    assert_eq!(ask(&client, "two__echo", json!({"text": "rude words"})).await.unwrap(), "kind words");
+    let late = client.post(&call(12, "one__slow", &json!({"ms": 5_000})).to_string()).await.unwrap();
+    assert_eq!(late.message().unwrap()["error"]["data"]["reason"], "timed_out");
+    let data_dir = gateway.data_dir();
+    let calls = calls(&data_dir, 4).await;
+    let mut stories = Vec::new();
+    for call in &calls {
+        stories.push(signalbox(&data_dir, &["tape", "show", "last", "--exchange", &number(call)]).await);
+    }
+    let story = |words: &[&str]| {
+        let fits = |story: &&String| words.iter().all(|word| story.contains(word));
+        stories.iter().find(fits).unwrap_or_else(|| panic!("no call tells of {words:?}: {stories:#?}"))
+    };
+    story(&["`two__echo` is `echo` of backend `two`", "\"plain\""]);
+    story(&["no-secrets", "nobody says that", "forbidden", "refuse"]);
+    story(&["polite", "rude words", "kind words", "modify"]);
+    story(&["timed_out", "did not answer within 1 s"]);
+}
+
+/// S-31, S-36, SO-10: what was said is found by its words, and secrets are not on the disk.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_said_is_found_and_secrets_are_not_on_the_disk() {
+    let gateway = GatewayProcess::serve(&child("only", Era::Old, "").unwrap()).await.unwrap();
+    let client = session(&gateway).await;
+    ask(&client, "echo", json!({"text": "the quick brown fox"})).await.unwrap();
+    let secret = json!({"text": "x", "password": "hunter2-canary", "note": "Bearer canary0123456789abcdef"});
+    let _ = client.post(&call(13, "echo", &secret).to_string()).await.unwrap();
+    let data_dir = gateway.data_dir();
+    calls(&data_dir, 2).await;
+    let found = async || {
+        let page = as_json(&data_dir, &["tape", "search", "\"quick brown\""]).await;
+        Some(page).filter(|page| page["hits"].as_array().is_some_and(|hits| !hits.is_empty()))
+    };
+    eventually("the words are found", found).await.unwrap();
+    let kept = gateway.stop().await.unwrap();
+    for file in walk(kept.path()) {
+        let bytes = std::fs::read(&file).unwrap();
+        for canary in ["hunter2-canary", "canary0123456789abcdef"] {
+            let held = bytes.windows(canary.len()).any(|window| window == canary.as_bytes());
+            assert!(!held, "{} holds {canary}", file.display());
+        }
+    }
+}
+
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(walk(&path));
+        } else if path.is_file() {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// Must show 4: the process is killed at any time; with `strict` every answered call is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_process_leaves_a_store_that_opens_and_in_strict_mode_every_answered_call() {
+    let rounds: u64 = std::env::var("MCP_TEST_KILLS").ok().map_or(5, |rounds| rounds.parse().unwrap());
+    let mut folder = tempfile::tempdir().unwrap();
+    let config = format!("{}\n[record]\ndurability = \"strict\"\n", child("only", Era::Old, "").unwrap());
+    let mut answered: Vec<String> = Vec::new();
+    for round in 0..rounds {
+        let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+        let client = session(&gateway).await;
+        let told = |call: u64| format!("round-{round}-call-{call}");
+        let calling = async {
+            for call in 0.. {
+                if ask(&client, "echo", json!({"text": told(call)})).await.is_err() {
+                    break;
+                }
+                answered.push(told(call));
+            }
+        };
+        // Not a measured time: a moment that differs from round to round, at which the process is killed.
+        let moment = std::time::Duration::from_millis(60 + round * 37 % 200);
+        let _ = tokio::time::timeout(moment, calling).await;
+        folder = gateway.stop().await.unwrap();
+    }
+    let data_dir = folder.path().join("data");
+    let tapes = as_json(&data_dir, &["tape", "list"]).await;
+    let mut recorded = String::new();
+    for tape in tapes.as_array().unwrap() {
+        let id = tape["id"].as_str().unwrap();
+        recorded += &signalbox(&data_dir, &["tape", "export", id, "--format", "jsonl", "-o", "-"]).await;
+    }
+    assert!(!answered.is_empty());
+    for text in &answered {
+        assert!(
+            recorded.contains(&format!("{text}\\\"")) || recorded.contains(text),
+            "{text} was answered and is not there"
+        );
+    }
+}
+
+/// Must show 5: a store that cannot be written stops nobody, and what is missing is counted and shown.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_cannot_be_written_stops_nobody_and_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    // A folder where the file should be can never be opened as one.
+    std::fs::create_dir_all(folder.path().join("data/tapes.db")).unwrap();
+    let gateway = GatewayProcess::serve_in(folder, &child("only", Era::Old, "").unwrap()).await.unwrap();
+    let client = session(&gateway).await;
+    assert_eq!(ask(&client, "echo", json!({"text": "still here"})).await.unwrap(), "still here");
+    let data_dir = gateway.data_dir();
+    let told = async || {
+        let status = status(&data_dir).await.ok()?;
+        Some(status["recording"]["last_error"].as_str()?.to_owned())
+    };
+    let error = eventually("the status tells of it", told).await.unwrap();
+    assert!(error.contains("tapes.db"), "{error}");
+}
