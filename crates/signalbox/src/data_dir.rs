@@ -42,12 +42,6 @@ impl DataDir {
         self.0.join("catalog.json")
     }
 
-    /// Where tapes are kept.
-    #[must_use]
-    pub fn tapes(&self) -> PathBuf {
-        self.0.join(crate::recording::STORE_FILE)
-    }
-
     /// Where a certificate of our own is kept.
     #[must_use]
     pub fn tls(&self) -> PathBuf {

@@ -149,6 +149,7 @@ mod tests {
         check("npx -y foo --json", "wrap -- npx -y foo --json");
         check("http://127.0.0.1:1/mcp", "proxy http://127.0.0.1:1/mcp");
         check("HTTPS://mcp.example/mcp --no-tape", "proxy HTTPS://mcp.example/mcp --no-tape");
+        check("talk.tape", "tape show talk.tape");
         check(":8080", "serve --listen=127.0.0.1:8080");
         check("-c x.toml :0", "-c x.toml serve --listen=127.0.0.1:0");
     }

@@ -183,7 +183,7 @@ pub fn unix_nanos() -> u64 {
 }
 
 /// A name that sorts by time and is not given twice: seconds since 1970 in hexadecimal, and eight random digits.
-fn tape_id() -> Result<String, std::io::Error> {
+pub(crate) fn tape_id() -> Result<String, std::io::Error> {
     let random: [u8; 4] = random()?;
     let seconds = unix_nanos() / 1_000_000_000;
     Ok(format!("{seconds:08x}-{:08x}", u32::from_be_bytes(random)))

@@ -3,8 +3,8 @@
 use crate::cli::{Global, TapeTo};
 use crate::commands::data_dir;
 use crate::data_dir::DataDir;
-use crate::demo::timestamp::rfc3339;
 use crate::failure::Failure;
+use crate::recording::{STORE_FILE, tape_id};
 use crate::tape_to_file::TapeToFile;
 use signalbox_engine::FactSink;
 use signalbox_engine::record::{TapeInfo, TapeKind, TapeStore as _, TapeWriter};
@@ -12,8 +12,9 @@ use signalbox_store::SqliteStore;
 use signalbox_tape::recorder::{OnFull, Sampling};
 use signalbox_tape::{Anchor, Recorder, RecorderSettings, Redactor};
 use signalbox_transport::tap::{Feed, Running, Tap, TapCounts};
+use std::io;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Longest message that is kept as a whole. What is longer is kept in pieces.
 pub const MAX_MESSAGE: usize = 16 * 1024 * 1024;
@@ -55,7 +56,7 @@ impl<I> Taping<I> {
             return Ok(None);
         }
         let anchor = Anchor::now();
-        let info = info(kind, target, &anchor);
+        let info = info(kind, target, &anchor).map_err(Failure::Start)?;
         let (writer, shown) = match open(global, to, &info) {
             Ok(opened) => opened,
             Err(failure) if to.tape.is_some() => return Err(failure),
@@ -90,43 +91,20 @@ fn open(global: &Global, to: &TapeTo, info: &TapeInfo) -> Result<(Box<dyn TapeWr
         return Ok((Box::new(writer), file.display().to_string()));
     }
     let data_dir = DataDir::prepare(&data_dir(global)?)?;
-    let place = data_dir.tapes();
+    let place = data_dir.path().join(STORE_FILE);
     let store = SqliteStore::open(&place)?;
     Ok((store.begin(info)?, info.id.clone()))
 }
 
-fn info(kind: TapeKind, target: String, anchor: &Anchor) -> TapeInfo {
-    TapeInfo {
-        id: id(SystemTime::UNIX_EPOCH + Duration::from_nanos(anchor.unix), anchor.unix),
+fn info(kind: TapeKind, target: String, anchor: &Anchor) -> io::Result<TapeInfo> {
+    Ok(TapeInfo {
+        id: tape_id()?,
         kind,
         target,
         started: anchor.unix,
         ended: None,
-        program: format!("signalbox {}", env!("CARGO_PKG_VERSION")),
+        program: env!("CARGO_PKG_VERSION").to_owned(),
         redaction: Vec::new(),
         sampling: Sampling::All.words(),
-    }
-}
-
-/// A name that sorts by time and that two processes of one second do not share.
-fn id(time: SystemTime, unix: u64) -> String {
-    let digits: String = rfc3339(time).chars().filter(char::is_ascii_alphanumeric).collect();
-    let mixed = unix ^ (u64::from(std::process::id()) << 32);
-    format!("{}-{:08x}", digits.trim_end_matches('Z').to_ascii_lowercase(), mixed.wrapping_mul(SPREAD) >> 32)
-}
-
-/// Spreads the bits of a number over its upper half.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_tapes_sort_by_time() {
-        let at = |seconds: u64| id(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds), seconds);
-        assert!(at(1_704_110_400).starts_with("20240101t120000-"), "{}", at(1_704_110_400));
-        assert!(at(1_704_110_400) < at(1_704_110_401));
-        assert_ne!(id(SystemTime::UNIX_EPOCH, 1), id(SystemTime::UNIX_EPOCH, 2));
-    }
+    })
 }

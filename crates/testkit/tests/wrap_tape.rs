@@ -1,6 +1,6 @@
 //! The tapes of `signalbox wrap` and `signalbox proxy`: every byte that passed, and every request with its answer.
 
-#![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail wherever it wants")]
 
 use std::collections::BTreeMap;
 use std::fs::File;
