@@ -416,18 +416,53 @@ impl Terminal {
         self.seen.lock().unwrap().clone()
     }
 
-    /// Waits until this is seen behind what was seen before, and gives how much was seen then.
-    async fn shows(&self, text: &str, from: usize) -> usize {
-        let look = async || self.seen()[from..].contains(text).then_some(());
-        let shown = eventually(text, look).await;
-        assert!(shown.is_ok(), "no {text:?} in {:?}", &self.seen()[from..]);
-        self.seen().len()
+    /// What stands on the screen.
+    fn screen(&self) -> String {
+        screen(&self.seen())
+    }
+
+    /// Waits until this stands on the screen.
+    async fn shows(&self, text: &str) {
+        let shown = eventually(text, async || self.screen().contains(text).then_some(())).await;
+        assert!(shown.is_ok(), "no {text:?} in\n{}", self.screen());
     }
 
     fn mode(&self) -> (String, String) {
         let Termios { input_modes, local_modes, .. } = tcgetattr(&self.inside).unwrap();
         (format!("{input_modes:?}"), format!("{local_modes:?}"))
     }
+}
+
+/// What a terminal shows after all of this: as much of one as is needed here.
+fn screen(seen: &str) -> String {
+    let mut cells = vec![vec![' '; 200]; 60];
+    let (mut row, mut column) = (0, 0);
+    let mut rest = seen;
+    while let Some(char) = rest.chars().next() {
+        if let Some(sequence) = rest.strip_prefix("\u{1b}[") {
+            let end = sequence.find(|char: char| char.is_ascii_alphabetic()).unwrap_or(sequence.len() - 1);
+            let (parameters, command) = (&sequence[..end], &sequence[end..=end]);
+            let mut numbers = parameters.split(';').map(|number| number.parse::<usize>().unwrap_or(1));
+            match command {
+                "H" => (row, column) = (numbers.next().unwrap_or(1) - 1, numbers.next().unwrap_or(1) - 1),
+                "J" => cells.iter_mut().for_each(|line| line.fill(' ')),
+                "h" if parameters == "?1049" => cells.iter_mut().for_each(|line| line.fill(' ')),
+                _ => {}
+            }
+            rest = &sequence[end + 1..];
+            continue;
+        }
+        match char {
+            '\n' => row += 1,
+            '\r' => column = 0,
+            _ => {
+                cells[row][column] = char;
+                column += 1;
+            }
+        }
+        rest = &rest[char.len_utf8()..];
+    }
+    cells.into_iter().map(|line| line.into_iter().collect::<String>().trim_end().to_owned() + "\n").collect()
 }
 
 const ENTER: &str = "\u{1b}[?1049h";
@@ -441,33 +476,39 @@ async fn watch_shows_calls_on_a_terminal_decides_about_held_ones_and_gives_the_t
     let terminal = Terminal::open();
     let before = terminal.mode();
     let mut watch = terminal.watch(&data_dir, &[("EDITOR", &format!("sh {}", script.display()))]);
-    let mut at = terminal.shows("Nothing", 0).await;
+    terminal.shows("Nothing has passed yet.").await;
     assert!(terminal.seen().contains(ENTER) && terminal.mode() != before);
     said(echo(&client, "x")).await;
-    at = terminal.shows("success", at).await;
-    assert!(terminal.seen().contains("echo") && terminal.seen().contains("demo"), "{}", terminal.seen());
+    terminal.shows("success").await;
+    let row = terminal.screen().lines().find(|line| line.contains("success")).unwrap().to_owned();
+    assert!(row.contains("anonymous") && row.contains("echo") && row.contains("demo"), "{row}");
 
     terminal.press("n");
-    at = terminal.shows("next tool call", at).await;
+    terminal.shows("the next tool call is held").await;
     let call = echo(&client, "x");
-    at = terminal.shows("HELD", at).await;
+    terminal.shows("HELD 1 request echo").await;
     terminal.press("ain its place\r");
     assert_eq!(said(call).await, "in its place");
+    terminal.shows("answer 1: done").await;
 
-    at = terminal.shows("done", at).await;
     terminal.press("n");
-    at = terminal.shows("held", at).await;
+    terminal.shows("the next tool call is held").await;
     let call = echo(&client, "before");
-    held(&data_dir).await;
-    at = terminal.shows("HELD", at).await;
+    terminal.shows("HELD 2 request echo").await;
     terminal.press("e");
     assert_eq!(said(call).await, "edited");
-    at = terminal.shows(LEAVE, at.min(terminal.seen().len())).await.max(at);
+    terminal.shows("edit 2: done").await;
+    assert_eq!(terminal.seen().matches(ENTER).count(), 2, "the editor had the terminal for itself");
 
-    // It fits itself to another size.
-    terminal.resize(60, 12);
+    // It shows one call, and fits itself to another size.
+    terminal.press("\r");
+    terminal.shows("request edited by breakpoint-2").await;
+    terminal.press("\u{1b}");
+    terminal.shows("enter detail").await;
+    terminal.resize(100, 12);
     signal(watch.id().unwrap(), "WINCH").await.unwrap();
-    terminal.shows("signalbox", at).await;
+    let fits = async || terminal.screen().lines().nth(11).is_some_and(|line| line.contains("q quit")).then_some(());
+    eventually("the last line of the smaller terminal", fits).await.unwrap();
     terminal.press("q");
     let ended = tokio::time::timeout(PATIENCE, watch.wait()).await.unwrap().unwrap();
     assert_eq!(ended.code(), Some(0), "{}", terminal.seen());
@@ -483,11 +524,11 @@ async fn watch_gives_the_terminal_back_when_it_is_told_to_end_and_says_when_the_
     let terminal = Terminal::open();
     let before = terminal.mode();
     let mut watch = terminal.watch(&data_dir, &[("NO_COLOR", "1")]);
-    terminal.shows("Nothing", 0).await;
+    terminal.shows("Nothing has passed yet.").await;
     drop(client);
     signal(gateway.process.pid().unwrap(), "TERM").await.unwrap();
     gateway.process.wait(PATIENCE).await.unwrap();
-    terminal.shows("ended", 0).await;
+    terminal.shows("the process has ended").await;
     let coloured = terminal.seen().contains("\u{1b}[31m") || terminal.seen().contains("\u{1b}[38;");
     assert!(!coloured, "{:?}", terminal.seen());
     signal(watch.id().unwrap(), "TERM").await.unwrap();

@@ -50,10 +50,10 @@ impl LineStream {
         tokio::time::timeout(BEGIN, opening).await.unwrap_or(Err(AskError::TimedOut(BEGIN)))
     }
 
-    /// The next line, without its break; none where there are no more. May be dropped and asked again.
+    /// The next line, without its break; none once the process is gone. May be dropped and asked again.
     ///
     /// # Errors
-    /// If the answer breaks off, or a line is too long.
+    /// If a line is too long.
     pub async fn next(&mut self) -> Result<Option<Bytes>, AskError> {
         loop {
             if let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
@@ -65,9 +65,10 @@ impl LineStream {
                 return Err(AskError::Body("a line is too long".to_owned()));
             }
             match self.body.frame().await {
-                None => return Ok(None),
-                Some(frame) => {
-                    if let Ok(data) = frame?.into_data() {
+                // A stream has no end of its own: whether it stops in good order or breaks off, the process is gone.
+                None | Some(Err(_)) => return Ok(None),
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
                         self.buffer.extend_from_slice(&data);
                     }
                 }

@@ -44,7 +44,9 @@ impl Screen {
         restore();
         let done = doing();
         enter()?;
-        self.terminal.clear()?;
+        // One that knows nothing draws everything. To clear the old one it would ask where the cursor is, and the answer
+        // would come as if it were typed.
+        self.terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
         Ok(done)
     }
 }
