@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 const COMMANDS: &[&[&str]] = &[
     &["serve"],
     &["stdio"],
+    &["wrap"],
+    &["proxy"],
     &["tools"],
     &["tools", "list"],
     &["tools", "call"],
