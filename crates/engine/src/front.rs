@@ -4,6 +4,7 @@
 //! describes itself, so on a pipe both eras may come mixed, and telling the era comes before every gate.
 
 mod answers;
+mod facts;
 mod holding;
 mod initialize;
 mod inquiry;
@@ -29,7 +30,7 @@ use crate::chain::{Chain, Ruling};
 use crate::command::Command;
 use crate::event::Event;
 use crate::exchange::{Exchange, MethodName};
-use crate::fact::{Fact, Finished, Outcome, Point};
+use crate::fact::{Outcome, Point};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::{ExchangeId, KeyMap, PeerId, SessionKey, StreamId, TextMap};
 use crate::limit::Limit;
@@ -361,49 +362,6 @@ impl FrontMachine {
         id
     }
 
-    fn message_fact(
-        &self,
-        exchange: Option<ExchangeId>,
-        point: Point,
-        bytes: &Bytes,
-        ctx: &Context<'_>,
-        out: &mut Vec<Command>,
-    ) {
-        if ctx.message_facts {
-            out.push(Command::Fact(Fact::Message {
-                at: ctx.now,
-                session: self.session,
-                principal: self.principal.clone(),
-                exchange,
-                point,
-                backend: exchange.and_then(|id| self.exchanges.get(&id)?.backend.clone()),
-                bytes: bytes.clone(),
-            }));
-        }
-    }
-
-    /// A backend said something besides an answer.
-    fn backend_fact(
-        &self,
-        exchange: Option<ExchangeId>,
-        backend: &Arc<str>,
-        bytes: &Bytes,
-        ctx: &Context<'_>,
-        out: &mut Vec<Command>,
-    ) {
-        if ctx.message_facts {
-            out.push(Command::Fact(Fact::Message {
-                at: ctx.now,
-                session: self.session,
-                principal: self.principal.clone(),
-                exchange,
-                point: Point::BackendIn,
-                backend: Some(Arc::clone(backend)),
-                bytes: bytes.clone(),
-            }));
-        }
-    }
-
     /// Ends an exchange and sends its answer.
     fn finish(
         &mut self,
@@ -435,33 +393,6 @@ impl FrontMachine {
         self.inquiries.remove(&id);
         self.asked.retain(|_, asked| !asked.belongs_to(id));
         Some(exchange)
-    }
-
-    fn finished(
-        &self,
-        exchange: &Exchange,
-        outcome: Outcome,
-        answer: Option<&Bytes>,
-        ctx: &Context<'_>,
-        out: &mut Vec<Command>,
-    ) {
-        let finished = Finished {
-            at: ctx.now,
-            session: self.session,
-            principal: self.principal.clone(),
-            exchange: exchange.id,
-            era: exchange.era,
-            method: exchange.method.clone(),
-            subject: exchange.subject.clone(),
-            backend: exchange.backend.clone(),
-            outcome,
-            took: ctx.now.saturating_duration_since(exchange.started),
-            bytes_in: exchange.bytes_in,
-            bytes_out: answer.map_or(0, Bytes::len),
-            trace: trace::finished(exchange, self.client.as_ref(), answer),
-        };
-        ctx.chain.finished(&finished);
-        out.push(Command::Fact(Fact::Finished(Box::new(finished))));
     }
 
     fn fail(&mut self, id: ExchangeId, fault: &Fault, ctx: &Context<'_>, out: &mut Vec<Command>) {

@@ -12,6 +12,7 @@ use signalbox_store::{PostgresStore, SqliteStore};
 use signalbox_tape::recorder::{Anchor, Recorder, RecorderStats};
 use signalbox_tape::redact::{BadRedaction, RedactionSettings, Redactor};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tape_sink::TapeSink;
@@ -72,6 +73,8 @@ pub struct Recording {
     place: StorePlace,
     tape: TapeInfo,
     last_prune: Mutex<Option<StoreError>>,
+    /// Dropped with the recording, which ends the thread that prunes.
+    running: Mutex<Option<mpsc::Sender<()>>>,
 }
 
 impl Recording {
@@ -114,7 +117,8 @@ impl Recording {
         let writer = LateWriter::new(place.clone(), tape.clone());
         let recorder = Arc::new(Recorder::start(settings, redactor, Box::new(writer), Anchor::now())?);
         let sink = Arc::new(TapeSink::new(Arc::clone(&recorder), record.strict));
-        let recording = Arc::new(Self { recorder, sink, place, tape, last_prune: Mutex::default() });
+        let recording =
+            Arc::new(Self { recorder, sink, place, tape, last_prune: Mutex::default(), running: Mutex::default() });
         recording.prune_from_time_to_time(record);
         Ok(recording)
     }
@@ -152,10 +156,12 @@ impl Recording {
     /// Forgets what is not to be kept, on a thread of its own: a store may take its time.
     fn prune_from_time_to_time(self: &Arc<Self>, record: &Record) {
         let (recording, retention) = (Arc::downgrade(self), record.retention);
+        let (running, ended) = mpsc::channel::<()>();
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
         let pruning = std::thread::Builder::new().name("prune".to_owned()).spawn(move || {
             let mut wait = Duration::from_secs(1);
-            loop {
-                std::thread::sleep(wait);
+            // Nothing is ever sent: the channel closes when the recording is over.
+            while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 let Some(recording) = recording.upgrade() else { return };
                 let pruned = recording.place.open().and_then(|store| store.prune(&retention, unix_nanos()));
                 match &pruned {

@@ -24,7 +24,7 @@ pub enum TapeCommand {
     /// Show the calls of a tape, or one of them with its four images and every decision
     Show(ShowArgs),
     /// Find messages by their text and what is known of them
-    Search(SearchArgs),
+    Search(Box<SearchArgs>),
     /// Count calls, errors, times and bytes, by method and by tool
     Stats {
         /// The tape; all of them without
