@@ -1,6 +1,6 @@
 //! Messages that wait for a person, from outside: a real client waits while other processes list, edit, answer, refuse or
 //! release what it asked for.
-#![expect(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a failed step is a failed test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Write as _};
