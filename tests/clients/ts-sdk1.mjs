@@ -65,7 +65,7 @@ await main({
       read: (uri) => client.readResource({ uri }),
       getPrompt: (p) => client.getPrompt(p),
       complete: (p) => client.complete(p),
-      call: (c, { timeout, onProgress }) => client.callTool(c, undefined, { timeout, onprogress: onProgress }),
+      call: (c, { timeout, onProgress }) => client.callTool(c, undefined, { timeout, onprogress: onProgress, resetTimeoutOnProgress: true }),
       setLogLevel: (level) => client.setLoggingLevel(level),
       async listen(_listChanged, uris) {
         for (const uri of uris) await client.subscribeResource({ uri });

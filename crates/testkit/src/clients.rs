@@ -11,8 +11,14 @@ use anyhow::Context as _;
 use serde_json::Value;
 use tokio::process::Command;
 
-/// How long one client may take.
+/// How long one client may take, unless its calls are held for longer.
 const PATIENCE: Duration = Duration::from_secs(180);
+
+fn patience() -> Duration {
+    let held = std::env::var("MCP_TEST_HOLD_SECONDS").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(0);
+    PATIENCE + Duration::from_secs(held)
+}
+
 /// How long to wait before looking again.
 const LOOK: Duration = Duration::from_millis(50);
 /// The exit code of something that is not installed.
@@ -39,7 +45,7 @@ pub async fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> anyhow:
     let mut command = Command::new(run_script());
     command.envs(variables.iter().copied());
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
-    let output = tokio::time::timeout(PATIENCE, command.output()).await.context("the client takes too long")??;
+    let output = tokio::time::timeout(patience(), command.output()).await.context("the client takes too long")??;
     if output.status.code() == Some(NOT_INSTALLED) {
         anyhow::ensure!(std::env::var("CI").as_deref() != Ok("true"), "{arguments:?} is not installed");
         return Ok(None);

@@ -7,6 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use http::Method;
 use rmcp::model::{CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam};
@@ -346,14 +347,18 @@ async fn the_typescript_sdk_waits_while_a_person_edits_its_call() {
     let gateway = GatewayProcess::serve("").await.unwrap();
     gateway.ready().await.unwrap();
     let data_dir = gateway.data_dir();
-    json_of(&data_dir, &["hold", "tool", "echo"]).await;
+    let seconds: u64 = std::env::var("MCP_TEST_HOLD_SECONDS").ok().map_or(0, |seconds| seconds.parse().unwrap());
+    json_of(&data_dir, &["hold", "tool", "echo", "--within", &format!("{}s", seconds + 50)]).await;
     let url = gateway.url();
     let client = tokio::spawn(async move {
-        let call = r#"echo={"text":"before"}"#;
-        clients::run(&["ts-sdk1", "--url", &url, "--steps", "call", "--call", call, "--progress"]).await
+        let (call, most) = (r#"echo={"text":"before"}"#, (seconds + 120).to_string());
+        let arguments = ["ts-sdk1", "--url", &url, "--steps", "call", "--call", call, "--progress", "--timeout", &most];
+        clients::run(&arguments).await
     });
     let waiting = async {
         let there = held(&data_dir).await;
+        // A person may take minutes; script/prove does.
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
         let params = json!({"name": "echo", "arguments": {"text": "edited"}}).to_string();
         json_of(&data_dir, &["hold", "edit", &there["id"].to_string(), "--params", &params]).await;
         std::future::pending::<()>().await
