@@ -16,6 +16,7 @@ pub fn serving(config: &Config, url: &str) -> String {
     line("data", &config.data_dir.display().to_string());
     line("config", &source(config));
     line("backends", &backends(config));
+    line("tape", recording(config));
     for (label, value) in connect(config.listen.transport, url) {
         line(label, &value);
     }
@@ -72,6 +73,15 @@ fn source(config: &Config) -> String {
     }
 }
 
+/// Whoever speaks to a gateway that records should be able to know it.
+fn recording(config: &Config) -> &'static str {
+    match (config.record.enabled, config.record.redaction.is_none()) {
+        (false, _) => "nothing is recorded: `record.enabled` is false",
+        (true, false) => "every call is recorded, the usual secrets taken out; see it with `signalbox tape show last`",
+        (true, true) => "every call is recorded, secrets too; see it with `signalbox tape show last`",
+    }
+}
+
 fn backends(config: &Config) -> String {
     if assemble::uses_demo(config) {
         return format!(
@@ -124,6 +134,7 @@ mod tests {
                 "  data      /home/me/.local/state/signalbox\n",
                 "  config    none found, defaults are used\n",
                 "  backends  none configured: the demo tools directory_list, echo and countdown look at .\n",
+                "  tape      every call is recorded, the usual secrets taken out; see it with `signalbox tape show last`\n",
                 "  connect   claude mcp add --transport http signalbox http://127.0.0.1:8080/mcp\n",
                 "  or        {\"mcpServers\": {\"signalbox\": {\"type\": \"http\", \"url\": \"http://127.0.0.1:8080/mcp\"}}}\n",
                 "  next      bring your own servers: `signalbox import YOUR_CLIENTS_MCP.json -o signalbox.toml`, then start again\n",

@@ -130,6 +130,12 @@ impl RedactionSettings {
         Self { keys: vec![], paths: vec![], patterns: vec![] }
     }
 
+    /// Whether nothing is taken out.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.keys.is_empty() && self.paths.is_empty() && self.patterns.is_empty()
+    }
+
     /// The rules in words, one a line.
     #[must_use]
     pub fn describe(&self) -> Vec<String> {
