@@ -101,7 +101,16 @@ pub enum Command {
         /// The exchange of the message.
         exchange: ExchangeId,
     },
-    /// Something an interceptor wants done besides. A fork comes as [`Command::Errand`].
+    /// Send a copy of a request to another backend. Its answer is recorded, never returned.
+    Fork {
+        /// The exchange that it is a copy of; none for what belongs to none.
+        exchange: Option<ExchangeId>,
+        /// The backend's configured name.
+        backend: Arc<str>,
+        /// The request.
+        call: Box<Call>,
+    },
+    /// Something an interceptor wants done besides. A fork comes as [`Command::Fork`].
     Effect(Effect),
     /// Come back with [`crate::Event::Wake`] after this time.
     Wake {

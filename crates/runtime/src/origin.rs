@@ -29,6 +29,8 @@ pub enum Origin {
     Watches(u64),
     /// The gateway itself, which waits.
     Own(OwnReply),
+    /// A copy of a request, whose answer is only written down.
+    Fork(Arc<Session>, ExchangeId),
     /// The gateway itself, which does not care.
     Nobody,
 }
@@ -40,7 +42,7 @@ impl Origin {
         match self {
             Self::Exchange(session, id, _) | Self::Listen(session, id) => Some((Arc::clone(session), *id)),
             Self::Berth(call) => call.waiter(),
-            Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Nobody => None,
+            Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Fork(..) | Self::Nobody => None,
         }
     }
 
@@ -66,7 +68,7 @@ impl Origin {
         match self {
             Self::Exchange(own, own_id, _) | Self::Listen(own, own_id) => *own_id == id && Arc::ptr_eq(own, session),
             Self::Berth(call) => call.waiter().is_some_and(|(own, own_id)| own_id == id && Arc::ptr_eq(&own, session)),
-            Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Nobody => false,
+            Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Fork(..) | Self::Nobody => false,
         }
     }
 

@@ -13,7 +13,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::profile::ClientProfile;
 use bytes::Bytes;
-use signalbox_wire::{Envelope, RawId, builder};
+use signalbox_wire::{Envelope, RawId, builder, method};
 use std::sync::Arc;
 
 /// How often one message that cannot wait may be wanted held.
@@ -50,7 +50,7 @@ impl FrontMachine {
             self.decided(id, phase.word(), by, ruling, ctx, out);
         }
         for effect in judged.effects.drain(..) {
-            out.extend(self.effect(effect, client));
+            out.extend(effect_command(effect, id, client, ctx));
         }
         judged
     }
@@ -76,12 +76,6 @@ impl FrontMachine {
                 ruling,
             }))));
         }
-    }
-
-    fn effect(&self, effect: Effect, client: Option<&Arc<ClientProfile>>) -> Option<Command> {
-        let Effect::Fork { backend, message } = effect else { return Some(Command::Effect(effect)) };
-        let call = Call::copy_of(message, Arc::clone(client?))?;
-        Some(Command::Errand { backend, call: Box::new(call) })
     }
 
     /// Asks about a request that is to be routed, and brings it to its backend, its answer or its refusal.
@@ -280,6 +274,30 @@ impl FrontMachine {
         }
         out.extend(park.map(|park| Command::GiveUp { park }));
     }
+}
+
+fn effect_command(
+    effect: Effect,
+    exchange: Option<ExchangeId>,
+    client: Option<&Arc<ClientProfile>>,
+    ctx: &Context<'_>,
+) -> Option<Command> {
+    let Effect::Fork { backend, message } = effect else { return Some(Command::Effect(effect)) };
+    let mut call = Call::copy_of(message, Arc::clone(client?))?;
+    let subject = call.name.clone().unwrap_or_default();
+    let route = match &*call.method {
+        method::TOOLS_CALL => ctx.catalog.tool(&subject),
+        method::PROMPTS_GET => ctx.catalog.prompt(&subject),
+        method::RESOURCES_READ => ctx.catalog.resource(&subject),
+        _ => None,
+    };
+    // Another backend knows the subject by the name it has at its own, not by the one that clients see.
+    if let Some(route) = route.filter(|route| route.renamed) {
+        call.name = Some(route.name);
+        let message = call.envelope.clone();
+        refit(&mut call, message, Some(&subject));
+    }
+    Some(Command::Fork { exchange, backend, call: Box::new(call) })
 }
 
 fn error_message(id: &RawId, error: &[u8]) -> Bytes {

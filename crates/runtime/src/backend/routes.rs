@@ -154,6 +154,18 @@ impl Backend {
         }
     }
 
+    /// Brings a copy of a request to a connection that is ready: one that the principal's calls share, or the gateway's own.
+    /// False where there is none.
+    pub(crate) fn fork(&self, session: &Arc<Session>, exchange: Option<ExchangeId>, call: Box<Call>) -> bool {
+        let peer = {
+            let inner = self.lock();
+            let shared = inner.shared.get(&(session.principal.clone(), inner.support.target(call.era)));
+            shared.or(inner.home_peer.as_ref()).cloned()
+        };
+        let (Some(peer), Some(exchange)) = (peer, exchange) else { return false };
+        peer.fork(session, exchange, call, self.spec().timeout)
+    }
+
     /// Opens what a client of this era needs to be shown the right lists.
     pub(crate) fn prepare(self: &Arc<Self>, session: &Arc<Session>, client: Option<&ClientProfile>, era: Era) {
         let caller = Caller { session, client, era, asks: true };

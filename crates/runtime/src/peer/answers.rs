@@ -3,8 +3,10 @@
 use super::Peer;
 use crate::berthed::Waiter;
 use crate::origin::Origin;
+use crate::session::Session;
 use signalbox_engine::bridge::Reach;
-use signalbox_engine::{Call, Event, Fault, FaultKind};
+use signalbox_engine::fact::Point;
+use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind};
 use signalbox_wire::{Edits, Envelope, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,6 +22,7 @@ impl Peer {
             Origin::Own(reply) => reply.send(Ok(message)),
             Origin::Watches(number) => self.watch_ended(number, message.error().map(refused)),
             Origin::Listen(session, exchange) => self.listen_ended((session, exchange), message.error().is_some()),
+            Origin::Fork(session, exchange) => self.note(&session, exchange, Point::BackendIn, message.bytes()),
             Origin::Nobody => {}
         }
     }
@@ -32,6 +35,7 @@ impl Peer {
             Origin::Own(reply) => reply.send(Err(fault)),
             Origin::Watches(number) => self.watch_ended(*number, Some(fault)),
             Origin::Listen(session, exchange) => self.listen_ended((Arc::clone(session), *exchange), false),
+            Origin::Fork(session, _) => session.gateway.counters.dropped("fork"),
             Origin::Nobody => {}
         }
     }
@@ -47,6 +51,26 @@ impl Peer {
         let (Some((session, exchange)), Some(profile)) = (to.exchange(), self.profile()) else { return };
         tracing::debug!(peer = %self.id, ?reach, "bridge: the backend wants more before it answers");
         session.handle(Event::Unfinished { exchange, message, reach, call, backend: profile.revision });
+    }
+
+    /// Sends a copy of a request. False where the connection is not ready for it.
+    pub(crate) fn fork(
+        &self,
+        session: &Arc<Session>,
+        exchange: ExchangeId,
+        call: Box<Call>,
+        timeout: Duration,
+    ) -> bool {
+        let mut inner = self.lock();
+        if !inner.machine.is_ready() {
+            return false;
+        }
+        let origin = Origin::Fork(Arc::clone(session), exchange);
+        let sent = inner.machine.call(origin, call, timeout, Instant::now()).and_then(|message| {
+            self.note(session, exchange, Point::BackendOut, &message.bytes);
+            self.transmit(&mut inner, message)
+        });
+        sent.is_ok()
     }
 
     /// Sends a request whose answer nobody waits for, unless the connection is not ready for it.

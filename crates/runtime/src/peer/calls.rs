@@ -5,6 +5,7 @@ use crate::berthed::Berthed;
 use crate::lease::Lease;
 use crate::origin::Origin;
 use crate::session::Session;
+use bytes::Bytes;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::breaker::Outcome;
 use signalbox_engine::fact::Point;
@@ -62,7 +63,7 @@ impl Peer {
         }
         let origin = self.origin(&inner, session, exchange, &call, lease);
         let sent = inner.machine.call(origin, call, timeout, now).and_then(|message| {
-            self.note_sent(session, exchange, &message, now);
+            self.note(session, exchange, Point::BackendOut, &message.bytes);
             self.transmit(&mut inner, message)
         });
         drop(inner);
@@ -72,17 +73,17 @@ impl Peer {
         None
     }
 
-    /// Writes down how a call goes to the backend, where somebody keeps what passes.
-    pub(super) fn note_sent(&self, session: &Session, exchange: ExchangeId, message: &Outbound, now: Instant) {
+    /// Writes down what passed on the way to the backend or back, where somebody keeps that.
+    pub(super) fn note(&self, session: &Session, exchange: ExchangeId, point: Point, bytes: &Bytes) {
         if session.gateway.message_facts() {
             session.gateway.fact(&Fact::Message {
-                at: now,
+                at: Instant::now(),
                 session: session.key,
                 principal: session.principal.clone(),
                 exchange: Some(exchange),
-                point: Point::BackendOut,
+                point,
                 backend: Some(Arc::clone(&self.name)),
-                bytes: message.bytes.clone(),
+                bytes: bytes.clone(),
             });
         }
     }

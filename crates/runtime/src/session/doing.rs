@@ -52,6 +52,12 @@ impl Session {
                     backend.errand(self, call);
                 }
             }
+            Command::Fork { exchange, backend, call } => {
+                let sent = self.gateway.backend(&backend).is_some_and(|backend| backend.fork(self, exchange, call));
+                if !sent {
+                    self.gateway.counters.dropped("fork");
+                }
+            }
             Command::TaskHome { state, backend } => {
                 if !self.gateway.tasks.note(&self.principal, &state, backend) {
                     self.gateway.counters.dropped("task_forgotten");
@@ -96,7 +102,7 @@ impl Session {
                     self.gateway.counters.dropped("webhook");
                 }
             }
-            // A fork comes as an errand.
+            // A fork comes as a command of its own.
             Effect::Fork { .. } => {}
         }
     }

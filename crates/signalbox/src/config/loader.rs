@@ -59,6 +59,13 @@ impl Loader {
         }
     }
 
+    /// Every file that the configuration was read from: its own, and those of rules.
+    #[must_use]
+    pub fn files(&self) -> Vec<PathBuf> {
+        let rules: Vec<PathBuf> = self.lock().rules.iter().map(|(file, _)| file.clone()).collect();
+        self.file().into_iter().chain(rules).collect()
+    }
+
     /// Reads it, and remembers what was read.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
-//! Looking at the configuration file until it says something else.
+//! Looking at the configuration file, and the files of rules it names, until one says something else.
 //!
-//! Its state is looked at in short intervals, which finds a file that was written in place as well as one that was put in the
+//! Their state is looked at in short intervals, which finds a file that was written in place as well as one that was put in the
 //! place of another, and needs nothing of the system. What is still being written is left alone until it has been quiet.
 
 use super::{Reloader, Trigger};
@@ -23,19 +23,19 @@ fn mark(file: &Path) -> Mark {
     Some((seen.dev(), seen.ino(), seen.size(), modified.0, modified.1, changed.0, changed.1))
 }
 
-/// Decides when a file is to be read.
+/// Decides when files are to be read.
 #[derive(Debug, Default)]
 struct Watcher {
-    /// The state in which it was read last.
-    read: Option<Mark>,
-    seen: Mark,
+    /// The state in which they were read last.
+    read: Option<Vec<Mark>>,
+    seen: Vec<Mark>,
     quiet: u32,
 }
 
 impl Watcher {
-    /// True where the file has changed since it was read, and has been quiet for a while.
-    fn look(&mut self, now: Mark) -> bool {
-        if self.read == Some(now) {
+    /// True where one of the files has changed since they were read, and all have been quiet for a while.
+    fn look(&mut self, now: Vec<Mark>) -> bool {
+        if self.read.as_ref() == Some(&now) {
             return false;
         }
         if self.seen != now {
@@ -52,7 +52,7 @@ impl Watcher {
     }
 }
 
-/// Reloads whenever the file has changed, for as long as the configuration says that it should be watched.
+/// Reloads whenever a file has changed, for as long as the configuration says that it should be watched.
 pub(super) async fn watch(reloader: &Reloader, loader: &Loader) {
     let mut watcher = Watcher::default();
     loop {
@@ -60,8 +60,11 @@ pub(super) async fn watch(reloader: &Reloader, loader: &Loader) {
         if !reloader.current().gateway.watch_config {
             continue;
         }
-        let Some(file) = loader.file() else { continue };
-        let seen = tokio::task::spawn_blocking(move || mark(&file)).await;
+        let files = loader.files();
+        if files.is_empty() {
+            continue;
+        }
+        let seen = tokio::task::spawn_blocking(move || files.iter().map(|file| mark(file)).collect()).await;
         if seen.is_ok_and(|seen| watcher.look(seen)) {
             // What came of it is in the log and in the report. Where it was read before, nothing happens.
             let _ = reloader.reload(Trigger::File).await;
@@ -81,16 +84,16 @@ mod tests {
     fn a_file_is_read_once_it_is_quiet_and_not_again_until_it_changes() {
         let mut watcher = Watcher::default();
         let looks = |watcher: &mut Watcher, sizes: &[u64]| -> Vec<bool> {
-            sizes.iter().map(|size| watcher.look(state(*size))).collect()
+            sizes.iter().map(|size| watcher.look(vec![state(*size)])).collect()
         };
         assert_eq!(looks(&mut watcher, &[1, 1, 1, 1]), [false, false, true, false]);
         // It grows while it is written.
         assert_eq!(looks(&mut watcher, &[2, 3, 4, 4, 4, 4]), [false, false, false, false, true, false]);
         // It goes away for a moment while another is put in its place.
-        assert!(!watcher.look(None));
+        assert!(!watcher.look(vec![None]));
         assert_eq!(looks(&mut watcher, &[5, 5, 5]), [false, false, true]);
         // It goes away for good.
-        assert_eq!([None; 4].map(|gone| watcher.look(gone)), [false, false, true, false]);
+        assert_eq!([None; 4].map(|gone| watcher.look(vec![gone])), [false, false, true, false]);
     }
 
     #[test]

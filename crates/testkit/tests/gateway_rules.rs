@@ -1,0 +1,197 @@
+//! Rules through the real gateway: what they answer, whom they ask, and that they follow their file.
+#![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+
+use serde_json::{Value, json};
+use signalbox_testkit::fixture::Era;
+use signalbox_testkit::gateway::GatewayProcess;
+use signalbox_testkit::http_client::HttpClient;
+use signalbox_testkit::process::built;
+use signalbox_testkit::scene::{ask, call, child, eventually, status};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::process::Command;
+
+const VERSION: &str = "2025-06-18";
+
+async fn session(gateway: &GatewayProcess) -> HttpClient {
+    HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap()
+}
+
+/// The message that answers a call of `greet`.
+async fn greet(client: &HttpClient, id: u64, name: &str) -> Value {
+    let message = call(id, "greet", &json!({"name": name})).to_string();
+    client.post(&message).await.unwrap().message().unwrap()
+}
+
+fn text(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap_or_default()
+}
+
+/// A web server that answers every POST with what `judge` makes of its body, and remembers the bodies.
+async fn judge(judge: fn(&Value) -> String) -> (String, Arc<Mutex<Vec<Value>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/judge", listener.local_addr().unwrap());
+    let asked: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let remembered = Arc::clone(&asked);
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            let remembered = Arc::clone(&remembered);
+            tokio::spawn(async move {
+                let mut seen = Vec::new();
+                while let Ok(read @ 1..) = socket.read_buf(&mut seen).await {
+                    let Some(body) = whole_body(&seen) else { continue };
+                    let body: Value = serde_json::from_slice(body).unwrap();
+                    let answer = judge(&body);
+                    remembered.lock().unwrap().push(body);
+                    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", answer.len());
+                    socket.write_all((head + &answer).as_bytes()).await.unwrap();
+                    seen.clear();
+                    let _ = read;
+                }
+            });
+        }
+    });
+    (url, asked)
+}
+
+fn whole_body(seen: &[u8]) -> Option<&[u8]> {
+    let head = seen.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let text = std::str::from_utf8(&seen[..head]).ok()?.to_ascii_lowercase();
+    let length: usize = text.lines().find_map(|line| line.strip_prefix("content-length:"))?.trim().parse().ok()?;
+    seen.get(head + 4..head + 4 + length)
+}
+
+/// S-26, S-54: a web address judges a message: it refuses, answers, changes, or is not there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_web_address_judges_calls_and_its_absence_blocks_or_allows() {
+    let (url, asked) = judge(|body| {
+        let name = body["message"]["params"]["arguments"]["name"].as_str().unwrap_or_default();
+        match name {
+            "refuse" => json!({"verdict": "refuse", "reason": "the judge says no"}).to_string(),
+            "reply" => {
+                json!({"verdict": "reply", "result": {"content": [{"type": "text", "text": "judged"}]}}).to_string()
+            }
+            "modify" => {
+                let mut message = body["message"].clone();
+                message["params"]["arguments"]["name"] = json!("changed");
+                json!({"verdict": "modify", "message": message}).to_string()
+            }
+            _ => String::new(),
+        }
+    })
+    .await;
+    let rules = format!(
+        r#"
+[[rules]]
+id = "judge"
+when = {{ tool = "greet" }}
+then = {{ webhook = {{ url = "{url}", timeout = "10s", wait = true, on_failure = "block" }} }}
+[[rules]]
+id = "absent"
+when = {{ tool = "whoami" }}
+then = {{ webhook = {{ url = "http://127.0.0.1:1/", timeout = "5s", wait = true, on_failure = "block" }} }}
+[[rules]]
+id = "absent-but-allowed"
+when = {{ tool = "count" }}
+then = {{ webhook = {{ url = "http://127.0.0.1:1/", timeout = "5s", wait = true, on_failure = "allow" }} }}
+"#
+    );
+    let gateway = GatewayProcess::serve(&(child("only", Era::Old, "").unwrap() + &rules)).await.unwrap();
+    let client = session(&gateway).await;
+    assert_eq!(text(&greet(&client, 1, "Ada").await), "Hello, Ada!");
+    assert!(greet(&client, 2, "refuse").await["error"]["message"].as_str().unwrap().contains("the judge says no"));
+    assert_eq!(text(&greet(&client, 3, "reply").await), "judged");
+    assert_eq!(text(&greet(&client, 4, "modify").await), "Hello, changed!");
+    let blocked = client.post(&call(5, "whoami", &json!({})).to_string()).await.unwrap().message().unwrap();
+    assert!(blocked["error"].is_object(), "{blocked}");
+    assert_eq!(ask(&client, "count", json!({})).await.unwrap(), "1");
+    let asked = asked.lock().unwrap();
+    assert_eq!(asked.len(), 4);
+    assert_eq!(
+        (&asked[0]["rule"]["id"], &asked[0]["exchange"]["backend"]),
+        (&json!("judge"), &json!("only")),
+        "{}",
+        asked[0]
+    );
+}
+
+/// S-24, SO-14: rules follow their file while the gateway runs, and a bad file changes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_follow_their_file_and_a_bad_file_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("rules.toml");
+    let rule = |text: &str| {
+        let answer = format!("{{ content = [{{ type = \"text\", text = \"{text}\" }}] }}");
+        format!(
+            "[[rules]]\nid = \"mock\"\nwhen = {{ tool = \"greet\" }}\nthen = {{ mock = {{ result = {answer} }} }}\n"
+        )
+    };
+    std::fs::write(&file, rule("first")).unwrap();
+    let config = format!("[gateway]\nrule_files = [\"rules.toml\"]\n{}", child("only", Era::Old, "").unwrap());
+    let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+    let client = session(&gateway).await;
+    assert_eq!(text(&greet(&client, 1, "x").await), "first");
+    std::fs::write(&file, rule("second, and longer")).unwrap();
+    let mut id = 10;
+    let changed = async || {
+        id += 1;
+        (text(&greet(&client, id, "x").await) == "second, and longer").then_some(())
+    };
+    eventually("the changed rule is in force", changed).await.unwrap();
+    std::fs::write(&file, "[[rules]]\nid = 7\n").unwrap();
+    let data_dir = gateway.data_dir();
+    let told = async || Some(status(&data_dir).await.ok()?["reload"]["last_error"].as_str()?.to_owned());
+    let error = eventually("the status tells why", told).await.unwrap();
+    assert!(error.contains("rules.toml:2"), "{error}");
+    assert_eq!(text(&greet(&client, 9, "x").await), "second, and longer");
+}
+
+/// S-23, SO-4, SO-5: limits, counts and copies, each seen from outside.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_limited_counted_and_copied_elsewhere() {
+    let rules = r#"
+[[rules]]
+id = "copy"
+priority = 3
+when = { tool = "one__count" }
+then = { fork = "two" }
+[[rules]]
+id = "tally"
+priority = 2
+when = { method = "tools/call" }
+then = { count = "calls" }
+[[rules]]
+id = "few"
+priority = 1
+when = { tool = "one__greet" }
+then = { rate_limit = { limit = 2, per = "1h" } }
+"#;
+    let backends = child("one", Era::Old, "").unwrap() + &child("two", Era::Old, "").unwrap();
+    let gateway = GatewayProcess::serve(&(backends + rules)).await.unwrap();
+    let client = session(&gateway).await;
+    for _ in 0..2 {
+        ask(&client, "one__greet", json!({"name": "x"})).await.unwrap();
+    }
+    let message = call(20, "one__greet", &json!({"name": "x"})).to_string();
+    let limited = client.post(&message).await.unwrap().message().unwrap();
+    assert!(limited["error"]["data"]["retryAfterMs"].as_u64().is_some(), "{limited}");
+    ask(&client, "one__count", json!({})).await.unwrap();
+    // The copy reached the other backend too, whose count has moved on.
+    let copied = async || (ask(&client, "two__count", json!({})).await.ok()?.parse::<u64>().ok()? > 1).then_some(());
+    eventually("the copy is counted", copied).await.unwrap();
+    let metrics = HttpClient::new(gateway.address()).get("/metrics").await.unwrap();
+    let page = String::from_utf8(metrics.body.to_vec()).unwrap();
+    assert!(page.contains("signalbox_rule_counts_total{name=\"calls\"}"), "{page}");
+    let told = signalbox(&gateway.data_dir(), &["tape", "search", "--tool", "one__greet", "--json"]).await;
+    assert!(told.contains("one__greet"), "{told}");
+}
+
+async fn signalbox(data_dir: &Path, args: &[&str]) -> String {
+    let mut command = Command::new(built("signalbox").unwrap());
+    command.args(args).arg("--data-dir").arg(data_dir).current_dir(data_dir);
+    let output = command.output().await.unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
