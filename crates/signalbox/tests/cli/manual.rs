@@ -13,8 +13,6 @@ const COMMANDS: &[&[&str]] = &[
     &["tools", "list"],
     &["tools", "call"],
     &["status"],
-    &["wrap"],
-    &["proxy"],
     &["hold"],
     &["hold", "list"],
     &["hold", "release"],
