@@ -6,7 +6,7 @@ use bytes::Bytes;
 use signalbox_engine::chain::Effect;
 use signalbox_engine::command::{Listen, Watch};
 use signalbox_engine::log_level::LogLevel;
-use signalbox_engine::{Command, Event, ExchangeId};
+use signalbox_engine::{Call, Command, Event, ExchangeId};
 use signalbox_wire::{Edits, Envelope, Era, builder};
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,12 +52,7 @@ impl Session {
                     backend.errand(self, call);
                 }
             }
-            Command::Fork { exchange, backend, call } => {
-                let sent = self.gateway.backend(&backend).is_some_and(|backend| backend.fork(self, exchange, call));
-                if !sent {
-                    self.gateway.counters.dropped("fork");
-                }
-            }
+            Command::Fork { exchange, backend, call } => self.fork(&backend, exchange, call),
             Command::TaskHome { state, backend } => {
                 if !self.gateway.tasks.note(&self.principal, &state, backend) {
                     self.gateway.counters.dropped("task_forgotten");
@@ -86,6 +81,13 @@ impl Session {
             Command::Dropped(reason) => self.gateway.counters.dropped(reason),
             Command::Refused(limit) => self.gateway.counters.refused(limit),
             Command::Send { .. } | Command::End { .. } => {}
+        }
+    }
+
+    fn fork(self: &Arc<Self>, backend: &str, exchange: Option<ExchangeId>, call: Box<Call>) {
+        let sent = self.gateway.backend(backend).is_some_and(|backend| backend.fork(self, exchange, call));
+        if !sent {
+            self.gateway.counters.dropped("fork");
         }
     }
 
