@@ -65,7 +65,8 @@ impl PostgresStore {
             _ => self.place.connect()?,
         };
         let answer = self.place.told(question(&mut client));
-        if !client.is_closed() {
+        // A connection that the server has ended may not know it yet when it says so: after any failure it is made anew.
+        if answer.is_ok() {
             *held = Some(client);
         }
         answer

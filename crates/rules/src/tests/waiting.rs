@@ -72,7 +72,7 @@ fn what_a_person_writes_is_checked_like_anything_from_outside() {
 fn a_hold_that_nobody_answers_ends_as_its_rule_says() {
     let mut strict = Dialogue::rule(r#"tool = "echo""#, r#"{ hold = "look" }"#);
     assert_eq!(strict.asks(CALL), "hold 50s look");
-    assert_eq!(strict.hears(&Answer::Expired), "refuse refused: rule `r` held this, and nobody answered in 50s");
+    assert_eq!(strict.hears(&Answer::Expired), "refuse hold_expired: rule `r` held this, and nobody answered in 50s");
     let mut lenient = Dialogue::rule(r#"tool = "echo""#, r#"{ hold = { on_expiry = "release" } }, { count = "on" }"#);
     assert_eq!(lenient.asks(CALL), "hold 50s rule `r` holds tools/call echo");
     assert_eq!(lenient.hears(&Answer::Expired), "count on | pass");

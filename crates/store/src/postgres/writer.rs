@@ -75,7 +75,8 @@ impl PostgresWriter {
             _ => self.place.connect()?,
         };
         let done = work(self, &mut client);
-        self.client = Some(client);
+        // A connection that the server has ended may not know it yet when it says so: after any failure it is made anew.
+        self.client = Some(client).filter(|_| done.is_ok());
         self.place.told(done)
     }
 
