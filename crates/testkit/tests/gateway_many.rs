@@ -37,11 +37,12 @@ fn asked_for(name: &str, default: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// A gateway before a backend of the new era, whose connections all clients share.
+/// A gateway before a backend of the new era, whose connections all clients share. It records nothing: what waits to be written
+/// has a bound of its own (`record.queue_bytes`), and would hide what sessions and streams cost.
 async fn gateway(sessions: usize, streams: usize) -> (GatewayProcess, Spawned, String) {
     let (web, backend) = web_fixture("127.0.0.1:0", Era::New).await.unwrap();
     let config = format!(
-        "mcp.protocol.security.max_concurrent_sessions = {}\ngateway.max_connections = {}\n{}",
+        "record.enabled = false\nmcp.protocol.security.max_concurrent_sessions = {}\ngateway.max_connections = {}\n{}",
         sessions + streams + 100,
         streams + 200,
         remote("only", &backend, "era = \"new\"")
