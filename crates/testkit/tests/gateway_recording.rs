@@ -19,12 +19,14 @@ async fn session(gateway: &GatewayProcess) -> HttpClient {
 
 /// What `signalbox ARGS` prints about the tapes of this folder.
 async fn signalbox(data_dir: &Path, args: &[&str]) -> String {
-    let mut command = Command::new(built("signalbox").unwrap());
-    command.args(args).arg("--data-dir").arg(data_dir).current_dir(data_dir);
-    let output = command.output().await.unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {errors}");
-    String::from_utf8(output.stdout).unwrap()
+    let run = async || {
+        let mut command = Command::new(built("signalbox").unwrap());
+        command.args(args).arg("--data-dir").arg(data_dir).current_dir(data_dir);
+        let output = command.output().await.unwrap();
+        // The tape is begun with its first entries, a moment after they happened.
+        output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+    };
+    eventually(&format!("{args:?} succeeds"), run).await.unwrap()
 }
 
 async fn as_json(data_dir: &Path, args: &[&str]) -> Value {

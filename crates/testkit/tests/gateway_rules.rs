@@ -189,9 +189,12 @@ then = { rate_limit = { limit = 2, per = "1h" } }
 }
 
 async fn signalbox(data_dir: &Path, args: &[&str]) -> String {
-    let mut command = Command::new(built("signalbox").unwrap());
-    command.args(args).arg("--data-dir").arg(data_dir).current_dir(data_dir);
-    let output = command.output().await.unwrap();
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    let run = async || {
+        let mut command = Command::new(built("signalbox").unwrap());
+        command.args(args).arg("--data-dir").arg(data_dir).current_dir(data_dir);
+        let output = command.output().await.unwrap();
+        // The tape is begun with its first entries, a moment after they happened.
+        output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+    };
+    eventually(&format!("{args:?} succeeds"), run).await.unwrap()
 }

@@ -11,6 +11,8 @@ use signalbox_tape::redact::{Action, KeyRule, PathRule, PatternRule, RedactionSe
 use std::time::Duration;
 
 const DAY: u64 = 24 * 3600;
+/// How long facts are gathered for one append: what a crash may cost at most, beside what waits.
+const GATHER: Duration = Duration::from_millis(250);
 
 /// What is recorded, where, and for how long.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +52,9 @@ impl Record {
             queue_bytes: self.queue_bytes,
             on_full: self.on_full,
             strict: self.strict,
+            // Few large batches cost much less than many small ones; an answer that waits for its record must not.
+            gather: if self.strict { Duration::from_millis(1) } else { GATHER },
+            batch: 4_000,
             sampling: self.sampling.clone(),
             filter: self.filter.clone(),
             bodies: self.bodies,
