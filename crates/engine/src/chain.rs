@@ -34,6 +34,12 @@ pub trait Interceptor: Send + Sync {
         false
     }
 
+    /// False while it lets all messages of this phase pass and has nothing to say about them. Asked like
+    /// [`Interceptor::is_idle`].
+    fn looks_at(&self, _phase: Phase) -> bool {
+        !self.is_idle()
+    }
+
     /// The exchange is over.
     fn finished(&self, _finished: &Finished) {}
 }
@@ -81,6 +87,12 @@ impl Chain {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.0.iter().all(|one| one.is_idle())
+    }
+
+    /// True where somebody may have something to say about messages of this phase.
+    #[must_use]
+    pub fn looks_at(&self, phase: Phase) -> bool {
+        self.0.iter().any(|one| one.looks_at(phase))
     }
 
     /// Asks about a message. Each interceptor sees what those before it made of the message; the first that ends the walk

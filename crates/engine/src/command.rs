@@ -110,8 +110,8 @@ pub enum Command {
         /// The request.
         call: Box<Call>,
     },
-    /// Something an interceptor wants done besides. A fork comes as [`Command::Fork`].
-    Effect(Effect),
+    /// What interceptors want done besides. A fork comes as [`Command::Fork`].
+    Effects(Vec<Effect>),
     /// Come back with [`crate::Event::Wake`] after this time.
     Wake {
         /// The exchange it is about.

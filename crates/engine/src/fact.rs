@@ -75,9 +75,9 @@ pub enum Fact {
         bytes: Bytes,
     },
     /// Something was decided about a message.
-    Decision(Box<Decision>),
+    Decision(Arc<Decision>),
     /// A session began, or its client has introduced itself.
-    Session(Box<SessionFact>),
+    Session(Arc<SessionFact>),
     /// A session ended.
     SessionEnded {
         /// When.
@@ -88,10 +88,10 @@ pub enum Fact {
         principal: Principal,
     },
     /// An exchange is over.
-    Finished(Box<Finished>),
+    Finished(Arc<Finished>),
 }
 
-/// A decision about a message.
+/// All that was decided about a message at one time.
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// When.
@@ -104,10 +104,8 @@ pub struct Decision {
     pub exchange: Option<ExchangeId>,
     /// `request`, `response`, …: see [`crate::chain::Phase::word`].
     pub phase: &'static str,
-    /// The interceptor, or the part of the gateway.
-    pub by: &'static str,
-    /// What was decided, and from what.
-    pub ruling: Ruling,
+    /// What was decided and from what, in order, each with the interceptor or the part of the gateway that did. Never empty.
+    pub rulings: Vec<(&'static str, Ruling)>,
 }
 
 /// What is known of a session.
@@ -182,4 +180,8 @@ pub trait FactSink: Send + Sync {
     }
     /// Takes a fact. Must not block.
     fn fact(&self, fact: &Fact);
+    /// Takes facts that came of one event, in order. Must not block.
+    fn facts(&self, facts: &[Fact]) {
+        facts.iter().for_each(|fact| self.fact(fact));
+    }
 }

@@ -400,7 +400,8 @@ impl FrontMachine {
         let (era, client_id) = (exchange.era, exchange.client_id.clone());
         if ctx.message_facts {
             let detail = fault.message.clone();
-            self.decided(Some(id), "request", "gateway", Ruling::of(fault.reason(), detail), ctx, out);
+            let ruling = Ruling::of(fault.reason(), detail);
+            self.decided(Some(id), "request", vec![("gateway", ruling)], ctx, out);
         }
         let bytes = fault.reply(Some(&client_id), era);
         self.finish(id, bytes, fault.http_status(era), Outcome::Fault(fault.reason()), ctx, out);

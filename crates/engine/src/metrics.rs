@@ -190,10 +190,11 @@ mod tests {
     use crate::keys::{ExchangeId, SessionKey};
     use crate::principal::Principal;
     use signalbox_wire::Era;
+    use std::sync::Arc;
     use std::time::{Duration, Instant};
 
     fn finished(backend: &str, method: &'static str, outcome: Outcome, ms: u64) -> Fact {
-        Fact::Finished(Box::new(Finished {
+        Fact::Finished(Arc::new(Finished {
             at: Instant::now(),
             session: SessionKey(1),
             principal: Principal::anonymous(),

@@ -37,6 +37,12 @@ impl Principal {
         self.0.starts_with("local:")
     }
 
+    /// The name, shared.
+    #[must_use]
+    pub fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
+
     /// The name as it appears in logs, facts and keys.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -9,6 +9,7 @@ use crate::value_test::ValueTest;
 use regex::bytes::Regex;
 use signalbox_engine::chain::Phase;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A condition.
@@ -20,8 +21,8 @@ pub(crate) enum Condition {
     Or(Vec<Condition>),
     /// It does not hold.
     Not(Box<Condition>),
-    /// A single question.
-    Leaf(Leaf),
+    /// A single question, and how it reads in words.
+    Leaf(Leaf, Arc<str>),
 }
 
 /// One question about a message.
@@ -53,13 +54,19 @@ pub(crate) enum MethodTest {
 }
 
 impl Condition {
+    /// The condition of a single question.
+    pub fn leaf(leaf: Leaf) -> Self {
+        let words = leaf.to_string().into();
+        Self::Leaf(leaf, words)
+    }
+
     /// Whether it holds. What was looked at is noted, in order; what does not matter any more is not looked at.
     pub fn holds(&self, view: &View<'_>, slots: usize, outcomes: &mut Outcomes) -> bool {
         match self {
             Self::And(all) => all.iter().all(|one| one.holds(view, slots, outcomes)),
             Self::Or(any) => any.iter().any(|one| one.holds(view, slots, outcomes)),
             Self::Not(one) => !one.holds(view, slots, outcomes),
-            Self::Leaf(leaf) => {
+            Self::Leaf(leaf, _) => {
                 let held = leaf.holds(view, slots);
                 outcomes.push(held);
                 held
@@ -68,7 +75,7 @@ impl Condition {
     }
 
     /// The same walk over outcomes that were noted before: each question in words, and whether it held.
-    pub fn retrace(&self, noted: &mut dyn Iterator<Item = bool>, words: &mut Vec<(String, bool)>) -> Option<bool> {
+    pub fn retrace(&self, noted: &mut dyn Iterator<Item = bool>, words: &mut Vec<(Arc<str>, bool)>) -> Option<bool> {
         match self {
             Self::And(all) => {
                 for one in all {
@@ -87,9 +94,9 @@ impl Condition {
                 Some(false)
             }
             Self::Not(one) => one.retrace(noted, words).map(|held| !held),
-            Self::Leaf(leaf) => {
+            Self::Leaf(_, said) => {
                 let held = noted.next()?;
-                words.push((leaf.to_string(), held));
+                words.push((Arc::clone(said), held));
                 Some(held)
             }
         }
@@ -100,7 +107,16 @@ impl Condition {
         match self {
             Self::And(list) | Self::Or(list) => list.iter().for_each(|one| one.leaves(out)),
             Self::Not(one) => one.leaves(out),
-            Self::Leaf(leaf) => out.push(leaf),
+            Self::Leaf(leaf, _) => out.push(leaf),
+        }
+    }
+
+    /// Every question in it, in words.
+    pub fn words(&self) -> Vec<Arc<str>> {
+        match self {
+            Self::And(list) | Self::Or(list) => list.iter().flat_map(Self::words).collect(),
+            Self::Not(one) => one.words(),
+            Self::Leaf(_, words) => vec![Arc::clone(words)],
         }
     }
 
@@ -109,7 +125,7 @@ impl Condition {
         match self {
             Self::And(list) | Self::Or(list) => list.iter_mut().for_each(|one| one.each_leaf(change)),
             Self::Not(one) => one.each_leaf(change),
-            Self::Leaf(leaf) => change(leaf),
+            Self::Leaf(leaf, _) => change(leaf),
         }
     }
 
@@ -229,7 +245,7 @@ impl fmt::Display for Condition {
             Self::And(all) => joined(all, "and", f),
             Self::Or(any) => joined(any, "or", f),
             Self::Not(one) => write!(f, "not ({one})"),
-            Self::Leaf(leaf) => leaf.fmt(f),
+            Self::Leaf(_, words) => f.write_str(words),
         }
     }
 }

@@ -89,7 +89,7 @@ pub(crate) fn reads_request(when: &Condition, then: &[Action]) -> bool {
 
 fn of(condition: &Condition) -> Reach {
     match condition {
-        Condition::Leaf(leaf) => {
+        Condition::Leaf(leaf, _) => {
             let yes = of_leaf(leaf);
             let no = match leaf {
                 Leaf::Phase(phases) | Leaf::Direction(phases) => phases.others(),

@@ -66,7 +66,7 @@ pub(crate) fn condition(node: &Node<'_>, depth: usize) -> Result<Condition, Rule
             "params" => all.extend(values(&node, Root::Params)?),
             "result" => all.extend(values(&node, Root::Result)?),
             "error" => all.extend(error(&node)?),
-            _ => all.push(Condition::Leaf(known(key, &node)?)),
+            _ => all.push(Condition::leaf(known(key, &node)?)),
         }
     }
     Ok(if all.len() == 1 { all.remove(0) } else { Condition::And(all) })
@@ -237,5 +237,5 @@ fn regex(node: &Node<'_>) -> Result<Regex, RuleError> {
 }
 
 fn leaf(leaf: Leaf) -> Condition {
-    Condition::Leaf(leaf)
+    Condition::leaf(leaf)
 }

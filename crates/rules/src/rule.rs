@@ -21,6 +21,8 @@ pub(crate) struct Rule {
     pub enabled: bool,
     pub priority: i32,
     pub when: Condition,
+    /// Every question of `when` in words, as held: what is said of most messages that fit.
+    pub all_held: Arc<[(Arc<str>, bool)]>,
     pub then: Vec<Action>,
     pub phases: Phases,
     pub methods: Methods,
@@ -58,6 +60,7 @@ impl Rule {
             enabled,
             priority: priority.transpose()?.and_then(|number| i32::try_from(number).ok()).unwrap_or(0),
             reads_request: phases.meets(Phases::RESPONSE) && reads_request(&when, &then),
+            all_held: when.words().into_iter().map(|words| (words, true)).collect(),
             when,
             then,
             phases,

@@ -1,11 +1,13 @@
 //! All rules together, in their order.
 
+use crate::action::Action;
 use crate::condition::Leaf;
 use crate::error::{Problem, RuleError, Warning};
 use crate::index::Index;
 use crate::limits;
 use crate::node::{Node, Source};
 use crate::outcomes::Outcomes;
+use crate::phases::Phases;
 use crate::reach::Methods;
 use crate::rule::Rule;
 use signalbox_engine::chain::Phase;
@@ -24,6 +26,8 @@ pub struct RuleSet {
     slots: usize,
     /// The methods whose requests have to be remembered until their answer comes.
     remembers: Methods,
+    /// The phases that some rule looks at or waits for.
+    phases: Phases,
 }
 
 /// What a listing tells of a rule.
@@ -59,7 +63,7 @@ pub struct Retraced {
     /// Whether its conditions fitted.
     pub matched: bool,
     /// Each condition that was looked at, in words, and whether it held.
-    pub conditions: Vec<(String, bool)>,
+    pub conditions: Vec<(Arc<str>, bool)>,
 }
 
 impl Default for RuleSet {
@@ -143,7 +147,9 @@ impl RuleSet {
         let reading = rules.iter().filter(|rule| rule.enabled && rule.reads_request);
         let remembers = reading.fold(Methods::Only(BTreeSet::new()), |all, rule| all.or(rule.methods.clone()));
         let version = version(&rules).into();
-        Self { index: Index::new(&rules), version, slots: slots.len(), remembers, rules }
+        let live = rules.iter().filter(|rule| rule.enabled);
+        let phases = live.fold(Phases::NONE, |all, rule| all.or(rule.phases).or(awaits(rule)));
+        Self { index: Index::new(&rules), version, slots: slots.len(), remembers, phases, rules }
     }
 
     /// How many rules there are, those that are switched off included.
@@ -205,6 +211,11 @@ impl RuleSet {
         bits.next().is_none().then_some(out)
     }
 
+    /// False where no rule has anything to do with messages of this phase.
+    pub(crate) fn looks_at(&self, phase: Phase) -> bool {
+        self.phases.has(phase)
+    }
+
     pub(crate) fn candidates(&self, phase: Phase, method: Option<&str>) -> &[u16] {
         self.index.list(phase, method)
     }
@@ -224,6 +235,12 @@ impl RuleSet {
     pub(crate) fn ids(&self) -> impl Iterator<Item = &Arc<str>> {
         self.rules.iter().map(|rule| &rule.id)
     }
+}
+
+/// The phases besides its own that a rule has to see: a cache is filled from answers.
+fn awaits(rule: &Rule) -> Phases {
+    let caches = rule.then.iter().any(|action| matches!(action, Action::Cache(_)));
+    if caches { Phases::RESPONSE } else { Phases::NONE }
 }
 
 fn too_many() -> Problem {

@@ -117,6 +117,10 @@ impl Interceptor for Rules {
         self.current.load().set.is_empty()
     }
 
+    fn looks_at(&self, phase: Phase) -> bool {
+        self.current.load().set.looks_at(phase)
+    }
+
     fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
         let Some(told) = resumed else { return self.walk(&self.current.load(), case, None) };
         match self.version(place_of(told.cursor).0) {

@@ -49,7 +49,7 @@ impl ValueTest {
                 Some(text) => regex.is_match(text.as_bytes()),
                 None => regex.is_match(token),
             },
-            Self::StartsWith(start) => json::string(token).is_some_and(|text| text.starts_with(&**start)),
+            Self::StartsWith(start) => starts_with(token, start),
             Self::EndsWith(end) => json::string(token).is_some_and(|text| text.ends_with(&**end)),
             _ => false,
         }
@@ -104,6 +104,17 @@ fn same(wanted: &Json, token: &[u8]) -> bool {
                     .iter()
                     .all(|(key, wanted)| json::member(token, key).is_some_and(|span| same(wanted, span.of(token))))
         }
+    }
+}
+
+/// Whether a raw text begins so. It is read as a whole only where an escape stands in its beginning.
+fn starts_with(token: &[u8], start: &str) -> bool {
+    let [b'"', content @ .., b'"'] = token else { return false };
+    let same = content.iter().zip(start.as_bytes()).take_while(|(one, other)| one == other && **one != b'\\').count();
+    match content.get(same) {
+        _ if same == start.len() => true,
+        Some(b'\\') => json::string(token).is_some_and(|text| text.starts_with(start)),
+        _ => false,
     }
 }
 

@@ -188,8 +188,14 @@ impl<'a> Walk<'a> {
     }
 
     fn matched(&mut self, rule: &Rule, mark: usize) {
-        let mut conditions = Vec::new();
-        rule.when.retrace(&mut self.outcomes.from(mark), &mut conditions);
+        let all_held = self.outcomes.len() - mark == rule.all_held.len() && self.outcomes.from(mark).all(|held| held);
+        let conditions = if all_held {
+            Arc::clone(&rule.all_held)
+        } else {
+            let mut conditions = Vec::new();
+            rule.when.retrace(&mut self.outcomes.from(mark), &mut conditions);
+            conditions.into()
+        };
         self.open = Some(Ruling { rule: Some(Arc::clone(&rule.id)), verdict: "pass", conditions, ..Ruling::default() });
     }
 

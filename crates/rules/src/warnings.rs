@@ -42,7 +42,7 @@ pub(crate) fn warnings(rules: &[Rule]) -> Vec<Warning> {
 fn takes_all(rule: &Rule) -> bool {
     use crate::condition::{Condition, Leaf};
     match &rule.when {
-        Condition::Leaf(Leaf::Phase(_) | Leaf::Direction(_)) => true,
+        Condition::Leaf(Leaf::Phase(_) | Leaf::Direction(_), _) => true,
         other => other.is_empty(),
     }
 }

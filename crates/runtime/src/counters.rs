@@ -1,6 +1,7 @@
 //! Counts of what was dropped, refused or did not fit, and of what is open now.
 
 use signalbox_engine::Limit;
+use signalbox_engine::keys::TextMap;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,7 +39,7 @@ pub struct Counters {
     /// TLS handshakes that succeeded.
     pub handshakes_done: AtomicU64,
     failed_handshakes: Mutex<BTreeMap<&'static str, u64>>,
-    named: Mutex<BTreeMap<Arc<str>, u64>>,
+    named: Mutex<TextMap<Arc<str>, u64>>,
 }
 
 impl Counters {
@@ -50,14 +51,19 @@ impl Counters {
     /// Counts under a name that a rule chose. Beyond [`MAX_NAMED`] names nothing is counted but `other`.
     pub fn counted(&self, name: &Arc<str>) {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = named.contains_key(name) || named.len() < MAX_NAMED;
+        if let Some(count) = named.get_mut(name) {
+            *count += 1;
+            return;
+        }
+        let known = named.len() < MAX_NAMED;
         *named.entry(if known { Arc::clone(name) } else { Arc::from("other") }).or_default() += 1;
     }
 
     /// What rules counted, by name.
     #[must_use]
     pub fn all_counted(&self) -> BTreeMap<Arc<str>, u64> {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        named.iter().map(|(name, count)| (Arc::clone(name), *count)).collect()
     }
 
     /// Counts what was refused at a limit.

@@ -320,6 +320,13 @@ impl Gateway {
         }
     }
 
+    /// What came of one event, in order.
+    pub(crate) fn facts(&self, facts: &[Fact]) {
+        for sink in &self.facts {
+            sink.facts(facts);
+        }
+    }
+
     pub(crate) fn session_closed(&self, session: &Arc<Session>) {
         self.sessions.remove(session);
         if self.message_facts() && session.is_kept() {

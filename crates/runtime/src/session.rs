@@ -206,7 +206,7 @@ impl Session {
             task_home: &task_home,
             lists_ready: &ready,
         };
-        let (mut after, mut late) = (Vec::new(), Vec::new());
+        let (mut after, mut late, mut facts) = (Vec::new(), Vec::new(), Vec::new());
         let mut inner = self.lock();
         let mut commands = std::mem::take(&mut inner.buffer);
         let before = inner.machine.in_flight();
@@ -226,6 +226,7 @@ impl Session {
                     self.send(&mut inner, stream, Out { bytes, last, status, part: false }, droppable);
                 }
                 Command::End { stream } => self.end(&mut inner, stream),
+                Command::Fact(fact) => facts.push(fact),
                 other => after.push(other),
             }
         }
@@ -236,6 +237,9 @@ impl Session {
         }
         if opened != 0 {
             self.gateway.counters.in_flight.fetch_add(opened, Ordering::Relaxed);
+        }
+        if !facts.is_empty() {
+            self.gateway.facts(&facts);
         }
         for command in after {
             self.perform(command);

@@ -86,14 +86,7 @@ mod tests {
     }
 
     fn entry(seq: u64) -> Entry {
-        Entry {
-            seq,
-            at: seq,
-            session: Some(1),
-            exchange: None,
-            principal: "me".to_owned(),
-            content: Content::SessionEnded,
-        }
+        Entry { seq, at: seq, session: Some(1), exchange: None, principal: "me".into(), content: Content::SessionEnded }
     }
 
     #[test]

@@ -180,7 +180,7 @@ fn call(n: u64) -> Vec<Entry> {
             kind,
             method: Some("tools/call".into()),
             subject: Some(tool.into()),
-            backend: tool.split_once("__").map(|(backend, _)| backend.to_owned()),
+            backend: tool.split_once("__").map(|(backend, _)| backend.into()),
             error_code: (kind == MessageKind::Error).then_some(-32602),
             length,
             body,
@@ -196,7 +196,7 @@ fn call(n: u64) -> Vec<Entry> {
             Content::Finished(FinishedEntry {
                 method: "tools/call".into(),
                 subject: Some(tool.into()),
-                backend: tool.split_once("__").map(|(backend, _)| backend.to_owned()),
+                backend: tool.split_once("__").map(|(backend, _)| backend.into()),
                 outcome: if failed { "timeout" } else { "success" }.into(),
                 took: 1_000_000 + (n % 1_000) * 100_000 + if n % 9_999 == 3 { 500_000_000 } else { 0 },
                 bytes_in: asked,

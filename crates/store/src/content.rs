@@ -7,12 +7,15 @@ use signalbox_engine::fact::Point;
 use signalbox_engine::record::{
     Body, Content, DecisionEntry, FinishedEntry, Gap, MessageEntry, MessageKind, SessionInfo,
 };
+use std::sync::Arc;
 
 const SESSION: u8 = 1;
 const SESSION_ENDED: u8 = 2;
 const DECISION: u8 = 3;
 const FINISHED: u8 = 4;
 const GAP: u8 = 5;
+/// A list of decisions; a single one, as older stores have it, is a list of one.
+const DECISIONS: u8 = 6;
 /// Messages: this, and eight for each point, and one for each kind.
 pub const MESSAGE: u8 = 16;
 
@@ -55,7 +58,7 @@ pub fn what(content: &Content) -> u8 {
     match content {
         Content::Session(_) => SESSION,
         Content::SessionEnded => SESSION_ENDED,
-        Content::Decision(_) => DECISION,
+        Content::Decisions(_) => DECISIONS,
         Content::Finished(_) => FINISHED,
         Content::Gap(_) => GAP,
         Content::Message(message) => {
@@ -92,7 +95,12 @@ pub fn pack(content: &Content, squeezer: &mut Squeezer) -> Packed {
         Content::Message(message) => return squeezer.pack(&message.body),
         Content::SessionEnded => return Packed::left(),
         Content::Session(session) => pack_session(&mut raw, session),
-        Content::Decision(decision) => pack_decision(&mut raw, decision),
+        Content::Decisions(list) => {
+            put_number(&mut raw, list.len() as u64);
+            list.iter().for_each(|decision| pack_decision(&mut raw, decision));
+            // Calls of one kind are decided in one way, so the same list comes again and again.
+            return squeezer.squeeze_again(raw);
+        }
         Content::Finished(finished) => {
             put_text(&mut raw, &finished.outcome);
             put_number(&mut raw, finished.took);
@@ -113,11 +121,11 @@ pub struct Columns {
     /// The code of what it is.
     pub what: u8,
     /// The method.
-    pub method: Option<String>,
+    pub method: Option<Arc<str>>,
     /// The tool, prompt or URI.
-    pub subject: Option<String>,
+    pub subject: Option<Arc<str>>,
     /// The backend.
-    pub backend: Option<String>,
+    pub backend: Option<Arc<str>>,
     /// The code of an error.
     pub error_code: Option<i64>,
     /// The length of a message as it passed.
@@ -138,12 +146,16 @@ pub fn unpack(columns: Columns, body: Body) -> Result<Content, Torn> {
     match columns.what {
         SESSION => Ok(Content::Session(unpack_session(&mut raw)?)),
         SESSION_ENDED => Ok(Content::SessionEnded),
-        DECISION => Ok(Content::Decision(unpack_decision(&mut raw)?)),
+        DECISION => Ok(Content::Decisions(vec![unpack_decision(&mut raw)?])),
+        DECISIONS => {
+            let count = raw.count()?;
+            Ok(Content::Decisions((0..count).map(|_| unpack_decision(&mut raw)).collect::<Result<_, _>>()?))
+        }
         FINISHED => Ok(Content::Finished(FinishedEntry {
             method: columns.method.unwrap_or_default(),
             subject: columns.subject,
             backend: columns.backend,
-            outcome: raw.text()?,
+            outcome: raw.text()?.into(),
             took: raw.number()?,
             bytes_in: raw.number()?,
             bytes_out: raw.number()?,
@@ -194,7 +206,7 @@ fn pack_decision(raw: &mut Vec<u8>, decision: &DecisionEntry) {
     put_text(raw, &decision.verdict);
     put_text(raw, &decision.detail);
     put_number(raw, decision.conditions.len() as u64);
-    for (condition, held) in &decision.conditions {
+    for (condition, held) in decision.conditions.iter() {
         put_text(raw, condition);
         raw.push(u8::from(*held));
     }
@@ -210,18 +222,37 @@ fn unpack_decision(raw: &mut Unpack<'_>) -> Result<DecisionEntry, Torn> {
     let (phase, verdict, detail) = (raw.text()?, raw.text()?, raw.text()?);
     let mut conditions = Vec::new();
     for _ in 0..raw.count()? {
-        conditions.push((raw.text()?, raw.byte()? != 0));
+        conditions.push((raw.text()?.into(), raw.byte()? != 0));
     }
     let mut inputs = Vec::new();
     for _ in 0..raw.count()? {
-        inputs.push((raw.text()?, raw.text()?));
+        inputs.push((raw.text()?.into(), raw.text()?));
     }
-    Ok(DecisionEntry { by, rule, phase, verdict, detail, conditions, inputs })
+    let rule = rule.map(Arc::from);
+    let conditions = conditions.into();
+    Ok(DecisionEntry { by: by.into(), rule, phase: phase.into(), verdict: verdict.into(), detail, conditions, inputs })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_single_decision_is_a_list_of_one() {
+        let decision = DecisionEntry {
+            by: "rules".into(),
+            rule: Some("r".into()),
+            phase: "request".into(),
+            verdict: "refuse".into(),
+            detail: "no".into(),
+            conditions: [("a".into(), true)].into(),
+            inputs: vec![("clock".into(), "1".into())],
+        };
+        let mut raw = Vec::new();
+        pack_decision(&mut raw, &decision);
+        let columns = Columns { what: DECISION, ..Columns::default() };
+        assert_eq!(unpack(columns, Body::Whole(raw.into())), Ok(Content::Decisions(vec![decision])));
+    }
 
     #[test]
     fn every_code_has_its_point_and_kind_and_others_are_torn() {
@@ -233,7 +264,7 @@ mod tests {
                 assert_eq!(what(&content), code);
             }
         }
-        for code in [0, 6, 15, MESSAGE + 5, 200, 255] {
+        for code in [0, 7, 15, MESSAGE + 5, 200, 255] {
             assert!(unpack(Columns { what: code, ..Columns::default() }, Body::Left).is_err(), "{code}");
         }
     }

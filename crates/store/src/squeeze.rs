@@ -6,6 +6,7 @@
 use crate::limits::MAX_BODY_BYTES;
 use crate::pack::{Torn, Unpack, put_number};
 use bytes::Bytes;
+use foldhash::HashMap;
 use signalbox_engine::record::Body;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,6 +24,10 @@ const MAX_SAMPLE: usize = 4 << 10;
 const DICTIONARY_BYTES: usize = 16 << 10;
 
 const LEVEL: i32 = 1;
+
+/// How many forms of what comes again are remembered, and how large each may be. Beyond, all are forgotten.
+const MAX_AGAIN: usize = 256;
+const MAX_AGAIN_BYTES: usize = 8 << 10;
 
 const FORM_LEFT: u8 = 0;
 const FORM_RAW: u8 = 1;
@@ -51,6 +56,7 @@ pub struct Squeezer {
     plain: Contexts,
     dictionaries: BTreeMap<u64, Contexts>,
     samples: Option<Vec<Bytes>>,
+    again: HashMap<Vec<u8>, Packed>,
 }
 
 struct Contexts {
@@ -64,7 +70,7 @@ impl Squeezer {
     pub fn new() -> Self {
         let plain = Contexts::new(Cow::Borrowed(&[]));
         let dictionaries = BTreeMap::from([(0, Contexts::new(Cow::Borrowed(BUILT_IN.as_bytes())))]);
-        Self { plain, dictionaries, samples: Some(Vec::new()) }
+        Self { plain, dictionaries, samples: Some(Vec::new()), again: HashMap::default() }
     }
 
     /// The number of its latest dictionary, which it squeezes with.
@@ -76,6 +82,7 @@ impl Squeezer {
     pub fn learn(&mut self, number: u64, dictionary: Vec<u8>) {
         self.dictionaries.insert(number, Contexts::new(Cow::Owned(dictionary)));
         self.samples = None;
+        self.again.clear();
     }
 
     /// A dictionary of the bodies it has seen, once there are enough, if that is better than the one of the program.
@@ -114,6 +121,21 @@ impl Squeezer {
                 Packed { form: FORM_LIKE, bytes: bytes.into() }
             }
         }
+    }
+
+    /// The stored form of bytes that are likely to come again.
+    pub fn squeeze_again(&mut self, whole: Vec<u8>) -> Packed {
+        if let Some(packed) = self.again.get(&whole) {
+            return packed.clone();
+        }
+        let packed = self.squeeze(&Bytes::copy_from_slice(&whole));
+        if whole.len() <= MAX_AGAIN_BYTES {
+            if self.again.len() >= MAX_AGAIN {
+                self.again.clear();
+            }
+            self.again.insert(whole, packed.clone());
+        }
+        packed
     }
 
     /// The stored form of whole bytes.

@@ -28,7 +28,7 @@ pub fn explain(entries: &[Entry]) -> String {
             Content::Message(message) => {
                 image(&mut out, &when, message, &mut images[usize::from(toward_client(message.point))]);
             }
-            Content::Decision(decision) => tell_decision(&mut out, &when, decision),
+            Content::Decisions(list) => list.iter().for_each(|decision| tell_decision(&mut out, &when, decision)),
             Content::Finished(finished) => {
                 let _ = writeln!(out, "{when:>14}  ended: {}", shown(&finished.outcome));
             }
@@ -107,7 +107,7 @@ fn tell_decision(out: &mut String, when: &str, decision: &DecisionEntry) {
             let _ = writeln!(out, " ({})", shown(&decision.detail));
         }
     }
-    for (condition, held) in &decision.conditions {
+    for (condition, held) in decision.conditions.iter() {
         let _ = writeln!(out, "{:16}{} {}", "", if *held { "held:    " } else { "held not:" }, shown(condition));
     }
     for (input, value) in &decision.inputs {
@@ -135,7 +135,7 @@ fn outcome(out: &mut String, entries: &[Entry]) {
     let reached =
         entries.iter().any(|entry| matches!(&entry.content, Content::Message(one) if one.point == Point::BackendOut));
     let decisive = entries.iter().rev().find_map(|entry| match &entry.content {
-        Content::Decision(decision) if decision.verdict != "pass" => Some(decision),
+        Content::Decisions(list) => list.iter().rev().find(|decision| decision.verdict != "pass"),
         _ => None,
     });
     if let Some(decision) = decisive {

@@ -12,9 +12,11 @@ mod queue;
 mod sampling;
 mod sessions;
 mod settings;
+mod shelf;
 mod sifter;
 #[cfg(test)]
 mod tests;
+mod words;
 mod writing;
 
 pub use barrier::{Barrier, NotRecorded};
@@ -100,7 +102,11 @@ impl FactSink for Recorder {
     }
 
     fn fact(&self, fact: &Fact) {
-        self.queue.push(fact);
+        self.queue.push(std::slice::from_ref(fact));
+    }
+
+    fn facts(&self, facts: &[Fact]) {
+        self.queue.push(facts);
     }
 }
 

@@ -5,6 +5,7 @@ use signalbox_engine::fact::Point;
 use signalbox_engine::record::{
     Body, Content, DecisionEntry, Entry, FinishedEntry, Gap, MessageEntry, MessageKind, SessionInfo, TapeInfo, TapeKind,
 };
+use std::sync::Arc;
 
 pub(crate) const START: u64 = 1_790_000_000_000_000_000;
 
@@ -115,14 +116,14 @@ fn message(point: Point, kind: MessageKind, body: Body) -> MessageEntry {
         Body::Whole(bytes) => bytes.len() as u64,
         _ => 0,
     };
-    let backend = matches!(point, Point::BackendIn | Point::BackendOut).then(|| "math".to_owned());
+    let backend = matches!(point, Point::BackendIn | Point::BackendOut).then(|| Arc::from("math"));
     MessageEntry { point, kind, method: None, subject: None, backend, error_code: None, length, body }
 }
 
 impl Tape {
     fn add(&mut self, session: Option<u64>, exchange: Option<u64>, content: Content) {
         let seq = self.entries.len() as u64 + 1;
-        let principal = if matches!(content, Content::Gap(_)) { "" } else { "ann" }.to_owned();
+        let principal = if matches!(content, Content::Gap(_)) { "" } else { "ann" }.into();
         self.entries.push(Entry { seq, at: START + seq * 1_000_000, session, exchange, principal, content });
     }
 
@@ -140,8 +141,8 @@ impl Tape {
     fn message(&mut self, exchange: u64, point: Point, kind: MessageKind, text: &str) {
         let error_code = (kind == MessageKind::Error).then_some(-32001);
         let body = Body::Whole(Bytes::copy_from_slice(text.as_bytes()));
-        let subject = Some(["", "files__delete", "math__add", "math__slow", "math__add"][exchange as usize].to_owned());
-        let method = Some("tools/call".to_owned());
+        let subject = Some(["", "files__delete", "math__add", "math__slow", "math__add"][exchange as usize].into());
+        let method = Some("tools/call".into());
         self.put(
             exchange,
             Content::Message(MessageEntry { error_code, method, subject, ..message(point, kind, body) }),
@@ -157,22 +158,22 @@ impl Tape {
         let middle = Bytes::copy_from_slice(&rest.as_bytes()[..rest.len() - suffix as usize]);
         let length = (prefix.len() + rest.len()) as u64;
         let body = Body::Like { seq, prefix: prefix.len() as u64, suffix, middle };
-        let (method, subject) = (Some("tools/call".to_owned()), Some("math__add".to_owned()));
+        let (method, subject) = (Some("tools/call".into()), Some("math__add".into()));
         self.put(exchange, Content::Message(MessageEntry { length, method, subject, ..message(point, kind, body) }));
     }
 
     fn decision(&mut self, exchange: u64, by: &str, rule: Option<&str>, verdict: &str, detail: &str) {
         self.put(
             exchange,
-            Content::Decision(DecisionEntry {
-                by: by.into(),
-                rule: rule.map(str::to_owned),
+            Content::Decisions(vec![DecisionEntry {
+                by: by.to_owned().into(),
+                rule: rule.map(Arc::from),
                 phase: "request".into(),
-                verdict: verdict.into(),
+                verdict: verdict.to_owned().into(),
                 detail: detail.into(),
-                conditions: vec![("tool equals `x`".into(), true), ("hour is after 18".into(), false)],
+                conditions: [("tool equals `x`".into(), true), ("hour is after 18".into(), false)].into(),
                 inputs: vec![("clock".into(), "2026-09-21T14:26:40Z".into())],
-            }),
+            }]),
         );
     }
 
@@ -183,7 +184,7 @@ impl Tape {
                 method: "tools/call".into(),
                 subject: Some(tool.into()),
                 backend: (outcome != "refused").then(|| "math".into()),
-                outcome: outcome.into(),
+                outcome: outcome.to_owned().into(),
                 took,
                 bytes_in: 90,
                 bytes_out: 70,

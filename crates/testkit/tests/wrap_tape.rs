@@ -53,7 +53,7 @@ impl Told {
                         _ => {}
                     }
                 }
-                Content::Finished(end) => *told.outcomes.entry(end.outcome).or_default() += 1,
+                Content::Finished(end) => *told.outcomes.entry(end.outcome.into_owned()).or_default() += 1,
                 Content::Session(info) => told.sessions.push(info),
                 Content::Gap(_) => told.gaps += 1,
                 _ => {}

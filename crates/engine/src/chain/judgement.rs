@@ -77,7 +77,7 @@ pub struct Ruling {
     /// More about it, for a person.
     pub detail: String,
     /// Each condition that was looked at, in the words of the rule, and whether it held.
-    pub conditions: Vec<(String, bool)>,
+    pub conditions: Arc<[(Arc<str>, bool)]>,
     /// Each outside input (`webhook`, `limiter`, `random`, `clock`, `person`, …) and what that was.
     pub inputs: Vec<(&'static str, String)>,
 }

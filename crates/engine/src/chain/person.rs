@@ -74,7 +74,7 @@ pub(crate) fn result(result: &Bytes, era: Option<Era>, limits: &Limits) -> Resul
 pub fn settle(case: &Case<'_>, answer: &Answer, rule: Option<Arc<str>>, limits: &Limits) -> Judgement {
     let (word, detail, by, verdict) = settled(case, answer, limits);
     let inputs = by.map(|by| ("person", by)).into_iter().collect();
-    let ruling = Ruling { rule, verdict: word, detail, conditions: vec![], inputs };
+    let ruling = Ruling { rule, verdict: word, detail, conditions: Arc::default(), inputs };
     Judgement { verdict, rulings: vec![ruling], effects: vec![] }
 }
 

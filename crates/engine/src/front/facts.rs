@@ -79,6 +79,6 @@ impl FrontMachine {
             trace: trace::finished(exchange, self.client.as_ref(), answer),
         };
         ctx.chain.finished(&finished);
-        out.push(Command::Fact(Fact::Finished(Box::new(finished))));
+        out.push(Command::Fact(Fact::Finished(Arc::new(finished))));
     }
 }

@@ -5,7 +5,7 @@
 use super::holding::Then;
 use super::rounds::refit;
 use super::{Context, FrontMachine};
-use crate::chain::{Answer, Case, Effect, Outcome as Judged, Phase, Resume, Resumed, Verdict};
+use crate::chain::{Answer, Case, Effect, Outcome as Judged, Phase, Resume, Resumed, Ruling, Verdict};
 use crate::command::Command;
 use crate::exchange::Call;
 use crate::fact::{Decision, Fact, Outcome};
@@ -46,34 +46,40 @@ impl FrontMachine {
             unix_ms: (ctx.unix_ms)(),
         };
         let mut judged = ctx.chain.judge(&case, resume);
-        for (by, ruling) in judged.rulings.drain(..) {
-            self.decided(id, phase.word(), by, ruling, ctx, out);
+        if !judged.effects.is_empty() {
+            carry_out(std::mem::take(&mut judged.effects), id, client, ctx, out);
         }
-        for effect in judged.effects.drain(..) {
-            out.extend(effect_command(effect, id, client, ctx));
+        if !judged.rulings.is_empty() {
+            self.decided(id, phase.word(), std::mem::take(&mut judged.rulings), ctx, out);
         }
         judged
     }
 
-    /// Writes a decision down, where somebody keeps what happens.
+    /// Writes down what was decided, where somebody keeps what happens. What follows at once from a decision about the same
+    /// message is written down with it.
     pub(super) fn decided(
         &self,
         exchange: Option<ExchangeId>,
         phase: &'static str,
-        by: &'static str,
-        ruling: crate::chain::Ruling,
+        rulings: Vec<(&'static str, Ruling)>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
         if ctx.message_facts {
-            out.push(Command::Fact(Fact::Decision(Box::new(Decision {
+            if let Some(Command::Fact(Fact::Decision(last))) = out.last_mut()
+                && last.exchange == exchange
+                && last.phase == phase
+                && let Some(last) = Arc::get_mut(last)
+            {
+                return last.rulings.extend(rulings);
+            }
+            out.push(Command::Fact(Fact::Decision(Arc::new(Decision {
                 at: ctx.now,
                 session: self.session,
                 principal: self.principal.clone(),
                 exchange,
                 phase,
-                by,
-                ruling,
+                rulings,
             }))));
         }
     }
@@ -107,7 +113,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        if ctx.chain.is_idle() {
+        if !ctx.chain.looks_at(Phase::Response) {
             return self.finish(id, bytes, status, outcome, ctx, out);
         }
         match Envelope::parse(bytes) {
@@ -276,14 +282,34 @@ impl FrontMachine {
     }
 }
 
-fn effect_command(
-    effect: Effect,
+/// Has done what interceptors want done besides.
+fn carry_out(
+    effects: Vec<Effect>,
     exchange: Option<ExchangeId>,
     client: Option<&Arc<ClientProfile>>,
     ctx: &Context<'_>,
+    out: &mut Vec<Command>,
+) {
+    let (forks, others): (Vec<_>, Vec<_>) =
+        effects.into_iter().partition(|effect| matches!(effect, Effect::Fork { .. }));
+    for effect in forks {
+        if let (Effect::Fork { backend, message }, Some(client)) = (effect, client) {
+            out.extend(fork(backend, message, exchange, client, ctx));
+        }
+    }
+    if !others.is_empty() {
+        out.push(Command::Effects(others));
+    }
+}
+
+fn fork(
+    backend: Arc<str>,
+    message: Envelope,
+    exchange: Option<ExchangeId>,
+    client: &Arc<ClientProfile>,
+    ctx: &Context<'_>,
 ) -> Option<Command> {
-    let Effect::Fork { backend, message } = effect else { return Some(Command::Effect(effect)) };
-    let mut call = Call::copy_of(message, Arc::clone(client?))?;
+    let mut call = Call::copy_of(message, Arc::clone(client))?;
     let subject = call.name.clone().unwrap_or_default();
     let route = match &*call.method {
         method::TOOLS_CALL => ctx.catalog.tool(&subject),

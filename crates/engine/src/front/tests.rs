@@ -97,7 +97,7 @@ impl Dialogue {
             Command::Cancel { backend, .. } => format!("cancel at {backend}"),
             Command::Consult { question, .. } => format!("hold for {}", question.word()),
             Command::Withdraw { .. } => "withdraw".to_owned(),
-            Command::Effect(effect) => format!("{effect:?}"),
+            Command::Effects(effects) => format!("{effects:?}"),
             Command::AwaitLists { .. } => "wait for lists".to_owned(),
             Command::Dropped(reason) => format!("dropped {reason}"),
             Command::Refused(limit) => format!("refused {}", limit.word()),

@@ -2,6 +2,8 @@
 
 use crate::fact::Point;
 use bytes::Bytes;
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// One thing that happened, at its place in the order of its tape.
 #[derive(Clone, PartialEq, Debug)]
@@ -15,7 +17,7 @@ pub struct Entry {
     /// The exchange, by its number in the tape.
     pub exchange: Option<u64>,
     /// On whose behalf.
-    pub principal: String,
+    pub principal: Arc<str>,
     /// What happened.
     pub content: Content,
 }
@@ -29,8 +31,8 @@ pub enum Content {
     SessionEnded,
     /// A message passed a point.
     Message(MessageEntry),
-    /// Something was decided about a message.
-    Decision(DecisionEntry),
+    /// All that was decided about a message at one time, in order.
+    Decisions(Vec<DecisionEntry>),
     /// An exchange is over.
     Finished(FinishedEntry),
     /// Something is missing here.
@@ -98,11 +100,11 @@ pub struct MessageEntry {
     /// What kind it is.
     pub kind: MessageKind,
     /// The method; for an answer, that of its request.
-    pub method: Option<String>,
+    pub method: Option<Arc<str>>,
     /// The tool, prompt or URI, as the client knows it.
-    pub subject: Option<String>,
+    pub subject: Option<Arc<str>>,
     /// The backend, where it came from or goes to one.
-    pub backend: Option<String>,
+    pub backend: Option<Arc<str>>,
     /// The code of an error.
     pub error_code: Option<i64>,
     /// Its length as it passed, which redaction may have changed since.
@@ -136,32 +138,32 @@ pub enum Body {
 #[derive(Clone, PartialEq, Debug)]
 pub struct DecisionEntry {
     /// The interceptor, or the part of the gateway (`route`, `breaker`, `timeout`).
-    pub by: String,
+    pub by: Cow<'static, str>,
     /// The rule, where it was one.
-    pub rule: Option<String>,
+    pub rule: Option<Arc<str>>,
     /// `request`, `response` or `notification`.
-    pub phase: String,
+    pub phase: Cow<'static, str>,
     /// What was decided: `pass`, `modify`, `reply`, `refuse`, `delay`, `hold`, `released`, `fork`, …
-    pub verdict: String,
+    pub verdict: Cow<'static, str>,
     /// More about it, for a person.
     pub detail: String,
     /// Each condition that was looked at, in the words of the rule, and whether it held.
-    pub conditions: Vec<(String, bool)>,
+    pub conditions: Arc<[(Arc<str>, bool)]>,
     /// Each outside input it used (`webhook`, `limiter`, `random`, `clock`, `human`, …) and what that was.
-    pub inputs: Vec<(String, String)>,
+    pub inputs: Vec<(Cow<'static, str>, String)>,
 }
 
 /// The end of an exchange.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FinishedEntry {
     /// The method.
-    pub method: String,
+    pub method: Arc<str>,
     /// The tool, prompt or URI, as the client knows it.
-    pub subject: Option<String>,
+    pub subject: Option<Arc<str>>,
     /// The backend.
-    pub backend: Option<String>,
+    pub backend: Option<Arc<str>>,
     /// How it ended, as [`crate::fact::Outcome::label`] says.
-    pub outcome: String,
+    pub outcome: Cow<'static, str>,
     /// How long it took, in nanoseconds.
     pub took: u64,
     /// Bytes of the request.

@@ -113,6 +113,32 @@ fn a_value_is_compared_by_its_meaning_and_not_by_its_spelling() {
 }
 
 #[test]
+fn a_beginning_is_found_however_it_is_spelled() {
+    let begins = |spelled: &str, start: &str| {
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"echo","arguments":{{"t":{spelled}}}}}}}"#
+        );
+        let condition = format!(r#"params = {{ "/arguments/t" = {{ starts_with = '{start}' }} }}"#);
+        Dialogue::rule(&condition, "\"block\"").asks(&message).starts_with("refuse")
+    };
+    for (spelled, start) in [
+        (r#""hello""#, "hello"),
+        (r#""hello""#, ""),
+        (r#""h\u0065llo""#, "hell"),
+        (r#""a\\b""#, r"a\b"),
+        (r#""a\/b""#, "a/b"),
+        (r#""é\n""#, "é"),
+    ] {
+        assert!(begins(spelled, start), "{spelled} {start}");
+    }
+    for (spelled, start) in
+        [(r#""hell""#, "hello"), (r#""h\u0065llo""#, "hallo"), (r#""a\\b""#, r"a\\"), ("7", "7"), (r#""a\tb""#, r"a\t")]
+    {
+        assert!(!begins(spelled, start), "{spelled} {start}");
+    }
+}
+
+#[test]
 fn a_value_of_the_result_is_looked_at_in_answers_only() {
     // S-25, SO-5
     for yes in [

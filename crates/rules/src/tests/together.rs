@@ -62,6 +62,19 @@ fn a_chain_goes_on_behind_the_rule_that_held_and_asks_nobody_twice() {
 }
 
 #[test]
+fn nobody_is_asked_about_answers_where_no_rule_looks_at_them() {
+    let looks = |rule: &str| {
+        let rules = Rules::new(RuleSet::parse("rules.toml", &format!("[[rules]]\nid = \"a\"\n{rule}")).unwrap(), 1);
+        let chain = Chain::new(vec![Arc::new(rules)]);
+        (chain.looks_at(Phase::Request), chain.looks_at(Phase::Response))
+    };
+    assert_eq!(looks("then = \"block\""), (true, false));
+    assert_eq!(looks("when = { phase = \"response\" }\nthen = { log = \"x\" }"), (false, true));
+    assert_eq!(looks("then = { cache = { ttl = \"1m\" } }"), (true, true), "a cache is filled from answers");
+    assert_eq!(looks("enabled = false\nthen = \"block\""), (false, false));
+}
+
+#[test]
 fn a_limit_lets_exactly_as_many_pass_as_it_says_from_however_many_threads() {
     let text = "[[rules]]\nid = \"a\"\nthen = { rate_limit = { limit = 50, per = \"1h\" } }";
     let rules = Rules::new(RuleSet::parse("rules.toml", text).unwrap(), 1);

@@ -62,7 +62,7 @@ impl Session {
                 tokio::spawn(holds::consult(Arc::clone(self), exchange, question, held));
             }
             Command::Withdraw { exchange } => self.gateway.holds.withdraw(self.key, exchange),
-            Command::Effect(effect) => self.effect(effect),
+            Command::Effects(effects) => effects.into_iter().for_each(|effect| self.effect(effect)),
             Command::AwaitLists { exchange } => self.await_lists(exchange),
             Command::Wake { exchange, after, round } => self.wake_later(exchange, after, round),
             Command::GiveUp { park } => {
@@ -77,10 +77,10 @@ impl Session {
                 self.gateway.listen(self, exchange, &resources);
             }
             Command::Listen(Listen::Close { exchange }) => self.gateway.unlisten(self, exchange),
-            Command::Fact(fact) => self.gateway.fact(&fact),
             Command::Dropped(reason) => self.gateway.counters.dropped(reason),
             Command::Refused(limit) => self.gateway.counters.refused(limit),
-            Command::Send { .. } | Command::End { .. } => {}
+            // What leaves and what is told was seen to before.
+            Command::Send { .. } | Command::End { .. } | Command::Fact(_) => {}
         }
     }
 

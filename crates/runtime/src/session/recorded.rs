@@ -19,7 +19,7 @@ impl Session {
     /// Tells who keeps what happens of the session, as far as it is known.
     pub(crate) fn tell_of_itself(&self) {
         if self.gateway.message_facts() && self.is_kept() {
-            self.gateway.fact(&Fact::Session(Box::new(SessionFact {
+            self.gateway.fact(&Fact::Session(Arc::new(SessionFact {
                 at: Instant::now(),
                 session: self.key,
                 principal: self.principal.clone(),

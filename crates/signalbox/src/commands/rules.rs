@@ -149,7 +149,7 @@ fn tried_text(tried: &Tried) -> String {
     for ruling in tried.rulings.iter().filter(|ruling| ruling.rule.is_some()) {
         let rule = ruling.rule.as_deref().unwrap_or_default();
         text.push_str(&format!("{rule}: {} {}\n", ruling.verdict, table::harmless(&ruling.detail)));
-        for (condition, held) in &ruling.conditions {
+        for (condition, held) in ruling.conditions.iter() {
             text.push_str(&format!("    {} {}\n", if *held { "yes" } else { "no " }, table::harmless(condition)));
         }
         for (input, value) in &ruling.inputs {
@@ -174,7 +174,7 @@ fn tried_json(tried: &Tried) -> Value {
                 "rule": ruling.rule.as_deref(),
                 "verdict": ruling.verdict,
                 "detail": ruling.detail,
-                "conditions": ruling.conditions,
+                "conditions": ruling.conditions.iter().map(|(text, held)| (&**text, held)).collect::<Vec<_>>(),
                 "inputs": ruling.inputs,
             })
         })

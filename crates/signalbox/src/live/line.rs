@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::{Decision, Finished, Point, SessionFact};
 use signalbox_engine::{ExchangeId, Fact, Principal, SessionKey};
 use signalbox_wire::{Envelope, Kind, json as wire_json};
@@ -98,8 +99,10 @@ pub fn write(text: &mut String, fact: &Fact, clock: &Clock) {
             message(head, *point, backend.as_deref(), bytes)
         }
         Fact::Decision(decision) => {
-            let Decision { at, session, principal, exchange, .. } = &**decision;
-            with(&head("decision", *at, *session, *exchange, principal), decided(decision))
+            let Decision { at, session, principal, exchange, phase, rulings } = &**decision;
+            let head = head("decision", *at, *session, *exchange, principal);
+            let lines: Vec<String> = rulings.iter().map(|ruling| with(&head, decided(phase, ruling))).collect();
+            lines.join("\n")
         }
         Fact::Session(session) => {
             let head = head("session", session.at, session.session, None, &session.principal);
@@ -147,15 +150,14 @@ fn message(head: Head<'_>, at: Point, backend: Option<&str>, bytes: &[u8]) -> St
     serde_json::to_string(&line).unwrap_or_default()
 }
 
-fn decided(decision: &Decision) -> Value {
-    let ruling = &decision.ruling;
+fn decided(phase: &str, (by, ruling): &(&'static str, Ruling)) -> Value {
     json!({
-        "by": decision.by,
-        "phase": decision.phase,
+        "by": by,
+        "phase": phase,
         "rule": ruling.rule.as_deref(),
         "verdict": ruling.verdict,
         "detail": ruling.detail,
-        "conditions": ruling.conditions,
+        "conditions": ruling.conditions.iter().map(|(text, held)| (&**text, held)).collect::<Vec<_>>(),
         "inputs": ruling.inputs,
     })
 }

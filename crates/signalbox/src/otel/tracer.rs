@@ -131,7 +131,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     fn finished(trace: Option<Box<Trace>>) -> Fact {
-        Fact::Finished(Box::new(Finished {
+        Fact::Finished(Arc::new(Finished {
             at: Instant::now(),
             session: SessionKey(1),
             principal: Principal::anonymous(),

@@ -35,4 +35,8 @@ impl FactSink for TapeSink {
     fn fact(&self, fact: &Fact) {
         self.recorder.fact(fact);
     }
+
+    fn facts(&self, facts: &[Fact]) {
+        self.recorder.facts(facts);
+    }
 }

@@ -164,7 +164,7 @@ mod tests {
     use signalbox_wire::Era;
 
     fn call(metrics: &MethodMetrics, backend: Option<&str>, outcome: Outcome, ms: u64) {
-        metrics.fact(&Fact::Finished(Box::new(Finished {
+        metrics.fact(&Fact::Finished(Arc::new(Finished {
             at: Instant::now(),
             session: SessionKey(1),
             principal: Principal::anonymous(),

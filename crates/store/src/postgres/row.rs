@@ -32,7 +32,7 @@ impl StoredRow {
     pub fn read(row: &Row, squeezer: &mut Squeezer) -> Result<Self, Torn> {
         let number = |place: usize| row.get::<_, i64>(place) as u64;
         let optional = |place: usize| row.get::<_, Option<i64>>(place);
-        let text = |place: usize| row.get::<_, Option<String>>(place).map(unescape);
+        let text = |place: usize| row.get::<_, Option<String>>(place).map(|text| unescape(text).into());
         let byte = |place: usize| u8::try_from(row.get::<_, i16>(place)).map_err(|_| Torn("a code is no code"));
         let body = squeezer.unpack(byte(13)?, row.get(14))?;
         let columns = Columns {
@@ -48,7 +48,7 @@ impl StoredRow {
             at: number(3),
             session: optional(4).map(|number| number as u64),
             exchange: optional(5).map(|number| number as u64),
-            principal: unescape(row.get(6)),
+            principal: unescape(row.get(6)).into(),
             content: signalbox_engine::record::Content::SessionEnded,
         };
         Ok(Self { tape: row.get(0), hit: Hit { tape: unescape(row.get(1)), entry }, body, columns: Some(columns) })

@@ -2,6 +2,7 @@
 
 use foldhash::HashMap;
 use rusqlite::{Connection, OptionalExtension, params};
+use std::sync::Arc;
 
 /// Most names that are remembered; beyond that they are looked up again.
 const MAX_REMEMBERED: usize = 10_000;
@@ -91,11 +92,11 @@ pub fn beginning(
 
 /// Names by their number, remembered while one question is answered.
 #[derive(Default, Debug)]
-pub struct NamesById(HashMap<i64, Option<String>>);
+pub struct NamesById(HashMap<i64, Option<Arc<str>>>);
 
 impl NamesById {
     /// The name with this number.
-    pub fn name(&mut self, connection: &Connection, id: i64) -> rusqlite::Result<Option<&str>> {
+    pub fn name(&mut self, connection: &Connection, id: i64) -> rusqlite::Result<Option<&Arc<str>>> {
         if self.0.len() >= MAX_REMEMBERED && !self.0.contains_key(&id) {
             self.0.clear();
         }
@@ -103,9 +104,10 @@ impl NamesById {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::hash_map::Entry::Vacant(unknown) => {
                 let mut select = connection.prepare_cached("SELECT name FROM names WHERE id = ?1")?;
-                unknown.insert(select.query_row([id], |row| row.get(0)).optional()?)
+                let name: Option<String> = select.query_row([id], |row| row.get(0)).optional()?;
+                unknown.insert(name.map(Arc::from))
             }
         };
-        Ok(name.as_deref())
+        Ok(name.as_ref())
     }
 }

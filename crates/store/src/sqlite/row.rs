@@ -11,6 +11,7 @@ use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row};
 use signalbox_engine::record::{Body, Entry};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// How many bodies that others refer to are remembered while one question is answered.
 const MAX_BASES: usize = 16;
@@ -79,10 +80,10 @@ impl<'a> StoredRow<'a> {
 
     /// The entry, with this body.
     pub fn entry(&self, connection: &Connection, names: &mut NamesById, body: Body) -> Result<Entry, Failure> {
-        let mut name = |id: Option<i64>| -> Result<Option<String>, Failure> {
+        let mut name = |id: Option<i64>| -> Result<Option<Arc<str>>, Failure> {
             let Some(id) = id else { return Ok(None) };
             let name = names.name(connection, id)?.ok_or(Torn("a name is not there"))?;
-            Ok(Some(name.to_owned()))
+            Ok(Some(Arc::clone(name)))
         };
         let columns = Columns {
             what: self.what,

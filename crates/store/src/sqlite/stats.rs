@@ -47,7 +47,7 @@ fn add(connection: &Connection, tape: i64, tally: &mut Tally, names: &mut NamesB
         let number = |place: usize| row.get::<_, Option<i64>>(place).map(|number| number.unwrap_or(0) as u64);
         let mut name = |place: usize| -> Result<Option<String>, Failure> {
             let Some(id) = row.get::<_, Option<i64>>(place)? else { return Ok(None) };
-            Ok(names.name(connection, id)?.map(str::to_owned))
+            Ok(names.name(connection, id)?.map(|name| name.to_string()))
         };
         let (method, subject) = (name(0)?.unwrap_or_default(), name(1)?);
         tally.add(&Finished {

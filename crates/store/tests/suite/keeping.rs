@@ -24,12 +24,12 @@ pub fn every_kind_of_entry_comes_back_as_it_was(house: &House) {
         phase: "request".into(),
         verdict: "refuse".into(),
         detail: "a long explanation, ".repeat(20),
-        conditions: vec![("tool = \"rm\"".into(), true), ("principal = x".into(), false)],
+        conditions: [("tool = \"rm\"".into(), true), ("principal = x".into(), false)].into(),
         inputs: vec![("random".into(), "0.25".into())],
     };
     let mut entries = vec![
         entry(1, Content::Session(session)),
-        entry(2, Content::Decision(decision)),
+        entry(2, Content::Decisions(vec![decision.clone(), decision])),
         entry(3, Content::Finished(finished("tools/call", None, "denied", u64::MAX >> 1))),
         entry(4, Content::Gap(Gap { facts: 12, reason: "queue_full".into() })),
         entry(5, Content::SessionEnded),

@@ -46,9 +46,9 @@ pub fn request(seq: u64, body: &str) -> Entry {
 pub fn finished(method: &str, subject: Option<&str>, outcome: &str, took: u64) -> FinishedEntry {
     FinishedEntry {
         method: method.into(),
-        subject: subject.map(str::to_owned),
+        subject: subject.map(std::sync::Arc::from),
         backend: Some("b".into()),
-        outcome: outcome.into(),
+        outcome: outcome.to_owned().into(),
         took,
         bytes_in: 100,
         bytes_out: 1_000,

@@ -32,10 +32,11 @@ fn entry(story: &Story<'_>) -> Value {
     let took = story.took as f64 / 1e6;
     let images: Vec<Value> = story.messages().map(|(at, message)| image(story, at, message)).collect();
     let decision = |(at, decision): (u64, &DecisionEntry)| {
+        let conditions: Vec<(&str, bool)> = decision.conditions.iter().map(|(text, held)| (&**text, *held)).collect();
         json!({
-            "at": rfc3339(at), "by": decision.by, "rule": decision.rule, "phase": decision.phase,
+            "at": rfc3339(at), "by": decision.by, "rule": decision.rule.as_deref(), "phase": decision.phase,
             "verdict": decision.verdict, "detail": decision.detail,
-            "conditions": decision.conditions, "inputs": decision.inputs,
+            "conditions": conditions, "inputs": decision.inputs,
         })
     };
     let decisions: Vec<Value> = story.decisions().map(decision).collect();

@@ -122,7 +122,7 @@ fn exchange(story: &Story<'_>) -> String {
         let when = millis(entry.at.saturating_sub(story.began));
         match &entry.content {
             Content::Message(message) => out.push_str(&image(&when, message)),
-            Content::Decision(decision) => out.push_str(&decided(&when, decision)),
+            Content::Decisions(list) => list.iter().for_each(|decision| out.push_str(&decided(&when, decision))),
             _ => {}
         }
     }
@@ -135,7 +135,7 @@ fn loose(entry: &Entry) -> String {
     let session = entry.session.unwrap_or_default();
     let text = match &entry.content {
         Content::Message(message) => image(&when, message),
-        Content::Decision(decision) => decided(&when, decision),
+        Content::Decisions(list) => list.iter().map(|decision| decided(&when, decision)).collect(),
         Content::Session(info) => {
             let client = info.client.as_deref().unwrap_or("a client");
             let revision = info.revision.as_deref().unwrap_or("an unknown revision");
@@ -182,7 +182,7 @@ fn decided(when: &str, decision: &DecisionEntry) -> String {
         escape(&decision.verdict),
         escape(&decision.detail)
     );
-    for (condition, held) in &decision.conditions {
+    for (condition, held) in decision.conditions.iter() {
         let sign = if *held { "held" } else { "held not" };
         out.push_str(&format!("<li>{sign}: {}</li>", escape(condition)));
     }

@@ -12,6 +12,7 @@ use signalbox_engine::record::{
     TapeInfo, TapeKind,
 };
 use std::io::{BufRead, Read, Write};
+use std::sync::Arc;
 
 /// The form that is written, as the first line says.
 const FORMAT: &str = "signalbox-tape-jsonl";
@@ -226,9 +227,14 @@ enum What {
     SessionBegan(SessionLine),
     SessionEnded(bool),
     Message(MessageLine),
+    /// One decision alone, as older files have it.
     Decision(DecisionLine),
+    Decisions(Vec<DecisionLine>),
     Finished(FinishedLine),
-    Gap { facts: u64, reason: String },
+    Gap {
+        facts: u64,
+        reason: String,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -286,26 +292,44 @@ struct FinishedLine {
     bytes_out: u64,
 }
 
+impl DecisionLine {
+    fn new(decision: &DecisionEntry) -> Self {
+        Self {
+            by: decision.by.to_string(),
+            rule: decision.rule.as_deref().map(str::to_owned),
+            phase: decision.phase.to_string(),
+            verdict: decision.verdict.to_string(),
+            detail: decision.detail.clone(),
+            conditions: decision.conditions.iter().map(|(text, held)| (text.to_string(), *held)).collect(),
+            inputs: decision.inputs.iter().map(|(name, text)| (name.to_string(), text.clone())).collect(),
+        }
+    }
+
+    fn decision(self) -> DecisionEntry {
+        DecisionEntry {
+            by: self.by.into(),
+            rule: self.rule.map(Arc::from),
+            phase: self.phase.into(),
+            verdict: self.verdict.into(),
+            detail: self.detail,
+            conditions: self.conditions.into_iter().map(|(text, held)| (text.into(), held)).collect(),
+            inputs: self.inputs.into_iter().map(|(name, text)| (name.into(), text)).collect(),
+        }
+    }
+}
+
 impl Line {
     fn new(entry: &Entry) -> Self {
         let what = match &entry.content {
             Content::Session(info) => What::SessionBegan(SessionLine::new(info)),
             Content::SessionEnded => What::SessionEnded(true),
             Content::Message(message) => What::Message(MessageLine::new(message)),
-            Content::Decision(decision) => What::Decision(DecisionLine {
-                by: decision.by.clone(),
-                rule: decision.rule.clone(),
-                phase: decision.phase.clone(),
-                verdict: decision.verdict.clone(),
-                detail: decision.detail.clone(),
-                conditions: decision.conditions.clone(),
-                inputs: decision.inputs.clone(),
-            }),
+            Content::Decisions(list) => What::Decisions(list.iter().map(DecisionLine::new).collect()),
             Content::Finished(finished) => What::Finished(FinishedLine {
-                method: finished.method.clone(),
-                subject: finished.subject.clone(),
-                backend: finished.backend.clone(),
-                outcome: finished.outcome.clone(),
+                method: finished.method.to_string(),
+                subject: finished.subject.as_deref().map(str::to_owned),
+                backend: finished.backend.as_deref().map(str::to_owned),
+                outcome: finished.outcome.to_string(),
                 took: finished.took,
                 bytes_in: finished.bytes_in,
                 bytes_out: finished.bytes_out,
@@ -313,7 +337,7 @@ impl Line {
             Content::Gap(gap) => What::Gap { facts: gap.facts, reason: gap.reason.clone() },
         };
         let (session, exchange) = (entry.session, entry.exchange);
-        Self { seq: entry.seq, at: entry.at, session, exchange, principal: entry.principal.clone(), what }
+        Self { seq: entry.seq, at: entry.at, session, exchange, principal: entry.principal.to_string(), what }
     }
 
     fn entry(self) -> Result<Entry, &'static str> {
@@ -321,27 +345,20 @@ impl Line {
             What::SessionBegan(line) => Content::Session(line.info()),
             What::SessionEnded(_) => Content::SessionEnded,
             What::Message(line) => Content::Message(line.message()?),
-            What::Decision(line) => Content::Decision(DecisionEntry {
-                by: line.by,
-                rule: line.rule,
-                phase: line.phase,
-                verdict: line.verdict,
-                detail: line.detail,
-                conditions: line.conditions,
-                inputs: line.inputs,
-            }),
+            What::Decision(line) => Content::Decisions(vec![line.decision()]),
+            What::Decisions(lines) => Content::Decisions(lines.into_iter().map(DecisionLine::decision).collect()),
             What::Finished(line) => Content::Finished(FinishedEntry {
-                method: line.method,
-                subject: line.subject,
-                backend: line.backend,
-                outcome: line.outcome,
+                method: line.method.into(),
+                subject: line.subject.map(Arc::from),
+                backend: line.backend.map(Arc::from),
+                outcome: line.outcome.into(),
                 took: line.took,
                 bytes_in: line.bytes_in,
                 bytes_out: line.bytes_out,
             }),
             What::Gap { facts, reason } => Content::Gap(Gap { facts, reason }),
         };
-        let (session, exchange, principal) = (self.session, self.exchange, self.principal);
+        let (session, exchange, principal) = (self.session, self.exchange, self.principal.into());
         Ok(Entry { seq: self.seq, at: self.at, session, exchange, principal, content })
     }
 }
@@ -364,9 +381,9 @@ impl MessageLine {
         Self {
             point: explain::words(message.point).to_owned(),
             kind: message.kind.word().to_owned(),
-            method: message.method.clone(),
-            subject: message.subject.clone(),
-            backend: message.backend.clone(),
+            method: message.method.as_deref().map(str::to_owned),
+            subject: message.subject.as_deref().map(str::to_owned),
+            backend: message.backend.as_deref().map(str::to_owned),
             error_code: message.error_code,
             length: message.length,
             text,
@@ -391,9 +408,9 @@ impl MessageLine {
         Ok(MessageEntry {
             point: point.ok_or("unknown `point`")?,
             kind: MessageKind::of_word(&self.kind).ok_or("unknown `kind`")?,
-            method: self.method,
-            subject: self.subject,
-            backend: self.backend,
+            method: self.method.map(Arc::from),
+            subject: self.subject.map(Arc::from),
+            backend: self.backend.map(Arc::from),
             error_code: self.error_code,
             length: self.length,
             body,
@@ -419,6 +436,17 @@ mod tests {
         let reader = Reader::open(&out[..]).unwrap();
         assert_eq!((reader.info(), reader.sessions()), (&info, &sessions[..]));
         assert_eq!(reader.collect::<Result<Vec<_>, _>>().unwrap(), all);
+    }
+
+    #[test]
+    fn a_line_of_one_decision_is_a_list_of_one() {
+        let head = serde_json::to_string(&HeadLine::new(&sample::info(), &[])).unwrap();
+        let decision = r#"{"by":"rules","rule":"r","phase":"request","verdict":"refuse","detail":"","conditions":[["a",true]],"inputs":[]}"#;
+        let read =
+            |line: String| Reader::open(format!("{head}\n{line}\n").as_bytes()).unwrap().next().unwrap().unwrap();
+        let alone = read(format!(r#"{{"seq":1,"at":2,"principal":"p","decision":{decision}}}"#));
+        assert!(matches!(&alone.content, Content::Decisions(list) if list.len() == 1 && list[0].verdict == "refuse"));
+        assert_eq!(alone, read(format!(r#"{{"seq":1,"at":2,"principal":"p","decisions":[{decision}]}}"#)));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use signalbox_engine::record::{DecisionEntry, MessageEntry, TapeInfo};
 use std::fmt::Write as _;
 use std::io::Write;
+use std::sync::Arc;
 
 /// `SPAN_KIND_SERVER`.
 const SERVER: u8 = 2;
@@ -96,7 +97,7 @@ fn decided(at: u64, decision: &DecisionEntry) -> Value {
         text("signalbox.detail", &decision.detail),
     ];
     attributes.extend(decision.rule.as_ref().map(|rule| text("signalbox.rule", rule)));
-    let held = |(condition, held): &(String, bool)| json!({"stringValue": format!("{condition}: {held}")});
+    let held = |(condition, held): &(Arc<str>, bool)| json!({"stringValue": format!("{condition}: {held}")});
     let conditions: Vec<Value> = decision.conditions.iter().map(held).collect();
     attributes.push(json!({"key": "signalbox.conditions", "value": {"arrayValue": {"values": conditions}}}));
     attributes.extend(decision.inputs.iter().map(|(name, value)| text(&format!("signalbox.input.{name}"), value)));

@@ -65,9 +65,12 @@ impl<'a> Story<'a> {
 
     /// Its decisions, in their order, with their times.
     pub(crate) fn decisions(&self) -> impl Iterator<Item = (u64, &'a DecisionEntry)> + use<'a> {
-        self.entries.iter().filter_map(|entry| match &entry.content {
-            Content::Decision(decision) => Some((entry.at, decision)),
-            _ => None,
+        self.entries.iter().flat_map(|entry| {
+            let list = match &entry.content {
+                Content::Decisions(list) => &**list,
+                _ => &[],
+            };
+            list.iter().map(|decision| (entry.at, decision))
         })
     }
 

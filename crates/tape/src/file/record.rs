@@ -6,6 +6,8 @@ use signalbox_engine::fact::Point;
 use signalbox_engine::record::{
     Body, Content, DecisionEntry, Entry, FinishedEntry, Gap, MessageEntry, MessageKind, SessionInfo, TapeInfo, TapeKind,
 };
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// What a record says that makes no sense.
 pub(crate) type Nonsense = &'static str;
@@ -21,12 +23,12 @@ pub(crate) fn of_entry(entry: &Entry) -> (proto::Entry, Bytes) {
             body = bytes;
             Told::Message(record)
         }
-        Content::Decision(decision) => Told::Decision(of_decision(decision)),
+        Content::Decisions(list) => Told::Decisions(proto::Decisions { list: list.iter().map(of_decision).collect() }),
         Content::Finished(finished) => Told::Finished(proto::Finished {
-            method: finished.method.clone(),
-            subject: finished.subject.clone(),
-            backend: finished.backend.clone(),
-            outcome: finished.outcome.clone(),
+            method: finished.method.to_string(),
+            subject: finished.subject.as_deref().map(str::to_owned),
+            backend: finished.backend.as_deref().map(str::to_owned),
+            outcome: finished.outcome.to_string(),
             took: finished.took,
             bytes_in: finished.bytes_in,
             bytes_out: finished.bytes_out,
@@ -38,7 +40,7 @@ pub(crate) fn of_entry(entry: &Entry) -> (proto::Entry, Bytes) {
         at: entry.at,
         session: entry.session,
         exchange: entry.exchange,
-        principal: entry.principal.clone(),
+        principal: entry.principal.to_string(),
         content: Some(content),
     };
     (record, body)
@@ -58,12 +60,13 @@ pub(crate) fn to_entry(record: proto::Entry, body: Bytes) -> Result<Entry, Nonse
         Told::SessionInfo(info) => Content::Session(to_session(info)),
         Told::SessionEnded(_) => Content::SessionEnded,
         Told::Message(message) => Content::Message(to_message(message, body)?),
-        Told::Decision(decision) => Content::Decision(to_decision(decision)),
+        Told::Decision(decision) => Content::Decisions(vec![to_decision(decision)]),
+        Told::Decisions(decisions) => Content::Decisions(decisions.list.into_iter().map(to_decision).collect()),
         Told::Finished(finished) => Content::Finished(FinishedEntry {
-            method: finished.method,
-            subject: finished.subject,
-            backend: finished.backend,
-            outcome: finished.outcome,
+            method: finished.method.into(),
+            subject: finished.subject.map(Arc::from),
+            backend: finished.backend.map(Arc::from),
+            outcome: finished.outcome.into(),
             took: finished.took,
             bytes_in: finished.bytes_in,
             bytes_out: finished.bytes_out,
@@ -71,7 +74,7 @@ pub(crate) fn to_entry(record: proto::Entry, body: Bytes) -> Result<Entry, Nonse
         Told::Gap(gap) => Content::Gap(Gap { facts: gap.facts, reason: gap.reason }),
     };
     let (session, exchange) = (record.session, record.exchange);
-    Ok(Entry { seq: record.seq, at: record.at, session, exchange, principal: record.principal, content })
+    Ok(Entry { seq: record.seq, at: record.at, session, exchange, principal: record.principal.into(), content })
 }
 
 pub(crate) fn of_head(info: &TapeInfo, sessions: &[(u64, SessionInfo)]) -> proto::Head {
@@ -134,9 +137,9 @@ fn of_message(message: &MessageEntry) -> (proto::Message, Bytes) {
     let record = proto::Message {
         point: of_point(message.point).into(),
         kind: message.kind.word().to_owned(),
-        method: message.method.clone(),
-        subject: message.subject.clone(),
-        backend: message.backend.clone(),
+        method: message.method.as_deref().map(str::to_owned),
+        subject: message.subject.as_deref().map(str::to_owned),
+        backend: message.backend.as_deref().map(str::to_owned),
         error_code: message.error_code,
         length: message.length,
         kept: kept.into(),
@@ -153,9 +156,9 @@ fn to_message(message: proto::Message, body: Bytes) -> Result<MessageEntry, Nons
     Ok(MessageEntry {
         point: to_point(message.point()).ok_or("a message at an unknown point")?,
         kind: MessageKind::of_word(&message.kind).ok_or("a message of an unknown kind")?,
-        method: message.method,
-        subject: message.subject,
-        backend: message.backend,
+        method: message.method.map(Arc::from),
+        subject: message.subject.map(Arc::from),
+        backend: message.backend.map(Arc::from),
         error_code: message.error_code,
         length: message.length,
         body: match kept {
@@ -169,13 +172,14 @@ fn to_message(message: proto::Message, body: Bytes) -> Result<MessageEntry, Nons
 }
 
 fn of_decision(decision: &DecisionEntry) -> proto::Decision {
-    let condition = |(text, held): &(String, bool)| proto::Condition { text: text.clone(), held: *held };
-    let input = |(name, value): &(String, String)| proto::Input { name: name.clone(), value: value.clone() };
+    let condition = |(text, held): &(Arc<str>, bool)| proto::Condition { text: text.to_string(), held: *held };
+    let input =
+        |(name, value): &(Cow<'static, str>, String)| proto::Input { name: name.to_string(), value: value.clone() };
     proto::Decision {
-        by: decision.by.clone(),
-        rule: decision.rule.clone(),
-        phase: decision.phase.clone(),
-        verdict: decision.verdict.clone(),
+        by: decision.by.to_string(),
+        rule: decision.rule.as_deref().map(str::to_owned),
+        phase: decision.phase.to_string(),
+        verdict: decision.verdict.to_string(),
         detail: decision.detail.clone(),
         conditions: decision.conditions.iter().map(condition).collect(),
         inputs: decision.inputs.iter().map(input).collect(),
@@ -184,13 +188,13 @@ fn of_decision(decision: &DecisionEntry) -> proto::Decision {
 
 fn to_decision(decision: proto::Decision) -> DecisionEntry {
     DecisionEntry {
-        by: decision.by,
-        rule: decision.rule,
-        phase: decision.phase,
-        verdict: decision.verdict,
+        by: decision.by.into(),
+        rule: decision.rule.map(Arc::from),
+        phase: decision.phase.into(),
+        verdict: decision.verdict.into(),
         detail: decision.detail,
-        conditions: decision.conditions.into_iter().map(|condition| (condition.text, condition.held)).collect(),
-        inputs: decision.inputs.into_iter().map(|input| (input.name, input.value)).collect(),
+        conditions: decision.conditions.into_iter().map(|condition| (condition.text.into(), condition.held)).collect(),
+        inputs: decision.inputs.into_iter().map(|input| (input.name.into(), input.value)).collect(),
     }
 }
 

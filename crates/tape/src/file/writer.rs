@@ -6,6 +6,7 @@ use super::{proto, record};
 use prost::Message;
 use signalbox_engine::record::{Body, Content, Entry, Gap, SessionInfo, TapeInfo};
 use std::io::Write;
+use std::sync::Arc;
 
 /// Most sessions that the index names for one frame. Where there are more, it says so.
 const MAX_SESSIONS: usize = 64;
@@ -50,7 +51,7 @@ impl<W: Write> TapeFileWriter<W> {
         if told.encoded_len() > MAX_RECORD {
             let gap = Gap { facts: 1, reason: "too_large".to_owned() };
             (told, body) =
-                record::of_entry(&Entry { content: Content::Gap(gap), principal: String::new(), ..entry.clone() });
+                record::of_entry(&Entry { content: Content::Gap(gap), principal: Arc::default(), ..entry.clone() });
         }
         if self.content.len() + told.encoded_len() + body.len() + 16 > MAX_CONTENT {
             self.close_frame()?;

@@ -6,6 +6,7 @@ use signalbox_engine::fact::Point;
 use signalbox_engine::keys::{ExchangeId, KeyMap, SessionKey};
 use signalbox_engine::record::MessageKind;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Most exchanges that are known at once. Beyond, those of which nothing was heard longest are forgotten.
@@ -23,14 +24,16 @@ pub(crate) struct Open {
     /// Its number in the tape.
     pub(crate) number: u64,
     /// The method of the client's request.
-    pub(crate) method: Option<String>,
+    pub(crate) method: Option<Arc<str>>,
     /// The tool, prompt or URI of it.
-    pub(crate) subject: Option<String>,
+    pub(crate) subject: Option<Arc<str>>,
     /// The method of what the backend asked last in the middle of it.
-    pub(crate) asked: Option<String>,
+    pub(crate) asked: Option<Arc<str>>,
     /// It was judged by filters and sampling.
     pub(crate) begun: bool,
     bases: [Option<Bytes>; 2],
+    /// Its bases are copies of their own.
+    own: bool,
     last: u64,
     ended: bool,
 }
@@ -84,6 +87,7 @@ impl Exchanges {
         self.bases -= open.bases[way].take().map_or(0, |old| old.len());
         let room = MAX_BASES - self.bases.min(MAX_BASES);
         open.bases[way] = body.filter(|body| body.len() <= room);
+        open.own = false;
         self.bases += open.bases[way].as_ref().map_or(0, Bytes::len);
     }
 
@@ -116,6 +120,13 @@ impl Exchanges {
     /// Forgets exchanges of which nothing was heard for so long.
     pub(crate) fn sweep(&mut self, now: u64, orphan_after: Duration, forgotten: &mut Vec<Forgotten>) {
         let old = |open: &Open| u128::from(now.saturating_sub(open.last)) >= orphan_after.as_nanos();
+        // What is open for long holds nothing but itself, not all that was shelved with it.
+        for open in self.open.values_mut().filter(|open| !open.own) {
+            open.own = true;
+            for base in open.bases.iter_mut().flatten() {
+                *base = Bytes::copy_from_slice(base);
+            }
+        }
         let gone: Vec<Key> =
             self.open.iter().filter(|(_, open)| !open.ended && old(open)).map(|(key, _)| *key).collect();
         gone.into_iter().for_each(|key| self.forget(key, forgotten));

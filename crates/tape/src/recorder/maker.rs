@@ -8,8 +8,10 @@ use super::numbering::way;
 use super::sessions::{self, Sessions};
 use super::settings::RecorderSettings;
 use super::sifter::{Beginning, Ending, Sifter};
+use super::words::Words;
 use crate::redact::{Redacted, Redactor};
 use bytes::Bytes;
+use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::{Decision, Finished, Point};
 use signalbox_engine::record::{Body, Content, DecisionEntry, Entry, FinishedEntry, Gap, MessageEntry, MessageKind};
 use signalbox_engine::{ExchangeId, Fact, SessionKey};
@@ -27,6 +29,7 @@ pub(crate) struct Maker {
     exchanges: Exchanges,
     sifter: Sifter,
     redactor: Redactor,
+    words: Words,
     bodies: bool,
     max_body: usize,
     orphan_after: Duration,
@@ -40,9 +43,9 @@ struct Passing<'a> {
     at: u64,
     session: SessionKey,
     exchange: Option<ExchangeId>,
-    principal: &'a str,
+    principal: &'a Arc<str>,
     point: Point,
-    backend: Option<&'a str>,
+    backend: Option<&'a Arc<str>>,
     bytes: Bytes,
 }
 
@@ -59,6 +62,7 @@ impl Maker {
             exchanges: Exchanges::default(),
             sifter: Sifter::new(settings, Arc::clone(&counters)),
             redactor,
+            words: Words::default(),
             bodies: settings.bodies,
             max_body: settings.max_body,
             orphan_after: settings.orphan_after,
@@ -72,24 +76,24 @@ impl Maker {
     pub(crate) fn fact(&mut self, fact: Fact, out: &mut Vec<Entry>) {
         match fact {
             Fact::Message { at, session, principal, exchange, point, backend, bytes } => {
-                let (at, principal, backend) = (self.clock.at(at), principal.as_str(), backend.as_deref());
+                let (at, principal, backend) = (self.clock.at(at), &principal.shared(), backend.as_ref());
                 self.message(Passing { at, session, exchange, principal, point, backend, bytes }, out);
             }
-            Fact::Decision(decision) => self.decision(*decision, out),
+            Fact::Decision(decision) => self.decision(Arc::unwrap_or_clone(decision), out),
             Fact::Session(fact) => {
                 let at = self.clock.at(fact.at);
                 let number = self.sessions.enter(fact.session);
                 let content = Content::Session(sessions::info(&fact));
-                self.put(at, Some(number), None, fact.principal.as_str(), content, out);
+                self.put(at, Some(number), None, fact.principal.shared(), content, out);
             }
             Fact::SessionEnded { at, session, principal } => {
                 let at = self.clock.at(at);
                 if let Some(number) = self.sessions.number(session) {
-                    self.put(at, Some(number), None, principal.as_str(), Content::SessionEnded, out);
+                    self.put(at, Some(number), None, principal.shared(), Content::SessionEnded, out);
                     self.sessions.end(session);
                 }
             }
-            Fact::Finished(finished) => self.finished(*finished, out),
+            Fact::Finished(finished) => self.finished(&finished, out),
         }
         self.forget();
         self.sifter.release(self.clock.last(), out);
@@ -98,7 +102,7 @@ impl Maker {
     /// Notes that facts are missing here.
     pub(crate) fn gap(&mut self, reason: GapReason, facts: u64, out: &mut Vec<Entry>) {
         let content = Content::Gap(Gap { facts, reason: reason.word().to_owned() });
-        self.put(self.clock.last(), None, None, "", content, out);
+        self.put(self.clock.last(), None, None, Arc::default(), content, out);
         self.sifter.release(self.clock.last(), out);
     }
 
@@ -132,7 +136,7 @@ impl Maker {
             method: seen.method.as_deref(),
             tool: seen.subject.as_deref(),
             principal: passing.principal,
-            backend: passing.backend,
+            backend: passing.backend.map(|name| &**name),
             at: passing.at,
         };
         if self.sifter.drops(number) || number.is_none() && self.sifter.drops_loose(beginning) {
@@ -149,13 +153,13 @@ impl Maker {
             kind,
             method: seen.method,
             subject: seen.subject,
-            backend: passing.backend.map(str::to_owned),
+            backend: passing.backend.cloned(),
             error_code: seen.error_code,
             length,
             body,
         });
         let session = self.sessions.number(passing.session);
-        self.put(passing.at, session, number, passing.principal, content, out);
+        self.put(passing.at, session, number, Arc::clone(passing.principal), content, out);
     }
 
     /// Finds the exchange of a message, begins it where it is the first, and tells the message what its request was.
@@ -164,7 +168,7 @@ impl Maker {
         match (seen.kind, way(passing.point)) {
             (MessageKind::Request, 0) if open.method.is_none() => {
                 // A name may hold a secret as well: a URI with a key in its query.
-                seen.subject = seen.subject.take().map(|subject| self.redactor.text(subject));
+                seen.subject = seen.subject.take().map(|subject| self.words.redacted(&subject, &self.redactor));
                 open.method.clone_from(&seen.method);
                 open.subject.clone_from(&seen.subject);
             }
@@ -183,10 +187,11 @@ impl Maker {
         let number = open.number;
         if !std::mem::replace(&mut open.begun, true) {
             let (method, tool) = (open.method.as_deref(), open.subject.as_deref());
-            let (principal, backend, at) = (passing.principal, passing.backend, passing.at);
+            let backend = passing.backend.map(|name| &**name);
+            let (principal, at) = (&**passing.principal, passing.at);
             self.sifter.begin(number, Beginning { method, tool, principal, backend, at });
         } else {
-            self.sifter.backend(number, passing.backend);
+            self.sifter.backend(number, passing.backend.map(|name| &**name));
         }
         number
     }
@@ -232,33 +237,42 @@ impl Maker {
                 self.sifter.begin(open.number, beginning);
             }
         }
-        let ruling = decision.ruling;
-        self.sifter.decided(number, ruling.verdict);
+        for (_, ruling) in &decision.rulings {
+            self.sifter.decided(number, ruling.verdict);
+        }
         let loose = Beginning { method: None, tool: None, principal, backend: None, at };
         if self.sifter.drops(number) || number.is_none() && self.sifter.drops_loose(loose) {
             self.counters.sampled_out.fetch_add(1, Relaxed);
             return;
         }
-        let content = Content::Decision(DecisionEntry {
-            by: decision.by.to_owned(),
-            rule: ruling.rule.as_deref().map(str::to_owned),
-            phase: decision.phase.to_owned(),
-            verdict: ruling.verdict.to_owned(),
-            detail: self.redactor.text(ruling.detail),
-            conditions: ruling.conditions.into_iter().map(|(text, held)| (self.redactor.text(text), held)).collect(),
-            inputs: ruling.inputs.into_iter().map(|(name, text)| (name.to_owned(), self.redactor.text(text))).collect(),
-        });
-        self.put(at, self.sessions.number(decision.session), number, principal, content, out);
+        let principal = decision.principal.shared();
+        let phase = decision.phase;
+        let decided = decision.rulings.into_iter().map(|(by, ruling)| self.ruling(by, phase, ruling)).collect();
+        self.put(at, self.sessions.number(decision.session), number, principal, Content::Decisions(decided), out);
     }
 
-    fn finished(&mut self, finished: Finished, out: &mut Vec<Entry>) {
+    fn ruling(&mut self, by: &'static str, phase: &'static str, ruling: Ruling) -> DecisionEntry {
+        let text = |text: String| if text.is_empty() { text } else { self.redactor.text(text) };
+        DecisionEntry {
+            by: by.into(),
+            rule: ruling.rule,
+            phase: phase.into(),
+            verdict: ruling.verdict.into(),
+            detail: text(ruling.detail),
+            inputs: ruling.inputs.into_iter().map(|(name, input)| (name.into(), text(input))).collect(),
+            conditions: self.words.all_redacted(ruling.conditions, &self.redactor),
+        }
+    }
+
+    fn finished(&mut self, finished: &Finished, out: &mut Vec<Entry>) {
         let at = self.clock.at(finished.at);
         let principal = finished.principal.as_str();
         let open = self.exchanges.enter(finished.session, finished.exchange, at, &mut self.forgotten);
         let number = open.number;
         let first = !std::mem::replace(&mut open.begun, true);
+        let open_method = open.method.clone();
         let subject = match &open.subject {
-            None => finished.subject.map(|subject| self.redactor.text(subject.into())),
+            None => finished.subject.as_deref().map(|subject| self.redactor.text(subject.to_owned()).into()),
             known => known.clone(),
         };
         let took = u64::try_from(finished.took.as_nanos()).unwrap_or(u64::MAX);
@@ -272,14 +286,15 @@ impl Maker {
             self.counters.sampled_out.fetch_add(1, Relaxed);
         } else {
             let content = Content::Finished(FinishedEntry {
-                method: finished.method.into_owned(),
+                method: open_method.unwrap_or_else(|| Arc::from(&*finished.method)),
                 subject,
-                backend: backend.map(str::to_owned),
-                outcome: outcome.to_owned(),
+                backend: finished.backend.clone(),
+                outcome: outcome.into(),
                 took,
                 bytes_in: finished.bytes_in as u64,
                 bytes_out: finished.bytes_out as u64,
             });
+            let principal = finished.principal.shared();
             self.put(at, self.sessions.number(finished.session), Some(number), principal, content, out);
         }
         self.exchanges.end(finished.session, finished.exchange, &mut self.forgotten);
@@ -290,12 +305,12 @@ impl Maker {
         at: u64,
         session: Option<u64>,
         exchange: Option<u64>,
-        principal: &str,
+        principal: Arc<str>,
         content: Content,
         out: &mut Vec<Entry>,
     ) {
         let seq = self.sifter.companion();
-        self.sifter.put(Entry { seq, at, session, exchange, principal: principal.to_owned(), content }, out);
+        self.sifter.put(Entry { seq, at, session, exchange, principal, content }, out);
     }
 
     fn forget(&mut self) {

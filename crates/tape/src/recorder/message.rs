@@ -4,13 +4,14 @@ use bytes::Bytes;
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, MessageKind};
 use signalbox_wire::{Envelope, Kind, json, method};
+use std::sync::Arc;
 
 /// The outline of a message.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) kind: MessageKind,
-    pub(crate) method: Option<String>,
-    pub(crate) subject: Option<String>,
+    pub(crate) method: Option<Arc<str>>,
+    pub(crate) subject: Option<Arc<str>>,
     pub(crate) error_code: Option<i64>,
 }
 
@@ -18,7 +19,7 @@ pub(crate) struct Seen {
 pub(crate) fn look(bytes: &Bytes, point: Point) -> Seen {
     let mut seen = Seen { kind: MessageKind::Raw, method: None, subject: None, error_code: None };
     let Ok(message) = Envelope::parse(bytes.clone()) else { return seen };
-    seen.method = message.method().map(str::to_owned);
+    seen.method = message.method().map(Arc::from);
     seen.kind = match message.kind() {
         Kind::Request => MessageKind::Request,
         Kind::Notification => MessageKind::Notification,
@@ -36,14 +37,14 @@ pub(crate) fn look(bytes: &Bytes, point: Point) -> Seen {
 }
 
 /// The tool, prompt or URI that a request is about.
-fn subject(message: &Envelope) -> Option<String> {
+fn subject(message: &Envelope) -> Option<Arc<str>> {
     let name = match message.method()? {
         method::TOOLS_CALL | method::PROMPTS_GET => "name",
         method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => "uri",
         _ => return None,
     };
     let span = message.param(name)?;
-    json::string(span.of(message.bytes())).map(|text| text.into_owned())
+    json::string(span.of(message.bytes())).map(Arc::from)
 }
 
 /// `body` told by its difference from `base`, where at least half of it is the same.

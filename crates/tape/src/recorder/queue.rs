@@ -3,7 +3,9 @@
 use super::barrier::{Barrier, NotRecorded, Waiting};
 use super::counters::{Counters, GapReason};
 use super::settings::{OnFull, RecorderSettings};
+use super::shelf::Shelf;
 use signalbox_engine::Fact;
+use signalbox_engine::chain::Ruling;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -11,6 +13,8 @@ use std::time::{Duration, Instant};
 const MAX_BARRIERS: usize = 100_000;
 /// About what a fact weighs besides its message.
 const FACT_WEIGHT: usize = 256;
+/// About what a ruling weighs besides what it was told; its conditions are words of its rule.
+const RULING_WEIGHT: usize = 128;
 
 #[derive(Debug)]
 pub(crate) struct Queue {
@@ -32,6 +36,7 @@ struct Limits {
 #[derive(Default, Debug)]
 struct State {
     facts: Vec<Fact>,
+    shelf: Shelf,
     bytes: usize,
     lost: [u64; 2],
     barriers: Vec<Waiting>,
@@ -63,27 +68,37 @@ impl Queue {
         Self { state: Mutex::default(), filled: Condvar::new(), drained: Condvar::new(), limits, counters }
     }
 
-    /// Takes a fact, or counts it as lost.
-    pub(crate) fn push(&self, fact: &Fact) {
-        let weight = weight(fact);
+    /// Takes facts, each of them or counts it as lost.
+    pub(crate) fn push(&self, facts: &[Fact]) {
         let mut state = self.lock();
-        if self.full(&state, weight) {
-            state = self.make_room(state, weight);
+        let before = state.facts.len();
+        for fact in facts {
+            let weight = weight(fact);
             if self.full(&state, weight) {
-                let reason = if state.failing { GapReason::Disk } else { GapReason::QueueFull };
-                if let Some(lost) = state.lost.get_mut(reason as usize) {
-                    *lost += 1;
+                // Whoever empties the queue has to know that there is something in it.
+                self.wake(&state, 0);
+                state = self.make_room(state, weight);
+                if self.full(&state, weight) {
+                    self.lose(&mut state);
+                    continue;
                 }
-                self.counters.lost(reason, 1);
+            }
+            if state.closed.is_some() {
                 return;
             }
+            let fact = state.shelved(fact);
+            state.facts.push(fact);
+            state.bytes += weight;
         }
-        if state.closed.is_some() {
-            return;
+        self.wake(&state, before);
+    }
+
+    fn lose(&self, state: &mut State) {
+        let reason = if state.failing { GapReason::Disk } else { GapReason::QueueFull };
+        if let Some(lost) = state.lost.get_mut(reason as usize) {
+            *lost += 1;
         }
-        state.facts.push(fact.clone());
-        state.bytes += weight;
-        self.wake(state, self.limits.batch);
+        self.counters.lost(reason, 1);
     }
 
     /// A barrier behind everything that is in the queue.
@@ -100,7 +115,7 @@ impl Queue {
             waiting.resolve(Err(refused));
         } else {
             state.barriers.push(waiting);
-            self.wake(state, 0);
+            self.wake(&state, 0);
         }
         barrier
     }
@@ -109,7 +124,7 @@ impl Queue {
     pub(crate) fn trigger(&self) {
         let mut state = self.lock();
         state.trigger = true;
-        self.wake(state, 0);
+        self.wake(&state, 0);
     }
 
     /// Takes no more, and has the writer give up after `within`.
@@ -190,18 +205,27 @@ impl Queue {
         }
     }
 
-    /// The writer is woken for the first fact and for a whole batch, and for what is urgent; not for every fact, since
-    /// that costs whoever brings it.
-    fn wake(&self, state: MutexGuard<'_, State>, batch: usize) {
-        let due = state.asleep && (state.facts.len() == 1 || state.facts.len() == batch || state.is_urgent());
-        drop(state);
-        if due {
+    /// The writer is woken for the first fact, for a whole batch, and for what is urgent; not for every fact, since that
+    /// costs whoever brings it. `before` is how many there were.
+    fn wake(&self, state: &State, before: usize) {
+        let (count, batch) = (state.facts.len(), self.limits.batch);
+        let due = before == 0 && count > 0 || before < batch && count >= batch || state.is_urgent();
+        if state.asleep && due {
             self.filled.notify_one();
         }
     }
 }
 
 impl State {
+    /// A copy of a fact that may wait.
+    fn shelved(&mut self, fact: &Fact) -> Fact {
+        let mut fact = fact.clone();
+        if let Fact::Message { bytes, .. } = &mut fact {
+            *bytes = self.shelf.keep(bytes);
+        }
+        fact
+    }
+
     fn is_urgent(&self) -> bool {
         !self.barriers.is_empty() || self.trigger || self.closed.is_some()
     }
@@ -221,10 +245,11 @@ fn weight(fact: &Fact) -> usize {
         + match fact {
             Fact::Message { bytes, .. } => bytes.len(),
             Fact::Decision(decision) => {
-                let ruling = &decision.ruling;
-                let conditions: usize = ruling.conditions.iter().map(|(text, _)| text.len()).sum();
-                let inputs: usize = ruling.inputs.iter().map(|(_, text)| text.len()).sum();
-                ruling.detail.len() + conditions + inputs
+                let told = |(_, text): &(&'static str, String)| text.len();
+                let of = |(_, ruling): &(&'static str, Ruling)| {
+                    RULING_WEIGHT + ruling.detail.len() + ruling.inputs.iter().map(told).sum::<usize>()
+                };
+                decision.rulings.iter().map(of).sum()
             }
             _ => 0,
         }

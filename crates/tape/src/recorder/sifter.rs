@@ -301,7 +301,7 @@ impl Sifter {
     fn case_of(&self, entry: &Entry) -> Option<u64> {
         match (&entry.content, entry.exchange) {
             (_, Some(number)) => Some(number),
-            (Content::Message(_) | Content::Decision(_), None)
+            (Content::Message(_) | Content::Decisions(_), None)
                 if matches!(self.plan.pick, super::sampling::Pick::None) =>
             {
                 // Written when the entry came, so that the answer does not change while it waits.

@@ -26,7 +26,7 @@ fn sampled(sampling: Sampling, say: impl FnOnce(&Facts)) -> (Vec<Entry>, Recorde
 /// The exchanges that are on a tape, by the tool they called.
 fn tools(entries: &[Entry]) -> Vec<String> {
     let ends = entries.iter().filter_map(|entry| match &entry.content {
-        Content::Finished(finished) => finished.subject.clone(),
+        Content::Finished(finished) => finished.subject.as_deref().map(str::to_owned),
         _ => None,
     });
     ends.collect()
@@ -53,7 +53,7 @@ fn a_session_is_recorded_whole_in_one_order_on_one_clock() {
     assert_eq!(entries.len(), 1 + 5 + 1 + 5 + 1);
     assert!(entries.iter().enumerate().all(|(index, entry)| entry.seq == index as u64 + 1));
     assert!(entries.is_sorted_by_key(|entry| entry.at));
-    assert!(entries.iter().all(|entry| entry.session == Some(1) && entry.principal == "ann"));
+    assert!(entries.iter().all(|entry| entry.session == Some(1) && &*entry.principal == "ann"));
     let Content::Session(info) = &entries[0].content else { panic!("{:?}", entries[0]) };
     assert_eq!((info.client.as_deref(), info.transport.as_str()), (Some("ann-code"), "http"));
     assert_eq!(entries.last().unwrap().content, Content::SessionEnded);

@@ -157,7 +157,7 @@ impl Writing {
             }
             if self.tape.append(std::slice::from_ref(entry), durable).is_err() {
                 let content = Content::Gap(Gap { facts: 1, reason: GapReason::Refused.word().to_owned() });
-                let gap = Entry { content, principal: String::new(), ..entry.clone() };
+                let gap = Entry { content, principal: Arc::default(), ..entry.clone() };
                 if self.tape.append(std::slice::from_ref(&gap), durable).is_err() {
                     break;
                 }

@@ -132,15 +132,14 @@ impl Conversation {
     /// Something passed that nobody heard.
     pub fn missed(&mut self, at: Instant, detail: String, out: &mut Vec<Fact>) {
         self.begin(at, out);
-        let ruling = Ruling { rule: None, verdict: "gap", detail, conditions: vec![], inputs: vec![] };
-        out.push(Fact::Decision(Box::new(Decision {
+        let ruling = Ruling { rule: None, verdict: "gap", detail, conditions: Arc::default(), inputs: vec![] };
+        out.push(Fact::Decision(Arc::new(Decision {
             at,
             session: self.who.session,
             principal: self.who.principal.clone(),
             exchange: None,
             phase: "record",
-            by: "tap",
-            ruling,
+            rulings: vec![("tap", ruling)],
         })));
     }
 
@@ -259,7 +258,7 @@ impl Conversation {
         if bytes_out == 0 {
             self.counts.unanswered += 1;
         }
-        out.push(Fact::Finished(Box::new(Finished {
+        out.push(Fact::Finished(Arc::new(Finished {
             at,
             session: self.who.session,
             principal: self.who.principal.clone(),
@@ -288,7 +287,7 @@ impl Conversation {
     }
 
     fn session(&self, at: Instant) -> Fact {
-        Fact::Session(Box::new(SessionFact {
+        Fact::Session(Arc::new(SessionFact {
             at,
             session: self.who.session,
             principal: self.who.principal.clone(),

@@ -41,7 +41,10 @@ pub(super) fn shown(fact: &Fact) -> String {
                 end.bytes_out
             )
         }
-        Fact::Decision(decision) => format!("{} {}: {}", decision.by, decision.ruling.verdict, decision.ruling.detail),
+        Fact::Decision(decision) => {
+            let (by, ruling) = &decision.rulings[0];
+            format!("{by} {}: {}", ruling.verdict, ruling.detail)
+        }
     }
 }
 

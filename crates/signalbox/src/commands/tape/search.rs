@@ -9,6 +9,7 @@ use crate::{output, table};
 use serde_json::{Value, json};
 use signalbox_engine::record::{Body, Content, Hit, Page, Query};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Most characters of a message in a line.
 const EXCERPT: usize = 120;
@@ -77,17 +78,19 @@ fn row(hit: &Hit, args: &SearchArgs) -> Vec<String> {
             let what = format!("{} after {}", finished.outcome, moment::length(finished.took));
             ("end".to_owned(), Some(finished.method.clone()), finished.subject.clone(), what)
         }
-        Content::Decision(decision) => {
-            let what = format!("{}: {} {}", decision.by, decision.verdict, decision.detail);
-            ("decision".to_owned(), None, decision.rule.clone(), what)
+        Content::Decisions(list) => {
+            let what = list.iter().map(|one| format!("{}: {} {}", one.by, one.verdict, one.detail).trim().to_owned());
+            let rule = list.iter().find_map(|one| one.rule.clone());
+            ("decision".to_owned(), None, rule, what.collect::<Vec<_>>().join("; "))
         }
-        Content::Session(session) => ("session".to_owned(), None, session.client.clone(), none()),
+        Content::Session(session) => ("session".to_owned(), None, session.client.as_deref().map(Arc::from), none()),
         Content::SessionEnded => ("session ended".to_owned(), None, None, none()),
         Content::Gap(gap) => ("gap".to_owned(), None, None, format!("{} facts: {}", gap.facts, gap.reason)),
     };
+    let text = |name: Option<Arc<str>>| name.as_deref().unwrap_or_default().to_owned();
     let number = entry.exchange.map(|number| number.to_string()).unwrap_or_default();
     let at = moment::shown(entry.at);
-    vec![hit.tape.clone(), number, at, point, method.unwrap_or_default(), about.unwrap_or_default(), what]
+    vec![hit.tape.clone(), number, at, point, text(method), text(about), what]
 }
 
 /// The part of a message around the first word that was looked for.

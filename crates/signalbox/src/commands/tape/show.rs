@@ -11,6 +11,7 @@ use signalbox_engine::record::{Content, Entry, FinishedEntry, Gap};
 use signalbox_tape::explain;
 use std::collections::HashMap;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 /// Does it.
 pub(super) fn run(global: &Global, args: &ShowArgs) -> Result<ExitCode, Failure> {
@@ -52,8 +53,9 @@ fn calls(global: &Global, source: &mut TapeSource, args: &ShowArgs) -> Result<Ex
     for entry in source.entries(args.session) {
         let mut entry = entry?;
         match &mut entry.content {
-            Content::Decision(decision) if decision.verdict != "pass" && decision.by != "route" => {
-                *decisions.entry(entry.exchange.unwrap_or(0)).or_default() += 1;
+            Content::Decisions(list) => {
+                let told = list.iter().filter(|one| one.verdict != "pass" && one.by != "route").count();
+                *decisions.entry(entry.exchange.unwrap_or(0)).or_default() += told;
             }
             Content::Gap(gap) => gaps.push(gap.clone()),
             Content::Finished(finished) if calls.len() < args.limit => {
@@ -111,15 +113,15 @@ const MOST_SESSIONS: usize = 20;
 
 fn row(call: &Call) -> Vec<String> {
     let finished = &call.finished;
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
     vec![
         call.entry.exchange.map(|number| number.to_string()).unwrap_or_default(),
         moment::time_of_day(call.entry.at),
-        call.entry.principal.clone(),
-        finished.method.clone(),
+        call.entry.principal.to_string(),
+        finished.method.to_string(),
         text(&finished.subject),
         text(&finished.backend),
-        finished.outcome.clone(),
+        finished.outcome.to_string(),
         moment::length(finished.took),
         if call.decisions > 0 { format!("{} decided", call.decisions) } else { String::new() },
     ]

@@ -11,7 +11,7 @@ fn entry(seq: u64) -> Entry {
     let content = Content::Message(MessageEntry {
         point: Point::ClientIn,
         kind: MessageKind::Raw,
-        method: Some(format!("m{seq}")),
+        method: Some(format!("m{seq}").into()),
         subject: None,
         backend: None,
         error_code: None,

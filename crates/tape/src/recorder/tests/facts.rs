@@ -29,7 +29,7 @@ impl<'a> Facts<'a> {
     pub(super) fn session(&self, session: u64, client: Option<&str>) {
         let info = client.map(|name| Bytes::from(format!(r#"{{"name":"{name}","version":"1"}}"#)));
         let profile = ClientProfile::new(Revision::LATEST_LEGACY, Bytes::from_static(b"{}"), info);
-        self.0.fact(&Fact::Session(Box::new(SessionFact {
+        self.0.fact(&Fact::Session(Arc::new(SessionFact {
             at: Instant::now(),
             session: SessionKey(session),
             principal: ann(),
@@ -65,7 +65,7 @@ impl<'a> Facts<'a> {
     }
 
     pub(super) fn finished(&self, session: u64, exchange: u64, tool: &str, outcome: Outcome, took: Duration) {
-        self.0.fact(&Fact::Finished(Box::new(Finished {
+        self.0.fact(&Fact::Finished(Arc::new(Finished {
             at: Instant::now(),
             session: SessionKey(session),
             principal: ann(),
@@ -95,7 +95,7 @@ impl<'a> Facts<'a> {
     pub(super) fn ruling(&self, session: u64, exchange: u64, text: &str) {
         let ruling = Ruling {
             detail: format!("said {text}"),
-            conditions: vec![(format!("equals {text}"), true)],
+            conditions: [(format!("equals {text}").into(), true)].into(),
             inputs: vec![("webhook", format!(r#"{{"said":"{text}"}}"#))],
             ..Ruling::default()
         };
@@ -103,14 +103,13 @@ impl<'a> Facts<'a> {
     }
 
     fn decide(&self, session: u64, exchange: u64, ruling: Ruling) {
-        self.0.fact(&Fact::Decision(Box::new(Decision {
+        self.0.fact(&Fact::Decision(Arc::new(Decision {
             at: Instant::now(),
             session: SessionKey(session),
             principal: ann(),
             exchange: Some(ExchangeId(exchange)),
             phase: "request",
-            by: "rules",
-            ruling,
+            rulings: vec![("rules", ruling)],
         })));
     }
 }

@@ -20,7 +20,7 @@ struct State {
     entries: Vec<Entry>,
     durable: usize,
     failing: Option<StoreError>,
-    refused: Option<String>,
+    refused: Option<Arc<str>>,
     panics: bool,
     idled: usize,
     ended: Option<u64>,
@@ -53,7 +53,7 @@ impl Memory {
 
     /// Refuses entries about this tool.
     pub(super) fn refuse(&self, tool: &str) {
-        self.lock().refused = Some(tool.to_owned());
+        self.lock().refused = Some(tool.into());
     }
 
     /// Panics when it is to write.
