@@ -63,7 +63,7 @@ pub struct Outcome {
     /// What is to be done with the message. [`Verdict::Modify`] carries what all interceptors together made of it.
     pub verdict: Verdict,
     /// What each of them decided, with the name of the interceptor.
-    pub rulings: Vec<(&'static str, Ruling)>,
+    pub rulings: Vec<(&'static str, Arc<Ruling>)>,
     /// What is to be done besides.
     pub effects: Vec<Effect>,
     /// How many had passed the message when the walk ended.

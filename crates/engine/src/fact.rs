@@ -105,7 +105,7 @@ pub struct Decision {
     /// `request`, `response`, …: see [`crate::chain::Phase::word`].
     pub phase: &'static str,
     /// What was decided and from what, in order, each with the interceptor or the part of the gateway that did. Never empty.
-    pub rulings: Vec<(&'static str, Ruling)>,
+    pub rulings: Vec<(&'static str, Arc<Ruling>)>,
 }
 
 /// What is known of a session.

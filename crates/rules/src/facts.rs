@@ -1,5 +1,6 @@
 //! What a rule may know of a message, and how it looks into one.
 
+use crate::glance::Beginning;
 use crate::limits;
 use crate::pointer::{Pointer, follow};
 use signalbox_engine::chain::{Case, Phase};
@@ -81,7 +82,7 @@ impl<'a> Facts<'a> {
 enum Looked {
     NotYet,
     Nowhere,
-    At(Span),
+    At(Span, Option<Beginning>),
 }
 
 /// One message as the rules see it. Whatever is looked up is looked up once.
@@ -135,17 +136,26 @@ impl<'a> View<'a> {
         }
         let looked = memo.get(slot).copied().unwrap_or(Looked::NotYet);
         let found = match looked {
-            Looked::At(span) => Some(span),
+            Looked::At(span, _) => Some(span),
             Looked::Nowhere => None,
             Looked::NotYet => {
                 let found = self.look(message, root, pointer);
                 if let Some(place) = memo.get_mut(slot) {
-                    *place = found.map_or(Looked::Nowhere, Looked::At);
+                    let told = |span: Span| Looked::At(span, Beginning::of_token(span.of(message.bytes())));
+                    *place = found.map_or(Looked::Nowhere, told);
                 }
                 found
             }
         };
         found.map(|span| span.of(message.bytes()))
+    }
+
+    /// The beginning of a text that was looked at before, where it can be told.
+    pub fn beginning(&self, slot: usize) -> Option<Beginning> {
+        match self.memo.borrow().get(slot) {
+            Some(Looked::At(_, beginning)) => *beginning,
+            _ => None,
+        }
     }
 
     /// A value that is looked for where it is needed, without being remembered.

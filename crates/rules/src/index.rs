@@ -1,5 +1,6 @@
 //! Which rules can fit a message at all, by phase and method: what cannot is not even looked at.
 
+use crate::glance::Candidate;
 use crate::phases::{Phases, place};
 use crate::reach::Methods;
 use crate::rule::Rule;
@@ -7,7 +8,7 @@ use signalbox_engine::chain::Phase;
 use signalbox_engine::keys::TextMap;
 use std::collections::BTreeSet;
 
-/// The numbers of the rules to look at, in order.
+/// The rules to look at, in order.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Index {
     phases: [Lists; 4],
@@ -15,9 +16,9 @@ pub(crate) struct Index {
 
 #[derive(Clone, Default, Debug)]
 struct Lists {
-    named: TextMap<Box<str>, Box<[u16]>>,
+    named: TextMap<Box<str>, Box<[Candidate]>>,
     /// For methods that no rule names.
-    others: Box<[u16]>,
+    others: Box<[Candidate]>,
 }
 
 impl Index {
@@ -30,7 +31,7 @@ impl Index {
         index
     }
 
-    pub fn list(&self, phase: Phase, method: Option<&str>) -> &[u16] {
+    pub fn list(&self, phase: Phase, method: Option<&str>) -> &[Candidate] {
         let lists = &self.phases[place(phase)];
         method.and_then(|method| lists.named.get(method)).unwrap_or(&lists.others)
     }
@@ -44,9 +45,15 @@ fn lists(rules: &[Rule], phase: Phase) -> Lists {
             names.extend(some);
         }
     }
-    let chosen = |fits: &dyn Fn(&Rule) -> bool| live.iter().filter(|(_, rule)| fits(rule)).map(|(at, _)| *at).collect();
+    let chosen = |method: Option<&str>, fits: &dyn Fn(&Rule) -> bool| {
+        let fitting = live.iter().filter(|(_, rule)| fits(rule));
+        fitting.map(|(at, rule)| Candidate::new(*at, &rule.when, phase, method)).collect()
+    };
     Lists {
-        others: chosen(&|rule| rule.methods == Methods::Any),
-        named: names.into_iter().map(|name| (name.clone(), chosen(&|rule| rule.methods.has(name)))).collect(),
+        others: chosen(None, &|rule| rule.methods == Methods::Any),
+        named: names
+            .into_iter()
+            .map(|name| (name.clone(), chosen(Some(name), &|rule| rule.methods.has(name))))
+            .collect(),
     }
 }

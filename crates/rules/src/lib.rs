@@ -8,11 +8,13 @@ mod action;
 mod cache_store;
 mod condition;
 mod damage;
+mod ends;
 pub mod error;
 mod facts;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod glance;
 mod glob;
 mod index;
 mod limiter;

@@ -9,7 +9,8 @@ use crate::phases::Phases;
 use crate::reach::{Methods, reach, reads_request};
 use crate::read_action::action;
 use crate::read_condition::condition;
-use std::sync::Arc;
+use signalbox_engine::chain::Ruling;
+use std::sync::{Arc, OnceLock};
 
 const KEYS: [&str; 6] = ["id", "name", "enabled", "priority", "when", "then"];
 
@@ -23,6 +24,8 @@ pub(crate) struct Rule {
     pub when: Condition,
     /// Every question of `when` in words, as held: what is said of most messages that fit.
     pub all_held: Arc<[(Arc<str>, bool)]>,
+    /// What is told of it where nothing but its conditions mattered, and all of them held.
+    usual: OnceLock<Arc<Ruling>>,
     pub then: Vec<Action>,
     pub phases: Phases,
     pub methods: Methods,
@@ -61,6 +64,7 @@ impl Rule {
             priority: priority.transpose()?.and_then(|number| i32::try_from(number).ok()).unwrap_or(0),
             reads_request: phases.meets(Phases::RESPONSE) && reads_request(&when, &then),
             all_held: when.words().into_iter().map(|words| (words, true)).collect(),
+            usual: OnceLock::new(),
             when,
             then,
             phases,
@@ -69,6 +73,18 @@ impl Rule {
             place: table.node().place(),
             canonical: node.json_unbounded()?.to_string(),
         })
+    }
+}
+
+impl Rule {
+    /// What the rule decided, shared where it is what it mostly decides.
+    pub fn told(&self, ruling: Ruling) -> Arc<Ruling> {
+        let plain = ruling.detail.is_empty() && ruling.inputs.is_empty();
+        if !plain || !Arc::ptr_eq(&ruling.conditions, &self.all_held) {
+            return Arc::new(ruling);
+        }
+        let usual = self.usual.get_or_init(|| Arc::new(ruling.clone()));
+        if usual.verdict == ruling.verdict { Arc::clone(usual) } else { Arc::new(ruling) }
     }
 }
 

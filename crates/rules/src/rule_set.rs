@@ -3,6 +3,7 @@
 use crate::action::Action;
 use crate::condition::Leaf;
 use crate::error::{Problem, RuleError, Warning};
+use crate::glance::Candidate;
 use crate::index::Index;
 use crate::limits;
 use crate::node::{Node, Source};
@@ -196,9 +197,9 @@ impl RuleSet {
         let noted = Outcomes::parse(outcomes, limits::RULES * limits::CONDITIONS)?;
         let mut bits = noted.from(0).peekable();
         let mut out = Vec::new();
-        let rules = self.candidates(phase, method).iter().filter_map(|at| self.rule(*at));
+        let rules = self.candidates(phase, method).iter().filter_map(|one| self.rule(one.rule));
         let passed = after.map_or(Some(0), |id| self.rules.iter().position(|rule| *rule.id == *id).map(|at| at + 1))?;
-        let first = self.candidates(phase, method).partition_point(|at| usize::from(*at) < passed);
+        let first = self.candidates(phase, method).partition_point(|one| usize::from(one.rule) < passed);
         for rule in rules.skip(first) {
             // A rule without conditions leaves no trace.
             if bits.peek().is_none() && !rule.when.is_empty() {
@@ -216,7 +217,7 @@ impl RuleSet {
         self.phases.has(phase)
     }
 
-    pub(crate) fn candidates(&self, phase: Phase, method: Option<&str>) -> &[u16] {
+    pub(crate) fn candidates(&self, phase: Phase, method: Option<&str>) -> &[Candidate] {
         self.index.list(phase, method)
     }
 

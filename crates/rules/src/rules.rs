@@ -1,5 +1,6 @@
 //! The rules as an interceptor: a set that can be replaced while messages pass, and what it remembers.
 
+use crate::ends::Ends;
 use crate::facts::Facts;
 use crate::limits;
 use crate::live::{Live, Overflows};
@@ -26,13 +27,14 @@ pub struct Rules {
 struct Version {
     generation: u16,
     set: Arc<RuleSet>,
+    ends: Ends,
 }
 
 impl Rules {
     /// Rules that start with this set. `seed` is for draws of rules that have no seed of their own.
     #[must_use]
     pub fn new(set: RuleSet, seed: u64) -> Self {
-        let version = Arc::new(Version { generation: 0, set: Arc::new(set) });
+        let version = Arc::new(Version { generation: 0, set: Arc::new(set), ends: Ends::default() });
         Self {
             current: ArcSwap::new(Arc::clone(&version)),
             versions: Mutex::new(VecDeque::from([version])),
@@ -44,7 +46,7 @@ impl Rules {
     pub fn replace(&self, set: RuleSet) {
         let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
         let generation = versions.front().map_or(0, |version| version.generation.wrapping_add(1));
-        let version = Arc::new(Version { generation, set: Arc::new(set) });
+        let version = Arc::new(Version { generation, set: Arc::new(set), ends: Ends::default() });
         self.live.keep_only(version.set.ids());
         versions.push_front(Arc::clone(&version));
         versions.truncate(limits::VERSIONS);
@@ -82,10 +84,11 @@ impl Rules {
         facts.request = request.as_ref();
         let judgement = match resumed {
             _ if !judges => Judgement::pass(),
-            None => Walk::new(set, version.generation, facts, case.message, &self.live).run(),
+            None => Walk::new(set, version.generation, &version.ends, facts, case.message, &self.live).run(),
             Some(resumed) => {
                 let (_, at) = place_of(resumed.cursor);
-                Walk::new(set, version.generation, facts, case.message, &self.live).resume(at, resumed.answer)
+                Walk::new(set, version.generation, &version.ends, facts, case.message, &self.live)
+                    .resume(at, resumed.answer)
             }
         };
         self.remember(case, &facts, &judgement.verdict, remembers);

@@ -39,7 +39,7 @@ struct Dialogue {
     exchange: u64,
     method: String,
     subject: Option<String>,
-    rulings: Vec<Ruling>,
+    rulings: Vec<Arc<Ruling>>,
     held: Option<(u32, Envelope, Phase)>,
 }
 
@@ -192,7 +192,7 @@ impl Dialogue {
 
     /// The ruling of one rule about the last message.
     fn ruling(&self, id: &str) -> Option<&Ruling> {
-        self.rulings.iter().find(|ruling| ruling.rule.as_deref() == Some(id))
+        self.rulings.iter().find(|ruling| ruling.rule.as_deref() == Some(id)).map(|ruling| &**ruling)
     }
 
     /// The inputs of the last message's rulings, without those of the message as a whole.

@@ -1,5 +1,6 @@
 //! What the rules would do with one message, without a gateway: `signalbox rules test`.
 
+use crate::ends::Ends;
 use crate::facts::Facts;
 use crate::outside::Outside;
 use crate::played::Fresh;
@@ -8,6 +9,7 @@ use crate::walk::Walk;
 use bytes::Bytes;
 use signalbox_engine::chain::{Effect, Phase, Ruling, Verdict};
 use signalbox_wire::{Envelope, Kind, Limits, Refusal};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What is to be supposed of a message besides its bytes.
@@ -58,7 +60,7 @@ pub struct Tried {
     /// The verdict.
     pub verdict: Verdict,
     /// What each rule that fitted decided, and from what.
-    pub rulings: Vec<Ruling>,
+    pub rulings: Vec<Arc<Ruling>>,
     /// What would be done besides.
     pub effects: Vec<Effect>,
 }
@@ -105,6 +107,7 @@ pub fn try_with(
         unix_ms: supposed.unix_ms,
         request: request.as_ref(),
     };
-    let judged = Walk::new(set, 0, facts, &message, outside).run();
+    let ends = Ends::default();
+    let judged = Walk::new(set, 0, &ends, facts, &message, outside).run();
     Ok(Tried { verdict: judged.verdict, rulings: judged.rulings, effects: judged.effects })
 }

@@ -1,5 +1,6 @@
 //! One message on its way past the rules, from the first that can fit it to the end, or from where it was held.
 
+use crate::ends::Ends;
 use crate::facts::{Facts, View};
 use crate::limits;
 use crate::outcomes::Outcomes;
@@ -46,12 +47,13 @@ pub(crate) struct Walk<'a> {
     pub outside: &'a dyn Outside,
     message: &'a Envelope,
     generation: u16,
+    ends: &'a Ends,
     changed: Option<Envelope>,
     outcomes: Outcomes,
     looked: bool,
     after: Option<Arc<str>>,
     open: Option<Ruling>,
-    rulings: Vec<Ruling>,
+    rulings: Vec<Arc<Ruling>>,
     pub effects: Vec<Effect>,
     work: usize,
     clock: Cell<Option<u64>>,
@@ -62,6 +64,7 @@ impl<'a> Walk<'a> {
     pub fn new(
         set: &'a RuleSet,
         generation: u16,
+        ends: &'a Ends,
         facts: Facts<'a>,
         message: &'a Envelope,
         outside: &'a dyn Outside,
@@ -72,6 +75,7 @@ impl<'a> Walk<'a> {
             outside,
             message,
             generation,
+            ends,
             changed: None,
             outcomes: Outcomes::default(),
             looked: false,
@@ -135,10 +139,13 @@ impl<'a> Walk<'a> {
             }
         }
         let candidates = set.candidates(view.facts.phase, view.method());
-        let behind = candidates.partition_point(|one| *one < first);
-        for number in &candidates[behind..] {
-            let Some(rule) = set.rule(*number) else { continue };
+        let behind = candidates.partition_point(|one| one.rule < first);
+        for candidate in &candidates[behind..] {
             self.looked = true;
+            if candidate.misses(view, &mut self.outcomes) {
+                continue;
+            }
+            let Some(rule) = set.rule(candidate.rule) else { continue };
             let mark = self.outcomes.len();
             let held = rule.when.holds(view, set.slots(), &mut self.outcomes);
             if view.tired() {
@@ -146,7 +153,7 @@ impl<'a> Walk<'a> {
             }
             if held {
                 self.matched(rule, mark);
-                if let Some(leg) = self.actions(rule, Position { rule: *number, action: 0 }, view) {
+                if let Some(leg) = self.actions(rule, Position { rule: candidate.rule, action: 0 }, view) {
                     return leg;
                 }
             }
@@ -167,7 +174,7 @@ impl<'a> Walk<'a> {
                 return Some(leg);
             }
         }
-        self.rulings.extend(self.open.take());
+        self.rulings.extend(self.open.take().map(|ruling| rule.told(ruling)));
         None
     }
 
@@ -247,11 +254,10 @@ impl<'a> Walk<'a> {
     }
 
     fn close(mut self, verdict: Verdict) -> Judgement {
-        self.rulings.extend(self.open.take());
+        self.rulings.extend(self.open.take().map(Arc::new));
         if self.looked {
-            let mut inputs = vec![("rules", self.set.version().to_owned()), ("outcomes", self.outcomes.text())];
-            inputs.extend(self.after.map(|rule| ("after", rule.to_string())));
-            self.rulings.push(Ruling { verdict: word(&verdict), inputs, ..Ruling::default() });
+            let (outcomes, after) = (self.outcomes, self.after);
+            self.rulings.push(self.ends.told(self.set, word(&verdict), outcomes, after));
         }
         Judgement { verdict, rulings: self.rulings, effects: self.effects }
     }

@@ -146,10 +146,12 @@ pub fn unpack(columns: Columns, body: Body) -> Result<Content, Torn> {
     match columns.what {
         SESSION => Ok(Content::Session(unpack_session(&mut raw)?)),
         SESSION_ENDED => Ok(Content::SessionEnded),
-        DECISION => Ok(Content::Decisions(vec![unpack_decision(&mut raw)?])),
+        DECISION => Ok(Content::Decisions(vec![Arc::new(unpack_decision(&mut raw)?)])),
         DECISIONS => {
             let count = raw.count()?;
-            Ok(Content::Decisions((0..count).map(|_| unpack_decision(&mut raw)).collect::<Result<_, _>>()?))
+            Ok(Content::Decisions(
+                (0..count).map(|_| unpack_decision(&mut raw).map(Arc::new)).collect::<Result<_, _>>()?,
+            ))
         }
         FINISHED => Ok(Content::Finished(FinishedEntry {
             method: columns.method.unwrap_or_default(),
@@ -251,7 +253,7 @@ mod tests {
         let mut raw = Vec::new();
         pack_decision(&mut raw, &decision);
         let columns = Columns { what: DECISION, ..Columns::default() };
-        assert_eq!(unpack(columns, Body::Whole(raw.into())), Ok(Content::Decisions(vec![decision])));
+        assert_eq!(unpack(columns, Body::Whole(raw.into())), Ok(Content::Decisions(vec![Arc::new(decision)])));
     }
 
     #[test]

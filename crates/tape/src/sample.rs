@@ -165,7 +165,7 @@ impl Tape {
     fn decision(&mut self, exchange: u64, by: &str, rule: Option<&str>, verdict: &str, detail: &str) {
         self.put(
             exchange,
-            Content::Decisions(vec![DecisionEntry {
+            Content::Decisions(vec![Arc::new(DecisionEntry {
                 by: by.to_owned().into(),
                 rule: rule.map(Arc::from),
                 phase: "request".into(),
@@ -173,7 +173,7 @@ impl Tape {
                 detail: detail.into(),
                 conditions: [("tool equals `x`".into(), true), ("hour is after 18".into(), false)].into(),
                 inputs: vec![("clock".into(), "2026-09-21T14:26:40Z".into())],
-            }]),
+            })]),
         );
     }
 

@@ -95,8 +95,8 @@ impl Ruling {
 pub struct Judgement {
     /// What is to become of it.
     pub verdict: Verdict,
-    /// What was decided on the way.
-    pub rulings: Vec<Ruling>,
+    /// What was decided on the way. Shared, since most messages of one kind are decided in one way.
+    pub rulings: Vec<Arc<Ruling>>,
     /// What is to be done besides.
     pub effects: Vec<Effect>,
 }

@@ -61,7 +61,7 @@ impl FrontMachine {
         &self,
         exchange: Option<ExchangeId>,
         phase: &'static str,
-        rulings: Vec<(&'static str, Ruling)>,
+        rulings: Vec<(&'static str, Arc<Ruling>)>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {

@@ -32,7 +32,7 @@ pub enum Content {
     /// A message passed a point.
     Message(MessageEntry),
     /// All that was decided about a message at one time, in order.
-    Decisions(Vec<DecisionEntry>),
+    Decisions(Vec<Arc<DecisionEntry>>),
     /// An exchange is over.
     Finished(FinishedEntry),
     /// Something is missing here.

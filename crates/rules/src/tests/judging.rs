@@ -180,7 +180,7 @@ fn a_message_that_would_take_too_long_to_judge_is_refused() {
     // SO-14
     let mut text = String::new();
     for number in 0..300 {
-        text.push_str(&format!("[[rules]]\nid = \"r{number}\"\nwhen = {{ params = {{ \"/arguments/text\" = \"x{number}\" }} }}\nthen = \"block\"\n"));
+        text.push_str(&format!("[[rules]]\nid = \"r{number}\"\nwhen = {{ params = {{ \"/arguments/text\" = {{ contains = \"x{number}\" }} }} }}\nthen = \"block\"\n"));
     }
     let mut dialogue = Dialogue::new(&text);
     let large = CALL.replace("hello", &"y".repeat(1024 * 1024));

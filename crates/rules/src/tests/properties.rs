@@ -55,6 +55,29 @@ proptest! {
     }
 
     #[test]
+    fn rules_together_see_what_each_of_them_sees_alone(
+        text in "(\\PC{0,3}|[ab]{0,10}|\"\\\\\"[ab]{0,9})",
+        wanted in proptest::collection::vec(("[ab]{1,10}", any::<bool>()), 2..6),
+    ) {
+        let message = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": "echo", "arguments": {"t": text}}}).to_string();
+        let rule = |(number, (wanted, whole)): (usize, &(String, bool))| {
+            let test = if *whole { "equals" } else { "starts_with" };
+            format!("[[rules]]\nid = \"r{number}\"\nwhen = {{ method = \"tools/call\", \
+                params = {{ \"/arguments/t\" = {{ {test} = \"{wanted}\" }} }} }}\nthen = {{ log = \"x\" }}\n")
+        };
+        let rules: Vec<String> = wanted.iter().enumerate().map(rule).collect();
+        let bits = |rules: &str| {
+            let mut dialogue = Dialogue::new(rules);
+            dialogue.asks(&message);
+            let (_, outcomes) = dialogue.rulings.last().unwrap().inputs[1].clone();
+            crate::outcomes::Outcomes::parse(&outcomes, 100).unwrap().from(0).collect::<Vec<_>>()
+        };
+        let alone: Vec<bool> = rules.iter().flat_map(|rule| bits(rule)).collect();
+        prop_assert_eq!(bits(&rules.concat()), alone);
+    }
+
+    #[test]
     fn a_changed_message_is_a_message_and_holds_what_was_set(key in "[a-z~/0-9\"\\\\é-]{1,8}", value in any::<i64>()) {
         let pointer = key.replace('~', "~0").replace('/', "~1");
         let target = crate::pointer::Pointer::parse(&format!("/arguments/{pointer}")).unwrap();

@@ -8,6 +8,7 @@ use signalbox_engine::fact::{Decision, Finished, Point, SessionFact};
 use signalbox_engine::{ExchangeId, Fact, Principal, SessionKey};
 use signalbox_wire::{Envelope, Kind, json as wire_json};
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 /// The most of a message that is told.
@@ -150,7 +151,7 @@ fn message(head: Head<'_>, at: Point, backend: Option<&str>, bytes: &[u8]) -> St
     serde_json::to_string(&line).unwrap_or_default()
 }
 
-fn decided(phase: &str, (by, ruling): &(&'static str, Ruling)) -> Value {
+fn decided(phase: &str, (by, ruling): &(&'static str, Arc<Ruling>)) -> Value {
     json!({
         "by": by,
         "phase": phase,

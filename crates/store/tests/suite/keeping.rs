@@ -8,6 +8,7 @@ use signalbox_engine::record::{
     Body, Content, DecisionEntry, Entry, Gap, MessageEntry, MessageKind, Query, SessionInfo, StoreError, TapeInfo,
     TapeKind,
 };
+use std::sync::Arc;
 
 // S-28, S-29
 pub fn every_kind_of_entry_comes_back_as_it_was(house: &House) {
@@ -18,7 +19,7 @@ pub fn every_kind_of_entry_comes_back_as_it_was(house: &House) {
         revision: Some("2025-11-25".into()),
         transport: "http".into(),
     };
-    let decision = DecisionEntry {
+    let decision = Arc::new(DecisionEntry {
         by: "rules".into(),
         rule: Some("no-rm".into()),
         phase: "request".into(),
@@ -26,7 +27,7 @@ pub fn every_kind_of_entry_comes_back_as_it_was(house: &House) {
         detail: "a long explanation, ".repeat(20),
         conditions: [("tool = \"rm\"".into(), true), ("principal = x".into(), false)].into(),
         inputs: vec![("random".into(), "0.25".into())],
-    };
+    });
     let mut entries = vec![
         entry(1, Content::Session(session)),
         entry(2, Content::Decisions(vec![decision.clone(), decision])),

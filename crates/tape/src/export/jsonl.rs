@@ -324,7 +324,9 @@ impl Line {
             Content::Session(info) => What::SessionBegan(SessionLine::new(info)),
             Content::SessionEnded => What::SessionEnded(true),
             Content::Message(message) => What::Message(MessageLine::new(message)),
-            Content::Decisions(list) => What::Decisions(list.iter().map(DecisionLine::new).collect()),
+            Content::Decisions(list) => {
+                What::Decisions(list.iter().map(|decision| DecisionLine::new(decision)).collect())
+            }
             Content::Finished(finished) => What::Finished(FinishedLine {
                 method: finished.method.to_string(),
                 subject: finished.subject.as_deref().map(str::to_owned),
@@ -345,8 +347,10 @@ impl Line {
             What::SessionBegan(line) => Content::Session(line.info()),
             What::SessionEnded(_) => Content::SessionEnded,
             What::Message(line) => Content::Message(line.message()?),
-            What::Decision(line) => Content::Decisions(vec![line.decision()]),
-            What::Decisions(lines) => Content::Decisions(lines.into_iter().map(DecisionLine::decision).collect()),
+            What::Decision(line) => Content::Decisions(vec![Arc::new(line.decision())]),
+            What::Decisions(lines) => {
+                Content::Decisions(lines.into_iter().map(|line| Arc::new(line.decision())).collect())
+            }
             What::Finished(line) => Content::Finished(FinishedEntry {
                 method: line.method.into(),
                 subject: line.subject.map(Arc::from),

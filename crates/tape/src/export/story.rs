@@ -70,7 +70,7 @@ impl<'a> Story<'a> {
                 Content::Decisions(list) => &**list,
                 _ => &[],
             };
-            list.iter().map(|decision| (entry.at, decision))
+            list.iter().map(|decision| (entry.at, &**decision))
         })
     }
 

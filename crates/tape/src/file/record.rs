@@ -23,7 +23,9 @@ pub(crate) fn of_entry(entry: &Entry) -> (proto::Entry, Bytes) {
             body = bytes;
             Told::Message(record)
         }
-        Content::Decisions(list) => Told::Decisions(proto::Decisions { list: list.iter().map(of_decision).collect() }),
+        Content::Decisions(list) => {
+            Told::Decisions(proto::Decisions { list: list.iter().map(|decision| of_decision(decision)).collect() })
+        }
         Content::Finished(finished) => Told::Finished(proto::Finished {
             method: finished.method.to_string(),
             subject: finished.subject.as_deref().map(str::to_owned),
@@ -60,8 +62,10 @@ pub(crate) fn to_entry(record: proto::Entry, body: Bytes) -> Result<Entry, Nonse
         Told::SessionInfo(info) => Content::Session(to_session(info)),
         Told::SessionEnded(_) => Content::SessionEnded,
         Told::Message(message) => Content::Message(to_message(message, body)?),
-        Told::Decision(decision) => Content::Decisions(vec![to_decision(decision)]),
-        Told::Decisions(decisions) => Content::Decisions(decisions.list.into_iter().map(to_decision).collect()),
+        Told::Decision(decision) => Content::Decisions(vec![Arc::new(to_decision(decision))]),
+        Told::Decisions(decisions) => {
+            Content::Decisions(decisions.list.into_iter().map(|one| Arc::new(to_decision(one))).collect())
+        }
         Told::Finished(finished) => Content::Finished(FinishedEntry {
             method: finished.method.into(),
             subject: finished.subject.map(Arc::from),

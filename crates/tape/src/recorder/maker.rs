@@ -11,9 +11,8 @@ use super::sifter::{Beginning, Ending, Sifter};
 use super::words::Words;
 use crate::redact::{Redacted, Redactor};
 use bytes::Bytes;
-use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::{Decision, Finished, Point};
-use signalbox_engine::record::{Body, Content, DecisionEntry, Entry, FinishedEntry, Gap, MessageEntry, MessageKind};
+use signalbox_engine::record::{Body, Content, Entry, FinishedEntry, Gap, MessageEntry, MessageKind};
 use signalbox_engine::{ExchangeId, Fact, SessionKey};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -79,7 +78,7 @@ impl Maker {
                 let (at, principal, backend) = (self.clock.at(at), &principal.shared(), backend.as_ref());
                 self.message(Passing { at, session, exchange, principal, point, backend, bytes }, out);
             }
-            Fact::Decision(decision) => self.decision(Arc::unwrap_or_clone(decision), out),
+            Fact::Decision(decision) => self.decision(&decision, out),
             Fact::Session(fact) => {
                 let at = self.clock.at(fact.at);
                 let number = self.sessions.enter(fact.session);
@@ -223,7 +222,7 @@ impl Maker {
         Body::Whole(bytes)
     }
 
-    fn decision(&mut self, decision: Decision, out: &mut Vec<Entry>) {
+    fn decision(&mut self, decision: &Decision, out: &mut Vec<Entry>) {
         let at = self.clock.at(decision.at);
         let principal = decision.principal.as_str();
         let mut number = None;
@@ -247,21 +246,9 @@ impl Maker {
         }
         let principal = decision.principal.shared();
         let phase = decision.phase;
-        let decided = decision.rulings.into_iter().map(|(by, ruling)| self.ruling(by, phase, ruling)).collect();
+        let decided = decision.rulings.iter();
+        let decided = decided.map(|(by, ruling)| self.words.told(by, phase, ruling, &self.redactor)).collect();
         self.put(at, self.sessions.number(decision.session), number, principal, Content::Decisions(decided), out);
-    }
-
-    fn ruling(&mut self, by: &'static str, phase: &'static str, ruling: Ruling) -> DecisionEntry {
-        let text = |text: String| if text.is_empty() { text } else { self.redactor.text(text) };
-        DecisionEntry {
-            by: by.into(),
-            rule: ruling.rule,
-            phase: phase.into(),
-            verdict: ruling.verdict.into(),
-            detail: text(ruling.detail),
-            inputs: ruling.inputs.into_iter().map(|(name, input)| (name.into(), text(input))).collect(),
-            conditions: self.words.all_redacted(ruling.conditions, &self.redactor),
-        }
     }
 
     fn finished(&mut self, finished: &Finished, out: &mut Vec<Entry>) {

@@ -246,7 +246,7 @@ fn weight(fact: &Fact) -> usize {
             Fact::Message { bytes, .. } => bytes.len(),
             Fact::Decision(decision) => {
                 let told = |(_, text): &(&'static str, String)| text.len();
-                let of = |(_, ruling): &(&'static str, Ruling)| {
+                let of = |(_, ruling): &(&'static str, Arc<Ruling>)| {
                     RULING_WEIGHT + ruling.detail.len() + ruling.inputs.iter().map(told).sum::<usize>()
                 };
                 decision.rulings.iter().map(of).sum()

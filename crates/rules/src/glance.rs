@@ -1,0 +1,140 @@
+//! A first look at a rule that tells most of those that do not fit from a few bytes, without touching the rule itself.
+
+use crate::condition::{Condition, Leaf, MethodTest};
+use crate::facts::View;
+use crate::outcomes::Outcomes;
+use crate::value_test::ValueTest;
+use serde_json::Value as Json;
+use signalbox_engine::chain::Phase;
+
+/// How many bytes are compared.
+const BYTES: usize = 8;
+
+/// A rule that may fit messages of one phase and method.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Candidate {
+    /// Its number.
+    pub rule: u16,
+    /// How many conditions come first that hold for all of these messages.
+    held: u16,
+    /// The condition behind them, where it can be told from the beginning of a text.
+    glance: Option<Glance>,
+}
+
+/// The beginning that a text must have.
+#[derive(Copy, Clone, Debug)]
+struct Glance {
+    slot: u32,
+    beginning: Beginning,
+}
+
+/// The first bytes of a text, as a number.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Beginning {
+    word: u64,
+    length: u8,
+}
+
+impl Beginning {
+    /// Of what stands between the quotes of a text. None where it is no text, or an escape is in it.
+    pub fn of_token(token: &[u8]) -> Option<Self> {
+        let [b'"', content @ .., b'"'] = token else { return None };
+        let beginning = Self::of(content);
+        (!content.iter().take(BYTES).any(|byte| *byte == b'\\')).then_some(beginning)
+    }
+
+    fn of(text: &[u8]) -> Self {
+        let mut bytes = [0; BYTES];
+        for (byte, from) in bytes.iter_mut().zip(text) {
+            *byte = *from;
+        }
+        Self { word: u64::from_le_bytes(bytes), length: text.len().min(BYTES) as u8 }
+    }
+
+    /// False where a text with this beginning cannot begin as the other one does.
+    fn may_be(self, wanted: Self) -> bool {
+        let mask = u64::MAX.checked_shr(64 - 8 * u32::from(wanted.length)).unwrap_or(0);
+        self.length >= wanted.length && self.word & mask == wanted.word
+    }
+}
+
+impl Candidate {
+    /// The candidate for messages of this phase, and of this method where it is known.
+    pub fn new(rule: u16, when: &Condition, phase: Phase, method: Option<&str>) -> Self {
+        let mut leaves = Vec::new();
+        flatten(when, &mut leaves);
+        let held = leaves.iter().take_while(|leaf| holds_always(leaf, phase, method)).count();
+        let glance = leaves.get(held).and_then(|leaf| glance(leaf, phase));
+        Self { rule, held: u16::try_from(held).unwrap_or(0), glance: glance.filter(|_| held <= usize::from(u16::MAX)) }
+    }
+
+    /// True where the rule surely does not fit; then the outcomes of what was looked at are noted.
+    pub fn misses(&self, view: &View<'_>, outcomes: &mut Outcomes) -> bool {
+        let Some(glance) = self.glance else { return false };
+        let missed = view.beginning(glance.slot as usize).is_some_and(|seen| !seen.may_be(glance.beginning));
+        if missed {
+            (0..self.held).for_each(|_| outcomes.push(true));
+            outcomes.push(false);
+        }
+        missed
+    }
+}
+
+/// The conditions that are asked one after the other until one does not hold. Behind anything else none is known.
+fn flatten<'a>(condition: &'a Condition, leaves: &mut Vec<&'a Leaf>) -> bool {
+    match condition {
+        Condition::And(all) => all.iter().all(|one| flatten(one, leaves)),
+        Condition::Leaf(leaf, _) => {
+            leaves.push(leaf);
+            true
+        }
+        Condition::Or(_) | Condition::Not(_) => false,
+    }
+}
+
+fn holds_always(leaf: &Leaf, phase: Phase, method: Option<&str>) -> bool {
+    match (leaf, method) {
+        (Leaf::Method(MethodTest::In(list)), Some(method)) => list.iter().any(|one| **one == *method),
+        (Leaf::Phase(phases) | Leaf::Direction(phases), _) => phases.has(phase),
+        _ => false,
+    }
+}
+
+fn glance(leaf: &Leaf, phase: Phase) -> Option<Glance> {
+    let Leaf::Value { slot, test, root, .. } = leaf else { return None };
+    let wanted = match test {
+        ValueTest::StartsWith(start) => &**start,
+        ValueTest::Equals(Json::String(text)) => text.as_str(),
+        _ => return None,
+    };
+    let looked_at = *root != crate::facts::Root::Result || phase == Phase::Response;
+    let beginning = Beginning::of(wanted.as_bytes());
+    looked_at.then_some(Glance { slot: u32::try_from(*slot).ok()?, beginning })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beginning_tells_only_what_is_sure() {
+        let seen = |token: &str| Beginning::of_token(token.as_bytes());
+        let may =
+            |token: &str, wanted: &str| seen(token).is_none_or(|seen| seen.may_be(Beginning::of(wanted.as_bytes())));
+        for (token, wanted) in [
+            (r#""""#, ""),
+            (r#""abc""#, ""),
+            (r#""abc""#, "abc"),
+            (r#""abcdefghij""#, "abcdefghix"),
+            (r#""a\u0062c""#, "xyz"),
+            ("7", "7"),
+        ] {
+            assert!(may(token, wanted), "{token} {wanted}");
+        }
+        for (token, wanted) in [(r#""""#, "a"), (r#""ab""#, "abc"), (r#""abd""#, "abc"), (r#""abcdefgX""#, "abcdefgh")]
+        {
+            assert!(!may(token, wanted), "{token} {wanted}");
+        }
+        assert!(seen(r#""abcdefgh\n""#).is_some(), "an escape behind it does not matter");
+    }
+}
