@@ -50,7 +50,7 @@ impl<'a> Walk<'a> {
                 self.note("hold", &reason);
                 Step::Wait(Question::Person { reason: reason.into(), within: *within })
             }
-            Action::Mock(mock) => self.mock(rule, mock, slot, view),
+            Action::Mock(mock, _) => self.mock(rule, mock, slot, view),
             Action::Fault(failing) => self.fail(rule, failing, slot, view),
             Action::RateLimit(limit) => self.rate_limit(rule, limit, slot, view),
             Action::Cache(cache) => self.cache(rule, cache, slot, view),

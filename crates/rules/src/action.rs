@@ -23,7 +23,7 @@ pub(crate) enum Action {
     Log { level: LogLevel, text: Template },
     Webhook(Webhook),
     Hold { reason: Template, within: Duration, release: bool },
-    Mock(Mock),
+    Mock(Mock, Option<MockFile>),
     Fault(Failing),
     RateLimit(RateLimit),
     Cache(Cache),
@@ -56,6 +56,17 @@ pub(crate) enum Mock {
     /// One after the other, and then from the beginning.
     InTurn(Vec<JsonTemplate>),
     AtRandom(Vec<JsonTemplate>, Option<u64>),
+}
+
+/// The file that made up results were read from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct MockFile {
+    /// As the rule names it.
+    pub name: Arc<str>,
+    /// Of what it held, so that other results make another version of the rules.
+    pub digest: u64,
+    /// How much it held.
+    pub bytes: usize,
 }
 
 /// A failure that is made up.
@@ -124,7 +135,7 @@ impl Action {
             Self::Log { .. } => "log",
             Self::Webhook(_) => "webhook",
             Self::Hold { .. } => "hold",
-            Self::Mock(_) => "mock",
+            Self::Mock(..) => "mock",
             Self::Fault(_) => "fault",
             Self::RateLimit(_) => "rate_limit",
             Self::Cache(_) => "cache",
@@ -140,7 +151,7 @@ impl Action {
             Self::Set(list) => list.iter().fold(Phases::NONE, |all, (target, _)| all.or(of(target.root))),
             Self::Remove(list) => list.iter().fold(Phases::NONE, |all, target| all.or(of(target.root))),
             Self::Replace(root, _) => of(*root),
-            Self::Mock(_) => Phases::REQUEST.or(Phases::RESPONSE),
+            Self::Mock(..) => Phases::REQUEST.or(Phases::RESPONSE),
             Self::Fork { .. } | Self::Cache(_) => Phases::REQUEST,
             Self::Delay { .. } | Self::Hold { .. } => Phases::REQUEST.or(Phases::RESPONSE),
             Self::Fault(Failing { kind: FailKind::Truncate | FailKind::Garble, .. }) => Phases::RESPONSE,
@@ -151,7 +162,7 @@ impl Action {
 
     /// True where nothing after it is looked at, whatever happens.
     pub fn always_ends(&self) -> bool {
-        matches!(self, Self::Allow | Self::Block { .. } | Self::Error { .. } | Self::Mock(_))
+        matches!(self, Self::Allow | Self::Block { .. } | Self::Error { .. } | Self::Mock(..))
     }
 
     /// The holes of its templates.
@@ -165,8 +176,8 @@ impl Action {
             Self::Replace(_, value) => value.holes().collect(),
             Self::Log { text, .. } => text.holes().collect(),
             Self::Hold { reason, .. } => reason.holes().collect(),
-            Self::Mock(Mock::Always(value)) => value.holes().collect(),
-            Self::Mock(Mock::InTurn(list) | Mock::AtRandom(list, _)) => {
+            Self::Mock(Mock::Always(value), _) => value.holes().collect(),
+            Self::Mock(Mock::InTurn(list) | Mock::AtRandom(list, _), _) => {
                 list.iter().flat_map(JsonTemplate::holes).collect()
             }
             Self::RateLimit(limit) => limit.key.holes().collect(),
@@ -202,6 +213,7 @@ impl fmt::Display for Action {
             Self::Webhook(hook) if hook.wait => write!(f, "ask {}", hook.shown),
             Self::Webhook(hook) => write!(f, "tell {}", hook.shown),
             Self::Hold { within, .. } => write!(f, "hold {within:?}"),
+            Self::Mock(_, Some(file)) => write!(f, "mock from {}", file.name),
             Self::Fault(failing) => {
                 let kind = FAIL_KINDS.iter().find(|(_, kind)| *kind == failing.kind).map_or("", |(word, _)| word);
                 write!(f, "fault {kind} {}%", failing.probability * 100.0)

@@ -73,6 +73,25 @@ pub enum Problem {
     /// Text that is no JSON.
     #[error("not valid JSON: {0}")]
     Json(String),
+    /// A file that a rule names and that cannot be read.
+    #[error("cannot be read: {0}")]
+    Unreadable(String),
+    /// Something in a file that a rule names.
+    #[error("`{file}`: {problem}")]
+    InFile {
+        /// The file, as the rule names it.
+        file: String,
+        /// What is wrong with it.
+        problem: Box<Problem>,
+    },
+    /// Something in one of several results.
+    #[error("result {number}: {problem}")]
+    OfResult {
+        /// Which, counted from 1.
+        number: usize,
+        /// What is wrong with it.
+        problem: Box<Problem>,
+    },
     /// A `${NAME}` that nobody knows.
     #[error("unknown name `${{{name}}}`; {} Write `$${{` for a literal `${{`", match suggestion { Some(known) => format!("did you mean `${{{known}}}`?"), None => format!("expected one of {}.", list(known)) })]
     UnknownName {

@@ -11,6 +11,7 @@ mod damage;
 mod ends;
 pub mod error;
 mod facts;
+pub mod files;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -31,6 +32,7 @@ mod pointer;
 mod reach;
 mod read_action;
 mod read_condition;
+mod read_mock;
 mod rule;
 mod rule_set;
 mod rules;
@@ -45,6 +47,7 @@ pub mod webhook;
 mod tests;
 
 pub use error::{RuleError, Warning};
+pub use files::Files;
 pub use live::Overflows;
 pub use outside::Outside;
 pub use played::Played;

@@ -30,6 +30,12 @@ pub const POINTER: usize = 512;
 pub const SEGMENTS: usize = 32;
 /// Largest JSON value in a rule, in bytes.
 pub const VALUE: usize = 64 * 1024;
+/// Largest file of made up results, in bytes.
+pub const MOCK_FILE: usize = 4 * 1024 * 1024;
+/// Most bytes in the files of made up results of all rules together.
+pub const MOCK_FILES: usize = 32 * 1024 * 1024;
+/// Most results in a file.
+pub const MOCK_RESULTS: usize = 10_000;
 /// Longest time that a rule may wait for anything.
 pub const WAIT: Duration = Duration::from_secs(600);
 /// Longest time that a rule may count over or keep something for.

@@ -1,17 +1,19 @@
 //! What a rule file says, as a tree in which every value knows where it stands, and the words for what does not fit.
 
 use crate::error::{Place, Problem, RuleError, closest, shown};
+use crate::files::Files;
 use crate::limits;
 use serde_json::Value as Json;
 use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A file and its text.
+/// A file, its text, and what is beside it.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub file: &'a str,
     pub text: &'a str,
+    pub files: &'a dyn Files,
 }
 
 impl Source<'_> {

@@ -1,10 +1,11 @@
 //! Reading the `then` of a rule.
 
-use crate::action::{Action, Cache, FAIL_KINDS, FailKind, Failing, Mock, RateLimit, Target, Webhook};
+use crate::action::{Action, Cache, FAIL_KINDS, FailKind, Failing, RateLimit, Target, Webhook};
 use crate::error::{Problem, RuleError, closest};
 use crate::facts::Root;
 use crate::limits;
 use crate::node::{Node, Table};
+use crate::read_mock::mock;
 use crate::template::{JsonTemplate, Template, rooted};
 use signalbox_engine::log_level::LogLevel;
 use std::time::Duration;
@@ -120,7 +121,7 @@ fn target(node: &Node<'_>, pointer: &str) -> Result<Target, RuleError> {
     Ok(Target { root, pointer })
 }
 
-fn object(node: &Node<'_>) -> Result<JsonTemplate, RuleError> {
+pub(crate) fn object(node: &Node<'_>) -> Result<JsonTemplate, RuleError> {
     if node.is_table() { JsonTemplate::of(node) } else { Err(node.expected("a table")) }
 }
 
@@ -233,38 +234,7 @@ fn hold(node: &Node<'_>) -> Result<Action, RuleError> {
     })
 }
 
-fn mock(node: &Node<'_>) -> Result<Action, RuleError> {
-    let keys = ["result", "json", "list", "random", "seed"];
-    let expected = "a table with one of `result`, `json`, `list` or `random`";
-    let table = node.table(expected, &keys)?;
-    let mut given = table.given(&["result", "json", "list", "random"]);
-    let (Some((key, value)), None) = (given.pop(), given.pop()) else { return Err(node.expected(expected)) };
-    if key != "random" && table.get("seed").is_some() {
-        return Err(node.fail(Problem::Beside("`seed` has no effect without `random`")));
-    }
-    let results = || -> Result<Vec<JsonTemplate>, RuleError> {
-        let items = value.list("a list of results")?;
-        if items.is_empty() {
-            return Err(value.expected("a list of at least one result; the list is empty"));
-        }
-        items.iter().map(object).collect()
-    };
-    Ok(Action::Mock(match key {
-        "result" => Mock::Always(object(&value)?),
-        "json" => {
-            let text = value.text("a JSON object as text", limits::VALUE)?;
-            let json = serde_json::from_str(text).map_err(|error| value.fail(Problem::Json(error.to_string())))?;
-            match json {
-                serde_json::Value::Object(_) => Mock::Always(JsonTemplate::compile(&value, &json)?),
-                _ => return Err(value.expected("a JSON object")),
-            }
-        }
-        "list" => Mock::InTurn(results()?),
-        _ => Mock::AtRandom(results()?, seed(&table)?),
-    }))
-}
-
-fn seed(table: &Table<'_>) -> Result<Option<u64>, RuleError> {
+pub(crate) fn seed(table: &Table<'_>) -> Result<Option<u64>, RuleError> {
     let read = |node: Node<'_>| node.integer("a whole number that is not negative", 0..=i64::MAX);
     Ok(table.get("seed").map(read).transpose()?.and_then(|seed| u64::try_from(seed).ok()))
 }

@@ -1,6 +1,6 @@
 //! One rule, and how it is read.
 
-use crate::action::Action;
+use crate::action::{Action, MockFile};
 use crate::condition::Condition;
 use crate::error::{Place, Problem, RuleError};
 use crate::limits;
@@ -33,6 +33,8 @@ pub(crate) struct Rule {
     pub reads_request: bool,
     /// How many regular expressions it holds.
     pub patterns: usize,
+    /// How many bytes of files it holds.
+    pub read_bytes: usize,
     pub place: Place,
     /// The whole rule as JSON, from which the version of the set is made.
     pub canonical: String,
@@ -57,6 +59,7 @@ impl Rule {
         let then = actions(&table.need("then")?)?;
         let (phases, methods) = reach(&when, &then);
         misplaced(&table.need("then")?, &then, phases)?;
+        let canonical = canonical(node, &then)?;
         Ok(Self {
             id: id.into(),
             name: name.into(),
@@ -65,13 +68,14 @@ impl Rule {
             reads_request: phases.meets(Phases::RESPONSE) && reads_request(&when, &then),
             all_held: when.words().into_iter().map(|words| (words, true)).collect(),
             usual: OnceLock::new(),
+            read_bytes: files(&then).map(|file| file.bytes).sum(),
             when,
             then,
             phases,
             methods,
             patterns,
             place: table.node().place(),
-            canonical: node.json_unbounded()?.to_string(),
+            canonical,
         })
     }
 }
@@ -86,6 +90,22 @@ impl Rule {
         let usual = self.usual.get_or_init(|| Arc::new(ruling.clone()));
         if usual.verdict == ruling.verdict { Arc::clone(usual) } else { Arc::new(ruling) }
     }
+}
+
+fn files(then: &[Action]) -> impl Iterator<Item = &MockFile> {
+    then.iter().filter_map(|action| match action {
+        Action::Mock(_, file) => file.as_ref(),
+        _ => None,
+    })
+}
+
+/// The rule as JSON, and what stands for the files it was read from.
+fn canonical(node: &Node<'_>, then: &[Action]) -> Result<String, RuleError> {
+    let mut text = node.json_unbounded()?.to_string();
+    for file in files(then) {
+        text.push_str(&format!("\n{:016x}", file.digest));
+    }
+    Ok(text)
 }
 
 fn id<'a>(node: &Node<'a>) -> Result<&'a str, RuleError> {

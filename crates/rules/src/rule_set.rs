@@ -3,6 +3,7 @@
 use crate::action::Action;
 use crate::condition::Leaf;
 use crate::error::{Problem, RuleError, Warning};
+use crate::files::{Files, NoFiles};
 use crate::glance::Candidate;
 use crate::index::Index;
 use crate::limits;
@@ -79,19 +80,27 @@ impl RuleSet {
     /// # Errors
     /// The first thing that is wrong, and where it stands.
     pub fn parse(file: &str, text: &str) -> Result<Self, RuleError> {
-        Self::read(file, text, true)
+        Self::read(Source { file, text, files: &NoFiles }, true)
     }
 
-    /// Reads the rules of a file that holds other things too: its `rules` and nothing else.
+    /// Reads a file of rules, and the files that these name.
     ///
     /// # Errors
     /// The first thing that is wrong, and where it stands.
-    pub fn parse_within(file: &str, text: &str) -> Result<Self, RuleError> {
-        Self::read(file, text, false)
+    pub fn parse_beside(file: &str, text: &str, files: &dyn Files) -> Result<Self, RuleError> {
+        Self::read(Source { file, text, files }, true)
     }
 
-    fn read(file: &str, text: &str, alone: bool) -> Result<Self, RuleError> {
-        let source = Source { file, text };
+    /// Reads the rules of a file that holds other things too: its `rules` and nothing else, and the files that these name.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, and where it stands.
+    pub fn parse_within(file: &str, text: &str, files: &dyn Files) -> Result<Self, RuleError> {
+        Self::read(Source { file, text, files }, false)
+    }
+
+    fn read(source: Source<'_>, alone: bool) -> Result<Self, RuleError> {
+        let text = source.text;
         let fail = |at, problem| RuleError { place: source.place(at, ""), problem: Box::new(problem) };
         if text.len() > limits::FILE {
             return Err(fail(0, Problem::FileTooLarge { limit: limits::FILE }));
@@ -115,6 +124,7 @@ impl RuleSet {
         for item in &items {
             set.push(Rule::read(item)?);
             check_patterns(&set)?;
+            check_files(&set)?;
         }
         check_ids(&set)?;
         Ok(Self::of(set))
@@ -128,6 +138,7 @@ impl RuleSet {
         let rules: Vec<Rule> = sets.into_iter().flat_map(|set| set.rules).collect();
         check_ids(&rules)?;
         check_patterns(&rules)?;
+        check_files(&rules)?;
         match rules.get(limits::RULES) {
             Some(rule) => Err(RuleError { place: rule.place.clone(), problem: Box::new(too_many()) }),
             None => Ok(Self::of(rules)),
@@ -255,6 +266,18 @@ fn check_patterns(rules: &[Rule]) -> Result<(), RuleError> {
         Some(rule) if many => {
             let (what, limit) = ("regular expressions", limits::PATTERNS);
             let remedy = "use `in`, `starts_with` or `contains`, or join some with `|`";
+            Err(RuleError { place: rule.place.clone(), problem: Box::new(Problem::TooMany { what, limit, remedy }) })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_files(rules: &[Rule]) -> Result<(), RuleError> {
+    let bytes = rules.iter().map(|rule| rule.read_bytes).sum::<usize>();
+    match rules.last() {
+        Some(rule) if bytes > limits::MOCK_FILES => {
+            let (what, limit) = ("bytes in the files of made up results", limits::MOCK_FILES);
+            let remedy = "shorten them, or use fewer";
             Err(RuleError { place: rule.place.clone(), problem: Box::new(Problem::TooMany { what, limit, remedy }) })
         }
         _ => Ok(()),

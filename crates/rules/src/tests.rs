@@ -18,6 +18,7 @@ mod actions;
 mod conditions;
 mod documents;
 mod judging;
+mod mock_files;
 mod properties;
 mod reading;
 mod together;

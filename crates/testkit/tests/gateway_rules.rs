@@ -148,6 +148,29 @@ async fn rules_follow_their_file_and_a_bad_file_changes_nothing() {
     assert_eq!(text(&greet(&client, 9, "x").await), "second, and longer");
 }
 
+/// S-24, SO-6: made up results come from a file beside the rules, and follow it while the gateway runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn made_up_results_follow_their_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("answers.jsonl");
+    let line = |text: &str| json!({"content": [{"type": "text", "text": text}]}).to_string() + "\n";
+    std::fs::write(&file, line("first") + &line("second for {{/params/arguments/name}}")).unwrap();
+    let rule =
+        "[[rules]]\nid = \"mock\"\nwhen = { tool = \"greet\" }\nthen = { mock = { file = \"answers.jsonl\" } }\n";
+    let gateway = GatewayProcess::serve_in(folder, &(child("only", Era::Old, "").unwrap() + rule)).await.unwrap();
+    let client = session(&gateway).await;
+    assert_eq!(text(&greet(&client, 1, "x").await), "first");
+    assert_eq!(text(&greet(&client, 2, "ann").await), "second for ann");
+    assert_eq!(text(&greet(&client, 3, "x").await), "first");
+    std::fs::write(&file, line("another")).unwrap();
+    let mut id = 10;
+    let changed = async || {
+        id += 1;
+        (text(&greet(&client, id, "x").await) == "another").then_some(())
+    };
+    eventually("the changed results are given", changed).await.unwrap();
+}
+
 /// S-23, SO-4, SO-5: limits, counts and copies, each seen from outside.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_are_limited_counted_and_copied_elsewhere() {

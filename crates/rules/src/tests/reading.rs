@@ -197,9 +197,12 @@ fn everything_has_a_bound() {
 fn several_files_become_one_set_and_one_id_is_there_once() {
     // SO-14
     let one = RuleSet::parse("a.toml", "[[rules]]\nid = \"a\"\nthen = \"allow\"").unwrap();
-    let two =
-        RuleSet::parse_within("signalbox.toml", "port = 5\n\n[[rules]]\nid = \"b\"\npriority = 1\nthen = \"allow\"")
-            .unwrap();
+    let two = RuleSet::parse_within(
+        "signalbox.toml",
+        "port = 5\n\n[[rules]]\nid = \"b\"\npriority = 1\nthen = \"allow\"",
+        &crate::files::NoFiles,
+    )
+    .unwrap();
     let merged = RuleSet::merge(vec![one.clone(), two.clone()]).unwrap();
     let rows: Vec<_> =
         merged.describe().into_iter().map(|row| format!("{} {}:{}", row.id, row.file, row.line)).collect();

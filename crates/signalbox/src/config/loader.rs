@@ -182,6 +182,31 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_made_up_results_is_news_when_it_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("signalbox.toml");
+        let results = folder.path().join("rules/answers.json");
+        std::fs::create_dir(folder.path().join("rules")).unwrap();
+        std::fs::write(&file, "[gateway]\nrule_files = ['rules/mine.toml']\n").unwrap();
+        let rule = "[[rules]]\nid = 'r'\nthen = { mock = { file = 'answers.json' } }\n";
+        std::fs::write(folder.path().join("rules/mine.toml"), rule).unwrap();
+        let loader = loader(&file);
+        let told = loader.load().unwrap_err().to_string();
+        assert!(told.contains("mine.toml:3:26: rules[0].then.mock.file: `answers.json`: cannot be read: "), "{told}");
+        std::fs::write(&results, "{}").unwrap();
+        let before = loader.load().unwrap().config.rules;
+        assert!(loader.files().contains(&results), "{:?}", loader.files());
+        assert_eq!(loader.look(), News::None);
+        std::fs::write(&results, r#"{"content":[]}"#).unwrap();
+        assert_eq!(loader.look(), News::Other);
+        assert_ne!(loader.load().unwrap().config.rules, before);
+        assert_eq!(loader.look(), News::None);
+        std::fs::write(&results, vec![b' '; 5 * 1024 * 1024]).unwrap();
+        let told = loader.load().unwrap_err().to_string();
+        assert!(told.contains("it is larger than 4194304 bytes"), "{told}");
+    }
+
+    #[test]
     fn the_data_folder_of_a_bad_file_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("signalbox.toml");

@@ -2,7 +2,9 @@
 
 use super::error::{ConfigError, Place, Problem};
 use super::read::Table;
-use signalbox_rules::{RuleError, RuleSet};
+use signalbox_rules::{Files, RuleError, RuleSet};
+use std::cell::RefCell;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,7 +14,7 @@ const LARGEST: u64 = 16 * 1024 * 1024;
 /// The rules of a configuration, read and checked.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    /// The files of their own that some were read from.
+    /// The files of their own that some were read from, and those of made up results that rules name.
     pub files: Vec<PathBuf>,
     /// All of them.
     pub set: Arc<RuleSet>,
@@ -40,6 +42,40 @@ pub enum RulesError {
     Rules(#[from] RuleError),
 }
 
+/// Reads what rules name beside their own file, and remembers which files these are.
+struct Beside<'a> {
+    folder: &'a Path,
+    read: &'a RefCell<Vec<PathBuf>>,
+}
+
+impl Files for Beside<'_> {
+    fn read(&self, name: &str, most: usize) -> Result<String, String> {
+        let file = self.folder.join(name);
+        let data = std::fs::metadata(&file).map_err(|error| error.to_string())?;
+        if !data.is_file() {
+            return Err("it is no file".to_owned());
+        }
+        let mut bytes = Vec::new();
+        // One byte more than is allowed tells that there is more.
+        let end = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+        let opened = std::fs::File::open(&file);
+        opened.and_then(|file| file.take(end).read_to_end(&mut bytes)).map_err(|error| error.to_string())?;
+        if bytes.len() > most {
+            return Err(format!("it is larger than {most} bytes; split it, or shorten it"));
+        }
+        let text = String::from_utf8(bytes).map_err(|_| "it is no UTF-8".to_owned())?;
+        let mut read = self.read.borrow_mut();
+        if !read.contains(&file) {
+            read.push(file);
+        }
+        Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+    }
+}
+
+fn folder_of(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new(""))
+}
+
 fn text(file: &Path) -> Result<String, RulesError> {
     let bad = |why: String| RulesError::Read { file: file.to_owned(), why };
     let length = std::fs::metadata(file).map_err(|error| bad(error.to_string()))?.len();
@@ -53,22 +89,26 @@ fn text(file: &Path) -> Result<String, RulesError> {
 /// Read the rules that a configuration holds or names.
 pub(super) fn check(root: &Table<'_>) -> Result<Rules, ConfigError> {
     let document = root.document;
-    let base = document.file.and_then(Path::parent).unwrap_or(Path::new(""));
+    let base = document.file.map_or(Path::new(""), folder_of);
     let texts = root.table("gateway")?.texts("rule_files")?;
     let own = |error: RuleError| ConfigError::new(Place::rules(), Problem::Rules(error.into()));
+    let read = RefCell::default();
     let mut sets = Vec::new();
     if root.has("rules") {
         let name = document.file.map_or_else(String::new, |file| file.display().to_string());
-        sets.push(RuleSet::parse_within(&name, document.text).map_err(own)?);
+        let beside = Beside { folder: base, read: &read };
+        sets.push(RuleSet::parse_within(&name, document.text, &beside).map_err(own)?);
     }
     let mut files = Vec::new();
     for named in &texts {
         let file = base.join(&named.value);
         let text = text(&file).map_err(|error| document.error(&named.path, named.at, Problem::Rules(error)))?;
-        sets.push(RuleSet::parse(&file.display().to_string(), &text).map_err(own)?);
+        let beside = Beside { folder: folder_of(&file), read: &read };
+        sets.push(RuleSet::parse_beside(&file.display().to_string(), &text, &beside).map_err(own)?);
         files.push(file);
     }
     let set = Arc::new(RuleSet::merge(sets).map_err(own)?);
+    files.append(&mut read.into_inner());
     Ok(Rules { files, set })
 }
 
@@ -77,6 +117,8 @@ pub(super) fn check(root: &Table<'_>) -> Result<Rules, ConfigError> {
 /// # Errors
 /// What is wrong with it.
 pub fn read_file(file: &Path) -> Result<Rules, RulesError> {
-    let set = RuleSet::parse(&file.display().to_string(), &text(file)?)?;
-    Ok(Rules { files: vec![file.to_owned()], set: Arc::new(set) })
+    let read = RefCell::new(vec![file.to_owned()]);
+    let beside = Beside { folder: folder_of(file), read: &read };
+    let set = RuleSet::parse_beside(&file.display().to_string(), &text(file)?, &beside)?;
+    Ok(Rules { files: read.into_inner(), set: Arc::new(set) })
 }
