@@ -11,6 +11,7 @@ pub mod digest;
 pub mod errors;
 pub mod hosted;
 pub mod listing;
+pub mod made_up;
 mod object;
 pub mod questions;
 pub mod report;

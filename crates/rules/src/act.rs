@@ -11,9 +11,10 @@ use crate::template::{JsonTemplate, Template};
 use crate::walk::{Step, Walk};
 use crate::webhook::{self, Said};
 use bytes::Bytes;
+use signalbox_engine::bridge::made_up;
 use signalbox_engine::chain::{Answer, Effect, Phase, Question, Verdict};
 use signalbox_engine::fault::{Fault, FaultKind};
-use signalbox_wire::{Envelope, Limits, codes, json, scan};
+use signalbox_wire::{Envelope, Limits, Revision, codes, json, scan};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,6 +108,7 @@ impl<'a> Walk<'a> {
             }
             Action::Replace(_, value) => match self.fill(rule, view, |filling| value.render(filling)) {
                 Some(value) => {
+                    let value = fitted(value.into(), here, view);
                     bytes = patch::replace(view.message, here, &value);
                     done.push(format!("replaced the {}", here.word()));
                 }
@@ -354,6 +356,15 @@ impl<'a> Walk<'a> {
         }
         self.note("released", format!("{}: {error}; goes on without it", hook.shown));
         Step::Next
+    }
+}
+
+/// A result in the place of another, as the revision of the client has it.
+fn fitted(value: Bytes, root: Root, view: &View<'_>) -> Bytes {
+    let new = view.facts.revision.and_then(Revision::parse).is_some_and(Revision::result_type);
+    match view.method().filter(|_| new && root == Root::Result) {
+        Some(method) => made_up::complete(method, &value),
+        None => value,
     }
 }
 

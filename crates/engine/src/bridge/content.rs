@@ -137,7 +137,7 @@ fn with_comma(base: &[u8], whole: Span) -> Span {
 }
 
 /// Whether a complete result of this method says how long it may be kept.
-fn cached(name: &str) -> bool {
+pub(super) fn cached(name: &str) -> bool {
     matches!(
         name,
         method::RESOURCES_READ

@@ -4,7 +4,7 @@ use super::case::{Answer, Case, Phase};
 use super::judgement::{Judgement, Ruling, Verdict};
 use crate::fault::{Fault, FaultKind};
 use bytes::Bytes;
-use signalbox_wire::{Edits, Envelope, Era, Kind, Limits, Refusal, Span, json, scan};
+use signalbox_wire::{Envelope, Kind, Limits, Refusal, json, scan};
 use std::sync::Arc;
 
 /// Why a message cannot go on as somebody has edited it.
@@ -53,20 +53,13 @@ pub fn edited(held: &Envelope, message: Bytes, limits: &Limits) -> Result<Envelo
 }
 
 /// A result that a person wrote, if it is one.
-pub(crate) fn result(result: &Bytes, era: Option<Era>, limits: &Limits) -> Result<Bytes, EditError> {
+pub(crate) fn result(result: &Bytes, limits: &Limits) -> Result<Bytes, EditError> {
     scan(result, limits).map_err(Refusal::Scan)?;
     let start = json::skip_whitespace(result, 0);
     if result.get(start) != Some(&b'{') {
         return Err(EditError::Result);
     }
-    if era != Some(Era::Modern) || json::member(result, "resultType").is_some() {
-        return Ok(result.clone());
-    }
-    // A result of the new era says what kind it is; a person need not know that.
-    let mut edits = Edits::new();
-    let whole = Span::new(start, result.trim_ascii_end().len());
-    edits.set_member(result, whole, "resultType", br#""complete""#);
-    Ok(edits.apply(result))
+    Ok(result.clone())
 }
 
 /// The verdict of an interceptor that held a message for a person, by what came of that. `rule` is who held it.
@@ -89,7 +82,7 @@ fn settled(case: &Case<'_>, answer: &Answer, limits: &Limits) -> Settled {
             Ok(message) => ("edited", format!("{} bytes", message.bytes().len()), by.clone(), Verdict::Modify(message)),
             Err(error) => ("failed", error.to_string(), by.clone(), refused(FaultKind::Refused, &error.to_string())),
         },
-        Answer::Result { by, result: told } => match result(told, case.exchange.map(|exchange| exchange.era), limits) {
+        Answer::Result { by, result: told } => match result(told, limits) {
             Ok(bytes) => ("answered", format!("{} bytes", bytes.len()), by.clone(), Verdict::Reply(bytes)),
             Err(error) => ("failed", error.to_string(), by.clone(), refused(FaultKind::Refused, &error.to_string())),
         },
@@ -144,13 +137,11 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_an_object_and_says_what_it_is_in_the_new_era() {
+    fn a_result_is_an_object() {
         let limits = Limits::default();
-        let told = |text: &'static str, era| result(&Bytes::from_static(text.as_bytes()), era, &limits);
-        assert_eq!(told("{}", Some(Era::Legacy)).unwrap(), "{}");
-        assert_eq!(told("{}", Some(Era::Modern)).unwrap(), r#"{"resultType":"complete"}"#);
-        assert_eq!(told(r#"{"resultType":"task"}"#, Some(Era::Modern)).unwrap(), r#"{"resultType":"task"}"#);
-        assert_eq!(told("[]", None), Err(EditError::Result));
-        assert!(matches!(told("{\"a\":1,\"a\":2}", None), Err(EditError::NotValid(_))));
+        let told = |text: &'static str| result(&Bytes::from_static(text.as_bytes()), &limits);
+        assert_eq!(told(" {}").unwrap(), " {}");
+        assert_eq!(told("[]"), Err(EditError::Result));
+        assert!(matches!(told("{\"a\":1,\"a\":2}"), Err(EditError::NotValid(_))));
     }
 }

@@ -5,6 +5,7 @@
 use super::holding::Then;
 use super::rounds::refit;
 use super::{Context, FrontMachine};
+use crate::bridge::made_up;
 use crate::chain::{Answer, Case, Effect, Outcome as Judged, Phase, Resume, Resumed, Ruling, Verdict};
 use crate::command::Command;
 use crate::exchange::Call;
@@ -13,7 +14,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::profile::ClientProfile;
 use bytes::Bytes;
-use signalbox_wire::{Envelope, RawId, builder, method};
+use signalbox_wire::{Envelope, Era, RawId, builder, method};
 use std::sync::Arc;
 
 /// How often one message that cannot wait may be wanted held.
@@ -148,10 +149,21 @@ impl FrontMachine {
         self.inquiry_over(id, out);
         self.give_task_up(id, out);
         match verdict {
-            Verdict::Reply(result) => self.reply(id, &result, ctx, out),
+            Verdict::Reply(result) => {
+                let result = self.fitted(id, result);
+                self.reply(id, &result, ctx, out);
+            }
             Verdict::Error(error) => self.reply_error(id, &error, ctx, out),
             Verdict::Refuse(fault) => self.fail(id, &fault, ctx, out),
             Verdict::Pass | Verdict::Modify(_) | Verdict::Hold(_) => {}
+        }
+    }
+
+    /// A result that no backend gave, as the revision of the client has it.
+    fn fitted(&self, id: ExchangeId, result: Bytes) -> Bytes {
+        match self.exchanges.get(&id) {
+            Some(exchange) if exchange.era == Era::Modern => made_up::complete(&exchange.method, &result),
+            _ => result,
         }
     }
 

@@ -90,6 +90,13 @@ fn replace_gives_other_params_or_another_result() {
         answer(r#"{ replace_result = { content = [] } }"#, ERROR),
         r#"modify {"jsonrpc":"2.0","id":7,"result":{"content":[]}}"#
     );
+    let mut dialogue = Dialogue::rule(r#"phase = "response""#, "{ replace_result = { content = [] } }");
+    dialogue.revision = Some("2026-07-28".to_owned());
+    dialogue.asks(CALL);
+    assert_eq!(
+        dialogue.answers(RESULT),
+        r#"modify {"jsonrpc":"2.0","id":7,"result":{"content":[],"resultType":"complete"}}"#
+    );
 }
 
 #[test]

@@ -108,6 +108,15 @@ fn a_held_request_is_answered_or_refused_without_its_backend() {
 }
 
 #[test]
+fn what_a_person_answers_is_a_result_of_the_clients_revision() {
+    let mut dialogue = Dialogue::new(Mode::Stateless);
+    dialogue.chain = Chain::new(vec![Arc::new(Holder(Phase::Request))]);
+    dialogue.says(&modern("1", "tools/call", r#""name":"one""#));
+    let said = says(&mut dialogue, Answer::Result { by: by(), result: Bytes::from_static(b"{\"content\":[]}") });
+    assert_eq!(said, [r#"< {"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"complete"}}"#]);
+}
+
+#[test]
 fn a_held_answer_is_released_edited_or_replaced() {
     let answers = [
         (Answer::GoOn { by: by() }, r#"< {"jsonrpc":"2.0","id":"c","result":{"content":[]}}"#),

@@ -138,7 +138,42 @@ fn t26_what_an_old_backend_asks_is_judged_and_a_call_that_may_not_ask_is_given_u
     );
     let said = shows("REFUSE");
     assert!(said[0].contains(r#""reason":"refused""#) && said[1] == "give up 7", "{said:?}");
-    assert_eq!(shows("REPLY"), [r#"< {"jsonrpc":"2.0","id":1,"result":{"instead":1}}"#, "give up 7"]);
+    assert_eq!(
+        shows("REPLY"),
+        [r#"< {"jsonrpc":"2.0","id":1,"result":{"instead":1,"resultType":"complete"}}"#, "give up 7"]
+    );
     let late = Event::Reply { exchange: ExchangeId(9), result: Bytes::from_static(b"{}"), park: Some(7) };
     assert_eq!(Dialogue::new(Mode::Stateless).event(late), ["give up 7"], "nobody is there to see it");
+}
+
+#[test]
+fn a_result_that_interceptors_make_is_one_of_the_clients_revision() {
+    // S-23: a mock, a kept answer, a webhook or a person, in the place of a request and of an answer.
+    let ask = |dialogue: &mut Dialogue, new: bool, method: &str, params: &str| match new {
+        true => dialogue.says(&modern("1", method, params)),
+        false => dialogue.says(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}}}}}"#)),
+    };
+    for (new, call, read) in [
+        (false, r#"{"instead":1}"#, r#"{"instead":1}"#),
+        (
+            true,
+            r#"{"instead":1,"resultType":"complete"}"#,
+            r#"{"instead":1,"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#,
+        ),
+    ] {
+        let begin = || {
+            let mut dialogue = if new { Dialogue::new(Mode::Stateless) } else { Dialogue::operational() };
+            dialogue.chain = Chain::new(vec![Arc::new(Guard)]);
+            dialogue
+        };
+        let said = |result: &str| [format!(r#"< {{"jsonrpc":"2.0","id":1,"result":{result}}}"#)];
+        let asked = ask(&mut begin(), new, "tools/call", r#""name":"one","arguments":{"a":"REPLY"}"#);
+        assert_eq!(asked, said(call));
+        let asked = ask(&mut begin(), new, "resources/read", r#""uri":"x://1","b":"REPLY""#);
+        assert_eq!(asked, said(read));
+        let mut dialogue = begin();
+        ask(&mut dialogue, new, "tools/call", r#""name":"one""#);
+        let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"complete","x":"REPLY"}}"#;
+        assert_eq!(dialogue.answers(answer), said(call));
+    }
 }
