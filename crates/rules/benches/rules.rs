@@ -31,6 +31,7 @@ fn rules(criterion: &mut Criterion) {
         revision: Some("2025-06-18"),
         backend: Some("weather"),
         now,
+        can_wait: true,
         unix_ms: 0,
     };
     let sets = [

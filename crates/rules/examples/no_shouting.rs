@@ -43,6 +43,7 @@ fn main() {
             revision: None,
             backend: None,
             now,
+            can_wait: true,
             unix_ms: 0,
         };
         println!("{said}: {:?}", chain.judge(&case, None).verdict);
@@ -68,6 +69,7 @@ fn shouting_is_refused_and_talking_is_not() {
             revision: None,
             backend: None,
             now,
+            can_wait: true,
             unix_ms: 0,
         };
         assert_eq!(matches!(chain.judge(&case, None).verdict, Verdict::Refuse(_)), refused);

@@ -135,6 +135,7 @@ impl Dialogue {
             session_started: self.start,
             revision: self.revision.as_deref(),
             backend: self.backend.as_deref(),
+            can_wait: true,
             now: self.now,
             unix_ms: 1_700_000_000_000,
         };

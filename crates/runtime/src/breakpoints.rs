@@ -2,7 +2,7 @@
 
 use crate::glob;
 use signalbox_engine::chain::{self, Case, Hold, Interceptor, Judgement, Phase, Question, Resumed, Ruling, Verdict};
-use signalbox_wire::{Limits, method};
+use signalbox_wire::{Envelope, Limits, method};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -147,11 +147,14 @@ impl Breakpoints {
 
     /// The first one that this message meets.
     fn meet(&self, case: &Case<'_>) -> Option<SetBreakpoint> {
-        let exchange = case.exchange?;
+        // What cannot be held must not use up what waits for the next call.
+        let exchange = case.exchange.filter(|_| case.can_wait)?;
         let mut inner = self.lock();
         let meets =
             |set: &&mut SetBreakpoint| set.breakpoint.fits(case.phase, &exchange.method, exchange.subject.as_deref());
-        let met = inner.by_id.values_mut().find(meets)?;
+        // A request that brings what its backend has asked for goes on with a call that was there before.
+        let fresh = case.phase != Phase::Request || !goes_on(case.message);
+        let met = inner.by_id.values_mut().find(|set| (fresh || set.breakpoint.next.is_none()) && meets(set))?;
         met.hits += 1;
         if let Some(next) = &mut met.breakpoint.next {
             *next = next.saturating_sub(1);
@@ -215,6 +218,10 @@ impl Breakpoint {
         let answers = if self.phase == Phase::Response { "answers to " } else { "" };
         format!("{which}{answers}{what}")
     }
+}
+
+fn goes_on(message: &Envelope) -> bool {
+    ["inputResponses", "requestState"].iter().any(|key| message.param(key).is_some())
 }
 
 fn rule(id: u64) -> Arc<str> {

@@ -52,6 +52,8 @@ pub struct Case<'a> {
     pub revision: Option<&'a str>,
     /// The backend it goes to or comes from, where that is known.
     pub backend: Option<&'a str>,
+    /// False for what comes in the middle of a call, and for notifications: whoever holds it is told at once to go on.
+    pub can_wait: bool,
     /// The time now.
     pub now: Instant,
     /// The same by the wall clock, in milliseconds since 1970.

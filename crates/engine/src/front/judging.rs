@@ -20,18 +20,32 @@ use std::sync::Arc;
 /// How often one message that cannot wait may be wanted held.
 const MAX_HOLDS: usize = 1100;
 
+/// What a message that is judged belongs to.
+pub(super) struct About<'a> {
+    phase: Phase,
+    exchange: Option<ExchangeId>,
+    backend: Option<&'a str>,
+    can_wait: bool,
+}
+
+impl About<'_> {
+    /// A request or an answer as a whole, which can be held.
+    fn whole(phase: Phase, exchange: ExchangeId) -> Self {
+        Self { phase, exchange: Some(exchange), backend: None, can_wait: true }
+    }
+}
+
 impl FrontMachine {
     /// Asks the interceptors about a message, writes down what they decided, and has done what they want done besides.
     pub(super) fn consult(
         &self,
-        phase: Phase,
-        about: (Option<ExchangeId>, Option<&str>),
+        about: About<'_>,
         message: &Envelope,
         resume: Option<Resume<'_>>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Judged {
-        let (id, backend) = about;
+        let About { phase, exchange: id, backend, can_wait } = about;
         let exchange = id.and_then(|id| self.exchanges.get(&id));
         let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
         let case = Case {
@@ -43,6 +57,7 @@ impl FrontMachine {
             session_started: ctx.session_started,
             revision: client.map(|client| client.revision.as_str()),
             backend: backend.or_else(|| exchange.and_then(|exchange| exchange.backend.as_deref())),
+            can_wait,
             now: ctx.now,
             unix_ms: (ctx.unix_ms)(),
         };
@@ -95,7 +110,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let judged = self.consult(Phase::Request, (Some(id), None), &message, resume, ctx, out);
+        let judged = self.consult(About::whole(Phase::Request, id), &message, resume, ctx, out);
         match judged.verdict {
             Verdict::Pass => self.go_on(id, message, then, ctx, out),
             Verdict::Modify(message) => self.go_on(id, message, then, ctx, out),
@@ -132,7 +147,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let judged = self.consult(Phase::Response, (Some(id), None), &message, resume, ctx, out);
+        let judged = self.consult(About::whole(Phase::Response, id), &message, resume, ctx, out);
         match judged.verdict {
             Verdict::Pass => self.go_on(id, message, then, ctx, out),
             Verdict::Modify(message) => {
@@ -208,7 +223,9 @@ impl FrontMachine {
         let (mut changed, mut resume) = (None, None);
         for _ in 0..MAX_HOLDS {
             let current = changed.as_ref().unwrap_or(message);
-            let judged = self.consult(phase, about, current, resume, ctx, out);
+            let (exchange, backend) = about;
+            let about = About { phase, exchange, backend, can_wait: false };
+            let judged = self.consult(about, current, resume, ctx, out);
             match judged.verdict {
                 Verdict::Hold(hold) => {
                     resume =

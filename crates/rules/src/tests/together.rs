@@ -30,6 +30,7 @@ fn case<'a>(message: &'a Envelope, principal: &'a Principal, now: Instant) -> Ca
         revision: None,
         backend: None,
         now,
+        can_wait: true,
         unix_ms: 0,
     }
 }

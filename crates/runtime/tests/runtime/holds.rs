@@ -1,11 +1,13 @@
 //! Messages that wait for a person, and all the ways in which they stop waiting.
 
-use crate::client::{Client, Modern, answer, next, text};
+use crate::bridged_following::new_era;
+use crate::client::{Client, Modern, answer, envelope, next, text};
 use crate::fake::{Fake, Heard, Shape, Step, plain, said};
 use crate::{Setup, pass, start_with};
 use bytes::Bytes;
 use serde_json::json;
 use signalbox_engine::Chain;
+use signalbox_engine::back::Wish;
 use signalbox_engine::chain::{Answer, Phase};
 use signalbox_runtime::{Breakpoint, Breakpoints, Gateway, HeldMessage, HoldError};
 use signalbox_wire::Limits;
@@ -82,6 +84,69 @@ async fn only_the_next_call_is_held_and_it_goes_on_when_released() {
     assert_eq!(scene.gateway.holds.settled().get("released"), Some(&1));
     let again = scene.gateway.holds.settle(held.id, Answer::GoOn { by: by() });
     assert_eq!(again.unwrap_err(), HoldError::Unknown(held.id));
+}
+
+/// A backend of the new era whose tool wants a name before it answers.
+fn curious(heard: &Heard) -> Vec<Step> {
+    let form = json!({"mode": "form", "message": "name?", "requestedSchema": {"type": "object", "properties": {}}});
+    let asked = json!({"k": {"method": "elicitation/create", "params": form}});
+    match &*heard.method {
+        "tools/call" if heard.params.get("inputResponses").is_none() => {
+            vec![Step::Say(json!({"resultType": "input_required", "inputRequests": asked, "requestState": "s"}))]
+        }
+        "tools/call" => vec![Step::Say(said("done"))],
+        _ => new_era(heard),
+    }
+}
+
+fn curious_scene() -> Scene {
+    let fake = Fake::new(Shape::Web, curious);
+    let breakpoints = Arc::new(Breakpoints::new(Limits::default()));
+    let chain = Chain::new(vec![Arc::clone(&breakpoints) as _]);
+    let gateway = start_with(&fake, Setup { wish: Wish::Modern, ..Setup::default() }, chain);
+    Scene { fake, gateway, breakpoints }
+}
+
+/// S-25: what is asked and answered in the middle of a call is not the next call.
+#[tokio::test(start_paused = true)]
+async fn the_answer_to_a_question_in_the_middle_of_a_call_is_not_the_next_call() {
+    let scene = curious_scene();
+    let client = Client::open(&scene.gateway, json!({"elicitation": {}})).await;
+    client.tools().await;
+    let stream = client.post("tools/call", json!({"name": "t1", "arguments": {}}));
+    let asked = next(&stream).await.unwrap();
+    assert_eq!(asked["method"], "elicitation/create", "{asked}");
+    scene.breakpoints.set(next_call()).unwrap();
+    scene.breakpoints.set(Breakpoint { tool: Some("t2".into()), phase: Phase::Response, ..next_call() }).unwrap();
+    let reply = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": {}}});
+    let post = client.session.open_stream().unwrap();
+    client.session.receive(&post, envelope(&reply));
+    assert_eq!(text(&answer(&stream).await.unwrap()), "done");
+    assert_eq!(scene.breakpoints.list().iter().map(|set| set.hits).collect::<Vec<_>>(), [0, 0]);
+    let stream = client.post("tools/call", json!({"name": "t1", "arguments": {}}));
+    let held = scene.held().await;
+    assert_eq!(&*held.reason, "breakpoint 1");
+    scene.settle(&held, Answer::GoOn { by: by() });
+    assert_eq!(next(&stream).await.unwrap()["method"], "elicitation/create");
+}
+
+/// S-25: the same for a client of 2026-07-28, which brings its answers with a request of its own.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_brings_answers_is_not_the_next_call_but_is_one_of_its_tool() {
+    let scene = curious_scene();
+    let client = Modern::askable(&scene.gateway);
+    let asked = client.call("t1", json!({})).await;
+    let brings =
+        json!({"requestState": asked["result"]["requestState"], "inputResponses": {"k": {"action": "cancel"}}});
+    scene.breakpoints.set(next_call()).unwrap();
+    assert_eq!(text(&client.call("t1", brings.clone()).await), "done");
+    assert_eq!(scene.breakpoints.list()[0].hits, 0);
+    scene.breakpoints.clear_all();
+    scene.breakpoints.set(Breakpoint { tool: Some("t1".into()), ..Breakpoint::default() }).unwrap();
+    let stream = client.post("t1", &brings);
+    let held = scene.held().await;
+    scene.settle(&held, Answer::GoOn { by: by() });
+    assert_eq!(text(&answer(&stream).await.unwrap()), "done");
 }
 
 #[tokio::test(start_paused = true)]

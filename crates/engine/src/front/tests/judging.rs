@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bridge::Reach;
-use crate::chain::{Case, Interceptor, Judgement, Resumed, Verdict};
+use crate::chain::{Case, Interceptor, Judgement, Phase, Resumed, Verdict};
 
 const CALL: &str =
     r#"{"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"one","_meta":{"progressToken":"p"}}}"#;
@@ -176,4 +176,33 @@ fn a_result_that_interceptors_make_is_one_of_the_clients_revision() {
         let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"complete","x":"REPLY"}}"#;
         assert_eq!(dialogue.answers(answer), said(call));
     }
+}
+
+/// Writes down whether what it is asked about can wait.
+#[derive(Default)]
+struct Waits(std::sync::Mutex<Vec<(Phase, bool)>>);
+
+impl Interceptor for Waits {
+    fn name(&self) -> &'static str {
+        "waits"
+    }
+
+    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+        self.0.lock().unwrap().push((case.phase, case.can_wait));
+        Judgement::pass()
+    }
+}
+
+#[test]
+fn an_interceptor_knows_whether_a_message_can_wait() {
+    let waits = Arc::new(Waits::default());
+    let mut dialogue = Dialogue::of("2025-11-25", r#"{"elicitation":{}}"#);
+    dialogue.chain = Chain::new(vec![Arc::clone(&waits) as _]);
+    dialogue.says(CALL);
+    dialogue.wants(&asks(FORM));
+    dialogue.says(&accepts("x"));
+    dialogue.answers(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#);
+    let (request, response) = (Phase::Request, Phase::Response);
+    let asked = std::mem::take(&mut *waits.0.lock().unwrap());
+    assert_eq!(asked, [(request, true), (response, false), (request, false), (response, true)]);
 }
