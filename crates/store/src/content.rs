@@ -12,7 +12,8 @@ use std::sync::Arc;
 const SESSION: u8 = 1;
 const SESSION_ENDED: u8 = 2;
 const DECISION: u8 = 3;
-const FINISHED: u8 = 4;
+/// The end of an exchange.
+pub const FINISHED: u8 = 4;
 const GAP: u8 = 5;
 /// A list of decisions; a single one, as older stores have it, is a list of one.
 const DECISIONS: u8 = 6;

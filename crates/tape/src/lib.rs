@@ -1,5 +1,6 @@
 //! Tapes: recording what passes, taking secrets out of it, files that carry it elsewhere, and what people read of it.
 
+pub mod analysis;
 pub mod bodies;
 pub mod explain;
 pub mod export;

@@ -31,6 +31,8 @@ pub struct Query {
     pub since: Option<u64>,
     /// Before this time.
     pub until: Option<u64>,
+    /// Only the ends of exchanges.
+    pub only_ends: bool,
     /// Only entries behind this place of the tape.
     pub after: Option<u64>,
     /// At most this many; 100 where it is not said.

@@ -12,6 +12,7 @@ Examples:
   signalbox tape show last
   signalbox tape show last --exchange 12
   signalbox tape search 'connection refused' --tool deploy --since 2026-11-15
+  signalbox tape search timeout --facets
   signalbox tape stats last
   signalbox tape export last -o calls.html
   signalbox tape prune --older-than 7 --dry-run";
@@ -25,7 +26,7 @@ pub enum TapeCommand {
     Show(ShowArgs),
     /// Find messages by their text and what is known of them
     Search(Box<SearchArgs>),
-    /// Count calls, errors, times and bytes, by method and by tool
+    /// Count calls, errors, times and bytes, by method and by tool; what follows what, what is slow, what is odd at the end
     Stats {
         /// The tape; all of them without
         tape: Option<String>,
@@ -68,7 +69,7 @@ pub struct ShowArgs {
 pub struct SearchArgs {
     /// Words that a message must hold, all of them; "a phrase" in quotes
     pub text: Option<String>,
-    /// Only in this tape
+    /// Only in this tape, or in this file
     #[arg(long, value_name = "TAPE")]
     pub tape: Option<String>,
     /// Only of this session of the tape
@@ -107,6 +108,9 @@ pub struct SearchArgs {
     /// The oldest first
     #[arg(long)]
     pub oldest_first: bool,
+    /// Count the calls by method, tool, backend, principal, outcome and error code, in place of listing them
+    #[arg(long)]
+    pub facets: bool,
 }
 
 /// What a tape is exported as.

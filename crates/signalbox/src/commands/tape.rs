@@ -1,14 +1,19 @@
 //! `signalbox tape`: what was recorded.
 
+mod analysis;
 mod entry_json;
 mod export;
+mod facets;
 mod import;
 mod progress;
 mod prune;
 mod search;
+mod shelf;
 mod show;
 mod source;
 mod stats;
+#[cfg(test)]
+mod tests;
 
 use super::load;
 use crate::cli::{Global, TapeCommand};

@@ -3,7 +3,7 @@
 use super::escape::escape;
 use super::row::{self, COLUMNS, StoredRow};
 use super::{Failure, tapes};
-use crate::content::MESSAGE;
+use crate::content::{FINISHED, MESSAGE};
 use crate::limits::{DEFAULT_LIMIT, MAX_LIMIT, MAX_PAGE_BYTES};
 use crate::squeeze::Squeezer;
 use crate::text::Needle;
@@ -112,6 +112,9 @@ impl Search {
         search.numbers(query);
         search.names(query);
         search.ending(query);
+        if query.only_ends {
+            search.conditions.push(format!("e.what = {FINISHED}"));
+        }
         if let Some(needle) = needle {
             // Words are letters and digits only, so the quotes cannot be left.
             let words: Vec<String> = needle.words().into_iter().map(|word| format!("'{word}'")).collect();

@@ -58,6 +58,8 @@ pub fn each_field_of_a_query_narrows_it(house: &House) {
             ("slow", Query { slower_than: Some(50_000_000), ..all() }, (6..=15).collect()),
             ("very slow", Query { slower_than: Some(300_000_000), ..all() }, (6..=10).collect()),
             ("slowest", Query { slower_than: Some(u64::MAX), ..all() }, vec![]),
+            ("ends", Query { only_ends: true, ..all() }, vec![5, 10, 15]),
+            ("ends, tool", Query { only_ends: true, subject: text("echo"), ..all() }, vec![5, 15]),
             ("since", Query { since: Some(17 * SECOND), ..all() }, vec![17, 18]),
             ("until", Query { until: Some(3 * SECOND), ..all() }, vec![1, 2]),
             ("never", Query { until: Some(0), ..all() }, vec![]),

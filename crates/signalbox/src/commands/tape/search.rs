@@ -1,7 +1,8 @@
 //! `signalbox tape search`: messages by their text and what is known of them.
 
 use super::entry_json::entry_json;
-use super::{moment, store};
+use super::shelf::Shelf;
+use super::{facets, moment};
 use crate::cli::{Global, SearchArgs};
 use crate::failure::Failure;
 use crate::recording::unix_nanos;
@@ -16,16 +17,15 @@ const EXCERPT: usize = 120;
 
 /// Does it.
 pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<ExitCode, Failure> {
-    let store = store(global)?;
+    let shelf = Shelf::find(global, args.tape.as_deref())?;
     let now = unix_nanos();
     let when = |text: &Option<String>| -> Result<Option<u64>, Failure> {
         let read = text.as_deref().map(|text| moment::read(text, now)).transpose();
         read.map_err(|error| Failure::Usage(error.to_string()))
     };
-    let tape = args.tape.as_deref().map(|name| store.tape(name)).transpose()?;
     let query = Query {
         text: args.text.clone(),
-        tape: tape.map(|tape| tape.id),
+        tape: shelf.tape.as_ref().map(|tape| tape.id.clone()),
         session: args.session,
         exchange: None,
         methods: args.method.clone(),
@@ -37,11 +37,15 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<ExitCode, Failur
         slower_than: args.slower_than.map(|millis| millis.saturating_mul(1_000_000)),
         since: when(&args.since)?,
         until: when(&args.until)?,
+        only_ends: false,
         after: None,
         limit: Some(args.limit),
         newest_first: !args.oldest_first,
     };
-    let page = store.find(&query)?;
+    if args.facets {
+        return facets::run(global.json, &*shelf.store, &query);
+    }
+    let page = shelf.store.find(&query)?;
     if global.json { as_json(&page) } else { as_text(&page, args) }
 }
 

@@ -4,14 +4,17 @@ use super::store;
 use crate::cli::Global;
 use crate::failure::Failure;
 use signalbox_engine::record::{Entry, Query, SessionInfo, StoreError, TapeInfo, TapeStore};
+use signalbox_tape::analysis::Pages;
 use signalbox_tape::{Bodies, Select, TapeFile};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How many entries are asked of a store at a time.
-const PAGE: usize = 1000;
+/// Whether what the user calls a tape is a file: a name with a dot or a slash, or of a file that is there.
+pub fn is_file(name: &str) -> bool {
+    name.contains(['/', '.']) || Path::new(name).is_file()
+}
 
 /// A tape that can be read from its beginning, again and again.
 pub enum TapeSource {
@@ -22,10 +25,10 @@ pub enum TapeSource {
 }
 
 impl TapeSource {
-    /// Finds a tape by what the user calls it. A name with a dot or a slash, or of a file that is there, is a file.
+    /// Finds a tape by what the user calls it.
     pub fn find(global: &Global, name: &str) -> Result<Self, Failure> {
         let path = Path::new(name);
-        if name.contains(['/', '.']) || path.is_file() {
+        if is_file(name) {
             let file = File::open(path).map_err(|error| Failure::File { path: path.into(), error })?;
             return Ok(Self::File(Box::new(TapeFile::open(BufReader::new(file))?)));
         }
@@ -61,7 +64,10 @@ impl TapeSource {
     /// Its entries in order, or those of one session, with their bodies whole.
     pub fn entries(&mut self, session: Option<u64>) -> Box<dyn Iterator<Item = Result<Entry, StoreError>> + '_> {
         match self {
-            Self::Stored(store, tape) => Box::new(Paged::new(&**store, tape, session)),
+            Self::Stored(store, tape) => {
+                let query = Query { tape: Some(tape.id.clone()), session, ..Query::default() };
+                Box::new(Pages::new(&**store, query))
+            }
             Self::File(file) => {
                 let mut bodies = Bodies::default();
                 let read = file.entries(Select { session, ..Select::default() });
@@ -93,44 +99,3 @@ impl TapeSource {
 
 /// Most entries of one exchange that are shown.
 const MOST_OF_ONE: usize = 10_000;
-
-/// Walks over a stored tape page by page.
-struct Paged<'a> {
-    store: &'a dyn TapeStore,
-    query: Query,
-    page: std::vec::IntoIter<Entry>,
-    done: bool,
-}
-
-impl<'a> Paged<'a> {
-    fn new(store: &'a dyn TapeStore, tape: &TapeInfo, session: Option<u64>) -> Self {
-        let query = Query { tape: Some(tape.id.clone()), session, limit: Some(PAGE), ..Query::default() };
-        Self { store, query, page: Vec::new().into_iter(), done: false }
-    }
-}
-
-impl Iterator for Paged<'_> {
-    type Item = Result<Entry, StoreError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            if let Some(entry) = self.page.next() {
-                self.query.after = Some(entry.seq);
-                return Some(Ok(entry));
-            }
-            if self.done {
-                return None;
-            }
-            match self.store.find(&self.query) {
-                Ok(page) => {
-                    self.done = !page.more;
-                    self.page = page.hits.into_iter().map(|hit| hit.entry).collect::<Vec<_>>().into_iter();
-                }
-                Err(error) => {
-                    self.done = true;
-                    return Some(Err(error));
-                }
-            }
-        }
-    }
-}

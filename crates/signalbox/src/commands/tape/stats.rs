@@ -1,19 +1,27 @@
 //! `signalbox tape stats`: numbers over a tape, or over all.
 
-use super::{moment, store};
+use super::shelf::Shelf;
+use super::{analysis, moment};
 use crate::cli::Global;
 use crate::failure::Failure;
 use crate::{output, table};
 use serde_json::{Value, json};
 use signalbox_engine::record::{MethodStats, Stats};
+use signalbox_tape::analysis::Analysis;
 use std::process::ExitCode;
 
 /// Does it.
 pub(super) fn run(global: &Global, tape: Option<&str>) -> Result<ExitCode, Failure> {
-    let store = store(global)?;
-    let tape = tape.map(|name| store.tape(name)).transpose()?;
-    let stats = store.stats(tape.as_ref().map(|tape| tape.id.as_str()))?;
-    let text = if global.json { format!("{}\n", as_json(&stats)) } else { as_text(&stats) };
+    let shelf = Shelf::find(global, tape)?;
+    let stats = shelf.store.stats(shelf.tape.as_ref().map(|tape| tape.id.as_str()))?;
+    let analysis = Analysis::of(&*shelf.store, &shelf.tapes()?)?;
+    let text = if global.json {
+        let mut all = as_json(&stats);
+        all["analysis"] = analysis::as_json(&analysis);
+        format!("{all}\n")
+    } else {
+        as_text(&stats) + &analysis::as_text(&analysis)
+    };
     output::result(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -49,7 +57,7 @@ fn row(name: &str, numbers: &MethodStats) -> Vec<String> {
     ]
 }
 
-fn as_json(stats: &Stats) -> Value {
+pub(super) fn as_json(stats: &Stats) -> Value {
     let one = |numbers: &MethodStats| {
         json!({
             "calls": numbers.count,

@@ -1,6 +1,6 @@
 //! What a query asks of each row, in SQL and in words of the index.
 
-use crate::content::MESSAGE;
+use crate::content::{FINISHED, MESSAGE};
 use crate::sqlite::failure::Failure;
 use crate::sqlite::index::{error_mark, name_mark, session_mark};
 use crate::sqlite::names::{self, Role};
@@ -51,6 +51,9 @@ impl Filter {
         }
         if let Some(exchange) = query.exchange {
             filter.conditions.push(format!("exchange = {}", exchange as i64));
+        }
+        if query.only_ends {
+            filter.conditions.push(format!("what = {FINISHED}"));
         }
         filter.times(tape, query);
         if let Some(needle) = needle {

@@ -1,0 +1,66 @@
+//! Where a command looks for a tape that may be a file: the store, or one that a file is read into for a moment, so that
+//! everything that can be asked of a stored tape can be asked of a file.
+
+use super::progress::Progress;
+use super::source::is_file;
+use super::store;
+use crate::cli::Global;
+use crate::failure::Failure;
+use crate::output;
+use crate::recording::StorePlace;
+use signalbox_engine::record::{StoreError, TapeInfo, TapeStore};
+use signalbox_tape::{Select, TapeFile};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// A store, and the tape that was named.
+pub struct Shelf {
+    /// The store.
+    pub store: Arc<dyn TapeStore>,
+    /// The tape, where one was named.
+    pub tape: Option<TapeInfo>,
+    /// The folder of a store that is there only for a file. Only its owner can look into it, and it goes with this value.
+    _folder: Option<TempDir>,
+}
+
+impl Shelf {
+    /// Finds a tape by what the user calls it, or all of them.
+    pub fn find(global: &Global, name: Option<&str>) -> Result<Self, Failure> {
+        if let Some(path) = name.filter(|name| is_file(name)) {
+            return Self::of_file(global, Path::new(path));
+        }
+        let store = store(global)?;
+        let tape = name.map(|name| store.tape(name)).transpose()?;
+        Ok(Self { store, tape, _folder: None })
+    }
+
+    fn of_file(global: &Global, path: &Path) -> Result<Self, Failure> {
+        let here = |error| Failure::File { path: path.into(), error };
+        let mut file = TapeFile::open(BufReader::new(File::open(path).map_err(here)?))?;
+        let folder = tempfile::Builder::new().prefix("signalbox-").tempdir();
+        let folder = folder.map_err(|error| Failure::File { path: std::env::temp_dir(), error })?;
+        let store = StorePlace::Sqlite(folder.path().join("file.db")).open()?;
+        let info = file.info().clone();
+        let mut progress = Progress::new("read", global.json);
+        let entries = file.entries(Select::default()).map(|entry| entry.map_err(StoreError::from));
+        store.import(&info, &mut entries.inspect(|_| progress.step()))?;
+        progress.done();
+        if let Some(missing) = file.missing() {
+            output::say(format_args!("the file is not whole: {missing}"));
+        }
+        Ok(Self { store, tape: Some(info), _folder: Some(folder) })
+    }
+
+    /// The tape, or all of them, the oldest first.
+    pub fn tapes(&self) -> Result<Vec<TapeInfo>, Failure> {
+        if let Some(tape) = &self.tape {
+            return Ok(vec![tape.clone()]);
+        }
+        let mut tapes: Vec<TapeInfo> = self.store.tapes()?.into_iter().map(|(tape, _)| tape).collect();
+        tapes.sort_by_key(|tape| tape.started);
+        Ok(tapes)
+    }
+}

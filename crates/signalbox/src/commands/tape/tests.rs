@@ -1,0 +1,215 @@
+//! Searches and numbers over a tape, in the store and in a file.
+
+use super::facets::{as_json as facets_json, as_text as facets_text};
+use super::shelf::Shelf;
+use super::{analysis, stats};
+use crate::cli::Global;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use signalbox_engine::fact::Point;
+use signalbox_engine::record::{
+    Body, Content, Entry, FinishedEntry, MessageEntry, MessageKind, Query, SessionInfo, TapeInfo, TapeKind, TapeStore,
+};
+use signalbox_store::SqliteStore;
+use signalbox_tape::TapeFileWriter;
+use signalbox_tape::analysis::{Analysis, facets_of};
+use std::path::Path;
+
+const MILLI: u64 = 1_000_000;
+
+fn info(id: &str) -> TapeInfo {
+    TapeInfo {
+        id: id.to_owned(),
+        kind: TapeKind::Serve,
+        target: "x".to_owned(),
+        started: 1,
+        ended: None,
+        program: "p".to_owned(),
+        redaction: vec![],
+        sampling: "all".to_owned(),
+    }
+}
+
+/// A tape in the making.
+#[derive(Default)]
+struct Script {
+    entries: Vec<Entry>,
+    calls: u64,
+}
+
+impl Script {
+    fn push(&mut self, session: Option<u64>, exchange: Option<u64>, content: Content) {
+        let seq = self.entries.len() as u64 + 1;
+        self.entries.push(Entry { seq, at: seq * MILLI, session, exchange, principal: "ann".into(), content });
+    }
+
+    /// A request, its answer, and its end.
+    fn call(&mut self, session: Option<u64>, tool: &str, code: Option<i64>, took: u64) {
+        self.open(session, tool);
+        let kind = if code.is_some() { MessageKind::Error } else { MessageKind::Result };
+        let answer = message(kind, tool, code, &format!("{{\"said by\":\"{tool}\"}}"));
+        self.push(session, Some(self.calls), Content::Message(answer));
+        let outcome = if code.is_some() { "error" } else { "success" };
+        let finished = FinishedEntry {
+            method: "tools/call".into(),
+            subject: Some(tool.into()),
+            backend: Some("b".into()),
+            outcome: outcome.to_owned().into(),
+            took: took * MILLI,
+            bytes_in: 10,
+            bytes_out: 20,
+        };
+        self.push(session, Some(self.calls), Content::Finished(finished));
+    }
+
+    /// A request that is never answered.
+    fn open(&mut self, session: Option<u64>, tool: &str) {
+        self.calls += 1;
+        let asked = message(MessageKind::Request, tool, None, &format!("{{\"asked of\":\"{tool}\"}}"));
+        self.push(session, Some(self.calls), Content::Message(asked));
+    }
+}
+
+fn message(kind: MessageKind, tool: &str, error_code: Option<i64>, body: &str) -> MessageEntry {
+    MessageEntry {
+        point: Point::ClientIn,
+        kind,
+        method: Some("tools/call".into()),
+        subject: Some(tool.into()),
+        backend: Some("b".into()),
+        error_code,
+        length: body.len() as u64,
+        body: Body::Whole(Bytes::copy_from_slice(body.as_bytes())),
+    }
+}
+
+fn keep(store: &dyn TapeStore, id: &str, script: &Script) {
+    store.import(&info(id), &mut script.entries.iter().cloned().map(Ok)).unwrap();
+}
+
+fn mixed() -> Script {
+    let mut script = Script::default();
+    let session =
+        SessionInfo { client: Some("agent".to_owned()), transport: "stdio".to_owned(), ..SessionInfo::default() };
+    script.push(Some(1), None, Content::Session(session));
+    for _ in 0..3 {
+        script.call(Some(1), "read", None, 5);
+        script.call(Some(2), "other", None, 1);
+        script.call(Some(1), "write", Some(-32001), 700);
+    }
+    script.call(None, "read", None, 9);
+    let late = message(MessageKind::Result, "read", None, "{}");
+    script.push(None, Some(script.calls), Content::Message(late));
+    script.open(Some(1), "read");
+    script
+}
+
+fn facets(store: &dyn TapeStore, query: Query) -> Value {
+    facets_json(&facets_of(store, &query).unwrap())
+}
+
+/// SO-11: what a search fits, by method, tool, backend, principal, outcome and error code.
+#[test]
+fn facets_count_calls_by_what_is_known_of_them_also_where_only_a_message_fits() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&folder.path().join("s.db")).unwrap();
+    keep(&store, "t", &mixed());
+    keep(&store, "u", &mixed());
+    let one = || Query { tape: Some("t".to_owned()), ..Query::default() };
+    let all = facets(&store, one());
+    assert_eq!(all["calls"], 11);
+    assert_eq!(all["subjects"]["values"], json!({"read": 5, "other": 3, "write": 3}));
+    assert_eq!(all["outcomes"]["values"], json!({"success": 7, "error": 3, "(not over)": 1}));
+    assert_eq!(all["error_codes"]["values"], json!({"-32001": 3}));
+    assert_eq!(all["principals"]["values"], json!({"ann": 11}));
+    assert_eq!(facets(&store, Query::default())["calls"], 22, "all tapes");
+    // A word stands in one message, a code in another, and the outcome in neither.
+    let word = facets(&store, Query { text: Some("\"asked of\" write".to_owned()), ..one() });
+    assert_eq!((&word["calls"], &word["entries"]), (&json!(3), &json!(3)));
+    assert_eq!(word["outcomes"]["values"], json!({"error": 3}));
+    assert_eq!(word["error_codes"]["values"], json!({"-32001": 3}));
+    let code = facets(&store, Query { error_code: Some(-32001), ..one() });
+    assert_eq!((&code["calls"], &code["methods"]["values"]), (&json!(3), &json!({"tools/call": 3})));
+    let outcome = facets(&store, Query { outcome: Some("success".to_owned()), ..one() });
+    assert_eq!(outcome["subjects"]["values"], json!({"read": 4, "other": 3}));
+    let few = facets_text(&facets_of(&store, &one()).unwrap(), 1);
+    assert!(few.contains("about       read        5") && few.contains("about       (others)    6"), "{few}");
+}
+
+/// SO-11: many calls that only fit by their text are found in one walk over the tape.
+#[test]
+fn facets_of_many_calls_by_their_text_are_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&folder.path().join("s.db")).unwrap();
+    let mut script = Script::default();
+    for number in 0..2500 {
+        script.call(Some(1), "read", (number % 5 == 0).then_some(-7), 1);
+    }
+    script.open(Some(1), "read");
+    keep(&store, "t", &script);
+    let found = facets(&store, Query { text: Some("asked".to_owned()), ..Query::default() });
+    assert_eq!((&found["calls"], &found["uncounted"]), (&json!(2501), &json!(0)));
+    assert_eq!(found["outcomes"]["values"], json!({"success": 2000, "error": 500, "(not over)": 1}));
+    assert_eq!(found["error_codes"]["values"], json!({"-7": 500}));
+}
+
+/// SO-11: sequences, bottlenecks and anomalies.
+#[test]
+fn an_analysis_tells_pairs_within_a_session_the_slowest_calls_and_what_is_odd_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&folder.path().join("s.db")).unwrap();
+    let mut script = mixed();
+    for number in 0..600 {
+        let late = number >= 560;
+        script.call(Some(9), "steady", None, 3);
+        script.call(Some(9), "tired", None, if late { 90 } else { 3 });
+    }
+    keep(&store, "t", &script);
+    let told = analysis::as_json(&Analysis::of(&store, &[info("t")]).unwrap());
+    let pairs = told["pairs"].as_array().unwrap();
+    assert_eq!(pairs[0], json!({"first": "steady", "then": "tired", "times": 600}));
+    assert!(pairs.contains(&json!({"first": "read", "then": "write", "times": 3})), "{told}");
+    assert!(pairs.contains(&json!({"first": "other", "then": "other", "times": 2})), "{told}");
+    let slowest = told["slowest"].as_array().unwrap();
+    assert_eq!(
+        (slowest.len(), &slowest[0]["subject"], &slowest[0]["took_ns"]),
+        (10, &json!("write"), &json!(700 * MILLI))
+    );
+    assert_eq!(slowest[0]["exchange"], 9, "{told}");
+    let odd = told["anomalies"].as_array().unwrap();
+    assert_eq!((odd.len(), &odd[0]["what"], &odd[0]["measure"]), (1, &json!("tired"), &json!("p95_ns")), "{told}");
+    let text = analysis::as_text(&Analysis::of(&store, &[info("t")]).unwrap());
+    assert!(text.contains("tired is slower: p95 about "), "{text}");
+    assert_eq!(analysis::as_text(&Analysis::default()), "");
+}
+
+fn file(folder: &Path, script: &Script) -> String {
+    let path = folder.join("x.tape");
+    let mut writer = TapeFileWriter::new(std::fs::File::create(&path).unwrap(), &info("in-a-file"), &[]).unwrap();
+    script.entries.iter().for_each(|entry| writer.push(entry).unwrap());
+    writer.finish(Some(99)).unwrap();
+    path.display().to_string()
+}
+
+fn nothing_recorded(folder: &Path) -> Global {
+    Global { config: None, data_dir: Some(folder.to_owned()), log_level: None, json: true }
+}
+
+/// SO-11: a file answers as the store does, without a store.
+#[test]
+fn a_tape_file_is_searched_and_counted_like_a_stored_tape() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = mixed();
+    let name = file(folder.path(), &script);
+    let shelf = Shelf::find(&nothing_recorded(folder.path()), Some(&name)).unwrap();
+    let tape = shelf.tape.as_ref().map(|tape| tape.id.clone());
+    assert_eq!(tape.as_deref(), Some("in-a-file"));
+    assert_eq!(facets(&*shelf.store, Query { tape: tape.clone(), ..Query::default() })["calls"], 11);
+    let numbers = stats::as_json(&shelf.store.stats(tape.as_deref()).unwrap());
+    assert_eq!((&numbers["total"]["calls"], &numbers["total"]["errors"]), (&json!(10), &json!(3)));
+    let read = shelf.store.find(&Query { text: Some("said write".to_owned()), tape, ..Query::default() }).unwrap();
+    assert_eq!(read.hits.len(), 3);
+    let damaged = folder.path().join("no.tape");
+    std::fs::write(&damaged, "x").unwrap();
+    assert!(Shelf::find(&nothing_recorded(folder.path()), Some(damaged.to_str().unwrap())).is_err());
+}
