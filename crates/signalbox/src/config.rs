@@ -19,6 +19,7 @@ pub mod loader;
 pub mod locate;
 pub mod otel;
 pub mod path;
+mod priority;
 pub(crate) mod raw;
 pub(crate) mod read;
 pub mod record;

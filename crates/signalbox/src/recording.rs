@@ -112,7 +112,7 @@ impl Recording {
             ended: None,
             program: env!("CARGO_PKG_VERSION").to_owned(),
             redaction: redactor.describe(),
-            sampling: settings.sampling.words(),
+            sampling: settings.sampling_words(),
         };
         let writer = LateWriter::new(place.clone(), tape.clone());
         let recorder = Arc::new(Recorder::start(settings, redactor, Box::new(writer), Anchor::now())?);

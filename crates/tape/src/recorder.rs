@@ -1,5 +1,6 @@
 //! Makes a tape of facts: a bounded queue, and one thread that writes.
 
+mod adaptive;
 mod barrier;
 mod clock;
 mod counters;
@@ -8,6 +9,7 @@ mod filter;
 mod maker;
 mod message;
 mod numbering;
+mod priority;
 mod queue;
 mod sampling;
 mod sessions;
@@ -23,6 +25,7 @@ pub use barrier::{Barrier, NotRecorded};
 pub use clock::Anchor;
 pub use counters::{GapReason, RecorderStats};
 pub use filter::{Choice, Filter};
+pub use priority::{Priorities, Priority};
 pub use sampling::{Sampling, Trigger};
 pub use settings::{Hold, OnFull, RecorderSettings};
 
@@ -50,7 +53,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// Begins to record into `tape`. The head of the tape should say what `redactor` takes out and what the settings leave
-    /// out: [`Redactor::describe`], [`Sampling::words`].
+    /// out: [`Redactor::describe`], [`RecorderSettings::sampling_words`].
     ///
     /// # Errors
     /// Where no thread can be had.

@@ -60,6 +60,8 @@ pub enum Kind {
     Addresses,
     /// A table of strings under names of the user's choice.
     TextTable,
+    /// A list of tables with keys of their own.
+    Tables,
     /// A list of rules, which `signalbox_rules` reads.
     Rules,
     /// A table that is refused as a whole.
@@ -100,6 +102,7 @@ impl Kind {
             Self::Count { min, max, .. } => format!("a whole number from {min} to {max}"),
             Self::Texts => "a list of strings".to_owned(),
             Self::Addresses => "a list of addresses, each alone or as `{ url = …, weight = … }`".to_owned(),
+            Self::Tables => "a list of tables".to_owned(),
             Self::Rules => "a list of rules, each under `[[rules]]`".to_owned(),
             Self::TextTable => "a table of strings".to_owned(),
             Self::Table => "a table".to_owned(),

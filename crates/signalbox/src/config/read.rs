@@ -331,7 +331,7 @@ fn fits(kind: &Kind, value: &Value) -> bool {
         Kind::Flag(_) => matches!(value, Value::Bool(_)),
         Kind::Seconds { .. } | Kind::Fraction(_) => matches!(value, Value::Integer(_) | Value::Float(_)),
         Kind::Count { .. } => matches!(value, Value::Integer(_)),
-        Kind::Texts | Kind::Addresses | Kind::Rules => matches!(value, Value::List(_)),
+        Kind::Texts | Kind::Addresses | Kind::Tables | Kind::Rules => matches!(value, Value::List(_)),
         Kind::TextTable | Kind::Table => matches!(value, Value::Table(_)),
     }
 }

@@ -2,11 +2,12 @@
 
 use super::backend::bad;
 use super::error::ConfigError;
+use super::priority::priorities;
 use super::read::Table;
 use super::secret::Secret;
 use signalbox_engine::record::Retention;
 use signalbox_tape::glob::Glob;
-use signalbox_tape::recorder::{Choice, Filter, OnFull, RecorderSettings, Sampling, Trigger};
+use signalbox_tape::recorder::{Choice, Filter, OnFull, Priorities, RecorderSettings, Sampling, Trigger};
 use signalbox_tape::redact::{Action, KeyRule, PathRule, PatternRule, RedactionSettings, Redactor};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub struct Record {
     pub postgres: Option<Secret>,
     /// Which exchanges are kept.
     pub sampling: Sampling,
+    /// Which of them have a share of their own.
+    pub priorities: Priorities,
     /// Which are looked at at all.
     pub filter: Filter,
     /// Whether messages are kept, or only their outlines.
@@ -56,6 +59,7 @@ impl Record {
             gather: if self.strict { Duration::from_millis(1) } else { GATHER },
             batch: 4_000,
             sampling: self.sampling.clone(),
+            priorities: self.priorities.clone(),
             filter: self.filter.clone(),
             bodies: self.bodies,
             max_body: self.max_body,
@@ -78,6 +82,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Record, ConfigError> {
         enabled: table.flag("enabled")?,
         postgres: postgres.map(|url| Secret::new(url.value)),
         sampling: sampling(table)?,
+        priorities: priorities(table, table.count("seed")?, always(table)?)?,
         filter: filter(table)?,
         bodies: table.flag("bodies")?,
         max_body: table.count("max_body")?,
@@ -101,9 +106,13 @@ fn is_postgres(url: &str) -> bool {
 fn sampling(table: &Table<'_>) -> Result<Sampling, ConfigError> {
     let slower_than = table.seconds("slower_than")?;
     let (before, after) = (table.count("before")?, table.count("after")?);
-    let always = Trigger { errors: table.flag("always_errors")?, slower_than, verdicts: vec![] };
+    let always = always(table)?;
     Ok(match table.choice("sampling")?.as_str() {
         "share" => Sampling::Share { share: table.fraction("share")?, seed: table.count("seed")?, always },
+        "adaptive" => {
+            let target = f64::from(table.count::<u32>("target")?);
+            Sampling::Adaptive { target, seed: table.count("seed")?, always }
+        }
         "every_nth" => Sampling::EveryNth { n: table.count("nth")?, always },
         "errors" => Sampling::Errors { before, after },
         "slow" => Sampling::Slow { took: slower_than.unwrap_or(Duration::from_secs(1)) },
@@ -115,6 +124,12 @@ fn sampling(table: &Table<'_>) -> Result<Sampling, ConfigError> {
         },
         _ => Sampling::All,
     })
+}
+
+/// What is kept whatever a share leaves out.
+fn always(table: &Table<'_>) -> Result<Trigger, ConfigError> {
+    let slower_than = table.seconds("slower_than")?;
+    Ok(Trigger { errors: table.flag("always_errors")?, slower_than, verdicts: vec![] })
 }
 
 fn filter(table: &Table<'_>) -> Result<Filter, ConfigError> {

@@ -38,7 +38,7 @@ fn default(kind: &Kind) -> String {
         Kind::Seconds { default, .. } => default.map_or(String::new(), |number| format!("`{number}`")),
         Kind::Fraction(default) => format!("`{default}`"),
         Kind::Count { default, .. } => format!("`{default}`"),
-        Kind::Texts | Kind::Addresses | Kind::Rules => "`[]`".to_owned(),
+        Kind::Texts | Kind::Addresses | Kind::Tables | Kind::Rules => "`[]`".to_owned(),
         Kind::TextTable => "`{}`".to_owned(),
     }
 }

@@ -17,6 +17,15 @@ pub enum Sampling {
         /// What is kept besides.
         always: Trigger,
     },
+    /// About so many a second: all of them while there are few, and a smaller share the more there are.
+    Adaptive {
+        /// How many a second.
+        target: f64,
+        /// Sets which ones.
+        seed: u64,
+        /// What is kept besides.
+        always: Trigger,
+    },
     /// The first of every `n`.
     EveryNth {
         /// How many make a round.
@@ -94,6 +103,7 @@ impl Sampling {
         match self {
             Self::All => "all".to_owned(),
             Self::Share { share, always, .. } => besides(format!("share {share}"), always),
+            Self::Adaptive { target, always, .. } => besides(format!("about {target} a second"), always),
             Self::EveryNth { n, always } => besides(format!("every {n}"), always),
             Self::Errors { before: 0, after: 0 } => "errors".to_owned(),
             Self::Errors { before, after } => format!("errors with {before} before and {after} after"),
@@ -113,6 +123,11 @@ impl Sampling {
             Self::All => plan.pick = Pick::All,
             Self::Share { share, seed, always } => {
                 plan.pick = Pick::Share { share: *share, seed: *seed };
+                plan.trigger = always.clone();
+            }
+            Self::Adaptive { target, seed, always } => {
+                plan.pick = Pick::Share { share: 1.0, seed: *seed };
+                plan.target = Some(*target);
                 plan.trigger = always.clone();
             }
             Self::EveryNth { n, always } => {
@@ -142,6 +157,8 @@ pub(crate) struct Plan {
     pub(crate) before: usize,
     pub(crate) after: usize,
     pub(crate) within: Option<Duration>,
+    /// The share follows traffic, so that about so many a second are kept.
+    pub(crate) target: Option<f64>,
     /// An exchange that is open for long is let go rather than kept.
     pub(crate) ring: bool,
 }
@@ -160,6 +177,14 @@ pub(crate) enum Pick {
 }
 
 impl Pick {
+    /// The same with another share, where it is one.
+    pub(crate) fn with_share(self, other: f64) -> Self {
+        match self {
+            Self::Share { seed, .. } => Self::Share { share: other, seed },
+            same => same,
+        }
+    }
+
     /// Whether the exchange of this number is one of them.
     pub(crate) fn picks(self, number: u64) -> bool {
         match self {
@@ -211,6 +236,8 @@ mod tests {
         let always = Trigger { errors: true, slower_than: Some(Duration::from_secs(2)), verdicts: vec![] };
         assert_eq!(Sampling::Share { share: 0.1, seed: 1, always }.words(), "share 0.1, and errors, slower than 2s");
         assert_eq!(Sampling::Errors { before: 3, after: 2 }.words(), "errors with 3 before and 2 after");
+        let adaptive = Sampling::Adaptive { target: 50.0, seed: 1, always: Trigger::default() };
+        assert_eq!(adaptive.words(), "about 50 a second");
         let ring = Sampling::Ring { exchanges: 50, within: None, after: 5, on: Trigger::default() };
         assert_eq!(ring.words(), "ring of 50 with 5 after");
     }

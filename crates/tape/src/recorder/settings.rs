@@ -1,6 +1,7 @@
 //! What is recorded, and what happens when it cannot be.
 
 use super::filter::Filter;
+use super::priority::Priorities;
 use super::sampling::Sampling;
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ pub struct RecorderSettings {
     pub retry_at_most: Duration,
     /// Which exchanges are kept.
     pub sampling: Sampling,
+    /// Which of them have a share of their own.
+    pub priorities: Priorities,
     /// Which exchanges are looked at in the first place.
     pub filter: Filter,
     /// False where only the outlines of messages are kept.
@@ -57,6 +60,16 @@ pub struct Hold {
     pub open_for: Duration,
 }
 
+impl RecorderSettings {
+    /// What is kept, in the words of the head of a tape.
+    #[must_use]
+    pub fn sampling_words(&self) -> String {
+        let mut words = self.priorities.words();
+        words.push(self.sampling.words());
+        words.join("; ")
+    }
+}
+
 impl Default for RecorderSettings {
     fn default() -> Self {
         Self {
@@ -69,6 +82,7 @@ impl Default for RecorderSettings {
             idle_every: Duration::from_secs(2),
             retry_at_most: Duration::from_secs(5),
             sampling: Sampling::All,
+            priorities: Priorities::default(),
             filter: Filter::default(),
             bodies: true,
             max_body: 16 << 20,

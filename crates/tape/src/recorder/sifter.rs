@@ -1,9 +1,11 @@
 //! Holds entries back until it is known whether their exchange is kept, and lets them go in their order.
 
+use super::adaptive::Adaptive;
 use super::counters::Counters;
 use super::filter::Filter;
 use super::numbering::Numbering;
-use super::sampling::Plan;
+use super::priority::Priorities;
+use super::sampling::{Pick, Plan};
 use super::settings::{Hold, RecorderSettings};
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::record::{Body, Content, Entry};
@@ -58,6 +60,8 @@ struct Case {
 #[derive(Debug)]
 pub(crate) struct Sifter {
     plan: Plan,
+    priorities: Priorities,
+    adaptive: Option<Adaptive>,
     filter: Filter,
     hold: Hold,
     /// True where nothing is ever held or left out.
@@ -77,9 +81,16 @@ pub(crate) struct Sifter {
 
 impl Sifter {
     pub(crate) fn new(settings: &RecorderSettings, counters: Arc<Counters>) -> Self {
-        let plan = settings.sampling.plan();
-        let open_gate = matches!(plan.pick, super::sampling::Pick::All) && settings.filter.is_all();
+        let mut plan = settings.sampling.plan();
+        let priorities = settings.priorities.clone();
+        let all = priorities.rules.is_empty();
+        if !all && matches!(plan.pick, Pick::All) {
+            plan.trigger = priorities.always.clone();
+        }
+        let open_gate = matches!(plan.pick, Pick::All) && all && settings.filter.is_all();
         Self {
+            adaptive: plan.target.map(Adaptive::new),
+            priorities,
             plan,
             filter: settings.filter.clone(),
             hold: settings.hold,
@@ -103,7 +114,7 @@ impl Sifter {
             return;
         }
         let wanted = self.filter.wants_start(beginning.method, beginning.tool, beginning.principal);
-        let picked = self.plan.pick.picks(number);
+        let picked = wanted && self.picks(number, &beginning);
         let hopeless = !picked && self.plan.trigger.is_never() && !self.plan.ring;
         let asks_backend = !self.filter.backends.is_all();
         let fate = match wanted && !hopeless {
@@ -115,9 +126,20 @@ impl Sifter {
         self.backend(number, beginning.backend);
     }
 
-    /// Whether no filter asks what an exchange is.
+    /// Whether an exchange is kept from its beginning.
+    fn picks(&mut self, number: u64, beginning: &Beginning<'_>) -> bool {
+        if let Some(share) = self.priorities.share(beginning.method, beginning.tool) {
+            return Pick::Share { share, seed: self.priorities.seed }.picks(number);
+        }
+        match &mut self.adaptive {
+            Some(adaptive) => self.plan.pick.with_share(adaptive.next(beginning.at)).picks(number),
+            None => self.plan.pick.picks(number),
+        }
+    }
+
+    /// Whether nothing asks what an exchange is.
     pub(crate) fn wants_all(&self) -> bool {
-        self.filter.is_all()
+        self.filter.is_all() && self.priorities.rules.is_empty()
     }
 
     /// The backend of an exchange is known.
@@ -145,9 +167,18 @@ impl Sifter {
         self.loose += 1;
         let wanted = self.filter.wants_start(beginning.method, beginning.tool, beginning.principal)
             && self.filter.backends.wants(beginning.backend);
-        !wanted || matches!(self.plan.pick, super::sampling::Pick::None) && !self.cases.contains_key(&self.latest)
-            // Its own number, which no exchange has, picks it.
-            || !matches!(self.plan.pick, super::sampling::Pick::None) && !self.plan.pick.picks(u64::MAX - self.loose)
+        // Its own number, which no exchange has, picks it.
+        let number = u64::MAX - self.loose;
+        if let Some(share) = self.priorities.share(beginning.method, beginning.tool).filter(|_| wanted) {
+            return !Pick::Share { share, seed: self.priorities.seed }.picks(number);
+        }
+        let share = self.adaptive.as_ref().map(Adaptive::share);
+        let pick = share.map_or(self.plan.pick, |share| self.plan.pick.with_share(share));
+        !wanted
+            || match pick {
+                Pick::None => !self.cases.contains_key(&self.latest),
+                pick => !pick.picks(number),
+            }
     }
 
     /// Something was decided.
@@ -301,9 +332,7 @@ impl Sifter {
     fn case_of(&self, entry: &Entry) -> Option<u64> {
         match (&entry.content, entry.exchange) {
             (_, Some(number)) => Some(number),
-            (Content::Message(_) | Content::Decisions(_), None)
-                if matches!(self.plan.pick, super::sampling::Pick::None) =>
-            {
+            (Content::Message(_) | Content::Decisions(_), None) if matches!(self.plan.pick, Pick::None) => {
                 // Written when the entry came, so that the answer does not change while it waits.
                 Some(entry.seq)
             }

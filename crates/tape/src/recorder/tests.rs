@@ -4,6 +4,7 @@ mod facts;
 mod memory;
 
 use super::*;
+use crate::glob::Glob;
 use facts::{Facts, LONG};
 use memory::{Memory, eventually};
 use signalbox_engine::fact::{Outcome, Point};
@@ -136,6 +137,61 @@ fn a_share_keeps_whole_exchanges_and_errors_always() {
     assert!(entries.is_sorted_by_key(|entry| entry.at));
     assert_eq!(stats.sampled_out, 1_000 - entries.len() as u64);
     assert!(stats.gaps.iter().all(|(_, facts)| *facts == 0), "what is left out on purpose is no gap");
+}
+
+// SO-9
+#[test]
+fn an_adaptive_share_keeps_little_of_much_and_errors_always() {
+    let always = Trigger { errors: true, ..Trigger::default() };
+    let adaptive = |always| Sampling::Adaptive { target: 10.0, seed: 3, always };
+    let crowd = |facts: &Facts| {
+        for call in 1..=2_000 {
+            let (tool, outcome) = if call % 100 == 0 { ("broken", Outcome::ToolError) } else { ("well", Outcome::Ok) };
+            facts.call(1, call, tool, outcome);
+        }
+    };
+    let (entries, _) = sampled(adaptive(always), crowd);
+    let kept = tools(&entries);
+    assert_eq!(kept.iter().filter(|tool| *tool == "broken").count(), 20);
+    let well = kept.iter().filter(|tool| *tool == "well").count();
+    // All come within moments: however many seconds that takes, most are left out.
+    assert!((10..1_500).contains(&well), "{well}");
+    let (few, _) = sampled(adaptive(Trigger::default()), |facts| {
+        (1..=9).for_each(|call| facts.call(1, call, "well", Outcome::Ok))
+    });
+    assert_eq!(tools(&few).len(), 9);
+}
+
+// SO-9
+#[test]
+fn what_has_priority_has_a_share_of_its_own_and_errors_are_kept_of_it_too() {
+    let rule = |tool: &str, share| Priority { methods: vec![], tools: vec![Glob::new(tool)], share };
+    let priorities = |errors| Priorities {
+        rules: vec![rule("imp*", 1.0), rule("nothing", 0.0), rule("broken", 0.0), rule("*", 0.5)],
+        seed: 1,
+        always: Trigger { errors, ..Trigger::default() },
+    };
+    let say = |facts: &Facts| {
+        for call in 0..200 {
+            facts.call(1, call * 4 + 1, "important", Outcome::Ok);
+            facts.call(1, call * 4 + 2, "nothing", Outcome::Ok);
+            facts.call(1, call * 4 + 3, "broken", Outcome::ToolError);
+            facts.call(1, call * 4 + 4, "half", Outcome::Ok);
+        }
+    };
+    for (sampling, errors, broken) in [
+        (Sampling::All, true, 200),
+        (Sampling::All, false, 0),
+        (Sampling::Share { share: 0.0, seed: 1, always: Trigger::default() }, false, 0),
+    ] {
+        let settings = RecorderSettings { sampling, priorities: priorities(errors), ..RecorderSettings::default() };
+        let (entries, _) = recorded(settings, say);
+        let count = |name: &str| tools(&entries).iter().filter(|tool| *tool == name).count();
+        assert_eq!((count("important"), count("nothing"), count("broken")), (200, 0, broken));
+        assert!((60..140).contains(&count("half")), "{}", count("half"));
+    }
+    let settings = RecorderSettings { priorities: priorities(true), ..RecorderSettings::default() };
+    assert_eq!(settings.sampling_words(), "imp*: share 1; nothing: share 0; broken: share 0; *: share 0.5; all");
 }
 
 // SO-9

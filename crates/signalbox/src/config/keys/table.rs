@@ -293,17 +293,34 @@ pub const KEYS: &[Key] = &[
     key(
         "record.sampling",
         one_of(SAMPLINGS, "all"),
-        "Which calls are kept: all, a share, every n-th, those that fail with their neighbours, slow ones, or the latest when something happens.",
+        "Which calls are kept: all, a share, about so many a second, every n-th, those that fail with their neighbours, slow ones, or the latest when something happens.",
     ),
     key("record.share", Kind::Fraction(1.0), "The share of calls kept by `sampling = \"share\"`."),
     key("record.seed", count(0, 0, u32::MAX as u64), "Sets which calls belong to the share."),
+    key(
+        "record.target",
+        count(10, 1, 1_000_000),
+        "About so many calls a second are kept by `sampling = \"adaptive\"`.",
+    ),
     key("record.nth", count(10, 1, 1_000_000), "One of so many is kept by `sampling = \"every_nth\"`."),
-    key("record.always_errors", Kind::Flag(true), "Keep what fails, whatever `share` and `every_nth` leave out."),
+    key(
+        "record.always_errors",
+        Kind::Flag(true),
+        "Keep what fails, whatever `share`, `adaptive`, `every_nth` and `priority` leave out.",
+    ),
     key(
         "record.slower_than",
         Kind::Seconds { default: None, max: DAY },
         "Calls that take this long are slow: kept by `sampling = \"slow\"` (there 1 s unless it is said), and always by the others.",
     ),
+    key(
+        "record.priority",
+        Kind::Tables,
+        "Calls with a share of their own, each kind under `[[record.priority]]`; the first that fits counts, and the others go by `sampling`.",
+    ),
+    key("record.priority.methods", Kind::Texts, "For these methods; `*` stands for anything. Without, for all."),
+    key("record.priority.tools", Kind::Texts, "For these tools, prompts and resources. Without, for all."),
+    key("record.priority.share", Kind::Fraction(1.0), "The share of them that is kept."),
     key(
         "record.before",
         count(10, 0, 100_000),
@@ -362,7 +379,7 @@ pub const KEYS: &[Key] = &[
 /// The words of `mcp.protocol.transport.type`.
 pub const TRANSPORTS: &[&str] = &["http", "websocket", "tcp"];
 /// The words of `record.sampling`.
-pub const SAMPLINGS: &[&str] = &["all", "share", "every_nth", "errors", "slow", "ring"];
+pub const SAMPLINGS: &[&str] = &["all", "share", "adaptive", "every_nth", "errors", "slow", "ring"];
 /// The words of `client_auth`.
 pub const CLIENT_AUTH: &[&str] = &["none", "optional", "required"];
 /// The words of `min_version`.
