@@ -23,6 +23,7 @@ mod priority;
 pub(crate) mod raw;
 pub(crate) mod read;
 pub mod record;
+pub(crate) mod redact_key;
 pub mod reference;
 pub mod rules;
 pub mod secret;

@@ -3,6 +3,8 @@
 //! It works on the bytes as they are: what is not named by a rule stays byte for byte.
 
 mod action;
+mod cipher;
+mod decryptor;
 mod keys;
 mod patterns;
 mod pointers;
@@ -12,6 +14,8 @@ mod tests;
 mod walk;
 
 pub use action::Action;
+pub use cipher::{BadKey, EncryptionKey, MAX_KEY_ID};
+pub use decryptor::Decryptor;
 pub use settings::{BadRedaction, KeyRule, PathRule, PatternRule, RedactionSettings};
 
 use action::Hashing;

@@ -197,3 +197,59 @@ async fn a_store_that_cannot_be_written_stops_nobody_and_is_told() {
     let error = eventually("the status tells of it", told).await.unwrap();
     assert!(error.contains("tapes.db"), "{error}");
 }
+
+/// SO-10: an encrypted secret is on no page of the tape, until somebody brings the key.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_encrypted_secret_is_shown_to_whoever_has_the_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("tape.key");
+    std::fs::write(&key, "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff\n").unwrap();
+    let redact = "[record.redact]\naction = \"encrypt\"\nkey_file = \"tape.key\"\nkey_id = \"k1\"\nkeys = [\"name\"]\n\
+                  paths = [\"/params/arguments/name\"]\n";
+    let config = redact.to_owned() + &child("only", Era::Old, "").unwrap();
+    let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+    let data_dir = gateway.data_dir();
+    ask(&session(&gateway).await, "greet", json!({"name": "Rumpelstiltskin"})).await.unwrap();
+    let call = number(&calls(&data_dir, 1).await[0]);
+    let show = ["tape", "show", "last", "--exchange", &call];
+    let hidden = signalbox(&data_dir, &show).await;
+    assert!(hidden.contains("enc:k1:"), "{hidden}");
+    let asked = |text: &str| text.lines().any(|line| line.contains("arguments") && line.contains("Rumpelstiltskin"));
+    assert!(!asked(&hidden), "{hidden}");
+    let mut with_key = show.to_vec();
+    let key = key.display().to_string();
+    with_key.extend(["--key-file", &key]);
+    let shown = signalbox(&data_dir, &with_key).await;
+    assert!(asked(&shown) && !shown.contains("enc:k1:"), "{shown}");
+    let clear =
+        signalbox(&data_dir, &["tape", "export", "last", "--format", "jsonl", "-o", "-", "--key-file", &key]).await;
+    assert!(asked(&clear) && !clear.contains("enc:k1:"), "{clear}");
+}
+
+/// SO-11: what a search fits is counted by its properties, and a tape tells what followed what; so does a file of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_counted_by_what_is_known_of_them() {
+    let gateway = GatewayProcess::serve(&child("only", Era::Old, "").unwrap()).await.unwrap();
+    let data_dir = gateway.data_dir();
+    let client = session(&gateway).await;
+    for _ in 0..2 {
+        ask(&client, "greet", json!({"name": "Ada"})).await.unwrap();
+        ask(&client, "count", json!({})).await.unwrap();
+    }
+    calls(&data_dir, 4).await;
+    let file = data_dir.join("a.tape").display().to_string();
+    signalbox(&data_dir, &["tape", "export", "last", "-o", &file]).await;
+    for tape in ["last", &file] {
+        let all = as_json(&data_dir, &["tape", "search", "--facets", "--tape", tape, "--method", "tools/call"]).await;
+        assert_eq!(all["calls"], 4, "{all}");
+        assert_eq!(all["subjects"]["values"], json!({"count": 2, "greet": 2}));
+        let word = as_json(&data_dir, &["tape", "search", "Ada", "--facets", "--tape", tape]).await;
+        assert_eq!((&word["calls"], &word["outcomes"]["values"]), (&json!(2), &json!({"success": 2})));
+        let stats = as_json(&data_dir, &["tape", "stats", tape]).await;
+        let pairs = stats["analysis"]["pairs"].as_array().unwrap();
+        assert!(pairs.contains(&json!({"first": "greet", "then": "count", "times": 2})), "{stats}");
+        assert!(!stats["analysis"]["slowest"].as_array().unwrap().is_empty(), "{stats}");
+    }
+    let table = signalbox(&data_dir, &["tape", "search", "--facets"]).await;
+    assert!(table.contains("backend") && table.contains("only"), "{table}");
+}

@@ -62,6 +62,9 @@ pub struct ShowArgs {
     /// At most so many calls
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     pub limit: usize,
+    /// Show what was encrypted under the key in this file. May be given several times
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Vec<PathBuf>,
 }
 
 /// Arguments of `tape search`.
@@ -142,6 +145,9 @@ pub struct ExportArgs {
     /// Only this session
     #[arg(long, value_name = "NUMBER")]
     pub session: Option<u64>,
+    /// Write in clear what was encrypted under the key in this file. May be given several times
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Vec<PathBuf>,
 }
 
 /// Arguments of `tape prune`.

@@ -5,6 +5,7 @@ mod entry_json;
 mod export;
 mod facets;
 mod import;
+mod keys;
 mod progress;
 mod prune;
 mod search;

@@ -70,7 +70,10 @@ mod tests {
             ),
             ("[record]\npriority = 7\n", "record.priority: expected a list of tables"),
             ("[record]\npriority = [7]\n", "record.priority[0]: expected a table"),
-            ("[record]\nsampling = 'adaptive'\ntarget = 0\n", "record.target: expected a whole number from 1 to 1000000"),
+            (
+                "[record]\nsampling = 'adaptive'\ntarget = 0\n",
+                "record.target: expected a whole number from 1 to 1000000",
+            ),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(told), "{error}");

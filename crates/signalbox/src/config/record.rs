@@ -4,6 +4,7 @@ use super::backend::bad;
 use super::error::ConfigError;
 use super::priority::priorities;
 use super::read::Table;
+use super::redact_key;
 use super::secret::Secret;
 use signalbox_engine::record::Retention;
 use signalbox_tape::glob::Glob;
@@ -155,6 +156,7 @@ fn redaction(table: &Table<'_>) -> Result<RedactionSettings, ConfigError> {
     let action = match table.choice("action")?.as_str() {
         "remove" => Action::Remove,
         "hash" => Action::Hash,
+        "encrypt" => Action::Encrypt(redact_key::key(table)?),
         "mask" => Action::Mask { visible: table.count("visible")? },
         _ => Action::default(),
     };

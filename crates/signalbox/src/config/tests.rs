@@ -233,9 +233,10 @@ fn defaults() {
 fn every_key_of_the_reference_is_known_to_the_parser() {
     for key in keys::KEYS {
         let path = key.path.replace(keys::NAME, "x");
-        let list = key.path.rsplit_once('.').filter(|(list, _)| {
-            keys::KEYS.iter().any(|other| other.path == *list && other.kind == keys::Kind::Tables)
-        });
+        let list = key
+            .path
+            .rsplit_once('.')
+            .filter(|(list, _)| keys::KEYS.iter().any(|other| other.path == *list && other.kind == keys::Kind::Tables));
         let text = match list {
             Some((list, name)) => format!("[[{list}]]\n{name} = 1979-05-27\n"),
             None => format!("{path} = 1979-05-27\n"),

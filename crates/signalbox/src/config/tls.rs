@@ -132,7 +132,7 @@ fn min_version(table: &Table<'_>) -> Result<MinVersion, ConfigError> {
 }
 
 /// A file; a relative one is taken from the folder of the configuration's own.
-fn file(table: &Table<'_>, key: &str) -> Result<Option<PathBuf>, ConfigError> {
+pub(super) fn file(table: &Table<'_>, key: &str) -> Result<Option<PathBuf>, ConfigError> {
     let Some(text) = table.text(key)? else {
         return Ok(None);
     };

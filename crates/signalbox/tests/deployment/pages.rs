@@ -53,7 +53,12 @@ fn configurations_on_pages_can_be_loaded() {
     for (page, text) in pages().into_iter().filter(|(page, _)| !page.ends_with("rules.md")) {
         for block in text.split("```toml").skip(1).filter_map(|rest| rest.split("```").next()) {
             let of_feature = block.contains("[gateway.otel]") && !cfg!(feature = "otel");
-            let env = |name: &str| Some(if name == "HOME" { "/home/ann" } else { "secret" }.to_owned());
+            let key = "0123456789abcdef".repeat(4);
+            let env = |name: &str| match name {
+                "HOME" => Some("/home/ann".to_owned()),
+                "TAPE_KEY" => Some(key.clone()),
+                _ => Some("secret".to_owned()),
+            };
             let loaded = Config::parse(Path::new("signalbox.toml"), block, &env, &Overrides::default());
             match loaded {
                 Err(error) if of_feature => assert!(error.to_string().contains("not in this build"), "{page}: {error}"),

@@ -1,5 +1,6 @@
 //! What is put in the place of a secret.
 
+use super::cipher::{EncryptionKey, Sealed};
 use sha2::{Digest, Sha256};
 use signalbox_wire::json;
 use std::fmt::Write;
@@ -20,6 +21,8 @@ pub enum Action {
     Replace(String),
     /// A keyed hash takes its place, so that equal secrets of a tape can be told to be equal.
     Hash,
+    /// A token takes its place, from which whoever has the key gets it back.
+    Encrypt(EncryptionKey),
     /// Only the last characters stay, and only of values more than twice as long.
     Mask {
         /// How many.
@@ -40,6 +43,7 @@ impl Action {
             Self::Remove => "remove".to_owned(),
             Self::Replace(_) => "replace".to_owned(),
             Self::Hash => "hash".to_owned(),
+            Self::Encrypt(key) => format!("encrypt {}", key.id()),
             Self::Mask { visible } => format!("mask {visible}"),
         }
     }
@@ -50,6 +54,7 @@ impl Action {
             Self::Remove => String::new(),
             Self::Replace(text) => text.clone(),
             Self::Hash => hashing.of(secret),
+            Self::Encrypt(key) => sealed(key, Sealed::Text, secret),
             Self::Mask { visible } => {
                 let text = String::from_utf8_lossy(secret);
                 let length = text.chars().count();
@@ -65,10 +70,16 @@ impl Action {
         match (self, &plain) {
             // Objects and arrays have no last characters worth showing.
             (Self::Mask { .. }, None) if matches!(raw.first(), Some(b'{' | b'[')) => json::quote(STARS),
+            (Self::Encrypt(key), None) => json::quote(&sealed(key, Sealed::Json, raw)),
             (_, Some(text)) => json::quote(&self.text(text.as_bytes(), hashing)),
             (_, None) => json::quote(&self.text(raw, hashing)),
         }
     }
+}
+
+/// A secret that cannot be encrypted is not kept either.
+fn sealed(key: &EncryptionKey, what: Sealed, secret: &[u8]) -> String {
+    key.seal(what, secret).unwrap_or_else(|| REPLACEMENT.to_owned())
 }
 
 /// Hashes under the key of a tape.

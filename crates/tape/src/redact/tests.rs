@@ -204,3 +204,81 @@ fn the_head_of_a_tape_says_what_was_taken_out() {
     assert_eq!(redactor(&settings).describe(), ["key pin: mask 2", "path /params/x of tools/*: hash"]);
     assert!(redactor(&RedactionSettings::none()).describe().is_empty());
 }
+
+fn key(text: &str, id: Option<&str>) -> EncryptionKey {
+    EncryptionKey::read(text, id).unwrap()
+}
+
+const HEX: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+
+// SO-10
+#[test]
+fn an_encrypted_secret_is_gone_for_all_but_the_holder_of_the_key() {
+    let ours = key(HEX, Some("ops-1"));
+    let mut settings = RedactionSettings::default();
+    settings.keys.iter_mut().for_each(|rule| rule.action = Action::Encrypt(ours.clone()));
+    settings.patterns.iter_mut().for_each(|rule| rule.action = Action::Encrypt(ours.clone()));
+    let redactor = redactor(&settings);
+    // Of every length, so that every form of a token is met; beside letters that could belong to it.
+    for length in 1..40 {
+        let secret: String = "p\u{e9}\\\"x".chars().cycle().take(length).collect();
+        let secret = serde_json::to_string(&secret).unwrap();
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"password":{secret},"token":{{"a":[1,null]}},"pwd":7,"text":"key AKIAABCDEFGHIJKLMNOPabc= and = AKIAABCDEFGHIJKLMNOP","esc":"\u0041KIAABCDEFGHIJKLMNOP"}}}}"#
+        );
+        let kept = with(&redactor, &message);
+        assert!(!kept.contains("AKIA") && !kept.contains(&secret) && !kept.contains("null"), "{kept}");
+        assert_eq!(kept.matches("enc:ops-1:").count(), 6, "{kept}");
+        assert_ne!(with(&redactor, &message), kept, "the same secret is never encrypted to the same bytes");
+        let opened = |key: EncryptionKey| {
+            let mut decryptor = Decryptor::new(vec![key]);
+            (decryptor.message(&Bytes::from(kept.clone())), decryptor.counts())
+        };
+        let (whole, counts) = opened(ours.clone());
+        let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
+        assert_eq!((json(&whole), counts), (json(message.as_bytes()), (6, 0)));
+        // Another key under the same name.
+        let other = opened(key(&HEX.replace("00", "ff"), Some("ops-1")));
+        assert_eq!(other, (Bytes::from(kept.clone()), (0, 6)));
+        assert_eq!(opened(key(HEX, None)), (whole, (6, 0)), "whoever has the key need not know its name");
+        let renamed = kept.replace("enc:ops-1:", "enc:ops-2:");
+        let passed_off = Decryptor::new(vec![key(HEX, Some("ops-2"))]).message(&Bytes::from(renamed.clone()));
+        assert_eq!(passed_off, renamed, "a token belongs to the name of its key");
+    }
+    assert_eq!(with(&redactor, "no JSON, Bearer abcdefghijk!").matches("enc:ops-1:").count(), 1);
+    assert!(redactor.describe().contains(&"key password: encrypt ops-1".to_owned()));
+}
+
+// SO-10
+#[test]
+fn keys_are_hex_or_base64_and_are_never_shown() {
+    let base64 = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    assert_eq!(key(&format!(" {HEX}\n"), None), key(base64, None));
+    assert_eq!(key(HEX, None).id().len(), 8);
+    assert_ne!(key(HEX, None).id(), key(&HEX.replace("00", "01"), None).id());
+    assert_eq!(format!("{:?}", key(HEX, Some("a"))), "EncryptionKey(\"a\")");
+    for bad in ["", "00", &HEX[1..], &HEX.replace('0', "g"), "AAEC"] {
+        assert_eq!(EncryptionKey::read(bad, None), Err(BadKey::Text), "{bad}");
+    }
+    for id in ["", "a b", "a:b", &"x".repeat(65)] {
+        assert_eq!(EncryptionKey::read(HEX, Some(id)), Err(BadKey::Id), "{id}");
+    }
+}
+
+#[test]
+fn what_only_looks_like_a_token_stays_as_it_is() {
+    let mut decryptor = Decryptor::new(vec![key(HEX, Some("k"))]);
+    for text in [
+        "enc:",
+        "enc::AAAA=",
+        "enc:k:",
+        "enc:k:A",
+        "enc:k:AA==",
+        "enc:k:AAAA",
+        "enc:k:AAA=",
+        "xenc:k:enc:k:AAA=",
+        "enc:enc:enc:",
+    ] {
+        assert_eq!(decryptor.message(&Bytes::from_static(text.as_bytes())), text);
+    }
+}

@@ -1,5 +1,6 @@
 //! `signalbox tape export`: a tape in a file of its own.
 
+use super::keys;
 use super::progress::Progress;
 use super::source::TapeSource;
 use crate::cli::{ExportArgs, Format, Global};
@@ -22,7 +23,12 @@ pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failur
     sessions.retain(|(number, _)| args.session.is_none_or(|wanted| wanted == *number));
     let format = args.format.unwrap_or_else(|| by_name(&args.output));
     let mut progress = Progress::new("exported", global.json);
-    let mut entries = source.entries(args.session).inspect(|_| progress.step());
+    let mut decryptor = keys::decryptor(&args.key_file)?;
+    let mut decrypted = |entry: Entry| match &mut decryptor {
+        Some(decryptor) => decryptor.entry(entry),
+        None => entry,
+    };
+    let mut entries = source.entries(args.session).inspect(|_| progress.step()).map(|entry| entry.map(&mut decrypted));
     let head = (&info, &sessions[..]);
     if args.output == Path::new("-") {
         write(head, &mut entries, format, io::stdout().lock())?;
@@ -40,6 +46,7 @@ pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failur
     }
     std::fs::rename(&beside, &args.output).map_err(failed)?;
     progress.done();
+    keys::tell(decryptor.as_ref());
     if let Some(missing) = source.missing() {
         output::say(format_args!("the tape is not whole: {missing}"));
     }

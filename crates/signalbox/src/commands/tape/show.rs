@@ -2,13 +2,14 @@
 
 use super::entry_json::entry_json;
 use super::source::TapeSource;
-use super::{head, moment};
+use super::{head, keys, moment};
 use crate::cli::{Global, ShowArgs};
 use crate::failure::Failure;
 use crate::{output, table};
 use serde_json::{Value, json};
 use signalbox_engine::record::{Content, Entry, FinishedEntry, Gap};
 use signalbox_tape::explain;
+use signalbox_tape::redact::Decryptor;
 use std::collections::HashMap;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,14 +17,25 @@ use std::sync::Arc;
 /// Does it.
 pub(super) fn run(global: &Global, args: &ShowArgs) -> Result<ExitCode, Failure> {
     let mut source = TapeSource::find(global, &args.tape)?;
-    match args.exchange {
-        Some(number) => exchange(global, &mut source, number),
-        None => calls(global, &mut source, args),
-    }
+    let mut decryptor = keys::decryptor(&args.key_file)?;
+    let done = match args.exchange {
+        Some(number) => exchange(global, &mut source, number, decryptor.as_mut()),
+        None => calls(global, &mut source, args, decryptor.as_mut()),
+    };
+    keys::tell(decryptor.as_ref());
+    done
 }
 
-fn exchange(global: &Global, source: &mut TapeSource, number: u64) -> Result<ExitCode, Failure> {
-    let entries = source.exchange(number)?;
+fn exchange(
+    global: &Global,
+    source: &mut TapeSource,
+    number: u64,
+    decryptor: Option<&mut Decryptor>,
+) -> Result<ExitCode, Failure> {
+    let mut entries = source.exchange(number)?;
+    if let Some(decryptor) = decryptor {
+        entries = entries.into_iter().map(|entry| decryptor.entry(entry)).collect();
+    }
     if entries.is_empty() {
         return Err(Failure::Usage(format!(
             "tape {} has no call {number}; see `signalbox tape show`",
@@ -46,12 +58,20 @@ struct Call {
     decisions: usize,
 }
 
-fn calls(global: &Global, source: &mut TapeSource, args: &ShowArgs) -> Result<ExitCode, Failure> {
+fn calls(
+    global: &Global,
+    source: &mut TapeSource,
+    args: &ShowArgs,
+    mut decryptor: Option<&mut Decryptor>,
+) -> Result<ExitCode, Failure> {
     let mut calls = Vec::new();
     let mut decisions: HashMap<u64, usize> = HashMap::new();
     let (mut gaps, mut more) = (Vec::new(), false);
     for entry in source.entries(args.session) {
-        let mut entry = entry?;
+        let mut entry = match &mut decryptor {
+            Some(decryptor) => decryptor.entry(entry?),
+            None => entry?,
+        };
         match &mut entry.content {
             Content::Decisions(list) => {
                 let told = list.iter().filter(|one| one.verdict != "pass" && one.by != "route").count();

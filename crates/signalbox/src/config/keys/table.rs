@@ -372,7 +372,22 @@ pub const KEYS: &[Key] = &[
         Kind::Texts,
         "What looks like this is secret: regular expressions; a group named `secret` is the part that goes.",
     ),
-    key("record.redact.action", one_of(&["replace", "remove", "hash", "mask"], "replace"), "What becomes of a secret."),
+    key(
+        "record.redact.action",
+        one_of(&["replace", "remove", "hash", "mask", "encrypt"], "replace"),
+        "What becomes of a secret. With `encrypt`, whoever has the key can read it again with `tape show --key-file`.",
+    ),
+    key(
+        "record.redact.key_file",
+        Kind::Text(""),
+        "A file with the key of `action = \"encrypt\"`: 32 bytes as 64 hex digits or base64. Relative to this file.",
+    ),
+    key("record.redact.key", Kind::Text(""), "The key itself, as `${VARIABLE}`, in place of a `key_file`."),
+    key(
+        "record.redact.key_id",
+        Kind::Text(""),
+        "The name of the key, which stands beside every secret; without one, its fingerprint.",
+    ),
     key("record.redact.visible", count(4, 0, 64), "How many characters `action = \"mask\"` leaves to be seen."),
 ];
 

@@ -1,0 +1,146 @@
+//! Puts encrypted secrets back where they stood, for whoever has the key.
+
+use super::cipher::{EncryptionKey, MARK, MAX_KEY_ID, Sealed, is_of_id};
+use bytes::Bytes;
+use memchr::memmem;
+use signalbox_engine::record::{Body, Content, DecisionEntry, Entry};
+use signalbox_wire::json;
+use std::sync::Arc;
+
+/// Opens the tokens of some keys. What it cannot open stays as it is, and is counted.
+#[derive(Debug, Default)]
+pub struct Decryptor {
+    keys: Vec<EncryptionKey>,
+    opened: u64,
+    left: u64,
+}
+
+/// A token in a text.
+struct Token<'a> {
+    id: &'a [u8],
+    sealed: &'a [u8],
+    end: usize,
+}
+
+impl Decryptor {
+    /// With these keys.
+    #[must_use]
+    pub fn new(keys: Vec<EncryptionKey>) -> Self {
+        Self { keys, opened: 0, left: 0 }
+    }
+
+    /// How many secrets were put back, and how many are under other keys or damaged.
+    #[must_use]
+    pub fn counts(&self) -> (u64, u64) {
+        (self.opened, self.left)
+    }
+
+    /// An entry with its secrets. Its body must be whole.
+    #[must_use]
+    pub fn entry(&mut self, mut entry: Entry) -> Entry {
+        match &mut entry.content {
+            Content::Message(message) => {
+                self.optional(&mut message.subject);
+                if let Body::Whole(bytes) = &mut message.body {
+                    *bytes = self.message(bytes);
+                }
+            }
+            Content::Finished(finished) => self.optional(&mut finished.subject),
+            Content::Decisions(list) => list.iter_mut().for_each(|decision| self.decision(Arc::make_mut(decision))),
+            _ => {}
+        }
+        entry
+    }
+
+    fn decision(&mut self, decision: &mut DecisionEntry) {
+        self.text(&mut decision.detail);
+        decision.conditions = decision.conditions.iter().map(|(text, held)| (self.shared(text), *held)).collect();
+        decision.inputs.iter_mut().for_each(|(_, text)| self.text(text));
+    }
+
+    fn optional(&mut self, text: &mut Option<Arc<str>>) {
+        if let Some(text) = text {
+            *text = self.shared(text);
+        }
+    }
+
+    fn shared(&mut self, text: &Arc<str>) -> Arc<str> {
+        let mut opened = text.to_string();
+        self.text(&mut opened);
+        if opened == **text { Arc::clone(text) } else { opened.into() }
+    }
+
+    fn text(&mut self, text: &mut String) {
+        let opened = self.message(&Bytes::copy_from_slice(text.as_bytes()));
+        if let Ok(opened) = String::from_utf8(opened.into()) {
+            *text = opened;
+        }
+    }
+
+    /// A message, or any text, with its secrets.
+    #[must_use]
+    pub fn message(&mut self, bytes: &Bytes) -> Bytes {
+        // Within JSON what is put back has to be written as JSON.
+        let is_json = matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['));
+        let mut out = Vec::new();
+        let mut done = 0;
+        let mut at = 0;
+        while let Some(found) = memmem::find(&bytes[at..], MARK.as_bytes()) {
+            let start = at + found;
+            let Some(token) = token(bytes, start) else {
+                at = start + MARK.len();
+                continue;
+            };
+            at = token.end;
+            let Some((what, plain)) = self.open(&token) else { continue };
+            let whole = start > 0 && bytes.get(start - 1) == Some(&b'"') && bytes.get(token.end) == Some(&b'"');
+            let (from, to, put) = match (what, is_json, whole) {
+                (Sealed::Json, true, true) => (start - 1, token.end + 1, plain),
+                (_, true, _) => (start, token.end, escaped(&plain)),
+                (_, false, _) => (start, token.end, plain),
+            };
+            out.extend_from_slice(&bytes[done..from]);
+            out.extend_from_slice(&put);
+            done = to;
+        }
+        if done == 0 {
+            return bytes.clone();
+        }
+        out.extend_from_slice(&bytes[done..]);
+        out.into()
+    }
+
+    fn open(&mut self, token: &Token<'_>) -> Option<(Sealed, Vec<u8>)> {
+        let opened = self.keys.iter().find_map(|key| key.open(token.id, token.sealed));
+        match &opened {
+            Some(_) => self.opened += 1,
+            None => self.left += 1,
+        }
+        opened
+    }
+}
+
+/// The token that begins here, if one does.
+fn token(bytes: &[u8], start: usize) -> Option<Token<'_>> {
+    let rest = bytes.get(start + MARK.len()..)?;
+    let id = rest.iter().take(MAX_KEY_ID + 1).take_while(|byte| is_of_id(**byte)).count();
+    if id == 0 || rest.get(id) != Some(&b':') {
+        return None;
+    }
+    let sealed = rest.get(id + 1..)?;
+    let is_base64 = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/".contains(*byte);
+    let digits = sealed.iter().take_while(is_base64).count();
+    let length = match digits % 4 {
+        2 if sealed[digits..].starts_with(b"==") => digits + 2,
+        3 if sealed[digits..].starts_with(b"=") => digits + 1,
+        _ => return None,
+    };
+    let end = start + MARK.len() + id + 1 + length;
+    Some(Token { id: &rest[..id], sealed: &sealed[..length], end })
+}
+
+/// A text as it stands between the quotes of a JSON string.
+fn escaped(plain: &[u8]) -> Vec<u8> {
+    let quoted = json::quote(&String::from_utf8_lossy(plain));
+    quoted.as_bytes()[1..quoted.len() - 1].to_vec()
+}
