@@ -141,6 +141,10 @@ async fn s31_s61_s63_a_tape_holds_every_byte_of_a_real_session_and_matches_every
         let last = told.sessions.last().unwrap();
         assert!(last.client.is_some() && last.client_version.is_some() && last.revision.is_some(), "{last:?}");
         assert_eq!(last.transport, "stdio");
+        if as_file {
+            let sessions = TapeFile::open(File::open(&file).unwrap()).unwrap().all_sessions().unwrap();
+            assert_eq!(sessions.last().map(|(_, session)| &session.client), Some(&last.client), "{client:?}");
+        }
         println!("{client:?}: {:?} {:?}", told.kinds, told.outcomes);
     }
 }

@@ -6,8 +6,12 @@ use super::select::Select;
 use super::{proto, record, upgrade};
 use bytes::{Buf, Bytes};
 use prost::Message;
-use signalbox_engine::record::{Entry, SessionInfo, TapeInfo};
+use signalbox_engine::record::{Content, Entry, SessionInfo, TapeInfo};
+use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
+
+/// Most sessions that are gathered from entries.
+const MAX_SESSIONS: usize = 100_000;
 
 /// A tape file. Opening it reads its head and its index, not its entries.
 #[derive(Debug)]
@@ -54,10 +58,34 @@ impl<R: Read + Seek> TapeFile<R> {
         &self.info
     }
 
-    /// The sessions, as the head lists them. Entries may tell of more.
+    /// The sessions, as the head lists them. Entries may tell of more: see [`TapeFile::all_sessions`].
     #[must_use]
     pub fn sessions(&self) -> &[(u64, SessionInfo)] {
         &self.sessions
+    }
+
+    /// The sessions, from the head or, where that lists none, from the entries: a file that was written while things
+    /// happened has a head from before its first session. What cannot be read of such a file tells of no session.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn all_sessions(&mut self) -> Result<Vec<(u64, SessionInfo)>, TapeFileError> {
+        if !self.sessions.is_empty() {
+            return Ok(self.sessions.clone());
+        }
+        let mut found = BTreeMap::new();
+        for entry in self.entries(Select::default()) {
+            match entry {
+                Ok(Entry { session: Some(number), content: Content::Session(info), .. })
+                    if found.len() < MAX_SESSIONS || found.contains_key(&number) =>
+                {
+                    found.insert(number, info);
+                }
+                Err(TapeFileError::Io(error)) => return Err(error.into()),
+                _ => {}
+            }
+        }
+        Ok(found.into_iter().collect())
     }
 
     /// The version of its format.

@@ -4,7 +4,7 @@ use super::*;
 use crate::sample;
 use bytes::Bytes;
 use frame::{FrameKind, MAGIC, PREAMBLE};
-use signalbox_engine::record::{Body, Content, Entry, StoreError};
+use signalbox_engine::record::{Body, Content, Entry, SessionInfo, StoreError};
 use std::io::Cursor;
 
 /// The sample as a file, with so many entries in each frame.
@@ -189,4 +189,38 @@ fn bodies_are_made_whole_again() {
             }
         }
     }
+}
+
+/// S-31: a file that `wrap` writes has a head from before its first session.
+#[test]
+fn sessions_that_the_head_does_not_list_are_gathered_from_the_entries() {
+    let told = |number: u64, seq: u64, client: Option<&str>| Entry {
+        seq,
+        at: seq,
+        session: Some(number),
+        exchange: None,
+        principal: "ann".into(),
+        content: Content::Session(SessionInfo {
+            client: client.map(str::to_owned),
+            transport: "stdio".to_owned(),
+            ..SessionInfo::default()
+        }),
+    };
+    let mut writer = TapeFileWriter::new(vec![], &sample::info(), &[]).unwrap();
+    for entry in [told(2, 1, Some("second")), told(1, 2, None), told(1, 3, Some("first"))] {
+        writer.push(&entry).unwrap();
+        writer.flush().unwrap();
+    }
+    let bytes = writer.finish(None).unwrap();
+    let names = |bytes: &[u8]| -> Vec<(u64, Option<String>)> {
+        let sessions = open(bytes).unwrap().all_sessions().unwrap();
+        sessions.into_iter().map(|(number, session)| (number, session.client)).collect()
+    };
+    let some = |name: &str| Some(name.to_owned());
+    assert_eq!(names(&bytes), [(1, some("first")), (2, some("second"))], "the later word counts");
+    assert!(open(&bytes).unwrap().sessions().is_empty());
+    // Of a file that breaks off, as far as it goes; and of one whose head lists them, as it lists them.
+    let last = open(&bytes).unwrap().frames[2].offset as usize;
+    assert_eq!(names(&bytes[..last + 3]), [(1, None), (2, some("second"))]);
+    assert_eq!(open(&file(5)).unwrap().all_sessions().unwrap(), sample::sessions());
 }

@@ -103,7 +103,8 @@ fn calls(
     Ok(ExitCode::SUCCESS)
 }
 
-fn about(source: &TapeSource) -> Result<String, Failure> {
+fn about(source: &mut TapeSource) -> Result<String, Failure> {
+    let sessions = source.sessions()?;
     let tape = source.info();
     let mut text = format!(
         "tape {} by `signalbox {}` of {}, began {}\n",
@@ -112,7 +113,6 @@ fn about(source: &TapeSource) -> Result<String, Failure> {
         table::harmless(&tape.target),
         moment::shown(tape.started)
     );
-    let sessions = source.sessions()?;
     for (number, session) in sessions.iter().take(MOST_SESSIONS) {
         let client = session.client.as_deref().unwrap_or("a client that did not say its name");
         let version = session.client_version.as_deref().unwrap_or("");
@@ -147,7 +147,7 @@ fn row(call: &Call) -> Vec<String> {
     ]
 }
 
-fn as_json(source: &TapeSource, calls: &[Call], gaps: &[Gap]) -> Result<ExitCode, Failure> {
+fn as_json(source: &mut TapeSource, calls: &[Call], gaps: &[Gap]) -> Result<ExitCode, Failure> {
     let sessions: Vec<Value> = source
         .sessions()?
         .into_iter()

@@ -46,10 +46,10 @@ impl TapeSource {
     }
 
     /// Its sessions.
-    pub fn sessions(&self) -> Result<Vec<(u64, SessionInfo)>, Failure> {
+    pub fn sessions(&mut self) -> Result<Vec<(u64, SessionInfo)>, Failure> {
         match self {
             Self::Stored(store, tape) => Ok(store.sessions(&tape.id)?),
-            Self::File(file) => Ok(file.sessions().to_vec()),
+            Self::File(file) => Ok(file.all_sessions()?),
         }
     }
 
