@@ -111,3 +111,28 @@ impl Inside {
         self.exchanges.len() < limits::REMEMBERED || self.exchanges.contains_key(&key)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_requests_are_remembered_than_there_is_room_for() {
+        let memory = Memory::default();
+        let request = |text: &str| Envelope::parse(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{text}"}}"#).into());
+        let key = |number: usize| (SessionKey(1), ExchangeId(number as u64));
+        let small = request("x").unwrap();
+        (0..limits::REMEMBERED).for_each(|number| memory.remember(key(number), &small));
+        assert_eq!(memory.overflows(), 0);
+        memory.remember(key(limits::REMEMBERED), &small);
+        assert_eq!((memory.overflows(), memory.request(key(limits::REMEMBERED)).is_none()), (1, true));
+        memory.remember(key(0), &small);
+        memory.forget(key(1));
+        memory.remember(key(limits::REMEMBERED), &small);
+        assert_eq!(memory.overflows(), 1, "there is room again, and one that is known needs none");
+        let large = Memory::default();
+        let message = request(&"x".repeat(limits::REMEMBERED_BYTES / 2)).unwrap();
+        (0..2).for_each(|number| large.remember(key(number), &message));
+        assert_eq!(large.overflows(), 1, "bytes count too");
+    }
+}

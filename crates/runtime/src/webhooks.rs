@@ -89,3 +89,59 @@ impl Webhooks {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An address that never answers.
+    struct Silent;
+
+    impl Post for Silent {
+        fn post(&self, _: &str, _: Bytes) -> Posted {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    /// An address that answers after a second.
+    struct Slow;
+
+    impl Post for Slow {
+        fn post(&self, _: &str, body: Bytes) -> Posted {
+            Box::pin(async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                Ok((200, body))
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_so_many_web_addresses_are_told_at_a_time() {
+        let webhooks = Webhooks::new(Some(Arc::new(Silent)));
+        let tell = || webhooks.tell("http://a", Bytes::new(), Duration::from_secs(5));
+        assert!((0..MAX_TOLD).all(|_| tell()));
+        assert!(!tell(), "one too many");
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        assert!(tell(), "the others are given up by then");
+        assert_eq!(webhooks.failed(), MAX_TOLD as u64);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_so_many_web_addresses_are_asked_at_a_time() {
+        let webhooks = Arc::new(Webhooks::new(Some(Arc::new(Slow))));
+        let ask = |within: u64| {
+            let webhooks = Arc::clone(&webhooks);
+            tokio::spawn(
+                async move { webhooks.ask("http://a", Bytes::new(), Duration::from_millis(within)).await.is_ok() },
+            )
+        };
+        let first: Vec<_> = (0..MAX_ASKED).map(|_| ask(5_000)).collect();
+        tokio::task::yield_now().await;
+        let (patient, impatient) = (ask(5_000), ask(1_500));
+        for one in first {
+            assert!(one.await.unwrap());
+        }
+        assert!(patient.await.unwrap(), "it waits for its turn");
+        assert!(!impatient.await.unwrap(), "its turn does not leave it time enough");
+    }
+}

@@ -15,9 +15,9 @@ use tokio::sync::mpsc;
 /// Most watchers at a time.
 pub const MAX_WATCHERS: usize = 8;
 /// Most facts that wait for one watcher.
-const MAX_QUEUED: usize = 8192;
+pub const MAX_QUEUED: usize = 8192;
 /// Most bytes of messages that wait for one watcher.
-const MAX_QUEUED_BYTES: usize = 16 * 1024 * 1024;
+pub const MAX_QUEUED_BYTES: usize = 16 * 1024 * 1024;
 /// About how much is written at a time.
 const CHUNK: usize = 64 * 1024;
 
@@ -102,20 +102,26 @@ impl FactSink for Live {
             return;
         }
         let weight = weight(fact);
-        for watcher in self.lock().iter() {
-            watcher.take(fact, weight);
+        let lost = self.lock().iter().filter(|watcher| !watcher.take(fact, weight)).count();
+        if lost > 0
+            && let Some(gateway) = self.gateway.get().and_then(Weak::upgrade)
+        {
+            (0..lost).for_each(|_| gateway.counters.dropped("watcher"));
         }
     }
 }
 
 impl Watcher {
-    fn take(&self, fact: &Fact, weight: usize) {
+    /// False where there is no room for it.
+    fn take(&self, fact: &Fact, weight: usize) -> bool {
         let room = self.bytes.load(Ordering::Relaxed) + weight <= MAX_QUEUED_BYTES;
         self.bytes.fetch_add(weight, Ordering::Relaxed);
-        if !room || self.queue.try_send(fact.clone()).is_err() {
+        let taken = room && self.queue.try_send(fact.clone()).is_ok();
+        if !taken {
             self.bytes.fetch_sub(weight, Ordering::Relaxed);
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
+        taken
     }
 }
 

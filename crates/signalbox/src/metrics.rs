@@ -8,6 +8,7 @@ use crate::assemble::App;
 use page::{Family, Page};
 use signalbox_engine::metrics::histogram::BOUNDS_US;
 use signalbox_engine::metrics::{Series, SeriesKey};
+use signalbox_rules::Overflows;
 use signalbox_runtime::Gateway;
 use signalbox_runtime::status::{AddressStatus, BackendStatus, Status};
 use signalbox_tape::recorder::RecorderStats;
@@ -24,7 +25,7 @@ pub fn render(app: &App) -> String {
     process(&mut page, &app.gateway, &status);
     backends(&mut page, &status.backends);
     requests(&mut page, &app.metrics.read());
-    rules(&mut page, &app.gateway);
+    rules(&mut page, &app.gateway, app.rules.overflows());
     if let Some(recording) = &app.recording {
         tape(&mut page, &recording.stats());
     }
@@ -32,12 +33,20 @@ pub fn render(app: &App) -> String {
 }
 
 /// What rules counted, and what became of held messages.
-fn rules(page: &mut Page, gateway: &Gateway) {
+fn rules(page: &mut Page, gateway: &Gateway, beyond: Overflows) {
     let mut counted =
         page.family("signalbox_rule_counts_total", "counter", "What rules counted, by the name they gave.");
     for (name, count) in gateway.counters.all_counted() {
         counted.sample(&[("name", &name)], count);
     }
+    let mut overflows = page.family(
+        "signalbox_rules_overflows_total",
+        "counter",
+        "What rules did not keep at a limit, by what it was.",
+    );
+    overflows.sample(&[("of", "limiter_keys")], beyond.limiter_keys);
+    overflows.sample(&[("of", "cache_entries")], beyond.cache_entries);
+    overflows.sample(&[("of", "remembered")], beyond.remembered);
     page.family("signalbox_held_messages", "gauge", "Messages that wait for a person.")
         .sample(&[], gateway.holds.list().len() as u64);
     let mut settled = page.family("signalbox_holds_total", "counter", "Held messages that were settled, by how.");
@@ -58,6 +67,8 @@ fn tape(page: &mut Page, stats: &RecorderStats) {
     }
     page.family("signalbox_tape_sampled_out_total", "counter", "Facts that sampling and filters left out.")
         .sample(&[], stats.sampled_out);
+    page.family("signalbox_tape_orphans_total", "counter", "Exchanges of which no end was seen.")
+        .sample(&[], stats.orphans);
     page.family("signalbox_tape_store_errors_total", "counter", "How often the store could not write.")
         .sample(&[], stats.store_errors);
     page.family("signalbox_tape_queue", "gauge", "Facts that wait to be written.").sample(&[], stats.queue_depth);

@@ -24,6 +24,7 @@ mod writing;
 pub use barrier::{Barrier, NotRecorded};
 pub use clock::Anchor;
 pub use counters::{GapReason, RecorderStats};
+pub use exchanges::MAX_EXCHANGES;
 pub use filter::{Choice, Filter};
 pub use priority::{Priorities, Priority};
 pub use sampling::{Sampling, Trigger};

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Most bytes of an answer.
-const MAX_ANSWER: usize = 1024 * 1024;
+pub const MAX_ANSWER: usize = 1024 * 1024;
 /// Most addresses whose connections are kept.
 const MAX_PLACES: usize = 64;
 /// Most idle connections to one address, and for how long.

@@ -9,6 +9,7 @@ use serde_json::json;
 use signalbox_engine::Chain;
 use signalbox_engine::back::Wish;
 use signalbox_engine::chain::{Answer, Phase};
+use signalbox_runtime::holds::MAX_HELD;
 use signalbox_runtime::{Breakpoint, Breakpoints, Gateway, HeldMessage, HoldError};
 use signalbox_wire::Limits;
 use std::sync::Arc;
@@ -168,6 +169,28 @@ async fn an_edited_call_reaches_the_backend_as_it_was_edited() {
     let refused = answer(&stream).await.unwrap();
     assert_eq!(refused["error"]["message"], "not today", "{refused}");
     assert_eq!(scene.breakpoints.list()[0].hits, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_message_too_many_for_a_person_is_refused() {
+    let scene = scene();
+    let client = Client::open(&scene.gateway, json!({})).await;
+    client.tools().await;
+    scene.breakpoints.set(Breakpoint::default()).unwrap();
+    let call = || client.post("tools/call", json!({"name": "t1", "arguments": {}}));
+    let streams: Vec<_> = (0..MAX_HELD).map(|_| call()).collect();
+    while scene.gateway.holds.list().len() < MAX_HELD {
+        pass(1).await;
+    }
+    let refused = answer(&call()).await.unwrap();
+    assert_eq!(refused["error"]["data"]["reason"], "overloaded", "{refused}");
+    let held = scene.held().await;
+    scene.settle(&held, Answer::GoOn { by: by() });
+    let again = call();
+    while scene.gateway.holds.list().len() < MAX_HELD {
+        pass(1).await;
+    }
+    drop((streams, again));
 }
 
 #[tokio::test(start_paused = true)]

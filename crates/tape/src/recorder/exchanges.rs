@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Most exchanges that are known at once. Beyond, those of which nothing was heard longest are forgotten.
-const MAX_EXCHANGES: usize = 100_000;
+pub const MAX_EXCHANGES: usize = 100_000;
 /// So many exchanges that have ended are still known, for what comes late.
 const ENDED: usize = 1_024;
 /// Most bytes of messages that are remembered to compare the next image with.

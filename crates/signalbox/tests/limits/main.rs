@@ -4,11 +4,16 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
+mod kept;
+
 use signalbox::assemble::assemble;
 use signalbox::config::keys::{KEYS, Kind};
 use signalbox::config::{Config, Located, Overrides};
+use signalbox::data_dir::DataDir;
 use signalbox::metrics;
+use signalbox::recording::Recording;
 use signalbox_engine::bridge::berth;
+use signalbox_engine::record::TapeKind;
 use signalbox_engine::{Limit, Principal, front};
 use signalbox_runtime::backend::{MAX_POOLED, MAX_WATCHES, MAX_WATCHES_EACH};
 use signalbox_runtime::{FailureRules, Settings, lists, outbox, park_lot, task_book};
@@ -300,13 +305,16 @@ fn of_backends() -> Vec<Row> {
     ]
 }
 
-fn parts() -> [(&'static str, Vec<Row>); 5] {
+fn parts() -> [(&'static str, Vec<Row>); 8] {
     [
         ("Connections", of_connections()),
         ("Messages", of_messages()),
         ("Sessions", of_sessions()),
         ("Calls", of_calls()),
         ("Backends", of_backends()),
+        ("Rules", kept::of_rules()),
+        ("Held messages and webhooks", kept::of_holds()),
+        ("Recording", kept::of_recording()),
     ]
 }
 
@@ -398,7 +406,9 @@ fn every_metric_on_the_page_is_on_the_metrics_page_of_a_gateway_that_has_just_be
     std::fs::write(&file, "[backends.one]\ncommand = \"true\"\n").unwrap();
     let overrides = Overrides { data_dir: Some(root.path().into()), ..Overrides::default() };
     let config = Config::load(&Located::File(file), &|_| None, &overrides).unwrap().config;
-    let app = assemble(&config, Principal::anonymous(), None, None).unwrap();
+    let data_dir = DataDir::prepare(root.path()).unwrap();
+    let recording = Recording::start(&config, TapeKind::Serve, &data_dir).unwrap();
+    let app = assemble(&config, Principal::anonymous(), None, recording).unwrap();
     let shown = metrics::render(&app);
     for row in rows() {
         let sample =
@@ -424,7 +434,7 @@ fn every_row_names_tests_that_exist() {
         }
     }
     let mut all = String::new();
-    for name in ["wire", "engine", "runtime", "transport", "signalbox", "testkit"] {
+    for name in ["wire", "engine", "runtime", "transport", "rules", "store", "tape", "signalbox", "testkit"] {
         sources(&root().join("crates").join(name), &mut all);
     }
     for row in rows() {

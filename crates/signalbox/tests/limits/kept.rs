@@ -1,0 +1,155 @@
+//! The rows about what is kept and what is held: recording, rules, held messages, webhooks.
+
+use super::Most::{Bytes, Count, Time};
+use super::{OVERLOADED, Row, row};
+use signalbox::live;
+use signalbox_rules::limits;
+use signalbox_runtime::{breakpoints, holds, webhooks};
+use signalbox_tape::recorder::{MAX_EXCHANGES, RecorderSettings};
+use signalbox_transport::web_post;
+
+const RULE: &str = "the rules are not taken; the error names the place";
+const RELOADS: &str = "signalbox_config_reloads_total";
+
+pub(super) fn of_rules() -> Vec<Row> {
+    vec![
+        row(
+            "rules",
+            vec![Count(limits::RULES, "rules"), Bytes(limits::FILE), Count(limits::PATTERNS, "patterns")],
+            None,
+        )
+        .answer(RULE)
+        .metric(RELOADS)
+        .shown(&["everything_has_a_bound"]),
+        row(
+            "a rule",
+            vec![
+                Count(limits::CONDITIONS, "conditions"),
+                Count(limits::DEPTH, "levels"),
+                Count(limits::ACTIONS, "actions"),
+            ],
+            None,
+        )
+        .answer(RULE)
+        .metric(RELOADS)
+        .shown(&["everything_has_a_bound"]),
+        row(
+            "files of made up results",
+            vec![Bytes(limits::MOCK_FILE), Bytes(limits::MOCK_FILES), Count(limits::MOCK_RESULTS, "results in one")],
+            None,
+        )
+        .answer(RULE)
+        .metric(RELOADS)
+        .shown(&[
+            "a_file_that_cannot_be_used_is_told_with_the_rule_and_the_place_in_it",
+            "all_files_together_are_bounded",
+        ]),
+        row("what all conditions read of a message", vec![Bytes(limits::WORK)], None)
+            .answer("the message is refused")
+            .metric(super::BY_OUTCOME)
+            .shown(&["a_message_that_would_take_too_long_to_judge_is_refused"]),
+        row("keys of all rate limits", vec![Count(limits::LIMITER_KEYS, "keys")], None)
+            .answer("further keys share one bucket")
+            .metric(r#"signalbox_rules_overflows_total{of="limiter_keys"}"#)
+            .shown(&["beyond_the_bound_all_keys_share_a_bucket_and_free_buckets_make_room"]),
+        row("answers that rules keep", vec![Bytes(limits::CACHE_BYTES), Bytes(limits::CACHE_ENTRY)], None)
+            .answer("the oldest go; a larger one is not kept")
+            .metric(r#"signalbox_rules_overflows_total{of="cache_entries"}"#)
+            .shown(&["a_cache_keeps_no_errors_nothing_unfinished_and_no_more_than_it_may"]),
+        row(
+            "requests that rules about answers remember",
+            vec![Count(limits::REMEMBERED, "requests"), Bytes(limits::REMEMBERED_BYTES)],
+            None,
+        )
+        .answer("a rule about the answer sees no request")
+        .metric(r#"signalbox_rules_overflows_total{of="remembered"}"#)
+        .shown(&["no_more_requests_are_remembered_than_there_is_room_for"]),
+    ]
+}
+
+pub(super) fn of_holds() -> Vec<Row> {
+    vec![
+        row("messages that wait for a person", vec![Count(holds::MAX_HELD, "messages")], None)
+            .answer(OVERLOADED)
+            .metric("signalbox_held_messages")
+            .shown(&["one_message_too_many_for_a_person_is_refused"]),
+        row("how long they wait", vec![Time(breakpoints::WITHIN), Time(breakpoints::LONGEST)], None)
+            .answer("error `hold_expired`, or released, as the rule says")
+            .metric("signalbox_holds_total")
+            .shown(&["a_client_that_gave_a_progress_token_hears_that_it_waits_until_its_time_is_over"]),
+        row("breakpoints", vec![Count(breakpoints::MAX_BREAKPOINTS, "breakpoints")], None)
+            .answer("refused to whoever sets it")
+            .metric("signalbox_held_messages")
+            .shown(&["what_makes_no_sense_is_refused_and_there_is_a_limit"]),
+        row("webhooks that are asked at a time", vec![Count(webhooks::MAX_ASKED, "questions")], None)
+            .answer("further ones wait within their own time, which is the rule's `timeout`")
+            .metric("signalbox_webhooks_failed_total")
+            .shown(&["only_so_many_web_addresses_are_asked_at_a_time"]),
+        row("webhooks that are told at a time", vec![Count(webhooks::MAX_TOLD, "messages")], None)
+            .answer("further ones are dropped")
+            .metric("signalbox_dropped_total")
+            .shown(&["only_so_many_web_addresses_are_told_at_a_time"]),
+        row(
+            "a message for a webhook, and its answer",
+            vec![Bytes(limits::WEBHOOK_MESSAGE), Bytes(web_post::MAX_ANSWER)],
+            None,
+        )
+        .answer("a larger message is told by its length; a larger answer is none, and the rule's `on_failure` counts")
+        .metric("signalbox_webhooks_failed_total")
+        .shown(&["a_webhook_that_fails_or_lies_blocks_or_is_passed_over_as_its_rule_says"]),
+        row(
+            "watchers of one process",
+            vec![
+                Count(live::MAX_WATCHERS, "watchers"),
+                Count(live::MAX_QUEUED, "facts for each"),
+                Bytes(live::MAX_QUEUED_BYTES),
+            ],
+            None,
+        )
+        .answer("a further watcher is refused; facts are dropped, and the stream says how many")
+        .metric("signalbox_dropped_total")
+        .shown(&["there_is_room_for_so_many_watchers", "a_slow_watcher_loses_facts_and_is_told_how_many"]),
+    ]
+}
+
+pub(super) fn of_recording() -> Vec<Row> {
+    let settings = RecorderSettings::default();
+    vec![
+        row("facts that wait to be written", vec![Count(settings.queue_facts, "facts")], Some("record.queue"))
+            .answer("a counted gap on the tape, or calls wait, as `record.on_full` says")
+            .metric("signalbox_tape_gaps_total")
+            .shown(&["a_full_queue_leaves_a_counted_gap", "by_choice_whoever_brings_a_fact_waits_for_room"]),
+        row("bytes of them", vec![Bytes(settings.queue_bytes)], Some("record.queue_bytes"))
+            .answer("the same")
+            .metric("signalbox_tape_gaps_total")
+            .shown(&["bytes_have_a_bound_too"]),
+        row("a message on a tape", vec![Bytes(settings.max_body)], Some("record.max_body"))
+            .answer("only its length is kept")
+            .metric("signalbox_tape_bytes_total")
+            .shown(&["bodies_may_be_left_out_and_large_ones_are"]),
+        row(
+            "exchanges that a recorder knows",
+            vec![Count(MAX_EXCHANGES, "exchanges"), Time(settings.orphan_after)],
+            None,
+        )
+        .answer("those of which nothing was heard longest are forgotten; what comes later begins anew")
+        .metric("signalbox_tape_orphans_total")
+        .shown(&["s_70_the_table_has_a_bound", "an_exchange_without_an_end_is_forgotten_and_counted"]),
+        row(
+            "entries that wait for the verdict of sampling",
+            vec![Count(settings.hold.entries, "entries"), Bytes(settings.hold.bytes), Time(settings.hold.open_for)],
+            None,
+        )
+        .answer("the oldest exchange is kept, or with a ring let go")
+        .metric("signalbox_tape_sampled_out_total")
+        .shown(&["a_ring_is_written_when_something_fires"]),
+        row("age of what is kept, in days", vec![], Some("record.max_age_days"))
+            .answer("the oldest goes first")
+            .metric("signalbox_tape_entries_total")
+            .shown(&["what_is_too_old_goes"]),
+        row("bytes of all tapes", vec![], Some("record.max_size"))
+            .answer("the oldest goes first")
+            .metric("signalbox_tape_bytes_total")
+            .shown(&["what_is_too_much_goes_oldest_first"]),
+    ]
+}
