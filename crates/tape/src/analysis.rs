@@ -10,7 +10,7 @@ mod pages;
 mod slowest;
 
 pub use anomalies::{Anomalies, Anomaly, Oddness};
-pub use counts::Counts;
+pub use counts::{Counts, Most};
 pub use facets::{Facets, facets_of};
 pub use flow::Flow;
 pub use pages::Pages;

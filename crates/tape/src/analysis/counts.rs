@@ -7,6 +7,9 @@ const MAX_VALUES: usize = 10_000;
 /// Longest name that is kept, in characters.
 const MAX_NAME: usize = 200;
 
+/// Some values with their counts, and how often all others were there.
+pub type Most<K> = (Vec<(K, u64)>, u64);
+
 /// How often each value was there.
 #[derive(Clone, Debug)]
 pub struct Counts<K> {
@@ -33,7 +36,7 @@ impl<K: Ord + Clone> Counts<K> {
 
     /// The most frequent ones, and how often all others were there.
     #[must_use]
-    pub fn most(&self, wanted: usize) -> (Vec<(K, u64)>, u64) {
+    pub fn most(&self, wanted: usize) -> Most<K> {
         let mut all: Vec<(&K, u64)> = self.by_value.iter().map(|(value, count)| (value, *count)).collect();
         // By value where the counts are equal, which is the order they come in.
         all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

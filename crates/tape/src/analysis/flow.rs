@@ -1,6 +1,6 @@
 //! What followed what: pairs of calls of one session, one ended after the other.
 
-use super::counts::{Counts, name};
+use super::counts::{Counts, Most, name};
 use super::label;
 use signalbox_engine::record::{Entry, FinishedEntry};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ impl Flow {
 
     /// The most frequent pairs, and how many others there were.
     #[must_use]
-    pub fn most(&self, wanted: usize) -> (Vec<((String, String), u64)>, u64) {
+    pub fn most(&self, wanted: usize) -> Most<(String, String)> {
         self.pairs.most(wanted)
     }
 }

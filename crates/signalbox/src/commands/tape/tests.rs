@@ -112,7 +112,7 @@ fn facets(store: &dyn TapeStore, query: Query) -> Value {
 #[test]
 fn facets_count_calls_by_what_is_known_of_them_also_where_only_a_message_fits() {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&folder.path().join("s.db")).unwrap();
+    let store = SqliteStore::open(folder.path().join("s.db")).unwrap();
     keep(&store, "t", &mixed());
     keep(&store, "u", &mixed());
     let one = || Query { tape: Some("t".to_owned()), ..Query::default() };
@@ -140,7 +140,7 @@ fn facets_count_calls_by_what_is_known_of_them_also_where_only_a_message_fits() 
 #[test]
 fn facets_of_many_calls_by_their_text_are_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&folder.path().join("s.db")).unwrap();
+    let store = SqliteStore::open(folder.path().join("s.db")).unwrap();
     let mut script = Script::default();
     for number in 0..2500 {
         script.call(Some(1), "read", (number % 5 == 0).then_some(-7), 1);
@@ -157,7 +157,7 @@ fn facets_of_many_calls_by_their_text_are_the_same() {
 #[test]
 fn an_analysis_tells_pairs_within_a_session_the_slowest_calls_and_what_is_odd_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
-    let store = SqliteStore::open(&folder.path().join("s.db")).unwrap();
+    let store = SqliteStore::open(folder.path().join("s.db")).unwrap();
     let mut script = mixed();
     for number in 0..600 {
         let late = number >= 560;
