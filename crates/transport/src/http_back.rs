@@ -8,11 +8,14 @@ pub(crate) mod answer;
 pub(crate) mod backend;
 pub(crate) mod body;
 pub(crate) mod conn;
+pub(crate) mod framing;
 mod general;
+pub(crate) mod head;
 pub(crate) mod headers;
 mod link;
 pub(crate) mod pool;
 pub(crate) mod post;
+pub(crate) mod request;
 mod stream;
 pub(crate) mod target;
 #[cfg(test)]
@@ -21,13 +24,12 @@ pub(crate) mod tests;
 pub(crate) use conn::Conn;
 pub use link::HttpLink;
 pub(crate) use pool::Pool;
+pub(crate) use request::Request;
 pub(crate) use target::Target;
 
 use crate::tls::{BackTlsSpec, TlsError};
 use backend::Backend;
-use bytes::Bytes;
 use http::header::{self, HeaderName, HeaderValue};
-use http_body_util::Full;
 use signalbox_engine::Fault;
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
 use signalbox_wire::Limits;
@@ -43,9 +45,6 @@ pub const MAX_IDLE: usize = 64;
 /// How long an idle connection is kept. Common servers close theirs after 5 s without saying so, and a call that is
 /// written at that moment is lost.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
-
-/// A request as it goes to a connection.
-pub(crate) type Request = http::Request<Full<Bytes>>;
 
 /// What is configured about an HTTP backend.
 #[derive(Clone)]

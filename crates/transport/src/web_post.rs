@@ -1,11 +1,13 @@
 //! Posting JSON to web addresses that rules name. Connections are kept per address, within bounds.
 
+use crate::http_back::conn::SendError;
+use crate::http_back::head::Head;
+use crate::http_back::request::{Draft, Request};
 use crate::http_back::{Conn, Pool, Target, body};
 use crate::tls::BackTlsSpec;
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST};
-use http::{HeaderValue, Request};
-use http_body_util::Full;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderValue, Method};
 use signalbox_runtime::{Post, Posted, WebhookError};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,20 +66,18 @@ impl Post for WebPost {
             // A kept connection may have been closed meanwhile: what was not written is sent once more on another.
             let mut request = request(&place.target, body);
             if let Some(mut conn) = place.pool.take() {
-                let mut sending = conn.begin(request);
-                match conn.answer(&mut sending).await {
-                    Ok(response) => return read(&place, conn, response).await,
-                    Err(mut error) => match error.take_message() {
-                        Some(unsent) => request = unsent,
-                        None => return Err(failed(error.into_error().to_string())),
-                    },
+                match conn.send(request).await {
+                    Ok(head) => return read(&place, conn, &head).await,
+                    Err(SendError::Unsent(unsent)) => request = unsent,
+                    Err(SendError::Failed(error)) => return Err(failed(error.to_string())),
                 }
             }
             let mut conn = Conn::open(&place.target, CONNECT_TIME).await.map_err(|error| failed(error.to_string()))?;
-            let mut sending = conn.begin(request);
-            let answered = conn.answer(&mut sending).await;
-            let response = answered.map_err(|error| failed(error.into_error().to_string()))?;
-            read(&place, conn, response).await
+            match conn.send(request).await {
+                Ok(head) => read(&place, conn, &head).await,
+                Err(SendError::Unsent(_)) => Err(failed("closed the connection before it took the request".to_owned())),
+                Err(SendError::Failed(error)) => Err(failed(error.to_string())),
+            }
         })
     }
 }
@@ -89,25 +89,16 @@ fn place(url: &str) -> Result<Place, WebhookError> {
     Ok(Place { target, pool: Pool::new(MAX_IDLE, IDLE_TIME) })
 }
 
-fn request(target: &Target, body: Bytes) -> Request<Full<Bytes>> {
-    let mut request = Request::new(Full::new(body));
-    *request.method_mut() = http::Method::POST;
-    *request.uri_mut() = target.uri.clone();
-    let headers = request.headers_mut();
-    headers.insert(HOST, target.authority.clone());
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-    request
+fn request(target: &Target, body: Bytes) -> Request {
+    let mut draft = Draft::new(&Method::POST, &target.uri, &target.authority);
+    draft.add(&CONTENT_TYPE, &HeaderValue::from_static("application/json"));
+    draft.add(&ACCEPT, &HeaderValue::from_static("application/json"));
+    draft.with_body(body)
 }
 
-async fn read(
-    place: &Place,
-    mut conn: Box<Conn>,
-    response: http::Response<hyper::body::Incoming>,
-) -> Result<(u16, Bytes), WebhookError> {
-    let (head, mut rest) = response.into_parts();
+async fn read(place: &Place, mut conn: Box<Conn>, head: &Head) -> Result<(u16, Bytes), WebhookError> {
     let failed = |why: String| WebhookError::Failed(format!("{}: {why}", place.target));
-    let bytes = body::whole(&mut conn, &mut rest, MAX_ANSWER).await.map_err(|error| failed(error.to_string()))?;
+    let bytes = body::whole(&mut conn, MAX_ANSWER).await.map_err(|error| failed(error.to_string()))?;
     place.pool.put(conn);
     Ok((head.status.as_u16(), bytes))
 }

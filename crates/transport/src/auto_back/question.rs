@@ -4,7 +4,6 @@ use crate::http_back::backend::Backend;
 use crate::http_back::body;
 use crate::http_back::headers;
 use crate::http_back::post::Content;
-use http::header::HeaderMap;
 use signalbox_engine::Fault;
 use signalbox_engine::back::Outbound;
 use signalbox_wire::{Envelope, RawId, Revision, builder, meta, method};
@@ -26,19 +25,18 @@ pub(super) enum Verdict {
 /// # Errors
 /// If there is no answer.
 pub(super) async fn ask(backend: &Backend) -> Result<Verdict, Fault> {
-    let request = headers::post(backend, &probe(), None, HeaderMap::new())?;
+    let request = headers::post(backend, &probe(), None, Vec::new())?;
     let kept = backend.pool.take();
-    let (mut conn, response) = backend.exchange(kept, request).await?;
-    let (status, content) = (response.status().as_u16(), Content::of(response.headers()));
+    let (mut conn, head) = backend.exchange(kept, request).await?;
+    let (status, content) = (head.status.as_u16(), head.content);
     if !matches!(status, 400 | 404 | 405) {
         // Read no further than for the connection's sake: a stream may be long in coming, and nobody wants it.
         if content != Content::Events {
-            backend.finish(conn, response.into_body()).await;
+            backend.finish(conn).await;
         }
         return Ok(Verdict::Other);
     }
-    let mut rest = response.into_body();
-    let read = body::whole(&mut conn, &mut rest, MAX_ANSWER).await;
+    let read = body::whole(&mut conn, MAX_ANSWER).await;
     let speaks = read.is_ok_and(|bytes| {
         backend.pool.put(conn);
         Envelope::parse(bytes).is_ok()

@@ -1,17 +1,17 @@
 //! What all links to one backend share, and the one way a request goes out.
 
 use super::body;
-use super::conn::{Conn, ConnectError};
+use super::conn::{Conn, ConnectError, HttpError, SendError};
+use super::head::Head;
+use super::headers;
 use super::pool::Pool;
+use super::request::{Draft, Request};
 use super::target::Target;
-use super::{HttpSpec, HttpSpecError, Request};
+use super::{HttpSpec, HttpSpecError};
 use crate::tls;
-use http::Response;
 use http::header::{HeaderName, HeaderValue};
-use hyper::body::Incoming;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::Limits;
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub(crate) struct Backend {
     pub name: Arc<str>,
     pub target: Target,
     pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// How the head of every POST begins.
+    pub post_start: Draft,
     pub limits: Limits,
     pub pool: Arc<Pool>,
     /// How often a message is sent again that surely was not processed.
@@ -52,6 +54,7 @@ impl Backend {
             value.set_sensitive(true);
         }
         Ok(Self {
+            post_start: headers::post_start(&target, &headers),
             target,
             headers,
             limits: spec.limits,
@@ -64,52 +67,39 @@ impl Backend {
     }
 
     /// Sends a request on a connection from the pool, or a new one. A kept one may turn out to be closed: a request of
-    /// which nothing was written is then sent once more, any other may have been processed and is not.
-    pub(crate) fn exchange(
+    /// which nothing was written is then sent on another, any other may have been processed and is not.
+    pub(crate) async fn exchange(
         &self,
-        kept: Option<Box<Conn>>,
-        request: Request,
-    ) -> impl Future<Output = Result<(Box<Conn>, Response<Incoming>), Fault>> + Send {
-        let begun = match kept {
-            Some(mut conn) => {
-                let sending = conn.begin(request);
-                Ok((conn, sending))
-            }
-            None => Err(Box::new(request)),
-        };
-        async move {
-            let unsent = match begun {
-                Ok((mut conn, mut sending)) => match conn.answer(&mut sending).await {
-                    Ok(response) => return Ok((conn, response)),
-                    Err(mut error) => match error.take_message() {
-                        Some(unsent) => Box::new(unsent),
-                        None => return Err(self.no_answer(&error.into_error())),
-                    },
-                },
-                Err(request) => request,
+        mut kept: Option<Box<Conn>>,
+        mut request: Request,
+    ) -> Result<(Box<Conn>, Head), Fault> {
+        while let Some(mut conn) = kept {
+            request = match conn.send(request).await {
+                Ok(head) => return Ok((conn, head)),
+                Err(SendError::Unsent(unsent)) => unsent,
+                Err(SendError::Failed(error)) => return Err(self.no_answer(&error)),
             };
-            Box::pin(self.exchange_alone(*unsent)).await
+            kept = self.pool.take();
         }
+        Box::pin(self.exchange_alone(request)).await
     }
 
     /// Sends a request on a connection of its own.
-    pub(crate) async fn exchange_alone(&self, request: Request) -> Result<(Box<Conn>, Response<Incoming>), Fault> {
+    pub(crate) async fn exchange_alone(&self, request: Request) -> Result<(Box<Conn>, Head), Fault> {
         let mut conn =
             Conn::open(&self.target, self.connect_timeout).await.map_err(|error| self.unreachable(&error))?;
-        let mut sending = conn.begin(request);
-        match conn.answer(&mut sending).await {
-            Ok(response) => Ok((conn, response)),
-            Err(mut error) => match error.take_message() {
-                // Nothing of it was written.
-                Some(_) => Err(self.fault(FaultKind::BackendDown, "closed the connection before it took the request")),
-                None => Err(self.no_answer(&error.into_error())),
-            },
+        match conn.send(request).await {
+            Ok(head) => Ok((conn, head)),
+            Err(SendError::Unsent(_)) => {
+                Err(self.fault(FaultKind::BackendDown, "closed the connection before it took the request"))
+            }
+            Err(SendError::Failed(error)) => Err(self.no_answer(&error)),
         }
     }
 
     /// Reads what is left of a body that nobody wants, so that its connection can be kept.
-    pub(crate) async fn finish(&self, mut conn: Box<Conn>, mut rest: Incoming) {
-        let reading = body::whole(&mut conn, &mut rest, DRAIN_BYTES);
+    pub(crate) async fn finish(&self, mut conn: Box<Conn>) {
+        let reading = body::whole(&mut conn, DRAIN_BYTES);
         if let Ok(Ok(_)) = tokio::time::timeout(DRAIN_TIME, reading).await {
             self.pool.put(conn);
         }
@@ -126,13 +116,13 @@ impl Backend {
     }
 
     /// The request went out and no response came.
-    fn no_answer(&self, error: &hyper::Error) -> Fault {
+    fn no_answer(&self, error: &HttpError) -> Fault {
         if let Some(error) = tls::find(error) {
             // A server of TLS 1.3 looks at our certificate after the handshake is over for us.
             let text = format!("ended the TLS connection: {}", tls::words(error));
             return self.fault(FaultKind::BackendDied, text);
         }
-        if error.is_parse() {
+        if matches!(error, HttpError::Malformed(_)) {
             let text = format!("answered in something else than HTTP/1.1: {error}");
             return self.fault(FaultKind::BackendGarbage, text);
         }

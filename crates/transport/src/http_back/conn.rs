@@ -1,28 +1,34 @@
 //! One HTTP/1.1 connection, driven by whoever uses it.
+//!
+//! A call needs little of HTTP: a head that is the same each time but for a few lines, and of the response its status, its
+//! type and where it ends. A client for everything spends as much on a call as all the rest of the gateway does.
 
-use super::Request;
-use super::headers::KEEP_ALIVE;
+use super::framing::{Framing, Malformed, Step};
+use super::head::{self, Head};
+use super::request::Request;
 use super::target::Target;
 use crate::tls::{BackTlsError, Stream};
-use bytes::Bytes;
-use http::{HeaderMap, Response};
-use http_body_util::Full;
-use hyper::body::{Body as _, Frame, Incoming};
-use hyper::client::conn::TrySendError;
-use hyper::client::conn::http1::{Builder, Connection, SendRequest};
-use hyper_util::rt::TokioIo;
-use std::future::{Future, poll_fn};
+use bytes::{Bytes, BytesMut};
+use std::future::{Future as _, poll_fn};
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Waker};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWrite as _};
 use tokio::net::TcpStream;
 
-/// Largest response head, in bytes.
-const MAX_HEAD: usize = 64 * 1024;
-
-/// Largest map of headers that is kept with an idle connection.
-const MAX_ROOM: usize = 64;
+/// Room that is made for reading, in bytes.
+const ROOM: usize = 8 * 1024;
+/// With less than this nothing is read, in bytes: a small response should come at once.
+const LEAST_ROOM: usize = 1024;
+/// Most room that is made because the last response was large, or on the word of a `Content-Length`, in bytes.
+const MAX_ROOM: usize = 1024 * 1024;
+/// Room beyond what is awaited, so that a read which brings all of it also tells that nothing is left.
+const SLACK: usize = 64;
+/// Largest buffer that is kept with an idle connection, in bytes.
+const MAX_KEPT: usize = 16 * 1024;
+/// Most heads that may come before the one of the response.
+const MAX_INTERIM: u32 = 16;
 
 /// How much earlier than the server an idle connection is given up, so that no call meets the closing.
 const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
@@ -35,23 +41,48 @@ pub(crate) enum ConnectError {
     #[error("no connection within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
     #[error("{0}")]
-    Http(#[from] hyper::Error),
-    #[error("{0}")]
     Tls(#[from] BackTlsError),
     #[error("no TLS handshake within {} s", .0.as_secs_f32())]
     TlsTimedOut(Duration),
 }
 
+/// Why there is no response, or not all of it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HttpError {
+    #[error("the connection ended before the message did")]
+    Closed,
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("{0}")]
+    Malformed(#[from] Malformed),
+}
+
+/// Why a request got no response.
+pub(crate) enum SendError {
+    /// The connection ended before any of it was written.
+    Unsent(Request),
+    /// It may have been processed.
+    Failed(HttpError),
+}
+
 /// A connection. Dropping it closes the socket.
 pub(crate) struct Conn {
-    sender: SendRequest<Full<Bytes>>,
-    /// None once the connection has ended. It must be dropped then: a request that is still queued in it hears of the
-    /// end by that.
-    driver: Option<Connection<TokioIo<Stream>, Full<Bytes>>>,
+    stream: Stream,
+    /// The request that is not written yet.
+    out: Option<Request>,
+    /// The buffer of the last request's head.
+    room: Vec<u8>,
+    came: BytesMut,
+    /// So much of what came is known to hold no whole head.
+    seen: usize,
+    /// What is left of the response's body.
+    body: Framing,
+    /// Another request may follow.
+    kept: bool,
     /// How long the server keeps it idle, where it says so.
     keep: Option<Duration>,
-    /// An empty map that was used before.
-    room: HeaderMap,
+    /// How large the last response was.
+    usual: usize,
 }
 
 impl Conn {
@@ -62,67 +93,171 @@ impl Conn {
         stream.set_nodelay(true)?;
         let securing = tokio::time::timeout(timeout, target.secured(stream));
         let stream = securing.await.map_err(|_| ConnectError::TlsTimedOut(timeout))??;
-        let (sender, driver) = Builder::new().max_header_size(MAX_HEAD).handshake(TokioIo::new(stream)).await?;
-        Ok(Box::new(Self { sender, driver: Some(driver), keep: None, room: HeaderMap::new() }))
+        Ok(Box::new(Self {
+            stream,
+            out: None,
+            room: Vec::new(),
+            came: BytesMut::new(),
+            seen: 0,
+            body: Framing::Done,
+            kept: true,
+            keep: None,
+            usual: 0,
+        }))
     }
 
-    /// Gives the connection a request. Nothing is written before [`Conn::answer`] is awaited.
-    ///
-    /// What waits for the response is boxed, since it has room for the whole request and would be moved with every task.
-    pub(crate) fn begin(&mut self, request: Request) -> Sending {
-        Box::pin(self.sender.try_send_request(request))
+    /// A buffer for the head of the next request.
+    pub(crate) fn room(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.room)
     }
 
     /// Writes the request and waits for the head of its response.
     ///
     /// # Errors
     /// Holds the request if the connection ended before any of it was written.
-    pub(crate) async fn answer(&mut self, sending: &mut Sending) -> Result<Response<Incoming>, TrySendError<Request>> {
-        let response = poll_fn(|cx| {
-            drive(&mut self.driver, cx);
-            sending.as_mut().poll(cx)
-        })
-        .await?;
-        if let Some(value) = response.headers().get(&KEEP_ALIVE) {
-            self.keep = value.to_str().ok().and_then(keep_alive);
+    pub(crate) async fn send(&mut self, request: Request) -> Result<Head, SendError> {
+        if !self.is_idle() {
+            return Err(SendError::Unsent(request));
         }
-        Ok(response)
+        self.out = Some(request);
+        let mut interim = 0;
+        poll_fn(|cx| self.poll_head(cx, &mut interim)).await
     }
 
-    /// The next frame of a response's body.
-    pub(crate) async fn frame(&mut self, body: &mut Incoming) -> Option<Result<Frame<Bytes>, hyper::Error>> {
-        poll_fn(|cx| {
-            // What came with the head is there already; only then is the socket asked.
-            let early = Pin::new(&mut *body).poll_frame(cx);
-            if early.is_ready() {
-                return early;
+    fn poll_head(&mut self, cx: &mut Context<'_>, interim: &mut u32) -> Poll<Result<Head, SendError>> {
+        let begins = self.out.as_ref().is_some_and(Request::is_untouched);
+        // A server that has closed the connection, or speaks without being asked, will not see the request.
+        let ended = begins && self.poll_fill(cx, self.expected(), ROOM).is_ready();
+        if ended || matches!(self.poll_write(cx), Poll::Ready(Err(_))) {
+            if let Some(unsent) = self.out.take_if(|out| out.is_untouched()) {
+                return Poll::Ready(Err(SendError::Unsent(unsent)));
             }
-            drive(&mut self.driver, cx);
-            Pin::new(&mut *body).poll_frame(cx)
-        })
-        .await
-    }
-
-    /// A map for the headers of the next request.
-    pub(crate) fn room(&mut self) -> HeaderMap {
-        std::mem::take(&mut self.room)
-    }
-
-    /// Takes the headers of a response back, so that the next request needs no new map.
-    pub(crate) fn reuse(&mut self, mut headers: HeaderMap) {
-        if headers.capacity() <= MAX_ROOM {
-            headers.clear();
-            self.room = headers;
+            // A server may refuse a request, and say so, before it has read all of it.
+            self.out = None;
+            self.kept = false;
+        } else if begins {
+            // Nothing had come, and what comes after that wakes the task.
+            return Poll::Pending;
+        }
+        loop {
+            match self.take_head(interim) {
+                Ok(Some(head)) => return Poll::Ready(Ok(head)),
+                Ok(None) => {}
+                Err(error) => return Poll::Ready(Err(SendError::Failed(error.into()))),
+            }
+            if let Err(error) = ready!(self.poll_more(cx, self.expected(), ROOM)) {
+                return Poll::Ready(Err(SendError::Failed(error)));
+            }
         }
     }
 
-    /// Whether another request can be sent now. Notices if the server has closed the connection meanwhile.
+    /// The head of the response, if it has come. Those that only say that it will come are passed over.
+    fn take_head(&mut self, interim: &mut u32) -> Result<Option<Head>, Malformed> {
+        loop {
+            // What came is looked through again only once the end of a head is among it.
+            if self.came.is_empty() || self.seen > 0 && !ends_head(&self.came, self.seen) {
+                self.seen = self.came.len();
+                if self.seen > head::MAX_HEAD {
+                    return Err(Malformed("a head that is too large"));
+                }
+                return Ok(None);
+            }
+            let length = self.came.len();
+            let Some((head, manner)) = head::take(&mut self.came)? else {
+                self.seen = length;
+                return Ok(None);
+            };
+            self.seen = 0;
+            if head.status.is_informational() && head.status.as_u16() != 101 {
+                *interim += 1;
+                if *interim > MAX_INTERIM {
+                    return Err(Malformed("too many heads before the one of the response"));
+                }
+                continue;
+            }
+            self.usual = length - self.came.len();
+            if let Framing::Length(length) = manner.framing {
+                self.usual += usize::try_from(length).unwrap_or(MAX_ROOM).min(MAX_ROOM);
+            }
+            self.body = manner.framing;
+            self.kept &= manner.kept;
+            self.keep = manner.keep.or(self.keep);
+            return Ok(Some(head));
+        }
+    }
+
+    /// How many bytes are left of the body, where that was said.
+    pub(crate) fn announced(&self) -> Option<u64> {
+        match self.body {
+            Framing::Done => Some(0),
+            Framing::Length(left) => Some(left),
+            Framing::Chunked(_) | Framing::UntilClose => None,
+        }
+    }
+
+    /// The next piece of the response's body; none at its end.
+    pub(crate) async fn frame(&mut self) -> Option<Result<Bytes, HttpError>> {
+        poll_fn(|cx| self.poll_frame(cx)).await
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, HttpError>>> {
+        if self.out.is_some() && matches!(self.poll_write(cx), Poll::Ready(Err(_))) {
+            self.out = None;
+            self.kept = false;
+        }
+        loop {
+            match self.body.next(&mut self.came) {
+                Ok(Step::Data(bytes)) => return Poll::Ready(Some(Ok(bytes))),
+                Ok(Step::End) => return Poll::Ready(None),
+                Ok(Step::More) => {}
+                Err(error) => return self.broken(error.into()),
+            }
+            match ready!(self.poll_more(cx, LEAST_ROOM, ROOM)) {
+                Ok(()) => {}
+                Err(HttpError::Closed) if self.body == Framing::UntilClose => {
+                    self.body = Framing::Done;
+                    return Poll::Ready(None);
+                }
+                Err(error) => return self.broken(error),
+            }
+        }
+    }
+
+    /// Waits until so much of a body of known length is there. It then is one piece, which nobody has to join.
     ///
-    /// Nobody is woken by what happens after: an idle connection must not keep the task of its last call in memory, and
-    /// one that is about to send would otherwise wake its own task.
-    pub(crate) fn is_usable(&mut self) -> bool {
-        drive(&mut self.driver, &mut Context::from_waker(Waker::noop()));
-        self.driver.is_some() && self.sender.is_ready()
+    /// # Errors
+    /// When the connection ends before.
+    pub(crate) async fn gather(&mut self, length: usize) -> Result<(), HttpError> {
+        if self.came.len() < length {
+            self.make_room(missing(length, &self.came).min(MAX_ROOM));
+        }
+        while self.came.len() < length {
+            poll_fn(|cx| {
+                let _ = self.poll_write(cx);
+                let missing = missing(length, &self.came);
+                // Beyond what is believed on word, room grows with what has really come.
+                self.poll_more(cx, missing.min(LEAST_ROOM), missing.min(MAX_ROOM.max(self.came.len())))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    fn broken(&mut self, error: HttpError) -> Poll<Option<Result<Bytes, HttpError>>> {
+        self.kept = false;
+        Poll::Ready(Some(Err(error)))
+    }
+
+    /// Whether another request can be sent, as far as is known without asking the socket.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.kept && self.out.is_none() && self.body == Framing::Done && self.came.is_empty()
+    }
+
+    /// Lets go of what an idle connection does not need.
+    pub(crate) fn rest(&mut self) {
+        if self.came.capacity() > MAX_KEPT {
+            self.came = BytesMut::new();
+        }
     }
 
     /// How long it may be idle, if `most` is allowed.
@@ -132,45 +267,74 @@ impl Conn {
             None => most,
         }
     }
-}
 
-/// A request that a connection was given.
-pub(crate) type Sending = Pin<Box<dyn Future<Output = Result<Response<Incoming>, TrySendError<Request>>> + Send>>;
+    /// Writes what can be written of the request.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(out) = &mut self.out else { return Poll::Ready(Ok(())) };
+        let mut stream = Pin::new(&mut self.stream);
+        while !out.is_written() {
+            let count = ready!(stream.as_mut().poll_write_vectored(cx, &out.left()))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            out.wrote(count);
+        }
+        ready!(stream.poll_flush(cx))?;
+        if let Some(written) = self.out.take() {
+            self.room = written.into_room();
+        }
+        Poll::Ready(Ok(()))
+    }
 
-type Driver = Option<Connection<TokioIo<Stream>, Full<Bytes>>>;
+    /// Room for a response like the last one, or for the rest of a head.
+    fn expected(&self) -> usize {
+        if self.came.is_empty() { (self.usual + SLACK).clamp(LEAST_ROOM, MAX_ROOM) } else { LEAST_ROOM }
+    }
 
-/// Lets the connection read and write what it can. Its errors reach whoever waits for a response or a body.
-fn drive(driver: &mut Driver, cx: &mut Context<'_>) {
-    let ended = match driver {
-        Some(running) => Pin::new(running).poll(cx).is_ready(),
-        None => false,
-    };
-    if ended {
-        *driver = None;
+    /// Reads more, which must come.
+    fn poll_more(&mut self, cx: &mut Context<'_>, least: usize, room: usize) -> Poll<Result<(), HttpError>> {
+        Poll::Ready(match ready!(self.poll_fill(cx, least, room)) {
+            Ok(0) => {
+                self.kept = false;
+                Err(HttpError::Closed)
+            }
+            Ok(_) => Ok(()),
+            Err(error) => {
+                self.kept = false;
+                Err(error.into())
+            }
+        })
+    }
+
+    /// Reads what there is. Where less than `least` bytes of room are left, `room` is made.
+    fn poll_fill(&mut self, cx: &mut Context<'_>, least: usize, room: usize) -> Poll<io::Result<usize>> {
+        if self.came.capacity() - self.came.len() < least {
+            self.make_room(room.max(least));
+        }
+        pin!(self.stream.read_buf(&mut self.came)).poll(cx)
+    }
+
+    /// Others may hold pieces of what came before, so that a buffer is left to them rather than grown.
+    fn make_room(&mut self, room: usize) {
+        if self.came.capacity() - self.came.len() < room {
+            let mut larger = BytesMut::with_capacity(self.came.len() + room);
+            larger.extend_from_slice(&self.came);
+            self.came = larger;
+        }
     }
 }
 
-/// The time in a value like `timeout=5, max=100`.
-fn keep_alive(value: &str) -> Option<Duration> {
-    let seconds = value.split(',').find_map(|part| {
-        let (name, seconds) = part.split_once('=')?;
-        name.trim().eq_ignore_ascii_case("timeout").then(|| seconds.trim().parse().ok()).flatten()
-    })?;
-    Some(Duration::from_secs(seconds))
+/// How much room the rest of a body of this length needs.
+fn missing(length: usize, came: &BytesMut) -> usize {
+    length.saturating_sub(came.len()).saturating_add(SLACK)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_keep_alive_time_is_read() {
-        let check = |value, seconds: Option<u64>| {
-            assert_eq!(keep_alive(value), seconds.map(Duration::from_secs));
-        };
-        check("timeout=5", Some(5));
-        check("max=3, Timeout = 7", Some(7));
-        check("max=3", None);
-        check("timeout=x", None);
-    }
+/// Whether a head may end among these bytes, of which the first `seen` were looked through before.
+fn ends_head(bytes: &[u8], seen: usize) -> bool {
+    let from = seen.saturating_sub(3);
+    let fresh = bytes.get(from..).unwrap_or_default();
+    memchr::memchr_iter(b'\n', fresh).any(|at| {
+        let rest = fresh.get(at + 1..).unwrap_or_default();
+        rest.starts_with(b"\n") || rest.starts_with(b"\r\n")
+    })
 }

@@ -7,7 +7,6 @@ use super::link::Shared;
 use super::post::Content;
 use super::stream::Cursor;
 use http::header::HeaderValue;
-use hyper::body::Incoming;
 use signalbox_runtime::LinkEvents;
 use signalbox_wire::{Revision, SseDecoder};
 use std::pin::pin;
@@ -50,12 +49,12 @@ pub(super) async fn run(
                     shared.events.doubted();
                 }
             }
-            Ok((mut conn, response)) => {
-                let status = response.status().as_u16();
-                match (status, Content::of(response.headers())) {
+            Ok((mut conn, head)) => {
+                let status = head.status.as_u16();
+                match (status, head.content) {
                     (200, Content::Events) => {
                         let mut reader = Reader { backend, events: &*shared.events, cursor: &mut cursor };
-                        reader.read(&mut conn, response.into_body()).await;
+                        reader.read(&mut conn).await;
                     }
                     (500..=599, _) => {}
                     (404, _) if session.is_some() => {
@@ -94,10 +93,10 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Posts what comes until the stream ends.
-    async fn read(&mut self, conn: &mut super::conn::Conn, mut body: Incoming) {
+    async fn read(&mut self, conn: &mut super::conn::Conn) {
         let mut decoder = SseDecoder::new(self.backend.limits.sse_event);
-        while let Some(Ok(frame)) = conn.frame(&mut body).await {
-            decoder.push(&frame.into_data().unwrap_or_default());
+        while let Some(Ok(chunk)) = conn.frame().await {
+            decoder.push(&chunk);
             while let Some(event) = decoder.next_event() {
                 let mut event = match event {
                     Ok(event) => event,

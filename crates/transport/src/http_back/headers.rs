@@ -1,11 +1,12 @@
 //! The requests that are sent to a backend, with the headers of each revision.
 
-use super::Request;
 use super::backend::Backend;
+use super::request::{Draft, Request};
+use super::target::Target;
 use bytes::Bytes;
-use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::Uri;
+use http::header::{self, HeaderName, HeaderValue};
 use http::method::Method;
-use http_body_util::Full;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::header as rules;
@@ -14,8 +15,6 @@ use std::borrow::Cow;
 
 /// Names the session.
 pub(crate) static SESSION_ID: HeaderName = HeaderName::from_static(rules::SESSION_ID);
-/// Says how long an idle connection is kept.
-pub(crate) static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 static PROTOCOL_VERSION: HeaderName = HeaderName::from_static(rules::PROTOCOL_VERSION);
 static METHOD: HeaderName = HeaderName::from_static(rules::METHOD);
 static NAME: HeaderName = HeaderName::from_static(rules::NAME);
@@ -28,9 +27,6 @@ pub(crate) static OURS: [&HeaderName; 5] = [&SESSION_ID, &PROTOCOL_VERSION, &MET
 pub(crate) static JSON: HeaderValue = HeaderValue::from_static("application/json");
 static EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 static BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
-
-/// Room for the headers of a request in either era, and for those of its response, which hyper reads into the same map.
-const ROOM: usize = 12;
 
 /// Longest event id that is sent back, in bytes.
 const MAX_EVENT_ID: usize = 4096;
@@ -55,27 +51,32 @@ pub(crate) fn is_modern(message: &Outbound) -> bool {
     message.revision.map(Revision::era) == Some(Era::Modern)
 }
 
-/// The POST that carries a message. `room` is an empty map, best one that was used before.
+/// How the head of every POST to a backend begins.
+pub(crate) fn post_start(target: &Target, configured: &[(HeaderName, HeaderValue)]) -> Draft {
+    let mut draft = start(target, configured, &Method::POST, &target.uri);
+    draft.add(&header::CONTENT_TYPE, &JSON);
+    draft.add(&header::ACCEPT, &BOTH);
+    draft
+}
+
+/// The POST that carries a message. `room` is a buffer, best one that was used before.
 pub(crate) fn post(
     backend: &Backend,
     message: &Outbound,
     session: Option<&HeaderValue>,
-    room: HeaderMap,
+    room: Vec<u8>,
 ) -> Result<Request, Fault> {
-    let mut request = bare(backend, Method::POST, message.bytes.clone(), room);
-    let headers = request.headers_mut();
-    headers.insert(header::CONTENT_TYPE, JSON.clone());
-    headers.insert(header::ACCEPT, BOTH.clone());
+    let mut draft = Draft::like(&backend.post_start, room);
     if message.method != method::INITIALIZE {
-        add_session(headers, session, message.revision);
+        add_session(&mut draft, session, message.revision);
     }
     if message.revision.is_some_and(Revision::routing_headers) {
-        add_routing(headers, message).map_err(|what| {
+        add_routing(&mut draft, message).map_err(|what| {
             let text = format!("cannot be sent header {what}: its value does not fit into one");
             backend.fault(FaultKind::Internal, text)
         })?;
     }
-    Ok(request)
+    Ok(draft.with_body(message.bytes.clone()))
 }
 
 /// The GET that opens a stream, or takes one up after the event with this id; none where no header can hold the id.
@@ -85,71 +86,68 @@ pub(crate) fn get(
     revision: Option<Revision>,
     last_event: Option<&str>,
 ) -> Option<Request> {
-    let mut request = bare(backend, Method::GET, Bytes::new(), HeaderMap::new());
-    let headers = request.headers_mut();
-    headers.insert(header::ACCEPT, EVENTS.clone());
-    add_session(headers, session, revision);
+    let mut draft = bare(backend, &Method::GET, &backend.target.uri);
+    draft.add(&header::ACCEPT, &EVENTS);
+    add_session(&mut draft, session, revision);
     if let Some(id) = last_event {
         let id = Some(id).filter(|id| id.len() <= MAX_EVENT_ID)?;
-        headers.insert(&LAST_EVENT_ID, HeaderValue::from_str(id).ok()?);
+        draft.add(&LAST_EVENT_ID, &HeaderValue::from_str(id).ok()?);
     }
-    Some(request)
+    Some(draft.without_body())
 }
 
 /// The DELETE that ends a session.
 pub(crate) fn delete(backend: &Backend, session: &HeaderValue, revision: Option<Revision>) -> Request {
-    let mut request = bare(backend, Method::DELETE, Bytes::new(), HeaderMap::new());
-    add_session(request.headers_mut(), Some(session), revision);
-    request
+    let mut draft = bare(backend, &Method::DELETE, &backend.target.uri);
+    add_session(&mut draft, Some(session), revision);
+    draft.without_body()
 }
 
 /// A request without anything but where it goes and what is configured.
-pub(crate) fn bare(backend: &Backend, method: Method, body: Bytes, mut headers: HeaderMap) -> Request {
-    let mut request = Request::new(Full::new(body));
-    *request.method_mut() = method;
-    *request.uri_mut() = backend.target.uri.clone();
-    if headers.capacity() == 0 {
-        headers.reserve(ROOM + backend.headers.len());
-    }
-    headers.insert(header::HOST, backend.target.authority.clone());
-    for (name, value) in &backend.headers {
-        // `Host` may be configured, and must not be there twice.
-        if name == header::HOST {
-            headers.insert(name, value.clone());
-        } else {
-            headers.append(name, value.clone());
-        }
-    }
-    *request.headers_mut() = headers;
-    request
+pub(crate) fn bare(backend: &Backend, method: &Method, line: &Uri) -> Draft {
+    start(&backend.target, &backend.headers, method, line)
 }
 
-pub(crate) fn add_session(headers: &mut HeaderMap, session: Option<&HeaderValue>, revision: Option<Revision>) {
+/// `Host` may be configured, and must not be there twice: the last one counts.
+fn start(target: &Target, configured: &[(HeaderName, HeaderValue)], method: &Method, line: &Uri) -> Draft {
+    let host = configured.iter().rev().find(|(name, _)| name == header::HOST).map(|(_, value)| value);
+    let mut draft = Draft::new(method, line, host.unwrap_or(&target.authority));
+    for (name, value) in configured.iter().filter(|(name, _)| name != header::HOST) {
+        draft.add(name, value);
+    }
+    draft
+}
+
+pub(crate) fn add_session(draft: &mut Draft, session: Option<&HeaderValue>, revision: Option<Revision>) {
     if let Some(session) = session {
-        headers.insert(&SESSION_ID, session.clone());
+        draft.add(&SESSION_ID, session);
     }
     if let Some(revision) = revision.filter(|revision| revision.protocol_header()) {
-        headers.insert(&PROTOCOL_VERSION, version(revision).clone());
+        draft.add(&PROTOCOL_VERSION, version(revision));
     }
 }
 
 /// The headers that repeat parts of the body; the name of the one that cannot be written.
-fn add_routing<'a>(headers: &mut HeaderMap, message: &'a Outbound) -> Result<(), &'a str> {
+fn add_routing<'a>(draft: &mut Draft, message: &'a Outbound) -> Result<(), &'a str> {
     let method = match &message.method {
         Cow::Borrowed(name) => HeaderValue::from_maybe_shared(Bytes::from_static(name.as_bytes())),
         Cow::Owned(name) => HeaderValue::from_str(name),
     };
-    headers.insert(&METHOD, method.map_err(|_| rules::METHOD)?);
+    draft.add(&METHOD, &method.map_err(|_| rules::METHOD)?);
     if let Some(name) = &message.name
         && rules::name_member(&message.method).is_some()
     {
         let value = HeaderValue::from_str(&rules::encode_value(name)).map_err(|_| rules::NAME)?;
-        headers.insert(&NAME, value);
+        draft.add(&NAME, &value);
     }
-    for (name, value) in &message.params {
+    for (index, (name, value)) in message.params.iter().enumerate() {
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| name.as_str())?;
         let value = HeaderValue::from_str(value).map_err(|_| name.as_str())?;
-        headers.insert(header, value);
+        // Of two under one name the last one counts.
+        let later = message.params.iter().skip(index + 1).any(|(other, _)| other.eq_ignore_ascii_case(name));
+        if !later {
+            draft.add(&header, &value);
+        }
     }
     Ok(())
 }

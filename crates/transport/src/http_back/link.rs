@@ -1,8 +1,9 @@
 //! A session with an HTTP backend, or a series of stateless requests to one.
 
 use super::backend::Backend;
+use super::head::Head;
 use super::{general, headers, post};
-use http::header::{HeaderMap, HeaderValue};
+use http::header::HeaderValue;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::{Fault, FaultKind};
@@ -211,7 +212,7 @@ async fn end_session(backend: Arc<Backend>, session: HeaderValue, revision: Opti
     let request = headers::delete(&backend, &session, revision);
     let telling = async {
         match backend.exchange(backend.pool.take(), request).await {
-            Ok((conn, response)) => backend.finish(conn, response.into_body()).await,
+            Ok((conn, _)) => backend.finish(conn).await,
             Err(fault) => tracing::debug!(%fault, "the end of the session was not told"),
         }
     };
@@ -259,14 +260,13 @@ impl Running {
     }
 
     /// Keeps the session id that came with the answer to `initialize`.
-    pub(super) fn begin_session(&self, headers: &HeaderMap) {
-        let Some(id) = headers.get(&headers::SESSION_ID) else { return };
+    pub(super) fn begin_session(&self, head: &Head) {
+        let Some(mut id) = head.get(&headers::SESSION_ID) else { return };
         if id.len() > MAX_SESSION_ID {
             let backend = &self.shared.backend.name;
             tracing::warn!(%backend, "a session id of {} bytes was ignored", id.len());
             return;
         }
-        let mut id = id.clone();
         id.set_sensitive(true);
         let mut state = self.shared.lock();
         if !state.closed {

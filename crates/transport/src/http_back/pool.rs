@@ -39,12 +39,12 @@ impl Pool {
         Arc::new(Self { max_idle, idle_timeout, state: Mutex::default() })
     }
 
-    /// A connection that is open as far as can be known.
+    /// A connection that was open when it was last used. Whether it still is shows before anything is written to it.
     pub(crate) fn take(&self) -> Option<Box<Conn>> {
         let (now, here) = (Instant::now(), Handle::current().id());
         loop {
-            let mut idle = self.lock().pop(here)?;
-            if idle.until > now && idle.conn.is_usable() {
+            let idle = self.lock().pop(here)?;
+            if idle.until > now {
                 return Some(idle.conn);
             }
         }
@@ -52,9 +52,10 @@ impl Pool {
 
     /// Keeps a connection whose last response was read to its end, if it can serve another request.
     pub(crate) fn put(self: &Arc<Self>, mut conn: Box<Conn>) {
-        if !conn.is_usable() {
+        if !conn.is_idle() {
             return;
         }
+        conn.rest();
         let until = Instant::now() + conn.idle_time(self.idle_timeout);
         let mut state = self.lock();
         if state.idle.len() >= self.max_idle {

@@ -4,13 +4,13 @@ use super::answer::{Came, Post};
 use super::backend::Backend;
 use super::body::{self, BodyError};
 use super::conn::Conn;
+use super::head::Head;
 use super::headers;
 use super::link::Running;
 use super::stream;
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{StatusCode, Uri};
-use hyper::body::Incoming;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::{Fault, FaultKind, retry};
 use signalbox_wire::{Revision, method};
@@ -79,27 +79,21 @@ async fn post(running: &Running, message: &Outbound, session: Option<&HeaderValu
     let mut kept = backend.pool.take();
     let room = kept.as_mut().map(|conn| conn.room()).unwrap_or_default();
     let exchange = backend.exchange(kept, headers::post(backend, message, session, room)?);
-    let (mut conn, response) = exchange.await?;
-    let (head, body) = response.into_parts();
+    let (conn, head) = exchange.await?;
     if head.status == StatusCode::NOT_FOUND && session.is_some() {
         running.events().expired(message.clone());
-        Box::pin(backend.finish(conn, body)).await;
+        Box::pin(backend.finish(conn)).await;
         return Ok(());
     }
     if head.status.is_success() && message.method == method::INITIALIZE {
-        running.begin_session(&head.headers);
+        running.begin_session(&head);
     }
-    let (status, content) = (head.status.as_u16(), Content::of(&head.headers));
-    if let (Some(key), 200, Content::Json) = (message.key, status, content) {
-        // Such an answer needs nothing more of its head.
-        conn.reuse(head.headers);
-        let reply = Reply { running, revision: message.revision, session, conn, body, status, content };
-        return reply.json(key).await;
-    }
-    let reply = Reply { running, revision: message.revision, session, conn, body, status, content };
-    match message.key {
-        Some(key) => Box::pin(reply.answered(key, head.headers)).await,
-        None => Box::pin(reply.accepted(head.headers)).await,
+    let (status, content) = (head.status.as_u16(), head.content);
+    let reply = Reply { running, revision: message.revision, session, conn, status, content };
+    match (message.key, status, content) {
+        (Some(key), 200, Content::Json) => reply.json(key).await,
+        (Some(key), ..) => Box::pin(reply.answered(key, head)).await,
+        (None, ..) => Box::pin(reply.accepted(head)).await,
     }
 }
 
@@ -109,14 +103,13 @@ struct Reply<'a> {
     revision: Option<Revision>,
     session: Option<&'a HeaderValue>,
     conn: Box<Conn>,
-    body: Incoming,
     status: u16,
     content: Content,
 }
 
 impl<'a> Reply<'a> {
     /// The response to a request.
-    async fn answered(self, key: u64, headers: HeaderMap) -> Result<(), Fault> {
+    async fn answered(self, key: u64, head: Head) -> Result<(), Fault> {
         match (self.status, self.content) {
             (202 | 204, _) => {
                 let text = format!("took a request but answered it only with HTTP {}", self.status);
@@ -126,12 +119,12 @@ impl<'a> Reply<'a> {
             }
             (200..=299, Content::Events) => {
                 let stream = stream::Stream::new(self.running, self.revision, key);
-                Box::pin(stream.follow(self.conn, self.body)).await
+                Box::pin(stream.follow(self.conn)).await
             }
             (200..=299, Content::Json) => self.json(key).await,
-            (200..=299, Content::Other) => Err(self.wrong_content(&headers)),
+            (200..=299, Content::Other) => Err(self.wrong_content(&head)),
             (300..=399, _) => {
-                let fault = self.redirected(&headers);
+                let fault = self.redirected(&head);
                 Box::pin(self.finish()).await;
                 Err(fault)
             }
@@ -140,13 +133,13 @@ impl<'a> Reply<'a> {
     }
 
     /// The response to a notification, or to our answer.
-    async fn accepted(self, headers: HeaderMap) -> Result<(), Fault> {
+    async fn accepted(self, head: Head) -> Result<(), Fault> {
         match self.status {
             200..=299 => {
                 self.finish().await;
                 Ok(())
             }
-            300..=399 => Err(self.redirected(&headers)),
+            300..=399 => Err(self.redirected(&head)),
             _ => self.refused(None).await,
         }
     }
@@ -193,15 +186,16 @@ impl<'a> Reply<'a> {
         self.garbage(text)
     }
 
-    fn wrong_content(&self, headers: &HeaderMap) -> Fault {
-        let value = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-        let shown = self.backend().excerpt(value, self.session);
+    fn wrong_content(&self, head: &Head) -> Fault {
+        let value = head.get(&CONTENT_TYPE);
+        let shown = self.backend().excerpt(value.as_ref().map_or(&b""[..], HeaderValue::as_bytes), self.session);
         self.garbage(format!("answered with content type `{shown}`, expected JSON or an event stream"))
     }
 
     /// Only the host is named: the rest of the address may hold a secret.
-    fn redirected(&self, headers: &HeaderMap) -> Fault {
-        let location = headers.get(LOCATION).and_then(|value| value.to_str().ok());
+    fn redirected(&self, head: &Head) -> Fault {
+        let location = head.get(&LOCATION);
+        let location = location.as_ref().and_then(|value| value.to_str().ok());
         let uri = location.and_then(|location| location.parse::<Uri>().ok());
         let place = match uri.as_ref().and_then(Uri::host) {
             Some(host) => format!("host `{}`", self.backend().excerpt(host.as_bytes(), self.session)),
@@ -212,7 +206,7 @@ impl<'a> Reply<'a> {
 
     async fn read(&mut self) -> Result<Bytes, Fault> {
         let max = self.backend().limits.message;
-        body::whole(&mut self.conn, &mut self.body, max).await.map_err(|error| match error {
+        body::whole(&mut self.conn, max).await.map_err(|error| match error {
             BodyError::TooLarge(_) => self.garbage(format!("answered with {error}")),
             BodyError::Broken(_) => {
                 let text = format!("closed the connection in the middle of the answer ({error})");
@@ -231,7 +225,7 @@ impl<'a> Reply<'a> {
     }
 
     async fn finish(self) {
-        self.running.backend().finish(self.conn, self.body).await;
+        self.running.backend().finish(self.conn).await;
     }
 
     fn garbage(&self, text: String) -> Fault {
@@ -244,9 +238,10 @@ impl<'a> Reply<'a> {
 }
 
 /// What a body is said to be.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) enum Content {
     /// JSON, or nothing is said.
+    #[default]
     Json,
     /// An event stream.
     Events,
@@ -255,9 +250,8 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let Some(value) = headers.get(CONTENT_TYPE) else { return Self::Json };
-        let value = value.as_bytes();
+    /// What the value of `Content-Type` says.
+    pub(super) fn of_value(value: &[u8]) -> Self {
         let end = memchr::memchr(b';', value).unwrap_or(value.len());
         let kind = value.get(..end).unwrap_or(value).trim_ascii();
         if kind.eq_ignore_ascii_case(b"application/json") {

@@ -6,7 +6,6 @@ use super::conn::Conn;
 use super::headers;
 use super::link::Running;
 use super::post::Content;
-use hyper::body::Incoming;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::{Revision, SseDecoder, SseEvent};
 use std::time::Duration;
@@ -79,8 +78,8 @@ impl<'a> Stream<'a> {
     }
 
     /// Reads until the answer has come, taking the stream up again where the revision allows it.
-    pub(super) async fn follow(mut self, conn: Box<Conn>, body: Incoming) -> Result<(), Fault> {
-        let mut end = self.read(conn, body).await?;
+    pub(super) async fn follow(mut self, conn: Box<Conn>) -> Result<(), Fault> {
+        let mut end = self.read(conn).await?;
         let started = Instant::now();
         let mut fruitless = 0;
         while matches!(end, End::Early) {
@@ -106,18 +105,18 @@ impl<'a> Stream<'a> {
             return Err(self.died("closed the stream before the answer, after an id that no header can hold"));
         };
         let kept = self.backend().pool.take();
-        let (conn, response) = match self.backend().exchange(kept, request).await {
+        let (conn, head) = match self.backend().exchange(kept, request).await {
             Ok(exchange) => exchange,
             Err(fault) => {
                 tracing::debug!(%fault, "a stream could not be taken up yet");
                 return Ok(End::Early);
             }
         };
-        let status = response.status().as_u16();
-        if status == 200 && Content::of(response.headers()) == Content::Events {
-            return self.read(conn, response.into_body()).await;
+        let status = head.status.as_u16();
+        if status == 200 && head.content == Content::Events {
+            return self.read(conn).await;
         }
-        self.backend().finish(conn, response.into_body()).await;
+        self.backend().finish(conn).await;
         if status >= 500 {
             return Ok(End::Early);
         }
@@ -127,11 +126,11 @@ impl<'a> Stream<'a> {
 
     /// Posts what comes until the stream ends. After the answer its end is awaited only for a moment, to save the
     /// connection.
-    async fn read(&mut self, mut conn: Box<Conn>, mut body: Incoming) -> Result<End, Fault> {
+    async fn read(&mut self, mut conn: Box<Conn>) -> Result<End, Fault> {
         let mut decoder = SseDecoder::new(self.backend().limits.sse_event);
         let mut deadline: Option<Instant> = None;
         loop {
-            let next = conn.frame(&mut body);
+            let next = conn.frame();
             let frame = match deadline {
                 None => next.await,
                 Some(deadline) => match tokio::time::timeout_at(deadline, next).await {
@@ -140,7 +139,7 @@ impl<'a> Stream<'a> {
                 },
             };
             let chunk = match frame {
-                Some(Ok(frame)) => frame.into_data().unwrap_or_default(),
+                Some(Ok(chunk)) => chunk,
                 Some(Err(error)) => {
                     tracing::debug!(%error, "a stream broke");
                     return Ok(if deadline.is_some() { End::Answered } else { End::Early });

@@ -2,6 +2,7 @@
 
 mod answers;
 mod connections;
+mod framing;
 pub(crate) mod server;
 mod sessions;
 mod streams;

@@ -5,7 +5,7 @@ use super::stream::refusal;
 use crate::http_back::Request;
 use crate::http_back::backend::Backend;
 use crate::http_back::headers;
-use http::header::{self, HeaderMap};
+use http::header;
 use http::{Method, Uri};
 use signalbox_engine::back::Outbound;
 use signalbox_engine::{Fault, FaultKind};
@@ -37,19 +37,17 @@ pub(super) async fn run(mut running: Running, message: Outbound) {
 
 async fn post(backend: &Backend, to: &Uri, message: &Outbound) -> Result<(), Fault> {
     let kept = backend.pool.take();
-    let (conn, response) = backend.exchange(kept, request(backend, to, message)).await?;
-    if response.status().is_success() {
-        backend.finish(conn, response.into_body()).await;
+    let (conn, head) = backend.exchange(kept, request(backend, to, message)).await?;
+    if head.status.is_success() {
+        backend.finish(conn).await;
         return Ok(());
     }
-    Err(refusal(backend, conn, response, "a message").await)
+    Err(refusal(backend, conn, &head, "a message").await)
 }
 
 fn request(backend: &Backend, to: &Uri, message: &Outbound) -> Request {
-    let mut request = headers::bare(backend, Method::POST, message.bytes.clone(), HeaderMap::new());
-    *request.uri_mut() = to.clone();
-    let headers = request.headers_mut();
-    headers.insert(header::CONTENT_TYPE, headers::JSON.clone());
-    headers::add_session(headers, None, message.revision);
-    request
+    let mut draft = headers::bare(backend, &Method::POST, to);
+    draft.add(&header::CONTENT_TYPE, &headers::JSON);
+    headers::add_session(&mut draft, None, message.revision);
+    draft.with_body(message.bytes.clone())
 }

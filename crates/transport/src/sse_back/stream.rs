@@ -5,12 +5,12 @@ use crate::http_back::answer::{Came, Post};
 use crate::http_back::backend::Backend;
 use crate::http_back::body;
 use crate::http_back::conn::Conn;
+use crate::http_back::head::Head;
 use crate::http_back::headers;
 use crate::http_back::post::Content;
 use bytes::Bytes;
 use http::Uri;
 use http::uri::PathAndQuery;
-use hyper::body::Incoming;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::SseDecoder;
 use signalbox_wire::endpoint::{self, EndpointError};
@@ -29,7 +29,6 @@ pub(super) const REASON_TIME: Duration = Duration::from_secs(1);
 /// A stream whose first event has come.
 pub(super) struct Opened {
     conn: Box<Conn>,
-    body: Incoming,
     decoder: SseDecoder,
     /// Where messages are posted to.
     pub post_to: Uri,
@@ -40,13 +39,13 @@ pub(super) async fn open(backend: &Backend) -> Result<Opened, Fault> {
     let Some(request) = headers::get(backend, None, None, None) else {
         return Err(backend.fault(FaultKind::Internal, "cannot be asked for its stream"));
     };
-    let (conn, response) = backend.exchange_alone(request).await?;
-    let (status, content) = (response.status().as_u16(), Content::of(response.headers()));
+    let (conn, head) = backend.exchange_alone(request).await?;
+    let (status, content) = (head.status.as_u16(), head.content);
     if status != 200 || content != Content::Events {
-        return Err(refusal(backend, conn, response, "the GET that opens its event stream").await);
+        return Err(refusal(backend, conn, &head, "the GET that opens its event stream").await);
     }
     let decoder = SseDecoder::new(backend.limits.sse_event);
-    let opened = Opened { conn, body: response.into_body(), decoder, post_to: Uri::default() };
+    let opened = Opened { conn, decoder, post_to: Uri::default() };
     opened.greeted(backend).await
 }
 
@@ -72,8 +71,8 @@ impl Opened {
                     return garbage("sends events, but not the one that names the address to post to".to_owned());
                 }
             }
-            match self.conn.frame(&mut self.body).await {
-                Some(Ok(frame)) => self.decoder.push(&frame.into_data().unwrap_or_default()),
+            match self.conn.frame().await {
+                Some(Ok(chunk)) => self.decoder.push(&chunk),
                 Some(Err(error)) => {
                     let text = format!("broke off its event stream before it named the address to post to ({error})");
                     return Err(backend.fault(FaultKind::BackendDied, text));
@@ -100,8 +99,8 @@ impl Opened {
                     }
                 }
             }
-            match self.conn.frame(&mut self.body).await {
-                Some(Ok(frame)) => self.decoder.push(&frame.into_data().unwrap_or_default()),
+            match self.conn.frame().await {
+                Some(Ok(chunk)) => self.decoder.push(&chunk),
                 Some(Err(error)) => break format!("its event stream broke ({error})"),
                 None => break "it closed its event stream".to_owned(),
             }
@@ -131,13 +130,7 @@ fn take(shared: &Shared, data: Bytes) {
 }
 
 /// What a response says that is not the one hoped for. Neither addresses nor anything sent in confidence are repeated.
-pub(super) async fn refusal(
-    backend: &Backend,
-    mut conn: Box<Conn>,
-    response: http::Response<Incoming>,
-    what: &str,
-) -> Fault {
-    let (head, mut body) = response.into_parts();
+pub(super) async fn refusal(backend: &Backend, mut conn: Box<Conn>, head: &Head, what: &str) -> Fault {
     let status = head.status.as_u16();
     let mut text = match status {
         200..=299 => format!("answered {what} with something else than an event stream"),
@@ -145,8 +138,8 @@ pub(super) async fn refusal(
         401 | 403 => format!("wants authentication for {what} (HTTP {status})"),
         _ => format!("answered {what} with HTTP {status}"),
     };
-    if status >= 400 && Content::of(&head.headers) != Content::Events {
-        let reading = tokio::time::timeout(REASON_TIME, body::whole(&mut conn, &mut body, REASON_BYTES));
+    if status >= 400 && head.content != Content::Events {
+        let reading = tokio::time::timeout(REASON_TIME, body::whole(&mut conn, REASON_BYTES));
         if let Ok(Ok(bytes)) = reading.await {
             let excerpt = backend.excerpt(&bytes, None);
             if !excerpt.is_empty() {

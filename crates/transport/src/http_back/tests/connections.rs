@@ -4,7 +4,6 @@ use super::server::*;
 use crate::http_back::conn::Conn;
 use crate::http_back::{HttpConnector, HttpSpec, body, headers};
 use bytes::Bytes;
-use http::HeaderMap;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Connector as _, LinkEvents};
@@ -106,15 +105,14 @@ async fn a_request_of_which_nothing_was_sent_is_retried_on_a_new_connection() {
     let server = Server::start(|seen| Act::Last(json(&result(seen.id())))).await;
     let opened = Opened::new(&server).await;
     let backend = &opened.connector.backend;
-    let request = |key| headers::post(backend, &call(key), None, HeaderMap::new()).unwrap();
+    let request = |key| headers::post(backend, &call(key), None, Vec::new()).unwrap();
     let mut stale = Conn::open(&backend.target, Duration::from_secs(1)).await.unwrap();
-    let mut sending = stale.begin(request(1));
-    let mut body = stale.answer(&mut sending).await.unwrap().into_body();
-    body::whole(&mut stale, &mut body, 1000).await.unwrap();
+    assert!(stale.send(request(1)).await.is_ok());
+    body::whole(&mut stale, 1000).await.unwrap();
     until(|| server.hung_up.load(Ordering::SeqCst) == 1).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
-    let (_, response) = backend.exchange(Some(stale), request(2)).await.unwrap();
-    assert_eq!(response.status(), 200);
+    let (_, head) = backend.exchange(Some(stale), request(2)).await.unwrap();
+    assert_eq!(head.status, 200);
     let ids: Vec<u64> = server.seen().iter().map(Seen::id).collect();
     assert_eq!((ids, server.connections()), (vec![1, 2], 2));
 }

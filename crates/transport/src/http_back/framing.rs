@@ -1,0 +1,246 @@
+//! Where the body of a response ends.
+
+use bytes::{Buf as _, Bytes, BytesMut};
+
+/// Longest line between chunks, in bytes.
+const MAX_CHUNK_LINE: usize = 4096;
+/// Most bytes that a body may spend on what is said about its chunks, and on what follows the last one.
+const MAX_BESIDES: usize = 16 * 1024;
+/// Most digits of a chunk's size.
+const MAX_SIZE_DIGITS: usize = 15;
+
+/// Something in a response that HTTP/1.1 does not allow, or that is larger than it may be.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Malformed(pub &'static str);
+
+/// How a body is told from what follows it.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Framing {
+    /// Nothing is left of it.
+    Done,
+    /// So many bytes are left.
+    Length(u64),
+    /// It comes in chunks.
+    Chunked(Chunked),
+    /// It goes on until the connection ends.
+    UntilClose,
+}
+
+/// Where a body that comes in chunks is.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Chunked {
+    at: At,
+    besides: usize,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum At {
+    Size,
+    Data(u64),
+    /// The line break after a chunk.
+    Break,
+    Trailers,
+}
+
+/// What a body holds next.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// These bytes.
+    Data(Bytes),
+    /// More must come first.
+    More,
+    /// Nothing.
+    End,
+}
+
+impl Framing {
+    /// A body that comes in chunks.
+    pub(super) fn chunked() -> Self {
+        Self::Chunked(Chunked { at: At::Size, besides: 0 })
+    }
+
+    /// Takes what has come of the body out of `came`.
+    pub(super) fn next(&mut self, came: &mut BytesMut) -> Result<Step, Malformed> {
+        let step = match self {
+            Self::Done => Step::End,
+            Self::Length(left) => data(came, left),
+            Self::Chunked(chunked) => chunked.next(came)?,
+            Self::UntilClose if came.is_empty() => Step::More,
+            Self::UntilClose => Step::Data(came.split().freeze()),
+        };
+        if step == Step::End || *self == Self::Length(0) {
+            *self = Self::Done;
+        }
+        Ok(step)
+    }
+}
+
+/// As much of the next `left` bytes as has come.
+fn data(came: &mut BytesMut, left: &mut u64) -> Step {
+    if *left == 0 {
+        return Step::End;
+    }
+    if came.is_empty() {
+        return Step::More;
+    }
+    let length = usize::try_from(*left).map_or(came.len(), |left| left.min(came.len()));
+    *left -= length as u64;
+    Step::Data(came.split_to(length).freeze())
+}
+
+impl Chunked {
+    fn next(&mut self, came: &mut BytesMut) -> Result<Step, Malformed> {
+        loop {
+            if let At::Data(left) = &mut self.at {
+                let step = data(came, left);
+                if *left == 0 {
+                    self.at = At::Break;
+                }
+                return Ok(step);
+            }
+            let Some(line) = line(came)? else { return Ok(Step::More) };
+            match self.at {
+                At::Size => {
+                    let (size, besides) = chunk_size(&line)?;
+                    self.spend(besides)?;
+                    self.at = if size == 0 { At::Trailers } else { At::Data(size) };
+                }
+                At::Break if line.is_empty() => self.at = At::Size,
+                At::Trailers if line.is_empty() => return Ok(Step::End),
+                At::Trailers => self.spend(line.len())?,
+                At::Break | At::Data(_) => return Err(Malformed("a chunk is longer than it says")),
+            }
+        }
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), Malformed> {
+        self.besides += bytes;
+        if self.besides > MAX_BESIDES { Err(Malformed("too much is said about chunks")) } else { Ok(()) }
+    }
+}
+
+/// The next line without its end, if it has come as a whole.
+fn line(came: &mut BytesMut) -> Result<Option<BytesMut>, Malformed> {
+    let Some(end) = memchr::memchr(b'\n', came) else {
+        return if came.len() > MAX_CHUNK_LINE {
+            Err(Malformed("a line between chunks is too long"))
+        } else {
+            Ok(None)
+        };
+    };
+    let mut line = came.split_to(end);
+    came.advance(1);
+    if line.last() != Some(&b'\r') || line.len() > MAX_CHUNK_LINE {
+        return Err(Malformed("a line between chunks does not end as it must"));
+    }
+    line.truncate(line.len() - 1);
+    Ok(Some(line))
+}
+
+/// The size that a line names, and how many bytes besides the line holds.
+fn chunk_size(line: &[u8]) -> Result<(u64, usize), Malformed> {
+    let bad = Malformed("a chunk has no size");
+    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    let (number, rest) = line.split_at_checked(digits).ok_or(bad)?;
+    if digits == 0 || digits > MAX_SIZE_DIGITS || !matches!(rest.trim_ascii_start().first(), None | Some(b';')) {
+        return Err(bad);
+    }
+    let number = std::str::from_utf8(number).map_err(|_| bad)?;
+    Ok((u64::from_str_radix(number, 16).map_err(|_| bad)?, rest.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A body, and what follows it; none where it does not end.
+    type Read = Result<Option<(Vec<u8>, Vec<u8>)>, Malformed>;
+
+    /// Everything that a body of these bytes holds, if they come in pieces of this size; and what follows it.
+    fn read(mut framing: Framing, bytes: &[u8], piece: usize) -> Read {
+        let (mut came, mut body) = (BytesMut::new(), Vec::new());
+        let mut pieces = bytes.chunks(piece.max(1));
+        loop {
+            match framing.next(&mut came)? {
+                Step::Data(data) => body.extend_from_slice(&data),
+                Step::End => {
+                    assert_eq!(framing, Framing::Done);
+                    return Ok(Some((body, [&came[..], &pieces.collect::<Vec<_>>().concat()].concat())));
+                }
+                Step::More => match pieces.next() {
+                    Some(piece) => came.extend_from_slice(piece),
+                    None => return Ok(None),
+                },
+            }
+        }
+    }
+
+    #[test]
+    fn a_body_ends_where_it_says() {
+        let both = |framing: fn() -> Framing, bytes: &str, body: &str, rest: &str| {
+            for piece in [1, 2, 3, 7, 1000] {
+                let expected = Some((body.as_bytes().to_vec(), rest.as_bytes().to_vec()));
+                assert_eq!(read(framing(), bytes.as_bytes(), piece), Ok(expected), "{bytes:?} by {piece}");
+            }
+        };
+        both(|| Framing::Length(5), "helloHTTP", "hello", "HTTP");
+        both(|| Framing::Length(0), "x", "", "x");
+        both(|| Framing::Done, "x", "", "x");
+        both(Framing::chunked, "5\r\nhello\r\n0\r\n\r\nrest", "hello", "rest");
+        both(Framing::chunked, "a ;x=y\r\n0123456789\r\n1\r\n!\r\n0\r\nx: y\r\n\r\n", "0123456789!", "");
+        assert_eq!(read(Framing::chunked(), b"5\r\nhel", 1), Ok(None));
+        assert_eq!(read(Framing::Length(5), b"hell", 1), Ok(None));
+        assert_eq!(read(Framing::UntilClose, b"hell", 1), Ok(None));
+    }
+
+    #[test]
+    fn chunks_that_lie_are_refused() {
+        let endless = format!("1{}\r\na\r\n0\r\n\r\n", " ".repeat(MAX_CHUNK_LINE + 2));
+        let chatty = format!("1;{}\r\na\r\n", "x".repeat(4000)).repeat(5) + "0\r\n\r\n";
+        let trailing = format!("0\r\n{}\r\n", "a: b\r\n".repeat(MAX_BESIDES));
+        for bytes in [
+            "\r\n",
+            "g\r\n",
+            "-1\r\n",
+            "+5\r\nhello\r\n0\r\n\r\n",
+            "0x5\r\n",
+            "5\nhello\r\n0\r\n\r\n",
+            "5\r\nhello!\r\n",
+            "5\r\nhello\n0\r\n\r\n",
+            "1111111111111111\r\n",
+            "5 5\r\nhello\r\n",
+            &endless,
+            &chatty,
+            &trailing,
+        ] {
+            for piece in [1, 5000] {
+                assert!(
+                    read(Framing::chunked(), bytes.as_bytes(), piece).is_err(),
+                    "{:?}",
+                    &bytes[..bytes.len().min(40)]
+                );
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_put_into_chunks_comes_out(chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..50), 0..9), piece in 1_usize..60) {
+            let mut bytes = Vec::new();
+            for chunk in &chunks {
+                bytes.extend_from_slice(format!("{:X}\r\n", chunk.len()).as_bytes());
+                bytes.extend_from_slice(chunk);
+                bytes.extend_from_slice(b"\r\n");
+            }
+            bytes.extend_from_slice(b"0\r\n\r\n");
+            prop_assert_eq!(read(Framing::chunked(), &bytes, piece), Ok(Some((chunks.concat(), Vec::new()))));
+        }
+
+        #[test]
+        fn no_bytes_harm_it(bytes in prop::collection::vec(any::<u8>(), 0..200), piece in 1_usize..60) {
+            let _ = read(Framing::chunked(), &bytes, piece);
+        }
+    }
+}

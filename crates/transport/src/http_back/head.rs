@@ -1,0 +1,231 @@
+//! The head of a response: what the connection needs of it is read in one walk, the rest when it is asked for.
+
+use super::framing::{Framing, Malformed};
+use super::post::Content;
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use http::header::{HeaderName, HeaderValue};
+use httparse::{EMPTY_HEADER, Header, ParserConfig, Response, Status};
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+/// Largest response head, in bytes.
+pub(super) const MAX_HEAD: usize = 64 * 1024;
+/// Most lines of a response head.
+const MAX_LINES: usize = 100;
+
+/// A head that has come.
+pub(crate) struct Head {
+    /// The status.
+    pub status: StatusCode,
+    /// What the body is said to be.
+    pub content: Content,
+    bytes: Bytes,
+}
+
+impl Head {
+    /// The first value under this name.
+    pub(crate) fn get(&self, name: &HeaderName) -> Option<HeaderValue> {
+        let mut lines = [EMPTY_HEADER; MAX_LINES];
+        let mut response = Response::new(&mut lines);
+        response.parse(&self.bytes).ok()?;
+        let found = response.headers.iter().find(|line| line.name.eq_ignore_ascii_case(name.as_str()))?;
+        HeaderValue::from_bytes(found.value).ok()
+    }
+}
+
+/// What a head says of its connection.
+pub(super) struct Manner {
+    /// Where the body ends.
+    pub framing: Framing,
+    /// Another request may follow once the body is read.
+    pub kept: bool,
+    /// How long the server keeps the connection idle, where it says so.
+    pub keep: Option<Duration>,
+}
+
+/// Takes the head off the front of what came, if it has come as a whole.
+pub(super) fn take(came: &mut BytesMut) -> Result<Option<(Head, Manner)>, Malformed> {
+    let mut lines = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_LINES];
+    let mut response = Response::new(&mut []);
+    let parsed = ParserConfig::default().parse_response_with_uninit_headers(&mut response, came, &mut lines);
+    let length = match parsed {
+        Ok(Status::Complete(length)) if length <= MAX_HEAD => length,
+        Ok(Status::Partial) if came.len() <= MAX_HEAD => return Ok(None),
+        Ok(_) => return Err(Malformed("a head that is too large")),
+        Err(httparse::Error::TooManyHeaders) => return Err(Malformed("too many headers")),
+        Err(_) => return Err(Malformed("a head that is not one")),
+    };
+    let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
+    let status = status.ok_or(Malformed("a status that is none"))?;
+    let said = Said::read(response.headers)?;
+    let content = said.content;
+    let manner = said.manner(status, response.version == Some(1))?;
+    Ok(Some((Head { status, content, bytes: came.split_to(length).freeze() }, manner)))
+}
+
+/// What the lines say that matters here.
+#[derive(Default)]
+struct Said {
+    content: Content,
+    typed: bool,
+    length: Option<u64>,
+    /// There is a coding; true where chunks are the last one.
+    coded: Option<bool>,
+    close: bool,
+    keep_alive: bool,
+    keep: Option<Duration>,
+}
+
+impl Said {
+    fn read(lines: &[Header<'_>]) -> Result<Self, Malformed> {
+        let mut said = Self::default();
+        for line in lines {
+            let is = |name: &str| line.name.eq_ignore_ascii_case(name);
+            match line.name.len() {
+                10 if is("connection") => said.connection(line.value),
+                10 if is("keep-alive") => said.keep = std::str::from_utf8(line.value).ok().and_then(keep_alive),
+                12 if is("content-type") && !said.typed => {
+                    said.typed = true;
+                    said.content = Content::of_value(line.value);
+                }
+                14 if is("content-length") => said.length(line.value)?,
+                17 if is("transfer-encoding") => {
+                    let last = line.value.rsplit(|byte| *byte == b',').next().unwrap_or_default();
+                    said.coded = Some(last.trim_ascii().eq_ignore_ascii_case(b"chunked"));
+                }
+                _ => {}
+            }
+        }
+        Ok(said)
+    }
+
+    fn connection(&mut self, value: &[u8]) {
+        for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    /// Whoever names two lengths leaves open where the next response begins.
+    fn length(&mut self, value: &[u8]) -> Result<(), Malformed> {
+        let bad = Malformed("a content-length that is none");
+        for one in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            let digits = !one.is_empty() && one.iter().all(u8::is_ascii_digit);
+            let text = std::str::from_utf8(one).ok().filter(|_| digits);
+            let length = text.and_then(|text| text.parse().ok()).ok_or(bad)?;
+            if self.length.is_some_and(|known| known != length) {
+                return Err(bad);
+            }
+            self.length = Some(length);
+        }
+        Ok(())
+    }
+
+    fn manner(self, status: StatusCode, modern: bool) -> Result<Manner, Malformed> {
+        let bodyless = status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        let mut kept = !self.close && (modern || self.keep_alive) && status != StatusCode::SWITCHING_PROTOCOLS;
+        let framing = match (self.coded, self.length) {
+            _ if bodyless => Framing::Done,
+            (Some(_), _) if !modern => return Err(Malformed("a transfer coding in HTTP/1.0")),
+            (Some(true), length) => {
+                // Two ways to say where the body ends: whoever is on the way may have taken the other.
+                kept &= length.is_none();
+                Framing::chunked()
+            }
+            (None, Some(0)) => Framing::Done,
+            (None, Some(length)) => Framing::Length(length),
+            (Some(false), _) | (None, None) => {
+                kept = false;
+                Framing::UntilClose
+            }
+        };
+        Ok(Manner { framing, kept, keep: self.keep })
+    }
+}
+
+/// The time in a value like `timeout=5, max=100`.
+fn keep_alive(value: &str) -> Option<Duration> {
+    let seconds = value.split(',').find_map(|part| {
+        let (name, seconds) = part.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("timeout").then(|| seconds.trim().parse().ok()).flatten()
+    })?;
+    Some(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::header::{LOCATION, SERVER};
+
+    fn read(head: &str) -> Result<Option<(Head, Manner)>, Malformed> {
+        let mut came = BytesMut::from(head);
+        let taken = take(&mut came);
+        if let Ok(Some(_)) = taken {
+            assert_eq!(came, "rest");
+        }
+        taken
+    }
+
+    #[test]
+    fn the_keep_alive_time_is_read() {
+        let check = |value, seconds: Option<u64>| {
+            assert_eq!(keep_alive(value), seconds.map(Duration::from_secs));
+        };
+        check("timeout=5", Some(5));
+        check("max=3, Timeout = 7", Some(7));
+        check("max=3", None);
+        check("timeout=x", None);
+    }
+
+    #[test]
+    fn a_head_tells_where_its_body_ends_and_whether_another_request_may_follow() {
+        let check = |head: &str, framing: Framing, kept: bool| {
+            let (_, manner) = read(&format!("{head}\r\n\r\nrest")).unwrap().unwrap();
+            assert_eq!((manner.framing, manner.kept), (framing, kept), "{head}");
+        };
+        check("HTTP/1.1 200 OK\r\nContent-Length: 5", Framing::Length(5), true);
+        check("HTTP/1.1 200 OK\r\ncontent-length: 5\r\nContent-Length: 5, 5", Framing::Length(5), true);
+        check("HTTP/1.1 200 OK\r\ncontent-length: 0", Framing::Done, true);
+        check("HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: x, Close", Framing::Length(5), false);
+        check("HTTP/1.0 200 OK\r\ncontent-length: 5", Framing::Length(5), false);
+        check("HTTP/1.0 200 OK\r\ncontent-length: 5\r\nconnection: Keep-Alive", Framing::Length(5), true);
+        check("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked", Framing::chunked(), true);
+        check("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 5", Framing::chunked(), false);
+        check("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked, gzip", Framing::UntilClose, false);
+        check("HTTP/1.1 200 OK", Framing::UntilClose, false);
+        check("HTTP/1.1 204 No\r\ncontent-length: 5", Framing::Done, true);
+        check("HTTP/1.1 304 No\r\ntransfer-encoding: chunked", Framing::Done, true);
+        check("HTTP/1.1 101 Other", Framing::Done, false);
+    }
+
+    #[test]
+    fn what_leaves_the_end_open_is_refused() {
+        for head in [
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6",
+            "HTTP/1.1 200 OK\r\ncontent-length: +5",
+            "HTTP/1.1 200 OK\r\ncontent-length: ",
+            "HTTP/1.1 200 OK\r\ncontent-length: 5 6",
+            "HTTP/1.1 200 OK\r\ncontent-length: 99999999999999999999",
+            "HTTP/1.0 200 OK\r\ntransfer-encoding: chunked",
+            "HTTP/2 200 OK",
+            "HTTP/1.1 99 OK",
+            "HTTP/1.1 200 OK\r\na b: c",
+            "SSH-2.0-x",
+        ] {
+            assert!(read(&format!("{head}\r\n\r\nrest")).is_err(), "{head}");
+        }
+        assert!(read(&format!("HTTP/1.1 200 OK\r\n{}\r\nrest", "a: b\r\n".repeat(MAX_LINES + 1))).is_err());
+        assert!(read(&format!("HTTP/1.1 200 OK\r\na: {}\r\n\r\nrest", "b".repeat(MAX_HEAD))).is_err());
+        assert!(read(&format!("HTTP/1.1 200 OK\r\na: {}", "b".repeat(MAX_HEAD))).is_err());
+        assert!(matches!(read("HTTP/1.1 200 OK\r\na: b\r\n"), Ok(None)));
+    }
+
+    #[test]
+    fn headers_are_found_under_any_case() {
+        let text = "HTTP/1.1 200 OK\r\nLocation: a\r\nlocation: b\r\nCONTENT-TYPE: Text/Event-Stream; x\r\n\r\nrest";
+        let (head, _) = read(text).unwrap().unwrap();
+        assert_eq!((head.status, head.content), (StatusCode::OK, Content::Events));
+        assert_eq!((head.get(&LOCATION).unwrap(), head.get(&SERVER)), (HeaderValue::from_static("a"), None));
+    }
+}
