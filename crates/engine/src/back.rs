@@ -124,7 +124,7 @@ impl<O: Clone> BackMachine<O> {
             bytes: call.edits.apply(call.envelope.bytes()),
             key: Some(id),
             revision: Some(profile.revision),
-            name: call.name.clone().filter(|_| modern),
+            name: call.name.as_ref().filter(|_| modern).cloned(),
             method: call.method.clone(),
             params,
             epoch: 0,

@@ -385,13 +385,17 @@ impl FrontMachine {
 
     fn take(&mut self, id: ExchangeId) -> Option<Exchange> {
         let exchange = self.exchanges.remove(&id)?;
-        self.by_client_id.remove(&exchange.client_id);
-        self.listeners.remove(&id);
-        self.held.remove(&id);
-        self.rounds.remove(&id);
-        self.polls.remove(&id);
-        self.inquiries.remove(&id);
-        self.asked.retain(|_, asked| !asked.belongs_to(id));
+        if !self.by_client_id.is_empty() {
+            self.by_client_id.remove(&exchange.client_id);
+        }
+        forget(&mut self.listeners, id);
+        forget(&mut self.held, id);
+        forget(&mut self.rounds, id);
+        forget(&mut self.polls, id);
+        forget(&mut self.inquiries, id);
+        if !self.asked.is_empty() {
+            self.asked.retain(|_, asked| !asked.belongs_to(id));
+        }
         Some(exchange)
     }
 
@@ -451,6 +455,11 @@ impl FrontMachine {
         }
         self.asked.clear();
     }
+}
+
+/// Takes out what most exchanges never had: a map that is empty is not searched.
+fn forget<V>(map: &mut KeyMap<ExchangeId, V>, id: ExchangeId) -> Option<V> {
+    if map.is_empty() { None } else { map.remove(&id) }
 }
 
 fn send_fault(stream: StreamId, id: &RawId, era: Era, fault: &Fault) -> Command {

@@ -15,8 +15,13 @@ pub struct Edits(
     Option<Box<Gathered>>,
 );
 
+/// Longest text of a change that needs no room of its own, in bytes.
+const SHORT: usize = 23;
+
 #[derive(Clone, Debug, Default)]
 struct Gathered {
+    /// The only change, as most messages have it: an id that becomes another. Where it is set the others are empty.
+    only: Option<Only>,
     edits: Vec<Edit>,
     members: Vec<MemberEdit>,
     /// The new text of all edits, one after the other.
@@ -27,6 +32,25 @@ struct Gathered {
 struct Edit {
     span: Span,
     text: Span,
+}
+
+#[derive(Copy, Clone, Debug)]
+struct Only {
+    span: Span,
+    text: [u8; SHORT],
+    length: u8,
+}
+
+impl Only {
+    fn new(span: Span, from: &[u8]) -> Option<Self> {
+        let mut text = [0; SHORT];
+        text.get_mut(..from.len())?.copy_from_slice(from);
+        Some(Self { span, text, length: from.len() as u8 })
+    }
+
+    fn text(&self) -> &[u8] {
+        self.text.get(..usize::from(self.length)).unwrap_or_default()
+    }
 }
 
 /// A change to one member. It is worked out when applied, since where commas go depends on all changes to the object.
@@ -47,11 +71,18 @@ impl Edits {
 
     /// Replaces the bytes of `span`.
     pub fn replace(&mut self, span: Span, text: impl AsRef<[u8]>) {
-        if span.start <= span.end {
-            let gathered = self.gathered();
-            let text = gathered.keep(text.as_ref());
-            gathered.edits.push(Edit { span, text });
+        if span.start > span.end {
+            return;
         }
+        if self.0.is_none()
+            && let Some(only) = Only::new(span, text.as_ref())
+        {
+            self.0 = Some(Box::new(Gathered { only: Some(only), ..Gathered::default() }));
+            return;
+        }
+        let gathered = self.gathered();
+        let text = gathered.keep(text.as_ref());
+        gathered.edits.push(Edit { span, text });
     }
 
     /// Inserts bytes before position `at`.
@@ -79,8 +110,10 @@ impl Edits {
 
     /// Adds the changes of `other`, which are in positions of the same original bytes.
     pub fn append(&mut self, other: &Self) {
-        if let Some(other) = &other.0 {
-            self.gathered().append(other);
+        let Some(other) = &other.0 else { return };
+        match &other.only {
+            Some(only) => self.replace(only.span, only.text()),
+            None => self.gathered().append(other),
         }
     }
 
@@ -100,7 +133,12 @@ impl Edits {
     }
 
     fn gathered(&mut self) -> &mut Gathered {
-        self.0.get_or_insert_default()
+        let gathered = self.0.get_or_insert_default();
+        if let Some(only) = gathered.only.take() {
+            let text = gathered.keep(only.text());
+            gathered.edits.push(Edit { span: only.span, text });
+        }
+        gathered
     }
 }
 
@@ -117,10 +155,14 @@ impl Gathered {
     }
 
     fn is_empty(&self) -> bool {
-        self.edits.is_empty() && self.members.is_empty()
+        self.only.is_none() && self.edits.is_empty() && self.members.is_empty()
     }
 
     fn apply(&self, base: &Bytes) -> Bytes {
+        if let Some(only) = &self.only {
+            let edit = Edit { span: only.span, text: Span::new(0, only.text().len()) };
+            return write(base, &[edit], only.text());
+        }
         if self.is_empty() {
             return base.clone();
         }
@@ -301,6 +343,29 @@ mod tests {
             edits.insert(0, String::from("<"));
         });
         assert_eq!(out, "<0AB34xy567");
+    }
+
+    #[test]
+    fn one_change_is_like_many_whatever_its_length() {
+        for length in [0, 1, SHORT - 1, SHORT, SHORT + 1, 100] {
+            let text = "x".repeat(length);
+            assert_eq!(apply("0123", |edits, _, _| edits.replace(Span::new(1, 2), &text)), format!("0{text}23"));
+            let two = |edits: &mut Edits, _: &[u8], _: Span| {
+                let mut other = Edits::new();
+                other.replace(Span::new(1, 2), &text);
+                edits.append(&other);
+                assert!(!edits.is_empty());
+                edits.insert(3, "y");
+                edits.append(&other);
+            };
+            assert_eq!(apply("0123", two), format!("0{text}2y3"));
+            let member = |edits: &mut Edits, base: &[u8], whole: Span| {
+                edits.replace(Span::new(5, 6), &text);
+                edits.set_member(base, whole, "b", b"2");
+            };
+            assert_eq!(apply(r#"{"a":1}"#, member), format!(r#"{{"a":{text},"b":2}}"#));
+        }
+        assert_eq!(apply("0123", |edits, _, _| edits.replace(Span::new(1, 9), "x")), "0123");
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl FrontMachine {
 
     /// An exchange that is over waits for nothing.
     pub(super) fn withdraw(&mut self, id: ExchangeId, out: &mut Vec<Command>) {
-        if self.waiting.remove(&id).is_some() {
+        if super::forget(&mut self.waiting, id).is_some() {
             out.push(Command::Withdraw { exchange: id });
         }
     }

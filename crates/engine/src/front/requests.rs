@@ -247,9 +247,10 @@ impl FrontMachine {
             method::RESOURCES_UNSUBSCRIBE => Some(false),
             _ => None,
         };
-        out.push(match (subscribe, call.name.clone()) {
-            (Some(on), Some(uri)) => Command::Watch(Watch { exchange: id, backend: route.backend, uri, on, call }),
-            _ => Command::Forward { exchange: id, backend: route.backend, call },
+        let watched = subscribe.and_then(|on| Some((on, call.name.clone()?)));
+        out.push(match watched {
+            Some((on, uri)) => Command::Watch(Watch { exchange: id, backend: route.backend, uri, on, call }),
+            None => Command::Forward { exchange: id, backend: route.backend, call },
         });
     }
 
