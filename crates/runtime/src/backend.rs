@@ -134,7 +134,7 @@ impl Backend {
     /// taken before.
     pub(crate) fn accept(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
         if call.round.is_none()
-            && let Err(fault) = self.guard.admit(&self.name, (session.key, exchange), self.spec().timeout)
+            && let Err(fault) = self.guard.admit(&self.name, (session.key, exchange), || self.spec().timeout)
         {
             return session.handle(Event::Failed { exchange, fault });
         }

@@ -38,6 +38,8 @@ impl Out {
 
 #[derive(Debug, Default)]
 struct Inner {
+    /// The first of those that wait: most streams never have another. Where it is none, the queue is empty.
+    first: Option<Out>,
     queue: VecDeque<Out>,
     bytes: usize,
     /// How many messages were ever taken.
@@ -63,16 +65,28 @@ pub enum Away {
 
 impl Inner {
     fn is_full(&self, out: &Out, droppable: bool) -> bool {
-        let many = self.queue.len() >= OUTBOX_BOUND;
+        let many = self.len() >= OUTBOX_BOUND;
         let large = self.away != Away::Here && self.bytes + out.bytes.len() > AWAY_BYTES;
         let bounded = droppable || self.away == Away::AllBounded;
-        (bounded && (many || large)) || self.queue.len() >= OUTBOX_LIMIT
+        (bounded && (many || large)) || self.len() >= OUTBOX_LIMIT
     }
 
     fn pop(&mut self) -> Option<Out> {
-        let out = self.queue.pop_front()?;
+        let out = self.first.take()?;
+        self.first = self.queue.pop_front();
         self.bytes -= out.bytes.len();
         Some(out)
+    }
+
+    fn push(&mut self, out: Out) {
+        match self.first {
+            None => self.first = Some(out),
+            Some(_) => self.queue.push_back(out),
+        }
+    }
+
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.queue.len()
     }
 }
 
@@ -104,7 +118,7 @@ impl Outbox {
         }
         inner.taken += u64::from(!out.part);
         inner.bytes += out.bytes.len();
-        inner.queue.push_back(out);
+        inner.push(out);
         wake(inner);
         Pushed::Taken
     }
@@ -167,7 +181,7 @@ impl Outbox {
 
     /// How many messages wait.
     pub fn len(&self) -> usize {
-        self.lock().queue.len()
+        self.lock().len()
     }
 
     /// True where none waits.

@@ -52,13 +52,13 @@ impl Guard {
     ///
     /// # Errors
     /// The refusal, which says when to try again.
-    pub(crate) fn admit(&self, backend: &str, who: CallKey, timeout: Duration) -> Result<(), Fault> {
+    pub(crate) fn admit(&self, backend: &str, who: CallKey, timeout: impl FnOnce() -> Duration) -> Result<(), Fault> {
         if self.is_quiet() {
             return Ok(());
         }
         let now = clock::now();
         let Some(mut breaker) = self.lock() else { return Ok(()) };
-        let Err(until) = breaker.admit(who, now + timeout, now) else { return Ok(()) };
+        let Err(until) = breaker.admit(who, now + timeout(), now) else { return Ok(()) };
         let trial = breaker.state(now) == BreakerState::HalfOpen;
         drop(breaker);
         self.refused.fetch_add(1, Ordering::Relaxed);

@@ -55,7 +55,7 @@ enum Way {
 impl Backend {
     /// Brings a call to a connection that may carry it; opens one, or lets the call wait, where there is none yet.
     pub(crate) fn dispatch(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
-        self.dispatch_until(session, exchange, call, Instant::now() + self.spec().timeout);
+        self.bring(session, exchange, call, || Instant::now() + self.spec().timeout);
     }
 
     pub(super) fn dispatch_until(
@@ -64,6 +64,17 @@ impl Backend {
         exchange: ExchangeId,
         call: Box<Call>,
         deadline: Instant,
+    ) {
+        self.bring(session, exchange, call, || deadline);
+    }
+
+    /// `deadline` is asked only where the call has to wait.
+    fn bring(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        exchange: ExchangeId,
+        call: Box<Call>,
+        deadline: impl Fn() -> Instant,
     ) {
         // A further round belongs to a call that waits here, and a task to the connection that made it, as soon as it is known
         // that this is an old backend.
@@ -83,7 +94,7 @@ impl Backend {
             let mut inner = self.lock();
             if let Some(heir) = inner.retired.clone() {
                 drop(inner);
-                let session = Arc::clone(session);
+                let (session, deadline) = (Arc::clone(session), deadline());
                 return self.hand_over(heir, Queued { session, exchange, call, deadline, lease: None });
             }
             let picked = if self.holds_back(&inner) {
@@ -91,7 +102,6 @@ impl Backend {
             } else {
                 self.pick(&mut inner, Caller::of_call(session, &call))
             };
-            let most = self.spec().failing.max_queue;
             let fault = match picked {
                 Pick::Peer(peer, lease) => {
                     drop(inner);
@@ -101,8 +111,8 @@ impl Backend {
                     }
                     continue;
                 }
-                Pick::Wait if inner.waiting.len() < most => {
-                    let session = Arc::clone(session);
+                Pick::Wait if inner.waiting.len() < self.spec().failing.max_queue => {
+                    let (session, deadline) = (Arc::clone(session), deadline());
                     return inner.waiting.push_back(Queued { session, exchange, call, deadline, lease: None });
                 }
                 Pick::Wait => self.queue_full(),

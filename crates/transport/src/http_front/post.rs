@@ -20,7 +20,7 @@ use signalbox_wire::{Envelope, Era, Kind, Refusal, Revision, header_params, meta
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Answers a POST.
+/// Answers a POST. What a call in a session does not need is boxed, so that nobody carries the room for it.
 pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
     let front = &line.front;
     let (head, body) = request.into_parts();
@@ -41,7 +41,7 @@ pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         Err(error) => return unreadable_body(front, error),
     };
     if is_array(&bytes) {
-        return batch::handle(line, headers, &bytes, accepts).await;
+        return Box::pin(batch::handle(line, headers, &bytes, accepts)).await;
     }
     let message = match read_message(front, bytes) {
         Ok(message) => message,
@@ -55,7 +55,7 @@ pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
             }
             Err(answer) => *answer,
         },
-        Era::Legacy if opens_session(&message) => initialize(line, &headers, message, accepts).await,
+        Era::Legacy if opens_session(&message) => Box::pin(initialize(line, &headers, message, accepts)).await,
         Era::Legacy => match find_session(line, &heads) {
             Ok(session) => legacy(line, session, headers, message, accepts).await,
             Err(answer) => *answer,

@@ -32,7 +32,7 @@ pub async fn read_body(body: Incoming, limit: usize, within: Duration) -> Result
     let at_once = std::future::poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await;
     match at_once {
         Poll::Ready(done) => done,
-        Poll::Pending => tokio::time::timeout(within, reading).await.unwrap_or(Err(BodyError::TooSlow)),
+        Poll::Pending => Box::pin(tokio::time::timeout(within, reading)).await.unwrap_or(Err(BodyError::TooSlow)),
     }
 }
 

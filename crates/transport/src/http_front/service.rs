@@ -38,7 +38,8 @@ async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
     }
     if request.uri().path() == front.spec.path {
         return match *request.method() {
-            Method::POST => post::handle(line, request).await,
+            // Boxed, since every future around it would be built and moved with the room for it.
+            Method::POST => Box::pin(post::handle(line, request)).await,
             Method::GET if upgrade::is_asked_for(request.headers()) => upgrade::handle(line, request),
             Method::GET => get::handle(line, request.headers()),
             Method::DELETE => delete(line, request.headers()),
@@ -47,7 +48,7 @@ async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
     }
     match request.uri().path() {
         sse::STREAM_PATH => return sse::open(line, &request),
-        sse::POST_PATH => return sse::post(line, request).await,
+        sse::POST_PATH => return Box::pin(sse::post(line, request)).await,
         _ => {}
     }
     match (front.extra)(request.method(), request.uri().path()) {
