@@ -157,6 +157,7 @@ fn keep_alive(value: &str) -> Option<Duration> {
 mod tests {
     use super::*;
     use http::header::{LOCATION, SERVER};
+    use proptest::prelude::*;
 
     fn read(head: &str) -> Result<Option<(Head, Manner)>, Malformed> {
         let mut came = BytesMut::from(head);
@@ -219,6 +220,23 @@ mod tests {
         assert!(read(&format!("HTTP/1.1 200 OK\r\na: {}\r\n\r\nrest", "b".repeat(MAX_HEAD))).is_err());
         assert!(read(&format!("HTTP/1.1 200 OK\r\na: {}", "b".repeat(MAX_HEAD))).is_err());
         assert!(matches!(read("HTTP/1.1 200 OK\r\na: b\r\n"), Ok(None)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_harm_it_and_what_is_taken_is_off_the_front(
+            start in prop_oneof![Just("HTTP/1.1 200 OK\r\n"), Just("HTTP/1.0 404 \r\n"), Just("")],
+            lines in prop::collection::vec("(content-length|transfer-encoding|connection|x): [ -~]{0,20}", 0..4),
+            rest in prop::collection::vec(any::<u8>(), 0..60),
+        ) {
+            let whole = [format!("{start}{}\r\n\r\n", lines.join("\r\n")).as_bytes(), &rest].concat();
+            let mut came = BytesMut::from(&whole[..]);
+            if let Ok(Some(_)) = take(&mut came) {
+                prop_assert!(whole.ends_with(&came) && came.len() < whole.len());
+            } else {
+                prop_assert_eq!(&came[..], &whole[..]);
+            }
+        }
     }
 
     #[test]
