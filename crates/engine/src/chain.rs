@@ -107,7 +107,11 @@ impl Chain {
             let message = changed.as_ref().unwrap_or(case.message);
             let judgement = one.judge(&Case { message, ..*case }, told.take());
             outcome.rulings.extend(judgement.rulings.into_iter().map(|ruling| (one.name(), ruling)));
-            outcome.effects.extend(judgement.effects);
+            if outcome.effects.is_empty() {
+                outcome.effects = judgement.effects;
+            } else {
+                outcome.effects.extend(judgement.effects);
+            }
             match judgement.verdict {
                 Verdict::Pass => {}
                 Verdict::Modify(message) => changed = Some(message),

@@ -19,7 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl<'a> Walk<'a> {
-    pub fn act(&mut self, rule: &'a Rule, action: &'a Action, slot: &Slot, view: &View<'_>) -> Step {
+    pub fn act(&mut self, rule: &'a Rule, action: &'a Action, number: u8, view: &View<'_>) -> Step {
+        let slot = || Slot { rule: Arc::clone(&rule.id), action: number };
         match action {
             Action::Allow => {
                 self.note("allow", "no further rule is asked");
@@ -33,7 +34,7 @@ impl<'a> Walk<'a> {
                 self.note("error", format!("{code} {message}"));
                 Step::End(Verdict::Error(error_object(*code, &message, data.as_deref())))
             }
-            Action::Delay { least, most } => self.delay(slot, *least, *most),
+            Action::Delay { least, most } => self.delay(&slot(), *least, *most),
             Action::Fork { backend } => {
                 self.note("fork", format!("a copy goes to {backend}"));
                 self.effects.push(Effect::Fork { backend: Arc::clone(backend), message: view.message.clone() });
@@ -51,10 +52,10 @@ impl<'a> Walk<'a> {
                 self.note("hold", &reason);
                 Step::Wait(Question::Person { reason: reason.into(), within: *within })
             }
-            Action::Mock(mock, _) => self.mock(rule, mock, slot, view),
-            Action::Fault(failing) => self.fail(rule, failing, slot, view),
-            Action::RateLimit(limit) => self.rate_limit(rule, limit, slot, view),
-            Action::Cache(cache) => self.cache(rule, cache, slot, view),
+            Action::Mock(mock, _) => self.mock(rule, mock, &slot(), view),
+            Action::Fault(failing) => self.fail(rule, failing, &slot(), view),
+            Action::RateLimit(limit) => self.rate_limit(rule, limit, &slot(), view),
+            Action::Cache(cache) => self.cache(rule, cache, &slot(), view),
             Action::Count { name } => {
                 self.note("count", "");
                 self.effects.push(Effect::Count { name: Arc::clone(name) });

@@ -17,6 +17,8 @@ pub(crate) struct Candidate {
     pub rule: u16,
     /// How many conditions come first that hold for all of these messages.
     held: u16,
+    /// There are no others.
+    fits: bool,
     /// The condition behind them, where it can be told from the beginning of a text.
     glance: Option<Glance>,
 }
@@ -62,10 +64,20 @@ impl Candidate {
     /// The candidate for messages of this phase, and of this method where it is known.
     pub fn new(rule: u16, when: &Condition, phase: Phase, method: Option<&str>) -> Self {
         let mut leaves = Vec::new();
-        flatten(when, &mut leaves);
+        let all = flatten(when, &mut leaves);
         let held = leaves.iter().take_while(|leaf| holds_always(leaf, phase, method)).count();
         let glance = leaves.get(held).and_then(|leaf| glance(leaf, phase));
-        Self { rule, held: u16::try_from(held).unwrap_or(0), glance: glance.filter(|_| held <= usize::from(u16::MAX)) }
+        let fits = all && held == leaves.len();
+        // A rule has far fewer conditions than that.
+        Self { rule, held: u16::try_from(held).unwrap_or(u16::MAX), fits, glance }
+    }
+
+    /// True where the rule surely fits; then the outcomes of its conditions are noted.
+    pub fn fits(&self, outcomes: &mut Outcomes) -> bool {
+        if self.fits {
+            (0..self.held).for_each(|_| outcomes.push(true));
+        }
+        self.fits
     }
 
     /// True where the rule surely does not fit; then the outcomes of what was looked at are noted.

@@ -23,6 +23,7 @@ pub mod limits;
 mod live;
 mod memory;
 mod node;
+mod open_ruling;
 mod outcomes;
 pub mod outside;
 mod patch;

@@ -25,7 +25,7 @@ pub(crate) struct Rule {
     /// Every question of `when` in words, as held: what is said of most messages that fit.
     pub all_held: Arc<[(Arc<str>, bool)]>,
     /// What is told of it where nothing but its conditions mattered, and all of them held.
-    usual: OnceLock<Arc<Ruling>>,
+    pub usual: OnceLock<Arc<Ruling>>,
     pub then: Vec<Action>,
     pub phases: Phases,
     pub methods: Methods,
@@ -77,18 +77,6 @@ impl Rule {
             place: table.node().place(),
             canonical,
         })
-    }
-}
-
-impl Rule {
-    /// What the rule decided, shared where it is what it mostly decides.
-    pub fn told(&self, ruling: Ruling) -> Arc<Ruling> {
-        let plain = ruling.detail.is_empty() && ruling.inputs.is_empty();
-        if !plain || !Arc::ptr_eq(&ruling.conditions, &self.all_held) {
-            return Arc::new(ruling);
-        }
-        let usual = self.usual.get_or_init(|| Arc::new(ruling.clone()));
-        if usual.verdict == ruling.verdict { Arc::clone(usual) } else { Arc::new(ruling) }
     }
 }
 

@@ -3,8 +3,9 @@
 use crate::ends::Ends;
 use crate::facts::{Facts, View};
 use crate::limits;
+use crate::open_ruling::OpenRuling;
 use crate::outcomes::Outcomes;
-use crate::outside::{Outside, Slot};
+use crate::outside::Outside;
 use crate::rule::Rule;
 use crate::rule_set::RuleSet;
 use crate::template::Filling;
@@ -13,6 +14,9 @@ use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_wire::Envelope;
 use std::cell::Cell;
 use std::sync::Arc;
+
+/// Room for what a few rules say, made at once.
+const MANY: usize = 16;
 
 /// An action of a rule.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -52,7 +56,7 @@ pub(crate) struct Walk<'a> {
     outcomes: Outcomes,
     looked: bool,
     after: Option<Arc<str>>,
-    open: Option<Ruling>,
+    open: Option<OpenRuling<'a>>,
     rulings: Vec<Arc<Ruling>>,
     pub effects: Vec<Effect>,
     work: usize,
@@ -104,7 +108,7 @@ impl<'a> Walk<'a> {
         };
         self.looked = true;
         self.after = Some(Arc::clone(&rule.id));
-        self.open = Some(Ruling { rule: Some(Arc::clone(&rule.id)), verdict: "pass", ..Ruling::default() });
+        self.open = Some(OpenRuling::new(rule, Some(Arc::default())));
         let (facts, message) = (self.facts, self.message);
         let view = View::new(&facts, message, 0);
         let step = self.answered(rule, action, answer, &view);
@@ -147,7 +151,7 @@ impl<'a> Walk<'a> {
             }
             let Some(rule) = set.rule(candidate.rule) else { continue };
             let mark = self.outcomes.len();
-            let held = rule.when.holds(view, set.slots(), &mut self.outcomes);
+            let held = candidate.fits(&mut self.outcomes) || rule.when.holds(view, set.slots(), &mut self.outcomes);
             if view.tired() {
                 return Leg::End(self.too_much());
             }
@@ -168,13 +172,12 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let at = Position { rule: from.rule, action: number };
-            let slot = Slot { rule: Arc::clone(&rule.id), action: number };
-            let step = self.act(rule, action, &slot, view);
+            let step = self.act(rule, action, number, view);
             if let Some(leg) = self.stepped(step, at) {
                 return Some(leg);
             }
         }
-        self.rulings.extend(self.open.take().map(|ruling| rule.told(ruling)));
+        self.rulings.extend(self.open.take().map(OpenRuling::close));
         None
     }
 
@@ -194,28 +197,25 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn matched(&mut self, rule: &Rule, mark: usize) {
+    fn matched(&mut self, rule: &'a Rule, mark: usize) {
+        if self.rulings.is_empty() {
+            // Where one rule fits, others mostly do too.
+            self.rulings.reserve(MANY);
+            self.effects.reserve(MANY);
+        }
         let all_held = self.outcomes.len() - mark == rule.all_held.len() && self.outcomes.from(mark).all(|held| held);
-        let conditions = if all_held {
-            Arc::clone(&rule.all_held)
-        } else {
+        let conditions = (!all_held).then(|| {
             let mut conditions = Vec::new();
             rule.when.retrace(&mut self.outcomes.from(mark), &mut conditions);
             conditions.into()
-        };
-        self.open = Some(Ruling { rule: Some(Arc::clone(&rule.id)), verdict: "pass", conditions, ..Ruling::default() });
+        });
+        self.open = Some(OpenRuling::new(rule, conditions));
     }
 
     /// Notes what the rule did, in a word and for a person. The word that weighs most stays.
     pub fn note(&mut self, word: &'static str, detail: impl AsRef<str>) {
         if let Some(open) = &mut self.open {
-            if weight(word) >= weight(open.verdict) {
-                open.verdict = word;
-            }
-            if !open.detail.is_empty() && !detail.as_ref().is_empty() {
-                open.detail.push_str("; ");
-            }
-            open.detail.push_str(detail.as_ref());
+            open.note(word, detail.as_ref());
         }
     }
 
@@ -254,7 +254,7 @@ impl<'a> Walk<'a> {
     }
 
     fn close(mut self, verdict: Verdict) -> Judgement {
-        self.rulings.extend(self.open.take().map(Arc::new));
+        self.rulings.extend(self.open.take().map(OpenRuling::close));
         if self.looked {
             let (outcomes, after) = (self.outcomes, self.after);
             self.rulings.push(self.ends.told(self.set, word(&verdict), outcomes, after));
@@ -273,14 +273,6 @@ pub(crate) fn word(verdict: &Verdict) -> &'static str {
         Verdict::Refuse(_) => "refuse",
         Verdict::Hold(_) => "hold",
     }
-}
-
-/// How much a word says about what became of the message.
-fn weight(word: &str) -> usize {
-    ["pass", "count", "log", "notify", "fork", "delay", "released", "modify", "allow", "hold"]
-        .iter()
-        .position(|known| *known == word)
-        .unwrap_or(usize::MAX)
 }
 
 /// Where a message is held, and under which version of the rules.

@@ -206,7 +206,7 @@ impl Session {
             task_home: &task_home,
             lists_ready: &ready,
         };
-        let (mut after, mut late, mut facts) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut after, mut late, mut facts, mut effects) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut inner = self.lock();
         let mut commands = std::mem::take(&mut inner.buffer);
         let before = inner.machine.in_flight();
@@ -227,6 +227,8 @@ impl Session {
                 }
                 Command::End { stream } => self.end(&mut inner, stream),
                 Command::Fact(fact) => facts.push(fact),
+                Command::Effects(list) if effects.is_empty() => effects = list,
+                Command::Effects(list) => effects.extend(list),
                 other => after.push(other),
             }
         }
@@ -243,6 +245,10 @@ impl Session {
         }
         for command in after {
             self.perform(command);
+        }
+        // What is only counted or told does not hold up what goes out.
+        for effect in effects {
+            self.effect(effect);
         }
         if !late.is_empty() {
             self.send_once_written(late);

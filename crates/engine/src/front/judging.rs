@@ -319,8 +319,11 @@ fn carry_out(
     ctx: &Context<'_>,
     out: &mut Vec<Command>,
 ) {
-    let (forks, others): (Vec<_>, Vec<_>) =
-        effects.into_iter().partition(|effect| matches!(effect, Effect::Fork { .. }));
+    let is_fork = |effect: &Effect| matches!(effect, Effect::Fork { .. });
+    if !effects.iter().any(is_fork) {
+        return out.push(Command::Effects(effects));
+    }
+    let (forks, others): (Vec<_>, Vec<_>) = effects.into_iter().partition(is_fork);
     for effect in forks {
         if let (Effect::Fork { backend, message }, Some(client)) = (effect, client) {
             out.extend(fork(backend, message, exchange, client, ctx));

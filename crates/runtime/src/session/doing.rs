@@ -62,7 +62,6 @@ impl Session {
                 tokio::spawn(holds::consult(Arc::clone(self), exchange, question, held));
             }
             Command::Withdraw { exchange } => self.gateway.holds.withdraw(self.key, exchange),
-            Command::Effects(effects) => effects.into_iter().for_each(|effect| self.effect(effect)),
             Command::AwaitLists { exchange } => self.await_lists(exchange),
             Command::Wake { exchange, after, round } => self.wake_later(exchange, after, round),
             Command::GiveUp { park } => {
@@ -80,7 +79,7 @@ impl Session {
             Command::Dropped(reason) => self.gateway.counters.dropped(reason),
             Command::Refused(limit) => self.gateway.counters.refused(limit),
             // What leaves and what is told was seen to before.
-            Command::Send { .. } | Command::End { .. } | Command::Fact(_) => {}
+            Command::Send { .. } | Command::End { .. } | Command::Fact(_) | Command::Effects(_) => {}
         }
     }
 
@@ -92,7 +91,7 @@ impl Session {
     }
 
     /// Does what an interceptor wants done besides.
-    fn effect(&self, effect: Effect) {
+    pub(super) fn effect(&self, effect: Effect) {
         match effect {
             Effect::Log { level, text } if level >= LogLevel::Error => tracing::error!(target: "rules", "{text}"),
             Effect::Log { level: LogLevel::Warning, text } => tracing::warn!(target: "rules", "{text}"),

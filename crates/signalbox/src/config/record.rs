@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const DAY: u64 = 24 * 3600;
 /// How long facts are gathered for one append: what a crash may cost at most, beside what waits.
-const GATHER: Duration = Duration::from_millis(250);
+const GATHER: Duration = Duration::from_millis(100);
 
 /// What is recorded, where, and for how long.
 #[derive(Debug, Clone, PartialEq)]

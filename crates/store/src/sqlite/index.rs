@@ -78,6 +78,7 @@ pub fn slice(connection: &mut Connection, squeezer: &mut Squeezer, tape: i64, to
     if mine {
         let mut insert = transaction.prepare_cached("REPLACE INTO tape_search (rowid, words) VALUES (?1, ?2)")?;
         for (group, words) in groups {
+            std::thread::yield_now();
             insert.execute(params![group, words])?;
         }
     }
@@ -107,6 +108,7 @@ fn read(
             && before != this
         {
             made.push((before, words.take()));
+            std::thread::yield_now();
         }
         words.add(connection, squeezer, &mut bases, &row)?;
     }

@@ -219,11 +219,18 @@ impl Queue {
 impl State {
     /// A copy of a fact that may wait.
     fn shelved(&mut self, fact: &Fact) -> Fact {
-        let mut fact = fact.clone();
-        if let Fact::Message { bytes, .. } = &mut fact {
-            *bytes = self.shelf.keep(bytes);
+        let Fact::Message { at, session, principal, exchange, point, backend, bytes } = fact else {
+            return fact.clone();
+        };
+        Fact::Message {
+            at: *at,
+            session: *session,
+            principal: principal.clone(),
+            exchange: *exchange,
+            point: *point,
+            backend: backend.clone(),
+            bytes: self.shelf.keep(bytes),
         }
-        fact
     }
 
     fn is_urgent(&self) -> bool {

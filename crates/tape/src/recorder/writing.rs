@@ -15,6 +15,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(10);
 /// After so many tries an error that names neither place nor room may be about a single entry, so each is tried alone.
 const TRIES_TOGETHER: u32 = 5;
 
+/// After so many facts others may run first: they serve calls, and this thread has a queue to lean on.
+const AT_ONCE: usize = 32;
+
 /// However the thread ends, nobody waits for it, and what comes is counted as lost.
 struct Leaving {
     queue: Arc<Queue>,
@@ -51,7 +54,10 @@ impl Writing {
             let quiet = facts.is_empty();
             let lost = !taken.lost.is_empty();
             let mut written = true;
-            for fact in facts.drain(..) {
+            for (number, fact) in facts.drain(..).enumerate() {
+                if number % AT_ONCE == AT_ONCE - 1 {
+                    std::thread::yield_now();
+                }
                 self.maker.fact(fact, &mut out);
                 if out.len() >= self.settings.batch {
                     written &= self.append(&mut out, &taken.barriers, false);
