@@ -4,6 +4,9 @@ use crate::rule::Rule;
 use signalbox_engine::chain::Ruling;
 use std::sync::Arc;
 
+/// Conditions in words, and whether each held.
+type Conditions = Arc<[(Arc<str>, bool)]>;
+
 /// A ruling while its rule acts. Most say nothing but that the rule fitted and what it did: those are made once for the rule
 /// and shared, and nothing of the rule is touched for the others.
 pub(crate) struct OpenRuling<'a> {
@@ -12,11 +15,11 @@ pub(crate) struct OpenRuling<'a> {
     detail: String,
     pub inputs: Vec<(&'static str, String)>,
     /// None where all conditions of the rule were looked at and held.
-    conditions: Option<Arc<[(Arc<str>, bool)]>>,
+    conditions: Option<Conditions>,
 }
 
 impl<'a> OpenRuling<'a> {
-    pub fn new(rule: &'a Rule, conditions: Option<Arc<[(Arc<str>, bool)]>>) -> Self {
+    pub fn new(rule: &'a Rule, conditions: Option<Conditions>) -> Self {
         Self { rule, verdict: "pass", detail: String::new(), inputs: vec![], conditions }
     }
 
