@@ -71,13 +71,14 @@ impl Queue {
     /// Takes facts, each of them or counts it as lost.
     pub(crate) fn push(&self, facts: &[Fact]) {
         let mut state = self.lock();
-        let before = state.facts.len();
+        let mut before = state.facts.len();
         for fact in facts {
             let weight = weight(fact);
             if self.full(&state, weight) {
                 // Whoever empties the queue has to know that there is something in it.
                 self.wake(&state, 0);
                 state = self.make_room(state, weight);
+                before = state.facts.len();
                 if self.full(&state, weight) {
                     self.lose(&mut state);
                     continue;

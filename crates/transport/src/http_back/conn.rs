@@ -132,16 +132,18 @@ impl Conn {
             if let Some(unsent) = self.out.take_if(|out| out.is_untouched()) {
                 return Poll::Ready(Err(SendError::Unsent(unsent)));
             }
-            // A server may refuse a request, and say so, before it has read all of it.
-            self.out = None;
-            self.kept = false;
+            self.give_up_writing();
         } else if begins {
             // Nothing had come, and what comes after that wakes the task.
             return Poll::Pending;
         }
         loop {
             match self.take_head(interim) {
-                Ok(Some(head)) => return Poll::Ready(Ok(head)),
+                Ok(Some(head)) => {
+                    // Whoever answers before all was read may take the rest for another request.
+                    self.kept &= self.out.is_none();
+                    return Poll::Ready(Ok(head));
+                }
                 Ok(None) => {}
                 Err(error) => return Poll::Ready(Err(SendError::Failed(error.into()))),
             }
@@ -201,10 +203,7 @@ impl Conn {
     }
 
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, HttpError>>> {
-        if self.out.is_some() && matches!(self.poll_write(cx), Poll::Ready(Err(_))) {
-            self.out = None;
-            self.kept = false;
-        }
+        self.poll_rest(cx);
         loop {
             match self.body.next(&mut self.came) {
                 Ok(Step::Data(bytes)) => return Poll::Ready(Some(Ok(bytes))),
@@ -233,7 +232,7 @@ impl Conn {
         }
         while self.came.len() < length {
             poll_fn(|cx| {
-                let _ = self.poll_write(cx);
+                self.poll_rest(cx);
                 let missing = missing(length, &self.came);
                 // Beyond what is believed on word, room grows with what has really come.
                 self.poll_more(cx, missing.min(LEAST_ROOM), missing.min(MAX_ROOM.max(self.came.len())))
@@ -255,7 +254,8 @@ impl Conn {
 
     /// Lets go of what an idle connection does not need.
     pub(crate) fn rest(&mut self) {
-        if self.came.capacity() > MAX_KEPT {
+        // What is left of a buffer may be little and still hold on to all of it, with the response that was in it.
+        if self.came.capacity() > MAX_KEPT || self.usual > MAX_KEPT {
             self.came = BytesMut::new();
         }
     }
@@ -266,6 +266,19 @@ impl Conn {
             Some(keep) => most.min(keep.saturating_sub(KEEP_ALIVE_MARGIN).max(keep / 2)),
             None => most,
         }
+    }
+
+    /// Writes what is left of the request while its response is read.
+    fn poll_rest(&mut self, cx: &mut Context<'_>) {
+        if self.out.is_some() && matches!(self.poll_write(cx), Poll::Ready(Err(_))) {
+            self.give_up_writing();
+        }
+    }
+
+    /// A server may refuse a request, and say so, before it has read all of it.
+    fn give_up_writing(&mut self) {
+        self.out = None;
+        self.kept = false;
     }
 
     /// Writes what can be written of the request.

@@ -147,7 +147,8 @@ fn chunk_size(line: &[u8]) -> Result<(u64, usize), Malformed> {
         return Err(bad);
     }
     let number = std::str::from_utf8(number).map_err(|_| bad)?;
-    Ok((u64::from_str_radix(number, 16).map_err(|_| bad)?, rest.len()))
+    // Blanks behind a size say nothing; they are bounded with their line.
+    Ok((u64::from_str_radix(number, 16).map_err(|_| bad)?, rest.trim_ascii().len()))
 }
 
 #[cfg(test)]
@@ -189,6 +190,8 @@ mod tests {
         both(|| Framing::Length(0), "x", "", "x");
         both(|| Framing::Done, "x", "", "x");
         both(Framing::chunked, "5\r\nhello\r\n0\r\n\r\nrest", "hello", "rest");
+        let padded = format!("{}0\r\n\r\n", "1    \r\n!\r\n".repeat(MAX_BESIDES / 4 + 1));
+        both(Framing::chunked, &padded, &"!".repeat(MAX_BESIDES / 4 + 1), "");
         both(Framing::chunked, "a ;x=y\r\n0123456789\r\n1\r\n!\r\n0\r\nx: y\r\n\r\n", "0123456789!", "");
         assert_eq!(read(Framing::chunked(), b"5\r\nhel", 1), Ok(None));
         assert_eq!(read(Framing::Length(5), b"hell", 1), Ok(None));
