@@ -5,8 +5,37 @@ pub trait Files {
     /// The text of a file that a rule names, relative to the file of the rule. No more than `most` bytes are read.
     ///
     /// # Errors
-    /// Why it cannot be read, in words that go behind the name of the file.
-    fn read(&self, name: &str, most: usize) -> Result<String, String>;
+    /// Why it cannot be read.
+    fn read(&self, name: &str, most: usize) -> Result<String, FileError>;
+}
+
+/// Why a file that a rule names cannot be read, in words that go behind its name.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum FileError {
+    /// The rules were not read from a file.
+    #[error("these rules come from no file, so that there is none beside it; write the result into the rule")]
+    NoneBeside,
+    /// The system does not give it; this is what it says.
+    #[error("{0}")]
+    System(String),
+    /// A folder, or something stranger.
+    #[error("it is no file")]
+    NoFile,
+    /// It is too large.
+    #[error("it is larger than {most} bytes; split it, or shorten it")]
+    TooLarge {
+        /// How large it may be.
+        most: usize,
+    },
+    /// It is not text.
+    #[error("it is no UTF-8")]
+    NoText,
+}
+
+impl From<std::io::Error> for FileError {
+    fn from(error: std::io::Error) -> Self {
+        Self::System(error.to_string())
+    }
 }
 
 /// Rules that come from no file, beside which there is nothing.
@@ -14,7 +43,7 @@ pub trait Files {
 pub struct NoFiles;
 
 impl Files for NoFiles {
-    fn read(&self, _: &str, _: usize) -> Result<String, String> {
-        Err("these rules come from no file, so that there is none beside it; write the result into the rule".to_owned())
+    fn read(&self, _: &str, _: usize) -> Result<String, FileError> {
+        Err(FileError::NoneBeside)
     }
 }

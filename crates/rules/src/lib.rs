@@ -48,7 +48,7 @@ pub mod webhook;
 mod tests;
 
 pub use error::{RuleError, Warning};
-pub use files::Files;
+pub use files::{FileError, Files};
 pub use live::Overflows;
 pub use outside::Outside;
 pub use played::Played;

@@ -67,6 +67,22 @@ pub async fn status(data_dir: &Path) -> anyhow::Result<Value> {
     all.into_iter().next().with_context(errors)
 }
 
+/// What `signalbox ARGS` prints about this data folder, once it succeeds: a tape is begun with its first entries, a moment
+/// after they happened.
+///
+/// # Errors
+/// When it never succeeds.
+pub async fn signalbox(data_dir: &Path, args: &[&str]) -> anyhow::Result<String> {
+    let program = built("signalbox")?;
+    let run = async || {
+        let mut command = Command::new(&program);
+        command.args(args).arg("--data-dir").arg(data_dir).current_dir(data_dir);
+        let output = command.kill_on_drop(true).output().await.ok()?;
+        output.status.success().then(|| String::from_utf8(output.stdout).ok()).flatten()
+    };
+    eventually(&format!("{args:?} succeeds"), run).await
+}
+
 /// What that says about one backend.
 ///
 /// # Errors

@@ -6,10 +6,8 @@ use serde_json::{Value, json};
 use signalbox_testkit::fixture::Era;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
-use signalbox_testkit::process::built;
-use signalbox_testkit::scene::{ask, call, child, eventually, status};
+use signalbox_testkit::scene::{ask, call, child, eventually, signalbox, status};
 use std::path::Path;
-use tokio::process::Command;
 
 const VERSION: &str = "2025-06-18";
 
@@ -17,22 +15,10 @@ async fn session(gateway: &GatewayProcess) -> HttpClient {
     HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap()
 }
 
-/// What `signalbox ARGS` prints about the tapes of this folder.
-async fn signalbox(data_dir: &Path, args: &[&str]) -> String {
-    let run = async || {
-        let mut command = Command::new(built("signalbox").unwrap());
-        command.args(args).arg("--data-dir").arg(data_dir).current_dir(data_dir);
-        let output = command.output().await.unwrap();
-        // The tape is begun with its first entries, a moment after they happened.
-        output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
-    };
-    eventually(&format!("{args:?} succeeds"), run).await.unwrap()
-}
-
 async fn as_json(data_dir: &Path, args: &[&str]) -> Value {
     let mut all = args.to_vec();
     all.push("--json");
-    serde_json::from_str(&signalbox(data_dir, &all).await).unwrap()
+    serde_json::from_str(&signalbox(data_dir, &all).await.unwrap()).unwrap()
 }
 
 /// The calls of the newest tape once `enough` of them are written.
@@ -90,7 +76,7 @@ then = [{ set = { "/params/arguments/name" = "kind words" } }]
     let calls = calls(&data_dir, 4).await;
     let mut stories = Vec::new();
     for call in &calls {
-        stories.push(signalbox(&data_dir, &["tape", "show", "last", "--exchange", &number(call)]).await);
+        stories.push(signalbox(&data_dir, &["tape", "show", "last", "--exchange", &number(call)]).await.unwrap());
     }
     let story = |words: &[&str]| {
         let fits = |story: &&String| words.iter().all(|word| story.contains(word));
@@ -169,7 +155,7 @@ async fn a_killed_process_leaves_a_store_that_opens_and_in_strict_mode_every_ans
     let mut recorded = String::new();
     for tape in tapes.as_array().unwrap() {
         let id = tape["id"].as_str().unwrap();
-        recorded += &signalbox(&data_dir, &["tape", "export", id, "--format", "jsonl", "-o", "-"]).await;
+        recorded += &signalbox(&data_dir, &["tape", "export", id, "--format", "jsonl", "-o", "-"]).await.unwrap();
     }
     assert!(!answered.is_empty());
     for text in &answered {
@@ -212,17 +198,18 @@ async fn an_encrypted_secret_is_shown_to_whoever_has_the_key() {
     ask(&session(&gateway).await, "greet", json!({"name": "Rumpelstiltskin"})).await.unwrap();
     let call = number(&calls(&data_dir, 1).await[0]);
     let show = ["tape", "show", "last", "--exchange", &call];
-    let hidden = signalbox(&data_dir, &show).await;
+    let hidden = signalbox(&data_dir, &show).await.unwrap();
     assert!(hidden.contains("enc:k1:"), "{hidden}");
     let asked = |text: &str| text.lines().any(|line| line.contains("arguments") && line.contains("Rumpelstiltskin"));
     assert!(!asked(&hidden), "{hidden}");
     let mut with_key = show.to_vec();
     let key = key.display().to_string();
     with_key.extend(["--key-file", &key]);
-    let shown = signalbox(&data_dir, &with_key).await;
+    let shown = signalbox(&data_dir, &with_key).await.unwrap();
     assert!(asked(&shown) && !shown.contains("enc:k1:"), "{shown}");
-    let clear =
-        signalbox(&data_dir, &["tape", "export", "last", "--format", "jsonl", "-o", "-", "--key-file", &key]).await;
+    let clear = signalbox(&data_dir, &["tape", "export", "last", "--format", "jsonl", "-o", "-", "--key-file", &key])
+        .await
+        .unwrap();
     assert!(asked(&clear) && !clear.contains("enc:k1:"), "{clear}");
 }
 
@@ -238,7 +225,7 @@ async fn calls_are_counted_by_what_is_known_of_them() {
     }
     calls(&data_dir, 4).await;
     let file = data_dir.join("a.tape").display().to_string();
-    signalbox(&data_dir, &["tape", "export", "last", "-o", &file]).await;
+    signalbox(&data_dir, &["tape", "export", "last", "-o", &file]).await.unwrap();
     for tape in ["last", &file] {
         let all = as_json(&data_dir, &["tape", "search", "--facets", "--tape", tape, "--method", "tools/call"]).await;
         assert_eq!(all["calls"], 4, "{all}");
@@ -250,6 +237,6 @@ async fn calls_are_counted_by_what_is_known_of_them() {
         assert!(pairs.contains(&json!({"first": "greet", "then": "count", "times": 2})), "{stats}");
         assert!(!stats["analysis"]["slowest"].as_array().unwrap().is_empty(), "{stats}");
     }
-    let table = signalbox(&data_dir, &["tape", "search", "--facets"]).await;
+    let table = signalbox(&data_dir, &["tape", "search", "--facets"]).await.unwrap();
     assert!(table.contains("backend") && table.contains("only"), "{table}");
 }

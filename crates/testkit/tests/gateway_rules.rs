@@ -5,13 +5,10 @@ use serde_json::{Value, json};
 use signalbox_testkit::fixture::Era;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
-use signalbox_testkit::process::built;
-use signalbox_testkit::scene::{ask, call, child, eventually, status};
-use std::path::Path;
+use signalbox_testkit::scene::{ask, call, child, eventually, signalbox, status};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use tokio::process::Command;
 
 const VERSION: &str = "2025-06-18";
 
@@ -207,17 +204,6 @@ then = { rate_limit = { limit = 2, per = "1h" } }
     let metrics = HttpClient::new(gateway.address()).get("/metrics").await.unwrap();
     let page = String::from_utf8(metrics.body.to_vec()).unwrap();
     assert!(page.contains("signalbox_rule_counts_total{name=\"calls\"}"), "{page}");
-    let told = signalbox(&gateway.data_dir(), &["tape", "search", "--tool", "one__greet", "--json"]).await;
+    let told = signalbox(&gateway.data_dir(), &["tape", "search", "--tool", "one__greet", "--json"]).await.unwrap();
     assert!(told.contains("one__greet"), "{told}");
-}
-
-async fn signalbox(data_dir: &Path, args: &[&str]) -> String {
-    let run = async || {
-        let mut command = Command::new(built("signalbox").unwrap());
-        command.args(args).arg("--data-dir").arg(data_dir).current_dir(data_dir);
-        let output = command.output().await.unwrap();
-        // The tape is begun with its first entries, a moment after they happened.
-        output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
-    };
-    eventually(&format!("{args:?} succeeds"), run).await.unwrap()
 }

@@ -1,21 +1,22 @@
 //! Results that are made up in a file beside the rules.
 
 use super::*;
-use crate::files::Files;
+use crate::error::RuleError;
+use crate::files::{FileError, Files};
 use crate::limits;
 
 /// One file, whatever its name.
 struct One<'a>(&'a str);
 
 impl Files for One<'_> {
-    fn read(&self, name: &str, _: usize) -> Result<String, String> {
-        if name == "gone.json" { Err("there is none".to_owned()) } else { Ok(self.0.to_owned()) }
+    fn read(&self, name: &str, _: usize) -> Result<String, FileError> {
+        if name == "gone.json" { Err(FileError::System("there is none".to_owned())) } else { Ok(self.0.to_owned()) }
     }
 }
 
-fn read(mock: &str, file: &str) -> Result<RuleSet, String> {
+fn read(mock: &str, file: &str) -> Result<RuleSet, RuleError> {
     let toml = format!("[[rules]]\nid = \"r\"\nwhen = {{ tool = \"echo\" }}\nthen = {{ mock = {{ {mock} }} }}\n");
-    RuleSet::parse_beside("rules.toml", &toml, &One(file)).map_err(|error| error.to_string())
+    RuleSet::parse_beside("rules.toml", &toml, &One(file))
 }
 
 fn said(mock: &str, file: &str, times: usize) -> Vec<String> {
@@ -81,7 +82,7 @@ fn a_file_that_cannot_be_used_is_told_with_the_rule_and_the_place_in_it() {
         ("file = 'a', random = []", "{}", "mock.random: expected true or false, found a list"),
         ("file = 'a', seed = 1", "{}", "`seed` has no effect without `random`"),
     ] {
-        let told = read(mock, file).map(|_| ()).unwrap_err();
+        let told = read(mock, file).map(|_| ()).unwrap_err().to_string();
         assert!(told.contains(why), "{mock}: {told}");
     }
     let alone = RuleSet::parse("r", "[[rules]]\nid = 'r'\nthen = { mock = { file = 'a' } }").unwrap_err().to_string();

@@ -34,14 +34,14 @@ pub(super) fn priorities(record: &Table<'_>, seed: u64, always: Trigger) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Config, Overrides};
+    use crate::config::{Config, ConfigError, Overrides};
     use signalbox_tape::recorder::Sampling;
     use std::path::Path;
 
-    fn read(text: &str) -> Result<crate::config::Record, String> {
+    fn read(text: &str) -> Result<crate::config::Record, ConfigError> {
         let overrides = Overrides { data_dir: Some("/nowhere".into()), ..Overrides::default() };
         let loaded = Config::parse(Path::new("signalbox.toml"), text, &|_| None, &overrides);
-        loaded.map(|loaded| loaded.config.record).map_err(|error| error.to_string())
+        loaded.map(|loaded| loaded.config.record)
     }
 
     #[test]
@@ -75,7 +75,7 @@ mod tests {
                 "record.target: expected a whole number from 1 to 1000000",
             ),
         ] {
-            let error = read(text).unwrap_err();
+            let error = read(text).unwrap_err().to_string();
             assert!(error.contains(told), "{error}");
         }
     }

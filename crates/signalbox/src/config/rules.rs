@@ -2,7 +2,7 @@
 
 use super::error::{ConfigError, Place, Problem};
 use super::read::Table;
-use signalbox_rules::{Files, RuleError, RuleSet};
+use signalbox_rules::{FileError, Files, RuleError, RuleSet};
 use std::cell::RefCell;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -49,21 +49,19 @@ struct Beside<'a> {
 }
 
 impl Files for Beside<'_> {
-    fn read(&self, name: &str, most: usize) -> Result<String, String> {
+    fn read(&self, name: &str, most: usize) -> Result<String, FileError> {
         let file = self.folder.join(name);
-        let data = std::fs::metadata(&file).map_err(|error| error.to_string())?;
-        if !data.is_file() {
-            return Err("it is no file".to_owned());
+        if !std::fs::metadata(&file)?.is_file() {
+            return Err(FileError::NoFile);
         }
         let mut bytes = Vec::new();
         // One byte more than is allowed tells that there is more.
         let end = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
-        let opened = std::fs::File::open(&file);
-        opened.and_then(|file| file.take(end).read_to_end(&mut bytes)).map_err(|error| error.to_string())?;
+        std::fs::File::open(&file)?.take(end).read_to_end(&mut bytes)?;
         if bytes.len() > most {
-            return Err(format!("it is larger than {most} bytes; split it, or shorten it"));
+            return Err(FileError::TooLarge { most });
         }
-        let text = String::from_utf8(bytes).map_err(|_| "it is no UTF-8".to_owned())?;
+        let text = String::from_utf8(bytes).map_err(|_| FileError::NoText)?;
         let mut read = self.read.borrow_mut();
         if !read.contains(&file) {
             read.push(file);
