@@ -18,6 +18,7 @@ use crate::args::Args;
 use crate::connection::{Connection, Head};
 use crate::gauge::{Peaks, Reading};
 use crate::outcome::{Outcome, Tally};
+use crate::pace::Pace;
 use crate::pipe::Pipe;
 use crate::plan::{ID_FIRST, ID_SPAN, Plan};
 use crate::request::{Call, Era, Target, Way};
@@ -134,11 +135,15 @@ async fn connect(plan: &Plan) -> io::Result<Ready> {
             call,
             next_id: ID_FIRST + index * ID_SPAN,
             calls_left: plan.calls_each,
-            // The connections take turns, so that calls do not come in bursts.
-            pace: plan.pause.map(|pause| Pace::new(pause, pause.mul_f64(index as f64 / plan.connections as f64))),
+            pace: None,
         });
     }
     let body_bytes = callers.first().map_or(0, |caller| caller.call.body_bytes);
+    // The connections take turns, so that calls do not come in bursts.
+    for (index, caller) in callers.iter_mut().enumerate() {
+        let turn = |pause: Duration| Pace::new(pause, pause.mul_f64(index as f64 / plan.connections as f64));
+        caller.pace = plan.pause.map(turn).transpose()?;
+    }
     let (phase, mut running) = (Phase::default(), JoinSet::new());
     for caller in callers {
         running.spawn(caller.run(phase.clone()));
@@ -236,31 +241,16 @@ struct Caller {
     pace: Option<Pace>,
 }
 
-/// When the next call of a connection is due.
-struct Pace {
-    pause: Duration,
-    due: tokio::time::Instant,
-}
-
-impl Pace {
-    fn new(pause: Duration, first: Duration) -> Self {
-        Self { pause, due: tokio::time::Instant::now() + first }
-    }
-
-    /// Waits until then. Time that calls took too long is not caught up with, beyond one call.
-    async fn wait(&mut self) {
-        tokio::time::sleep_until(self.due).await;
-        self.due = (self.due + self.pause).max(tokio::time::Instant::now());
-    }
-}
-
 impl Caller {
     async fn run(mut self, phase: Phase) -> Tally {
         let mut tally = Tally::default();
         while self.calls_left > 0 && tally.errors < ERRORS_MAX && !phase.is_over() {
             self.calls_left -= 1;
-            if let Some(pace) = &mut self.pace {
-                pace.wait().await;
+            if let Some(pace) = &mut self.pace
+                && let Err(error) = pace.wait().await
+            {
+                tally.fail(1, &error.to_string());
+                break;
             }
             let started = Instant::now();
             let outcome = self.call_once().await;

@@ -17,6 +17,7 @@ mod histogram;
 mod hold;
 mod load;
 mod outcome;
+mod pace;
 mod pipe;
 mod plan;
 mod process;
