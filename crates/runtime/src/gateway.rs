@@ -5,6 +5,7 @@ use crate::backends::Backends;
 use crate::catalog_keeper::CatalogKeeper;
 use crate::counters::Counters;
 use crate::holds::Holds;
+use crate::ledger::Ledgers;
 use crate::park_lot::ParkLot;
 use crate::peer::Peer;
 use crate::reads::Reads;
@@ -67,6 +68,7 @@ pub struct Gateway {
     pub(crate) durable: Option<Arc<dyn FactSink>>,
     pub(crate) tracer: Option<Arc<dyn FactSink>>,
     facts: Vec<Arc<dyn FactSink>>,
+    pub(crate) ledgers: Ledgers,
     next_session: AtomicU64,
     draining: AtomicBool,
 }
@@ -117,6 +119,7 @@ impl Gateway {
             durable: parts.facts.iter().find(|sink| sink.is_durable()).cloned(),
             tracer: parts.facts.iter().find(|sink| sink.traces()).cloned(),
             facts: parts.facts,
+            ledgers: Ledgers::default(),
             next_session: AtomicU64::new(1),
             draining: AtomicBool::new(false),
         });
@@ -314,14 +317,8 @@ impl Gateway {
         self.message_facts.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn fact(&self, fact: &Fact) {
-        for sink in &self.facts {
-            sink.fact(fact);
-        }
-    }
-
-    /// What came of one event, in order.
-    pub(crate) fn facts(&self, facts: &[Fact]) {
+    /// Tells facts, in order, to everybody who wants to know. Who has a session calls [`Self::note`] instead.
+    pub(crate) fn tell(&self, facts: &[Fact]) {
         for sink in &self.facts {
             sink.facts(facts);
         }
@@ -331,7 +328,8 @@ impl Gateway {
         self.sessions.remove(session);
         if self.message_facts() && session.is_kept() {
             let principal = session.principal.clone();
-            self.fact(&Fact::SessionEnded { at: Instant::now(), session: session.key, principal });
+            let ended = Fact::SessionEnded { at: Instant::now(), session: session.key, principal };
+            self.note(session, [ended]);
         }
         for backend in self.backends().all() {
             backend.session_closed(session);
@@ -368,6 +366,7 @@ impl Gateway {
         for session in self.sessions.all() {
             session.close();
         }
+        self.settle();
         self.catalog.save().await;
     }
 

@@ -15,6 +15,7 @@ pub mod glob;
 pub mod holds;
 pub mod hosted_task;
 pub mod lease;
+mod ledger;
 pub mod link;
 pub mod lists;
 pub mod origin;

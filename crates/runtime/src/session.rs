@@ -8,6 +8,7 @@ mod round_timers;
 
 use crate::batch::Batches;
 use crate::gateway::Gateway;
+use crate::ledger::LastNoted;
 use crate::outbox::{OUTBOX_BOUND, Out, Outbox, Pushed};
 pub use calls::CallInFlight;
 use round_timers::RoundTimers;
@@ -68,6 +69,7 @@ pub struct Session {
     // Read without the session's lock, since backends ask while they hold their own.
     client: OnceLock<Arc<ClientProfile>>,
     ended: AtomicBool,
+    pub(crate) noted: LastNoted,
     event_streams: Arc<AtomicUsize>,
     inner: Mutex<Inner>,
 }
@@ -92,6 +94,7 @@ impl Session {
             last_used: AtomicU64::new(0),
             client: OnceLock::new(),
             ended: AtomicBool::new(false),
+            noted: LastNoted::default(),
             event_streams: Arc::default(),
             inner: Mutex::new(Inner {
                 machine,
@@ -241,14 +244,14 @@ impl Session {
             self.gateway.counters.in_flight.fetch_add(opened, Ordering::Relaxed);
         }
         if !facts.is_empty() {
-            self.gateway.facts(&facts);
+            self.gateway.note(self, facts);
         }
         for command in after {
             self.perform(command);
         }
         // What is only counted or told does not hold up what goes out.
-        for effect in effects {
-            self.effect(effect);
+        if !effects.is_empty() {
+            self.gateway.do_besides(effects);
         }
         if !late.is_empty() {
             self.send_once_written(late);

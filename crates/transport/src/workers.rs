@@ -16,15 +16,15 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts this many.
+    /// Starts this many. Each does `idle` whenever it has nothing else to do.
     ///
     /// # Errors
     /// When a thread or its runtime cannot be made.
-    pub fn start(count: usize) -> io::Result<Self> {
+    pub fn start(count: usize, idle: impl Fn() + Clone + Send + Sync + 'static) -> io::Result<Self> {
         let (running, watched) = watch::channel(());
         let mut handles = Vec::new();
         for index in 0..count.max(1) {
-            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let runtime = Builder::new_current_thread().enable_all().on_thread_park(idle.clone()).build()?;
             handles.push(runtime.handle().clone());
             let mut watched = watched.clone();
             std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {

@@ -76,7 +76,7 @@ impl Peer {
     /// Writes down what passed on the way to the backend or back, where somebody keeps that.
     pub(super) fn note(&self, session: &Session, exchange: ExchangeId, point: Point, bytes: &Bytes) {
         if session.gateway.message_facts() {
-            session.gateway.fact(&Fact::Message {
+            let fact = Fact::Message {
                 at: Instant::now(),
                 session: session.key,
                 principal: session.principal.clone(),
@@ -84,7 +84,8 @@ impl Peer {
                 point,
                 backend: Some(Arc::clone(&self.name)),
                 bytes: bytes.clone(),
-            });
+            };
+            session.gateway.note(session, [fact]);
         }
     }
 

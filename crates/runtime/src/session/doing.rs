@@ -3,9 +3,7 @@
 use super::Session;
 use crate::holds;
 use bytes::Bytes;
-use signalbox_engine::chain::Effect;
 use signalbox_engine::command::{Listen, Watch};
-use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Call, Command, Event, ExchangeId};
 use signalbox_wire::{Edits, Envelope, Era, builder};
 use std::sync::Arc;
@@ -87,24 +85,6 @@ impl Session {
         let sent = self.gateway.backend(backend).is_some_and(|backend| backend.fork(self, exchange, call));
         if !sent {
             self.gateway.counters.dropped("fork");
-        }
-    }
-
-    /// Does what an interceptor wants done besides.
-    pub(super) fn effect(&self, effect: Effect) {
-        match effect {
-            Effect::Log { level, text } if level >= LogLevel::Error => tracing::error!(target: "rules", "{text}"),
-            Effect::Log { level: LogLevel::Warning, text } => tracing::warn!(target: "rules", "{text}"),
-            Effect::Log { level: LogLevel::Debug, text } => tracing::debug!(target: "rules", "{text}"),
-            Effect::Log { text, .. } => tracing::info!(target: "rules", "{text}"),
-            Effect::Count { name } => self.gateway.counters.counted(&name),
-            Effect::Notify { url, body, within } => {
-                if !self.gateway.webhooks.tell(&url, body, within) {
-                    self.gateway.counters.dropped("webhook");
-                }
-            }
-            // A fork comes as a command of its own.
-            Effect::Fork { .. } => {}
         }
     }
 

@@ -19,14 +19,15 @@ impl Session {
     /// Tells who keeps what happens of the session, as far as it is known.
     pub(crate) fn tell_of_itself(&self) {
         if self.gateway.message_facts() && self.is_kept() {
-            self.gateway.fact(&Fact::Session(Arc::new(SessionFact {
+            let fact = Fact::Session(Arc::new(SessionFact {
                 at: Instant::now(),
                 session: self.key,
                 principal: self.principal.clone(),
                 external: (!self.external.is_empty()).then(|| Arc::from(&*self.external)),
                 transport: self.via,
                 client: self.client(),
-            })));
+            }));
+            self.gateway.note(self, [fact]);
         }
     }
 

@@ -19,6 +19,7 @@ mod fake;
 mod following;
 mod health;
 mod holds;
+mod ledgers;
 mod limits;
 mod listening;
 mod lists;
@@ -32,7 +33,7 @@ mod sessions;
 
 use fake::Fake;
 use signalbox_engine::back::Wish;
-use signalbox_engine::{Chain, Principal};
+use signalbox_engine::{Chain, FactSink, Principal};
 use signalbox_runtime::status::BackendStatus;
 use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, Parts, Settings};
 use std::path::PathBuf;
@@ -46,6 +47,7 @@ struct Setup {
     settings: Settings,
     failing: FailureRules,
     catalog_file: Option<PathBuf>,
+    facts: Vec<Arc<dyn FactSink>>,
 }
 
 impl Default for Setup {
@@ -56,6 +58,7 @@ impl Default for Setup {
             settings: Settings::default(),
             failing: FailureRules::default(),
             catalog_file: None,
+            facts: Vec::new(),
         }
     }
 }
@@ -80,7 +83,7 @@ fn start_with(fake: &Fake, setup: Setup, chain: Chain) -> Arc<Gateway> {
         settings: setup.settings,
         backends: vec![Backend::new("a", Arc::new(fake.clone()), spec)],
         chain,
-        facts: Vec::new(),
+        facts: setup.facts,
         post: None,
         principal: Principal::anonymous(),
         catalog_file: setup.catalog_file,

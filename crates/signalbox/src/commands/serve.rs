@@ -166,7 +166,13 @@ impl Server {
         let route = status::route(&reloader, Place { command: "serve", url: Some(url.clone()), tls });
         let control = Control::open(data_dir, route, status::action(&reloader, "serve"), api::api(&app));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let workers = Workers::start(cores).map_err(Failure::Start)?;
+        let gateway = Arc::downgrade(&app.gateway);
+        let idle = move || {
+            if let Some(gateway) = gateway.upgrade() {
+                gateway.idle()
+            }
+        };
+        let workers = Workers::start(cores, idle).map_err(Failure::Start)?;
         workers.handles().iter().for_each(|handle| app.gateway.runtimes.add(handle.clone()));
         Ok(Self { app, front, listener, control, url, reloader, workers, security })
     }

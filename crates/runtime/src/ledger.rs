@@ -1,0 +1,166 @@
+//! What happened on a worker, noted there and told when the worker has nothing else to do: whoever waits for an answer does
+//! not wait for the bookkeeping.
+//!
+//! What happens in one session is told in its order. A session that goes on on another thread has what it noted before told
+//! first.
+
+use crate::gateway::Gateway;
+use crate::session::Session;
+use signalbox_engine::Fact;
+use signalbox_engine::chain::Effect;
+use signalbox_engine::log_level::LogLevel;
+use std::cell::OnceCell;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Most facts that wait to be told; a worker that is never idle tells them when there are so many.
+const MANY: usize = 64;
+/// A message of this size is told at once, so that little memory waits.
+const LARGE: usize = 64 << 10;
+
+/// Numbers are never used twice, so that nothing of one gateway gets into the ledger of another.
+static NEXT: AtomicU32 = AtomicU32::new(1);
+
+thread_local! {
+    /// The ledger of this thread, and whose it is.
+    static MINE: OnceCell<(u32, Arc<Ledger>)> = const { OnceCell::new() };
+}
+
+/// The ledger of one worker.
+#[derive(Debug)]
+struct Ledger {
+    number: u32,
+    pages: Mutex<Pages>,
+}
+
+#[derive(Default, Debug)]
+struct Pages {
+    facts: Vec<Fact>,
+    effects: Vec<Effect>,
+}
+
+/// The ledgers of a gateway.
+#[derive(Debug)]
+pub(crate) struct Ledgers {
+    of: u32,
+    all: Mutex<Vec<Arc<Ledger>>>,
+}
+
+/// The ledger in which a session noted something last; 0 where that has been told.
+#[derive(Default, Debug)]
+pub(crate) struct LastNoted(Mutex<u32>);
+
+impl Default for Ledgers {
+    fn default() -> Self {
+        Self { of: NEXT.fetch_add(1, Ordering::Relaxed), all: Mutex::default() }
+    }
+}
+
+impl Ledgers {
+    fn mine(&self) -> Option<Arc<Ledger>> {
+        MINE.with(|mine| mine.get().filter(|(of, _)| *of == self.of).map(|(_, ledger)| Arc::clone(ledger)))
+    }
+
+    /// The ledger of this thread, which has one from now on. None where it works for another gateway.
+    fn open(&self) -> Option<Arc<Ledger>> {
+        let make = || {
+            let ledger = Arc::new(Ledger { number: NEXT.fetch_add(1, Ordering::Relaxed), pages: Mutex::default() });
+            lock(&self.all).push(Arc::clone(&ledger));
+            (self.of, ledger)
+        };
+        MINE.with(|mine| {
+            mine.get_or_init(make);
+        });
+        self.mine()
+    }
+
+    fn numbered(&self, number: u32) -> Option<Arc<Ledger>> {
+        lock(&self.all).iter().find(|ledger| ledger.number == number).cloned()
+    }
+}
+
+impl Gateway {
+    /// A worker has nothing else to do. From the first time on, what happens on its thread waits for this.
+    pub fn idle(&self) {
+        if let Some(ledger) = self.ledgers.open() {
+            self.tell_all(&mut lock(&ledger.pages));
+        }
+    }
+
+    /// Tells all that was noted up to now, on any thread.
+    pub fn settle(&self) {
+        let all = lock(&self.ledgers.all).clone();
+        for ledger in all {
+            self.tell_all(&mut lock(&ledger.pages));
+        }
+    }
+
+    /// Notes what came of one event, in order. Nothing waits where answers wait for what is told.
+    pub(crate) fn note(&self, session: &Session, facts: impl IntoIterator<Item = Fact>) {
+        let ledger = self.ledgers.mine().filter(|_| self.durable.is_none());
+        let mut last = lock(&session.noted.0);
+        let number = ledger.as_ref().map_or(0, |ledger| ledger.number);
+        if *last != number {
+            if let Some(other) = self.ledgers.numbered(*last) {
+                self.tell_all(&mut lock(&other.pages));
+            }
+            *last = number;
+        }
+        let Some(ledger) = ledger else {
+            return self.tell(&facts.into_iter().collect::<Vec<_>>());
+        };
+        let mut pages = lock(&ledger.pages);
+        let before = pages.facts.len();
+        pages.facts.extend(facts);
+        let is_large = |fact: &Fact| matches!(fact, Fact::Message { bytes, .. } if bytes.len() >= LARGE);
+        if pages.facts[before..].iter().any(is_large) || pages.facts.len() >= MANY {
+            self.tell_all(&mut pages);
+        }
+    }
+
+    /// Has done what interceptors want done besides, behind what goes out.
+    pub(crate) fn do_besides(&self, effects: Vec<Effect>) {
+        // A web address is told by a task, which is begun here.
+        let can_wait = !effects.iter().any(|effect| matches!(effect, Effect::Notify { .. }));
+        match self.ledgers.mine().filter(|_| can_wait) {
+            Some(ledger) => {
+                let mut pages = lock(&ledger.pages);
+                pages.effects.extend(effects);
+                if pages.effects.len() >= MANY {
+                    self.tell_all(&mut pages);
+                }
+            }
+            None => effects.into_iter().for_each(|effect| self.effect(effect)),
+        }
+    }
+
+    /// Does what an interceptor wants done besides.
+    fn effect(&self, effect: Effect) {
+        match effect {
+            Effect::Log { level, text } if level >= LogLevel::Error => tracing::error!(target: "rules", "{text}"),
+            Effect::Log { level: LogLevel::Warning, text } => tracing::warn!(target: "rules", "{text}"),
+            Effect::Log { level: LogLevel::Debug, text } => tracing::debug!(target: "rules", "{text}"),
+            Effect::Log { text, .. } => tracing::info!(target: "rules", "{text}"),
+            Effect::Count { name } => self.counters.counted(&name),
+            Effect::Notify { url, body, within } => {
+                if !self.webhooks.tell(&url, body, within) {
+                    self.counters.dropped("webhook");
+                }
+            }
+            // A fork comes as a command of its own.
+            Effect::Fork { .. } => {}
+        }
+    }
+
+    fn tell_all(&self, pages: &mut Pages) {
+        if !pages.facts.is_empty() {
+            self.tell(&pages.facts);
+            pages.facts.clear();
+        }
+        pages.effects.drain(..).for_each(|effect| self.effect(effect));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
