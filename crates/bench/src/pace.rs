@@ -33,7 +33,12 @@ mod beat {
             let first = first.max(Duration::from_nanos(1));
             let beat = Itimerspec { it_interval: spec(pause), it_value: spec(first) };
             timerfd_settime(&timer, TimerfdTimerFlags::empty(), &beat)?;
-            Ok(Self(AsyncFd::new(timer)?))
+            #[expect(
+                deprecated,
+                reason = "its successor is unsafe, since not every type keeps its descriptor; this one does"
+            )]
+            let timer = AsyncFd::new(timer)?;
+            Ok(Self(timer))
         }
 
         /// Waits until the next call is due.

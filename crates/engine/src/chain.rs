@@ -12,10 +12,12 @@
 mod case;
 mod judgement;
 mod person;
+mod rulings;
 
 pub use case::{Answer, Case, Phase, Question, Resumed};
 pub use judgement::{Effect, Hold, Judgement, Ruling, Verdict};
 pub use person::{EditError, edited, settle};
+pub use rulings::Rulings;
 
 use crate::fact::Finished;
 use std::sync::Arc;
@@ -63,7 +65,7 @@ pub struct Outcome {
     /// What is to be done with the message. [`Verdict::Modify`] carries what all interceptors together made of it.
     pub verdict: Verdict,
     /// What each of them decided, with the name of the interceptor.
-    pub rulings: Vec<(&'static str, Arc<Ruling>)>,
+    pub rulings: Vec<(&'static str, Rulings)>,
     /// What is to be done besides.
     pub effects: Vec<Effect>,
     /// How many had passed the message when the walk ended.
@@ -106,7 +108,9 @@ impl Chain {
         while let Some(one) = self.at(case.phase, outcome.passed) {
             let message = changed.as_ref().unwrap_or(case.message);
             let judgement = one.judge(&Case { message, ..*case }, told.take());
-            outcome.rulings.extend(judgement.rulings.into_iter().map(|ruling| (one.name(), ruling)));
+            if !judgement.rulings.is_empty() {
+                outcome.rulings.push((one.name(), judgement.rulings));
+            }
             if outcome.effects.is_empty() {
                 outcome.effects = judgement.effects;
             } else {

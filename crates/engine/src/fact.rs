@@ -1,6 +1,6 @@
 //! What happened, for whoever wants to know: metrics, traces, tapes.
 
-use crate::chain::Ruling;
+use crate::chain::{Ruling, Rulings};
 use crate::exchange::MethodName;
 use crate::keys::{ExchangeId, SessionKey};
 use crate::principal::Principal;
@@ -104,8 +104,15 @@ pub struct Decision {
     pub exchange: Option<ExchangeId>,
     /// `request`, `response`, …: see [`crate::chain::Phase::word`].
     pub phase: &'static str,
-    /// What was decided and from what, in order, each with the interceptor or the part of the gateway that did. Never empty.
-    pub rulings: Vec<(&'static str, Arc<Ruling>)>,
+    /// What was decided and from what, in order, with the interceptor or the part of the gateway that did. Never empty.
+    pub rulings: Vec<(&'static str, Rulings)>,
+}
+
+impl Decision {
+    /// Each ruling, with who decided it.
+    pub fn each(&self) -> impl Iterator<Item = (&'static str, &Arc<Ruling>)> {
+        self.rulings.iter().flat_map(|(by, rulings)| rulings.iter().map(|ruling| (*by, ruling)))
+    }
 }
 
 /// What is known of a session.

@@ -58,7 +58,7 @@ impl<'a> Walk<'a> {
             Action::Cache(cache) => self.cache(rule, cache, &slot(), view),
             Action::Count { name } => {
                 self.note("count", "");
-                self.effects.push(Effect::Count { name: Arc::clone(name) });
+                self.effects.push(Effect::Count { names: [Arc::clone(name)].into() });
                 Step::Next
             }
         }

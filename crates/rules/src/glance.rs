@@ -1,8 +1,10 @@
 //! A first look at a rule that tells most of those that do not fit from a few bytes, without touching the rule itself.
 
+use crate::action::Action;
 use crate::condition::{Condition, Leaf, MethodTest};
 use crate::facts::View;
 use crate::outcomes::Outcomes;
+use crate::rule::Rule;
 use crate::value_test::ValueTest;
 use serde_json::Value as Json;
 use signalbox_engine::chain::Phase;
@@ -19,6 +21,8 @@ pub(crate) struct Candidate {
     held: u16,
     /// There are no others.
     fits: bool,
+    /// The rule does nothing but count.
+    pub tallies: bool,
     /// The condition behind them, where it can be told from the beginning of a text.
     glance: Option<Glance>,
 }
@@ -62,20 +66,21 @@ impl Beginning {
 
 impl Candidate {
     /// The candidate for messages of this phase, and of this method where it is known.
-    pub fn new(rule: u16, when: &Condition, phase: Phase, method: Option<&str>) -> Self {
+    pub fn new(at: u16, rule: &Rule, phase: Phase, method: Option<&str>) -> Self {
         let mut leaves = Vec::new();
-        let all = flatten(when, &mut leaves);
+        let all = flatten(&rule.when, &mut leaves);
         let held = leaves.iter().take_while(|leaf| holds_always(leaf, phase, method)).count();
         let glance = leaves.get(held).and_then(|leaf| glance(leaf, phase));
         let fits = all && held == leaves.len();
+        let tallies = rule.then.iter().all(|action| matches!(action, Action::Count { .. }));
         // A rule has far fewer conditions than that.
-        Self { rule, held: u16::try_from(held).unwrap_or(u16::MAX), fits, glance }
+        Self { rule: at, tallies, held: u16::try_from(held).unwrap_or(u16::MAX), fits, glance }
     }
 
     /// True where the rule surely fits; then the outcomes of its conditions are noted.
     pub fn fits(&self, outcomes: &mut Outcomes) -> bool {
         if self.fits {
-            (0..self.held).for_each(|_| outcomes.push(true));
+            outcomes.push_run(self.held, false);
         }
         self.fits
     }
@@ -85,8 +90,7 @@ impl Candidate {
         let Some(glance) = self.glance else { return false };
         let missed = view.beginning(glance.slot as usize).is_some_and(|seen| !seen.may_be(glance.beginning));
         if missed {
-            (0..self.held).for_each(|_| outcomes.push(true));
-            outcomes.push(false);
+            outcomes.push_run(self.held, true);
         }
         missed
     }

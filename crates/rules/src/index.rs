@@ -47,7 +47,7 @@ fn lists(rules: &[Rule], phase: Phase) -> Lists {
     }
     let chosen = |method: Option<&str>, fits: &dyn Fn(&Rule) -> bool| {
         let fitting = live.iter().filter(|(_, rule)| fits(rule));
-        fitting.map(|(at, rule)| Candidate::new(*at, &rule.when, phase, method)).collect()
+        fitting.map(|(at, rule)| Candidate::new(*at, rule, phase, method)).collect()
     };
     Lists {
         others: chosen(None, &|rule| rule.methods == Methods::Any),

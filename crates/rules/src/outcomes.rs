@@ -1,5 +1,7 @@
 //! The outcomes of all conditions that were looked at, in order, as a short text: `5:b8` is yes, no, yes, yes, yes.
 
+use std::ops::Range;
+
 /// Outcomes, one bit each.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Outcomes {
@@ -19,13 +21,41 @@ impl Outcomes {
         self.length += 1;
     }
 
+    /// Notes that so many held, and then one that did not where `missed` is true.
+    pub fn push_run(&mut self, held: u16, missed: bool) {
+        let count = usize::from(held) + usize::from(missed);
+        let place = self.length % 64;
+        if place + count > 64 || place == 0 {
+            (0..held).for_each(|_| self.push(true));
+            return if missed {
+                self.push(false)
+            };
+        }
+        if let Some(word) = self.words.last_mut() {
+            *word |= !(u64::MAX.checked_shr(u32::from(held)).unwrap_or(0)) >> place;
+        }
+        self.length += count;
+    }
+
+    /// A number that is mostly different for different outcomes.
+    pub fn mixed(&self, seed: u64) -> u64 {
+        let start = seed ^ self.length as u64;
+        let mixed = self.words.iter().fold(start, |hash, word| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        mixed >> 32
+    }
+
     pub fn len(&self) -> usize {
         self.length
     }
 
     /// The outcomes from this one on.
     pub fn from(&self, start: usize) -> impl Iterator<Item = bool> + '_ {
-        (start..self.length).map(|at| self.words[at / 64] >> (63 - at % 64) & 1 == 1)
+        self.within(start..self.length)
+    }
+
+    /// These outcomes.
+    pub fn within(&self, range: Range<usize>) -> impl Iterator<Item = bool> + '_ {
+        range.map(|at| self.words[at / 64] >> (63 - at % 64) & 1 == 1)
     }
 
     /// As a text: how many, and their bits in hexadecimal digits.
@@ -61,6 +91,26 @@ impl Outcomes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_is_what_its_outcomes_are_one_by_one() {
+        for before in 0..130 {
+            for held in [0, 1, 2, 3, 31, 62, 63, 64, 65, 200] {
+                for missed in [true, false] {
+                    let (mut run, mut single) = (Outcomes::default(), Outcomes::default());
+                    for at in 0..before {
+                        run.push(at % 3 == 0);
+                        single.push(at % 3 == 0);
+                    }
+                    run.push_run(held, missed);
+                    (0..held).for_each(|_| single.push(true));
+                    (0..usize::from(missed)).for_each(|_| single.push(false));
+                    assert_eq!(run, single, "{held} held after {before}");
+                    assert_eq!(run.mixed(7), single.mixed(7));
+                }
+            }
+        }
+    }
 
     #[test]
     fn outcomes_are_a_short_text_that_reads_back() {

@@ -4,7 +4,7 @@ use crate::rule_set::RuleSet;
 use crate::rules::Rules;
 use bytes::Bytes;
 use signalbox_engine::chain::{
-    Answer, Case, Effect, Interceptor, Judgement, Phase, Question, Resumed, Ruling, Verdict,
+    Answer, Case, Effect, Interceptor, Judgement, Phase, Question, Resumed, Ruling, Rulings, Verdict,
 };
 use signalbox_engine::exchange::Exchange;
 use signalbox_engine::fact::{Finished, Outcome};
@@ -40,7 +40,7 @@ struct Dialogue {
     exchange: u64,
     method: String,
     subject: Option<String>,
-    rulings: Vec<Arc<Ruling>>,
+    rulings: Rulings,
     held: Option<(u32, Envelope, Phase)>,
 }
 
@@ -68,7 +68,7 @@ impl Dialogue {
             exchange: 0,
             method: String::new(),
             subject: None,
-            rulings: vec![],
+            rulings: Rulings::None,
             held: None,
         }
     }
@@ -208,7 +208,7 @@ fn effect(effect: &Effect) -> String {
     match effect {
         Effect::Fork { backend, message } => format!("fork {backend} {}", text(message.bytes())),
         Effect::Log { level, text } => format!("log {} {text}", level.as_str()),
-        Effect::Count { name } => format!("count {name}"),
+        Effect::Count { names } => names.iter().map(|name| format!("count {name}")).collect::<Vec<_>>().join(" | "),
         Effect::Notify { url, body, within } => format!("tell {url} {within:?} {}", text(body)),
     }
 }

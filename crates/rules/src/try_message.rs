@@ -7,9 +7,8 @@ use crate::played::Fresh;
 use crate::rule_set::RuleSet;
 use crate::walk::Walk;
 use bytes::Bytes;
-use signalbox_engine::chain::{Effect, Phase, Ruling, Verdict};
+use signalbox_engine::chain::{Effect, Phase, Rulings, Verdict};
 use signalbox_wire::{Envelope, Kind, Limits, Refusal};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What is to be supposed of a message besides its bytes.
@@ -60,7 +59,7 @@ pub struct Tried {
     /// The verdict.
     pub verdict: Verdict,
     /// What each rule that fitted decided, and from what.
-    pub rulings: Vec<Arc<Ruling>>,
+    pub rulings: Rulings,
     /// What would be done besides.
     pub effects: Vec<Effect>,
 }

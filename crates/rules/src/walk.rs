@@ -1,10 +1,10 @@
 //! One message on its way past the rules, from the first that can fit it to the end, or from where it was held.
 
-use crate::ends::Ends;
+use crate::action::Action;
+use crate::ends::{Ends, Plain, Way};
 use crate::facts::{Facts, View};
 use crate::limits;
 use crate::open_ruling::OpenRuling;
-use crate::outcomes::Outcomes;
 use crate::outside::Outside;
 use crate::rule::Rule;
 use crate::rule_set::RuleSet;
@@ -13,6 +13,7 @@ use signalbox_engine::chain::{Answer, Effect, Hold, Judgement, Question, Ruling,
 use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_wire::Envelope;
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Room for what a few rules say, made at once.
@@ -39,6 +40,12 @@ pub(crate) enum Step {
     Wait(Question),
 }
 
+/// A rule that fitted and only counts, and where the outcomes of its conditions are.
+struct Tally {
+    rule: u16,
+    outcomes: Range<usize>,
+}
+
 /// What became of it on the way to a change or to the end.
 enum Leg {
     Changed(Position),
@@ -53,8 +60,10 @@ pub(crate) struct Walk<'a> {
     generation: u16,
     ends: &'a Ends,
     changed: Option<Envelope>,
-    outcomes: Outcomes,
+    way: Way,
     looked: bool,
+    /// Rules that fitted and only count, which are not told of yet.
+    tallied: Vec<Tally>,
     after: Option<Arc<str>>,
     open: Option<OpenRuling<'a>>,
     rulings: Vec<Arc<Ruling>>,
@@ -81,8 +90,9 @@ impl<'a> Walk<'a> {
             generation,
             ends,
             changed: None,
-            outcomes: Outcomes::default(),
+            way: Way::default(),
             looked: false,
+            tallied: vec![],
             after: None,
             open: None,
             rulings: vec![],
@@ -143,20 +153,29 @@ impl<'a> Walk<'a> {
             }
         }
         let candidates = set.candidates(view.facts.phase, view.method());
+        self.way.list = candidates.as_ptr() as usize;
         let behind = candidates.partition_point(|one| one.rule < first);
         for candidate in &candidates[behind..] {
             self.looked = true;
-            if candidate.misses(view, &mut self.outcomes) {
+            if candidate.misses(view, &mut self.way.outcomes) {
                 continue;
             }
             let Some(rule) = set.rule(candidate.rule) else { continue };
-            let mark = self.outcomes.len();
-            let held = candidate.fits(&mut self.outcomes) || rule.when.holds(view, set.slots(), &mut self.outcomes);
+            let mark = self.way.outcomes.len();
+            let held =
+                candidate.fits(&mut self.way.outcomes) || rule.when.holds(view, set.slots(), &mut self.way.outcomes);
             if view.tired() {
                 return Leg::End(self.too_much());
             }
-            if held {
-                self.matched(rule, mark);
+            let outcomes = mark..self.way.outcomes.len();
+            if held && candidate.tallies {
+                if self.tallied.is_empty() {
+                    self.tallied.reserve(MANY);
+                }
+                self.tallied.push(Tally { rule: candidate.rule, outcomes });
+            } else if held {
+                self.catch_up();
+                self.matched(rule, outcomes);
                 if let Some(leg) = self.actions(rule, Position { rule: candidate.rule, action: 0 }, view) {
                     return leg;
                 }
@@ -197,16 +216,32 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn matched(&mut self, rule: &'a Rule, mark: usize) {
+    /// Tells of the rules that only counted, before another one acts.
+    fn catch_up(&mut self) {
+        for tally in std::mem::take(&mut self.tallied) {
+            let Some(rule) = self.set.rule(tally.rule) else { continue };
+            self.matched(rule, tally.outcomes);
+            let names = rule.then.iter().filter_map(|action| match action {
+                Action::Count { name } => Some(Arc::clone(name)),
+                _ => None,
+            });
+            self.effects.push(Effect::Count { names: names.collect() });
+            self.note("count", "");
+            self.rulings.extend(self.open.take().map(OpenRuling::close));
+        }
+    }
+
+    fn matched(&mut self, rule: &'a Rule, outcomes: Range<usize>) {
         if self.rulings.is_empty() {
             // Where one rule fits, others mostly do too.
             self.rulings.reserve(MANY);
             self.effects.reserve(MANY);
         }
-        let all_held = self.outcomes.len() - mark == rule.all_held.len() && self.outcomes.from(mark).all(|held| held);
+        let held = |outcomes: &Range<usize>| self.way.outcomes.within(outcomes.clone()).all(|held| held);
+        let all_held = outcomes.len() == rule.all_held.len() && held(&outcomes);
         let conditions = (!all_held).then(|| {
             let mut conditions = Vec::new();
-            rule.when.retrace(&mut self.outcomes.from(mark), &mut conditions);
+            rule.when.retrace(&mut self.way.outcomes.within(outcomes), &mut conditions);
             conditions.into()
         });
         self.open = Some(OpenRuling::new(rule, conditions));
@@ -254,12 +289,23 @@ impl<'a> Walk<'a> {
     }
 
     fn close(mut self, verdict: Verdict) -> Judgement {
+        let others = !self.rulings.is_empty() || self.open.is_some() || self.after.is_some();
+        let plain = self.looked && !others && matches!(verdict, Verdict::Pass);
+        if let Some(known) = plain.then(|| self.ends.plain(&self.way)).flatten() {
+            return known.into();
+        }
+        self.catch_up();
         self.rulings.extend(self.open.take().map(OpenRuling::close));
         if self.looked {
-            let (outcomes, after) = (self.outcomes, self.after);
-            self.rulings.push(self.ends.told(self.set, word(&verdict), outcomes, after));
+            let (way, after) = (self.way.clone(), self.after);
+            self.rulings.push(self.ends.told(self.set, word(&verdict), way, after));
         }
-        Judgement { verdict, rulings: self.rulings, effects: self.effects }
+        if plain {
+            let plain = Plain::new(self.rulings, &self.effects);
+            self.ends.keep(self.way, plain.clone());
+            return plain.into();
+        }
+        Judgement { verdict, rulings: self.rulings.into(), effects: self.effects }
     }
 }
 

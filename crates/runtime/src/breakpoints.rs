@@ -251,7 +251,7 @@ impl Interceptor for Breakpoints {
         let question = Question::Person { reason: reason.into(), within: met.breakpoint.within };
         let cursor = u32::try_from(met.id).unwrap_or(u32::MAX);
         let verdict = Verdict::Hold(Hold { question, cursor, message: None });
-        Judgement { verdict, rulings: vec![Arc::new(ruling)], effects: vec![] }
+        Judgement { verdict, rulings: ruling.into(), effects: vec![] }
     }
 }
 

@@ -48,15 +48,17 @@ impl Counters {
         *self.dropped.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
     }
 
-    /// Counts under a name that a rule chose. Beyond [`MAX_NAMED`] names nothing is counted but `other`.
-    pub fn counted(&self, name: &Arc<str>) {
+    /// Counts under each of the names that rules chose. Beyond [`MAX_NAMED`] names nothing is counted but `other`.
+    pub fn counted(&self, names: &[Arc<str>]) {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = named.get_mut(name) {
-            *count += 1;
-            return;
+        for name in names {
+            if let Some(count) = named.get_mut(name) {
+                *count += 1;
+                continue;
+            }
+            let known = named.len() < MAX_NAMED;
+            *named.entry(if known { Arc::clone(name) } else { Arc::from("other") }).or_default() += 1;
         }
-        let known = named.len() < MAX_NAMED;
-        *named.entry(if known { Arc::clone(name) } else { Arc::from("other") }).or_default() += 1;
     }
 
     /// What rules counted, by name.

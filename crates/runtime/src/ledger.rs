@@ -141,7 +141,7 @@ impl Gateway {
             Effect::Log { level: LogLevel::Warning, text } => tracing::warn!(target: "rules", "{text}"),
             Effect::Log { level: LogLevel::Debug, text } => tracing::debug!(target: "rules", "{text}"),
             Effect::Log { text, .. } => tracing::info!(target: "rules", "{text}"),
-            Effect::Count { name } => self.counters.counted(&name),
+            Effect::Count { names } => self.counters.counted(&names),
             Effect::Notify { url, body, within } => {
                 if !self.webhooks.tell(&url, body, within) {
                     self.counters.dropped("webhook");

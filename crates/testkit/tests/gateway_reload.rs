@@ -189,9 +189,11 @@ async fn sessions_go_on_and_only_what_changed_is_started_anew() {
 async fn a_reload_under_load_drops_no_call() {
     const CLIENTS: usize = 4;
     const RELOADS: u32 = 20;
+    let (_web, address) = web_fixture("127.0.0.1:0", Era::Old).await.unwrap();
     let config = |round: u32| {
-        let moved = format!("env = {{ MCP_TEST_ROUND = \"{round}\" }}");
-        format!("{UNWATCHED}{}{}", child("kept", Era::Old, "").unwrap(), child("moved", Era::Old, &moved).unwrap())
+        let moved = child("moved", Era::Old, &format!("env = {{ MCP_TEST_ROUND = \"{round}\" }}")).unwrap();
+        let web = remote("web", &address, &format!("headers = {{ X-Round = \"{round}\" }}"));
+        format!("{UNWATCHED}{}{moved}{web}", child("kept", Era::Old, "").unwrap())
     };
     let gateway = GatewayProcess::serve(&config(0)).await.unwrap();
     let kept = process_of(&session(&gateway).await, "kept__whoami").await.unwrap();
@@ -202,7 +204,7 @@ async fn a_reload_under_load_drops_no_call() {
         calling.push(tokio::spawn(async move {
             let mut calls = 0_u64;
             while !*stopped.borrow() {
-                for tool in ["kept__greet", "moved__greet"] {
+                for tool in ["kept__greet", "moved__greet", "web__greet"] {
                     calls += 1;
                     let name = format!("{number}-{calls}");
                     let params = json!({"name": tool, "arguments": {"name": name}});
@@ -219,7 +221,8 @@ async fn a_reload_under_load_drops_no_call() {
     }
     for round in 1..=RELOADS {
         put(&gateway, &config(round));
-        assert!(reload(&gateway).await.contains("started anew: moved"));
+        let told = reload(&gateway).await;
+        assert!(told.contains("started anew: moved, web"), "{told}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     stop.send_replace(true);

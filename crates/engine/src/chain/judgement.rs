@@ -1,6 +1,7 @@
 //! What an interceptor says.
 
 use super::case::Question;
+use super::rulings::Rulings;
 use crate::fault::Fault;
 use bytes::Bytes;
 use signalbox_wire::Envelope;
@@ -53,8 +54,8 @@ pub enum Effect {
     },
     /// Count something.
     Count {
-        /// The name of the counter.
-        name: Arc<str>,
+        /// The names of the counters.
+        names: Arc<[Arc<str>]>,
     },
     /// Tell a web address, without waiting for what it says.
     Notify {
@@ -95,8 +96,8 @@ impl Ruling {
 pub struct Judgement {
     /// What is to become of it.
     pub verdict: Verdict,
-    /// What was decided on the way. Shared, since most messages of one kind are decided in one way.
-    pub rulings: Vec<Arc<Ruling>>,
+    /// What was decided on the way.
+    pub rulings: Rulings,
     /// What is to be done besides.
     pub effects: Vec<Effect>,
 }
@@ -111,6 +112,6 @@ impl Judgement {
 
 impl From<Verdict> for Judgement {
     fn from(verdict: Verdict) -> Self {
-        Self { verdict, rulings: vec![], effects: vec![] }
+        Self { verdict, rulings: Rulings::None, effects: vec![] }
     }
 }

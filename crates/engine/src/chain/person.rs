@@ -68,7 +68,7 @@ pub fn settle(case: &Case<'_>, answer: &Answer, rule: Option<Arc<str>>, limits: 
     let (word, detail, by, verdict) = settled(case, answer, limits);
     let inputs = by.map(|by| ("person", by)).into_iter().collect();
     let ruling = Ruling { rule, verdict: word, detail, conditions: Arc::default(), inputs };
-    Judgement { verdict, rulings: vec![Arc::new(ruling)], effects: vec![] }
+    Judgement { verdict, rulings: ruling.into(), effects: vec![] }
 }
 
 type Settled = (&'static str, String, Option<String>, Verdict);

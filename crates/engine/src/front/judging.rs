@@ -6,7 +6,7 @@ use super::holding::Then;
 use super::rounds::refit;
 use super::{Context, FrontMachine};
 use crate::bridge::made_up;
-use crate::chain::{Answer, Case, Effect, Outcome as Judged, Phase, Resume, Resumed, Ruling, Verdict};
+use crate::chain::{Answer, Case, Effect, Outcome as Judged, Phase, Resume, Resumed, Rulings, Verdict};
 use crate::command::Command;
 use crate::exchange::Call;
 use crate::fact::{Decision, Fact, Outcome};
@@ -77,7 +77,7 @@ impl FrontMachine {
         &self,
         exchange: Option<ExchangeId>,
         phase: &'static str,
-        rulings: Vec<(&'static str, Arc<Ruling>)>,
+        rulings: Vec<(&'static str, Rulings)>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {

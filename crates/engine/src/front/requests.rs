@@ -185,7 +185,7 @@ impl FrontMachine {
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
         if ctx.message_facts {
             let ruling = routing(&route, subject.as_deref());
-            self.decided(Some(id), "request", vec![("route", Arc::new(ruling))], ctx, out);
+            self.decided(Some(id), "request", vec![("route", ruling.into())], ctx, out);
         }
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.backend = Some(Arc::clone(&route.backend));

@@ -56,7 +56,7 @@ fn each_rule_that_matched_has_a_ruling_and_the_message_one_more() {
         "#,
     );
     assert!(dialogue.asks(CALL).starts_with("log info x | modify"));
-    let [matched, whole] = dialogue.rulings.as_slice() else { panic!("{:?}", dialogue.rulings) };
+    let [matched, whole] = &*dialogue.rulings else { panic!("{:?}", dialogue.rulings) };
     assert_eq!(matched.rule.as_deref(), Some("b"));
     assert_eq!((matched.verdict, matched.detail.as_str()), ("modify", "set /params/arguments/n"));
     let conditions: Vec<_> = matched.conditions.iter().map(|(words, held)| format!("{words}: {held}")).collect();
@@ -69,6 +69,53 @@ fn each_rule_that_matched_has_a_ruling_and_the_message_one_more() {
     assert_eq!(told, [("a", false, 1), ("b", true, 3), ("c", false, 1)]);
     assert_eq!(set.retrace(Phase::Request, Some("tools/call"), None, "6:58"), None);
     assert_eq!(set.retrace(Phase::Request, Some("tools/call"), None, "9:5800"), None);
+}
+
+/// The rules of the last message's rulings, in order.
+fn told(dialogue: &Dialogue) -> Vec<&str> {
+    dialogue.rulings.iter().map(|ruling| ruling.rule.as_deref().unwrap_or("whole")).collect()
+}
+
+#[test]
+fn what_only_counting_rules_say_of_one_kind_of_message_is_made_once_and_shared() {
+    // S-56, S-65
+    let mut dialogue = Dialogue::new(
+        r#"
+        [[rules]]
+        id = "a"
+        when = { method = "tools/call" }
+        then = [{ count = "calls" }, { count = "all" }]
+        [[rules]]
+        id = "b"
+        when = { params = { "/arguments/text" = { starts_with = "stop" } } }
+        then = { set = { "/params/arguments/text" = "go" } }
+        [[rules]]
+        id = "c"
+        when = { or = [{ params = { "/arguments/text" = "go" } }, { params = { "/arguments/n" = 3 } }] }
+        then = { count = "threes" }
+        "#,
+    );
+    let counted = "count calls | count all | count threes | pass";
+    assert_eq!(dialogue.asks(CALL), counted);
+    let (first, words) = (dialogue.rulings.clone(), format!("{:?}", dialogue.rulings));
+    assert_eq!(told(&dialogue), ["a", "c", "whole"]);
+    assert_eq!(dialogue.asks(CALL), counted);
+    let (Rulings::Many(first), Rulings::Many(second)) = (&first, &dialogue.rulings) else { panic!("{words}") };
+    assert!(Arc::ptr_eq(first, second), "they share it");
+
+    let stopped = CALL.replace("hello", "stop it");
+    let changed = format!("count calls | count all | count threes | modify {}", CALL.replace("hello", "go"));
+    assert_eq!(dialogue.asks(&stopped), changed);
+    assert_eq!(told(&dialogue), ["a", "b", "c", "whole"], "in the order in which they were asked");
+    let conditions = |dialogue: &Dialogue| dialogue.ruling("c").unwrap().conditions.len();
+    assert_eq!(conditions(&dialogue), 1, "the first of the two was enough");
+
+    let other = CALL.replace("\"n\":3", "\"n\":4");
+    assert_eq!(dialogue.asks(&other), "count calls | count all | pass");
+    assert_eq!(told(&dialogue), ["a", "whole"]);
+    assert_eq!(dialogue.asks(CALL), counted);
+    assert_eq!(format!("{:?}", dialogue.rulings), words, "whatever came between");
+    assert_eq!(conditions(&dialogue), 2);
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn a_chain_goes_on_behind_the_rule_that_held_and_asks_nobody_twice() {
     let done = chain.judge(&case(&waiting, &principal, now), Some(Resume { passed: held.passed, told }));
     let Verdict::Modify(sent) = done.verdict else { panic!("{:?}", done.verdict) };
     assert_eq!(text(sent.bytes()), CALL.replace("hello", "hello after before").replace("\"n\":3", "\"n\":10"));
-    let by: Vec<_> = done.rulings.iter().map(|(by, ruling)| (*by, ruling.verdict)).collect();
+    let by: Vec<_> = done.rulings.iter().flat_map(|(by, some)| some.iter().map(|one| (*by, one.verdict))).collect();
     assert_eq!(by, [("rules", "modify"), ("rules", "modify")]);
 }
 

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::recording::unix_nanos;
 use crate::{output, table};
 use serde_json::{Value, json};
-use signalbox_engine::chain::{Phase, Verdict};
+use signalbox_engine::chain::{Effect, Phase, Verdict};
 use signalbox_rules::{RuleRow, RuleSet, Supposed, Tried, try_message};
 use std::io::Read as _;
 use std::path::Path;
@@ -157,12 +157,21 @@ fn tried_text(tried: &Tried) -> String {
         }
     }
     for effect in &tried.effects {
-        text.push_str(&format!("besides: {}\n", table::harmless(&format!("{effect:?}"))));
+        text.push_str(&format!("besides: {}\n", table::harmless(&besides(effect))));
     }
     let (word, detail) = verdict(&tried.verdict);
     text.push_str(format!("verdict: {word} {}", table::harmless(&detail)).trim_end());
     text.push('\n');
     text
+}
+
+fn besides(effect: &Effect) -> String {
+    match effect {
+        Effect::Fork { backend, .. } => format!("a copy goes to {backend}"),
+        Effect::Log { level, text } => format!("log, {}: {text}", level.as_str()),
+        Effect::Count { names } => format!("count {}", names.join(", ")),
+        Effect::Notify { url, .. } => format!("{url} is told"),
+    }
 }
 
 fn tried_json(tried: &Tried) -> Value {

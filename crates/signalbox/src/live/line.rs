@@ -100,9 +100,9 @@ pub fn write(text: &mut String, fact: &Fact, clock: &Clock) {
             message(head, *point, backend.as_deref(), bytes)
         }
         Fact::Decision(decision) => {
-            let Decision { at, session, principal, exchange, phase, rulings } = &**decision;
+            let Decision { at, session, principal, exchange, phase, .. } = &**decision;
             let head = head("decision", *at, *session, *exchange, principal);
-            let lines: Vec<String> = rulings.iter().map(|ruling| with(&head, decided(phase, ruling))).collect();
+            let lines: Vec<String> = decision.each().map(|ruling| with(&head, decided(phase, ruling))).collect();
             lines.join("\n")
         }
         Fact::Session(session) => {
@@ -151,7 +151,7 @@ fn message(head: Head<'_>, at: Point, backend: Option<&str>, bytes: &[u8]) -> St
     serde_json::to_string(&line).unwrap_or_default()
 }
 
-fn decided(phase: &str, (by, ruling): &(&'static str, Arc<Ruling>)) -> Value {
+fn decided(phase: &str, (by, ruling): (&'static str, &Arc<Ruling>)) -> Value {
     json!({
         "by": by,
         "phase": phase,

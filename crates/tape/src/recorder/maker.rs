@@ -236,7 +236,7 @@ impl Maker {
                 self.sifter.begin(open.number, beginning);
             }
         }
-        for (_, ruling) in &decision.rulings {
+        for (_, ruling) in decision.each() {
             self.sifter.decided(number, ruling.verdict);
         }
         let loose = Beginning { method: None, tool: None, principal, backend: None, at };
@@ -246,8 +246,7 @@ impl Maker {
         }
         let principal = decision.principal.shared();
         let phase = decision.phase;
-        let decided = decision.rulings.iter();
-        let decided = decided.map(|(by, ruling)| self.words.told(by, phase, ruling, &self.redactor)).collect();
+        let decided = decision.each().map(|(by, ruling)| self.words.told(by, phase, ruling, &self.redactor)).collect();
         self.put(at, self.sessions.number(decision.session), number, principal, Content::Decisions(decided), out);
     }
 

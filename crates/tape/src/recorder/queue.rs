@@ -5,7 +5,7 @@ use super::counters::{Counters, GapReason};
 use super::settings::{OnFull, RecorderSettings};
 use super::shelf::Shelf;
 use signalbox_engine::Fact;
-use signalbox_engine::chain::Ruling;
+use signalbox_engine::chain::{Ruling, Rulings};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -252,13 +252,16 @@ fn weight(fact: &Fact) -> usize {
     FACT_WEIGHT
         + match fact {
             Fact::Message { bytes, .. } => bytes.len(),
-            Fact::Decision(decision) => {
-                let told = |(_, text): &(&'static str, String)| text.len();
-                let of = |(_, ruling): &(&'static str, Arc<Ruling>)| {
-                    RULING_WEIGHT + ruling.detail.len() + ruling.inputs.iter().map(told).sum::<usize>()
-                };
-                decision.rulings.iter().map(of).sum()
-            }
+            Fact::Decision(decision) => decision.rulings.iter().map(|(_, rulings)| told(rulings)).sum(),
             _ => 0,
         }
+}
+
+/// What was decided weighs something of its own unless many messages share it.
+fn told(rulings: &Rulings) -> usize {
+    let inputs = |ruling: &Ruling| ruling.inputs.iter().map(|(_, text)| text.len()).sum::<usize>();
+    match rulings {
+        Rulings::Many(shared) if Arc::strong_count(shared) > 1 => 0,
+        rulings => rulings.iter().map(|ruling| RULING_WEIGHT + ruling.detail.len() + inputs(ruling)).sum(),
+    }
 }

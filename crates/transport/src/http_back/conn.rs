@@ -23,6 +23,8 @@ const ROOM: usize = 8 * 1024;
 const LEAST_ROOM: usize = 1024;
 /// Most room that is made because the last response was large, or on the word of a `Content-Length`, in bytes.
 const MAX_ROOM: usize = 1024 * 1024;
+/// Most room that is made for the next piece of a body of unknown length, in bytes.
+const MAX_STRIDE: usize = 256 * 1024;
 /// Room beyond what is awaited, so that a read which brings all of it also tells that nothing is left.
 const SLACK: usize = 64;
 /// Largest buffer that is kept with an idle connection, in bytes.
@@ -83,6 +85,8 @@ pub(crate) struct Conn {
     keep: Option<Duration>,
     /// How large the last response was.
     usual: usize,
+    /// Room for the next piece of a body of unknown length: it grows while reads fill it.
+    stride: usize,
 }
 
 impl Conn {
@@ -103,6 +107,7 @@ impl Conn {
             kept: true,
             keep: None,
             usual: 0,
+            stride: ROOM,
         }))
     }
 
@@ -182,6 +187,7 @@ impl Conn {
                 self.usual += usize::try_from(length).unwrap_or(MAX_ROOM).min(MAX_ROOM);
             }
             self.body = manner.framing;
+            self.stride = ROOM;
             self.kept &= manner.kept;
             self.keep = manner.keep.or(self.keep);
             return Ok(Some(head));
@@ -211,7 +217,8 @@ impl Conn {
                 Ok(Step::More) => {}
                 Err(error) => return self.broken(error.into()),
             }
-            match ready!(self.poll_more(cx, LEAST_ROOM, ROOM)) {
+            match ready!(self.poll_more(cx, LEAST_ROOM, self.stride)) {
+                Ok(()) if self.came.len() == self.came.capacity() => self.stride = (self.stride * 2).min(MAX_STRIDE),
                 Ok(()) => {}
                 Err(HttpError::Closed) if self.body == Framing::UntilClose => {
                     self.body = Framing::Done;
@@ -255,7 +262,7 @@ impl Conn {
     /// Lets go of what an idle connection does not need.
     pub(crate) fn rest(&mut self) {
         // What is left of a buffer may be little and still hold on to all of it, with the response that was in it.
-        if self.came.capacity() > MAX_KEPT || self.usual > MAX_KEPT {
+        if self.came.capacity() > MAX_KEPT || self.usual > MAX_KEPT || self.stride > MAX_KEPT {
             self.came = BytesMut::new();
         }
     }

@@ -139,7 +139,7 @@ impl Conversation {
             principal: self.who.principal.clone(),
             exchange: None,
             phase: "record",
-            rulings: vec![("tap", Arc::new(ruling))],
+            rulings: vec![("tap", ruling.into())],
         })));
     }
 

@@ -42,7 +42,7 @@ pub(super) fn shown(fact: &Fact) -> String {
             )
         }
         Fact::Decision(decision) => {
-            let (by, ruling) = &decision.rulings[0];
+            let (by, ruling) = decision.each().next().unwrap();
             format!("{by} {}: {}", ruling.verdict, ruling.detail)
         }
     }

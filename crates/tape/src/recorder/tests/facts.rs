@@ -109,7 +109,7 @@ impl<'a> Facts<'a> {
             principal: ann(),
             exchange: Some(ExchangeId(exchange)),
             phase: "request",
-            rulings: vec![("rules", Arc::new(ruling))],
+            rulings: vec![("rules", ruling.into())],
         })));
     }
 }
