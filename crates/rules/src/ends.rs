@@ -44,17 +44,15 @@ impl Ends {
         self.0[way.place()].load().as_ref().filter(|end| end.way == *way)?.plain.clone()
     }
 
-    /// What is told of a walk: the version of the rules, the outcome of every condition, and the rule behind which it began.
+    /// What is told of a walk; remembered, unless it began behind a rule.
     pub fn told(&self, set: &RuleSet, verdict: &'static str, way: Way, after: Option<Arc<str>>) -> Arc<Ruling> {
         let place = &self.0[way.place()];
         let known = |end: &&Arc<End>| after.is_none() && end.verdict == verdict && end.way == way;
         if let Some(end) = place.load().as_ref().filter(known) {
             return Arc::clone(&end.ruling);
         }
-        let mut inputs = vec![("rules", set.version().to_owned()), ("outcomes", way.outcomes.text())];
         let whole = after.is_none();
-        inputs.extend(after.map(|rule| ("after", rule.to_string())));
-        let ruling = Arc::new(Ruling { verdict, inputs, ..Ruling::default() });
+        let ruling = way.told(set, verdict, after);
         if whole {
             place.store(Some(Arc::new(End { way, verdict, ruling: Arc::clone(&ruling), plain: None })));
         }
@@ -70,6 +68,13 @@ impl Ends {
 }
 
 impl Way {
+    /// The version of the rules, the outcome of every condition, and the rule behind which the walk began.
+    pub fn told(&self, set: &RuleSet, verdict: &'static str, after: Option<Arc<str>>) -> Arc<Ruling> {
+        let mut inputs = vec![("rules", set.version().to_owned()), ("outcomes", self.outcomes.text())];
+        inputs.extend(after.map(|rule| ("after", rule.to_string())));
+        Arc::new(Ruling { verdict, inputs, ..Ruling::default() })
+    }
+
     fn place(&self) -> usize {
         self.outcomes.mixed(self.list as u64) as usize % PLACES
     }

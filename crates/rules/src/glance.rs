@@ -12,9 +12,13 @@ use signalbox_engine::chain::Phase;
 /// How many bytes are compared.
 const BYTES: usize = 8;
 
-/// A rule that may fit messages of one phase and method.
+/// A rule that may fit messages of one phase and method. Small, since all of them are looked at for each message.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Candidate {
+    /// The condition behind those that hold, where it can be told from the beginning of a text: that beginning, and where
+    /// the text is.
+    beginning: Beginning,
+    slot: u16,
     /// Its number.
     pub rule: u16,
     /// How many conditions come first that hold for all of these messages.
@@ -23,19 +27,13 @@ pub(crate) struct Candidate {
     fits: bool,
     /// The rule does nothing but count.
     pub tallies: bool,
-    /// The condition behind them, where it can be told from the beginning of a text.
-    glance: Option<Glance>,
 }
 
-/// The beginning that a text must have.
-#[derive(Copy, Clone, Debug)]
-struct Glance {
-    slot: u32,
-    beginning: Beginning,
-}
+/// The slot of a candidate that cannot be told from a text.
+const NONE: u16 = u16::MAX;
 
 /// The first bytes of a text, as a number.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Beginning {
     word: u64,
     length: u8,
@@ -70,11 +68,12 @@ impl Candidate {
         let mut leaves = Vec::new();
         let all = flatten(&rule.when, &mut leaves);
         let held = leaves.iter().take_while(|leaf| holds_always(leaf, phase, method)).count();
-        let glance = leaves.get(held).and_then(|leaf| glance(leaf, phase));
+        let (slot, beginning) =
+            leaves.get(held).and_then(|leaf| glance(leaf, phase)).unwrap_or((NONE, Beginning::default()));
         let fits = all && held == leaves.len();
         let tallies = rule.then.iter().all(|action| matches!(action, Action::Count { .. }));
         // A rule has far fewer conditions than that.
-        Self { rule: at, tallies, held: u16::try_from(held).unwrap_or(u16::MAX), fits, glance }
+        Self { rule: at, tallies, held: u16::try_from(held).unwrap_or(u16::MAX), fits, slot, beginning }
     }
 
     /// True where the rule surely fits; then the outcomes of its conditions are noted.
@@ -87,8 +86,10 @@ impl Candidate {
 
     /// True where the rule surely does not fit; then the outcomes of what was looked at are noted.
     pub fn misses(&self, view: &View<'_>, outcomes: &mut Outcomes) -> bool {
-        let Some(glance) = self.glance else { return false };
-        let missed = view.beginning(glance.slot as usize).is_some_and(|seen| !seen.may_be(glance.beginning));
+        if self.slot == NONE {
+            return false;
+        }
+        let missed = view.beginning(usize::from(self.slot)).is_some_and(|seen| !seen.may_be(self.beginning));
         if missed {
             outcomes.push_run(self.held, true);
         }
@@ -116,7 +117,7 @@ fn holds_always(leaf: &Leaf, phase: Phase, method: Option<&str>) -> bool {
     }
 }
 
-fn glance(leaf: &Leaf, phase: Phase) -> Option<Glance> {
+fn glance(leaf: &Leaf, phase: Phase) -> Option<(u16, Beginning)> {
     let Leaf::Value { slot, test, root, .. } = leaf else { return None };
     let wanted = match test {
         ValueTest::StartsWith(start) => &**start,
@@ -125,7 +126,8 @@ fn glance(leaf: &Leaf, phase: Phase) -> Option<Glance> {
     };
     let looked_at = *root != crate::facts::Root::Result || phase == Phase::Response;
     let beginning = Beginning::of(wanted.as_bytes());
-    looked_at.then_some(Glance { slot: u32::try_from(*slot).ok()?, beginning })
+    let slot = u16::try_from(*slot).ok().filter(|slot| *slot != NONE)?;
+    looked_at.then_some((slot, beginning))
 }
 
 #[cfg(test)]

@@ -296,14 +296,14 @@ impl<'a> Walk<'a> {
         }
         self.catch_up();
         self.rulings.extend(self.open.take().map(OpenRuling::close));
-        if self.looked {
-            let (way, after) = (self.way.clone(), self.after);
-            self.rulings.push(self.ends.told(self.set, word(&verdict), way, after));
-        }
         if plain {
+            self.rulings.push(self.way.told(self.set, word(&verdict), None));
             let plain = Plain::new(self.rulings, &self.effects);
             self.ends.keep(self.way, plain.clone());
             return plain.into();
+        }
+        if self.looked {
+            self.rulings.push(self.ends.told(self.set, word(&verdict), self.way, self.after));
         }
         Judgement { verdict, rulings: self.rulings.into(), effects: self.effects }
     }

@@ -57,21 +57,21 @@ impl Default for Ledgers {
 }
 
 impl Ledgers {
-    fn mine(&self) -> Option<Arc<Ledger>> {
-        MINE.with(|mine| mine.get().filter(|(of, _)| *of == self.of).map(|(_, ledger)| Arc::clone(ledger)))
+    /// Does something with the ledger of this thread. It has none before it was first idle, or where it works for another
+    /// gateway.
+    fn with_mine<T>(&self, act: impl FnOnce(Option<&Ledger>) -> T) -> T {
+        MINE.with(|mine| act(mine.get().filter(|(of, _)| *of == self.of).map(|(_, ledger)| &**ledger)))
     }
 
-    /// The ledger of this thread, which has one from now on. None where it works for another gateway.
-    fn open(&self) -> Option<Arc<Ledger>> {
-        let make = || {
-            let ledger = Arc::new(Ledger { number: NEXT.fetch_add(1, Ordering::Relaxed), pages: Mutex::default() });
-            lock(&self.all).push(Arc::clone(&ledger));
-            (self.of, ledger)
-        };
+    /// Gives this thread a ledger, unless it has one.
+    fn open(&self) {
         MINE.with(|mine| {
-            mine.get_or_init(make);
+            mine.get_or_init(|| {
+                let ledger = Arc::new(Ledger { number: NEXT.fetch_add(1, Ordering::Relaxed), pages: Mutex::default() });
+                lock(&self.all).push(Arc::clone(&ledger));
+                (self.of, ledger)
+            });
         });
-        self.mine()
     }
 
     fn numbered(&self, number: u32) -> Option<Arc<Ledger>> {
@@ -82,9 +82,12 @@ impl Ledgers {
 impl Gateway {
     /// A worker has nothing else to do. From the first time on, what happens on its thread waits for this.
     pub fn idle(&self) {
-        if let Some(ledger) = self.ledgers.open() {
-            self.tell_all(&mut lock(&ledger.pages));
-        }
+        self.ledgers.open();
+        self.ledgers.with_mine(|ledger| {
+            if let Some(ledger) = ledger {
+                self.tell_all(&mut lock(&ledger.pages));
+            }
+        });
     }
 
     /// Tells all that was noted up to now, on any thread.
@@ -97,24 +100,31 @@ impl Gateway {
 
     /// Notes what came of one event, in order. Nothing waits where answers wait for what is told.
     pub(crate) fn note(&self, session: &Session, facts: impl IntoIterator<Item = Fact>) {
-        let ledger = self.ledgers.mine().filter(|_| self.durable.is_none());
-        let mut last = lock(&session.noted.0);
-        let number = ledger.as_ref().map_or(0, |ledger| ledger.number);
-        if *last != number {
-            if let Some(other) = self.ledgers.numbered(*last) {
-                self.tell_all(&mut lock(&other.pages));
+        self.ledgers.with_mine(|mine| {
+            let mine = mine.filter(|_| self.durable.is_none());
+            let mut last = lock(&session.noted.0);
+            let number = mine.map_or(0, |ledger| ledger.number);
+            if *last != number {
+                if *last != 0
+                    && let Some(other) = self.ledgers.numbered(*last)
+                {
+                    self.tell_all(&mut lock(&other.pages));
+                }
+                *last = number;
             }
-            *last = number;
-        }
-        let Some(ledger) = ledger else {
-            return self.tell(&facts.into_iter().collect::<Vec<_>>());
-        };
-        let mut pages = lock(&ledger.pages);
+            match mine {
+                Some(ledger) => self.enter(&mut lock(&ledger.pages), facts),
+                None => self.tell(&facts.into_iter().collect::<Vec<_>>()),
+            }
+        });
+    }
+
+    fn enter(&self, pages: &mut Pages, facts: impl IntoIterator<Item = Fact>) {
         let before = pages.facts.len();
         pages.facts.extend(facts);
         let is_large = |fact: &Fact| matches!(fact, Fact::Message { bytes, .. } if bytes.len() >= LARGE);
-        if pages.facts[before..].iter().any(is_large) || pages.facts.len() >= MANY {
-            self.tell_all(&mut pages);
+        if pages.facts.len() >= MANY || pages.facts[before..].iter().any(is_large) {
+            self.tell_all(pages);
         }
     }
 
@@ -122,7 +132,7 @@ impl Gateway {
     pub(crate) fn do_besides(&self, effects: Vec<Effect>) {
         // A web address is told by a task, which is begun here.
         let can_wait = !effects.iter().any(|effect| matches!(effect, Effect::Notify { .. }));
-        match self.ledgers.mine().filter(|_| can_wait) {
+        self.ledgers.with_mine(|mine| match mine.filter(|_| can_wait) {
             Some(ledger) => {
                 let mut pages = lock(&ledger.pages);
                 pages.effects.extend(effects);
@@ -131,7 +141,7 @@ impl Gateway {
                 }
             }
             None => effects.into_iter().for_each(|effect| self.effect(effect)),
-        }
+        });
     }
 
     /// Does what an interceptor wants done besides.
@@ -154,8 +164,11 @@ impl Gateway {
 
     fn tell_all(&self, pages: &mut Pages) {
         if !pages.facts.is_empty() {
-            self.tell(&pages.facts);
-            pages.facts.clear();
+            // Taken out first, so that nothing is told twice if whoever hears it fails.
+            let mut facts = std::mem::take(&mut pages.facts);
+            self.tell(&facts);
+            facts.clear();
+            pages.facts = facts;
         }
         pages.effects.drain(..).for_each(|effect| self.effect(effect));
     }

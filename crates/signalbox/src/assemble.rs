@@ -82,6 +82,8 @@ impl App {
     pub async fn shut_down(&self, drain: Duration) {
         self.gateway.shut_down(drain).await;
         self.reaper.all_gone(CHILDREN_END).await;
+        // What workers noted until now is the last that the tape gets.
+        self.gateway.settle();
         if let Some(recording) = &self.recording {
             recording.stop().await;
         }

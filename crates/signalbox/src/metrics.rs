@@ -20,6 +20,7 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// The page as it stands.
 #[must_use]
 pub fn render(app: &App) -> String {
+    app.gateway.settle();
     let mut page = Page::default();
     let status = app.gateway.status();
     process(&mut page, &app.gateway, &status);

@@ -136,6 +136,7 @@ pub fn route(reloader: &Arc<Reloader>, place: Place) -> Route {
     Arc::new(move |path| match path {
         control::STATUS => {
             let process = Process::new(place.command, place.url.clone(), &reloader.current(), reloader.report());
+            reloader.gateway().settle();
             let status = reloader.gateway().status();
             let whole = Whole {
                 process: &process,

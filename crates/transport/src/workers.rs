@@ -4,6 +4,7 @@
 //! between threads, and no thread wakes another on the way.
 
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
@@ -24,7 +25,7 @@ impl Workers {
         let (running, watched) = watch::channel(());
         let mut handles = Vec::new();
         for index in 0..count.max(1) {
-            let runtime = Builder::new_current_thread().enable_all().on_thread_park(idle.clone()).build()?;
+            let runtime = Builder::new_current_thread().enable_all().on_thread_park(unfailing(idle.clone())).build()?;
             handles.push(runtime.handle().clone());
             let mut watched = watched.clone();
             std::thread::Builder::new().name(format!("worker-{index}")).spawn(move || {
@@ -46,5 +47,37 @@ impl Workers {
     pub fn turn(&self) -> &Handle {
         let index = self.next.fetch_add(1, Ordering::Relaxed) % self.handles.len();
         &self.handles[index]
+    }
+}
+
+/// A panic here would end the worker, and all connections that it has or will be given.
+fn unfailing(idle: impl Fn() + Send + Sync) -> impl Fn() + Send + Sync {
+    move || {
+        if catch_unwind(AssertUnwindSafe(&idle)).is_err() {
+            tracing::error!("what a worker does when it is idle went wrong");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_worker_outlives_what_goes_wrong_while_it_is_idle() {
+        let times = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&times);
+        let idle = move || {
+            let before = counted.fetch_add(1, Ordering::Relaxed);
+            assert!(before % 2 == 1, "every other time");
+        };
+        let workers = Workers::start(1, idle).unwrap();
+        for number in 0..5 {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            workers.turn().spawn(async move { sender.send(number) });
+            assert_eq!(receiver.recv(), Ok(number));
+        }
+        assert!(times.load(Ordering::Relaxed) >= 5);
     }
 }

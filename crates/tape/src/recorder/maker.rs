@@ -246,7 +246,10 @@ impl Maker {
         }
         let principal = decision.principal.shared();
         let phase = decision.phase;
-        let decided = decision.each().map(|(by, ruling)| self.words.told(by, phase, ruling, &self.redactor)).collect();
+        let mut decided = Vec::new();
+        for (by, rulings) in &decision.rulings {
+            self.words.all_told(by, phase, rulings, &self.redactor, &mut decided);
+        }
         self.put(at, self.sessions.number(decision.session), number, principal, Content::Decisions(decided), out);
     }
 

@@ -68,16 +68,16 @@ impl Queue {
         Self { state: Mutex::default(), filled: Condvar::new(), drained: Condvar::new(), limits, counters }
     }
 
-    /// Takes facts, each of them or counts it as lost.
+    /// Takes facts, each of them or counts it as lost. Whoever brings them waits for room once, however many they are.
     pub(crate) fn push(&self, facts: &[Fact]) {
         let mut state = self.lock();
-        let mut before = state.facts.len();
+        let (mut before, mut until) = (state.facts.len(), None);
         for fact in facts {
             let weight = weight(fact);
             if self.full(&state, weight) {
                 // Whoever empties the queue has to know that there is something in it.
                 self.wake(&state, 0);
-                state = self.make_room(state, weight);
+                state = self.make_room(state, weight, &mut until);
                 before = state.facts.len();
                 if self.full(&state, weight) {
                     self.lose(&mut state);
@@ -197,13 +197,17 @@ impl Queue {
         !state.facts.is_empty() && (state.facts.len() >= self.limits.facts || state.bytes + weight > self.limits.bytes)
     }
 
-    fn make_room<'a>(&self, state: MutexGuard<'a, State>, weight: usize) -> MutexGuard<'a, State> {
-        match self.limits.on_full {
-            OnFull::Gap => state,
-            OnFull::Wait(within) => wait(&self.drained, state, within, |state| {
-                self.full(state, weight) && !state.failing && state.closed.is_none()
-            }),
-        }
+    fn make_room<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        weight: usize,
+        until: &mut Option<Instant>,
+    ) -> MutexGuard<'a, State> {
+        let OnFull::Wait(within) = self.limits.on_full else { return state };
+        let now = Instant::now();
+        let left = until.get_or_insert(now + within).saturating_duration_since(now);
+        let waits = |state: &mut State| self.full(state, weight) && !state.failing && state.closed.is_none();
+        wait(&self.drained, state, left, waits)
     }
 
     /// The writer is woken for the first fact, for a whole batch, and for what is urgent; not for every fact, since that
@@ -257,11 +261,12 @@ fn weight(fact: &Fact) -> usize {
         }
 }
 
-/// What was decided weighs something of its own unless many messages share it.
+/// What was decided weighs something of its own, of which each message bears its part where several share it.
 fn told(rulings: &Rulings) -> usize {
     let inputs = |ruling: &Ruling| ruling.inputs.iter().map(|(_, text)| text.len()).sum::<usize>();
+    let weight: usize = rulings.iter().map(|ruling| RULING_WEIGHT + ruling.detail.len() + inputs(ruling)).sum();
     match rulings {
-        Rulings::Many(shared) if Arc::strong_count(shared) > 1 => 0,
-        rulings => rulings.iter().map(|ruling| RULING_WEIGHT + ruling.detail.len() + inputs(ruling)).sum(),
+        Rulings::Many(shared) => weight / Arc::strong_count(shared).max(1),
+        Rulings::None | Rulings::One(_) => weight,
     }
 }

@@ -2,13 +2,15 @@
 //! rulings.
 
 use crate::redact::Redactor;
-use signalbox_engine::chain::Ruling;
+use signalbox_engine::chain::{Ruling, Rulings};
 use signalbox_engine::keys::{KeyMap, TextMap};
 use signalbox_engine::record::DecisionEntry;
 use std::sync::Arc;
 
 /// Most words, and most rulings, that are remembered. Beyond, all are forgotten and learned again.
 const MAX_WORDS: usize = 4_096;
+/// Most groups of rulings that are remembered.
+const MAX_GROUPS: usize = 256;
 /// Longer texts are not worth remembering.
 const MAX_LENGTH: usize = 512;
 
@@ -18,7 +20,12 @@ pub(crate) struct Words {
     texts: TextMap<Arc<str>, Arc<str>>,
     /// By where the ruling stands. It is held, so that nothing else can come to stand there.
     rulings: KeyMap<usize, (Arc<Ruling>, Arc<DecisionEntry>)>,
+    /// By where the group stands.
+    groups: KeyMap<usize, Group>,
 }
+
+/// Rulings that many messages share, and what is told of them.
+type Group = (Arc<[Arc<Ruling>]>, Vec<Arc<DecisionEntry>>);
 
 impl Words {
     /// What may be kept of a text.
@@ -36,8 +43,35 @@ impl Words {
         kept
     }
 
+    /// Adds what is told of rulings.
+    pub(crate) fn all_told(
+        &mut self,
+        by: &'static str,
+        phase: &'static str,
+        rulings: &Rulings,
+        redactor: &Redactor,
+        out: &mut Vec<Arc<DecisionEntry>>,
+    ) {
+        let shared = match rulings {
+            Rulings::Many(shared) if Arc::strong_count(shared) > 1 => shared,
+            own => return out.extend(own.iter().map(|ruling| self.told(by, phase, ruling, redactor))),
+        };
+        let place = Arc::as_ptr(shared).cast::<()>() as usize;
+        if let Some((_, told)) = self.groups.get(&place)
+            && told.first().is_some_and(|first| first.by == by && first.phase == phase)
+        {
+            return out.extend(told.iter().cloned());
+        }
+        let told: Vec<_> = shared.iter().map(|ruling| self.told(by, phase, ruling, redactor)).collect();
+        out.extend(told.iter().cloned());
+        if self.groups.len() >= MAX_GROUPS {
+            self.groups.clear();
+        }
+        self.groups.insert(place, (Arc::clone(shared), told));
+    }
+
     /// What is told of a ruling.
-    pub(crate) fn told(
+    fn told(
         &mut self,
         by: &'static str,
         phase: &'static str,
@@ -109,5 +143,34 @@ mod tests {
         let told = words.told("rules", "request", &shared, &redactor);
         assert!(Arc::ptr_eq(&told, &words.told("rules", "request", &ruling, &redactor)));
         assert_eq!(words.told("rules", "response", &ruling, &redactor).phase, "response");
+    }
+
+    #[test]
+    fn a_group_that_is_shared_is_read_once_for_each_phase_and_their_number_has_a_bound() {
+        let redactor = Redactor::new(&RedactionSettings::default(), [1; 32]).unwrap();
+        let mut words = Words::default();
+        let group = |text: &str| -> Rulings {
+            ["count", "pass"].map(|word| Arc::new(Ruling::of(word, text.to_owned()))).to_vec().into()
+        };
+        let mut told = |phase, rulings: &Rulings| {
+            let mut out = Vec::new();
+            words.all_told("rules", phase, rulings, &redactor, &mut out);
+            (out, words.groups.len())
+        };
+        let rulings = group("AKIAABCDEFGHIJKLMNOP");
+        assert_eq!(told("request", &rulings).1, 0, "nobody else holds it");
+        let shared = rulings.clone();
+        let ((first, _), (second, _)) = (told("request", &rulings), told("request", &shared));
+        assert_eq!(first.len(), 2);
+        assert!(first.iter().all(|entry| !entry.detail.contains("AKIA")));
+        assert!(first.iter().zip(&second).all(|(first, second)| Arc::ptr_eq(first, second)));
+        assert!(told("response", &rulings).0.iter().all(|entry| entry.phase == "response"));
+        for number in 0..2 * MAX_GROUPS {
+            let one = group(&number.to_string());
+            let (_shared, (entries, groups)) = (one.clone(), told("request", &one));
+            assert_eq!(entries[0].detail, number.to_string());
+            assert!(groups <= MAX_GROUPS);
+        }
+        assert_eq!(told("request", &rulings).0, first);
     }
 }

@@ -87,6 +87,8 @@ pub(crate) struct Conn {
     usual: usize,
     /// Room for the next piece of a body of unknown length: it grows while reads fill it.
     stride: usize,
+    /// The most of it with this response.
+    widest: usize,
 }
 
 impl Conn {
@@ -108,6 +110,7 @@ impl Conn {
             keep: None,
             usual: 0,
             stride: ROOM,
+            widest: ROOM,
         }))
     }
 
@@ -187,7 +190,7 @@ impl Conn {
                 self.usual += usize::try_from(length).unwrap_or(MAX_ROOM).min(MAX_ROOM);
             }
             self.body = manner.framing;
-            self.stride = ROOM;
+            (self.stride, self.widest) = (ROOM, ROOM);
             self.kept &= manner.kept;
             self.keep = manner.keep.or(self.keep);
             return Ok(Some(head));
@@ -218,8 +221,12 @@ impl Conn {
                 Err(error) => return self.broken(error.into()),
             }
             match ready!(self.poll_more(cx, LEAST_ROOM, self.stride)) {
-                Ok(()) if self.came.len() == self.came.capacity() => self.stride = (self.stride * 2).min(MAX_STRIDE),
-                Ok(()) => {}
+                Ok(()) if self.came.len() == self.came.capacity() => {
+                    self.stride = (self.stride * 2).min(MAX_STRIDE);
+                    self.widest = self.widest.max(self.stride);
+                }
+                // A trickle needs no more room than any other.
+                Ok(()) => self.stride = ROOM,
                 Err(HttpError::Closed) if self.body == Framing::UntilClose => {
                     self.body = Framing::Done;
                     return Poll::Ready(None);
@@ -262,7 +269,7 @@ impl Conn {
     /// Lets go of what an idle connection does not need.
     pub(crate) fn rest(&mut self) {
         // What is left of a buffer may be little and still hold on to all of it, with the response that was in it.
-        if self.came.capacity() > MAX_KEPT || self.usual > MAX_KEPT || self.stride > MAX_KEPT {
+        if self.came.capacity() > MAX_KEPT || self.usual > MAX_KEPT || self.widest > MAX_KEPT {
             self.came = BytesMut::new();
         }
     }
