@@ -17,6 +17,7 @@ pub use persist::{PersistError, read as read_saved, write as write_saved};
 pub use snapshot::{Page, Route, Snapshot, list_result};
 pub use view::{Selector, View, ViewKey};
 
+use crate::chain::Ruling;
 use crate::profile::ServerProfile;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -133,9 +134,16 @@ pub struct BackendEntry {
     pub views: BTreeMap<ViewKey, Arc<View>>,
     /// The capability sets in the order in which their lists were last stored.
     ages: Vec<ViewKey>,
+    /// What is told of a request that goes there under the name it came with.
+    routed: Arc<Ruling>,
 }
 
 impl BackendEntry {
+    fn new(name: Arc<str>) -> Self {
+        let routed = Arc::new(Ruling::of("routed", format!("backend `{name}`")));
+        Self { name, listed: true, views: BTreeMap::new(), ages: Vec::new(), routed }
+    }
+
     /// The lists this kind of client is shown; where its own are not known, the nearest ones.
     #[must_use]
     pub fn shown(&self, selector: &Selector) -> Option<&Arc<View>> {
@@ -164,10 +172,7 @@ impl Catalog {
     /// An empty catalog of these backends, in their configured order.
     #[must_use]
     pub fn new(names: impl IntoIterator<Item = Arc<str>>) -> Self {
-        let backends = names
-            .into_iter()
-            .map(|name| BackendEntry { name, listed: true, views: BTreeMap::new(), ages: Vec::new() })
-            .collect();
+        let backends = names.into_iter().map(BackendEntry::new).collect();
         Self { backends, generation: 0 }
     }
 

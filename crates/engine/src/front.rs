@@ -405,7 +405,7 @@ impl FrontMachine {
         if ctx.message_facts {
             let detail = fault.message.clone();
             let ruling = Ruling::of(fault.reason(), detail);
-            self.decided(Some(id), "request", vec![("gateway", ruling.into())], ctx, out);
+            self.decided(Some(id), "request", [("gateway", ruling.into())], ctx, out);
         }
         let bytes = fault.reply(Some(&client_id), era);
         self.finish(id, bytes, fault.http_status(era), Outcome::Fault(fault.reason()), ctx, out);

@@ -6,6 +6,7 @@ use crate::pointer::{Pointer, follow};
 use signalbox_engine::chain::{Case, Phase};
 use signalbox_engine::keys::{ExchangeId, SessionKey};
 use signalbox_wire::{Envelope, Span, json};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
@@ -89,7 +90,7 @@ enum Looked {
 pub(crate) struct View<'a> {
     pub facts: &'a Facts<'a>,
     pub message: &'a Envelope,
-    memo: RefCell<Vec<Looked>>,
+    memo: RefCell<SmallVec<[Looked; 8]>>,
     subject: std::cell::OnceCell<Option<Cow<'a, str>>>,
     /// How many bytes were read so far.
     work: Cell<usize>,

@@ -1,11 +1,12 @@
 //! The outcomes of all conditions that were looked at, in order, as a short text: `5:b8` is yes, no, yes, yes, yes.
 
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Outcomes, one bit each.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Outcomes {
-    words: Vec<u64>,
+    words: SmallVec<[u64; 4]>,
     length: usize,
 }
 

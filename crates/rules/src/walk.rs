@@ -12,6 +12,7 @@ use crate::template::Filling;
 use signalbox_engine::chain::{Answer, Effect, Hold, Judgement, Question, Ruling, Verdict};
 use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_wire::Envelope;
+use smallvec::SmallVec;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
@@ -63,7 +64,7 @@ pub(crate) struct Walk<'a> {
     way: Way,
     looked: bool,
     /// Rules that fitted and only count, which are not told of yet.
-    tallied: Vec<Tally>,
+    tallied: SmallVec<[Tally; MANY]>,
     after: Option<Arc<str>>,
     open: Option<OpenRuling<'a>>,
     rulings: Vec<Arc<Ruling>>,
@@ -92,7 +93,7 @@ impl<'a> Walk<'a> {
             changed: None,
             way: Way::default(),
             looked: false,
-            tallied: vec![],
+            tallied: SmallVec::new(),
             after: None,
             open: None,
             rulings: vec![],
@@ -169,9 +170,6 @@ impl<'a> Walk<'a> {
             }
             let outcomes = mark..self.way.outcomes.len();
             if held && candidate.tallies {
-                if self.tallied.is_empty() {
-                    self.tallied.reserve(MANY);
-                }
                 self.tallied.push(Tally { rule: candidate.rule, outcomes });
             } else if held {
                 self.catch_up();

@@ -130,6 +130,9 @@ impl Gateway {
 
     /// Has done what interceptors want done besides, behind what goes out.
     pub(crate) fn do_besides(&self, effects: Vec<Effect>) {
+        if effects.is_empty() {
+            return;
+        }
         // A web address is told by a task, which is begun here.
         let can_wait = !effects.iter().any(|effect| matches!(effect, Effect::Notify { .. }));
         self.ledgers.with_mine(|mine| match mine.filter(|_| can_wait) {

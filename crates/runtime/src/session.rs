@@ -18,9 +18,11 @@ use signalbox_engine::front::{Lifecycle, Mode};
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{
-    CapSet, Carrier, ClientProfile, Command, Context, Event, ExchangeId, FrontMachine, Principal, SessionKey, StreamId,
+    CapSet, Carrier, ClientProfile, Command, Context, Event, ExchangeId, Fact, FrontMachine, Principal, SessionKey,
+    StreamId,
 };
 use signalbox_wire::{Envelope, Era, Kind};
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -209,7 +211,9 @@ impl Session {
             task_home: &task_home,
             lists_ready: &ready,
         };
-        let (mut after, mut late, mut facts, mut effects) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        // Most events bring one command and a few facts.
+        let (mut after, mut facts) = (SmallVec::<[Command; 2]>::new(), SmallVec::<[Fact; 4]>::new());
+        let (mut late, mut effects) = (Vec::new(), Vec::new());
         let mut inner = self.lock();
         let mut commands = std::mem::take(&mut inner.buffer);
         let before = inner.machine.in_flight();
@@ -250,9 +254,7 @@ impl Session {
             self.perform(command);
         }
         // What is only counted or told does not hold up what goes out.
-        if !effects.is_empty() {
-            self.gateway.do_besides(effects);
-        }
+        self.gateway.do_besides(effects);
         if !late.is_empty() {
             self.send_once_written(late);
         }

@@ -27,6 +27,7 @@ pub use counters::{GapReason, RecorderStats};
 pub use exchanges::MAX_EXCHANGES;
 pub use filter::{Choice, Filter};
 pub use priority::{Priorities, Priority};
+pub use queue::MAX_BARRIERS;
 pub use sampling::{Sampling, Trigger};
 pub use settings::{Hold, OnFull, RecorderSettings};
 

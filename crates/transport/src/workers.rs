@@ -81,7 +81,7 @@ mod tests {
             if times.load(Ordering::Relaxed) >= 4 {
                 break;
             }
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            std::thread::park_timeout(std::time::Duration::from_millis(1));
         }
     }
 }

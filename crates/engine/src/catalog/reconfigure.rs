@@ -1,7 +1,6 @@
 //! The catalog follows a configuration that changes: backends come, go, are replaced or show fewer tools.
 
 use super::{BackendEntry, Catalog, Changed, View, ViewKey};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Catalog {
@@ -13,7 +12,7 @@ impl Catalog {
             .into_iter()
             .map(|name| match before.iter().position(|entry| entry.name == name) {
                 Some(place) => before.remove(place),
-                None => BackendEntry { name, listed: true, views: BTreeMap::new(), ages: Vec::new() },
+                None => BackendEntry::new(name),
             })
             .collect();
         self.generation += 1;

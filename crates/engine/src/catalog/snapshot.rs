@@ -5,6 +5,7 @@ use super::names::Names;
 use super::{BackendEntry, Item, ListKind, Offer, Selector, View, template};
 use crate::bridge::listing;
 use crate::bridge::tasks::{self, TaskSupport};
+use crate::chain::Ruling;
 use crate::keys::TextMap;
 use crate::profile::ServerProfile;
 use bytes::Bytes;
@@ -295,6 +296,12 @@ impl Snapshot {
     fn route(&self, names: &Names, exposed: &str) -> Option<Route> {
         let (index, name) = names.owner(exposed)?;
         Some(Route { backend: Arc::clone(&self.backends[index].name), name: name.into(), renamed: name != exposed })
+    }
+
+    /// What is told of a request that goes this way, where that is the same for all that go to its backend.
+    pub(crate) fn routed(&self, route: &Route) -> Option<&Arc<Ruling>> {
+        let entry = self.backends.iter().find(|entry| Arc::ptr_eq(&entry.name, &route.backend));
+        entry.filter(|_| !route.renamed).map(|entry| &entry.routed)
     }
 
     fn entry(&self, backend: &str) -> Option<&BackendEntry> {

@@ -77,7 +77,7 @@ impl FrontMachine {
         &self,
         exchange: Option<ExchangeId>,
         phase: &'static str,
-        rulings: Vec<(&'static str, Rulings)>,
+        rulings: impl IntoIterator<Item = (&'static str, Rulings)>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
@@ -95,7 +95,7 @@ impl FrontMachine {
                 principal: self.principal.clone(),
                 exchange,
                 phase,
-                rulings,
+                rulings: rulings.into_iter().collect(),
             }))));
         }
     }

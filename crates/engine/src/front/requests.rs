@@ -6,7 +6,7 @@ use super::{Context, FrontMachine};
 use crate::bridge;
 use crate::bridge::tasks::{self, TaskSupport, TaskWish};
 use crate::catalog::{ListKind, Route, Selector, list_result};
-use crate::chain::Ruling;
+use crate::chain::{Ruling, Rulings};
 use crate::command::{Command, Watch};
 use crate::exchange::Call;
 use crate::fact::Outcome;
@@ -184,8 +184,9 @@ impl FrontMachine {
     ) {
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
         if ctx.message_facts {
-            let ruling = routing(&route, subject.as_deref());
-            self.decided(Some(id), "request", vec![("route", ruling.into())], ctx, out);
+            let known = ctx.catalog.routed(&route).map(|ruling| Rulings::One(Arc::clone(ruling)));
+            let rulings = known.unwrap_or_else(|| routing(&route, subject.as_deref()).into());
+            self.decided(Some(id), "request", [("route", rulings)], ctx, out);
         }
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.backend = Some(Arc::clone(&route.backend));

@@ -5,7 +5,7 @@ use super::{OVERLOADED, Row, row};
 use signalbox::live;
 use signalbox_rules::limits;
 use signalbox_runtime::{breakpoints, holds, webhooks};
-use signalbox_tape::recorder::{MAX_EXCHANGES, RecorderSettings};
+use signalbox_tape::recorder::{MAX_BARRIERS, MAX_EXCHANGES, RecorderSettings};
 use signalbox_transport::web_post;
 
 const RULE: &str = "the rules are not taken; the error names the place";
@@ -123,6 +123,10 @@ pub(super) fn of_recording() -> Vec<Row> {
             .answer("the same")
             .metric("signalbox_tape_gaps_total")
             .shown(&["bytes_have_a_bound_too"]),
+        row("answers that wait for the disk, with `record.durability`", vec![Count(MAX_BARRIERS, "answers")], None)
+            .answer("an error in place of the answer, which says that it is not recorded")
+            .metric("signalbox_dropped_total")
+            .shown(&["one_answer_too_many_does_not_wait_for_the_disk"]),
         row("a message on a tape", vec![Bytes(settings.max_body)], Some("record.max_body"))
             .answer("only its length is kept")
             .metric("signalbox_tape_bytes_total")

@@ -15,9 +15,12 @@ pub enum NotRecorded {
     /// Some of the facts had no room in the queue.
     #[error("some of it had no room in the queue of the recorder")]
     Lost,
-    /// The recorder has ended, or too many wait for it.
+    /// The recorder has ended.
     #[error("the recorder takes no more")]
     Closed,
+    /// Too many wait for it.
+    #[error("too many answers wait for the tape")]
+    Busy,
     /// It was not known in time.
     #[error("the tape was not written in time")]
     Late,

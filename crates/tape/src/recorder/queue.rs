@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Most answers that wait for the disk at once.
-const MAX_BARRIERS: usize = 100_000;
+pub const MAX_BARRIERS: usize = 100_000;
 /// About what a fact weighs besides its message.
 const FACT_WEIGHT: usize = 256;
 /// About what a ruling weighs besides what it was told; its conditions are words of its rule.
@@ -109,7 +109,7 @@ impl Queue {
         let refused = match &*state {
             State { closed: Some(_), .. } => Some(NotRecorded::Closed),
             State { failing: true, .. } => Some(NotRecorded::Store),
-            State { barriers, .. } if barriers.len() >= MAX_BARRIERS => Some(NotRecorded::Closed),
+            State { barriers, .. } if barriers.len() >= MAX_BARRIERS => Some(NotRecorded::Busy),
             _ => None,
         };
         if let Some(refused) = refused {
@@ -268,5 +268,43 @@ fn told(rulings: &Rulings) -> usize {
     match rulings {
         Rulings::Many(shared) => weight / Arc::strong_count(shared).max(1),
         Rulings::None | Rulings::One(_) => weight,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_engine::{Principal, SessionKey};
+
+    #[test]
+    fn one_answer_too_many_does_not_wait_for_the_disk() {
+        let queue = Queue::new(&RecorderSettings::default(), Arc::default());
+        let waiting: Vec<Barrier> = (0..MAX_BARRIERS).map(|_| queue.barrier()).collect();
+        assert_eq!(queue.barrier().wait(Duration::from_secs(5)), Err(NotRecorded::Busy));
+        assert_eq!(
+            waiting[MAX_BARRIERS - 1].wait(Duration::ZERO),
+            Err(NotRecorded::Late),
+            "the last of them still waits"
+        );
+    }
+
+    #[test]
+    fn many_facts_at_once_wait_for_room_no_longer_than_one() {
+        let within = Duration::from_millis(100);
+        let settings =
+            RecorderSettings { queue_facts: 1, on_full: OnFull::Wait(within), ..RecorderSettings::default() };
+        let counters = Arc::new(Counters::default());
+        let queue = Queue::new(&settings, Arc::clone(&counters));
+        let ended = |number| Fact::SessionEnded {
+            at: Instant::now(),
+            session: SessionKey(number),
+            principal: Principal::anonymous(),
+        };
+        let facts: Vec<Fact> = (0..101).map(ended).collect();
+        let started = Instant::now();
+        queue.push(&facts);
+        assert!(started.elapsed() >= within);
+        assert!(started.elapsed() < within * 50, "{:?}", started.elapsed());
+        assert_eq!(counters.snapshot().lost(GapReason::QueueFull), 100);
     }
 }
