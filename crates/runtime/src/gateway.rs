@@ -393,6 +393,7 @@ async fn tick(gateway: Arc<Gateway>) {
             backend.tick(now);
         }
         gateway.parks.tick();
+        gateway.settle();
         if now.duration_since(swept) >= SWEEP {
             swept = now;
             gateway.tasks.sweep();

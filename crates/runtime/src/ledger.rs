@@ -1,5 +1,5 @@
-//! What happened on a worker, noted there and told when the worker has nothing else to do: whoever waits for an answer does
-//! not wait for the bookkeeping.
+//! What happened on a worker, noted there and told when the worker has nothing else to do and there is something to tell, or
+//! at the gateway's next tick: whoever waits for an answer does not wait for the bookkeeping.
 //!
 //! What happens in one session is told in its order. A session that goes on on another thread has what it noted before told
 //! first.
@@ -13,6 +13,8 @@ use std::cell::OnceCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// A worker that is idle tells this many facts at once, since a few at a time cost about as much.
+const SOME: usize = 32;
 /// Most facts that wait to be told; a worker that is never idle tells them when there are so many.
 const MANY: usize = 64;
 /// A message of this size is told at once, so that little memory waits.
@@ -85,7 +87,10 @@ impl Gateway {
         self.ledgers.open();
         self.ledgers.with_mine(|ledger| {
             if let Some(ledger) = ledger {
-                self.tell_all(&mut lock(&ledger.pages));
+                let mut pages = lock(&ledger.pages);
+                if pages.facts.len() >= SOME || pages.effects.len() >= SOME {
+                    self.tell_all(&mut pages);
+                }
             }
         });
     }

@@ -1,8 +1,8 @@
-//! What happens on a worker is told when the worker is idle, and in its order all the same.
+//! What happens on a worker is told when the worker is idle, or soon after, and in its order all the same.
 
 use crate::client::{Client, answer};
 use crate::fake::{Fake, Shape, plain};
-use crate::{Setup, start};
+use crate::{Setup, pass, start};
 use serde_json::json;
 use signalbox_engine::{ExchangeId, Fact, FactSink, SessionKey};
 use signalbox_runtime::Gateway;
@@ -50,7 +50,7 @@ impl FactSink for Notes {
 const WHOLE: [&str; 6] = ["ClientIn", "decided", "BackendOut", "BackendIn", "ClientOut", "tools/call"];
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_worker_tells_nothing_until_it_is_idle_or_somebody_asks() {
+async fn a_worker_tells_when_it_is_idle_and_has_something_to_tell_or_when_somebody_asks() {
     let notes = Arc::new(Notes::default());
     let facts: Vec<Arc<dyn FactSink>> = vec![notes.clone()];
     let gateway = start(&Fake::new(Shape::Web, plain), Setup { facts, ..Setup::default() });
@@ -63,7 +63,16 @@ async fn a_busy_worker_tells_nothing_until_it_is_idle_or_somebody_asks() {
     client.call("t1").await;
     assert_eq!(notes.len(), told, "nothing is told while there is work");
     gateway.idle();
+    assert_eq!(notes.len(), told, "nor is a little");
+    pass(150).await;
+    assert_eq!(notes.len(), told + WHOLE.len(), "but soon it is");
+    for _ in 0..7 {
+        client.call("t1").await;
+    }
     assert_eq!(notes.len(), told + WHOLE.len());
+    gateway.idle();
+    assert_eq!(notes.len(), told + 8 * WHOLE.len(), "several calls are told at once");
+    let told = told + 7 * WHOLE.len();
     client.call("t1").await;
     gateway.settle();
     assert_eq!(notes.len(), told + 2 * WHOLE.len(), "who asks hears all");
@@ -77,7 +86,7 @@ async fn a_busy_worker_tells_nothing_until_it_is_idle_or_somebody_asks() {
     gateway.settle();
     let exchanges = notes.exchanges();
     let calls = exchanges.values().filter(|words| words.contains(&"tools/call".to_owned()));
-    assert_eq!(calls.clone().count(), 103);
+    assert_eq!(calls.clone().count(), 110);
     assert!(calls.clone().all(|words| words.as_slice() == WHOLE), "{exchanges:?}");
 }
 
@@ -90,6 +99,7 @@ async fn a_session_that_changes_its_thread_is_told_of_in_order() {
     let client = Arc::new(Client::open(&gateway, json!({})).await);
     client.call("t1").await;
     gateway.idle();
+    gateway.settle();
     let told = notes.len();
     let first = client.post("tools/call", json!({"name": "t1", "arguments": {}}));
     assert_eq!(notes.len(), told);
@@ -97,13 +107,14 @@ async fn a_session_that_changes_its_thread_is_told_of_in_order() {
     let other = std::thread::spawn(move || {
         let _here = here.enter();
         there.idle();
-        let stream = second.post("tools/call", json!({"name": "t1", "arguments": {}}));
-        there.idle();
-        stream
+        second.post("tools/call", json!({"name": "t1", "arguments": {}}))
     });
     let second = other.join().unwrap();
-    let words: Vec<String> = notes.0.lock().unwrap().iter().skip(told).map(|(.., word)| word.clone()).collect();
-    assert_eq!(words, [&WHOLE[..3], &WHOLE[..3]].concat(), "the first call, and then the second");
+    let words =
+        || -> Vec<String> { notes.0.lock().unwrap().iter().skip(told).map(|(.., word)| word.clone()).collect() };
+    assert_eq!(words(), WHOLE[..3], "the first call was told before the second was noted");
+    gateway.settle();
+    assert_eq!(words(), [&WHOLE[..3], &WHOLE[..3]].concat());
     let (first, second) = (answer(&first).await, answer(&second).await);
     assert!(first.is_some() && second.is_some());
 }
