@@ -45,6 +45,16 @@ fn rules(criterion: &mut Criterion) {
                 )
             }),
         ),
+        // As in `script/bench record`: every tenth counts each call, the others look at its arguments in vain.
+        (
+            "some_match",
+            hundred(|number| match number % 10 {
+                0 => format!("when = {{ method = \"tools/call\" }}\nthen = {{ count = \"c{number}\" }}"),
+                _ => format!(
+                    "when = {{ method = \"tools/call\", params = {{ \"/arguments/location\" = {{ starts_with = \"never {number:03}\" }} }} }}\nthen = {{ block = \"never\" }}"
+                ),
+            }),
+        ),
         ("all_match", hundred(|number| format!("when = {{ tool = \"get_*\" }}\nthen = {{ count = \"c{number}\" }}"))),
     ];
     let mut group = criterion.benchmark_group("100_rules");

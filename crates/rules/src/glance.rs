@@ -32,6 +32,18 @@ pub(crate) struct Candidate {
 /// The slot of a candidate that cannot be told from a text.
 const NONE: u16 = u16::MAX;
 
+/// The beginning of the text that was last looked at, since rules that follow each other mostly look at the same.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Seen {
+    slot: u16,
+    beginning: Option<Beginning>,
+}
+
+impl Seen {
+    /// Nothing yet, or something that may have changed.
+    pub const NOTHING: Self = Self { slot: NONE, beginning: None };
+}
+
 /// The first bytes of a text, as a number.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Beginning {
@@ -85,11 +97,15 @@ impl Candidate {
     }
 
     /// True where the rule surely does not fit; then the outcomes of what was looked at are noted.
-    pub fn misses(&self, view: &View<'_>, outcomes: &mut Outcomes) -> bool {
+    #[inline]
+    pub fn misses(&self, view: &View<'_>, seen: &mut Seen, outcomes: &mut Outcomes) -> bool {
         if self.slot == NONE {
             return false;
         }
-        let missed = view.beginning(usize::from(self.slot)).is_some_and(|seen| !seen.may_be(self.beginning));
+        if seen.slot != self.slot {
+            *seen = Seen { slot: self.slot, beginning: view.beginning(usize::from(self.slot)) };
+        }
+        let missed = seen.beginning.is_some_and(|seen| !seen.may_be(self.beginning));
         if missed {
             outcomes.push_run(self.held, true);
         }

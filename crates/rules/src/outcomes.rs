@@ -3,71 +3,78 @@
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Outcomes, one bit each.
+/// Outcomes, one bit each, the first of them the highest of its word.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Outcomes {
+    /// Whole words.
     words: SmallVec<[u64; 4]>,
-    length: usize,
+    /// The word that is not whole, and how many outcomes are in it: less than 64.
+    last: u64,
+    filled: u32,
 }
 
 impl Outcomes {
     pub fn push(&mut self, held: bool) {
-        let place = self.length % 64;
-        if place == 0 {
-            self.words.push(0);
-        }
-        if let Some(word) = self.words.last_mut() {
-            *word |= u64::from(held) << (63 - place);
-        }
-        self.length += 1;
+        self.push_run(u16::from(held), !held);
     }
 
     /// Notes that so many held, and then one that did not where `missed` is true.
+    #[inline]
     pub fn push_run(&mut self, held: u16, missed: bool) {
-        let count = usize::from(held) + usize::from(missed);
-        let place = self.length % 64;
-        if place + count > 64 || place == 0 {
-            (0..held).for_each(|_| self.push(true));
-            return if missed {
-                self.push(false)
-            };
+        let filled = self.filled + u32::from(held) + u32::from(missed);
+        if filled < 64 {
+            // Fewer than 64 held.
+            self.last |= !(u64::MAX >> held) >> self.filled;
+            self.filled = filled;
+        } else {
+            (0..held).for_each(|_| self.push_bit(1));
+            (0..u16::from(missed)).for_each(|_| self.push_bit(0));
         }
-        if let Some(word) = self.words.last_mut() {
-            *word |= !(u64::MAX.checked_shr(u32::from(held)).unwrap_or(0)) >> place;
+    }
+
+    fn push_bit(&mut self, bit: u64) {
+        self.last |= bit << (63 - self.filled);
+        self.filled += 1;
+        if self.filled == 64 {
+            self.words.push(std::mem::take(&mut self.last));
+            self.filled = 0;
         }
-        self.length += count;
     }
 
     /// A number that is mostly different for different outcomes.
     pub fn mixed(&self, seed: u64) -> u64 {
-        let start = seed ^ self.length as u64;
-        let mixed = self.words.iter().fold(start, |hash, word| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        mixed >> 32
+        let mix = |hash: u64, word: &u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let whole = self.words.iter().fold(seed ^ u64::from(self.filled), mix);
+        mix(whole, &self.last) >> 32
     }
 
     pub fn len(&self) -> usize {
-        self.length
+        self.words.len() * 64 + self.filled as usize
     }
 
     /// The outcomes from this one on.
     pub fn from(&self, start: usize) -> impl Iterator<Item = bool> + '_ {
-        self.within(start..self.length)
+        self.within(start..self.len())
     }
 
     /// These outcomes.
     pub fn within(&self, range: Range<usize>) -> impl Iterator<Item = bool> + '_ {
-        range.map(|at| self.words[at / 64] >> (63 - at % 64) & 1 == 1)
+        range.map(|at| self.word(at / 64) >> (63 - at % 64) & 1 == 1)
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        self.words.get(at).copied().unwrap_or(self.last)
     }
 
     /// As a text: how many, and their bits in hexadecimal digits.
     pub fn text(&self) -> String {
         const HEX: &[u8; 16] = b"0123456789abcdef";
-        let mut out = self.length.to_string();
+        let mut out = self.len().to_string();
         out.push(':');
-        let digits = self.length.div_ceil(4);
+        let digits = self.len().div_ceil(4);
         out.reserve(digits);
         for digit in 0..digits {
-            let nibble = self.words[digit / 16] >> (60 - digit % 16 * 4) & 15;
+            let nibble = self.word(digit / 16) >> (60 - digit % 16 * 4) & 15;
             out.push(char::from(HEX[nibble as usize]));
         }
         out

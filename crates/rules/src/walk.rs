@@ -3,6 +3,7 @@
 use crate::action::Action;
 use crate::ends::{Ends, Plain, Way};
 use crate::facts::{Facts, View};
+use crate::glance::Seen;
 use crate::limits;
 use crate::open_ruling::OpenRuling;
 use crate::outside::Outside;
@@ -156,15 +157,18 @@ impl<'a> Walk<'a> {
         let candidates = set.candidates(view.facts.phase, view.method());
         self.way.list = candidates.as_ptr() as usize;
         let behind = candidates.partition_point(|one| one.rule < first);
+        let mut seen = Seen::NOTHING;
         for candidate in &candidates[behind..] {
             self.looked = true;
-            if candidate.misses(view, &mut self.way.outcomes) {
+            if candidate.misses(view, &mut seen, &mut self.way.outcomes) {
                 continue;
             }
             let Some(rule) = set.rule(candidate.rule) else { continue };
             let mark = self.way.outcomes.len();
             let held =
                 candidate.fits(&mut self.way.outcomes) || rule.when.holds(view, set.slots(), &mut self.way.outcomes);
+            // A text may have been looked at for the first time.
+            seen = Seen::NOTHING;
             if view.tired() {
                 return Leg::End(self.too_much());
             }
