@@ -68,14 +68,16 @@ impl Post for WebPost {
             if let Some(mut conn) = place.pool.take() {
                 match conn.send(request).await {
                     Ok(head) => return read(&place, conn, &head).await,
-                    Err(SendError::Unsent(unsent)) => request = unsent,
+                    Err(SendError::Unsent(unsent, _)) => request = unsent,
                     Err(SendError::Failed(error)) => return Err(failed(error.to_string())),
                 }
             }
             let mut conn = Conn::open(&place.target, CONNECT_TIME).await.map_err(|error| failed(error.to_string()))?;
             match conn.send(request).await {
                 Ok(head) => read(&place, conn, &head).await,
-                Err(SendError::Unsent(_)) => Err(failed("closed the connection before it took the request".to_owned())),
+                Err(SendError::Unsent(..)) => {
+                    Err(failed("closed the connection before it took the request".to_owned()))
+                }
                 Err(SendError::Failed(error)) => Err(failed(error.to_string())),
             }
         })

@@ -76,7 +76,7 @@ impl Backend {
         while let Some(mut conn) = kept {
             request = match conn.send(request).await {
                 Ok(head) => return Ok((conn, head)),
-                Err(SendError::Unsent(unsent)) => unsent,
+                Err(SendError::Unsent(unsent, _)) => unsent,
                 Err(SendError::Failed(error)) => return Err(self.no_answer(&error)),
             };
             kept = self.pool.take();
@@ -90,9 +90,7 @@ impl Backend {
             Conn::open(&self.target, self.connect_timeout).await.map_err(|error| self.unreachable(&error))?;
         match conn.send(request).await {
             Ok(head) => Ok((conn, head)),
-            Err(SendError::Unsent(_)) => {
-                Err(self.fault(FaultKind::BackendDown, "closed the connection before it took the request"))
-            }
+            Err(SendError::Unsent(_, why)) => Err(self.untaken(why.map(HttpError::Io).as_ref())),
             Err(SendError::Failed(error)) => Err(self.no_answer(&error)),
         }
     }
@@ -112,6 +110,15 @@ impl Backend {
 
     fn unreachable(&self, error: &ConnectError) -> Fault {
         let text = format!("cannot be reached at {}: {error}", self.target);
+        self.fault(FaultKind::BackendDown, text)
+    }
+
+    /// The request did not go out.
+    fn untaken(&self, why: Option<&HttpError>) -> Fault {
+        let text = match why.and_then(|error| tls::find(error)) {
+            Some(error) => format!("ended the TLS connection: {}", tls::words(error)),
+            None => "closed the connection before it took the request".to_owned(),
+        };
         self.fault(FaultKind::BackendDown, text)
     }
 

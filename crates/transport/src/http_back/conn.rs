@@ -61,8 +61,8 @@ pub(crate) enum HttpError {
 
 /// Why a request got no response.
 pub(crate) enum SendError {
-    /// The connection ended before any of it was written.
-    Unsent(Request),
+    /// The connection ended before any of it was written, with this error where it was one.
+    Unsent(Request, Option<io::Error>),
     /// It may have been processed.
     Failed(HttpError),
 }
@@ -125,7 +125,7 @@ impl Conn {
     /// Holds the request if the connection ended before any of it was written.
     pub(crate) async fn send(&mut self, request: Request) -> Result<Head, SendError> {
         if !self.is_idle() {
-            return Err(SendError::Unsent(request));
+            return Err(SendError::Unsent(request, None));
         }
         self.out = Some(request);
         let mut interim = 0;
@@ -135,10 +135,15 @@ impl Conn {
     fn poll_head(&mut self, cx: &mut Context<'_>, interim: &mut u32) -> Poll<Result<Head, SendError>> {
         let begins = self.out.as_ref().is_some_and(Request::is_untouched);
         // A server that has closed the connection, or speaks without being asked, will not see the request.
-        let ended = begins && self.poll_fill(cx, self.expected(), ROOM).is_ready();
-        if ended || matches!(self.poll_write(cx), Poll::Ready(Err(_))) {
+        let ended =
+            if begins { self.poll_fill(cx, self.expected(), ROOM).map(|read| read.err()) } else { Poll::Pending };
+        let ended = match ended {
+            Poll::Pending => self.poll_write(cx).map(Result::err),
+            Poll::Ready(why) => Poll::Ready(why.or_else(|| Some(io::ErrorKind::UnexpectedEof.into()))),
+        };
+        if let Poll::Ready(Some(why)) = ended {
             if let Some(unsent) = self.out.take_if(|out| out.is_untouched()) {
-                return Poll::Ready(Err(SendError::Unsent(unsent)));
+                return Poll::Ready(Err(SendError::Unsent(unsent, Some(why))));
             }
             self.give_up_writing();
         } else if begins {
