@@ -39,7 +39,7 @@ use signalbox_engine::{Limit, Principal};
 use signalbox_runtime::Gateway;
 use std::future::{Future as _, poll_fn};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -113,6 +113,8 @@ pub(crate) struct Front {
     pub extra: ExtraRoutes,
     pub resume: Arc<ResumeStore>,
     pub clock: Clock,
+    /// No request is begun any more.
+    pub stopping: AtomicBool,
 }
 
 /// Serves, each connection on the worker whose turn it is, until told to stop; then no connection is accepted and open ones end after the answer they are busy with.
@@ -124,7 +126,8 @@ pub async fn serve(
     workers: &Workers,
     mut stop: watch::Receiver<bool>,
 ) {
-    let front = Arc::new(Front { gateway, extra, resume: Arc::default(), clock: Clock::default(), spec });
+    let stopping = AtomicBool::new(false);
+    let front = Arc::new(Front { gateway, extra, resume: Arc::default(), clock: Clock::default(), stopping, spec });
     let exit = Exit::default();
     let mut connections = tokio::task::JoinSet::new();
     let mut lines = Lines::default();
@@ -140,7 +143,7 @@ pub async fn serve(
                 continue;
             }
             _ = tick.tick(), if !lines.is_empty() => {
-                lines.tick(&front.clock, false);
+                lines.tick(&front);
                 continue;
             }
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
@@ -183,11 +186,12 @@ pub async fn serve(
         connections.spawn_on(serving, workers.turn());
     }
     drop(listener);
-    lines.tick(&front.clock, true);
+    front.stopping.store(true, Ordering::Release);
+    lines.tick(&front);
     while !connections.is_empty() {
         tokio::select! {
             _ = connections.join_next() => {}
-            _ = tick.tick() => lines.tick(&front.clock, true),
+            _ = tick.tick() => lines.tick(&front),
         }
     }
 }

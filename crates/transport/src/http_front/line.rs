@@ -22,12 +22,10 @@ pub const TICK: Duration = Duration::from_millis(500);
 /// How long a connection may wait for its next request, or for its client to take any of an answer.
 pub const KEPT_FOR: Duration = Duration::from_secs(75);
 
-/// Ends after the answer it is busy with.
-const STOP: u8 = 1;
 /// Ends now.
-const CUT: u8 = 2;
+const CUT: u8 = 1;
 /// The first message has been waited for long enough.
-const DUE: u8 = 4;
+const DUE: u8 = 2;
 
 /// What a connection can be doing.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -165,9 +163,10 @@ impl Line {
         }
     }
 
-    /// True once the connection should end after the answer it is busy with.
+    /// True once the connection should end after the answer it is busy with. All connections of a front learn it at once:
+    /// a client that sees one of them end can begin nothing on another.
     pub fn is_stopped(&self) -> bool {
-        self.orders.load(Ordering::Acquire) & STOP != 0
+        self.front.stopping.load(Ordering::Acquire)
     }
 
     /// True once it should end at once.
@@ -275,10 +274,11 @@ impl Lines {
         self.0.is_empty()
     }
 
-    /// Moves the clock and tells those that have taken too long, or all of them that the front stops. An order is
+    /// Moves the clock and tells those that have taken too long, and wakes all of them when the front stops. That is
     /// repeated at every tick until it is followed.
-    pub fn tick(&mut self, clock: &Clock, stop: bool) {
-        let now = clock.advance();
+    pub fn tick(&mut self, front: &Front) {
+        let now = front.clock.advance();
+        let stopping = front.stopping.load(Ordering::Acquire);
         self.0.retain(|line| {
             let Some(line) = line.upgrade() else { return false };
             let spec = &line.front.spec;
@@ -287,8 +287,8 @@ impl Lines {
             if !line.is_cut() {
                 line.count(slow, late);
             }
-            let order = late | if slow { CUT } else { 0 } | if stop { STOP } else { 0 };
-            if order != 0 {
+            let order = late | if slow { CUT } else { 0 };
+            if order != 0 || stopping {
                 line.order(order);
             }
             true
