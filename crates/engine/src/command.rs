@@ -1,13 +1,13 @@
 //! Everything a front machine can ask for.
 
 use crate::bridge::tasks::TaskState;
+use crate::caller::Caller;
 use crate::chain::{Effect, Phase, Question};
 use crate::exchange::{Call, MethodName};
 use crate::fact::Fact;
 use crate::fault::Fault;
 use crate::keys::{ExchangeId, PeerId, StreamId};
 use crate::limit::Limit;
-use crate::principal::Principal;
 use crate::read_cache::{Generation, Terms};
 use bytes::Bytes;
 use signalbox_wire::Era;
@@ -178,7 +178,7 @@ pub struct Held {
     /// The backend.
     pub backend: Option<Arc<str>>,
     /// On whose behalf.
-    pub principal: Principal,
+    pub caller: Caller,
     /// Since when.
     pub since: Instant,
     /// The message.

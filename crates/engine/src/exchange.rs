@@ -1,8 +1,8 @@
 //! One request from arrival to outcome, and the call that leaves for a backend because of it.
 
+use crate::caller::Caller;
 use crate::keys::{ExchangeId, SessionKey, StreamId};
 use crate::log_level::LogLevel;
-use crate::principal::Principal;
 use crate::profile::ClientProfile;
 use crate::read_cache::Generation;
 use crate::trace::{Told, Trace};
@@ -23,8 +23,12 @@ pub struct Exchange {
     pub id: ExchangeId,
     /// The session it belongs to.
     pub session: SessionKey,
-    /// On whose behalf it runs.
-    pub principal: Principal,
+    /// Who sent it, and on whose behalf it runs.
+    pub caller: Caller,
+    /// The exchange of the first round of the call that it goes on with, else itself.
+    pub operation: ExchangeId,
+    /// Which round of that call it is; the first is 1.
+    pub round: u32,
     /// The id as the client wrote it.
     pub client_id: RawId,
     /// Where the answer goes.

@@ -1,13 +1,14 @@
 //! What happened, for whoever wants to know: metrics, traces, tapes.
 
+use crate::caller::Caller;
 use crate::chain::{Ruling, Rulings};
 use crate::exchange::MethodName;
 use crate::keys::{ExchangeId, SessionKey};
-use crate::principal::Principal;
 use crate::profile::ClientProfile;
 use crate::trace::{Carrier, Trace};
 use bytes::Bytes;
 use signalbox_wire::{Envelope, Era};
+use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,26 +55,13 @@ impl Outcome {
     }
 }
 
-/// A fact. It always names the principal.
+/// A fact. It always names the caller.
 #[derive(Clone, Debug)]
 pub enum Fact {
     /// A message passed a point.
-    Message {
-        /// When.
-        at: Instant,
-        /// Whose session.
-        session: SessionKey,
-        /// On whose behalf.
-        principal: Principal,
-        /// The exchange, where it belongs to one.
-        exchange: Option<ExchangeId>,
-        /// Where it was seen.
-        point: Point,
-        /// The backend it goes to or comes from, where it does.
-        backend: Option<Arc<str>>,
-        /// The message.
-        bytes: Bytes,
-    },
+    Message(MessageFact),
+    /// A message that was said to have passed was lost after all.
+    Lost(Arc<Lost>),
     /// Something was decided about a message.
     Decision(Arc<Decision>),
     /// A session began, or its client has introduced itself.
@@ -85,10 +73,84 @@ pub enum Fact {
         /// Which.
         session: SessionKey,
         /// Whose.
-        principal: Principal,
+        caller: Caller,
     },
     /// An exchange is over.
     Finished(Arc<Finished>),
+    /// Something was refused before there was an exchange.
+    Refused(Arc<RefusedFact>),
+}
+
+/// A message that passed a point.
+#[derive(Clone, Debug)]
+pub struct MessageFact {
+    /// When.
+    pub at: Instant,
+    /// Whose session; [`SessionKey::GATEWAY`] for what belongs to none.
+    pub session: SessionKey,
+    /// On whose behalf.
+    pub caller: Caller,
+    /// The exchange, where it belongs to one.
+    pub exchange: Option<ExchangeId>,
+    /// Where it was seen.
+    pub point: Point,
+    /// The backend it goes to or comes from, where it does.
+    pub backend: Option<Arc<str>>,
+    /// The message.
+    pub bytes: Bytes,
+    /// Its number among the messages of this process, by which a later fact may speak of it; 0 where none will.
+    pub number: u64,
+    /// True for what the gateway says and hears on its own account: handshakes, lists, pings.
+    pub own: bool,
+    /// The number of the message that this is the repeated sending of.
+    pub again: Option<NonZeroU64>,
+    /// Why it did not reach whoever it was for, or is of no use to them, where that is so.
+    pub lost: Option<&'static str>,
+}
+
+impl MessageFact {
+    /// A message that belongs to no exchange and no backend, and of which nothing more is known.
+    #[must_use]
+    pub fn new(at: Instant, session: SessionKey, caller: Caller, point: Point, bytes: Bytes) -> Self {
+        let (exchange, backend, number, own, again, lost) = (None, None, 0, false, None, None);
+        Self { at, session, caller, exchange, point, backend, bytes, number, own, again, lost }
+    }
+}
+
+/// A message that was lost after it was said to have passed.
+#[derive(Clone, Debug)]
+pub struct Lost {
+    /// When.
+    pub at: Instant,
+    /// Whose session.
+    pub session: SessionKey,
+    /// On whose behalf.
+    pub caller: Caller,
+    /// The exchange, where it belongs to one.
+    pub exchange: Option<ExchangeId>,
+    /// Where it was seen.
+    pub point: Point,
+    /// The number of the message, as [`MessageFact::number`] has it.
+    pub number: u64,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// What was refused before there was an exchange: a head, a body, a credential, a session id.
+#[derive(Clone, Debug)]
+pub struct RefusedFact {
+    /// When.
+    pub at: Instant,
+    /// Who called, as far as that was known.
+    pub caller: Caller,
+    /// The session, where one was found.
+    pub session: SessionKey,
+    /// The HTTP status it was answered with, where it was.
+    pub status: Option<u16>,
+    /// Why, in a word of the closed list of faults.
+    pub reason: &'static str,
+    /// Why, for a person; never with a credential in it.
+    pub detail: String,
 }
 
 /// All that was decided about a message at one time.
@@ -99,7 +161,7 @@ pub struct Decision {
     /// Whose session.
     pub session: SessionKey,
     /// On whose behalf.
-    pub principal: Principal,
+    pub caller: Caller,
     /// The exchange, where it belongs to one.
     pub exchange: Option<ExchangeId>,
     /// `request`, `response`, …: see [`crate::chain::Phase::word`].
@@ -123,7 +185,7 @@ pub struct SessionFact {
     /// Which.
     pub session: SessionKey,
     /// Whose.
-    pub principal: Principal,
+    pub caller: Caller,
     /// The id that the client was given, where it was.
     pub external: Option<Arc<str>>,
     /// How the client came.
@@ -140,7 +202,7 @@ pub struct Finished {
     /// Whose session.
     pub session: SessionKey,
     /// On whose behalf.
-    pub principal: Principal,
+    pub caller: Caller,
     /// The exchange.
     pub exchange: ExchangeId,
     /// Its era.
@@ -151,6 +213,12 @@ pub struct Finished {
     pub subject: Option<Box<str>>,
     /// The backend.
     pub backend: Option<Arc<str>>,
+    /// What the client claimed to be, with this request or when its session began.
+    pub client: Option<Arc<ClientProfile>>,
+    /// The operation it is a part of: the exchange of its first round, which may be itself.
+    pub operation: ExchangeId,
+    /// Which round of that operation it is; the first is 1.
+    pub round: u32,
     /// How it ended.
     pub outcome: Outcome,
     /// How long it took.

@@ -24,6 +24,7 @@ mod task_requests;
 pub use lifecycle::Lifecycle;
 pub use modern::supported_versions;
 
+use crate::caller::Caller;
 use crate::capset::CapSet;
 use crate::catalog::{Selector, Snapshot};
 use crate::chain::{Chain, Ruling};
@@ -32,10 +33,9 @@ use crate::event::Event;
 use crate::exchange::{Exchange, MethodName};
 use crate::fact::{Outcome, Point};
 use crate::fault::{Fault, FaultKind};
-use crate::keys::{ExchangeId, KeyMap, PeerId, SessionKey, StreamId, TextMap};
+use crate::keys::{ExchangeId, KeyMap, Numbers, PeerId, SessionKey, StreamId, TextMap};
 use crate::limit::Limit;
 use crate::log_level::LogLevel;
-use crate::principal::Principal;
 use crate::profile::ClientProfile;
 use crate::read_cache::Generation;
 use crate::trace;
@@ -60,6 +60,10 @@ pub struct Context<'a> {
     pub unix_ms: &'a dyn Fn() -> u64,
     /// The lists and names.
     pub catalog: &'a Snapshot,
+    /// Who sent the message, where that is not whoever opened the session.
+    pub caller: Option<&'a Caller>,
+    /// Numbers for what is new.
+    pub numbers: &'a Numbers,
     /// The interceptors.
     pub chain: &'a Chain,
     /// The id that the client of this session was given, where it was.
@@ -129,7 +133,7 @@ pub const MAX_TASKS: usize = 1024;
 #[derive(Debug)]
 pub struct FrontMachine {
     session: SessionKey,
-    principal: Principal,
+    caller: Caller,
     mode: Mode,
     state: Lifecycle,
     client: Option<Arc<ClientProfile>>,
@@ -147,17 +151,16 @@ pub struct FrontMachine {
     ledger: Ledger,
     /// Followed resources whose URI is not the backend's own: (backend, its URI) to ours.
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
-    next_exchange: u64,
     next_question: u64,
 }
 
 impl FrontMachine {
     /// A machine that has seen nothing yet.
     #[must_use]
-    pub fn new(session: SessionKey, principal: Principal, mode: Mode) -> Self {
+    pub fn new(session: SessionKey, caller: Caller, mode: Mode) -> Self {
         Self {
             session,
-            principal,
+            caller,
             mode,
             state: Lifecycle::Created,
             client: None,
@@ -174,7 +177,6 @@ impl FrontMachine {
             waiting: KeyMap::default(),
             ledger: Ledger::default(),
             followed: HashMap::new(),
-            next_exchange: 1,
             next_question: 1,
         }
     }
@@ -215,10 +217,10 @@ impl FrontMachine {
         self.session
     }
 
-    /// On whose behalf the session acts.
+    /// Who opened the session.
     #[must_use]
-    pub fn principal(&self) -> &Principal {
-        &self.principal
+    pub fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     /// Where the session is in its life.
@@ -328,8 +330,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> ExchangeId {
-        let id = ExchangeId(self.next_exchange);
-        self.next_exchange += 1;
+        let id = ctx.numbers.exchange();
         let method: MethodName = message.known_method().map_or_else(|| name.to_owned().into(), Cow::Borrowed);
         // A machine for one request alone has nothing to tell it from.
         if self.mode != Mode::Stateless {
@@ -339,7 +340,9 @@ impl FrontMachine {
         let exchange = Exchange {
             id,
             session: self.session,
-            principal: self.principal.clone(),
+            caller: ctx.caller.unwrap_or(&self.caller).clone(),
+            operation: id,
+            round: 1,
             client_id,
             stream,
             stream_open: true,

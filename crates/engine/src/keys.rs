@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! key {
     ($(#[$doc:meta])* $name:ident) => {
@@ -30,9 +31,39 @@ key!(
     PeerId
 );
 key!(
-    /// One request of a client from arrival to outcome, unique within its session.
+    /// One request of a client from arrival to outcome, unique within its process.
     ExchangeId
 );
+
+impl SessionKey {
+    /// Stands for the gateway itself where something belongs to no session. No session has this number.
+    pub const GATEWAY: Self = Self(0);
+}
+
+/// Counts what has one number in the whole process, live and on its tape.
+#[derive(Debug)]
+pub struct Numbers {
+    exchanges: AtomicU64,
+    messages: AtomicU64,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self { exchanges: AtomicU64::new(1), messages: AtomicU64::new(1) }
+    }
+}
+
+impl Numbers {
+    /// The number of a new exchange.
+    pub fn exchange(&self) -> ExchangeId {
+        ExchangeId(self.exchanges.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The number of a new message.
+    pub fn message(&self) -> u64 {
+        self.messages.fetch_add(1, Ordering::Relaxed)
+    }
+}
 
 /// A map by numbers that the gateway counts itself. No client can choose them, so spreading them is enough.
 pub type KeyMap<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;

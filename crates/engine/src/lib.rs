@@ -7,6 +7,7 @@ pub mod back;
 pub mod balance;
 pub mod breaker;
 pub mod bridge;
+pub mod caller;
 pub mod capset;
 pub mod catalog;
 pub mod chain;
@@ -32,6 +33,7 @@ pub mod trace;
 
 pub use back::BackMachine;
 pub use breaker::{Breaker, BreakerRules};
+pub use caller::{Caller, Proof};
 pub use capset::CapSet;
 pub use catalog::{Catalog, Snapshot};
 pub use chain::{Chain, Interceptor, Verdict};

@@ -187,8 +187,8 @@ impl FactSink for MethodMetrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::caller::Caller;
     use crate::keys::{ExchangeId, SessionKey};
-    use crate::principal::Principal;
     use signalbox_wire::Era;
     use std::sync::Arc;
     use std::time::{Duration, Instant};
@@ -197,7 +197,10 @@ mod tests {
         Fact::Finished(Arc::new(Finished {
             at: Instant::now(),
             session: SessionKey(1),
-            principal: Principal::anonymous(),
+            caller: Caller::anonymous("http"),
+            client: None,
+            operation: ExchangeId(1),
+            round: 1,
             exchange: ExchangeId(1),
             era: Era::Legacy,
             method: method.into(),

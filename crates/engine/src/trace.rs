@@ -3,6 +3,7 @@
 //! Who wants traces is a subscriber to facts ([`crate::FactSink::begin`]): it makes the ids, which come from outside like all
 //! randomness, and is handed them back with what became of the exchange. Without one nothing of this is made.
 
+use crate::caller::Caller;
 use crate::exchange::{Call, Exchange};
 use crate::profile::ClientProfile;
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use std::time::Instant;
 /// The longest error code that is told; no number of 64 bits is longer.
 const MAX_CODE: usize = 20;
 
-/// What came beside a message that may say to which trace it belongs.
+/// What came beside a message: who sent it, and what may say to which trace it belongs.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct Carrier<'a> {
     /// The HTTP header `traceparent`.
@@ -22,6 +23,8 @@ pub struct Carrier<'a> {
     pub state: Option<&'a str>,
     /// The id by which the client knows its session, where it holds one.
     pub session: Option<&'a str>,
+    /// Who sent it, where that is not whoever opened the session.
+    pub caller: Option<&'a Caller>,
 }
 
 /// Finds the trace that a request belongs to, where it belongs to one that is followed.

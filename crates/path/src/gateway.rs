@@ -8,11 +8,12 @@ use signalbox_engine::back::{BackCommand, ClientOffer, Wish};
 use signalbox_engine::catalog::{Item, ListKind, View, ViewKey};
 use signalbox_engine::fact::FactSink as _;
 use signalbox_engine::front::Mode;
+use signalbox_engine::keys::Numbers;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::read_cache::Generation;
 use signalbox_engine::{
-    BackMachine, Call, CapSet, Catalog, Chain, Command, Context, Event, ExchangeId, FrontMachine, Principal,
-    SessionKey, Snapshot, StreamId,
+    BackMachine, Call, Caller, CapSet, Catalog, Chain, Command, Context, Event, ExchangeId, FrontMachine, SessionKey,
+    Snapshot, StreamId,
 };
 use signalbox_wire::{Envelope, Era, HeaderValues, Limits, Message, Revision, SseDecoder, header};
 use std::sync::Arc;
@@ -30,7 +31,8 @@ pub struct Gateway {
     catalog: Snapshot,
     chain: Chain,
     metrics: MethodMetrics,
-    principal: Principal,
+    caller: Caller,
+    numbers: Numbers,
     now: Instant,
     front: FrontMachine,
     back: BackMachine<ExchangeId>,
@@ -43,7 +45,7 @@ pub struct Gateway {
 impl Gateway {
     /// Opens the session and the connection.
     pub fn open(case: Case) -> Result<Self, PathError> {
-        let principal = Principal::anonymous();
+        let caller = Caller::anonymous("http");
         let wish = if case.backend == Era::Modern { Wish::Modern } else { Wish::Legacy };
         let offer = ClientOffer {
             revision: Revision::LATEST_LEGACY,
@@ -60,8 +62,9 @@ impl Gateway {
             chain: Chain::new(vec![]),
             metrics: MethodMetrics::default(),
             now: Instant::now(),
-            front: FrontMachine::new(SessionKey(1), principal.clone(), mode),
-            principal,
+            front: FrontMachine::new(SessionKey(1), caller.clone(), mode),
+            caller,
+            numbers: Numbers::default(),
             back: BackMachine::new(Arc::from(BACKEND), wish, offer, true),
             commands: Vec::new(),
             back_commands: Vec::new(),
@@ -102,7 +105,7 @@ impl Gateway {
     pub fn call(&mut self) -> Result<(), PathError> {
         let message = self.read_request()?;
         if self.case.client == Era::Modern {
-            self.front = FrontMachine::new(SessionKey(2), self.principal.clone(), Mode::Stateless);
+            self.front = FrontMachine::new(SessionKey(2), self.caller.clone(), Mode::Stateless);
         }
         self.front(Event::Received { stream: STREAM, message });
         let (exchange, call) = self.forwarded()?;
@@ -164,6 +167,8 @@ impl Gateway {
             now: self.now,
             unix_ms: &|| 0,
             catalog: &self.catalog,
+            caller: None,
+            numbers: &self.numbers,
             chain: &self.chain,
             session: None,
             session_started: self.now,

@@ -4,8 +4,8 @@
 
 use bytes::Bytes;
 use criterion::{Criterion, criterion_group, criterion_main};
+use signalbox_engine::Caller;
 use signalbox_engine::chain::{Case, Interceptor, Phase};
-use signalbox_engine::principal::Principal;
 use signalbox_rules::{RuleSet, Rules};
 use signalbox_wire::{Envelope, Limits};
 use std::hint::black_box;
@@ -20,17 +20,20 @@ fn rules(criterion: &mut Criterion) {
     let call = r#"{"jsonrpc":"2.0","id":4711,"method":"tools/call","params":{"name":"get_weather","arguments":{"location":"a place of some length, so that this call is as long as an ordinary one","units":"metric","days":3,"detail":{"hourly":true,"fields":["temperature","wind","rain"]}},"_meta":{"progressToken":"abc-123"}}}"#;
     let message = Envelope::read(Bytes::from_static(call.as_bytes()), &Limits::default()).unwrap();
     let now = Instant::now();
-    let principal = Principal::anonymous();
+    let caller = Caller::anonymous("http");
     let case = Case {
         phase: Phase::Request,
         message: &message,
         exchange: None,
-        principal: &principal,
+        caller: &caller,
         session: Some("s"),
         session_started: now,
         revision: Some("2025-06-18"),
         backend: Some("weather"),
         now,
+        definition: None,
+        attempt: 1,
+        round: 1,
         can_wait: true,
         unix_ms: 0,
     };

@@ -25,7 +25,7 @@ impl Interceptor for NoShouting {
 }
 
 fn main() {
-    use signalbox_engine::{Chain, Principal};
+    use signalbox_engine::{Caller, Chain};
     let chain = Chain::new(vec![std::sync::Arc::new(NoShouting)]);
     for said in ["Hello", "HELLO"] {
         let json = format!(
@@ -37,12 +37,15 @@ fn main() {
             phase: Phase::Request,
             message: &message,
             exchange: None,
-            principal: &Principal::anonymous(),
+            caller: &Caller::anonymous("http"),
             session: None,
             session_started: now,
             revision: None,
             backend: None,
             now,
+            definition: None,
+            attempt: 1,
+            round: 1,
             can_wait: true,
             unix_ms: 0,
         };
@@ -52,7 +55,7 @@ fn main() {
 
 #[test]
 fn shouting_is_refused_and_talking_is_not() {
-    use signalbox_engine::{Chain, Principal};
+    use signalbox_engine::{Caller, Chain};
     let chain = Chain::new(vec![std::sync::Arc::new(NoShouting)]);
     let now = std::time::Instant::now();
     for (said, refused) in [("Hello", false), ("HELLO", true)] {
@@ -63,12 +66,15 @@ fn shouting_is_refused_and_talking_is_not() {
             phase: Phase::Request,
             message: &message,
             exchange: None,
-            principal: &Principal::anonymous(),
+            caller: &Caller::anonymous("http"),
             session: None,
             session_started: now,
             revision: None,
             backend: None,
             now,
+            definition: None,
+            attempt: 1,
+            round: 1,
             can_wait: true,
             unix_ms: 0,
         };

@@ -61,7 +61,7 @@ impl<'a> Facts<'a> {
             asked: case.exchange.map(|exchange| exchange.method.as_ref()),
             subject: case.exchange.and_then(|exchange| exchange.subject.as_deref()),
             backend: case.backend,
-            principal: case.principal.as_str(),
+            principal: case.caller.principal().as_str(),
             session: case.session,
             session_age: case.now.saturating_duration_since(case.session_started),
             revision: case.revision,

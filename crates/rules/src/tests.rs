@@ -9,7 +9,7 @@ use signalbox_engine::chain::{
 use signalbox_engine::exchange::Exchange;
 use signalbox_engine::fact::{Finished, Outcome};
 use signalbox_engine::keys::{ExchangeId, SessionKey, StreamId};
-use signalbox_engine::principal::Principal;
+use signalbox_engine::{Caller, Principal, Proof};
 use signalbox_wire::{Envelope, Era, RawId};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,11 +29,15 @@ const RESULT: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"te
 const ERROR: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32050,"message":"the disk is full"}}"#;
 
 /// A gateway with nothing but rules.
+fn caller(principal: &str) -> Caller {
+    Caller::of(Principal::named(principal), Proof::LocalUser, "test")
+}
+
 struct Dialogue {
     rules: Rules,
     start: Instant,
     now: Instant,
-    principal: Principal,
+    caller: Caller,
     session: Option<String>,
     revision: Option<String>,
     backend: Option<String>,
@@ -61,7 +65,7 @@ impl Dialogue {
             rules: Rules::new(set, 1),
             start,
             now: start,
-            principal: Principal::named("local:ada"),
+            caller: caller("local:ada"),
             session: Some("s-1".to_owned()),
             revision: Some("2025-06-18".to_owned()),
             backend: Some("files".to_owned()),
@@ -109,7 +113,10 @@ impl Dialogue {
         self.rules.finished(&Finished {
             at: self.now,
             session: SessionKey(1),
-            principal: self.principal.clone(),
+            caller: self.caller.clone(),
+            client: None,
+            operation: ExchangeId(self.exchange),
+            round: 1,
             exchange: ExchangeId(self.exchange),
             era: Era::Legacy,
             method: self.method.clone().into(),
@@ -130,11 +137,14 @@ impl Dialogue {
             phase,
             message,
             exchange: of_exchange.then_some(&exchange),
-            principal: &self.principal,
+            caller: &self.caller,
             session: self.session.as_deref(),
             session_started: self.start,
             revision: self.revision.as_deref(),
             backend: self.backend.as_deref(),
+            definition: None,
+            attempt: 1,
+            round: 1,
             can_wait: true,
             now: self.now,
             unix_ms: 1_700_000_000_000,
@@ -150,7 +160,9 @@ impl Dialogue {
         Exchange {
             id: ExchangeId(self.exchange),
             session: SessionKey(1),
-            principal: self.principal.clone(),
+            caller: self.caller.clone(),
+            operation: ExchangeId(self.exchange),
+            round: 1,
             client_id: RawId::string("x"),
             stream: StreamId(1),
             stream_open: true,

@@ -18,8 +18,9 @@ use crate::webhooks::{Post, Webhooks};
 use arc_swap::ArcSwap;
 use signalbox_engine::catalog::{Changed, Selector, Snapshot};
 use signalbox_engine::front::Mode;
+use signalbox_engine::keys::Numbers;
 use signalbox_engine::{
-    CapSet, Chain, ClientProfile, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey,
+    Caller, CapSet, Chain, ClientProfile, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey,
 };
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -69,6 +70,7 @@ pub struct Gateway {
     pub(crate) tracer: Option<Arc<dyn FactSink>>,
     facts: Vec<Arc<dyn FactSink>>,
     pub(crate) ledgers: Ledgers,
+    pub(crate) numbers: Numbers,
     next_session: AtomicU64,
     draining: AtomicBool,
 }
@@ -120,6 +122,7 @@ impl Gateway {
             tracer: parts.facts.iter().find(|sink| sink.traces()).cloned(),
             facts: parts.facts,
             ledgers: Ledgers::default(),
+            numbers: Numbers::default(),
             next_session: AtomicU64::new(1),
             draining: AtomicBool::new(false),
         });
@@ -151,7 +154,7 @@ impl Gateway {
     /// A fault if there are too many, or the gateway is shutting down.
     pub fn open_session(
         self: &Arc<Self>,
-        principal: Principal,
+        caller: Caller,
         mode: Mode,
         external: &str,
         via: &'static str,
@@ -167,7 +170,7 @@ impl Gateway {
             return Err(Fault::new(FaultKind::Overloaded, text));
         }
         let key = SessionKey(self.next_session.fetch_add(1, Ordering::Relaxed));
-        let session = Session::new(Arc::clone(self), key, principal, mode, (external.into(), via));
+        let session = Session::new(Arc::clone(self), key, caller, mode, (external.into(), via));
         if kept {
             session.tell_of_itself();
             Counters::add(&self.counters.sessions_opened);
@@ -327,8 +330,8 @@ impl Gateway {
     pub(crate) fn session_closed(&self, session: &Arc<Session>) {
         self.sessions.remove(session);
         if self.message_facts() && session.is_kept() {
-            let principal = session.principal.clone();
-            let ended = Fact::SessionEnded { at: Instant::now(), session: session.key, principal };
+            let caller = session.caller.clone();
+            let ended = Fact::SessionEnded { at: Instant::now(), session: session.key, caller };
             self.note(session, [ended]);
         }
         for backend in self.backends().all() {

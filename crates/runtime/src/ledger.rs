@@ -127,7 +127,7 @@ impl Gateway {
     fn enter(&self, pages: &mut Pages, facts: impl IntoIterator<Item = Fact>) {
         let before = pages.facts.len();
         pages.facts.extend(facts);
-        let is_large = |fact: &Fact| matches!(fact, Fact::Message { bytes, .. } if bytes.len() >= LARGE);
+        let is_large = |fact: &Fact| matches!(fact, Fact::Message(message) if message.bytes.len() >= LARGE);
         if pages.facts.len() >= MANY || pages.facts[before..].iter().any(is_large) {
             self.tell_all(pages);
         }

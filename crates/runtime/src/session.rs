@@ -18,8 +18,8 @@ use signalbox_engine::front::{Lifecycle, Mode};
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{
-    CapSet, Carrier, ClientProfile, Command, Context, Event, ExchangeId, Fact, FrontMachine, Principal, SessionKey,
-    StreamId,
+    Caller, CapSet, Carrier, ClientProfile, Command, Context, Event, ExchangeId, Fact, FrontMachine, Principal,
+    SessionKey, StreamId,
 };
 use signalbox_wire::{Envelope, Era, Kind};
 use smallvec::SmallVec;
@@ -57,6 +57,8 @@ impl Inner {
 pub struct Session {
     /// Its number.
     pub key: SessionKey,
+    /// Who opened it.
+    pub caller: Caller,
     /// On whose behalf it acts.
     pub principal: Principal,
     /// The id a client holds, where the transport gives it one.
@@ -80,14 +82,15 @@ impl Session {
     pub(crate) fn new(
         gateway: Arc<Gateway>,
         key: SessionKey,
-        principal: Principal,
+        caller: Caller,
         mode: Mode,
         (external, via): (Box<str>, &'static str),
     ) -> Arc<Self> {
-        let machine = FrontMachine::new(key, principal.clone(), mode);
+        let machine = FrontMachine::new(key, caller.clone(), mode);
         Arc::new(Self {
             key,
-            principal,
+            principal: caller.principal().clone(),
+            caller,
             external,
             via,
             started: Instant::now(),
@@ -199,6 +202,8 @@ impl Session {
             now,
             unix_ms: &unix_ms,
             catalog: &catalog,
+            caller: carrier.caller,
+            numbers: &self.gateway.numbers,
             chain: &self.gateway.chain,
             session,
             session_started: self.started,

@@ -128,7 +128,7 @@ impl Watcher {
 /// What a fact keeps alive.
 fn weight(fact: &Fact) -> usize {
     match fact {
-        Fact::Message { bytes, .. } => bytes.len(),
+        Fact::Message(message) => message.bytes.len(),
         _ => 0,
     }
 }
@@ -174,20 +174,13 @@ impl Drop for Watching {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signalbox_engine::fact::Point;
-    use signalbox_engine::{Principal, SessionKey};
+    use signalbox_engine::fact::{MessageFact, Point};
+    use signalbox_engine::{Caller, SessionKey};
     use std::time::Instant;
 
     fn message(text: &str) -> Fact {
-        Fact::Message {
-            at: Instant::now(),
-            session: SessionKey(1),
-            principal: Principal::anonymous(),
-            exchange: None,
-            point: Point::ClientIn,
-            backend: None,
-            bytes: Bytes::copy_from_slice(text.as_bytes()),
-        }
+        let (caller, bytes) = (Caller::anonymous("http"), Bytes::copy_from_slice(text.as_bytes()));
+        Fact::Message(MessageFact::new(Instant::now(), SessionKey(1), caller, Point::ClientIn, bytes))
     }
 
     async fn lines(watching: &mut Watching) -> Vec<serde_json::Value> {

@@ -1,7 +1,7 @@
 //! A client of the gateway inside the same process, over the stdio front: what `tools` is made of.
 
 use serde_json::{Map, Value, json};
-use signalbox_engine::Principal;
+use signalbox_engine::Caller;
 use signalbox_runtime::Gateway;
 use signalbox_transport::stdio_front;
 use std::io;
@@ -48,12 +48,12 @@ impl Pipe {
     ///
     /// # Errors
     /// If the gateway does not let us in.
-    pub async fn open(gateway: &Arc<Gateway>, principal: Principal) -> Result<Self, PipeError> {
+    pub async fn open(gateway: &Arc<Gateway>, caller: Caller) -> Result<Self, PipeError> {
         let (ours, theirs) = tokio::io::duplex(BUFFER);
         let (from, to) = tokio::io::split(theirs);
         let gateway = Arc::clone(gateway);
         tokio::spawn(async move {
-            if let Err(error) = stdio_front::serve(from, to, gateway, principal, Duration::ZERO).await {
+            if let Err(error) = stdio_front::serve(from, to, gateway, caller, Duration::ZERO).await {
                 tracing::debug!(%error, "the pipe ended");
             }
         });

@@ -4,9 +4,9 @@
 
 use bytes::Bytes;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use signalbox_engine::fact::Point;
+use signalbox_engine::fact::{MessageFact, Point};
 use signalbox_engine::record::{Entry, StoreError, TapeWriter};
-use signalbox_engine::{ExchangeId, Fact, FactSink, Principal, SessionKey};
+use signalbox_engine::{Caller, ExchangeId, Fact, FactSink, SessionKey};
 use signalbox_tape::recorder::OnFull;
 use signalbox_tape::{Anchor, Recorder, RecorderSettings, RedactionSettings, Redactor};
 use std::hint::black_box;
@@ -60,15 +60,9 @@ fn recording(criterion: &mut Criterion) {
         on_full: OnFull::Gap,
         ..RecorderSettings::default()
     };
-    let fact = |id: u64| Fact::Message {
-        at: Instant::now(),
-        session: SessionKey(1),
-        principal: Principal::anonymous(),
-        exchange: Some(ExchangeId(id)),
-        point: Point::ClientIn,
-        backend: None,
-        bytes: bytes.clone(),
-    };
+    let caller = Caller::anonymous("http");
+    let message = || MessageFact::new(Instant::now(), SessionKey(1), caller.clone(), Point::ClientIn, bytes.clone());
+    let fact = |id: u64| Fact::Message(MessageFact { exchange: Some(ExchangeId(id)), ..message() });
     let facts: Vec<Fact> = (0..FACTS).map(fact).collect();
     let mut group = criterion.benchmark_group("recorder");
     group.throughput(Throughput::Elements(FACTS));

@@ -148,8 +148,8 @@ pub async fn serve(
             }
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
         };
-        let socket = match accepted {
-            Ok((socket, _)) => socket,
+        let (socket, address) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // Out of descriptors, most likely: wait for some to come free instead of spinning.
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -173,7 +173,7 @@ pub async fn serve(
             // The clock stood still while nobody looked at it.
             front.clock.advance();
         }
-        let line = Line::new(Arc::clone(&front));
+        let line = Line::new(Arc::clone(&front), Some(address));
         lines.add(&line);
         let serving = async move {
             if let Ok(socket) = TcpStream::from_std(socket)

@@ -12,7 +12,7 @@ mod tests;
 use crate::batch;
 use bytes::Bytes;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Fault, FaultKind, Limit, Principal};
+use signalbox_engine::{Caller, Fault, FaultKind, Limit};
 use signalbox_runtime::counters::Counters;
 use signalbox_runtime::outbox::OUTBOX_BOUND;
 use signalbox_runtime::{Gateway, Out, Session, StreamReader};
@@ -73,14 +73,14 @@ pub async fn serve<R, W>(
     input: R,
     output: W,
     gateway: Arc<Gateway>,
-    principal: Principal,
+    caller: Caller,
     drain: Duration,
 ) -> Result<(), StdioError>
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Unpin,
 {
-    let front = Front::open(gateway, principal).map_err(StdioError::Session)?;
+    let front = Front::open(gateway, caller).map_err(StdioError::Session)?;
     let (sender, lines) = mpsc::channel(QUEUE);
     let mut reader = JoinSet::new();
     reader.spawn(read(input, front.gateway.settings().limits.line, sender));
@@ -133,9 +133,9 @@ struct Front {
 }
 
 impl Front {
-    fn open(gateway: Arc<Gateway>, principal: Principal) -> Result<Self, Fault> {
-        let via = if principal.owns_pipe() { "stdio" } else { "tcp" };
-        let session = gateway.open_session(principal, Mode::Pipe, &Gateway::new_session_id()?, via)?;
+    fn open(gateway: Arc<Gateway>, caller: Caller) -> Result<Self, Fault> {
+        let via = caller.identity().transport;
+        let session = gateway.open_session(caller, Mode::Pipe, &Gateway::new_session_id()?, via)?;
         let Some(stream) = session.open_general() else {
             session.close();
             return Err(Fault::new(FaultKind::Overloaded, "the session has no room for a stream"));

@@ -11,10 +11,12 @@ use crate::tls::{Arrived, FrontTls, last_words};
 use crate::turned_away::Exit;
 use crate::workers::Workers;
 use patient::Patient;
-use signalbox_engine::{Fault, FaultKind, Limit, Principal};
+use signalbox_engine::caller::Identity;
+use signalbox_engine::{Caller, Fault, FaultKind, Limit, Principal, Proof};
 use signalbox_runtime::Gateway;
 use signalbox_wire::Era;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -101,15 +103,17 @@ pub async fn serve(
 
 async fn connection(mut socket: TcpStream, gateway: &Arc<Gateway>, spec: &TcpSpec) {
     let _ = socket.set_nodelay(true);
+    let address = socket.peer_addr().ok();
     if !greeted(&mut socket, gateway, FIRST_BYTE).await {
         return;
     }
     let (input, output) = socket.into_split();
-    converse(input, output, gateway, spec.principal.clone()).await;
+    converse(input, output, gateway, caller(spec, None, address)).await;
 }
 
 /// The same inside TLS.
 async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec: &TcpSpec) {
+    let address = socket.peer_addr().ok();
     let (mut stream, shown) = match tls.accept(socket, &gateway.counters).await {
         Arrived::Secured(stream, shown) => (stream, shown),
         Arrived::NotTls(socket) => return last_words(socket, &line(&not_tls())).await,
@@ -129,18 +133,25 @@ async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec
     }
     let (input, output) = tokio::io::split(stream);
     let input = std::io::Cursor::new(first).chain(input);
-    converse(input, output, gateway, shown.unwrap_or_else(|| spec.principal.clone())).await;
+    converse(input, output, gateway, caller(spec, shown, address)).await;
+}
+
+/// Who calls, by the certificate that was shown, where one was.
+fn caller(spec: &TcpSpec, shown: Option<Principal>, address: Option<SocketAddr>) -> Caller {
+    let proof = if shown.is_some() { Proof::Certificate } else { Proof::Unproved };
+    let principal = shown.unwrap_or_else(|| spec.principal.clone());
+    Caller::new(Identity { principal, proof, claims: Vec::new(), address, transport: "tcp" })
 }
 
 /// Serves a client that has begun with JSON.
-async fn converse<R, W>(input: R, output: W, gateway: &Arc<Gateway>, principal: Principal)
+async fn converse<R, W>(input: R, output: W, gateway: &Arc<Gateway>, caller: Caller)
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Unpin,
 {
     let mut output = Patient::new(output, KEPT_FOR);
     let drain = gateway.settings().drain;
-    let served = stdio_front::serve(input, &mut output, Arc::clone(gateway), principal, drain).await;
+    let served = stdio_front::serve(input, &mut output, Arc::clone(gateway), caller, drain).await;
     match served {
         Ok(()) => {}
         Err(StdioError::Session(fault)) => say(&mut output, &fault).await,

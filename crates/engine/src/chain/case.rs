@@ -1,7 +1,7 @@
 //! What an interceptor is asked about.
 
+use crate::caller::Caller;
 use crate::exchange::Exchange;
-use crate::principal::Principal;
 use bytes::Bytes;
 use signalbox_wire::Envelope;
 use std::sync::Arc;
@@ -42,8 +42,8 @@ pub struct Case<'a> {
     pub message: &'a Envelope,
     /// The exchange it belongs to. A notification may belong to none.
     pub exchange: Option<&'a Exchange>,
-    /// On whose behalf.
-    pub principal: &'a Principal,
+    /// Who sent the request that it belongs to, or opened the session.
+    pub caller: &'a Caller,
     /// The id of the session, where the client has one.
     pub session: Option<&'a str>,
     /// When the session began; a request without a session began just now.
@@ -52,6 +52,12 @@ pub struct Case<'a> {
     pub revision: Option<&'a str>,
     /// The backend it goes to or comes from, where that is known.
     pub backend: Option<&'a str>,
+    /// The tool that is called, as its backend defines it.
+    pub definition: Option<&'a Bytes>,
+    /// How often the call was sent to its backend, this time included: more than once where it surely had not arrived.
+    pub attempt: u32,
+    /// Which round of its call it belongs to; the first is 1.
+    pub round: u32,
     /// False for what comes in the middle of a call, and for notifications: whoever holds it is told at once to go on.
     pub can_wait: bool,
     /// The time now.

@@ -1,15 +1,21 @@
 //! What the machine tells those who keep what happens.
 
 use super::{Context, FrontMachine};
+use crate::caller::Caller;
 use crate::command::Command;
 use crate::exchange::Exchange;
-use crate::fact::{Fact, Finished, Outcome, Point};
+use crate::fact::{Fact, Finished, MessageFact, Outcome, Point};
 use crate::keys::ExchangeId;
 use crate::trace;
 use bytes::Bytes;
 use std::sync::Arc;
 
 impl FrontMachine {
+    /// Who sent the request of this exchange, else who opened the session.
+    pub(super) fn caller_of(&self, exchange: Option<ExchangeId>) -> &Caller {
+        exchange.and_then(|id| self.exchanges.get(&id)).map_or(&self.caller, |exchange| &exchange.caller)
+    }
+
     /// A message passed a point.
     pub(super) fn message_fact(
         &self,
@@ -20,15 +26,11 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         if ctx.message_facts {
-            out.push(Command::Fact(Fact::Message {
-                at: ctx.now,
-                session: self.session,
-                principal: self.principal.clone(),
+            out.push(Command::Fact(Fact::Message(MessageFact {
                 exchange,
-                point,
                 backend: exchange.and_then(|id| self.exchanges.get(&id)?.backend.clone()),
-                bytes: bytes.clone(),
-            }));
+                ..MessageFact::new(ctx.now, self.session, self.caller_of(exchange).clone(), point, bytes.clone())
+            })));
         }
     }
 
@@ -42,15 +44,17 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         if ctx.message_facts {
-            out.push(Command::Fact(Fact::Message {
-                at: ctx.now,
-                session: self.session,
-                principal: self.principal.clone(),
+            out.push(Command::Fact(Fact::Message(MessageFact {
                 exchange,
-                point: Point::BackendIn,
                 backend: Some(Arc::clone(backend)),
-                bytes: bytes.clone(),
-            }));
+                ..MessageFact::new(
+                    ctx.now,
+                    self.session,
+                    self.caller_of(exchange).clone(),
+                    Point::BackendIn,
+                    bytes.clone(),
+                )
+            })));
         }
     }
 
@@ -66,12 +70,15 @@ impl FrontMachine {
         let finished = Finished {
             at: ctx.now,
             session: self.session,
-            principal: self.principal.clone(),
+            caller: exchange.caller.clone(),
             exchange: exchange.id,
             era: exchange.era,
             method: exchange.method.clone(),
             subject: exchange.subject.clone(),
             backend: exchange.backend.clone(),
+            client: exchange.client.clone(),
+            operation: exchange.operation,
+            round: exchange.round,
             outcome,
             took: ctx.now.saturating_duration_since(exchange.started),
             bytes_in: exchange.bytes_in,

@@ -74,7 +74,7 @@ impl FrontMachine {
             method: exchange.method.clone(),
             subject: exchange.subject.clone(),
             backend: exchange.backend.clone(),
-            principal: self.principal.clone(),
+            caller: exchange.caller.clone(),
             since: ctx.now,
             message: message.bytes().clone(),
             gives_progress: exchange.progress_token.is_some(),

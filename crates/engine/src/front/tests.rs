@@ -19,6 +19,7 @@ struct Dialogue {
     calls: Vec<(ExchangeId, Box<Call>)>,
     now: Instant,
     chain: Chain,
+    numbers: Numbers,
 }
 
 const STREAM: StreamId = StreamId(1);
@@ -34,8 +35,16 @@ impl Dialogue {
         second.resources = view(ListKind::Resources, &[r#"{"uri":"x://1"}"#]).resources;
         catalog.set_view("a", bare(Era::Legacy), first);
         catalog.set_view("b", bare(Era::Legacy), second);
-        let machine = FrontMachine::new(SessionKey(1), Principal::anonymous(), mode);
-        Self { machine, catalog, ready: true, calls: Vec::new(), now: Instant::now(), chain: Chain::default() }
+        let machine = FrontMachine::new(SessionKey(1), Caller::anonymous("http"), mode);
+        Self {
+            machine,
+            catalog,
+            ready: true,
+            calls: Vec::new(),
+            now: Instant::now(),
+            chain: Chain::default(),
+            numbers: Numbers::default(),
+        }
     }
 
     fn operational() -> Self {
@@ -55,6 +64,8 @@ impl Dialogue {
             unix_ms: &|| 0,
             task_home: &|_| None,
             catalog: &snapshot,
+            caller: None,
+            numbers: &self.numbers,
             chain: &chain,
             session: None,
             session_started: self.now,
@@ -442,6 +453,8 @@ fn s58_ten_thousand_pending_calls_fit() {
         unix_ms: &|| 0,
         task_home: &|_| None,
         catalog: &snapshot,
+        caller: None,
+        numbers: &Numbers::default(),
         chain: &chain,
         session: None,
         session_started: Instant::now(),

@@ -33,7 +33,7 @@ fn allow_ends_the_walk() {
     assert_eq!(dialogue.asks(CALL), format!("modify {}", CALL.replace("\"n\":3", "\"n\":4")));
     assert_eq!(dialogue.ruling("friends").unwrap().verdict, "allow");
     assert_eq!(dialogue.ruling("all"), None);
-    dialogue.principal = Principal::named("local:bob");
+    dialogue.caller = caller("local:bob");
     assert_eq!(dialogue.asks(CALL), "refuse refused: rule `all` does not let this pass");
 }
 
@@ -238,9 +238,9 @@ fn cache_keeps_an_answer_for_its_time_and_for_its_principal() {
     assert_eq!(dialogue.asks(CALL), kept);
     assert!(dialogue.inputs()[0].starts_with("cache: hit {\"content\""));
     assert_eq!(dialogue.asks(&CALL.replace("hello", "bye")), "pass", "other arguments are another call");
-    dialogue.principal = Principal::named("local:bob");
+    dialogue.caller = caller("local:bob");
     assert_eq!(dialogue.asks(CALL), "pass", "what one brought is not shown to another");
-    dialogue.principal = Principal::named("local:ada");
+    dialogue.caller = caller("local:ada");
     dialogue.later(301);
     assert_eq!(dialogue.asks(CALL), "pass");
 }
@@ -265,7 +265,7 @@ fn a_cache_keeps_no_errors_nothing_unfinished_and_no_more_than_it_may() {
         assert_eq!(dialogue.asks(&CALL.replace("hello", word)), "pass");
         assert_eq!(dialogue.answers(RESULT), "pass");
     }
-    dialogue.principal = Principal::named("local:bob");
+    dialogue.caller = caller("local:bob");
     assert!(dialogue.asks(&CALL.replace("hello", "c")).starts_with("reply"), "shared");
     assert!(dialogue.asks(&CALL.replace("hello", "b")).starts_with("reply"));
     assert_eq!(dialogue.asks(&CALL.replace("hello", "a")), "pass", "the oldest made room");

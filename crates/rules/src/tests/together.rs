@@ -19,17 +19,20 @@ impl Interceptor for Marks {
     }
 }
 
-fn case<'a>(message: &'a Envelope, principal: &'a Principal, now: Instant) -> Case<'a> {
+fn case<'a>(message: &'a Envelope, caller: &'a Caller, now: Instant) -> Case<'a> {
     Case {
         phase: Phase::Request,
         message,
         exchange: None,
-        principal,
+        caller,
         session: None,
         session_started: now,
         revision: None,
         backend: None,
         now,
+        definition: None,
+        attempt: 1,
+        round: 1,
         can_wait: true,
         unix_ms: 0,
     }
@@ -46,8 +49,8 @@ fn a_chain_goes_on_behind_the_rule_that_held_and_asks_nobody_twice() {
     "#;
     let rules = Rules::new(RuleSet::parse("rules.toml", text_of_rules).unwrap(), 1);
     let chain = Chain::new(vec![Arc::new(Marks("before")), Arc::new(rules), Arc::new(Marks("after"))]);
-    let (message, principal, now) = (envelope(CALL), Principal::anonymous(), Instant::now());
-    let held = chain.judge(&case(&message, &principal, now), None);
+    let (message, caller, now) = (envelope(CALL), Caller::anonymous("test"), Instant::now());
+    let held = chain.judge(&case(&message, &caller, now), None);
     let Verdict::Hold(hold) = held.verdict else { panic!("{:?}", held.verdict) };
     let waiting = hold.message.unwrap();
     let marked = CALL.replace("hello", "hello before");
@@ -55,7 +58,7 @@ fn a_chain_goes_on_behind_the_rule_that_held_and_asks_nobody_twice() {
     assert_eq!(held.passed, 1);
 
     let told = Resumed { cursor: hold.cursor, answer: &Answer::GoOn { by: None } };
-    let done = chain.judge(&case(&waiting, &principal, now), Some(Resume { passed: held.passed, told }));
+    let done = chain.judge(&case(&waiting, &caller, now), Some(Resume { passed: held.passed, told }));
     let Verdict::Modify(sent) = done.verdict else { panic!("{:?}", done.verdict) };
     assert_eq!(text(sent.bytes()), CALL.replace("hello", "hello after before").replace("\"n\":3", "\"n\":10"));
     let by: Vec<_> = done.rulings.iter().flat_map(|(by, some)| some.iter().map(|one| (*by, one.verdict))).collect();
@@ -79,13 +82,13 @@ fn nobody_is_asked_about_answers_where_no_rule_looks_at_them() {
 fn a_limit_lets_exactly_as_many_pass_as_it_says_from_however_many_threads() {
     let text = "[[rules]]\nid = \"a\"\nthen = { rate_limit = { limit = 50, per = \"1h\" } }";
     let rules = Rules::new(RuleSet::parse("rules.toml", text).unwrap(), 1);
-    let (message, principal, now) = (envelope(CALL), Principal::anonymous(), Instant::now());
+    let (message, caller, now) = (envelope(CALL), Caller::anonymous("test"), Instant::now());
     let passed = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..100 {
-                    if let Verdict::Pass = rules.judge(&case(&message, &principal, now), None).verdict {
+                    if let Verdict::Pass = rules.judge(&case(&message, &caller, now), None).verdict {
                         passed.fetch_add(1, Ordering::Relaxed);
                     }
                 }
@@ -106,13 +109,13 @@ fn a_message_is_judged_by_one_version_of_the_rules_while_they_change() {
     };
     let (old, new) = (set("old"), set("new"));
     let rules = Rules::new(old.clone(), 1);
-    let (message, principal, now) = (envelope(CALL), Principal::anonymous(), Instant::now());
+    let (message, caller, now) = (envelope(CALL), Caller::anonymous("test"), Instant::now());
     let done = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
                 for _ in 0..300 {
-                    let judged = rules.judge(&case(&message, &principal, now), None);
+                    let judged = rules.judge(&case(&message, &caller, now), None);
                     let Verdict::Modify(message) = judged.verdict else { panic!("{:?}", judged.verdict) };
                     let sent = text(message.bytes());
                     assert_ne!(sent.contains("\"old\""), sent.contains("\"new\""), "{sent}");

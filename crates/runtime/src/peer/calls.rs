@@ -8,7 +8,7 @@ use crate::session::Session;
 use bytes::Bytes;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::breaker::Outcome;
-use signalbox_engine::fact::Point;
+use signalbox_engine::fact::{MessageFact, Point};
 use signalbox_engine::{Call, Event, ExchangeId, Fact, Fault, bridge};
 use signalbox_wire::Era;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -76,15 +76,11 @@ impl Peer {
     /// Writes down what passed on the way to the backend or back, where somebody keeps that.
     pub(super) fn note(&self, session: &Session, exchange: ExchangeId, point: Point, bytes: &Bytes) {
         if session.gateway.message_facts() {
-            let fact = Fact::Message {
-                at: Instant::now(),
-                session: session.key,
-                principal: session.principal.clone(),
+            let fact = Fact::Message(MessageFact {
                 exchange: Some(exchange),
-                point,
                 backend: Some(Arc::clone(&self.name)),
-                bytes: bytes.clone(),
-            };
+                ..MessageFact::new(Instant::now(), session.key, session.caller.clone(), point, bytes.clone())
+            });
             session.gateway.note(session, [fact]);
         }
     }

@@ -22,7 +22,7 @@ impl Session {
             let fact = Fact::Session(Arc::new(SessionFact {
                 at: Instant::now(),
                 session: self.key,
-                principal: self.principal.clone(),
+                caller: self.caller.clone(),
                 external: (!self.external.is_empty()).then(|| Arc::from(&*self.external)),
                 transport: self.via,
                 client: self.client(),

@@ -1,6 +1,6 @@
 //! Subscriptions between the eras.
 
-use crate::client::{Client, next};
+use crate::client::{Client, caller, next};
 use crate::fake::{Fake, Heard, OPEN, Shape, Step, plain};
 use crate::{Setup, pass, start};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ fn listen(gateway: &Arc<Gateway>, who: &Principal) -> StreamReader {
 }
 
 fn listen_to(gateway: &Arc<Gateway>, who: &Principal, uris: &[&str]) -> StreamReader {
-    let session = gateway.open_session(who.clone(), Mode::Stateless, "", "test").unwrap();
+    let session = gateway.open_session(caller(who), Mode::Stateless, "", "test").unwrap();
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {}});
     let params = json!({"notifications": {"resourceSubscriptions": uris}, "_meta": meta});
@@ -54,7 +54,7 @@ fn updates(all: &[Value]) -> usize {
 }
 
 async fn old_client(gateway: &Arc<Gateway>, who: &Principal, external: &str) -> Client {
-    let client = Client { session: gateway.open_session(who.clone(), Mode::Session, external, "test").unwrap() };
+    let client = Client { session: gateway.open_session(caller(who), Mode::Session, external, "test").unwrap() };
     let hello =
         json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
     client.ask("initialize", hello).await;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use signalbox_engine::back::Wish;
 use signalbox_engine::chain::{Case, Interceptor, Judgement, Resumed, Verdict};
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Chain, Fault, FaultKind, Principal};
+use signalbox_engine::{Caller, Chain, Fault, FaultKind, Principal};
 use signalbox_runtime::{Backend, BackendSpec, Gateway, Parts, Settings, StreamReader};
 use signalbox_wire::Envelope;
 use std::sync::Arc;
@@ -154,7 +154,7 @@ async fn a_result_of_an_old_backend_is_never_a_question() {
 }
 
 fn read(gateway: &Arc<Gateway>, who: &str) -> StreamReader {
-    let session = gateway.open_session(Principal::local(who), Mode::Stateless, "", "test").unwrap();
+    let session = gateway.open_session(Caller::local(who, "test"), Mode::Stateless, "", "test").unwrap();
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {}});
     Client { session }.post("resources/read", json!({"uri": "x://y", "_meta": meta}))

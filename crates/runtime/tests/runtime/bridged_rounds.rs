@@ -5,7 +5,7 @@ use crate::client::{Client, answer, envelope, next};
 use crate::fake::{ANSWER, Fake, Heard, Shape, Step, plain, said};
 use crate::{Setup, start};
 use serde_json::{Value, json};
-use signalbox_engine::Principal;
+use signalbox_engine::Caller;
 use signalbox_engine::back::Wish;
 use signalbox_engine::front::Mode;
 use signalbox_runtime::{Gateway, StreamReader};
@@ -21,7 +21,7 @@ fn setup() -> Setup {
 }
 
 fn modern_read(gateway: &Arc<Gateway>, who: &str) -> StreamReader {
-    let session = gateway.open_session(Principal::local(who), Mode::Stateless, "", "test").unwrap();
+    let session = gateway.open_session(Caller::local(who, "test"), Mode::Stateless, "", "test").unwrap();
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}});
     Client { session }.post("resources/read", json!({"uri": "x://y", "_meta": meta}))

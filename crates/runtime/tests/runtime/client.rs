@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use signalbox_engine::Principal;
 use signalbox_engine::front::Mode;
+use signalbox_engine::{Caller, Principal, Proof};
 use signalbox_runtime::{Gateway, Session, StreamReader};
 use signalbox_wire::Envelope;
 use std::sync::Arc;
@@ -33,7 +33,8 @@ impl Client {
 
     async fn open_as(gateway: &Arc<Gateway>, mode: Mode, capabilities: Value) -> Self {
         let external = format!("session-{}", number());
-        let client = Self { session: gateway.open_session(Principal::anonymous(), mode, &external, "test").unwrap() };
+        let client =
+            Self { session: gateway.open_session(Caller::anonymous("test"), mode, &external, "test").unwrap() };
         let hello = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": capabilities,
@@ -73,7 +74,7 @@ impl Client {
 
 /// The answer to one tool call of a client of the new era.
 pub async fn modern_call(gateway: &Arc<Gateway>, tool: &str) -> Value {
-    let session = gateway.open_session(Principal::anonymous(), Mode::Stateless, "", "test").unwrap();
+    let session = gateway.open_session(Caller::anonymous("test"), Mode::Stateless, "", "test").unwrap();
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {}
@@ -100,7 +101,7 @@ impl Modern {
 
     /// Sends a call, with more members of its params, without waiting.
     pub fn post(&self, tool: &str, more: &Value) -> StreamReader {
-        let session = self.gateway.open_session(self.principal.clone(), Mode::Stateless, "", "test").unwrap();
+        let session = self.gateway.open_session(caller(&self.principal), Mode::Stateless, "", "test").unwrap();
         let mut params = json!({"name": tool, "arguments": {}, "_meta": {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": self.capabilities
@@ -147,4 +148,9 @@ pub fn text(answer: &Value) -> &str {
 /// A message of a client.
 pub fn envelope(message: &Value) -> Envelope {
     Envelope::parse(Bytes::from(message.to_string())).unwrap()
+}
+
+/// Whoever calls on behalf of this principal.
+pub fn caller(principal: &Principal) -> Caller {
+    Caller::of(principal.clone(), Proof::LocalUser, "test")
 }

@@ -37,11 +37,13 @@ impl FactSink for Notes {
 
     fn fact(&self, fact: &Fact) {
         let note = match fact {
-            Fact::Message { session, exchange, point, .. } => (*session, *exchange, format!("{point:?}")),
+            Fact::Message(one) => (one.session, one.exchange, format!("{:?}", one.point)),
             Fact::Finished(finished) => (finished.session, Some(finished.exchange), finished.method.to_string()),
             Fact::Session(fact) => (fact.session, None, "begins".to_owned()),
             Fact::SessionEnded { session, .. } => (*session, None, "ended".to_owned()),
             Fact::Decision(decision) => (decision.session, decision.exchange, "decided".to_owned()),
+            Fact::Lost(lost) => (lost.session, lost.exchange, "lost".to_owned()),
+            Fact::Refused(refused) => (refused.session, None, "refused".to_owned()),
         };
         self.0.lock().unwrap().push(note);
     }

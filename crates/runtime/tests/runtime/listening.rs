@@ -1,7 +1,7 @@
 //! Resources that listen requests follow: who hears of a change and how often, what is acknowledged, and what is left behind.
 
 use crate::bridged_following::new_era;
-use crate::client::{Client, Modern, answer, next, text};
+use crate::client::{Client, Modern, answer, caller, next, text};
 use crate::fake::{Fake, Heard, OPEN, Shape, Step, plain};
 use crate::{Setup, pass, start};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 const MAX_FOLLOWS: usize = 10_000;
 
 pub fn listen(client: &Modern, uris: &[&str]) -> StreamReader {
-    let session = client.gateway.open_session(client.principal.clone(), Mode::Stateless, "", "test").unwrap();
+    let session = client.gateway.open_session(caller(&client.principal), Mode::Stateless, "", "test").unwrap();
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": client.capabilities});
     let params = json!({"notifications": {"resourceSubscriptions": uris}, "_meta": meta});

@@ -1,6 +1,6 @@
 //! Reads that are answered from what a backend of the new era let us keep.
 
-use crate::client::Client;
+use crate::client::{Client, caller};
 use crate::fake::{Fake, Shape, Step, plain};
 use crate::{Setup, start};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn library(scope: &'static str) -> Fake {
 }
 
 async fn read(gateway: &Arc<Gateway>, principal: &Principal) -> Value {
-    let session = gateway.open_session(principal.clone(), Mode::Stateless, "", "test").unwrap();
+    let session = gateway.open_session(caller(principal), Mode::Stateless, "", "test").unwrap();
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {}

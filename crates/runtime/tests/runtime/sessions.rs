@@ -4,7 +4,7 @@ use crate::client::{Client, answer, envelope, next, text};
 use crate::fake::{Fake, Shape, Step, plain};
 use crate::{Setup, pass, start, status};
 use serde_json::json;
-use signalbox_engine::Principal;
+use signalbox_engine::Caller;
 use signalbox_engine::front::Mode;
 use signalbox_runtime::outbox::OUTBOX_LIMIT;
 use std::time::Duration;
@@ -40,7 +40,7 @@ async fn a_session_closed_while_it_waits_for_lists_leaves_no_connection_behind()
 #[tokio::test(start_paused = true)]
 async fn a_pipe_that_is_never_read_ends() {
     let gateway = start(&Fake::new(Shape::Pipe, plain), Setup::default());
-    let session = gateway.open_session(Principal::anonymous(), Mode::Pipe, "pipe", "test").unwrap();
+    let session = gateway.open_session(Caller::anonymous("test"), Mode::Pipe, "pipe", "test").unwrap();
     let stream = session.open_general().unwrap();
     for id in 0..OUTBOX_LIMIT + 10 {
         session.receive(&stream, envelope(&json!({"jsonrpc": "2.0", "id": id, "method": "ping"})));

@@ -123,7 +123,7 @@ fn shown(message: &HeldMessage, most: usize) -> Value {
         "method": held.method,
         "subject": held.subject,
         "backend": held.backend.as_deref(),
-        "principal": held.principal.as_str(),
+        "principal": held.caller.principal().as_str(),
         "reason": &*message.reason,
         "held_ms": millis(now.saturating_duration_since(held.since)),
         "left_ms": millis(message.until.saturating_duration_since(now)),

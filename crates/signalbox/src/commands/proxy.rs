@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::signals::Signals;
 use crate::transparent_tape::{MAX_MESSAGE, Taping};
-use signalbox_engine::Principal;
+use signalbox_engine::Caller;
 use signalbox_engine::record::TapeKind;
 use signalbox_transport::http_back::HttpSpecError;
 use signalbox_transport::tap::HttpTap;
@@ -31,7 +31,7 @@ pub(super) async fn run(global: &Global, args: ProxyArgs) -> Result<ExitCode, Fa
     let listener = listen(address).await?;
     let name = without_query(&args.url);
     let taping = Taping::begin(global, &args.to, TapeKind::Proxy, name.to_owned(), || {
-        HttpTap::new(name.into(), Principal::anonymous(), MAX_MESSAGE)
+        HttpTap::new(name.into(), Caller::anonymous("http"), MAX_MESSAGE)
     })?;
     let feed = taping.as_ref().map(|taping| taping.feed.clone());
     let proxy = Proxy::new(&args.url, BackTlsSpec::default(), feed).map_err(usage)?;

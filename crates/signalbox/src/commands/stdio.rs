@@ -12,7 +12,7 @@ use crate::reload::Reloader;
 use crate::signals::{Hangups, Signals};
 use crate::status::{self, Place};
 use crate::{api, open_files};
-use signalbox_engine::Principal;
+use signalbox_engine::Caller;
 use signalbox_engine::record::TapeKind;
 use signalbox_transport::stdio_front::{self, StdioError};
 use std::io::IsTerminal as _;
@@ -27,9 +27,9 @@ pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Fail
     let data_dir = DataDir::prepare(&config.data_dir)?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     let hangups = Hangups::listen().map_err(Failure::Start)?;
-    let principal = Principal::local(&user());
+    let caller = Caller::local(&user(), "stdio");
     let recording = Recording::start(&config, TapeKind::Stdio, &data_dir)?;
-    let app = assemble(&config, principal.clone(), Some(data_dir.catalog()), recording)?;
+    let app = assemble(&config, caller.principal().clone(), Some(data_dir.catalog()), recording)?;
     let reloader = Reloader::new(app.clone(), loader, config.clone(), false, Vec::new());
     let route = status::route(&reloader, Place { command: "stdio", url: None, tls: None });
     let control = Control::open(&data_dir, route, status::action(&reloader, "stdio"), api::api(&app));
@@ -45,7 +45,7 @@ pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Fail
     log_warnings(&loaded.warnings);
     app.gateway.start();
     tokio::select! {
-        ended = until_done(&app, principal, &reloader, &mut signals) => ended,
+        ended = until_done(&app, caller, &reloader, &mut signals) => ended,
         () = Arc::clone(&reloader).follow(hangups) => Ok(ExitCode::SUCCESS),
         () = Control::serve(control.as_ref()) => Ok(ExitCode::SUCCESS),
     }
@@ -53,12 +53,12 @@ pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Fail
 
 async fn until_done(
     app: &App,
-    principal: Principal,
+    caller: Caller,
     reloader: &Reloader,
     signals: &mut Signals,
 ) -> Result<ExitCode, Failure> {
     let drain = || reloader.current().gateway.drain;
-    let mut serving = std::pin::pin!(serve(app, principal, drain()));
+    let mut serving = std::pin::pin!(serve(app, caller, drain()));
     tokio::select! {
         ended = &mut serving => return ended,
         signal = signals.next() => tracing::info!(signal, "ending; a second signal ends at once"),
@@ -81,9 +81,9 @@ async fn until_done(
 /// How long a client may take to read the last answers.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-async fn serve(app: &App, principal: Principal, drain: Duration) -> Result<ExitCode, Failure> {
+async fn serve(app: &App, caller: Caller, drain: Duration) -> Result<ExitCode, Failure> {
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
-    let served = stdio_front::serve(input, output, Arc::clone(&app.gateway), principal, drain).await;
+    let served = stdio_front::serve(input, output, Arc::clone(&app.gateway), caller, drain).await;
     app.shut_down(Duration::ZERO).await;
     match served {
         Err(error @ (StdioError::Session(_) | StdioError::Stuck)) => Err(error.into()),

@@ -9,7 +9,7 @@ use crate::pipe::Pipe;
 use crate::signals::Signals;
 use crate::table;
 use serde_json::{Map, Value, json};
-use signalbox_engine::Principal;
+use signalbox_engine::{Caller, Principal, Proof};
 use signalbox_transport::tls::BackTlsSpec;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -43,7 +43,7 @@ async fn ask(app: &App, principal: Principal, global: &Global, command: &ToolsCo
         ToolsCommand::Call { args, .. } => serde_json::from_str(args)
             .map_err(|error| Failure::Usage(format!("--args must be a JSON object: {error}")))?,
     };
-    let mut pipe = Pipe::open(&app.gateway, principal).await?;
+    let mut pipe = Pipe::open(&app.gateway, Caller::of(principal, Proof::LocalUser, "stdio")).await?;
     let done = match command {
         ToolsCommand::List { .. } => show_list(&mut pipe, app, global.json).await,
         ToolsCommand::Call { name, .. } => call(&mut pipe, name, arguments, global.json).await,

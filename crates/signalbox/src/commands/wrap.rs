@@ -7,7 +7,7 @@ use crate::own_pipes::{OwnInput, OwnOutput};
 use crate::transparent_tape::{MAX_MESSAGE, Taping};
 use rustix::process::Signal;
 use signalbox_engine::record::TapeKind;
-use signalbox_engine::{Principal, SessionKey};
+use signalbox_engine::{Caller, SessionKey};
 use signalbox_transport::tap::{Chunk, StdioTap, Who};
 use signalbox_transport::transparent_stdio::{self, WrapSpec};
 use std::ffi::OsString;
@@ -46,7 +46,7 @@ fn tape(global: &Global, args: &WrapArgs) -> Result<Option<Taping<Chunk>>, Failu
     let target = args.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
     let who = Who {
         session: SessionKey(1),
-        principal: Principal::local(&super::stdio::user()),
+        caller: Caller::local(&super::stdio::user(), "stdio"),
         backend: name(&args.command).into(),
         transport: "stdio",
     };

@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use signalbox_engine::chain::Ruling;
-use signalbox_engine::fact::{Decision, Finished, Point, SessionFact};
-use signalbox_engine::{ExchangeId, Fact, Principal, SessionKey};
+use signalbox_engine::fact::{Decision, Finished, MessageFact, Point, SessionFact};
+use signalbox_engine::{Caller, ExchangeId, Fact, SessionKey};
 use signalbox_wire::{Envelope, Kind, json as wire_json};
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -58,6 +58,12 @@ struct Message<'a> {
     /// All of it, where it is JSON on one line and not too long.
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<&'a RawValue>,
+    /// True for what the gateway says and hears on its own account.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    own: bool,
+    /// Why it did not reach whoever it was for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost: Option<&'static str>,
     /// Else what can be shown of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
@@ -87,34 +93,42 @@ pub(super) fn dropped(text: &mut String, facts: u64) {
 
 /// Adds the line of a fact.
 pub fn write(text: &mut String, fact: &Fact, clock: &Clock) {
-    let head = |kind, at, session: SessionKey, exchange: Option<ExchangeId>, principal| Head {
+    let head = |kind, at, session: SessionKey, exchange: Option<ExchangeId>, caller| Head {
         r#type: kind,
         at_ms: clock.millis(at),
         session: session.0,
         exchange: exchange.map(|exchange| exchange.0),
-        principal: Principal::as_str(principal),
+        principal: Caller::principal(caller).as_str(),
     };
     let line = match fact {
-        Fact::Message { at, session, principal, exchange, point, backend, bytes } => {
-            let head = head("message", *at, *session, *exchange, principal);
-            message(head, *point, backend.as_deref(), bytes)
+        Fact::Message(one) => {
+            let head = head("message", one.at, one.session, one.exchange, &one.caller);
+            message(head, one)
         }
         Fact::Decision(decision) => {
-            let Decision { at, session, principal, exchange, phase, .. } = &**decision;
-            let head = head("decision", *at, *session, *exchange, principal);
+            let Decision { at, session, caller, exchange, phase, .. } = &**decision;
+            let head = head("decision", *at, *session, *exchange, caller);
             let lines: Vec<String> = decision.each().map(|ruling| with(&head, decided(phase, ruling))).collect();
             lines.join("\n")
         }
         Fact::Session(session) => {
-            let head = head("session", session.at, session.session, None, &session.principal);
+            let head = head("session", session.at, session.session, None, &session.caller);
             with(&head, introduced(session))
         }
-        Fact::SessionEnded { at, session, principal } => {
-            with(&head("session_ended", *at, *session, None, principal), json!({}))
+        Fact::SessionEnded { at, session, caller } => {
+            with(&head("session_ended", *at, *session, None, caller), json!({}))
         }
         Fact::Finished(finished) => {
-            let Finished { at, session, principal, exchange, .. } = &**finished;
-            with(&head("finished", *at, *session, Some(*exchange), principal), ended(finished))
+            let Finished { at, session, caller, exchange, .. } = &**finished;
+            with(&head("finished", *at, *session, Some(*exchange), caller), ended(finished))
+        }
+        Fact::Lost(lost) => {
+            let head = head("lost", lost.at, lost.session, lost.exchange, &lost.caller);
+            with(&head, json!({"point": point(lost.point), "number": lost.number, "reason": lost.reason}))
+        }
+        Fact::Refused(refused) => {
+            let head = head("refused", refused.at, refused.session, None, &refused.caller);
+            with(&head, json!({"status": refused.status, "reason": refused.reason, "detail": refused.detail}))
         }
     };
     text.push_str(&line);
@@ -129,8 +143,9 @@ fn with(head: &Head<'_>, more: Value) -> String {
     whole.to_string()
 }
 
-fn message(head: Head<'_>, at: Point, backend: Option<&str>, bytes: &[u8]) -> String {
-    let read = Envelope::parse(bytes::Bytes::copy_from_slice(bytes)).ok();
+fn message(head: Head<'_>, fact: &MessageFact) -> String {
+    let (bytes, backend) = (&fact.bytes, fact.backend.as_deref());
+    let read = Envelope::parse(bytes.clone()).ok();
     let kind = match read.as_ref().map(Envelope::kind) {
         Some(Kind::Request) => "request",
         Some(Kind::Notification) => "notification",
@@ -147,7 +162,19 @@ fn message(head: Head<'_>, at: Point, backend: Option<&str>, bytes: &[u8]) -> St
     let shown = &bytes[..bytes.len().min(MAX_BODY)];
     let text = body.is_none().then(|| String::from_utf8_lossy(shown).into_owned());
     let method = read.as_ref().and_then(|message| message.method());
-    let line = Message { head, point: point(at), kind, method, subject, backend, length: bytes.len(), body, text };
+    let line = Message {
+        head,
+        point: point(fact.point),
+        own: fact.own,
+        lost: fact.lost,
+        kind,
+        method,
+        subject,
+        backend,
+        length: bytes.len(),
+        body,
+        text,
+    };
     serde_json::to_string(&line).unwrap_or_default()
 }
 

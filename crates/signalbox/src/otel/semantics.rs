@@ -170,7 +170,7 @@ mod tests {
     use super::super::span::Value;
     use super::*;
     use signalbox_engine::trace::{State, Told};
-    use signalbox_engine::{ExchangeId, Principal, SessionKey};
+    use signalbox_engine::{Caller, ExchangeId, SessionKey};
     use signalbox_wire::Era;
     use std::sync::{Arc, OnceLock};
     use std::time::Duration;
@@ -179,7 +179,10 @@ mod tests {
         let finished = Finished {
             at: Instant::now(),
             session: SessionKey(7),
-            principal: Principal::anonymous(),
+            caller: Caller::anonymous("http"),
+            client: None,
+            operation: ExchangeId(1),
+            round: 1,
             exchange: ExchangeId(1),
             era: Era::Legacy,
             method: method.into(),

@@ -126,7 +126,7 @@ mod tests {
     use crate::assemble::assemble;
     use crate::config::{Config, Located, Overrides};
     use signalbox_engine::fact::{Finished, Outcome};
-    use signalbox_engine::{ExchangeId, Principal, SessionKey};
+    use signalbox_engine::{Caller, ExchangeId, Principal, SessionKey};
     use signalbox_wire::Era;
     use std::time::{Duration, Instant};
 
@@ -134,7 +134,10 @@ mod tests {
         Fact::Finished(Arc::new(Finished {
             at: Instant::now(),
             session: SessionKey(1),
-            principal: Principal::anonymous(),
+            caller: Caller::anonymous("http"),
+            client: None,
+            operation: ExchangeId(1),
+            round: 1,
             exchange: ExchangeId(1),
             era: Era::Legacy,
             method: "ping".into(),

@@ -160,14 +160,17 @@ fn rounded(number: f64) -> f64 {
 mod tests {
     use super::*;
     use signalbox_engine::fact::{Finished, Outcome};
-    use signalbox_engine::{ExchangeId, Fact, FactSink as _, Principal, SessionKey};
+    use signalbox_engine::{Caller, ExchangeId, Fact, FactSink as _, SessionKey};
     use signalbox_wire::Era;
 
     fn call(metrics: &MethodMetrics, backend: Option<&str>, outcome: Outcome, ms: u64) {
         metrics.fact(&Fact::Finished(Arc::new(Finished {
             at: Instant::now(),
             session: SessionKey(1),
-            principal: Principal::anonymous(),
+            caller: Caller::anonymous("http"),
+            client: None,
+            operation: ExchangeId(1),
+            round: 1,
             exchange: ExchangeId(1),
             era: Era::Legacy,
             method: "tools/call".into(),

@@ -11,7 +11,7 @@ use super::sifter::{Beginning, Ending, Sifter};
 use super::words::Words;
 use crate::redact::{Redacted, Redactor};
 use bytes::Bytes;
-use signalbox_engine::fact::{Decision, Finished, Point};
+use signalbox_engine::fact::{Decision, Finished, MessageFact, Point};
 use signalbox_engine::record::{Body, Content, Entry, FinishedEntry, Gap, MessageEntry, MessageKind};
 use signalbox_engine::{ExchangeId, Fact, SessionKey};
 use std::sync::Arc;
@@ -74,8 +74,8 @@ impl Maker {
     /// Takes a fact, and adds the entries that may be written now.
     pub(crate) fn fact(&mut self, fact: Fact, out: &mut Vec<Entry>) {
         match fact {
-            Fact::Message { at, session, principal, exchange, point, backend, bytes } => {
-                let (at, principal, backend) = (self.clock.at(at), &principal.shared(), backend.as_ref());
+            Fact::Message(MessageFact { at, session, caller, exchange, point, backend, bytes, .. }) => {
+                let (at, principal, backend) = (self.clock.at(at), &caller.principal().shared(), backend.as_ref());
                 self.message(Passing { at, session, exchange, principal, point, backend, bytes }, out);
             }
             Fact::Decision(decision) => self.decision(&decision, out),
@@ -83,16 +83,17 @@ impl Maker {
                 let at = self.clock.at(fact.at);
                 let number = self.sessions.enter(fact.session);
                 let content = Content::Session(sessions::info(&fact));
-                self.put(at, Some(number), None, fact.principal.shared(), content, out);
+                self.put(at, Some(number), None, fact.caller.principal().shared(), content, out);
             }
-            Fact::SessionEnded { at, session, principal } => {
+            Fact::SessionEnded { at, session, caller } => {
                 let at = self.clock.at(at);
                 if let Some(number) = self.sessions.number(session) {
-                    self.put(at, Some(number), None, principal.shared(), Content::SessionEnded, out);
+                    self.put(at, Some(number), None, caller.principal().shared(), Content::SessionEnded, out);
                     self.sessions.end(session);
                 }
             }
             Fact::Finished(finished) => self.finished(&finished, out),
+            Fact::Lost(_) | Fact::Refused(_) => {}
         }
         self.forget();
         self.sifter.release(self.clock.last(), out);
@@ -224,7 +225,7 @@ impl Maker {
 
     fn decision(&mut self, decision: &Decision, out: &mut Vec<Entry>) {
         let at = self.clock.at(decision.at);
-        let principal = decision.principal.as_str();
+        let principal = decision.caller.principal().as_str();
         let mut number = None;
         if let Some(id) = decision.exchange {
             let open = self.exchanges.enter(decision.session, id, at, &mut self.forgotten);
@@ -244,7 +245,7 @@ impl Maker {
             self.counters.sampled_out.fetch_add(1, Relaxed);
             return;
         }
-        let principal = decision.principal.shared();
+        let principal = decision.caller.principal().shared();
         let phase = decision.phase;
         let mut decided = Vec::new();
         for (by, rulings) in &decision.rulings {
@@ -255,7 +256,7 @@ impl Maker {
 
     fn finished(&mut self, finished: &Finished, out: &mut Vec<Entry>) {
         let at = self.clock.at(finished.at);
-        let principal = finished.principal.as_str();
+        let principal = finished.caller.principal().as_str();
         let open = self.exchanges.enter(finished.session, finished.exchange, at, &mut self.forgotten);
         let number = open.number;
         let first = !std::mem::replace(&mut open.begun, true);
@@ -283,7 +284,7 @@ impl Maker {
                 bytes_in: finished.bytes_in as u64,
                 bytes_out: finished.bytes_out as u64,
             });
-            let principal = finished.principal.shared();
+            let principal = finished.caller.principal().shared();
             self.put(at, self.sessions.number(finished.session), Some(number), principal, content, out);
         }
         self.exchanges.end(finished.session, finished.exchange, &mut self.forgotten);

@@ -6,6 +6,7 @@ use super::settings::{OnFull, RecorderSettings};
 use super::shelf::Shelf;
 use signalbox_engine::Fact;
 use signalbox_engine::chain::{Ruling, Rulings};
+use signalbox_engine::fact::MessageFact;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -224,18 +225,8 @@ impl Queue {
 impl State {
     /// A copy of a fact that may wait.
     fn shelved(&mut self, fact: &Fact) -> Fact {
-        let Fact::Message { at, session, principal, exchange, point, backend, bytes } = fact else {
-            return fact.clone();
-        };
-        Fact::Message {
-            at: *at,
-            session: *session,
-            principal: principal.clone(),
-            exchange: *exchange,
-            point: *point,
-            backend: backend.clone(),
-            bytes: self.shelf.keep(bytes),
-        }
+        let Fact::Message(message) = fact else { return fact.clone() };
+        Fact::Message(MessageFact { bytes: self.shelf.keep(&message.bytes), ..message.clone() })
     }
 
     fn is_urgent(&self) -> bool {
@@ -255,7 +246,7 @@ fn wait<'a>(
 fn weight(fact: &Fact) -> usize {
     FACT_WEIGHT
         + match fact {
-            Fact::Message { bytes, .. } => bytes.len(),
+            Fact::Message(message) => message.bytes.len(),
             Fact::Decision(decision) => decision.rulings.iter().map(|(_, rulings)| told(rulings)).sum(),
             _ => 0,
         }
@@ -274,7 +265,7 @@ fn told(rulings: &Rulings) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signalbox_engine::{Principal, SessionKey};
+    use signalbox_engine::{Caller, SessionKey};
 
     #[test]
     fn one_answer_too_many_does_not_wait_for_the_disk() {
@@ -298,7 +289,7 @@ mod tests {
         let ended = |number| Fact::SessionEnded {
             at: Instant::now(),
             session: SessionKey(number),
-            principal: Principal::anonymous(),
+            caller: Caller::anonymous("http"),
         };
         let facts: Vec<Fact> = (0..101).map(ended).collect();
         let started = Instant::now();

@@ -7,9 +7,11 @@
 use super::upgrade::Pending;
 use super::{COMMIT_AFTER, Front};
 use crate::tls::Stream;
-use signalbox_engine::{Limit, Principal};
+use signalbox_engine::caller::Identity;
+use signalbox_engine::{Caller, Limit, Principal, Proof};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -83,13 +85,14 @@ pub struct Line {
     stuck: AtomicU32,
     waker: OnceLock<Waker>,
     upgrade: Mutex<Option<Box<Pending>>>,
-    /// Who has shown a certificate.
-    shown: OnceLock<Principal>,
+    /// Who calls, once that is known.
+    caller: OnceLock<Caller>,
+    address: Option<SocketAddr>,
 }
 
 impl Line {
-    /// A connection that was opened just now.
-    pub fn new(front: Arc<Front>) -> Arc<Self> {
+    /// A connection that was opened just now, from this address.
+    pub fn new(front: Arc<Front>, address: Option<SocketAddr>) -> Arc<Self> {
         let doing = AtomicU64::new(pack(Phase::Head, front.clock.now()));
         Arc::new(Self {
             front,
@@ -98,19 +101,29 @@ impl Line {
             stuck: AtomicU32::new(0),
             waker: OnceLock::new(),
             upgrade: Mutex::default(),
-            shown: OnceLock::new(),
+            caller: OnceLock::new(),
+            address,
         })
     }
 
     /// Who calls on this connection.
-    pub fn principal(&self) -> &Principal {
-        self.shown.get().unwrap_or(&self.front.spec.principal)
+    pub fn caller(&self) -> &Caller {
+        self.caller.get_or_init(|| self.identified(self.front.spec.principal.clone(), Proof::Unproved))
+    }
+
+    /// The same, who goes on by another transport.
+    pub fn caller_by(&self, transport: &'static str) -> Caller {
+        Caller::new(Identity { transport, ..self.caller().identity().clone() })
+    }
+
+    fn identified(&self, principal: Principal, proof: Proof) -> Caller {
+        Caller::new(Identity { principal, proof, claims: Vec::new(), address: self.address, transport: "http" })
     }
 
     /// The connection can be spoken on, and this is who has shown a certificate for it.
     pub fn secured(&self, shown: Option<Principal>) {
         if let Some(shown) = shown {
-            let _ = self.shown.set(shown);
+            let _ = self.caller.set(self.identified(shown, Proof::Certificate));
         }
         self.enter(Phase::Head);
     }

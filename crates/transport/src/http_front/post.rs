@@ -132,7 +132,7 @@ async fn initialize(line: &Arc<Line>, headers: &HeaderMap, message: Envelope, ac
     let front = &line.front;
     let id = message.id();
     let opened = Gateway::new_session_id()
-        .and_then(|external| front.gateway.open_session(line.principal().clone(), Mode::Session, &external, "http"));
+        .and_then(|external| front.gateway.open_session(line.caller().clone(), Mode::Session, &external, "http"));
     let session = match opened {
         Ok(session) => session,
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, id.as_ref(), Era::Legacy, &fault),
@@ -212,7 +212,7 @@ fn open_modern(
     }
     let session = front
         .gateway
-        .open_session(line.principal().clone(), Mode::Stateless, "", "http")
+        .open_session(line.caller().clone(), Mode::Stateless, "", "http")
         .map_err(|fault| refuse(StatusCode::SERVICE_UNAVAILABLE, &fault))?;
     match session.open_stream() {
         Some(reader) => Ok((session, reader)),
@@ -229,7 +229,7 @@ fn trace_of<'a>(front: &Front, headers: &'a HeaderMap) -> Carrier<'a> {
         HeaderValues::One(raw) => std::str::from_utf8(raw).ok(),
         _ => None,
     };
-    Carrier { parent: text(meta::TRACEPARENT), state: text(meta::TRACESTATE), session: None }
+    Carrier { parent: text(meta::TRACEPARENT), state: text(meta::TRACESTATE), ..Carrier::default() }
 }
 
 /// The headers of the new era must say what the body says. A body without a version is told so by the engine.

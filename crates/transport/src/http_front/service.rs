@@ -105,7 +105,9 @@ pub fn session_named(line: &Line, id: HeaderValues<'_>) -> Result<Arc<Session>, 
     let session = std::str::from_utf8(id).ok().and_then(|id| line.front.gateway.sessions.get(id));
     match session {
         // Another caller's session does not exist for this one.
-        Some(session) if session.principal == *line.principal() && session.mode() == Mode::Session => Ok(session),
+        Some(session) if session.principal == *line.caller().principal() && session.mode() == Mode::Session => {
+            Ok(session)
+        }
         _ => refuse(StatusCode::NOT_FOUND, "there is no such session; it may have expired: initialize again"),
     }
 }

@@ -60,7 +60,7 @@ impl Socket {
     pub fn open(line: &Line) -> Result<Self, Fault> {
         let gateway = Arc::clone(&line.front.gateway);
         let session =
-            gateway.open_session(line.principal().clone(), Mode::Pipe, &Gateway::new_session_id()?, "websocket")?;
+            gateway.open_session(line.caller_by("websocket"), Mode::Pipe, &Gateway::new_session_id()?, "websocket")?;
         let Some(stream) = session.open_general() else {
             session.close();
             return Err(Fault::new(FaultKind::Overloaded, "the session has no room for a stream"));

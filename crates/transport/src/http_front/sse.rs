@@ -50,7 +50,7 @@ pub fn open<B>(line: &Arc<Line>, request: &Request<B>) -> Answer {
         return sentence(StatusCode::NOT_ACCEPTABLE, FaultKind::InvalidRequest, text);
     }
     let opened = Gateway::new_session_id()
-        .and_then(|id| front.gateway.open_session(line.principal().clone(), Mode::Pipe, &id, "sse"));
+        .and_then(|id| front.gateway.open_session(line.caller_by("sse"), Mode::Pipe, &id, "sse"));
     let session = match opened {
         Ok(session) => session,
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &fault),
@@ -147,7 +147,7 @@ fn session_of(line: &Line, query: Option<&str>) -> Result<Arc<Session>, Box<Answ
     };
     match line.front.gateway.sessions.get(id) {
         // Another caller's session does not exist for this one, nor does one that has no stream of this kind.
-        Some(session) if session.principal == *line.principal() && session.mode() == Mode::Pipe => Ok(session),
+        Some(session) if session.principal == *line.caller().principal() && session.mode() == Mode::Pipe => Ok(session),
         _ => Err(Box::new(unknown_session())),
     }
 }

@@ -5,7 +5,7 @@ use super::sse_body::{KEPT_EVENTS, Resumable, SseBody};
 use super::track::{EventId, NoReplay};
 use bytes::Bytes;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Chain, Event, PeerId, Principal};
+use signalbox_engine::{Caller, Chain, Event, PeerId, Principal};
 use signalbox_runtime::outbox::{AWAY_BYTES, OUTBOX_BOUND};
 use signalbox_runtime::{Gateway, Parts, Session, Settings};
 use signalbox_wire::{Envelope, SseDecoder};
@@ -32,7 +32,7 @@ impl Scene {
             catalog_file: None,
         })
         .unwrap();
-        let session = gateway.open_session(Principal::anonymous(), Mode::Session, "s", "test").unwrap();
+        let session = gateway.open_session(Caller::anonymous("http"), Mode::Session, "s", "test").unwrap();
         Self { gateway, session, store: Arc::default() }
     }
 

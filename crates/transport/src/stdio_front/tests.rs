@@ -4,8 +4,8 @@ mod batches;
 
 use super::*;
 use crate::in_process::InProcessConnector;
-use signalbox_engine::Chain;
 use signalbox_engine::back::Wish;
+use signalbox_engine::{Caller, Chain, Principal};
 use signalbox_runtime::{Backend, BackendSpec, BoxFuture, Parts, Settings};
 use signalbox_wire::{builder, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader, DuplexStream, Lines};
@@ -90,7 +90,7 @@ impl Dialogue {
         let gateway = gateway(settings);
         let (input, theirs) = tokio::io::duplex(1024);
         let (to, output) = tokio::io::duplex(1024);
-        let served = tokio::spawn(serve(theirs, to, Arc::clone(&gateway), Principal::local("me"), drain));
+        let served = tokio::spawn(serve(theirs, to, Arc::clone(&gateway), Caller::local("me", "stdio"), drain));
         Self { gateway, input, output: BufReader::new(output).lines(), served }
     }
 

@@ -6,8 +6,8 @@ use super::waiting::{Asked, UNANSWERED_AFTER, Waiting};
 use bytes::Bytes;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::exchange::MethodName;
-use signalbox_engine::fact::{Decision, Fact, Finished, Outcome, Point, SessionFact};
-use signalbox_engine::{ClientProfile, ExchangeId, Principal, SessionKey};
+use signalbox_engine::fact::{Decision, Fact, Finished, MessageFact, Outcome, Point, SessionFact};
+use signalbox_engine::{Caller, ClientProfile, ExchangeId, SessionKey};
 use signalbox_wire::{Envelope, Era, Kind, Message, RawId, json};
 use std::sync::Arc;
 use std::time::Instant;
@@ -41,7 +41,7 @@ pub struct Who {
     /// The number of the session.
     pub session: SessionKey,
     /// On whose behalf.
-    pub principal: Principal,
+    pub caller: Caller,
     /// The name of the server.
     pub backend: Arc<str>,
     /// How the client came.
@@ -136,7 +136,7 @@ impl Conversation {
         out.push(Fact::Decision(Arc::new(Decision {
             at,
             session: self.who.session,
-            principal: self.who.principal.clone(),
+            caller: self.who.caller.clone(),
             exchange: None,
             phase: "record",
             rulings: vec![("tap", ruling.into())],
@@ -164,22 +164,18 @@ impl Conversation {
             self.finish(at, asked, outcome.unwrap_or(UNANSWERED), 0, out);
         }
         if std::mem::take(&mut self.begun) {
-            out.push(Fact::SessionEnded { at, session: self.who.session, principal: self.who.principal.clone() });
+            out.push(Fact::SessionEnded { at, session: self.who.session, caller: self.who.caller.clone() });
         }
     }
 
     fn passed(&mut self, at: Instant, side: Side, exchange: Option<ExchangeId>, bytes: Bytes, out: &mut Vec<Fact>) {
         self.begin(at, out);
         self.counts.messages += 1;
-        out.push(Fact::Message {
-            at,
-            session: self.who.session,
-            principal: self.who.principal.clone(),
+        out.push(Fact::Message(MessageFact {
             exchange,
-            point: side.point(),
             backend: Some(Arc::clone(&self.who.backend)),
-            bytes,
-        });
+            ..MessageFact::new(at, self.who.session, self.who.caller.clone(), side.point(), bytes)
+        }));
     }
 
     /// Finds the exchange that a message belongs to, which it may open or close.
@@ -261,12 +257,15 @@ impl Conversation {
         out.push(Fact::Finished(Arc::new(Finished {
             at,
             session: self.who.session,
-            principal: self.who.principal.clone(),
+            caller: self.who.caller.clone(),
             exchange: asked.exchange,
             era: asked.era,
             method: asked.method,
             subject: asked.subject,
             backend: Some(Arc::clone(&self.who.backend)),
+            client: self.client.clone(),
+            operation: asked.exchange,
+            round: 1,
             outcome: if asked.cancelled { Outcome::Cancelled } else { outcome },
             took: at.saturating_duration_since(asked.at),
             bytes_in: asked.bytes,
@@ -290,7 +289,7 @@ impl Conversation {
         Fact::Session(Arc::new(SessionFact {
             at,
             session: self.who.session,
-            principal: self.who.principal.clone(),
+            caller: self.who.caller.clone(),
             external: self.external.clone(),
             transport: self.who.transport,
             client: self.client.clone(),

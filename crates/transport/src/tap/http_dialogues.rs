@@ -3,7 +3,7 @@
 use super::tests::shown;
 use super::*;
 use bytes::Bytes;
-use signalbox_engine::{Fact, Principal};
+use signalbox_engine::{Caller, Fact};
 use std::time::Instant;
 
 struct Dialogue {
@@ -13,7 +13,7 @@ struct Dialogue {
 
 impl Dialogue {
     fn new() -> Self {
-        Self { tap: HttpTap::new("srv".into(), Principal::anonymous(), 100), now: Instant::now() }
+        Self { tap: HttpTap::new("srv".into(), Caller::anonymous("http"), 100), now: Instant::now() }
     }
 
     fn step(&mut self, call: u64, step: Step) -> Vec<String> {

@@ -9,7 +9,7 @@ use super::talks::Talks;
 use bytes::Bytes;
 use signalbox_engine::fact::Outcome;
 use signalbox_engine::keys::KeyMap;
-use signalbox_engine::{ExchangeId, Fact, Principal};
+use signalbox_engine::{Caller, ExchangeId, Fact};
 use signalbox_wire::{Message, SseDecoder, SseEvent};
 use std::sync::Arc;
 use std::time::Instant;
@@ -54,8 +54,8 @@ impl Call {
 impl HttpTap {
     /// Listens to whoever speaks with `backend`. Bodies longer than `max_body` are told in pieces.
     #[must_use]
-    pub fn new(backend: Arc<str>, principal: Principal, max_body: usize) -> Self {
-        let talks = Talks::new(backend, principal);
+    pub fn new(backend: Arc<str>, caller: Caller, max_body: usize) -> Self {
+        let talks = Talks::new(backend, caller);
         Self { max: max_body, calls: KeyMap::default(), talks, gathered: 0 }
     }
 

@@ -4,7 +4,7 @@ use super::conversation::{Conversation, Who};
 use super::counts::TapCounts;
 use signalbox_engine::fact::Outcome;
 use signalbox_engine::keys::{KeyMap, TextMap};
-use signalbox_engine::{Fact, Principal, SessionKey};
+use signalbox_engine::{Caller, Fact, SessionKey};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ pub(super) struct Talk {
 #[derive(Debug)]
 pub(super) struct Talks {
     backend: Arc<str>,
-    principal: Principal,
+    caller: Caller,
     talks: KeyMap<u64, Talk>,
     names: TextMap<Box<str>, u64>,
     next: u64,
@@ -34,9 +34,9 @@ pub(super) struct Talks {
 }
 
 impl Talks {
-    pub(super) fn new(backend: Arc<str>, principal: Principal) -> Self {
+    pub(super) fn new(backend: Arc<str>, caller: Caller) -> Self {
         let (talks, names) = (KeyMap::default(), TextMap::default());
-        Self { backend, principal, talks, names, next: 1, counts: TapCounts::default() }
+        Self { backend, caller, talks, names, next: 1, counts: TapCounts::default() }
     }
 
     /// The number of the session of this name, with one more connection open. None has no name yet.
@@ -125,7 +125,7 @@ impl Talks {
         self.next += 1;
         let conversation = Conversation::new(Who {
             session: SessionKey(key),
-            principal: self.principal.clone(),
+            caller: self.caller.clone(),
             backend: Arc::clone(&self.backend),
             transport: "http",
         });

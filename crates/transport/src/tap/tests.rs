@@ -3,12 +3,12 @@
 use super::*;
 use bytes::Bytes;
 use proptest::prelude::*;
-use signalbox_engine::fact::Point;
-use signalbox_engine::{Fact, Principal, SessionKey};
+use signalbox_engine::fact::{MessageFact, Point};
+use signalbox_engine::{Caller, Fact, SessionKey};
 use std::time::{Duration, Instant};
 
 fn who() -> Who {
-    Who { session: SessionKey(1), principal: Principal::local("ann"), backend: "srv".into(), transport: "stdio" }
+    Who { session: SessionKey(1), caller: Caller::local("ann", "stdio"), backend: "srv".into(), transport: "stdio" }
 }
 
 /// A fact in one line.
@@ -25,8 +25,10 @@ pub(super) fn shown(fact: &Fact) -> String {
             let external = session.external.as_ref().map(|name| format!(" as {name}"));
             format!("session{}{}", external.unwrap_or_default(), client.unwrap_or_default())
         }
+        Fact::Lost(lost) => format!("lost {}", lost.reason),
+        Fact::Refused(refused) => format!("refused {}", refused.reason),
         Fact::SessionEnded { .. } => "ended".to_owned(),
-        Fact::Message { exchange, point, bytes, .. } => {
+        Fact::Message(MessageFact { exchange, point, bytes, .. }) => {
             let arrow = if *point == Point::ClientIn { '>' } else { '<' };
             format!("{arrow} {} {:?}", number(exchange), String::from_utf8_lossy(bytes))
         }
@@ -234,7 +236,7 @@ proptest! {
         let mut recorded = [Vec::new(), Vec::new()];
         let mut messages = 0;
         for fact in &facts {
-            if let Fact::Message { point, bytes, .. } = fact {
+            if let Fact::Message(MessageFact { point, bytes, .. }) = fact {
                 recorded[usize::from(*point == Point::ClientIn)].extend_from_slice(bytes);
                 messages += 1;
             }

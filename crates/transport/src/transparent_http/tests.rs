@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::tap::{HttpTap, Running};
-use signalbox_engine::fact::Point;
-use signalbox_engine::{Fact, FactSink, Principal};
+use signalbox_engine::fact::{MessageFact, Point};
+use signalbox_engine::{Caller, Fact, FactSink};
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -18,7 +18,7 @@ impl FactSink for Notes {
 
     fn fact(&self, fact: &Fact) {
         let line = match fact {
-            Fact::Message { point, exchange, bytes, .. } => {
+            Fact::Message(MessageFact { point, exchange, bytes, .. }) => {
                 let arrow = if *point == Point::ClientIn { '>' } else { '<' };
                 format!("{arrow}{} {}", exchange.map_or(0, |id| id.0), String::from_utf8_lossy(bytes))
             }
@@ -43,7 +43,7 @@ impl Scene {
         let server = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}{path}", server.local_addr().unwrap());
         let notes = Arc::new(Notes::default());
-        let tap = HttpTap::new("srv".into(), Principal::anonymous(), 1 << 20);
+        let tap = HttpTap::new("srv".into(), Caller::anonymous("http"), 1 << 20);
         let (feed, running) = Feed::start(tap, vec![notes.clone()]).unwrap();
         let proxy = Proxy::new(&url, BackTlsSpec::default(), Some(feed)).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

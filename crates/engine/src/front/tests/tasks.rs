@@ -257,7 +257,8 @@ fn tasks_are_listed_from_what_the_session_knows_of_them() {
     assert!(unknown[0].contains(r#""code":-32602,"message":"Unknown task: t2""#), "{unknown:?}");
     let tools = dialogue.says(r#"{"jsonrpc":"2.0","id":"t","method":"tools/list"}"#);
     assert!(tools[0].contains(r#""execution":{"taskSupport":"optional"}"#), "{tools:?}");
-    dialogue = Dialogue { machine: FrontMachine::new(SessionKey(2), Principal::anonymous(), Mode::Pipe), ..dialogue };
+    dialogue =
+        Dialogue { machine: FrontMachine::new(SessionKey(2), Caller::anonymous("http"), Mode::Pipe), ..dialogue };
     let greeting = dialogue.says(
         r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}"#,
     );

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use signalbox_engine::chain::Ruling;
-use signalbox_engine::fact::{Decision, Finished, Outcome, Point, SessionFact};
-use signalbox_engine::{ClientProfile, ExchangeId, Fact, FactSink, Principal, SessionKey};
+use signalbox_engine::fact::{Decision, Finished, MessageFact, Outcome, Point, SessionFact};
+use signalbox_engine::{Caller, ClientProfile, ExchangeId, Fact, FactSink, Principal, Proof, SessionKey};
 use signalbox_wire::{Era, Revision};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ impl<'a> Facts<'a> {
         self.0.fact(&Fact::Session(Arc::new(SessionFact {
             at: Instant::now(),
             session: SessionKey(session),
-            principal: ann(),
+            caller: ann(),
             external: Some("s-1".into()),
             transport: "http",
             client: Some(Arc::new(profile)),
@@ -40,20 +40,17 @@ impl<'a> Facts<'a> {
     }
 
     pub(super) fn session_ended(&self, session: u64) {
-        self.0.fact(&Fact::SessionEnded { at: Instant::now(), session: SessionKey(session), principal: ann() });
+        self.0.fact(&Fact::SessionEnded { at: Instant::now(), session: SessionKey(session), caller: ann() });
     }
 
     pub(super) fn message(&self, session: u64, exchange: Option<u64>, point: Point, text: &str) {
         let inner = matches!(point, Point::BackendIn | Point::BackendOut);
-        self.0.fact(&Fact::Message {
-            at: Instant::now(),
-            session: SessionKey(session),
-            principal: ann(),
+        let bytes = Bytes::copy_from_slice(text.as_bytes());
+        self.0.fact(&Fact::Message(MessageFact {
             exchange: exchange.map(ExchangeId),
-            point,
             backend: inner.then(|| Arc::from("math")),
-            bytes: Bytes::copy_from_slice(text.as_bytes()),
-        });
+            ..MessageFact::new(Instant::now(), SessionKey(session), ann(), point, bytes)
+        }));
     }
 
     /// The four images of a call, under another id at the backend.
@@ -68,12 +65,15 @@ impl<'a> Facts<'a> {
         self.0.fact(&Fact::Finished(Arc::new(Finished {
             at: Instant::now(),
             session: SessionKey(session),
-            principal: ann(),
+            caller: ann(),
             exchange: ExchangeId(exchange),
             era: Era::Legacy,
             method: "tools/call".into(),
             subject: Some(tool.into()),
             backend: Some(Arc::from("math")),
+            client: None,
+            operation: ExchangeId(exchange),
+            round: 1,
             outcome,
             took,
             bytes_in: 10,
@@ -106,7 +106,7 @@ impl<'a> Facts<'a> {
         self.0.fact(&Fact::Decision(Arc::new(Decision {
             at: Instant::now(),
             session: SessionKey(session),
-            principal: ann(),
+            caller: ann(),
             exchange: Some(ExchangeId(exchange)),
             phase: "request",
             rulings: vec![("rules", ruling.into())],
@@ -114,6 +114,6 @@ impl<'a> Facts<'a> {
     }
 }
 
-fn ann() -> Principal {
-    Principal::named("ann")
+fn ann() -> Caller {
+    Caller::of(Principal::named("ann"), Proof::LocalUser, "stdio")
 }
