@@ -7,10 +7,10 @@ mod handshake;
 mod outbound;
 
 pub use handshake::{ClientOffer, Wish};
-pub use outbound::{BackCommand, Outbound};
+pub use outbound::{Account, BackCommand, Draft, Heard, Outbound, ToBackend, probe};
 
 use crate::bridge::{self, Offered, Reach};
-use crate::correlation::{Correlator, Strays};
+use crate::correlation::{Correlator, Strays, Unmatched};
 use crate::exchange::{Call, MethodName};
 use crate::fault::{Fault, FaultKind};
 use crate::profile::{ClientProfile, ServerProfile};
@@ -120,14 +120,20 @@ impl<O: Clone> BackMachine<O> {
             }
             _ => Vec::new(),
         };
-        let outbound = Outbound {
-            bytes: call.edits.apply(call.envelope.bytes()),
+        let bytes = match call.edits.apply_all(call.envelope.bytes()) {
+            Ok(bytes) => bytes,
+            Err(overlap) => {
+                self.calls.give_up(id);
+                return Err(Fault::new(FaultKind::Internal, format!("the call cannot be rewritten: {overlap}")));
+            }
+        };
+        let draft = Draft {
+            bytes,
             key: Some(id),
             revision: Some(profile.revision),
             name: call.name.as_ref().filter(|_| modern).cloned(),
             method: call.method.clone(),
             params,
-            epoch: 0,
         };
         if let (Some(before), Some(pending)) = (before, self.calls.get_mut(id))
             && let Purpose::Call { kept, .. } = &mut pending.origin
@@ -135,7 +141,7 @@ impl<O: Clone> BackMachine<O> {
             call.edits = before;
             *kept = Some(call);
         }
-        Ok(outbound)
+        Ok(draft.depart(None))
     }
 
     /// Lets a request be silent until then: the backend waits for its client.
@@ -201,11 +207,17 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// A notification in the backend's own terms.
+    /// What gets no answer, in the backend's own terms.
     #[must_use]
-    pub fn notification(&self, name: MethodName, bytes: Bytes) -> Outbound {
+    pub fn tell(&self, draft: Draft, account: Option<Account>) -> Outbound {
         let revision = self.profile.as_ref().map(|profile| profile.revision);
-        Outbound { bytes, key: None, revision, method: name, name: None, params: Vec::new(), epoch: 0 }
+        Draft { revision, ..draft }.depart(account)
+    }
+
+    /// Tells the backend that nobody will answer its question.
+    #[must_use]
+    pub fn refuse(&self, id: &RawId, fault: &Fault) -> Outbound {
+        self.tell(Draft::refusal(id, fault), None)
     }
 
     /// Gives up the request that fits; the notification, if the connection takes one, and the request's key.
@@ -225,7 +237,7 @@ impl<O: Clone> BackMachine<O> {
         if let Some(reason) = reason {
             note = note.param_raw("reason", reason);
         }
-        Some(self.notification(method::CANCELLED.into(), note.build()))
+        Some(self.tell(Draft::word(method::CANCELLED, note.build()), None))
     }
 
     /// Takes a message of the backend. `about` is the request on whose own stream it came.
@@ -259,11 +271,22 @@ impl<O: Clone> BackMachine<O> {
             (true, about) => message.id_number().filter(|id| about.is_none_or(|key| key == *id)),
             (false, _) => None,
         };
-        let Ok(pending) = self.calls.close(id) else {
-            return out.push(BackCommand::Stray("answer"));
+        let pending = match self.calls.close(id) {
+            Ok(pending) => pending,
+            Err(unmatched) => {
+                let why = match unmatched {
+                    Unmatched::Duplicate => "duplicate",
+                    Unmatched::Late => "late",
+                    Unmatched::Orphan => "orphan",
+                };
+                return out.push(BackCommand::Stray { what: "answer", why, message });
+            }
         };
         match pending.origin {
-            Purpose::Handshake => self.shaken(&message, now, out),
+            Purpose::Handshake => {
+                out.push(BackCommand::Own(message.clone()));
+                self.shaken(&message, now, out);
+            }
             Purpose::Call { origin, method, client, kept, asker, .. } => {
                 let backend = self.profile.as_ref().map_or(client, |profile| profile.revision);
                 let (mut edits, mut rewritten) = (Edits::new(), Vec::new());
@@ -289,9 +312,9 @@ impl<O: Clone> BackMachine<O> {
                     (Ok(reach), Some(call)) => BackCommand::Unfinished { to: origin, message, reach, call },
                     (Ok(_), None) => {
                         let fault = bridge::not_bridged("a result that is not complete", client, backend);
-                        BackCommand::Fail { to: origin, fault }
+                        BackCommand::Fail { to: origin, fault, message: Some(message) }
                     }
-                    (Err(fault), _) => BackCommand::Fail { to: origin, fault },
+                    (Err(fault), _) => BackCommand::Fail { to: origin, fault, message: Some(message) },
                 });
             }
         }
@@ -313,7 +336,7 @@ impl<O: Clone> BackMachine<O> {
         }
         let to = about.and_then(|key| self.origin(key)).cloned();
         if name == method::PROGRESS && to.is_none() {
-            return out.push(BackCommand::Stray("progress"));
+            return out.push(BackCommand::Stray { what: "progress", why: "stray_progress", message });
         }
         out.push(BackCommand::Notify { about: to, message });
     }
@@ -322,12 +345,14 @@ impl<O: Clone> BackMachine<O> {
         let Some(id) = message.id() else { return };
         if message.method() == Some(method::PING) {
             let pong = builder::response(&id, b"{}");
-            return out.push(BackCommand::Transmit(self.notification(method::PING.into(), pong)));
+            out.push(BackCommand::Own(message));
+            return out.push(BackCommand::Transmit(self.tell(Draft::word(method::PING, pong), None)));
         }
         let modern = self.profile.as_ref().is_some_and(|profile| profile.era() == Era::Modern);
         if modern {
-            let no = builder::error(Some(&id), -32601, "a server of this revision sends no requests", None);
-            return out.push(BackCommand::Transmit(self.notification(method::PING.into(), no)));
+            let no = Fault::new(FaultKind::MethodNotFound, "a server of this revision sends no requests");
+            out.push(BackCommand::Own(message));
+            return out.push(BackCommand::Transmit(self.refuse(&id, &no)));
         }
         let about = about.and_then(|key| self.origin(key)).cloned();
         out.push(BackCommand::Ask { about, message });
@@ -337,7 +362,7 @@ impl<O: Clone> BackMachine<O> {
     pub fn failed(&mut self, key: u64, fault: Fault, now: Instant, out: &mut Vec<BackCommand<O>>) {
         match self.calls.give_up(key).map(|pending| pending.origin) {
             Some(Purpose::Handshake) => self.refused(&fault, now, out),
-            Some(Purpose::Call { origin, .. }) => out.push(BackCommand::Fail { to: origin, fault }),
+            Some(Purpose::Call { origin, .. }) => out.push(BackCommand::Fail { to: origin, fault, message: None }),
             None => {}
         }
     }
@@ -347,7 +372,7 @@ impl<O: Clone> BackMachine<O> {
         self.phase = Phase::Dead;
         for (_, pending) in self.calls.drain() {
             if let Purpose::Call { origin, .. } = pending.origin {
-                out.push(BackCommand::Fail { to: origin, fault: self.died(why) });
+                out.push(BackCommand::Fail { to: origin, fault: self.died(why), message: None });
             }
         }
     }
@@ -364,7 +389,7 @@ impl<O: Clone> BackMachine<O> {
                     let text =
                         format!("backend `{}` did not answer within {} s", self.backend, pending.timeout.as_secs_f32());
                     let fault = Fault::new(FaultKind::TimedOut, text).with_str("backend", &self.backend);
-                    out.push(BackCommand::Fail { to: origin, fault });
+                    out.push(BackCommand::Fail { to: origin, fault, message: None });
                     if let Some(note) = self.cancellation(key, Some(b"\"timed out\"")) {
                         out.push(BackCommand::Transmit(note));
                     }

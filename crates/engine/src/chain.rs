@@ -3,7 +3,9 @@
 //! ```text
 //! client ─► request ─► (dispatch) ─► backend ─► response ─► client
 //!              │ notification (either way, no answer)           │
+//!              │ question (a backend asks) ─► answer            │
 //!              └───────────────── finished ─────────────────────┘
+//! client ─► gateway request ─► (answered here) ─► gateway response ─► client
 //! ```
 //! An interceptor is synchronous: its verdict is a function of what it is handed, so that a chain can be run again over
 //! old exchanges and give the same verdicts. What it cannot know by itself it asks for with [`Verdict::Hold`]: the chain
@@ -145,10 +147,7 @@ impl Chain {
     }
 
     fn at(&self, phase: Phase, passed: usize) -> Option<&dyn Interceptor> {
-        let index = match phase {
-            Phase::Response | Phase::FromBackend => self.0.len().checked_sub(passed + 1)?,
-            Phase::Request | Phase::FromClient => passed,
-        };
+        let index = if phase.is_inward() { self.0.len().checked_sub(passed + 1)? } else { passed };
         self.0.get(index).map(AsRef::as_ref)
     }
 }

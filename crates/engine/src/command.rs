@@ -1,11 +1,12 @@
 //! Everything a front machine can ask for.
 
+use crate::back::Draft;
 use crate::bridge::tasks::TaskState;
 use crate::caller::Caller;
 use crate::chain::{Effect, Phase, Question};
 use crate::exchange::{Call, MethodName};
 use crate::fact::Fact;
-use crate::fault::Fault;
+use crate::front::ToClient;
 use crate::keys::{ExchangeId, PeerId, StreamId};
 use crate::limit::Limit;
 use crate::read_cache::{Generation, Terms};
@@ -17,19 +18,8 @@ use std::time::{Duration, Instant};
 /// What is to be done. A front machine acts in no other way.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Write a message to the client.
-    Send {
-        /// Where to.
-        stream: StreamId,
-        /// The message.
-        bytes: Bytes,
-        /// True for the answer after which the stream carries nothing more.
-        last: bool,
-        /// May be dropped, and counted, when the stream is full.
-        droppable: bool,
-        /// The HTTP status, if the whole answer goes out as one JSON body.
-        status: u16,
-    },
+    /// Write a message to the client. Its fact comes right before it, where facts are told.
+    Send(ToClient),
     /// The stream carries nothing more, and there is no answer: its call was cancelled.
     End {
         /// The stream.
@@ -44,19 +34,16 @@ pub enum Command {
         /// The call.
         call: Box<Call>,
     },
-    /// Tell backends something; those that the session is not connected to are left alone.
-    Tell {
-        /// One backend, or all of them.
-        backend: Option<Arc<str>>,
-        /// The notification.
-        bytes: Bytes,
-    },
-    /// Hand the client's answer to the connection that asked.
+    /// Tell the backends something; those that the session is not connected to are left alone.
+    Tell(Draft),
+    /// Answer the connection that asked.
     Respond {
         /// The connection.
         peer: PeerId,
+        /// The exchange in whose course it asked.
+        exchange: Option<ExchangeId>,
         /// The answer, under the id the backend used.
-        bytes: Bytes,
+        draft: Draft,
     },
     /// Stop working on a call.
     Cancel {
@@ -155,15 +142,6 @@ pub enum Command {
     Dropped(&'static str),
     /// A message was refused at a limit.
     Refused(Limit),
-    /// Tell the backend that asked that no answer will come.
-    RefuseQuestion {
-        /// The connection.
-        peer: PeerId,
-        /// The id the backend used, raw.
-        id: signalbox_wire::RawId,
-        /// Why.
-        fault: Fault,
-    },
 }
 
 /// A message that waits for an answer.

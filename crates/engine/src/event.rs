@@ -7,7 +7,7 @@ use crate::exchange::Call;
 use crate::fault::Fault;
 use crate::keys::{ExchangeId, PeerId, StreamId};
 use bytes::Bytes;
-use signalbox_wire::{Edits, Envelope, Revision};
+use signalbox_wire::{Edits, Envelope, Era, RawId, Revision};
 use std::sync::Arc;
 
 /// What happened. A front machine is told nothing in any other way.
@@ -19,6 +19,17 @@ pub enum Event {
         stream: StreamId,
         /// The message.
         message: Envelope,
+    },
+    /// The client sent something that is no message, or none that may be taken, and is told so.
+    Unreadable {
+        /// Where the refusal goes.
+        stream: StreamId,
+        /// The id it is addressed to, where that could be read.
+        id: Option<RawId>,
+        /// The era in whose words it is refused.
+        era: Era,
+        /// Why.
+        fault: Fault,
     },
     /// The client opened a stream for what belongs to no call: a GET stream, or its stdio pipe.
     GeneralStream {
@@ -40,6 +51,15 @@ pub enum Event {
         edits: Edits,
         /// The HTTP status the backend gave it, where it had one.
         status: Option<u16>,
+    },
+    /// A call is answered from what a backend said before.
+    Kept {
+        /// The exchange it answers.
+        exchange: ExchangeId,
+        /// The answer.
+        message: Envelope,
+        /// What the bridge between revisions has to change in it.
+        edits: Edits,
     },
     /// A backend of the new era wants more before it answers a call of the old one.
     Unfinished {
@@ -93,6 +113,8 @@ pub enum Event {
     },
     /// A backend asks the client something (old era only).
     Asked {
+        /// The backend's configured name.
+        backend: Arc<str>,
         /// The connection that asked, and waits for the answer.
         peer: PeerId,
         /// The request.

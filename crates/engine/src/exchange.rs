@@ -29,6 +29,10 @@ pub struct Exchange {
     pub operation: ExchangeId,
     /// Which round of that call it is; the first is 1.
     pub round: u32,
+    /// How often it was sent to its backend, this time included.
+    pub attempt: u32,
+    /// True where somebody was asked about it, and let it go on.
+    pub consulted: bool,
     /// The id as the client wrote it.
     pub client_id: RawId,
     /// Where the answer goes.

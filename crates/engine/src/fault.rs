@@ -65,6 +65,8 @@ pub enum FaultKind {
     HoldExpired,
     /// The gateway is shutting down.
     Draining,
+    /// The message could not be written down, and must not pass without.
+    NotRecorded,
     /// The gateway made a mistake.
     Internal,
 }
@@ -112,6 +114,7 @@ impl Fault {
             | K::Refused
             | K::HoldExpired
             | K::Draining
+            | K::NotRecorded
             | K::Internal
             | K::NotBridged => Owner::Us,
             _ => Owner::Client,
@@ -143,7 +146,7 @@ impl Fault {
             (K::MissingCapability, Era::Modern) => codes::MISSING_CAPABILITY,
             (K::MissingCapability, Era::Legacy) => codes::INVALID_REQUEST,
             (K::UnsupportedVersion, _) => codes::UNSUPPORTED_VERSION,
-            (K::Internal, _) => codes::INTERNAL_ERROR,
+            (K::Internal | K::NotRecorded, _) => codes::INTERNAL_ERROR,
             (K::BackendDied | K::BackendGarbage, Era::Modern) => codes::BACKEND_DIED,
             (K::BackendDown | K::BreakerOpen | K::EraRefused | K::Draining, Era::Modern) => codes::BREAKER_OPEN,
             (K::BreakerOpen, Era::Legacy) => codes::LEGACY_BREAKER_OPEN,
@@ -184,6 +187,7 @@ impl Fault {
             K::Refused => "refused",
             K::HoldExpired => "hold_expired",
             K::Draining => "draining",
+            K::NotRecorded => "not_recorded",
             K::Internal => "internal",
         }
     }

@@ -14,15 +14,19 @@ mod ledger;
 mod lifecycle;
 mod listen;
 mod modern;
+mod operations;
 mod outward;
 mod params;
 mod polling;
+mod questions;
 mod requests;
 mod rounds;
+mod sending;
 mod task_requests;
 
 pub use lifecycle::Lifecycle;
 pub use modern::supported_versions;
+pub use sending::ToClient;
 
 use crate::caller::Caller;
 use crate::capset::CapSet;
@@ -36,16 +40,19 @@ use crate::fault::{Fault, FaultKind};
 use crate::keys::{ExchangeId, KeyMap, Numbers, PeerId, SessionKey, StreamId, TextMap};
 use crate::limit::Limit;
 use crate::log_level::LogLevel;
+use crate::operations::Operations;
 use crate::profile::ClientProfile;
 use crate::read_cache::Generation;
 use crate::trace;
 use bytes::Bytes;
 use holding::Waiting;
 use inquiry::Inquiry;
+use judging::Passed;
 use ledger::Ledger;
 use listen::Listener;
 use polling::Poll;
 use rounds::Round;
+use sending::Way;
 use signalbox_wire::{Envelope, Era, RawId, Revision, meta};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -62,6 +69,8 @@ pub struct Context<'a> {
     pub catalog: &'a Snapshot,
     /// Who sent the message, where that is not whoever opened the session.
     pub caller: Option<&'a Caller>,
+    /// The rounds that clients may go on with.
+    pub operations: &'a Operations,
     /// Numbers for what is new.
     pub numbers: &'a Numbers,
     /// The interceptors.
@@ -103,7 +112,7 @@ pub enum Mode {
 #[derive(Clone, Debug)]
 enum Asked {
     /// A connection of the old era asked, on the stream of a call where that is known.
-    Peer { peer: PeerId, id: RawId, progress_token: Option<RawId>, about: Option<ExchangeId> },
+    Peer { backend: Arc<str>, peer: PeerId, id: RawId, progress_token: Option<RawId>, about: Option<ExchangeId> },
     /// A backend of the new era asked in answer to a call; see [`inquiry`].
     Round { exchange: ExchangeId, key: Bytes, method: Box<str> },
 }
@@ -111,6 +120,22 @@ enum Asked {
 impl Asked {
     fn is_of(&self, peer: PeerId) -> bool {
         matches!(self, Self::Peer { peer: own, .. } if *own == peer)
+    }
+
+    /// The exchange in whose course it was asked.
+    fn exchange(&self) -> Option<ExchangeId> {
+        match self {
+            Self::Peer { about, .. } => *about,
+            Self::Round { exchange, .. } => Some(*exchange),
+        }
+    }
+
+    /// Who asked, where the exchange does not say so.
+    fn backend(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Peer { backend, .. } => Some(backend),
+            Self::Round { .. } => None,
+        }
     }
 
     /// True where the answer is of no use once that call is over.
@@ -190,23 +215,27 @@ impl FrontMachine {
             Event::Answered { exchange, message, edits, status } => {
                 self.answered(exchange, &message, edits, status, ctx, out);
             }
+            Event::Kept { exchange, message, edits } => self.kept(exchange, &message, edits, ctx, out),
             Event::Unfinished { exchange, message, reach, call, backend } => {
                 self.unfinished(exchange, &message, reach, call, backend, ctx, out);
             }
             Event::Reply { exchange, result, park } => self.show_questions(exchange, &result, park, ctx, out),
             Event::Wake { exchange, round } => self.woken(exchange, round, ctx, out),
             Event::Consulted { exchange, answer } => self.consulted(exchange, &answer, ctx, out),
-            Event::StillHeld { exchange, text } => self.still_held(exchange, &text, out),
+            Event::StillHeld { exchange, text } => self.still_held(exchange, &text, ctx, out),
             Event::Failed { exchange, fault } => self.poll_failed(exchange, &fault, ctx, out),
-            Event::Asked { peer, message, about } => self.asked(peer, &message, about, out),
+            Event::Asked { backend, peer, message, about } => {
+                self.asked((&backend, peer), &message, about, ctx, out);
+            }
+            Event::Unreadable { stream, id, era, fault } => self.unreadable(stream, id.as_ref(), era, &fault, ctx, out),
             Event::Notified { backend, peer, message, about } => {
                 self.notified(&backend, peer, &message, about, ctx, out);
             }
             Event::PeerGone { peer } => self.asked.retain(|_, question| !question.is_of(peer)),
             Event::Unfollowed { exchange, backend, uris } => self.unfollowed(exchange, &backend, uris),
-            Event::Listening { exchange } => self.listening(exchange, out),
+            Event::Listening { exchange } => self.listening(exchange, ctx, out),
             Event::ListsReady { exchange } => self.resume(exchange, ctx, out),
-            Event::ListsChanged { changed } => self.lists_changed(changed, out),
+            Event::ListsChanged { changed } => self.lists_changed(changed, ctx, out),
             Event::Close => self.close(ctx, out),
         }
     }
@@ -284,8 +313,8 @@ impl FrontMachine {
             if fault.kind == FaultKind::Overloaded {
                 out.push(Command::Refused(Limit::InFlight));
             }
-            out.push(send_fault(stream, &id, era, &fault));
-            return;
+            self.came(None, message.bytes(), Some(fault.reason()), ctx, out);
+            return self.send_fault(stream, Some(&id), era, &fault, ctx, out);
         }
         let exchange = self.open(stream, id, era, name, &message, ctx, out);
         match era {
@@ -343,6 +372,8 @@ impl FrontMachine {
             caller: ctx.caller.unwrap_or(&self.caller).clone(),
             operation: id,
             round: 1,
+            attempt: 1,
+            consulted: false,
             client_id,
             stream,
             stream_open: true,
@@ -369,21 +400,24 @@ impl FrontMachine {
     fn finish(
         &mut self,
         id: ExchangeId,
-        bytes: Bytes,
+        passed: Passed,
         status: u16,
         outcome: Outcome,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        self.message_fact(Some(id), Point::ClientOut, &bytes, ctx, out);
+        let Some(way) = self.exchanges.get(&id).map(|one| one.stream_open.then(|| Way::last(one.stream, status)))
+        else {
+            return;
+        };
+        let answer = passed.bytes().clone();
+        match way {
+            Some(way) => self.send(Some(id), way, passed, ctx, out),
+            None => self.lose(Some(id), &passed, "client_gone", ctx, out),
+        }
         self.withdraw(id, out);
         let Some(exchange) = self.take(id) else { return };
-        self.finished(&exchange, outcome, Some(&bytes), ctx, out);
-        if exchange.stream_open {
-            out.push(Command::Send { stream: exchange.stream, bytes, last: true, droppable: false, status });
-        } else {
-            out.push(Command::Dropped("client_gone"));
-        }
+        self.finished(&exchange, outcome, Some(&answer), ctx, out);
     }
 
     fn take(&mut self, id: ExchangeId) -> Option<Exchange> {
@@ -410,8 +444,8 @@ impl FrontMachine {
             let ruling = Ruling::of(fault.reason(), detail);
             self.decided(Some(id), "request", [("gateway", ruling.into())], ctx, out);
         }
-        let bytes = fault.reply(Some(&client_id), era);
-        self.finish(id, bytes, fault.http_status(era), Outcome::Fault(fault.reason()), ctx, out);
+        let passed = Passed::own(fault.reply(Some(&client_id), era));
+        self.finish(id, passed, fault.http_status(era), Outcome::Fault(fault.reason()), ctx, out);
     }
 
     /// Ends an exchange without an answer and tells the backend to stop.
@@ -463,11 +497,6 @@ impl FrontMachine {
 /// Takes out what most exchanges never had: a map that is empty is not searched.
 fn forget<V>(map: &mut KeyMap<ExchangeId, V>, id: ExchangeId) -> Option<V> {
     if map.is_empty() { None } else { map.remove(&id) }
-}
-
-fn send_fault(stream: StreamId, id: &RawId, era: Era, fault: &Fault) -> Command {
-    let bytes = fault.reply(Some(id), era);
-    Command::Send { stream, bytes, last: true, droppable: false, status: fault.http_status(era) }
 }
 
 /// The revision a message of the new era names, raw, where it names one.

@@ -23,6 +23,7 @@ pub mod keys;
 pub mod limit;
 pub mod log_level;
 pub mod metrics;
+pub mod operations;
 pub mod principal;
 pub mod profile;
 pub mod ramp;

@@ -10,6 +10,7 @@ use signalbox_engine::fact::FactSink as _;
 use signalbox_engine::front::Mode;
 use signalbox_engine::keys::Numbers;
 use signalbox_engine::metrics::MethodMetrics;
+use signalbox_engine::operations::Operations;
 use signalbox_engine::read_cache::Generation;
 use signalbox_engine::{
     BackMachine, Call, Caller, CapSet, Catalog, Chain, Command, Context, Event, ExchangeId, FrontMachine, SessionKey,
@@ -33,6 +34,7 @@ pub struct Gateway {
     metrics: MethodMetrics,
     caller: Caller,
     numbers: Numbers,
+    operations: Operations,
     now: Instant,
     front: FrontMachine,
     back: BackMachine<ExchangeId>,
@@ -65,6 +67,7 @@ impl Gateway {
             front: FrontMachine::new(SessionKey(1), caller.clone(), mode),
             caller,
             numbers: Numbers::default(),
+            operations: Operations::default(),
             back: BackMachine::new(Arc::from(BACKEND), wish, offer, true),
             commands: Vec::new(),
             back_commands: Vec::new(),
@@ -111,7 +114,7 @@ impl Gateway {
         let (exchange, call) = self.forwarded()?;
         let sent = self.back.call(exchange, call, TIMEOUT, self.now);
         let sent = sent.map_err(|fault| PathError::Refused(fault.message.to_string()))?;
-        let key = sent.key.unwrap_or_default();
+        let key = sent.key().unwrap_or_default();
         let answer = self.read_answer(self.answers.to(key))?;
         self.back.received(answer, Some(key), Some(200), self.now, &mut self.back_commands);
         match self.back_commands.pop() {
@@ -168,6 +171,7 @@ impl Gateway {
             unix_ms: &|| 0,
             catalog: &self.catalog,
             caller: None,
+            operations: &self.operations,
             numbers: &self.numbers,
             chain: &self.chain,
             session: None,
@@ -198,7 +202,7 @@ impl Gateway {
         for command in self.commands.drain(..) {
             match command {
                 Command::Fact(fact) => self.metrics.fact(&fact),
-                Command::Send { bytes, last: true, .. } => found = Some(bytes),
+                Command::Send(message) if message.is_last() => found = Some(message.into_bytes()),
                 _ => {}
             }
         }

@@ -6,13 +6,14 @@ use crate::facts::{Root, View};
 use crate::limits;
 use crate::outside::{CacheAsk, LimitAsk, Limited, Slot, cached_text, input_text};
 use crate::patch;
+use crate::phases::Phases;
 use crate::rule::Rule;
 use crate::template::{JsonTemplate, Template};
 use crate::walk::{Step, Walk};
 use crate::webhook::{self, Said};
 use bytes::Bytes;
 use signalbox_engine::bridge::made_up;
-use signalbox_engine::chain::{Answer, Effect, Phase, Question, Verdict};
+use signalbox_engine::chain::{Answer, Effect, Question, Verdict};
 use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_wire::{Envelope, Limits, Revision, codes, json, scan};
 use std::sync::Arc;
@@ -82,7 +83,7 @@ impl<'a> Walk<'a> {
     }
 
     fn change(&mut self, rule: &Rule, action: &Action, view: &View<'_>) -> Step {
-        let here = if view.facts.phase == Phase::Response { Root::Result } else { Root::Params };
+        let here = if Phases::RESULTS.has(view.facts.phase) { Root::Result } else { Root::Params };
         let mut bytes = view.message.bytes().clone();
         let mut done = Vec::new();
         let mut left = Vec::new();
@@ -155,8 +156,7 @@ impl<'a> Walk<'a> {
     fn webhook(&mut self, rule: &Rule, hook: &Webhook, view: &View<'_>) -> Step {
         let body = webhook::body(rule, view);
         let (url, within) = (Arc::clone(&hook.url), hook.timeout);
-        // A notification does not wait, so its webhook can only be told.
-        if hook.wait && matches!(view.facts.phase, Phase::Request | Phase::Response) {
+        if hook.wait {
             self.note("hold", format!("asks {}", hook.shown));
             return Step::Wait(Question::Webhook { url, body, within });
         }
@@ -215,6 +215,10 @@ impl<'a> Walk<'a> {
     }
 
     fn rate_limit(&mut self, rule: &Rule, limit: &RateLimit, slot: &Slot, view: &View<'_>) -> Step {
+        // All rounds of a call are one call.
+        if view.facts.round > 1 {
+            return Step::Next;
+        }
         let key = self.fill(rule, view, |filling| limit.key.render(filling, limits::KEY));
         let now = view.facts.now;
         let limited = self.outside.limit(&LimitAsk { slot, key: &key, limit: limit.limit, per: limit.per, now });

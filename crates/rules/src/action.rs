@@ -145,18 +145,18 @@ impl Action {
 
     /// The messages that it has a meaning for; in other phases it is passed over.
     pub fn fits(&self) -> Phases {
-        let params = Phases::REQUEST.or(Phases::NOTIFICATIONS);
-        let of = |root: Root| if root == Root::Params { params } else { Phases::RESPONSE };
+        let params = Phases::REQUEST.or(Phases::NOTIFICATIONS).or(Phases::QUESTION).or(Phases::TO_GATEWAY);
+        let of = |root: Root| if root == Root::Params { params } else { Phases::RESULTS };
         match self {
             Self::Set(list) => list.iter().fold(Phases::NONE, |all, (target, _)| all.or(of(target.root))),
             Self::Remove(list) => list.iter().fold(Phases::NONE, |all, target| all.or(of(target.root))),
             Self::Replace(root, _) => of(*root),
-            Self::Mock(..) => Phases::REQUEST.or(Phases::RESPONSE),
+            Self::Mock(..) => params.or(Phases::RESULTS).and(Phases::NOTIFICATIONS.others()),
             Self::Fork { .. } | Self::Cache(_) => Phases::REQUEST,
-            Self::Delay { .. } | Self::Hold { .. } => Phases::REQUEST.or(Phases::RESPONSE),
+            Self::Delay { .. } | Self::Hold { .. } => params.or(Phases::RESULTS).and(Phases::NOTIFICATIONS.others()),
             Self::Fault(Failing { kind: FailKind::Truncate | FailKind::Garble, .. }) => Phases::RESPONSE,
             Self::Fault(_) => Phases::REQUEST.or(Phases::RESPONSE),
-            _ => Phases::ALL,
+            _ => Phases::EVERY,
         }
     }
 

@@ -150,7 +150,7 @@ impl Leaf {
         let facts = view.facts;
         match self {
             Self::Method(test) => view.method().is_some_and(|method| test.holds(method)),
-            Self::Value { root: Root::Result, .. } if facts.phase != Phase::Response => false,
+            Self::Value { root: Root::Result, .. } if !Phases::RESULTS.has(facts.phase) => false,
             Self::Value { root, pointer, slot, test } => test.holds(view.value(*root, pointer, *slot, slots), view),
             Self::ErrorCode(codes) => view.error_code().is_some_and(|code| codes.contains(&code)),
             Self::ErrorContains(part) => view.error_text().is_some_and(|text| text.contains(&**part)),

@@ -38,6 +38,8 @@ impl Root {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts<'a> {
     pub phase: Phase,
+    /// Which round of its call the message belongs to.
+    pub round: u32,
     /// The method of the request that an answer belongs to.
     pub asked: Option<&'a str>,
     /// The tool, prompt or URI that the client asked for.
@@ -58,6 +60,7 @@ impl<'a> Facts<'a> {
     pub fn of(case: &Case<'a>) -> Self {
         Self {
             phase: case.phase,
+            round: case.round,
             asked: case.exchange.map(|exchange| exchange.method.as_ref()),
             subject: case.exchange.and_then(|exchange| exchange.subject.as_deref()),
             backend: case.backend,
@@ -167,7 +170,7 @@ impl<'a> View<'a> {
 
     fn holder(&self, root: Root) -> Option<&'a Envelope> {
         match (root, self.facts.phase) {
-            (Root::Params, Phase::Response) => self.facts.request,
+            (Root::Params, Phase::Response | Phase::ClientAnswers | Phase::FromGateway) => self.facts.request,
             _ => Some(self.message),
         }
     }

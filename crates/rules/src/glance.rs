@@ -140,7 +140,7 @@ fn glance(leaf: &Leaf, phase: Phase) -> Option<(u16, Beginning)> {
         ValueTest::Equals(Json::String(text)) => text.as_str(),
         _ => return None,
     };
-    let looked_at = *root != crate::facts::Root::Result || phase == Phase::Response;
+    let looked_at = *root != crate::facts::Root::Result || crate::phases::Phases::RESULTS.has(phase);
     let beginning = Beginning::of(wanted.as_bytes());
     let slot = u16::try_from(*slot).ok().filter(|slot| *slot != NONE)?;
     looked_at.then_some((slot, beginning))

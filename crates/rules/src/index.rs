@@ -1,7 +1,7 @@
 //! Which rules can fit a message at all, by phase and method: what cannot is not even looked at.
 
 use crate::glance::Candidate;
-use crate::phases::{Phases, place};
+use crate::phases::place;
 use crate::reach::Methods;
 use crate::rule::Rule;
 use signalbox_engine::chain::Phase;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// The rules to look at, in order.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Index {
-    phases: [Lists; 4],
+    phases: [Lists; Phase::ALL.len()],
 }
 
 #[derive(Clone, Default, Debug)]
@@ -25,7 +25,7 @@ impl Index {
     /// The index of rules that stand in their order.
     pub fn new(rules: &[Rule]) -> Self {
         let mut index = Self::default();
-        for phase in Phases::EACH {
+        for phase in Phase::ALL {
             index.phases[place(phase)] = lists(rules, phase);
         }
         index

@@ -19,10 +19,20 @@ impl Phases {
     pub const FROM_BACKEND: Self = Self(8);
     /// Notifications of either side.
     pub const NOTIFICATIONS: Self = Self(12);
+    /// Those that a rule looks at without naming one: requests, answers and notifications.
+    pub const USUAL: Self = Self(15);
+    /// Questions of backends to clients.
+    pub const QUESTION: Self = Self(16);
+    /// What clients answer to these.
+    pub const ANSWER: Self = Self(32);
+    /// Requests that the gateway answers itself.
+    pub const TO_GATEWAY: Self = Self(64);
+    /// The gateway's own answers.
+    pub const FROM_GATEWAY: Self = Self(128);
     /// All of them.
-    pub const ALL: Self = Self(15);
-    /// Each alone, in order.
-    pub(crate) const EACH: [Phase; 4] = [Phase::Request, Phase::Response, Phase::FromClient, Phase::FromBackend];
+    pub const EVERY: Self = Self(255);
+    /// Those whose messages carry a result or an error.
+    pub const RESULTS: Self = Self(2 | 32 | 128);
 
     /// The set of one phase.
     #[must_use]
@@ -57,7 +67,7 @@ impl Phases {
     }
 
     pub(crate) fn others(self) -> Self {
-        Self(!self.0 & Self::ALL.0)
+        Self(!self.0)
     }
 
     /// The set in words.
@@ -76,6 +86,13 @@ impl Phases {
             Self::FROM_BACKEND => words.push("notifications from backends"),
             _ => {}
         }
+        let others = [
+            (Self::QUESTION, "questions of backends"),
+            (Self::ANSWER, "answers of clients"),
+            (Self::TO_GATEWAY, "requests to the gateway"),
+            (Self::FROM_GATEWAY, "answers of the gateway"),
+        ];
+        words.extend(others.into_iter().filter(|(phase, _)| self.meets(*phase)).map(|(_, word)| word));
         if words.is_empty() { "nothing".to_owned() } else { words.join(" and ") }
     }
 }
@@ -87,5 +104,9 @@ pub(crate) fn place(phase: Phase) -> usize {
         Phase::Response => 1,
         Phase::FromClient => 2,
         Phase::FromBackend => 3,
+        Phase::ServerAsks => 4,
+        Phase::ClientAnswers => 5,
+        Phase::ToGateway => 6,
+        Phase::FromGateway => 7,
     }
 }

@@ -58,11 +58,14 @@ pub(crate) fn reach(when: &Condition, then: &[Action]) -> (Phases, Methods) {
 fn by_default(when: &Condition, then: &[Action], methods: &Methods) -> Phases {
     let mut leaves = Vec::new();
     when.leaves(&mut leaves);
-    if leaves.iter().any(|leaf| matches!(leaf, Leaf::Phase(_) | Leaf::Direction(_))) {
-        return Phases::ALL;
+    if leaves.iter().any(|leaf| matches!(leaf, Leaf::Phase(phases) if !Phases::USUAL.covers(*phases))) {
+        return Phases::EVERY;
     }
-    let of_answer = |leaf: &&Leaf| of_leaf(leaf).0 == Phases::RESPONSE;
-    let for_answer = |action: &Action| action.fits() == Phases::RESPONSE;
+    if leaves.iter().any(|leaf| matches!(leaf, Leaf::Phase(_) | Leaf::Direction(_))) {
+        return Phases::USUAL;
+    }
+    let of_answer = |leaf: &&Leaf| of_leaf(leaf).0.and(Phases::USUAL) == Phases::RESPONSE;
+    let for_answer = |action: &Action| action.fits().and(Phases::USUAL) == Phases::RESPONSE;
     if leaves.iter().any(of_answer) || then.iter().any(for_answer) {
         return Phases::RESPONSE;
     }
@@ -93,7 +96,7 @@ fn of(condition: &Condition) -> Reach {
             let yes = of_leaf(leaf);
             let no = match leaf {
                 Leaf::Phase(phases) | Leaf::Direction(phases) => phases.others(),
-                _ => Phases::ALL,
+                _ => Phases::EVERY,
             };
             Reach { yes, no: (no, Methods::Any) }
         }
@@ -102,11 +105,11 @@ fn of(condition: &Condition) -> Reach {
             Reach { yes: no, no: yes }
         }
         Condition::And(all) => {
-            let everywhere = Reach { yes: (Phases::ALL, Methods::Any), no: nowhere() };
+            let everywhere = Reach { yes: (Phases::EVERY, Methods::Any), no: nowhere() };
             all.iter().map(of).fold(everywhere, |a, b| Reach { yes: both(a.yes, b.yes), no: either(a.no, b.no) })
         }
         Condition::Or(any) => {
-            let never = Reach { yes: nowhere(), no: (Phases::ALL, Methods::Any) };
+            let never = Reach { yes: nowhere(), no: (Phases::EVERY, Methods::Any) };
             any.iter().map(of).fold(never, |a, b| Reach { yes: either(a.yes, b.yes), no: both(a.no, b.no) })
         }
     }
@@ -127,13 +130,13 @@ fn either(a: (Phases, Methods), b: (Phases, Methods)) -> (Phases, Methods) {
 fn of_leaf(leaf: &Leaf) -> (Phases, Methods) {
     let of_calls = || Methods::Only(BTreeSet::from(["tools/call".into()]));
     match leaf {
-        Leaf::Method(MethodTest::In(list)) => (Phases::ALL, Methods::Only(list.iter().cloned().collect())),
-        Leaf::Tool(_) => (Phases::ALL, of_calls()),
+        Leaf::Method(MethodTest::In(list)) => (Phases::EVERY, Methods::Only(list.iter().cloned().collect())),
+        Leaf::Tool(_) => (Phases::EVERY, of_calls()),
         Leaf::Phase(phases) | Leaf::Direction(phases) => (*phases, Methods::Any),
         Leaf::Value { root: Root::Result, .. }
         | Leaf::ErrorCode(_)
         | Leaf::ErrorContains(_)
-        | Leaf::ErrorMatches(_) => (Phases::RESPONSE, Methods::Any),
-        _ => (Phases::ALL, Methods::Any),
+        | Leaf::ErrorMatches(_) => (Phases::RESULTS, Methods::Any),
+        _ => (Phases::EVERY, Methods::Any),
     }
 }

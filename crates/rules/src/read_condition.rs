@@ -107,7 +107,7 @@ fn known(key: &str, node: &Node<'_>) -> Result<Leaf, RuleError> {
 }
 
 const DIRECTIONS: &str = "\"from_client\" or \"from_backend\"";
-const PHASES: &str = "\"request\", \"response\" or \"notification\", or a list of them";
+const PHASES: &str = "\"request\", \"response\", \"notification\", \"question\", \"answer\", \"gateway_request\" or \"gateway_response\", or a list of them";
 
 fn phase(node: &Node<'_>) -> Result<Phases, RuleError> {
     node.texts(PHASES, 32)?.into_iter().try_fold(Phases::NONE, |phases, word| {
@@ -115,6 +115,10 @@ fn phase(node: &Node<'_>) -> Result<Phases, RuleError> {
             "request" => Phases::REQUEST,
             "response" => Phases::RESPONSE,
             "notification" => Phases::NOTIFICATIONS,
+            "question" => Phases::QUESTION,
+            "answer" => Phases::ANSWER,
+            "gateway_request" => Phases::TO_GATEWAY,
+            "gateway_response" => Phases::FROM_GATEWAY,
             _ => return Err(node.expected(PHASES)),
         }))
     })

@@ -163,6 +163,8 @@ impl Dialogue {
             caller: self.caller.clone(),
             operation: ExchangeId(self.exchange),
             round: 1,
+            attempt: 1,
+            consulted: false,
             client_id: RawId::string("x"),
             stream: StreamId(1),
             stream_open: true,

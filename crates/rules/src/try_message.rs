@@ -94,6 +94,7 @@ pub fn try_with(
             Kind::Notification => Phase::FromClient,
             Kind::Response | Kind::Error => Phase::Response,
         }),
+        round: 1,
         asked,
         subject: supposed.tool.as_deref().or(of_request.as_deref()),
         backend: supposed.backend.as_deref(),

@@ -1,22 +1,24 @@
 //! The messages of one array (2025-03-26), and the answers that are still due to such arrays.
 
 use crate::outbox::Out;
-use bytes::Bytes;
 use signalbox_engine::keys::KeyMap;
-use signalbox_engine::{Fault, FaultKind, StreamId};
-use signalbox_wire::{Envelope, Era, Kind, batch, single_line};
+use signalbox_engine::{Fault, StreamId};
+use signalbox_wire::{Envelope, Kind, RawId};
 
 /// The messages of one array, each read on its own.
 #[derive(Debug, Default)]
 pub struct Batch {
     messages: Vec<Envelope>,
-    refusals: Vec<Bytes>,
+    refusals: Vec<Refusal>,
 }
+
+/// Why an element is refused, and the id it has, where that could be read.
+pub type Refusal = (Option<RawId>, Fault);
 
 impl Batch {
     /// These messages, and the replies to elements that are none.
     #[must_use]
-    pub fn new(messages: Vec<Envelope>, refusals: Vec<Bytes>) -> Self {
+    pub fn new(messages: Vec<Envelope>, refusals: Vec<Refusal>) -> Self {
         Self { messages, refusals }
     }
 
@@ -26,7 +28,7 @@ impl Batch {
         self.refusals.len() + self.messages.iter().filter(|message| message.kind() == Kind::Request).count()
     }
 
-    pub(crate) fn into_parts(self) -> (Vec<Envelope>, Vec<Bytes>, usize) {
+    pub(crate) fn into_parts(self) -> (Vec<Envelope>, Vec<Refusal>, usize) {
         let answers = self.answers();
         (self.messages, self.refusals, answers)
     }
@@ -39,14 +41,14 @@ struct Owed {
     to: StreamId,
     left: usize,
     /// The answers so far, where they go out together.
-    gathered: Option<Vec<Bytes>>,
+    gathered: Option<Vec<Out>>,
 }
 
 impl Owed {
     /// The array of the gathered answers, once all are there.
     fn whole(&mut self) -> Option<Out> {
         let gathered = self.gathered.as_mut().filter(|all| self.left == 0 && !all.is_empty())?;
-        Some(Out { bytes: batch::join(&std::mem::take(gathered)), last: true, status: 200, part: false })
+        Some(Out::joined(std::mem::take(gathered)))
     }
 }
 
@@ -90,7 +92,7 @@ impl Batches {
                 Some(out)
             }
             Some(all) => {
-                all.push(on_one_line(out.bytes));
+                all.push(out);
                 owed.whole()
             }
         };
@@ -122,13 +124,6 @@ impl Batches {
     }
 }
 
-/// An answer that fits on no line would spoil all that go out with it.
-fn on_one_line(bytes: Bytes) -> Bytes {
-    let Err(error) = single_line(&bytes) else { return bytes };
-    let id = Envelope::parse(bytes).ok().and_then(|message| message.id());
-    Fault::new(FaultKind::BackendGarbage, format!("the answer is not JSON: {error}")).reply(id.as_ref(), Era::Legacy)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,18 +132,18 @@ mod tests {
     const PIPE: StreamId = StreamId(1);
 
     fn answer(text: &'static str) -> Out {
-        Out { bytes: Bytes::from_static(text.as_bytes()), last: true, status: 200, part: false }
+        Out::for_test(text, true)
     }
 
     fn note() -> Out {
-        Out { last: false, ..answer("note") }
+        Out::for_test("note", false)
     }
 
     /// What is written, as `STREAM TEXT`, with `!` behind the last of a stream.
     fn pass(batches: &mut Batches, out: Out) -> String {
         match batches.pass(CALLS, out) {
             Some((to, out)) => {
-                let text = String::from_utf8_lossy(&out.bytes).into_owned();
+                let text = String::from_utf8_lossy(&out.bytes()).into_owned();
                 format!("{} {text}{}", to.0, if out.last { "!" } else { "" })
             }
             None => String::new(),
@@ -187,7 +182,7 @@ mod tests {
         batches.open(CALLS, PIPE, 2);
         assert_eq!(pass(&mut batches, answer("1")), "");
         let Cancelled::Whole(PIPE, out) = batches.cancelled(CALLS) else { panic!("the other answer waits") };
-        assert_eq!(out.bytes, "[1]");
+        assert_eq!(out.bytes(), "[1]");
         batches.open(CALLS, PIPE, 1);
         assert!(matches!(batches.cancelled(CALLS), Cancelled::Waits));
         assert!(batches.0.is_empty());

@@ -2,6 +2,7 @@
 
 use crate::gateway::Gateway;
 use crate::lease::Lease;
+use crate::party::Party;
 use crate::peer::Peer;
 use crate::session::Session;
 use bytes::Bytes;
@@ -37,6 +38,7 @@ pub struct Berthed {
     /// The client can be sent to a URL.
     takes_urls: bool,
     lease: Mutex<Option<Lease>>,
+    last: Mutex<Party>,
     machine: Mutex<Berth<Waiter>>,
 }
 
@@ -71,6 +73,7 @@ impl Berthed {
                 br#"{"mode":"url"}"#,
             ),
             lease: Mutex::new(lease),
+            last: Mutex::new(Party::of(&waiter.0, Some(waiter.1))),
             machine: Mutex::new(Berth::new(waiter, call.client.capabilities.clone(), backend.1, stay)),
         })
     }
@@ -79,6 +82,15 @@ impl Berthed {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.params.len() + self.shown.load(Ordering::Relaxed)
+    }
+
+    /// On whose account it runs: of whoever waits for it, or waited last.
+    pub(crate) fn party(&self) -> Party {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((session, exchange)) = self.waiter() {
+            *last = Party::of(&session, Some(exchange));
+        }
+        last.clone()
     }
 
     /// Who waits for it now.
@@ -173,7 +185,7 @@ impl Berthed {
             (BerthCommand::Show { to, requests, round }, _, Some(gateway)) => {
                 self.show(&gateway, &to, &requests, round)
             }
-            (BerthCommand::Upstream(bytes), Some(peer), _) => peer.tell("", bytes),
+            (BerthCommand::Upstream(draft), Some(peer), _) => peer.tell(draft, &self.party()),
             (BerthCommand::Notify { to: (session, exchange), message }, Some(peer), _) => {
                 let backend = Arc::clone(&self.backend);
                 session.handle(Event::Notified { backend, peer: peer.id, message, about: Some(exchange) });

@@ -153,7 +153,7 @@ impl Breakpoints {
         let meets =
             |set: &&mut SetBreakpoint| set.breakpoint.fits(case.phase, &exchange.method, exchange.subject.as_deref());
         // A request that brings what its backend has asked for goes on with a call that was there before.
-        let fresh = case.phase != Phase::Request || !goes_on(case.message);
+        let fresh = case.phase != Phase::Request || case.round <= 1;
         let met = inner.by_id.values_mut().find(|set| (fresh || set.breakpoint.next.is_none()) && meets(set))?;
         met.hits += 1;
         if let Some(next) = &mut met.breakpoint.next {
@@ -218,10 +218,6 @@ impl Breakpoint {
         let answers = if self.phase == Phase::Response { "answers to " } else { "" };
         format!("{which}{answers}{what}")
     }
-}
-
-fn goes_on(message: &Envelope) -> bool {
-    ["inputResponses", "requestState"].iter().any(|key| message.param(key).is_some())
 }
 
 fn rule(id: u64) -> Arc<str> {

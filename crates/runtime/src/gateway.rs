@@ -1,5 +1,6 @@
 //! The whole: all backends, all sessions, the catalog, and what they share.
 
+use crate::allowance::Allowance;
 use crate::backend::Backend;
 use crate::backends::Backends;
 use crate::catalog_keeper::CatalogKeeper;
@@ -16,9 +17,12 @@ use crate::settings::Settings;
 use crate::task_book::TaskBook;
 use crate::webhooks::{Post, Webhooks};
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use signalbox_engine::catalog::{Changed, Selector, Snapshot};
+use signalbox_engine::fact::{MessageFact, Point, RefusedFact};
 use signalbox_engine::front::Mode;
 use signalbox_engine::keys::Numbers;
+use signalbox_engine::operations::Operations;
 use signalbox_engine::{
     Caller, CapSet, Chain, ClientProfile, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey,
 };
@@ -32,6 +36,10 @@ use std::time::{Duration, Instant};
 const TICK: Duration = Duration::from_millis(100);
 /// How often idle sessions are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
+/// Most refusals before a session that are told of in one second.
+pub const MAX_REFUSALS: u32 = 100;
+/// How much is told of why.
+pub const MAX_REFUSAL_TEXT: usize = 500;
 /// How long a listen request waits for backends to follow what it names.
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);
 
@@ -49,6 +57,8 @@ pub struct Gateway {
     pub counters: Counters,
     /// On whose behalf the gateway's own connections are opened.
     pub principal: Principal,
+    /// Who calls where the gateway calls on its own account.
+    pub caller: Caller,
     /// When it began.
     pub started: Instant,
     /// The calls that wait for input of their clients.
@@ -65,12 +75,14 @@ pub struct Gateway {
     pub webhooks: Webhooks,
     pub(crate) chain: Chain,
     message_facts: AtomicBool,
-    /// Who must have written an answer down before it leaves.
-    pub(crate) durable: Option<Arc<dyn FactSink>>,
+    /// Who must have written down what led to a call before it goes to its backend, and to an answer before it leaves.
+    durable: Vec<Arc<dyn FactSink>>,
     pub(crate) tracer: Option<Arc<dyn FactSink>>,
     facts: Vec<Arc<dyn FactSink>>,
     pub(crate) ledgers: Ledgers,
     pub(crate) numbers: Numbers,
+    pub(crate) operations: Operations,
+    refusals: Allowance,
     next_session: AtomicU64,
     draining: AtomicBool,
 }
@@ -108,6 +120,7 @@ impl Gateway {
             replacing: Mutex::default(),
             sessions: SessionTable::default(),
             counters: Counters::default(),
+            caller: Caller::gateway(parts.principal.clone()),
             principal: parts.principal,
             started: Instant::now(),
             parks: ParkLot::new(max_parked_bytes)?,
@@ -118,11 +131,13 @@ impl Gateway {
             webhooks: Webhooks::new(parts.post),
             chain: parts.chain,
             message_facts: AtomicBool::new(parts.facts.iter().any(|sink| sink.wants_messages())),
-            durable: parts.facts.iter().find(|sink| sink.is_durable()).cloned(),
+            durable: parts.facts.iter().filter(|sink| sink.is_durable()).cloned().collect(),
             tracer: parts.facts.iter().find(|sink| sink.traces()).cloned(),
             facts: parts.facts,
             ledgers: Ledgers::default(),
             numbers: Numbers::default(),
+            operations: Operations::default(),
+            refusals: Allowance::new(MAX_REFUSALS),
             next_session: AtomicU64::new(1),
             draining: AtomicBool::new(false),
         });
@@ -320,11 +335,48 @@ impl Gateway {
         self.message_facts.load(Ordering::Relaxed)
     }
 
+    /// True where calls and answers wait until they are written down.
+    pub(crate) fn is_durable(&self) -> bool {
+        !self.durable.is_empty()
+    }
+
+    /// Comes to its end once everything that was told so far is written down by all who must; false where one of them
+    /// cannot.
+    pub(crate) fn written(&self) -> impl Future<Output = bool> + Send + use<> {
+        let all: Vec<_> = self.durable.iter().map(|sink| sink.written()).collect();
+        async move {
+            let mut kept = true;
+            for written in all {
+                kept &= written.await;
+            }
+            kept
+        }
+    }
+
     /// Tells facts, in order, to everybody who wants to know. Who has a session calls [`Self::note`] instead.
     pub(crate) fn tell(&self, facts: &[Fact]) {
         for sink in &self.facts {
             sink.facts(facts);
         }
+    }
+
+    /// Tells of what was refused before there was a session, with the JSON-RPC error it was answered with, where it was. No
+    /// more than so many a second are told of, so that nobody fills a tape with them.
+    pub fn refused(&self, caller: &Caller, status: Option<u16>, fault: &Fault, reply: Option<&Bytes>) {
+        if !self.message_facts() {
+            return;
+        }
+        if !self.refusals.take(Instant::now()) {
+            return self.counters.dropped("refusal_fact");
+        }
+        let at = Instant::now();
+        if let Some(reply) = reply {
+            let passed = MessageFact::new(at, SessionKey::GATEWAY, caller.clone(), Point::ClientOut, reply.clone());
+            self.note_own(Fact::Message(MessageFact { number: self.numbers.message(), own: true, ..passed }));
+        }
+        let detail = fault.message.chars().take(MAX_REFUSAL_TEXT).collect();
+        let (caller, session, reason) = (caller.clone(), SessionKey::GATEWAY, fault.reason());
+        self.note_own(Fact::Refused(Arc::new(RefusedFact { at, caller, session, status, reason, detail })));
     }
 
     pub(crate) fn session_closed(&self, session: &Arc<Session>) {

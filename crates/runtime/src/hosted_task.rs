@@ -3,6 +3,7 @@
 
 use crate::berthed::Waiter;
 use crate::origin::Origin;
+use crate::party::Party;
 use crate::peer::Peer;
 use bytes::Bytes;
 use signalbox_engine::bridge::hosted::{About, Hosted, HostedCommand};
@@ -23,6 +24,7 @@ pub struct HostedTask {
     pub peer_id: PeerId,
     peer: Weak<Peer>,
     timeout: Duration,
+    last: Mutex<Party>,
     machine: Mutex<Hosted<Waiter>>,
 }
 
@@ -43,6 +45,7 @@ impl HostedTask {
             peer_id: peer.id,
             peer: Arc::downgrade(peer),
             timeout,
+            last: Mutex::default(),
             machine: Mutex::new(machine),
         })
     }
@@ -50,6 +53,11 @@ impl HostedTask {
     /// Clients know the task by this name.
     pub fn rename(&self, name: &str) {
         self.lock().rename(name);
+    }
+
+    /// On whose account it runs: of whoever asked about it last.
+    pub(crate) fn party(&self) -> Party {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How long the task is kept, where it says so.
@@ -72,6 +80,7 @@ impl HostedTask {
 
     /// A client asks or tells something about it.
     pub fn request(self: &Arc<Self>, waiter: Waiter, call: &Call) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Party::of(&waiter.0, Some(waiter.1));
         self.drive(|machine, out| match &*call.method {
             method::TASKS_GET => machine.get(waiter, out),
             method::TASKS_CANCEL => machine.cancel(waiter, out),
@@ -123,7 +132,7 @@ impl HostedTask {
             }
             HostedCommand::Upstream(bytes) => {
                 if let Some(peer) = self.peer.upgrade() {
-                    peer.tell("", bytes);
+                    peer.tell(bytes, &self.party());
                 }
             }
             HostedCommand::Deliver((session, exchange), bytes) => session.handle(told(exchange, bytes)),

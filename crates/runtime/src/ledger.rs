@@ -106,7 +106,7 @@ impl Gateway {
     /// Notes what came of one event, in order. Nothing waits where answers wait for what is told.
     pub(crate) fn note(&self, session: &Session, facts: impl IntoIterator<Item = Fact>) {
         self.ledgers.with_mine(|mine| {
-            let mine = mine.filter(|_| self.durable.is_none());
+            let mine = mine.filter(|_| !self.is_durable());
             let mut last = lock(&session.noted.0);
             let number = mine.map_or(0, |ledger| ledger.number);
             if *last != number {
@@ -121,6 +121,14 @@ impl Gateway {
                 Some(ledger) => self.enter(&mut lock(&ledger.pages), facts),
                 None => self.tell(&facts.into_iter().collect::<Vec<_>>()),
             }
+        });
+    }
+
+    /// Notes what belongs to no session.
+    pub(crate) fn note_own(&self, fact: Fact) {
+        self.ledgers.with_mine(|mine| match mine.filter(|_| !self.is_durable()) {
+            Some(ledger) => self.enter(&mut lock(&ledger.pages), [fact]),
+            None => self.tell(&[fact]),
         });
     }
 

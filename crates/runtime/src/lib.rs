@@ -1,6 +1,7 @@
 //! The runtime: turns what happens on links and streams into events for the engine's machines, and their commands into
 //! messages on links and streams.
 
+mod allowance;
 pub mod backend;
 pub mod backends;
 pub mod batch;
@@ -21,6 +22,7 @@ pub mod lists;
 pub mod origin;
 pub mod outbox;
 pub mod park_lot;
+mod party;
 pub mod peer;
 pub mod reads;
 pub mod replacement;

@@ -6,12 +6,13 @@
 use crate::status::AddressStatus;
 use bytes::Bytes;
 use signalbox_engine::Fault;
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::{Outbound, ToBackend};
 use signalbox_wire::{Envelope, Rejected};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A boxed future, as trait objects need it.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -22,7 +23,7 @@ pub trait Link: Send + Sync {
     ///
     /// # Errors
     /// A fault if the link is closed or its queue is full; the message is then surely not sent.
-    fn send(&self, message: Outbound) -> Result<(), Fault>;
+    fn send(&self, message: ToBackend) -> Result<(), Fault>;
 
     /// Stops any work on this request: in the new era over HTTP, dropping the connection is the cancellation.
     fn abort(&self, _key: u64) {}
@@ -64,10 +65,18 @@ pub trait LinkEvents: Send + Sync {
     fn parted(&self, _key: u64) {}
 
     /// The backend no longer knows our session, and has surely not processed this message.
-    fn expired(&self, message: Outbound);
+    fn expired(&self, message: ToBackend);
 
     /// The backend does not know the stream for what belongs to no request, and perhaps no longer our session.
     fn doubted(&self) {}
+
+    /// The transport asks something for itself, before there is a connection.
+    fn asks(&self, message: Outbound) -> ToBackend {
+        message.leave(0, None, Instant::now()).0
+    }
+
+    /// What the backend answered to that.
+    fn told(&self, _answer: &Bytes) {}
 
     /// Something came that is no message and belongs to no request; it was dropped.
     fn garbage(&self, _why: &Rejected) {}

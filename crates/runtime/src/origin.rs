@@ -4,6 +4,7 @@ use crate::backend::CallKey;
 use crate::berthed::{Berthed, Waiter};
 use crate::hosted_task::HostedTask;
 use crate::lease::Lease;
+use crate::party::Party;
 use crate::session::Session;
 use signalbox_engine::bridge::hosted::About;
 use signalbox_engine::{ExchangeId, Fault};
@@ -43,6 +44,19 @@ impl Origin {
             Self::Exchange(session, id, _) | Self::Listen(session, id) => Some((Arc::clone(session), *id)),
             Self::Berth(call) => call.waiter(),
             Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Fork(..) | Self::Nobody => None,
+        }
+    }
+
+    /// On whose account the request, and whatever comes of it, goes.
+    #[must_use]
+    pub fn party(&self) -> Party {
+        match self {
+            Self::Exchange(session, id, _) | Self::Listen(session, id) | Self::Fork(session, id) => {
+                Party::of(session, Some(*id))
+            }
+            Self::Berth(call) => call.party(),
+            Self::Hosted(task, _) => task.party(),
+            Self::Watches(_) | Self::Own(_) | Self::Nobody => Party::GATEWAY,
         }
     }
 

@@ -4,6 +4,9 @@
 //! log messages are dropped, and counted, once the bound is reached.
 
 use bytes::Bytes;
+use signalbox_engine::front::ToClient;
+use signalbox_engine::{Fault, FaultKind};
+use signalbox_wire::{Envelope, Era, batch, single_line};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -15,25 +18,74 @@ pub const OUTBOX_LIMIT: usize = 16 * OUTBOX_BOUND;
 /// Most bytes that wait for a reader that is away, answers aside.
 pub const AWAY_BYTES: usize = 256 * 1024;
 
-/// A message on its way out.
+/// A message on its way out. It is made of what a front machine sends, and of nothing else.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Out {
-    /// The message.
-    pub bytes: Bytes,
+    bytes: Bytes,
     /// True where nothing follows.
     pub last: bool,
     /// The HTTP status, if it goes out as the whole answer.
     pub status: u16,
     /// No message at all: the stream closes for now, and its client comes back for the rest.
     pub part: bool,
+    number: u64,
+    /// The numbers of the others, where several answers go out as one array.
+    others: Vec<u64>,
 }
 
 impl Out {
+    /// What a front machine sends.
+    #[must_use]
+    pub fn new(message: ToClient) -> Self {
+        let (last, status, number) = (message.is_last(), message.status(), message.number());
+        Self { bytes: message.into_bytes(), last, status, part: false, number, others: Vec::new() }
+    }
+
+    /// Several answers as one array.
+    #[must_use]
+    pub fn joined(answers: Vec<Self>) -> Self {
+        let numbers: Vec<u64> = answers.iter().flat_map(Self::numbers).collect();
+        let bytes: Vec<Bytes> = answers.into_iter().map(|answer| on_one_line(answer.bytes)).collect();
+        let (number, others) = numbers.split_first().map_or((0, &[][..]), |(first, others)| (*first, others));
+        let others = others.to_vec();
+        Self { bytes: batch::join(&bytes), last: true, status: 200, part: false, number, others }
+    }
+
     /// The sign that a stream closes for now.
     #[must_use]
     pub fn parting() -> Self {
-        Self { bytes: Bytes::new(), last: false, status: 200, part: true }
+        Self { bytes: Bytes::new(), last: false, status: 200, part: true, number: 0, others: Vec::new() }
     }
+
+    /// The message, or the array.
+    #[must_use]
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The same, given away.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+
+    /// The numbers that its messages have in their facts.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> {
+        std::iter::once(self.number).chain(self.others.iter().copied()).filter(|number| *number != 0)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_test(text: &'static str, last: bool) -> Self {
+        let bytes = Bytes::from_static(text.as_bytes());
+        Self { bytes, last, status: 200, part: false, number: 0, others: Vec::new() }
+    }
+}
+
+/// An answer that fits on no line would spoil all that go out with it.
+fn on_one_line(bytes: Bytes) -> Bytes {
+    let Err(error) = single_line(&bytes) else { return bytes };
+    let id = Envelope::parse(bytes).ok().and_then(|message| message.id());
+    Fault::new(FaultKind::BackendGarbage, format!("the answer is not JSON: {error}")).reply(id.as_ref(), Era::Legacy)
 }
 
 #[derive(Debug, Default)]
@@ -159,6 +211,16 @@ impl Outbox {
         self.lock().pop()
     }
 
+    /// Takes out what waits; the numbers that it has in its facts.
+    pub fn drain(&self) -> Vec<u64> {
+        let mut inner = self.lock();
+        let mut numbers = Vec::new();
+        while let Some(out) = inner.pop() {
+            numbers.extend(out.numbers());
+        }
+        numbers
+    }
+
     /// Says whether somebody reads.
     pub fn set_away(&self, away: Away) {
         self.lock().away = away;
@@ -208,7 +270,7 @@ mod tests {
     use super::*;
 
     fn out(text: &'static str, last: bool) -> Out {
-        Out { bytes: Bytes::from_static(text.as_bytes()), last, status: 200, part: false }
+        Out::for_test(text, last)
     }
 
     #[tokio::test]
@@ -229,7 +291,7 @@ mod tests {
 
     #[test]
     fn what_waits_for_a_reader_that_is_away_is_bounded_in_bytes_and_the_gap_is_known() {
-        let large = || Out { bytes: Bytes::from(vec![b'x'; AWAY_BYTES / 2]), last: false, status: 200, part: false };
+        let large = || Out { bytes: Bytes::from(vec![b'x'; AWAY_BYTES / 2]), ..out("", false) };
         let outbox = Outbox::default();
         for _ in 0..4 {
             assert_eq!(outbox.push(large(), true), Pushed::Taken);

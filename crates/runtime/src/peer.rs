@@ -4,6 +4,7 @@ mod answers;
 mod calls;
 mod events;
 mod expiry;
+mod facts;
 mod notices;
 mod tasks;
 mod watching;
@@ -12,10 +13,10 @@ use crate::backend::{Backend, Guard};
 use crate::lease::Lease;
 use crate::link::{Link, LinkEvents};
 use crate::origin::{Origin, OwnAnswer, OwnReply};
+use crate::party::Party;
 use crate::session::Session;
-use bytes::Bytes;
 use events::PeerEvents;
-use signalbox_engine::back::{BackCommand, BackMachine, ClientOffer, Outbound, Wish};
+use signalbox_engine::back::{BackCommand, BackMachine, ClientOffer, Draft, Outbound, Wish};
 use signalbox_engine::catalog::ViewKey;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Call, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile};
@@ -238,11 +239,11 @@ impl Peer {
         self.transmit(&mut inner, message)
     }
 
-    /// Sends what gets no answer: a notification, or the client's answer to a question.
-    pub fn tell(&self, name: &'static str, bytes: Bytes) {
+    /// Sends what gets no answer: a notification, or the answer to a question.
+    pub fn tell(&self, draft: Draft, party: &Party) {
         let mut inner = self.lock();
-        let message = inner.machine.notification(name.into(), bytes);
-        if let Err(fault) = self.transmit(&mut inner, message) {
+        let message = inner.machine.tell(draft, None);
+        if let Err(fault) = self.transmit_for(&mut inner, message, party) {
             tracing::debug!(peer = %self.id, %fault, "message to the backend dropped");
         }
     }
@@ -308,9 +309,10 @@ impl Peer {
         }
         let mut after = Vec::new();
         for command in commands.drain(..) {
+            self.note_heard(&command);
             match command {
                 BackCommand::Transmit(message) => {
-                    let handshake = message.key.is_some();
+                    let handshake = message.key().is_some();
                     if let Err(fault) = self.transmit(&mut inner, message) {
                         tracing::debug!(peer = %self.id, %fault, "message to the backend dropped");
                         if handshake {
@@ -337,7 +339,7 @@ impl Peer {
     fn deliver(self: &Arc<Self>, command: BackCommand<Origin>) {
         match command {
             BackCommand::Answer { to, message, edits, status } => self.answer(to, message, edits, status),
-            BackCommand::Fail { to, fault } => self.fail(&to, fault),
+            BackCommand::Fail { to, fault, .. } => self.fail(&to, fault),
             BackCommand::Unfinished { to, message, reach, call } => self.unfinished(&to, message, reach, call),
             BackCommand::TaskMade { to, message, edits, status, client } => {
                 self.task_made(to, message, edits, status, &client);
@@ -349,12 +351,12 @@ impl Peer {
             BackCommand::Ask { about, message } => self.asked(about, message),
             BackCommand::Ready(profile) => self.ready(&profile),
             BackCommand::Unusable(fault) => self.end(&fault),
-            BackCommand::Stray(what) => {
+            BackCommand::Stray { what, .. } => {
                 if let Some(backend) = self.backend.upgrade() {
                     backend.count_stray(what);
                 }
             }
-            BackCommand::Transmit(_) | BackCommand::Abort(_) => {}
+            BackCommand::Transmit(_) | BackCommand::Abort(_) | BackCommand::Own(_) => {}
         }
     }
 
@@ -415,20 +417,6 @@ impl Peer {
         if let Some(backend) = backend {
             backend.peer_lost(self, fault, queue.into());
         }
-    }
-
-    /// Hands a message to the link while the connection is locked, so that messages leave in the order they were made.
-    fn transmit(&self, inner: &mut MutexGuard<'_, Inner>, mut message: Outbound) -> Result<(), Fault> {
-        let key = message.key;
-        message.epoch = inner.epoch;
-        let sent = match self.link.get() {
-            Some(link) => link.send(message),
-            None => Err(self.gone()),
-        };
-        if sent.is_err() {
-            inner.machine.unsent(key);
-        }
-        sent
     }
 
     fn gone(&self) -> Fault {

@@ -73,7 +73,7 @@ impl Gateway {
         if bridge::answer(&call.method, revisions, &message, &mut edits, &mut rewritten).is_err() {
             return false;
         }
-        session.handle(Event::Answered { exchange, message, edits, status: None });
+        session.handle(Event::Kept { exchange, message, edits });
         true
     }
 }

@@ -5,27 +5,26 @@ mod calls;
 mod doing;
 mod recorded;
 mod round_timers;
+mod running;
 
 use crate::batch::Batches;
 use crate::gateway::Gateway;
 use crate::ledger::LastNoted;
-use crate::outbox::{OUTBOX_BOUND, Out, Outbox, Pushed};
+use crate::outbox::{OUTBOX_BOUND, Out, Outbox};
 pub use calls::CallInFlight;
 use round_timers::RoundTimers;
 use signalbox_engine::bridge::capabilities;
-use signalbox_engine::catalog::Selector;
 use signalbox_engine::front::{Lifecycle, Mode};
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{
-    Caller, CapSet, Carrier, ClientProfile, Command, Context, Event, ExchangeId, Fact, FrontMachine, Principal,
-    SessionKey, StreamId,
+    Caller, CapSet, Carrier, ClientProfile, Command, Event, ExchangeId, Fault, FrontMachine, Principal, SessionKey,
+    StreamId,
 };
-use signalbox_wire::{Envelope, Era, Kind};
-use smallvec::SmallVec;
+use signalbox_wire::{Envelope, Era, Kind, RawId};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Why a session does not take a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -156,6 +155,11 @@ impl Session {
         self.handle_at(Event::Received { stream: stream.id, message }, carrier, now);
     }
 
+    /// Refuses what came on a stream and is no message, or none that is taken now.
+    pub fn refuse(self: &Arc<Self>, stream: &StreamReader, id: Option<RawId>, fault: Fault) {
+        self.handle(Event::Unreadable { stream: stream.id, id, era: Era::Legacy, fault });
+    }
+
     /// Takes a message of a client whose answers all go to the general stream, as on a pipe.
     ///
     /// # Errors
@@ -187,104 +191,6 @@ impl Session {
     /// Feeds the machine one event and does what it asks for.
     pub fn handle(self: &Arc<Self>, event: Event) {
         self.handle_at(event, Carrier::default(), Instant::now());
-    }
-
-    fn handle_at(self: &Arc<Self>, event: Event, carrier: Carrier<'_>, now: Instant) {
-        let tracer = self.gateway.tracer.as_deref();
-        let session = Some(&*self.external).filter(|_| self.mode == Mode::Session);
-        let begin = |message: &Envelope| tracer?.begin(message, Carrier { session, ..carrier });
-        let catalog = self.gateway.catalog.snapshot();
-        let ready = |selector: &Selector| self.gateway.lists_ready(selector, &catalog);
-        let task_home = |task: &str| self.gateway.tasks.home(&self.principal, task);
-        let changes = |backend: &str, uri: &str| self.gateway.reads.generation(backend, uri);
-        let settings = self.gateway.settings();
-        let ctx = Context {
-            now,
-            unix_ms: &unix_ms,
-            catalog: &catalog,
-            caller: carrier.caller,
-            numbers: &self.gateway.numbers,
-            chain: &self.gateway.chain,
-            session,
-            session_started: self.started,
-            server_info: &settings.server_info,
-            max_in_flight: settings.max_in_flight,
-            round_timeout: settings.park_timeout,
-            changes: &changes,
-            message_facts: self.gateway.message_facts(),
-            trace: tracer.map(|_| &begin as _),
-            task_home: &task_home,
-            lists_ready: &ready,
-        };
-        // Most events bring one command and a few facts.
-        let (mut after, mut facts) = (SmallVec::<[Command; 2]>::new(), SmallVec::<[Fact; 4]>::new());
-        let (mut late, mut effects) = (Vec::new(), Vec::new());
-        let mut inner = self.lock();
-        let mut commands = std::mem::take(&mut inner.buffer);
-        let before = inner.machine.in_flight();
-        inner.machine.handle(event, &ctx, &mut commands);
-        inner.forget_timers();
-        let opened = inner.machine.in_flight() as i64 - before as i64;
-        let introduced = match (self.client.get(), inner.machine.client()) {
-            (None, Some(client)) => self.client.set(Arc::clone(client)).is_ok(),
-            _ => false,
-        };
-        for command in commands.drain(..) {
-            match command {
-                Command::Send { stream, bytes, last: true, droppable, status } if self.gateway.durable.is_some() => {
-                    late.push((stream, Out { bytes, last: true, status, part: false }, droppable));
-                }
-                Command::Send { stream, bytes, last, droppable, status } => {
-                    self.send(&mut inner, stream, Out { bytes, last, status, part: false }, droppable);
-                }
-                Command::End { stream } => self.end(&mut inner, stream),
-                Command::Fact(fact) => facts.push(fact),
-                Command::Effects(list) if effects.is_empty() => effects = list,
-                Command::Effects(list) => effects.extend(list),
-                other => after.push(other),
-            }
-        }
-        inner.buffer = commands;
-        drop(inner);
-        if introduced {
-            self.tell_of_itself();
-        }
-        if opened != 0 {
-            self.gateway.counters.in_flight.fetch_add(opened, Ordering::Relaxed);
-        }
-        if !facts.is_empty() {
-            self.gateway.note(self, facts);
-        }
-        for command in after {
-            self.perform(command);
-        }
-        // What is only counted or told does not hold up what goes out.
-        self.gateway.do_besides(effects);
-        if !late.is_empty() {
-            self.send_once_written(late);
-        }
-    }
-
-    /// Writes to a stream while the session is locked, so that messages leave in the order they were decided.
-    fn write(&self, inner: &mut Inner, stream: StreamId, mut out: Out, droppable: bool) {
-        let ends = out.last && self.mode != Mode::Pipe;
-        out.last = ends;
-        let Some(outbox) = inner.streams.get(&stream) else {
-            return self.gateway.counters.dropped("client_gone");
-        };
-        match outbox.push(out, droppable) {
-            Pushed::Taken if ends => drop(inner.streams.remove(&stream)),
-            Pushed::Taken => {}
-            Pushed::Closed => self.gateway.counters.dropped("client_gone"),
-            Pushed::Dropped => {
-                self.gateway.counters.dropped("slow_client");
-                // A reader that is this far behind never gets its answer, so it must not wait for it either. Its end is
-                // noticed, and told to the machine, when it is dropped.
-                if !droppable {
-                    outbox.close();
-                }
-            }
-        }
     }
 
     /// The backend closed the stream of this call for now: the client's stream closes too, where its revision knows how
@@ -421,12 +327,6 @@ impl Session {
     }
 }
 
-/// What the wall clock says; a clock before 1970 says 1970.
-fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// The reading end of a stream. Dropping it tells the session that nobody reads any more.
 pub struct StreamReader {
     session: Arc<Session>,
@@ -482,6 +382,7 @@ impl Drop for EventCount {
 impl Drop for StreamReader {
     fn drop(&mut self) {
         self.outbox.close();
+        self.session.tell_lost(&self.outbox.drain());
         self.session.gone(self.id);
     }
 }

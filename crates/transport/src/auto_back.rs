@@ -14,7 +14,7 @@ use crate::http_back::{HttpConnector, HttpSpec, HttpSpecError};
 use crate::sse_back;
 use bytes::Bytes;
 use question::Verdict;
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
 use signalbox_wire::{Envelope, Rejected};
@@ -106,7 +106,7 @@ impl Opening {
     async fn find_out(self) -> Result<Arc<dyn Link>, Fault> {
         let asked_first = self.backend().target.uri.path().trim_end_matches('/').ends_with(SSE_PATH);
         if !asked_first {
-            match tokio::time::timeout(PATIENCE, question::ask(self.backend())).await {
+            match tokio::time::timeout(PATIENCE, question::ask(self.backend(), &*self.events)).await {
                 Ok(Ok(Verdict::PerhapsSse)) => {}
                 // Nobody is there: trying another way would bring the same.
                 Ok(Err(fault)) if fault.kind == FaultKind::BackendDown => return Err(fault),
@@ -182,7 +182,7 @@ impl LinkEvents for Watched {
         self.events.parted(key);
     }
 
-    fn expired(&self, message: Outbound) {
+    fn expired(&self, message: ToBackend) {
         self.events.expired(message);
     }
 

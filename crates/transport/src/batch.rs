@@ -60,7 +60,7 @@ pub(crate) fn read(gateway: &Gateway, session: &Session, bytes: &Bytes) -> Resul
             Err(unreadable) if unreadable.fault.kind == FaultKind::Parse => return Err(unreadable.fault),
             Err(unreadable) => {
                 Counters::add(&gateway.counters.malformed);
-                refusals.extend(unreadable.reply());
+                refusals.extend(unreadable.addressed());
             }
         }
     }

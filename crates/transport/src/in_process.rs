@@ -3,7 +3,7 @@
 
 use crate::child::closing::closed;
 use bytes::Bytes;
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
 use std::fmt;
@@ -81,8 +81,8 @@ struct InProcessLink {
 }
 
 impl Link for InProcessLink {
-    fn send(&self, message: Outbound) -> Result<(), Fault> {
-        let sent = self.queue.try_send(message.bytes);
+    fn send(&self, message: ToBackend) -> Result<(), Fault> {
+        let sent = self.queue.try_send(message.bytes().clone());
         sent.map_err(|error| {
             let (kind, why) = match error {
                 TrySendError::Full(_) => (FaultKind::Overloaded, "has too many messages waiting"),

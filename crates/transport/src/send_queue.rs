@@ -1,6 +1,6 @@
 //! What waits for a backend to read it, for links that write one message after the other.
 
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc::error::TrySendError;
@@ -26,7 +26,7 @@ pub(crate) struct SendQueue {
     /// Becomes true, or loses its sender, when the connection is to end. Above the queue, so that it is dropped first and
     /// the end of the queue is not taken for a broken pipe.
     pub closing: watch::Sender<bool>,
-    pub queue: mpsc::Sender<Outbound>,
+    pub queue: mpsc::Sender<ToBackend>,
     /// Bytes that are queued or being written.
     pub waiting: Arc<AtomicUsize>,
     /// Why the connection has ended, once it has.
@@ -35,11 +35,11 @@ pub(crate) struct SendQueue {
 
 impl SendQueue {
     /// Takes a message, without waiting.
-    pub fn send(&self, message: Outbound) -> Result<(), NotQueued> {
+    pub fn send(&self, message: ToBackend) -> Result<(), NotQueued> {
         if *self.closing.borrow() || self.ended.get().is_some() {
             return Err(NotQueued::Ended);
         }
-        let size = message.bytes.len();
+        let size = message.bytes().len();
         let before = self.waiting.fetch_add(size, Ordering::AcqRel);
         let sent = if before > 0 && before.saturating_add(size) > QUEUE_BYTES {
             Err(NotQueued::Full)

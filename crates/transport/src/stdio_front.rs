@@ -169,8 +169,8 @@ impl Front {
         if let Err(unreadable) = taken {
             Counters::add(&self.gateway.counters.malformed);
             tracing::debug!(session = %self.session.key, fault = %unreadable.fault, "a line was refused");
-            if let Some(bytes) = unreadable.reply() {
-                self.stream.outbox().push(Out { bytes, last: false, status: 400, part: false }, false);
+            if let Some((id, fault)) = unreadable.addressed() {
+                self.session.refuse(&self.stream, id, fault);
             }
         }
     }
@@ -194,7 +194,7 @@ impl Front {
     }
 
     fn frame(&self, out: &Out, buffer: &mut Vec<u8>) {
-        let bytes = &out.bytes;
+        let bytes = out.bytes();
         if out.part {
             // A pipe stays: nobody has to come back.
             return;

@@ -46,6 +46,6 @@ pub use method::Direction;
 pub use revision::{Era, Revision};
 pub use scan::{ScanError, ScanErrorKind, scan};
 pub use span::Span;
-pub use splice::Edits;
+pub use splice::{Edits, Overlap};
 pub use sse::{SseDecoder, SseError, SseEvent};
 pub use trace_parent::TraceParent;

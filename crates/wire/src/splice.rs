@@ -7,13 +7,21 @@ use crate::span::Span;
 
 /// A set of changes, all in positions of the same original bytes, carried out together by [`Edits::apply`].
 ///
-/// Changes may be added in any order. Of two that overlap, the one added later is ignored; inserts at the same
-/// place keep the order in which they were added.
+/// Changes may be added in any order. Of two that overlap, [`Edits::apply`] ignores the one added later and
+/// [`Edits::apply_all`] refuses both; inserts at the same place keep the order in which they were added.
 #[derive(Clone, Debug, Default)]
 pub struct Edits(
     /// In a place of its own, since changes are handed on more often than they are made.
     Option<Box<Gathered>>,
 );
+
+/// Two changes that name the same bytes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("two changes of the same bytes at offset {at}")]
+pub struct Overlap {
+    /// Where the second of them begins.
+    pub at: u32,
+}
 
 /// Longest text of a change that needs no room of its own, in bytes.
 const SHORT: usize = 23;
@@ -132,6 +140,20 @@ impl Edits {
         }
     }
 
+    /// The changed bytes, with every change in them.
+    ///
+    /// # Errors
+    /// Where two changes overlap, of which only one could be made.
+    pub fn apply_all(&self, base: &Bytes) -> Result<Bytes, Overlap> {
+        match &self.0 {
+            Some(gathered) => match gathered.write(base) {
+                (_, Some(overlap)) => Err(overlap),
+                (bytes, None) => Ok(bytes),
+            },
+            None => Ok(base.clone()),
+        }
+    }
+
     fn gathered(&mut self) -> &mut Gathered {
         let gathered = self.0.get_or_insert_default();
         if let Some(only) = gathered.only.take() {
@@ -159,18 +181,24 @@ impl Gathered {
     }
 
     fn apply(&self, base: &Bytes) -> Bytes {
+        self.write(base).0
+    }
+
+    /// The changed bytes, and the first change that was left out because it overlaps another.
+    fn write(&self, base: &Bytes) -> (Bytes, Option<Overlap>) {
         if let Some(only) = &self.only {
             let edit = Edit { span: only.span, text: Span::new(0, only.text().len()) };
-            return write(base, &[edit], only.text());
+            return (write(base, &[edit], only.text()), None);
         }
         if self.is_empty() {
-            return base.clone();
+            return (base.clone(), None);
         }
         if let ([only], []) = (&self.edits[..], &self.members[..]) {
-            return write(base, std::slice::from_ref(only), &self.text);
+            return (write(base, std::slice::from_ref(only), &self.text), None);
         }
         if self.members.is_empty() {
-            return write(base, &without_overlaps(self.edits.clone()), &self.text);
+            let (edits, overlap) = without_overlaps(self.edits.clone());
+            return (write(base, &edits, &self.text), overlap);
         }
         let mut text = self.text.clone();
         let mut edits = self.edits.clone();
@@ -179,7 +207,8 @@ impl Gathered {
                 self.resolve(base, first.object, &mut edits, &mut text);
             }
         }
-        write(base, &without_overlaps(edits), &text)
+        let (edits, overlap) = without_overlaps(edits);
+        (write(base, &edits, &text), overlap)
     }
 
     fn edit_member(&mut self, base: &[u8], object: Span, key: &str, value: Option<Span>) {
@@ -281,20 +310,23 @@ fn after_bracket(bytes: &[u8], object: Span) -> Span {
     Span { start: inside, end: inside }
 }
 
-/// Sorted by place, without those that overlap one added earlier.
-fn without_overlaps(edits: Vec<Edit>) -> Vec<Edit> {
+/// Sorted by place, without those that overlap one added earlier, and the first of these.
+fn without_overlaps(edits: Vec<Edit>) -> (Vec<Edit>, Option<Overlap>) {
     let mut kept: Vec<Edit> = Vec::with_capacity(edits.len());
+    let mut overlap = None;
     for edit in edits {
         let order = (edit.span.start, edit.span.end);
         let place = kept.partition_point(|other| (other.span.start, other.span.end) <= order);
         let before = place.checked_sub(1).and_then(|index| kept.get(index));
         let overlaps = before.is_some_and(|other| other.span.end > edit.span.start)
             || kept.get(place).is_some_and(|other| other.span.start < edit.span.end);
-        if !overlaps {
+        if overlaps {
+            overlap.get_or_insert(Overlap { at: edit.span.start });
+        } else {
             kept.insert(place, edit);
         }
     }
-    kept
+    (kept, overlap)
 }
 
 /// `edits` are sorted and do not overlap. One that lies outside `base` is left out.

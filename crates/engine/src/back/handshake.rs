@@ -3,9 +3,8 @@
 //! With [`Wish::Auto`] the new era is tried first: a `server/discover` that succeeds, or fails in a way only the new era
 //! has, settles it; anything else, silence included, means `initialize`.
 
-use super::{BackCommand, BackMachine, Outbound, Purpose};
+use super::{BackCommand, BackMachine, Draft, Outbound, Purpose};
 use crate::bridge::Offered;
-use crate::exchange::MethodName;
 use crate::fault::{Fault, FaultKind};
 use crate::profile::ServerProfile;
 use bytes::Bytes;
@@ -83,10 +82,8 @@ impl<O: Clone> BackMachine<O> {
             .param_raw("capabilities", &self.offer.capabilities)
             .param_raw("clientInfo", self.offer.info.as_bytes())
             .build();
-        let name: MethodName = method::INITIALIZE.into();
-        let outbound =
-            Outbound { bytes, key: Some(id), revision: None, method: name, name: None, params: Vec::new(), epoch: 0 };
-        out.push(BackCommand::Transmit(outbound));
+        let draft = Draft { key: Some(id), ..Draft::word(method::INITIALIZE, bytes) };
+        out.push(BackCommand::Transmit(draft.depart(None)));
     }
 
     /// A request of the gateway itself, in the terms of a revision.
@@ -108,15 +105,7 @@ impl<O: Clone> BackMachine<O> {
         }
         members.push('}');
         let bytes = builder::Request::new(name).id(RawId::number(id)).params_raw(members.as_bytes()).build();
-        Outbound {
-            bytes,
-            key: Some(id),
-            revision: Some(revision),
-            method: name.into(),
-            name: None,
-            params: Vec::new(),
-            epoch: 0,
-        }
+        Draft { key: Some(id), revision: Some(revision), ..Draft::word(name, bytes) }.depart(None)
     }
 
     /// The answer to the word we said last.
@@ -145,12 +134,10 @@ impl<O: Clone> BackMachine<O> {
         };
         match read_initialize(result) {
             Ok(profile) => {
-                let name: MethodName = method::INITIALIZED.into();
                 let bytes = builder::Notification::new(method::INITIALIZED).build();
                 let revision = Some(profile.revision);
-                let note =
-                    Outbound { bytes, key: None, revision, method: name, name: None, params: Vec::new(), epoch: 0 };
-                out.push(BackCommand::Transmit(note));
+                let draft = Draft { revision, ..Draft::word(method::INITIALIZED, bytes) };
+                out.push(BackCommand::Transmit(draft.depart(None)));
                 self.ready(profile, out);
             }
             Err(why) => self.unusable(why, out),

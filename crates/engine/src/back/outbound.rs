@@ -1,30 +1,230 @@
-//! What a back machine asks for.
+//! What a back machine asks for, and the one way out to a backend: a [`Draft`] of the engine departs as an [`Outbound`], which
+//! leaves as a [`ToBackend`] with its fact. Only the engine makes drafts, and links take nothing but what has left.
 
 use crate::bridge::Reach;
+use crate::caller::Caller;
 use crate::exchange::{Call, MethodName};
+use crate::fact::{MessageFact, Point};
 use crate::fault::Fault;
+use crate::keys::{ExchangeId, Numbers, SessionKey};
 use crate::profile::{ClientProfile, ServerProfile};
 use bytes::Bytes;
-use signalbox_wire::{Edits, Envelope, Revision};
+use signalbox_wire::{Edits, Envelope, Era, RawId, Revision, builder, meta, method};
+use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::time::Instant;
 
-/// A message for the link, with what a header-carrying transport has to mirror.
+/// What the engine wants said to a backend. Nobody else can make one.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pub(crate) bytes: Bytes,
+    pub(crate) key: Option<u64>,
+    pub(crate) revision: Option<Revision>,
+    pub(crate) method: MethodName,
+    pub(crate) name: Option<Box<str>>,
+    pub(crate) params: Vec<(String, String)>,
+}
+
+impl Draft {
+    /// What gets no answer: a notification, or the answer to a question.
+    pub(crate) fn word(method: impl Into<MethodName>, bytes: Bytes) -> Self {
+        Self { bytes, key: None, revision: None, method: method.into(), name: None, params: Vec::new() }
+    }
+
+    /// The refusal of a question.
+    pub(crate) fn refusal(id: &RawId, fault: &Fault) -> Self {
+        Self::word("", builder::error(Some(id), fault.code(Era::Legacy), &fault.message, None))
+    }
+
+    /// Makes of it what a link takes, on whose account it goes.
+    pub(crate) fn depart(self, account: Option<Account>) -> Outbound {
+        let Self { bytes, key, revision, method, name, params } = self;
+        Outbound { bytes, key, revision, method, name, params, epoch: 0, account, number: None }
+    }
+}
+
+/// The question which revisions a server of the new era speaks, for a transport that has to know before there is a
+/// connection. It changes nothing anywhere, and opens no session. `info` is our `clientInfo` object.
+#[must_use]
+pub fn probe(info: &str) -> Outbound {
+    let params = format!(
+        r#"{{"_meta":{{"{}":"{}","{}":{{}},"{}":{info}}}}}"#,
+        meta::PROTOCOL_VERSION,
+        Revision::LATEST.as_str(),
+        meta::CLIENT_CAPABILITIES,
+        meta::CLIENT_INFO,
+    );
+    let id = RawId::number(0);
+    let bytes = builder::Request::new(method::SERVER_DISCOVER).id(id).params_raw(params.as_bytes()).build();
+    let word = Draft::word(method::SERVER_DISCOVER, bytes);
+    Draft { key: Some(0), revision: Some(Revision::LATEST), ..word }.depart(None)
+}
+
+/// On whose account a message goes to a backend or comes from it.
+#[derive(Clone, Debug)]
+pub struct Account {
+    /// Whose session; [`SessionKey::GATEWAY`] for what belongs to none.
+    pub session: SessionKey,
+    /// On whose behalf.
+    pub caller: Caller,
+    /// The exchange, where it belongs to one.
+    pub exchange: Option<ExchangeId>,
+    /// True for what the gateway says and hears on its own account.
+    pub own: bool,
+}
+
+impl Account {
+    /// The gateway's own, on a connection that was opened for this caller.
+    #[must_use]
+    pub fn own(caller: Caller) -> Self {
+        Self { session: SessionKey::GATEWAY, caller, exchange: None, own: true }
+    }
+
+    /// The fact that a message of this account passed a point.
+    #[must_use]
+    pub fn fact(self, at: Instant, point: Point, backend: &Arc<str>, bytes: &Bytes, number: u64) -> MessageFact {
+        MessageFact {
+            exchange: self.exchange,
+            backend: Some(Arc::clone(backend)),
+            number,
+            own: self.own,
+            ..MessageFact::new(at, self.session, self.caller, point, bytes.clone())
+        }
+    }
+}
+
+/// A message for the link, with what a header-carrying transport has to mirror. It is made by the engine alone, and leaves
+/// only by [`Outbound::leave`], which makes its fact.
 #[derive(Clone, Debug)]
 pub struct Outbound {
+    bytes: Bytes,
+    key: Option<u64>,
+    revision: Option<Revision>,
+    method: MethodName,
+    name: Option<Box<str>>,
+    params: Vec<(String, String)>,
+    epoch: u32,
+    account: Option<Account>,
+    number: Option<NonZeroU64>,
+}
+
+impl Outbound {
     /// The message.
-    pub bytes: Bytes,
+    #[must_use]
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
     /// The request's id, or none for what gets no answer.
-    pub key: Option<u64>,
+    #[must_use]
+    pub fn key(&self) -> Option<u64> {
+        self.key
+    }
+
     /// The revision agreed with the backend, once it is.
-    pub revision: Option<Revision>,
+    #[must_use]
+    pub fn revision(&self) -> Option<Revision> {
+        self.revision
+    }
+
     /// The method, for `Mcp-Method`.
-    pub method: MethodName,
+    #[must_use]
+    pub fn method(&self) -> &MethodName {
+        &self.method
+    }
+
     /// The name or URI, for `Mcp-Name`; only toward the new era.
-    pub name: Option<Box<str>>,
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
     /// `Mcp-Param-*` headers with their encoded values.
-    pub params: Vec<(String, String)>,
+    #[must_use]
+    pub fn params(&self) -> &[(String, String)] {
+        &self.params
+    }
+
     /// How many backend sessions the connection had before the one this was sent in.
-    pub epoch: u32,
+    #[must_use]
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// On whose account it goes, where its request does not say so.
+    #[must_use]
+    pub fn account(&self) -> Option<&Account> {
+        self.account.as_ref()
+    }
+
+    /// Makes of it what a link takes, and its fact where `account` says that one is wanted. A message that left before is
+    /// called the repetition of its first sending.
+    pub fn leave(
+        mut self,
+        epoch: u32,
+        wanted: Option<(Account, &Arc<str>, &Numbers)>,
+        at: Instant,
+    ) -> (ToBackend, Option<MessageFact>) {
+        self.epoch = epoch;
+        let fact = wanted.map(|(account, backend, numbers)| {
+            let number = numbers.message();
+            let fact = account.fact(at, Point::BackendOut, backend, &self.bytes, number);
+            let again = self.number;
+            self.number = again.or_else(|| NonZeroU64::new(number));
+            MessageFact { again, ..fact }
+        });
+        (ToBackend(self), fact)
+    }
+}
+
+/// A message that has left for a backend. Links take nothing else.
+#[derive(Clone, Debug)]
+pub struct ToBackend(Outbound);
+
+impl ToBackend {
+    /// The message, which has surely not been processed and may be sent again.
+    #[must_use]
+    pub fn unprocessed(self) -> Outbound {
+        self.0
+    }
+}
+
+#[cfg(feature = "testing")]
+impl ToBackend {
+    /// A message that no machine has made, for tests of links.
+    #[must_use]
+    pub fn for_test(
+        key: Option<u64>,
+        method: &'static str,
+        revision: Option<Revision>,
+        bytes: impl Into<Bytes>,
+    ) -> Self {
+        let word = Draft::word(method, bytes.into());
+        Self(Draft { key, revision, ..word }.depart(None))
+    }
+
+    /// The same with the name and the headers of a request of the new era.
+    #[must_use]
+    pub fn named_for_test(mut self, name: Option<&str>, params: Vec<(String, String)>) -> Self {
+        self.0.name = name.map(Into::into);
+        self.0.params = params;
+        self
+    }
+
+    /// The same with another message.
+    #[must_use]
+    pub fn with_bytes_for_test(mut self, bytes: impl Into<Bytes>) -> Self {
+        self.0.bytes = bytes.into();
+        self
+    }
+}
+
+impl std::ops::Deref for ToBackend {
+    type Target = Outbound;
+
+    fn deref(&self) -> &Outbound {
+        &self.0
+    }
 }
 
 /// What is to be done for a backend connection.
@@ -77,7 +277,11 @@ pub enum BackCommand<O> {
         to: O,
         /// Why.
         fault: Fault,
+        /// What the backend answered, where that is why.
+        message: Option<Envelope>,
     },
+    /// A message that the connection itself deals with: the answer to its handshake, or a ping.
+    Own(Envelope),
     /// The backend tells something.
     Notify {
         /// The request it is about, where that is known.
@@ -97,5 +301,45 @@ pub enum BackCommand<O> {
     /// The connection cannot be used.
     Unusable(Fault),
     /// A message that fits nothing was dropped.
-    Stray(&'static str),
+    Stray {
+        /// What it is, for the counters.
+        what: &'static str,
+        /// Why it fits nothing, for the tape.
+        why: &'static str,
+        /// The message.
+        message: Envelope,
+    },
+}
+
+/// A message of a backend, before anybody has acted on it.
+#[derive(Debug)]
+pub struct Heard<'a, O> {
+    /// Whose it is, where that is known; it is the gateway's own otherwise.
+    pub whose: Option<&'a O>,
+    /// The message.
+    pub message: &'a Envelope,
+    /// Why nobody gets it, where that is certain.
+    pub lost: Option<&'static str>,
+}
+
+impl<O> BackCommand<O> {
+    /// The message of the backend that this is about.
+    #[must_use]
+    pub fn heard(&self) -> Option<Heard<'_, O>> {
+        let heard = |whose, message| Some(Heard { whose, message, lost: None });
+        match self {
+            Self::Answer { to, message, .. } | Self::Unfinished { to, message, .. } => heard(Some(to), message),
+            Self::TaskMade { to, message, .. } => heard(Some(to), message),
+            Self::Fail { to, message: Some(message), .. } => heard(Some(to), message),
+            Self::Notify { about, message } | Self::Ask { about, message } => heard(about.as_ref(), message),
+            Self::Own(message) => heard(None, message),
+            Self::Stray { why, message, .. } => Some(Heard { whose: None, message, lost: Some(why) }),
+            Self::Transmit(_)
+            | Self::Abort(_)
+            | Self::Rewritten(_)
+            | Self::Fail { message: None, .. }
+            | Self::Ready(_)
+            | Self::Unusable(_) => None,
+        }
+    }
 }

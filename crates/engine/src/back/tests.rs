@@ -27,7 +27,7 @@ impl Dialogue {
     ) -> Vec<String> {
         let mut out = Vec::new();
         with(&mut self.machine, self.now, &mut out);
-        out.into_iter().map(tell).collect()
+        told(out)
     }
 
     fn opened(&mut self) -> Vec<String> {
@@ -61,7 +61,7 @@ impl Dialogue {
             tries: 0,
         };
         let sent = self.machine.call(who, Box::new(call), Duration::from_secs(60), self.now)?;
-        Ok(String::from_utf8(sent.bytes.to_vec()).unwrap())
+        Ok(String::from_utf8(sent.bytes().to_vec()).unwrap())
     }
 
     fn legacy() -> Self {
@@ -82,18 +82,24 @@ impl Dialogue {
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","id":ID,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"},"instructions":"hi"}}"#;
 const DISCOVERED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"public","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}}"#;
 
+/// All but what the connection deals with itself.
+fn told(out: Vec<BackCommand<&'static str>>) -> Vec<String> {
+    out.into_iter().filter(|command| !matches!(command, BackCommand::Own(_))).map(tell).collect()
+}
+
 fn tell(command: BackCommand<&'static str>) -> String {
     let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).unwrap();
     match command {
-        BackCommand::Transmit(message) => format!("> {}", text(&message.bytes)),
+        BackCommand::Transmit(message) => format!("> {}", text(message.bytes())),
         BackCommand::Abort(key) => format!("abort {key}"),
         BackCommand::Answer { to, message, edits, .. } => format!("{to}: {}", text(&edits.apply(message.bytes()))),
-        BackCommand::Fail { to, fault } => format!("{to}! {}: {}", fault.reason(), fault.message),
+        BackCommand::Fail { to, fault, .. } => format!("{to}! {}: {}", fault.reason(), fault.message),
         BackCommand::Notify { about, message } => format!("note {about:?}: {}", message.method().unwrap()),
         BackCommand::Ask { about, message } => format!("ask {about:?}: {}", message.method().unwrap()),
         BackCommand::Ready(profile) => format!("ready {}", profile.revision.as_str()),
         BackCommand::Unusable(fault) => format!("unusable: {}", fault.message),
-        BackCommand::Stray(what) => format!("stray {what}"),
+        BackCommand::Stray { what, .. } => format!("stray {what}"),
+        BackCommand::Own(_) => unreachable!("it is left out"),
         BackCommand::Unfinished { to, reach, call, .. } => {
             let call = String::from_utf8(call.edits.apply(call.envelope.bytes()).to_vec()).unwrap();
             format!("{to} unfinished {reach:?} {call}")
@@ -303,7 +309,7 @@ fn a_task_that_an_old_server_makes_of_a_new_call_can_be_waited_for_in_its_place(
     assert!(said[0].starts_with("ann is given a task") && said[0].contains(r#""resultType":"task""#), "{said:?}");
     let (now, hour) = (dialogue.now, Duration::from_secs(3600));
     let sent = dialogue.machine.await_task("ann", "x", Revision::LATEST, hour, now).unwrap();
-    assert_eq!(sent.bytes, r#"{"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":"x"}}"#);
+    assert_eq!(sent.bytes(), r#"{"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":"x"}}"#);
     assert_eq!(dialogue.machine.task_of(|who| *who == "ann").as_deref(), Some("x"));
     let done = dialogue.says(r#"{"jsonrpc":"2.0","id":3,"result":{"content":[]}}"#, None);
     assert_eq!(

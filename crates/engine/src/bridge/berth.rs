@@ -9,6 +9,7 @@
 //! `H` is whoever waits now: the machine only carries it.
 
 use super::{capabilities, questions};
+use crate::back::Draft;
 use crate::fault::{Fault, FaultKind};
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, RawId, Revision, builder, codes, json};
@@ -55,7 +56,7 @@ pub enum BerthCommand<H> {
         round: u32,
     },
     /// Send this to the backend.
-    Upstream(Bytes),
+    Upstream(Draft),
     /// Pass this on.
     Notify {
         /// Who waits.
@@ -238,7 +239,7 @@ impl<H: Clone> Berth<H> {
         self.questions.retain(|question| match given(&question.key).filter(|_| question.shown) {
             Some(answer) => {
                 let reply = questions::reply(&question.id, &question.method, answer, self.backend);
-                out.push(BerthCommand::Upstream(reply));
+                out.push(BerthCommand::Upstream(Draft::word("", reply)));
                 false
             }
             None => true,
@@ -296,7 +297,7 @@ impl<H: Clone> Berth<H> {
 }
 
 fn refusal<H>(id: &RawId, code: i64, text: &str) -> BerthCommand<H> {
-    BerthCommand::Upstream(builder::error(Some(id), code, text, None))
+    BerthCommand::Upstream(Draft::word("", builder::error(Some(id), code, text, None)))
 }
 
 #[cfg(test)]

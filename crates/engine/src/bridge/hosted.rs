@@ -7,6 +7,7 @@
 use super::object::Object;
 use super::tasks::{self, Payload, TaskState, TaskStatus};
 use super::{answer, capabilities, questions};
+use crate::back::Draft;
 use crate::fault::{Fault, FaultKind};
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Kind, RawId, Revision, Span, builder, codes, json, meta, method};
@@ -47,7 +48,7 @@ pub enum HostedCommand<H> {
     /// Ask the backend about the task; the answer comes back by [`Hosted::answered`].
     Ask(About),
     /// Send this to the backend.
-    Upstream(Bytes),
+    Upstream(Draft),
     /// Answer whoever asked with this message; its id is not theirs.
     Deliver(H, Bytes),
     /// Tell whoever asked that there is no answer.
@@ -137,7 +138,7 @@ impl<H: Clone> Hosted<H> {
         self.questions.retain(|question| match given(&question.key) {
             Some(answer) => {
                 let reply = questions::reply(&question.id, &question.method, answer, self.backend);
-                out.push(HostedCommand::Upstream(reply));
+                out.push(HostedCommand::Upstream(Draft::word("", reply)));
                 false
             }
             None => true,
@@ -316,7 +317,7 @@ fn response(result: &[u8]) -> Bytes {
 }
 
 fn refusal<H>(id: &RawId, code: i64, text: &str) -> HostedCommand<H> {
-    HostedCommand::Upstream(builder::error(Some(id), code, text, None))
+    HostedCommand::Upstream(Draft::word("", builder::error(Some(id), code, text, None)))
 }
 
 fn crowded() -> Fault {

@@ -169,6 +169,15 @@ impl Snapshot {
         item.map_or(TaskSupport::Forbidden, |item| tasks::support(&item.raw))
     }
 
+    /// A tool as its backend defines it.
+    #[must_use]
+    pub fn definition(&self, exposed: &str, backend: &str) -> Option<&Bytes> {
+        let route = self.tool(exposed).filter(|route| *route.backend == *backend)?;
+        let entry = self.entry(backend)?;
+        let found = |view: &'_ Arc<View>| view.tools.binary_search_by(|item| item.key.cmp(&route.name)).ok();
+        entry.views.values().find_map(|view| view.tools.get(found(view)?)).map(|item| &item.raw)
+    }
+
     /// Header marks of a tool.
     #[must_use]
     pub fn param_headers(&self, exposed_tool: &str) -> Option<&Arc<[ParamHeader]>> {

@@ -18,9 +18,36 @@ pub enum Phase {
     FromClient,
     /// A backend's notification.
     FromBackend,
+    /// A backend asks the client something, before the client is asked.
+    ServerAsks,
+    /// What the client answers to that, before the backend gets it.
+    ClientAnswers,
+    /// A request that the gateway answers itself: `initialize`, `server/discover`, `logging/setLevel`,
+    /// `subscriptions/listen`.
+    ToGateway,
+    /// The gateway's answer to such a request, before it goes to the client.
+    FromGateway,
 }
 
 impl Phase {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Request,
+        Self::Response,
+        Self::FromClient,
+        Self::FromBackend,
+        Self::ServerAsks,
+        Self::ClientAnswers,
+        Self::ToGateway,
+        Self::FromGateway,
+    ];
+
+    /// True where messages of this phase go to the client, so that the last interceptor is asked first.
+    #[must_use]
+    pub fn is_inward(self) -> bool {
+        matches!(self, Self::Response | Self::FromBackend | Self::ServerAsks | Self::FromGateway)
+    }
+
     /// The word for it in decisions.
     #[must_use]
     pub fn word(self) -> &'static str {
@@ -29,6 +56,10 @@ impl Phase {
             Self::Response => "response",
             Self::FromClient => "notification from client",
             Self::FromBackend => "notification from backend",
+            Self::ServerAsks => "question",
+            Self::ClientAnswers => "answer",
+            Self::ToGateway => "gateway request",
+            Self::FromGateway => "gateway response",
         }
     }
 }
@@ -58,7 +89,8 @@ pub struct Case<'a> {
     pub attempt: u32,
     /// Which round of its call it belongs to; the first is 1.
     pub round: u32,
-    /// False for what comes in the middle of a call, and for notifications: whoever holds it is told at once to go on.
+    /// False for what comes in the middle of a call, and for notifications. A pause of such a message is over at once; a
+    /// question to a person or a web address about it refuses it.
     pub can_wait: bool,
     /// The time now.
     pub now: Instant,

@@ -1,11 +1,14 @@
 //! Answers of backends on their way to the client.
 
+use super::holding::Then;
 use super::ledger::{Entry, Host};
-use super::{Asked, Context, FrontMachine};
+use super::{Context, FrontMachine};
 use crate::bridge::tasks::TaskState;
+use crate::chain::Ruling;
 use crate::command::Command;
 use crate::exchange::Exchange;
-use crate::fact::{Outcome, Point};
+use crate::fact::Outcome;
+use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::read_cache::Terms;
 use bytes::Bytes;
@@ -36,20 +39,41 @@ impl FrontMachine {
         out.extend(keep_read(exchange, message));
         let task = exchange.wants_task.then(|| message.result().and_then(TaskState::read)).flatten();
         let backend = exchange.backend.clone();
-        self.message_fact(Some(id), Point::BackendIn, message.bytes(), ctx, out);
-        let Some(exchange) = self.exchanges.get(&id) else { return };
         let era = exchange.era;
-        self.inquiry_over(id, out);
+        self.inquiry_over(id, ctx, out);
         if let Some(home) = self.place_task(id, message, &mut edits, ctx) {
             out.push(home);
         }
-        let bytes = edits.apply(message.bytes());
+        let bytes = match edits.apply_all(message.bytes()) {
+            Ok(bytes) => bytes,
+            Err(overlap) => {
+                let fault = Fault::new(FaultKind::Internal, format!("the answer cannot be rewritten: {overlap}"));
+                return self.fail(id, &fault, ctx, out);
+            }
+        };
         let status = http_status(era, message, &bytes, status);
         if let (Some(task), Some(backend)) = (task, backend) {
             let id = task.id.clone();
             self.write_down(&id, Entry::new(backend, Host::Legacy, Some(task), ctx.now), ctx, out);
         }
-        self.judge_answer(id, bytes, status, outcome(message), ctx, out);
+        let then = Then::Answer { status, outcome: outcome(message), own: false };
+        self.judge_answer(id, bytes, then, ctx, out);
+    }
+
+    /// The same for an answer that the backend gave before, and let us keep.
+    pub(super) fn kept(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        edits: Edits,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        if ctx.message_facts {
+            let ruling = Ruling::of("kept", "answered with what the backend said before".to_owned());
+            self.decided(Some(id), "response", [("reads", ruling.into())], ctx, out);
+        }
+        self.answered(id, message, edits, None, ctx, out);
     }
 
     /// Where a task of a new backend is, for a client of the new era that will ask about it with another session. A task
@@ -156,22 +180,6 @@ pub(super) fn rename_uris(exchange: &Exchange, message: &Envelope, edits: &mut E
             let asked = exchange.renamed_uri.as_ref().filter(|(theirs, _)| **theirs == *uri).map(|(_, ours)| &**ours);
             if let Some(ours) = asked.or_else(|| ctx.catalog.renamed_uri(backend, &uri)) {
                 edits.replace(span.shift(start), json::quote(ours));
-            }
-        }
-    }
-}
-
-impl FrontMachine {
-    /// Hands the client's answer to the backend that asked, under the id the backend used.
-    pub(super) fn client_answered(&mut self, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let number = message.id().and_then(|id| id.as_u64());
-        let Some(question) = number.and_then(|number| self.asked.remove(&number)) else {
-            return out.push(Command::Dropped("orphan_client_answer"));
-        };
-        match question {
-            Asked::Peer { peer, id, .. } => out.push(Command::Respond { peer, bytes: message.with_id(id.token()) }),
-            Asked::Round { exchange, key, method } => {
-                self.inquiry_answered(exchange, key, &method, message, ctx, out);
             }
         }
     }

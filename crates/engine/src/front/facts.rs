@@ -26,34 +26,32 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         if ctx.message_facts {
+            let caller = self.caller_of(exchange).clone();
             out.push(Command::Fact(Fact::Message(MessageFact {
                 exchange,
                 backend: exchange.and_then(|id| self.exchanges.get(&id)?.backend.clone()),
-                ..MessageFact::new(ctx.now, self.session, self.caller_of(exchange).clone(), point, bytes.clone())
+                number: ctx.numbers.message(),
+                ..MessageFact::new(ctx.now, self.session, caller, point, bytes.clone())
             })));
         }
     }
 
-    /// A backend said something besides an answer.
-    pub(super) fn backend_fact(
+    /// Something of the client came that sets nothing off, for this reason.
+    pub(super) fn came(
         &self,
         exchange: Option<ExchangeId>,
-        backend: &Arc<str>,
         bytes: &Bytes,
+        lost: Option<&'static str>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
         if ctx.message_facts {
+            let caller = ctx.caller.unwrap_or(&self.caller).clone();
             out.push(Command::Fact(Fact::Message(MessageFact {
                 exchange,
-                backend: Some(Arc::clone(backend)),
-                ..MessageFact::new(
-                    ctx.now,
-                    self.session,
-                    self.caller_of(exchange).clone(),
-                    Point::BackendIn,
-                    bytes.clone(),
-                )
+                number: ctx.numbers.message(),
+                lost,
+                ..MessageFact::new(ctx.now, self.session, caller, Point::ClientIn, bytes.clone())
             })));
         }
     }

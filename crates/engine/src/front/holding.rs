@@ -1,6 +1,8 @@
 //! Messages that wait for the answer to a question of an interceptor, and what is done with them then.
 
+use super::judging::Passed;
 use super::params::Params;
+use super::sending::Way;
 use super::{Context, FrontMachine};
 use crate::chain::{Answer, Hold, Phase, Question, Resume, Resumed};
 use crate::command::{Command, Held};
@@ -21,26 +23,32 @@ pub(super) enum Then {
     Route(Arc<ClientProfile>),
     /// A list is answered from the catalog.
     List,
+    /// The gateway answers it itself.
+    Here,
     /// An answer goes to the client.
     Answer {
         /// With this HTTP status.
         status: u16,
         /// And this is how it ended.
         outcome: Outcome,
+        /// True where the gateway itself has answered.
+        own: bool,
     },
 }
 
 impl Then {
     pub(super) fn with_outcome(self, changed: Outcome) -> Self {
         match self {
-            Self::Answer { status, .. } => Self::Answer { status, outcome: changed },
+            Self::Answer { status, own, .. } => Self::Answer { status, outcome: changed, own },
             other => other,
         }
     }
 
-    fn phase(&self) -> Phase {
+    pub(super) fn phase(&self) -> Phase {
         match self {
+            Self::Answer { own: true, .. } => Phase::FromGateway,
             Self::Answer { .. } => Phase::Response,
+            Self::Here => Phase::ToGateway,
             Self::Route(_) | Self::List => Phase::Request,
         }
     }
@@ -88,8 +96,13 @@ impl FrontMachine {
         let Some(waiting) = self.waiting.remove(&id) else { return };
         let told = Resumed { cursor: waiting.cursor, answer };
         let resume = Some(Resume { passed: waiting.passed, told });
+        if let Some(exchange) = self.exchanges.get_mut(&id) {
+            exchange.consulted = true;
+        }
         match waiting.then.phase() {
-            Phase::Response => self.judge_message(id, waiting.message, waiting.then, resume, ctx, out),
+            Phase::Response | Phase::FromGateway => {
+                self.judge_message(id, waiting.message, waiting.then, resume, ctx, out)
+            }
             _ => self.judge_request(id, waiting.message, waiting.then, resume, ctx, out),
         }
     }
@@ -112,12 +125,14 @@ impl FrontMachine {
                 }
             }
             Then::List => self.list(id, &message, ctx, out),
-            Then::Answer { status, outcome } => self.finish(id, message.into_bytes(), status, outcome, ctx, out),
+            Then::Here => self.answer_here(id, &message, ctx, out),
+            // An answer goes on where it was judged.
+            Then::Answer { .. } => {}
         }
     }
 
     /// Tells a client that asked for progress that its call waits, so that it does not give up.
-    pub(super) fn still_held(&mut self, id: ExchangeId, text: &str, out: &mut Vec<Command>) {
+    pub(super) fn still_held(&mut self, id: ExchangeId, text: &str, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(exchange) = self.exchanges.get_mut(&id).filter(|_| self.waiting.contains_key(&id)) else { return };
         let Some(token) = exchange.progress_token.as_ref().filter(|_| exchange.stream_open) else { return };
         exchange.progress += STEP;
@@ -126,7 +141,8 @@ impl FrontMachine {
             .param_raw("progress", exchange.progress.to_string())
             .param_str("message", text)
             .build();
-        out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: true, status: 200 });
+        let way = Way::droppable(exchange.stream);
+        self.send(Some(id), way, Passed::own(bytes), ctx, out);
     }
 
     /// An exchange that is over waits for nothing.

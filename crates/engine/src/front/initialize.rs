@@ -1,5 +1,7 @@
 //! How the gateway presents itself: `initialize` of the old era, `server/discover` of the new.
 
+use super::holding::Then;
+use super::judging::Passed;
 use super::{Context, FrontMachine, Lifecycle, agreed, supported_versions};
 use crate::bridge;
 use crate::catalog::Offer;
@@ -9,7 +11,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::profile::ClientProfile;
 use bytes::Bytes;
-use signalbox_wire::{Envelope, Era, Revision, builder, json};
+use signalbox_wire::{Envelope, Era, Revision, builder, json, method};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -54,11 +56,20 @@ impl FrontMachine {
         self.reply(id, result.as_bytes(), ctx, out);
     }
 
-    /// Answers an exchange with a result of our own.
+    /// Answers an exchange with a result of our own, about which the interceptors are asked like about any other.
     pub(super) fn reply(&mut self, id: ExchangeId, result: &[u8], ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let bytes = builder::response(&exchange.client_id, result);
-        self.finish(id, bytes, 200, Outcome::Ok, ctx, out);
+        // What a task brings is a backend's, whoever tells it.
+        let own = !exchange.method.starts_with("tasks/") && exchange.method != method::TOOLS_CALL;
+        self.judge_answer(id, bytes, Then::Answer { status: 200, outcome: Outcome::Ok, own }, ctx, out);
+    }
+
+    /// The same with what nobody is asked about: it holds nothing of a backend.
+    pub(super) fn reply_own(&mut self, id: ExchangeId, result: &[u8], ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let bytes = builder::response(&exchange.client_id, result);
+        self.finish(id, Passed::own(bytes), 200, Outcome::Ok, ctx, out);
     }
 }
 

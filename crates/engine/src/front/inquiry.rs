@@ -1,6 +1,8 @@
 //! Questions that a backend of the new era puts by way of the gateway: the old client is asked by requests in the middle of
 //! its call, as its revision knows it, and its answers are gathered until the last one is there.
 
+use super::judging::Passed;
+use super::sending::Way;
 use super::{Asked, Context, FrontMachine, MAX_ASKED};
 use crate::bridge::{self, capabilities, questions};
 use crate::command::Command;
@@ -26,7 +28,8 @@ pub(super) struct Inquiry {
 }
 
 impl FrontMachine {
-    /// Asks the client; says how many rounds of questions that makes. With nothing to ask it only counts.
+    /// Asks the client; says how many rounds of questions that makes, or nothing where the interceptors ended the call. With
+    /// nothing to ask it only counts.
     pub(super) fn inquire(
         &mut self,
         id: ExchangeId,
@@ -34,7 +37,7 @@ impl FrontMachine {
         (client, backend): (&ClientProfile, Revision),
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Result<u32, Fault> {
+    ) -> Result<Option<u32>, Fault> {
         if self.asked.len() + wanted.len() > MAX_ASKED {
             return Err(Fault::new(FaultKind::Overloaded, "too many questions wait for this client"));
         }
@@ -59,21 +62,28 @@ impl FrontMachine {
                 inquiry.urls.push(mint);
             }
             let request = builder::Request::new(&one.method).id(RawId::number(number)).params_raw(&params).build();
-            sends.push((number, Asked::Round { exchange: id, key: one.key, method: one.method.into() }, request));
+            let passed = match self.judge_question(id, request, ctx, out) {
+                Ok(passed) => passed,
+                Err(end) => {
+                    self.end_by(id, super::operations::ended(end), ctx, out);
+                    return Ok(None);
+                }
+            };
+            sends.push((number, Asked::Round { exchange: id, key: one.key, method: one.method.into() }, passed));
         }
         if !sends.is_empty() {
             let stream = self.way_to_client(Some(id)).ok_or_else(|| {
                 Fault::new(FaultKind::NotBridged, "the client has no stream open on which it could be asked")
             })?;
-            for (number, asked, bytes) in sends {
+            for (number, asked, passed) in sends {
                 self.asked.insert(number, asked);
-                out.push(Command::Send { stream, bytes, last: false, droppable: false, status: 200 });
+                self.send(Some(id), Way::midway(stream), passed, ctx, out);
             }
             out.push(Command::Wake { exchange: id, after: ctx.round_timeout, round: Some(inquiry.count) });
         }
         let count = inquiry.count;
         self.inquiries.insert(id, inquiry);
-        Ok(count)
+        Ok(Some(count))
     }
 
     /// True while an answer of the client is missing.
@@ -95,7 +105,7 @@ impl FrontMachine {
                     .param_raw("requestId", number.to_string())
                     .param_str("reason", "timed out")
                     .build();
-                out.push(Command::Send { stream, bytes, last: false, droppable: true, status: 200 });
+                self.send(Some(id), Way::droppable(stream), Passed::own(bytes), ctx, out);
             }
         }
         self.give_task_up(id, out);
@@ -140,7 +150,7 @@ impl FrontMachine {
         let tool = self.exchanges.get(&id).is_some_and(|exchange| exchange.method == method::TOOLS_CALL);
         if tool {
             let result = format!(r#"{{"content":[{{"type":"text","text":{}}}],"isError":true}}"#, json::quote(text));
-            return self.reply(id, result.as_bytes(), ctx, out);
+            return self.reply_own(id, result.as_bytes(), ctx, out);
         }
         self.fail(id, &Fault::new(FaultKind::Refused, text), ctx, out);
     }
@@ -162,13 +172,13 @@ impl FrontMachine {
     }
 
     /// Tells a client that was sent to a URL that what it went there for is done.
-    pub(super) fn inquiry_over(&self, id: ExchangeId, out: &mut Vec<Command>) {
+    pub(super) fn inquiry_over(&self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let (Some(inquiry), Some(exchange)) = (self.inquiries.get(&id), self.exchanges.get(&id)) else { return };
         for elicitation in inquiry.urls.iter().filter(|_| exchange.stream_open) {
             let bytes = builder::Notification::new(method::ELICITATION_COMPLETE)
                 .param_str("elicitationId", elicitation)
                 .build();
-            out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: false, status: 200 });
+            self.send(Some(id), Way::midway(exchange.stream), Passed::own(bytes), ctx, out);
         }
     }
 }

@@ -1,54 +1,15 @@
-//! What backends ask and tell, on its way to the client.
+//! What backends tell, on its way to the client.
 
-use super::{Asked, Context, FrontMachine, MAX_ASKED, Mode};
+use super::sending::Way;
+use super::{Asked, Context, FrontMachine, Mode};
 use crate::chain::Phase;
 use crate::command::Command;
-use crate::fault::{Fault, FaultKind};
 use crate::keys::{ExchangeId, PeerId, StreamId};
-use crate::limit::Limit;
 use crate::log_level::LogLevel;
 use signalbox_wire::{Edits, Envelope, Era, RawId, json, meta, method};
 use std::sync::Arc;
 
 impl FrontMachine {
-    /// Passes a backend's question on under an id of ours.
-    pub(super) fn asked(
-        &mut self,
-        peer: PeerId,
-        message: &Envelope,
-        about: Option<ExchangeId>,
-        out: &mut Vec<Command>,
-    ) {
-        let Some(id) = message.id() else { return };
-        let refusal = if self.asked.len() >= MAX_ASKED {
-            out.push(Command::Refused(Limit::Questions));
-            Some(Fault::new(FaultKind::Overloaded, "too many questions wait for this client"))
-        } else {
-            None
-        };
-        let stream = self.way_to_client(about);
-        let (Some(stream), None) = (stream, &refusal) else {
-            let fault = refusal.unwrap_or_else(|| {
-                Fault::new(FaultKind::MethodNotFound, "the client has no stream open on which it could be asked")
-            });
-            return out.push(Command::RefuseQuestion { peer, id, fault });
-        };
-        let number = self.next_question;
-        self.next_question += 1;
-        let mut edits = Edits::new();
-        if let Some(span) = message.id_span() {
-            edits.replace(span, number.to_string().into_bytes());
-        }
-        let token = in_params(message, &["_meta", "progressToken"]);
-        if let Some(span) = token {
-            edits.replace(span, number.to_string().into_bytes());
-        }
-        let progress_token = token.map(|span| RawId::from_token(message.bytes().slice(span.range())));
-        self.asked.insert(number, Asked::Peer { peer, id, progress_token, about });
-        let bytes = edits.apply(message.bytes());
-        out.push(Command::Send { stream, bytes, last: false, droppable: false, status: 200 });
-    }
-
     /// Passes a backend's notification on.
     pub(super) fn notified(
         &mut self,
@@ -59,16 +20,15 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        self.backend_fact(about, backend, message.bytes(), ctx, out);
         let judged = self.judge_notification(Phase::FromBackend, (about, Some(backend)), message, ctx, out);
         let Some(message) = &judged else { return };
         let mut edits = Edits::new();
         if let Some(listener) = about.filter(|id| self.listeners.contains_key(id)) {
-            return self.heard(listener, backend, message, edits, out);
+            return self.heard(listener, backend, message, edits, ctx, out);
         }
         match message.method().unwrap_or_default() {
-            method::PROGRESS => self.progressed(message, about, edits, out),
-            method::MESSAGE => self.logged(message, about, &edits, out),
+            method::PROGRESS => self.progressed(message, about, edits, ctx, out),
+            method::MESSAGE => self.logged(message, about, &edits, ctx, out),
             method::RESOURCES_UPDATED => {
                 let span = in_params(message, &["uri"]);
                 let uri = span.and_then(|span| json::string(span.of(message.bytes())));
@@ -82,14 +42,21 @@ impl FrontMachine {
                 if let Some(own) = in_params(message, &["_meta"]) {
                     edits.remove_member(message.bytes(), own, meta::SUBSCRIPTION_ID);
                 }
-                self.pass(message, about, &edits, true, out);
+                self.pass(message, about, &edits, true, ctx, out);
             }
-            method::CANCELLED => self.question_cancelled(peer, message, edits, out),
-            _ => self.pass(message, about, &edits, false, out),
+            method::CANCELLED => self.question_cancelled(peer, message, edits, ctx, out),
+            _ => self.pass(message, about, &edits, false, ctx, out),
         }
     }
 
-    fn progressed(&mut self, message: &Envelope, about: Option<ExchangeId>, mut edits: Edits, out: &mut Vec<Command>) {
+    fn progressed(
+        &self,
+        message: &Envelope,
+        about: Option<ExchangeId>,
+        mut edits: Edits,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
         let exchange = about.and_then(|id| self.exchanges.get(&id));
         let token = exchange.and_then(|exchange| exchange.progress_token.as_ref());
         let (Some(exchange), Some(token), Some(span)) = (exchange, token, in_params(message, &["progressToken"]))
@@ -107,11 +74,17 @@ impl FrontMachine {
             }
         }
         edits.replace(span, token.token());
-        let bytes = edits.apply(message.bytes());
-        out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: true, status: 200 });
+        self.send(about, Way::droppable(exchange.stream), Self::passed(message).edited(&edits), ctx, out);
     }
 
-    fn logged(&mut self, message: &Envelope, about: Option<ExchangeId>, edits: &Edits, out: &mut Vec<Command>) {
+    fn logged(
+        &self,
+        message: &Envelope,
+        about: Option<ExchangeId>,
+        edits: &Edits,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
         let level = in_params(message, &["level"])
             .and_then(|span| json::string(span.of(message.bytes())))
             .and_then(|name| LogLevel::parse(&name));
@@ -124,11 +97,18 @@ impl FrontMachine {
         if wanted.is_none() && modern || wanted.zip(level).is_some_and(|(wanted, level)| level < wanted) {
             return;
         }
-        self.pass(message, about, edits, true, out);
+        self.pass(message, about, edits, true, ctx, out);
     }
 
     /// The backend takes back a question; the client knows it under another id.
-    fn question_cancelled(&mut self, peer: PeerId, message: &Envelope, mut edits: Edits, out: &mut Vec<Command>) {
+    fn question_cancelled(
+        &mut self,
+        peer: PeerId,
+        message: &Envelope,
+        mut edits: Edits,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
         let Some(span) = in_params(message, &["requestId"]) else { return };
         let id = RawId::from_token(message.bytes().slice(span.range()));
         let same =
@@ -137,7 +117,7 @@ impl FrontMachine {
         let Some(number) = number else { return out.push(Command::Dropped("stray_cancel")) };
         self.asked.remove(&number);
         edits.replace(span, number.to_string().into_bytes());
-        self.pass(message, None, &edits, false, out);
+        self.pass(message, None, &edits, false, ctx, out);
     }
 
     fn pass(
@@ -146,14 +126,13 @@ impl FrontMachine {
         about: Option<ExchangeId>,
         edits: &Edits,
         droppable: bool,
+        ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
+        let passed = Self::passed(message).edited(edits);
         match self.way_to_client(about) {
-            Some(stream) => {
-                let bytes = edits.apply(message.bytes());
-                out.push(Command::Send { stream, bytes, last: false, droppable, status: 200 });
-            }
-            None => out.push(Command::Dropped("no_stream")),
+            Some(stream) => self.send(about, Way { droppable, ..Way::midway(stream) }, passed, ctx, out),
+            None => self.lose(about, &passed, "no_stream", ctx, out),
         }
     }
 

@@ -6,19 +6,70 @@ use super::holding::Then;
 use super::rounds::refit;
 use super::{Context, FrontMachine};
 use crate::bridge::made_up;
-use crate::chain::{Answer, Case, Effect, Outcome as Judged, Phase, Resume, Resumed, Rulings, Verdict};
+use crate::chain::{
+    Answer, Case, Effect, Outcome as Judged, Phase, Question, Resume, Resumed, Ruling, Rulings, Verdict,
+};
 use crate::command::Command;
-use crate::exchange::Call;
+use crate::exchange::{Call, Exchange};
 use crate::fact::{Decision, Fact, Outcome};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::profile::ClientProfile;
 use bytes::Bytes;
-use signalbox_wire::{Envelope, Era, RawId, builder, method};
+use signalbox_wire::{Edits, Envelope, Era, RawId, builder, method};
 use std::sync::Arc;
 
 /// How often one message that cannot wait may be wanted held.
 const MAX_HOLDS: usize = 1100;
+
+/// A message that may go to the client: the interceptors were asked about it, or it is the gateway's own word. Only this file
+/// makes one, so that nothing is sent past them.
+#[derive(Clone, Debug)]
+pub(super) struct Passed {
+    bytes: Bytes,
+    own: bool,
+}
+
+impl Passed {
+    fn judged(bytes: Bytes) -> Self {
+        Self { bytes, own: false }
+    }
+
+    /// What the gateway says on its own account: an error of its own, or a notification that no backend sent. It is told
+    /// of as such, and not judged.
+    pub fn own(bytes: Bytes) -> Self {
+        Self { bytes, own: true }
+    }
+
+    /// The same, rewritten for whoever gets it.
+    pub fn edited(self, edits: &Edits) -> Self {
+        Self { bytes: edits.apply(&self.bytes), own: self.own }
+    }
+
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    pub fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+
+    pub fn is_own(&self) -> bool {
+        self.own
+    }
+}
+
+/// What the interceptors made of a message that cannot wait.
+pub(super) enum Spoken {
+    /// It goes on like this.
+    Goes(Envelope),
+    /// It is answered with this result instead.
+    Answered(Bytes),
+    /// It is answered with this error object instead.
+    Failed(Bytes),
+    /// It goes no further.
+    Refused(Fault),
+}
 
 /// What a message that is judged belongs to.
 pub(super) struct About<'a> {
@@ -57,16 +108,16 @@ impl FrontMachine {
             session_started: ctx.session_started,
             revision: client.map(|client| client.revision.as_str()),
             backend: backend.or_else(|| exchange.and_then(|exchange| exchange.backend.as_deref())),
-            definition: None,
-            attempt: 1,
+            definition: exchange.and_then(|exchange| definition(exchange, ctx)),
+            attempt: exchange.map_or(1, |exchange| exchange.attempt),
             round: exchange.map_or(1, |exchange| exchange.round),
             can_wait,
             now: ctx.now,
             unix_ms: (ctx.unix_ms)(),
         };
         let mut judged = ctx.chain.judge(&case, resume);
-        if !judged.effects.is_empty() {
-            carry_out(std::mem::take(&mut judged.effects), id, client, ctx, out);
+        if !judged.effects.is_empty() && !is_repeated(&case) {
+            run_effects(std::mem::take(&mut judged.effects), id, client, ctx, out);
         }
         if !judged.rulings.is_empty() {
             self.decided(id, phase.word(), std::mem::take(&mut judged.rulings), ctx, out);
@@ -103,7 +154,7 @@ impl FrontMachine {
         }
     }
 
-    /// Asks about a request that is to be routed, and brings it to its backend, its answer or its refusal.
+    /// Asks about a request, and brings it to its backend, its answer or its refusal.
     pub(super) fn judge_request(
         &mut self,
         id: ExchangeId,
@@ -113,7 +164,11 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let judged = self.consult(About::whole(Phase::Request, id), &message, resume, ctx, out);
+        let phase = then.phase();
+        if resume.is_none() && !ctx.chain.looks_at(phase) {
+            return self.go_on(id, message, then, ctx, out);
+        }
+        let judged = self.consult(About::whole(phase, id), &message, resume, ctx, out);
         match judged.verdict {
             Verdict::Pass => self.go_on(id, message, then, ctx, out),
             Verdict::Modify(message) => self.go_on(id, message, then, ctx, out),
@@ -127,16 +182,15 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         bytes: Bytes,
-        status: u16,
-        outcome: Outcome,
+        then: Then,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        if !ctx.chain.looks_at(Phase::Response) {
-            return self.finish(id, bytes, status, outcome, ctx, out);
+        if !ctx.chain.looks_at(then.phase()) && !ctx.chain.looks_at(Phase::ServerAsks) {
+            return self.answer(id, Passed::judged(bytes), &then, ctx, out);
         }
         match Envelope::parse(bytes) {
-            Ok(message) => self.judge_message(id, message, Then::Answer { status, outcome }, None, ctx, out),
+            Ok(message) => self.judge_message(id, message, then, None, ctx, out),
             Err(_) => self.fail(id, &Fault::new(FaultKind::Internal, "the answer is no message"), ctx, out),
         }
     }
@@ -150,26 +204,43 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let judged = self.consult(About::whole(Phase::Response, id), &message, resume, ctx, out);
+        // What a held answer asks was judged before it was held.
+        let message = match resume {
+            None => match self.judge_questions(id, message, ctx, out) {
+                Some(message) => message,
+                None => return,
+            },
+            Some(_) => message,
+        };
+        let judged = self.consult(About::whole(then.phase(), id), &message, resume, ctx, out);
         match judged.verdict {
-            Verdict::Pass => self.go_on(id, message, then, ctx, out),
+            Verdict::Pass => self.answer(id, Passed::judged(message.into_bytes()), &then, ctx, out),
             Verdict::Modify(message) => {
                 let then = then.with_outcome(super::answers::outcome(&message));
-                self.go_on(id, message, then, ctx, out);
+                self.answer(id, Passed::judged(message.into_bytes()), &then, ctx, out);
             }
             Verdict::Hold(hold) => self.hold(id, message, then, hold, judged.passed, ctx, out),
             end => self.end_by(id, end, ctx, out),
         }
     }
 
+    fn answer(&mut self, id: ExchangeId, passed: Passed, then: &Then, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        if let Then::Answer { status, outcome, .. } = then {
+            self.note_round(id, passed.bytes(), ctx);
+            self.finish(id, passed, *status, *outcome, ctx, out);
+        }
+    }
+
     /// Ends an exchange as the interceptors want it.
-    fn end_by(&mut self, id: ExchangeId, verdict: Verdict, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        self.inquiry_over(id, out);
+    pub(super) fn end_by(&mut self, id: ExchangeId, verdict: Verdict, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        self.inquiry_over(id, ctx, out);
         self.give_task_up(id, out);
         match verdict {
             Verdict::Reply(result) => {
                 let result = self.fitted(id, result);
-                self.reply(id, &result, ctx, out);
+                let Some(exchange) = self.exchanges.get(&id) else { return };
+                let passed = Passed::judged(builder::response(&exchange.client_id, &result));
+                self.finish(id, passed, 200, Outcome::Ok, ctx, out);
             }
             Verdict::Error(error) => self.reply_error(id, &error, ctx, out),
             Verdict::Refuse(fault) => self.fail(id, &fault, ctx, out),
@@ -187,8 +258,8 @@ impl FrontMachine {
 
     fn reply_error(&mut self, id: ExchangeId, error: &[u8], ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
-        let bytes = error_message(&exchange.client_id, error);
-        self.finish(id, bytes, 200, Outcome::Fault("rule_error"), ctx, out);
+        let passed = Passed::judged(error_message(&exchange.client_id, error));
+        self.finish(id, passed, 200, Outcome::Fault("rule_error"), ctx, out);
     }
 
     /// What is left of a notification: as it is, as the interceptors made it, or nothing.
@@ -200,28 +271,38 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Option<Envelope> {
-        if ctx.chain.is_idle() {
+        // A request that is called off, and how far one is, are part of its life: they are told, and go on.
+        if !ctx.chain.looks_at(phase) {
             return Some(message.clone());
         }
         match self.consult_at_once(phase, about, message, ctx, out) {
-            Verdict::Modify(message) => Some(message),
-            Verdict::Error(_) | Verdict::Refuse(_) => {
+            Spoken::Goes(message) => Some(message),
+            Spoken::Answered(_) => Some(message.clone()),
+            Spoken::Refused(_) | Spoken::Failed(_) if message.method() == Some(method::CANCELLED) => {
+                Some(message.clone())
+            }
+            Spoken::Refused(_) | Spoken::Failed(_) => {
                 out.push(Command::Dropped("refused_notification"));
                 None
             }
-            Verdict::Pass | Verdict::Reply(_) | Verdict::Hold(_) => Some(message.clone()),
         }
     }
 
-    /// Asks about a message that cannot wait. Whoever wants to hold it is told to go on, so that those behind are asked too.
-    fn consult_at_once(
+    /// What is left of a backend's notification for the client, once [`Self::judge_notification`] has let it pass.
+    pub(super) fn passed(message: &Envelope) -> Passed {
+        Passed::judged(message.bytes().clone())
+    }
+
+    /// Asks about a message that cannot wait. A pause is over at once, so that those behind are asked too; where a person
+    /// or a web address would have to be asked, the message is refused.
+    pub(super) fn consult_at_once(
         &self,
         phase: Phase,
         about: (Option<ExchangeId>, Option<&str>),
         message: &Envelope,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Verdict {
+    ) -> Spoken {
         let go_on = Answer::GoOn { by: None };
         let (mut changed, mut resume) = (None, None);
         for _ in 0..MAX_HOLDS {
@@ -231,21 +312,48 @@ impl FrontMachine {
             let judged = self.consult(about, current, resume, ctx, out);
             match judged.verdict {
                 Verdict::Hold(hold) => {
+                    if !matches!(hold.question, Question::Pause(_)) && !self.was_consulted(exchange, phase) {
+                        return Spoken::Refused(self.cannot_wait(exchange, phase, &hold.question, ctx, out));
+                    }
                     resume =
                         Some(Resume { passed: judged.passed, told: Resumed { cursor: hold.cursor, answer: &go_on } });
                     changed = hold.message.or(changed);
                 }
-                Verdict::Pass => return changed.map_or(Verdict::Pass, Verdict::Modify),
-                end => return end,
+                Verdict::Pass => return Spoken::Goes(changed.unwrap_or_else(|| message.clone())),
+                Verdict::Modify(message) => return Spoken::Goes(message),
+                Verdict::Reply(result) => return Spoken::Answered(result),
+                Verdict::Error(error) => return Spoken::Failed(error),
+                Verdict::Refuse(fault) => return Spoken::Refused(fault),
             }
         }
-        Verdict::Refuse(Fault::new(
+        Spoken::Refused(Fault::new(
             FaultKind::Internal,
             "too many interceptors want to hold a message that cannot wait",
         ))
     }
 
-    /// Asks about what comes in the middle of a call, which does not wait: it was, or will be, held as a whole.
+    /// True for a further round of a call about which somebody was asked when it began.
+    fn was_consulted(&self, exchange: Option<ExchangeId>, phase: Phase) -> bool {
+        phase == Phase::Request && exchange.and_then(|id| self.exchanges.get(&id)).is_some_and(|one| one.consulted)
+    }
+
+    fn cannot_wait(
+        &self,
+        exchange: Option<ExchangeId>,
+        phase: Phase,
+        question: &Question,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> Fault {
+        let text = format!("a {} would have to be asked about this message, which cannot wait", question.word());
+        if ctx.message_facts {
+            let ruling = Ruling::of("refuse", text.clone());
+            self.decided(exchange, phase.word(), [("gateway", ruling.into())], ctx, out);
+        }
+        Fault::new(FaultKind::Refused, text)
+    }
+
+    /// Asks about what comes in the middle of a call, which does not wait. Where it may not go on, the call is over.
     pub(super) fn judge_midway(
         &mut self,
         id: ExchangeId,
@@ -257,17 +365,17 @@ impl FrontMachine {
         if !self.exchanges.contains_key(&id) {
             return None;
         }
-        if ctx.chain.is_idle() {
+        if !ctx.chain.looks_at(phase) {
             return Some(message.clone());
         }
-        match self.consult_at_once(phase, (Some(id), None), message, ctx, out) {
-            Verdict::Pass => Some(message.clone()),
-            Verdict::Modify(message) => Some(message),
-            end => {
-                self.end_by(id, end, ctx, out);
-                None
-            }
-        }
+        let end = match self.consult_at_once(phase, (Some(id), None), message, ctx, out) {
+            Spoken::Goes(message) => return Some(message),
+            Spoken::Answered(result) => Verdict::Reply(result),
+            Spoken::Failed(error) => Verdict::Error(error),
+            Spoken::Refused(fault) => Verdict::Refuse(fault),
+        };
+        self.end_by(id, end, ctx, out);
+        None
     }
 
     /// Asks about a request that carries what the client was asked for. Where it may not go, the exchange is over.
@@ -301,8 +409,12 @@ impl FrontMachine {
         };
         match Envelope::parse(builder::response(&exchange.client_id, result)) {
             Ok(message) => {
-                if let Some(message) = self.judge_midway(id, Phase::Response, &message, ctx, out) {
-                    return self.finish(id, message.bytes().clone(), 200, Outcome::Ok, ctx, out);
+                let judged = self
+                    .judge_questions(id, message, ctx, out)
+                    .and_then(|message| self.judge_midway(id, Phase::Response, &message, ctx, out));
+                if let Some(message) = judged {
+                    let then = Then::Answer { status: 200, outcome: Outcome::Ok, own: false };
+                    return self.answer(id, Passed::judged(message.into_bytes()), &then, ctx, out);
                 }
             }
             Err(_) => {
@@ -314,8 +426,24 @@ impl FrontMachine {
     }
 }
 
+/// The tool that an exchange calls, as its backend defines it.
+fn definition<'a>(exchange: &Exchange, ctx: &Context<'a>) -> Option<&'a Bytes> {
+    let (tool, backend) = (exchange.subject.as_deref()?, exchange.backend.as_deref()?);
+    (exchange.method == method::TOOLS_CALL).then(|| ctx.catalog.definition(tool, backend)).flatten()
+}
+
+/// True for what comes again in one and the same call, about which everything was done the first time: a further round of a
+/// request, and an answer that only asks for one.
+fn is_repeated(case: &Case<'_>) -> bool {
+    match case.phase {
+        Phase::Request => case.round > 1,
+        Phase::Response => super::operations::asks_for_input(case.message),
+        _ => false,
+    }
+}
+
 /// Has done what interceptors want done besides.
-fn carry_out(
+fn run_effects(
     effects: Vec<Effect>,
     exchange: Option<ExchangeId>,
     client: Option<&Arc<ClientProfile>>,
@@ -361,7 +489,7 @@ fn fork(
     Some(Command::Fork { exchange, backend, call: Box::new(call) })
 }
 
-fn error_message(id: &RawId, error: &[u8]) -> Bytes {
+pub(super) fn error_message(id: &RawId, error: &[u8]) -> Bytes {
     let mut bytes = br#"{"jsonrpc":"2.0","id":"#.to_vec();
     bytes.extend_from_slice(id.token());
     bytes.extend_from_slice(br#","error":"#);

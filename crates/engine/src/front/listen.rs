@@ -2,6 +2,8 @@
 //! old one, `subscriptions/listen` in the new one.
 
 use super::inward::in_params;
+use super::judging::Passed;
+use super::sending::Way;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::catalog::Changed;
 use crate::command::{Command, Listen};
@@ -76,7 +78,7 @@ impl FrontMachine {
         let resources = listener.followed.keys().cloned().collect::<Vec<_>>();
         self.listeners.insert(id, listener);
         if resources.is_empty() {
-            self.listening(id, out);
+            self.listening(id, ctx, out);
         }
         out.push(Command::Listen(Listen::Open { exchange: id, resources }));
     }
@@ -91,41 +93,44 @@ impl FrontMachine {
     }
 
     /// Everything the request names is followed: the client is told so, and then what it has missed meanwhile.
-    pub(super) fn listening(&mut self, id: ExchangeId, out: &mut Vec<Command>) {
+    pub(super) fn listening(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let (Some(exchange), Some(listener)) = (self.exchanges.get(&id), self.listeners.get_mut(&id)) else { return };
+        let (stream, token) = (exchange.stream, exchange.client_id.clone());
         if std::mem::replace(&mut listener.acknowledged, true) {
             return;
         }
-        let bytes = acknowledgement(exchange.client_id.token(), listener);
-        out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: false, status: 200 });
-        for uri in std::mem::take(&mut listener.missed_resources) {
+        let acknowledged = acknowledgement(token.token(), listener);
+        let (missed, resources) =
+            (std::mem::take(&mut listener.missed), std::mem::take(&mut listener.missed_resources));
+        self.send(Some(id), Way::midway(stream), Passed::own(acknowledged), ctx, out);
+        for uri in resources {
             let bytes = builder::Notification::new(method::RESOURCES_UPDATED)
-                .meta_raw(meta::SUBSCRIPTION_ID, exchange.client_id.token())
+                .meta_raw(meta::SUBSCRIPTION_ID, token.token())
                 .param_str("uri", &uri)
                 .build();
-            out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: true, status: 200 });
+            self.send(Some(id), Way::droppable(stream), Passed::own(bytes), ctx, out);
         }
-        let missed = std::mem::take(&mut listener.missed);
-        self.tell_listener(id, missed, out);
+        self.tell_listener(id, missed, ctx, out);
     }
 
     /// Tells the client that lists changed, in the way of its era.
-    pub(super) fn lists_changed(&mut self, changed: Changed, out: &mut Vec<Command>) {
+    pub(super) fn lists_changed(&mut self, changed: Changed, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if let Some(stream) = self.general.filter(|_| self.state == Lifecycle::Operational) {
             for name in names(changed) {
                 let bytes = builder::Notification::new(name).build();
-                out.push(Command::Send { stream, bytes, last: false, droppable: false, status: 200 });
+                self.send(None, Way::midway(stream), Passed::own(bytes), ctx, out);
             }
         }
         let mut listeners: Vec<ExchangeId> = self.listeners.keys().copied().collect();
         listeners.sort_unstable();
         for id in listeners {
-            self.tell_listener(id, changed, out);
+            self.tell_listener(id, changed, ctx, out);
         }
     }
 
-    fn tell_listener(&mut self, id: ExchangeId, changed: Changed, out: &mut Vec<Command>) {
+    fn tell_listener(&mut self, id: ExchangeId, changed: Changed, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let (Some(exchange), Some(listener)) = (self.exchanges.get(&id), self.listeners.get_mut(&id)) else { return };
+        let (stream, token) = (exchange.stream, exchange.client_id.clone());
         let wanted = Changed {
             tools: changed.tools && listener.tools,
             prompts: changed.prompts && listener.prompts,
@@ -138,9 +143,8 @@ impl FrontMachine {
             return;
         }
         for name in names(wanted) {
-            let bytes =
-                builder::Notification::new(name).meta_raw(meta::SUBSCRIPTION_ID, exchange.client_id.token()).build();
-            out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: false, status: 200 });
+            let bytes = builder::Notification::new(name).meta_raw(meta::SUBSCRIPTION_ID, token.token()).build();
+            self.send(Some(id), Way::midway(stream), Passed::own(bytes), ctx, out);
         }
     }
 
@@ -151,6 +155,7 @@ impl FrontMachine {
         backend: &Arc<str>,
         message: &Envelope,
         mut edits: Edits,
+        ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
         let (Some(listener), Some(exchange)) = (self.listeners.get_mut(&id), self.exchanges.get(&id)) else { return };
@@ -181,8 +186,8 @@ impl FrontMachine {
                 edits.set_member(message.bytes(), params, "_meta", &own);
             }
         }
-        let bytes = edits.apply(message.bytes());
-        out.push(Command::Send { stream: exchange.stream, bytes, last: false, droppable: true, status: 200 });
+        let way = Way::droppable(exchange.stream);
+        self.send(Some(id), way, Self::passed(message).edited(&edits), ctx, out);
     }
 }
 

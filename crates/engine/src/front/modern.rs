@@ -1,5 +1,6 @@
 //! Requests of the new era: each one describes itself and stands alone.
 
+use super::holding::Then;
 use super::params::Params;
 use super::{Context, FrontMachine, named_revision};
 use crate::catalog::ListKind;
@@ -44,11 +45,15 @@ impl FrontMachine {
             let level = params.own.and_then(|own| own.log_level).map(|span| span.of(message.bytes()));
             exchange.log_level = level.and_then(json::string).and_then(|name| LogLevel::parse(&name));
         }
+        if params.round().is_some() {
+            return self.further_round(id, message, &params, client, ctx, out);
+        }
         let name = message.method().unwrap_or_default();
         match name {
             method::TOOLS_CALL => self.route(id, message, &params, client, ctx, out),
-            method::SERVER_DISCOVER => self.discover(id, ctx, out),
-            method::SUBSCRIPTIONS_LISTEN => self.listen(id, &message, ctx, out),
+            method::SERVER_DISCOVER | method::SUBSCRIPTIONS_LISTEN => {
+                self.judge_request(id, message, Then::Here, None, ctx, out);
+            }
             _ if ListKind::of_method(name).is_some() => self.list_request(id, message, ctx, out),
             _ if removed(name) => {
                 let text = format!("`{name}` is not part of revision {}", Revision::LATEST.as_str());
@@ -56,6 +61,22 @@ impl FrontMachine {
             }
             _ => self.route(id, message, &params, client, ctx, out),
         }
+    }
+
+    /// A request that brings answers, or a state to go on with: what it answers is judged first, then the whole.
+    fn further_round(
+        &mut self,
+        id: ExchangeId,
+        message: Envelope,
+        params: &Params,
+        client: Arc<ClientProfile>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        self.place_round(id, &message, params, ctx);
+        let Some(message) = self.judge_responses(id, message, ctx, out) else { return };
+        let params = Params::read(&message);
+        self.route(id, message, &params, client, ctx, out);
     }
 }
 

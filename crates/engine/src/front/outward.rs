@@ -2,14 +2,23 @@
 
 use super::inward::in_params;
 use super::{Asked, Context, FrontMachine, Lifecycle};
+use crate::back::Draft;
 use crate::chain::Phase;
 use crate::command::Command;
-use crate::fact::Point;
-use signalbox_wire::{Edits, Envelope, RawId, method};
+use crate::fact::{Fact, RefusedFact};
+use crate::fault::Fault;
+use crate::keys::StreamId;
+use signalbox_wire::{Edits, Envelope, Era, RawId, method};
+use std::sync::Arc;
 
 impl FrontMachine {
     pub(super) fn client_notified(&mut self, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        self.message_fact(None, Point::ClientIn, message.bytes(), ctx, out);
+        if !message.method().is_some_and(|name| name.starts_with("notifications/")) {
+            // A request that nobody can answer would pass everything that looks at requests.
+            self.came(None, message.bytes(), Some("request_without_id"), ctx, out);
+            return out.push(Command::Dropped("request_without_id"));
+        }
+        self.came(None, message.bytes(), None, ctx, out);
         let Some(message) = &self.judge_notification(Phase::FromClient, (None, None), message, ctx, out) else {
             return;
         };
@@ -23,7 +32,7 @@ impl FrontMachine {
             method::CANCELLED => self.client_cancelled(message, ctx, out),
             method::PROGRESS => self.question_progressed(message, out),
             _ if self.state == Lifecycle::Operational => {
-                out.push(Command::Tell { backend: None, bytes: message.bytes().clone() });
+                out.push(Command::Tell(Draft::word("", message.bytes().clone())));
             }
             _ => out.push(Command::Dropped("notification_before_ready")),
         }
@@ -48,11 +57,35 @@ impl FrontMachine {
         let Some(span) = in_params(message, &["progressToken"]) else { return };
         let number = RawId::from_token(message.bytes().slice(span.range())).as_u64();
         let question = number.and_then(|number| self.asked.get(&number));
-        let Some(Asked::Peer { peer, progress_token: Some(token), .. }) = question else {
+        let Some(Asked::Peer { peer, progress_token: Some(token), about, .. }) = question else {
             return out.push(Command::Dropped("stray_progress"));
         };
         let mut edits = Edits::new();
         edits.replace(span, token.token());
-        out.push(Command::Respond { peer: *peer, bytes: edits.apply(message.bytes()) });
+        let draft = Draft::word(method::PROGRESS, edits.apply(message.bytes()));
+        out.push(Command::Respond { peer: *peer, exchange: *about, draft });
+    }
+
+    /// Tells the client that what it sent is no message, or none that is taken.
+    pub(super) fn unreadable(
+        &self,
+        stream: StreamId,
+        id: Option<&RawId>,
+        era: Era,
+        fault: &Fault,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        if ctx.message_facts {
+            out.push(Command::Fact(Fact::Refused(Arc::new(RefusedFact {
+                at: ctx.now,
+                caller: ctx.caller.unwrap_or(&self.caller).clone(),
+                session: self.session,
+                status: None,
+                reason: fault.reason(),
+                detail: fault.message.clone(),
+            }))));
+        }
+        self.send_fault(stream, id, era, fault, ctx, out);
     }
 }

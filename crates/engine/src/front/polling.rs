@@ -8,6 +8,7 @@
 //! ```
 
 use super::inquiry::{Wanted, read_requests};
+use super::sending::Way;
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, Payload, TaskState, TaskStatus};
 use crate::bridge::{self, Reach};
@@ -346,8 +347,8 @@ impl FrontMachine {
         let Ok(note) = Envelope::parse(note.build()) else { return };
         let stream = exchange.stream;
         let judged = self.judge_notification(Phase::FromBackend, (Some(id), None), &note, ctx, out);
-        let Some(bytes) = judged.map(Envelope::into_bytes) else { return };
-        out.push(Command::Send { stream, bytes, last: false, droppable: true, status: 200 });
+        let Some(judged) = judged else { return };
+        self.send(Some(id), Way::droppable(stream), Self::passed(&judged), ctx, out);
     }
 
     /// The task is over: its result or error answers whoever waits for it, as it would have answered the call.

@@ -31,9 +31,10 @@ impl FrontMachine {
     ) {
         let name = message.method().unwrap_or_default();
         match name {
-            method::INITIALIZE => return self.initialize(id, &message, ctx, out),
-            method::PING => return self.reply(id, b"{}", ctx, out),
-            method::LOGGING_SET_LEVEL => return self.set_level(id, &message, ctx, out),
+            method::PING => return self.reply_own(id, b"{}", ctx, out),
+            method::INITIALIZE | method::LOGGING_SET_LEVEL => {
+                return self.judge_request(id, message, Then::Here, None, ctx, out);
+            }
             _ if ListKind::of_method(name).is_some() => return self.list_request(id, message, ctx, out),
             _ => {}
         }
@@ -47,6 +48,26 @@ impl FrontMachine {
             }
             None => {
                 let fault = Fault::new(FaultKind::NotInitialized, "Server not initialized");
+                self.fail(id, &fault, ctx, out);
+            }
+        }
+    }
+
+    /// Answers a request that goes to no backend.
+    pub(super) fn answer_here(
+        &mut self,
+        id: ExchangeId,
+        message: &Envelope,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        match message.method().unwrap_or_default() {
+            method::INITIALIZE => self.initialize(id, message, ctx, out),
+            method::LOGGING_SET_LEVEL => self.set_level(id, message, ctx, out),
+            method::SERVER_DISCOVER => self.discover(id, ctx, out),
+            method::SUBSCRIPTIONS_LISTEN => self.listen(id, message, ctx, out),
+            name => {
+                let fault = no_method(name);
                 self.fail(id, &fault, ctx, out);
             }
         }
@@ -119,7 +140,8 @@ impl FrontMachine {
         };
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let bytes = builder::response(&exchange.client_id, &result);
-        self.judge_answer(id, bytes, 200, Outcome::Ok, ctx, out);
+        let then = Then::Answer { status: 200, outcome: Outcome::Ok, own: false };
+        self.judge_answer(id, bytes, then, ctx, out);
     }
 
     fn set_level(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {

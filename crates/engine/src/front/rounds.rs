@@ -71,7 +71,7 @@ impl FrontMachine {
             return Err(Fault::new(FaultKind::BackendGarbage, "the backend wants input but does not say which"));
         }
         let nothing = wanted.is_empty();
-        let count = self.inquire(id, wanted, (&call.client, backend), ctx, out)?;
+        let Some(count) = self.inquire(id, wanted, (&call.client, backend), ctx, out)? else { return Ok(()) };
         if nothing {
             out.push(Command::Wake { exchange: id, after: PAUSE * count, round: None });
         }
@@ -96,6 +96,9 @@ impl FrontMachine {
         let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.clone());
         let (Some(round), Some(backend)) = (self.rounds.remove(&id), backend) else { return };
         let responses = self.take_answers(id);
+        if let Some(exchange) = self.exchanges.get_mut(&id) {
+            exchange.round += 1;
+        }
         match self.called_again(id, round, &responses) {
             Ok(mut call) => {
                 if self.passes(id, &mut call, ctx, out) {

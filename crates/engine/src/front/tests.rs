@@ -20,6 +20,7 @@ struct Dialogue {
     now: Instant,
     chain: Chain,
     numbers: Numbers,
+    operations: Operations,
 }
 
 const STREAM: StreamId = StreamId(1);
@@ -44,6 +45,7 @@ impl Dialogue {
             now: Instant::now(),
             chain: Chain::default(),
             numbers: Numbers::default(),
+            operations: Operations::default(),
         }
     }
 
@@ -65,6 +67,7 @@ impl Dialogue {
             task_home: &|_| None,
             catalog: &snapshot,
             caller: None,
+            operations: &self.operations,
             numbers: &self.numbers,
             chain: &chain,
             session: None,
@@ -95,16 +98,16 @@ impl Dialogue {
     fn tell(&mut self, command: Command) -> Option<String> {
         let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).unwrap();
         Some(match command {
-            Command::Send { bytes, last: true, .. } => format!("< {}", text(&bytes)),
-            Command::Send { bytes, droppable: true, .. } => format!("~ {}", text(&bytes)),
-            Command::Send { bytes, .. } => format!("- {}", text(&bytes)),
+            Command::Send(one) if one.is_last() => format!("< {}", text(one.bytes())),
+            Command::Send(one) if one.is_droppable() => format!("~ {}", text(one.bytes())),
+            Command::Send(one) => format!("- {}", text(one.bytes())),
             Command::Forward { exchange, backend, call } | Command::Watch(Watch { exchange, backend, call, .. }) => {
                 let sent = text(&call.edits.apply(call.envelope.bytes()));
                 self.calls.push((exchange, call));
                 format!("{backend}> {sent}")
             }
-            Command::Tell { bytes, .. } => format!("all> {}", text(&bytes)),
-            Command::Respond { peer, bytes } => format!("peer{peer}> {}", text(&bytes)),
+            Command::Tell(draft) => format!("all> {}", text(&draft.bytes)),
+            Command::Respond { peer, draft, .. } => format!("peer{peer}> {}", text(&draft.bytes)),
             Command::Cancel { backend, .. } => format!("cancel at {backend}"),
             Command::Consult { question, .. } => format!("hold for {}", question.word()),
             Command::Withdraw { .. } => "withdraw".to_owned(),
@@ -112,7 +115,6 @@ impl Dialogue {
             Command::AwaitLists { .. } => "wait for lists".to_owned(),
             Command::Dropped(reason) => format!("dropped {reason}"),
             Command::Refused(limit) => format!("refused {}", limit.word()),
-            Command::RefuseQuestion { fault, .. } => format!("refused {}", fault.reason()),
             Command::LogLevel => "level".to_owned(),
             Command::Operational => "operational".to_owned(),
             Command::Listen(listen) => format!("{listen:?}"),
@@ -282,7 +284,7 @@ fn a_backends_question_travels_to_the_client_and_back() {
     let ask = envelope(
         r#"{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"_meta":{"progressToken":"t"}}}"#,
     );
-    let asked = dialogue.event(Event::Asked { peer: PeerId(7), message: ask, about: None });
+    let asked = dialogue.event(Event::Asked { backend: Arc::from("a"), peer: PeerId(7), message: ask, about: None });
     assert_eq!(
         asked,
         [r#"- {"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"_meta":{"progressToken":1}}}"#]
@@ -303,7 +305,13 @@ fn a_backends_question_travels_to_the_client_and_back() {
 fn a_question_without_a_way_to_the_client_is_refused() {
     let mut dialogue = Dialogue::new(Mode::Session);
     let message = envelope(r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#);
-    assert_eq!(dialogue.event(Event::Asked { peer: PeerId(1), message, about: None }), ["refused method_not_found"]);
+    assert_eq!(
+        dialogue.event(Event::Asked { backend: Arc::from("a"), peer: PeerId(1), message, about: None }),
+        [
+            "dropped no_stream",
+            r#"peer1> {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"the client has no stream open on which it could be asked"}}"#
+        ]
+    );
 }
 
 #[test]
@@ -454,6 +462,7 @@ fn s58_ten_thousand_pending_calls_fit() {
         task_home: &|_| None,
         catalog: &snapshot,
         caller: None,
+        operations: &Operations::default(),
         numbers: &Numbers::default(),
         chain: &chain,
         session: None,

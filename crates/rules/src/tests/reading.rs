@@ -73,8 +73,8 @@ fn wrong_conditions_are_told_by_name() {
             "rules.toml:3:36: rules[0].when.session_age.greater: expected a time such as \"200ms\", \"5s\", \"10m\" or \"1h\", at most 86400s, found \"soon\"",
         ),
         (
-            "phase = \"answer\"",
-            "rules.toml:3:18: rules[0].when.phase: expected \"request\", \"response\" or \"notification\", or a list of them, found \"answer\"",
+            "phase = \"reply\"",
+            "rules.toml:3:18: rules[0].when.phase: expected \"request\", \"response\", \"notification\", \"question\", \"answer\", \"gateway_request\" or \"gateway_response\", or a list of them, found \"reply\"",
         ),
         (
             "or = []",

@@ -101,7 +101,7 @@ impl Guard {
             BackCommand::Answer { to, .. } | BackCommand::Unfinished { to, .. } | BackCommand::TaskMade { to, .. } => {
                 (to, Outcome::Answered)
             }
-            BackCommand::Fail { to, fault } => (to, outcome(fault.kind)),
+            BackCommand::Fail { to, fault, .. } => (to, outcome(fault.kind)),
             _ => return,
         };
         if (outcome != Outcome::Failed && self.is_quiet()) || !to.is_call() {

@@ -5,7 +5,6 @@ use crate::berthed::Waiter;
 use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::bridge::Reach;
-use signalbox_engine::fact::Point;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind};
 use signalbox_wire::{Edits, Envelope, json};
 use std::sync::Arc;
@@ -22,8 +21,7 @@ impl Peer {
             Origin::Own(reply) => reply.send(Ok(message)),
             Origin::Watches(number) => self.watch_ended(number, message.error().map(refused)),
             Origin::Listen(session, exchange) => self.listen_ended((session, exchange), message.error().is_some()),
-            Origin::Fork(session, exchange) => self.note(&session, exchange, Point::BackendIn, message.bytes()),
-            Origin::Nobody => {}
+            Origin::Fork(..) | Origin::Nobody => {}
         }
     }
 
@@ -66,10 +64,10 @@ impl Peer {
             return false;
         }
         let origin = Origin::Fork(Arc::clone(session), exchange);
-        let sent = inner.machine.call(origin, call, timeout, Instant::now()).and_then(|message| {
-            self.note(session, exchange, Point::BackendOut, &message.bytes);
-            self.transmit(&mut inner, message)
-        });
+        let sent = inner
+            .machine
+            .call(origin, call, timeout, Instant::now())
+            .and_then(|message| self.transmit(&mut inner, message));
         sent.is_ok()
     }
 

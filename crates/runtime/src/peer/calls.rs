@@ -5,11 +5,9 @@ use crate::berthed::Berthed;
 use crate::lease::Lease;
 use crate::origin::Origin;
 use crate::session::Session;
-use bytes::Bytes;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::breaker::Outcome;
-use signalbox_engine::fact::{MessageFact, Point};
-use signalbox_engine::{Call, Event, ExchangeId, Fact, Fault, bridge};
+use signalbox_engine::{Call, Event, ExchangeId, Fault, bridge};
 use signalbox_wire::Era;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -62,27 +60,13 @@ impl Peer {
             return None;
         }
         let origin = self.origin(&inner, session, exchange, &call, lease);
-        let sent = inner.machine.call(origin, call, timeout, now).and_then(|message| {
-            self.note(session, exchange, Point::BackendOut, &message.bytes);
-            self.transmit(&mut inner, message)
-        });
+        let sent =
+            inner.machine.call(origin, call, timeout, now).and_then(|message| self.transmit(&mut inner, message));
         drop(inner);
         if let Err(fault) = sent {
             self.refuse(session, exchange, fault);
         }
         None
-    }
-
-    /// Writes down what passed on the way to the backend or back, where somebody keeps that.
-    pub(super) fn note(&self, session: &Session, exchange: ExchangeId, point: Point, bytes: &Bytes) {
-        if session.gateway.message_facts() {
-            let fact = Fact::Message(MessageFact {
-                exchange: Some(exchange),
-                backend: Some(Arc::clone(&self.name)),
-                ..MessageFact::new(Instant::now(), session.key, session.caller.clone(), point, bytes.clone())
-            });
-            session.gateway.note(session, [fact]);
-        }
     }
 
     /// A call ends here, before it reached the backend.

@@ -5,7 +5,7 @@ use super::expiry::Expired;
 use crate::link::LinkEvents;
 use crate::origin::Origin;
 use bytes::Bytes;
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::{BackCommand, Outbound, ToBackend};
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::{Envelope, Kind, Rejected, batch, limits, method, scan};
 use std::sync::Weak;
@@ -84,6 +84,19 @@ impl LinkEvents for PeerEvents {
         }
     }
 
+    fn asks(&self, message: Outbound) -> ToBackend {
+        match self.0.upgrade() {
+            Some(peer) => peer.leaves_unasked(message),
+            None => message.leave(0, None, Instant::now()).0,
+        }
+    }
+
+    fn told(&self, answer: &Bytes) {
+        if let (Some(peer), Ok(message)) = (self.0.upgrade(), Envelope::parse(answer.clone())) {
+            peer.note_heard(&BackCommand::Own(message));
+        }
+    }
+
     fn garbage(&self, why: &Rejected) {
         self.refuse(None, why);
     }
@@ -122,10 +135,11 @@ impl LinkEvents for PeerEvents {
 
     /// The first message that meets an expired session opens a new one; it and those that follow are sent again in it, each
     /// once, since a backend that forgets every session would otherwise be greeted for ever.
-    fn expired(&self, message: Outbound) {
+    fn expired(&self, message: ToBackend) {
+        let message = message.unprocessed();
         let Some(peer) = self.0.upgrade() else { return };
-        let Some(key) = message.key else {
-            return tracing::debug!(peer = %peer.id, method = %message.method, "a notification met an expired session");
+        let Some(key) = message.key() else {
+            return tracing::debug!(peer = %peer.id, method = %message.method(), "a notification met an expired session");
         };
         let verdict = peer.lock().expired(message, Instant::now());
         match verdict {

@@ -30,11 +30,11 @@ impl Inner {
         if self.resent.len() >= MAX_REMEMBERED {
             self.resent.clear();
         }
-        let again = message.key.is_some_and(|key| !self.resent.insert(key));
+        let again = message.key().is_some_and(|key| !self.resent.insert(key));
         if again || self.resend.len() >= MAX_WAITING {
             return Expired::Hopeless;
         }
-        if message.epoch < self.epoch && self.machine.is_ready() {
+        if message.epoch() < self.epoch && self.machine.is_ready() {
             return Expired::Resend(message);
         }
         if !self.machine.is_ready() {
@@ -58,7 +58,7 @@ impl Peer {
     pub(super) fn resend(self: &Arc<Self>, messages: Vec<Outbound>) {
         for message in messages {
             let mut inner = self.lock();
-            let Some(origin) = message.key.and_then(|key| inner.machine.origin(key)).cloned() else { continue };
+            let Some(origin) = message.key().and_then(|key| inner.machine.origin(key)).cloned() else { continue };
             let sent = self.transmit(&mut inner, message);
             drop(inner);
             if let Err(fault) = sent {

@@ -5,8 +5,8 @@ use crate::berthed::{Berthed, Waiter};
 use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::log_level::LogLevel;
-use signalbox_engine::{Event, ExchangeId, bridge};
-use signalbox_wire::{Envelope, RawId, builder, json, method};
+use signalbox_engine::{Event, ExchangeId, Fault, FaultKind, bridge};
+use signalbox_wire::{Envelope, RawId, json, method};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -144,15 +144,21 @@ impl Peer {
         }
         let exchange = about.as_ref().and_then(Origin::exchange).map(|(_, exchange)| exchange);
         match (self.owner(), message.id()) {
-            (Some(owner), _) => owner.handle(Event::Asked { peer: self.id, message, about: exchange }),
+            (Some(owner), _) => {
+                let backend = Arc::clone(&self.name);
+                owner.handle(Event::Asked { backend, peer: self.id, message, about: exchange });
+            }
             (None, Some(id)) => {
                 // Nobody could be asked: no capability was declared, or no call that could carry the question is in flight.
                 if let Some(backend) = self.backend.upgrade() {
                     backend.count_stray("question");
                 }
+                let party = about.as_ref().map(Origin::party).unwrap_or_default();
                 self.refuse_caller(about, &message);
                 let text = "no client can be asked this now: the question belongs to no call that could carry it";
-                self.tell(method::PING, builder::error(Some(&id), -32601, text, None));
+                let mut inner = self.lock();
+                let refusal = inner.machine.refuse(&id, &Fault::new(FaultKind::MethodNotFound, text));
+                let _ = self.transmit_for(&mut inner, refusal, &party);
             }
             (None, None) => {}
         }

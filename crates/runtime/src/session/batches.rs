@@ -1,10 +1,11 @@
 //! Arrays of messages in a session (2025-03-26), and what is written for their answers.
 
+use super::running::Facts;
 use super::{Inner, NotTaken, Session, StreamReader};
 use crate::batch::{Batch, Cancelled};
-use crate::outbox::Out;
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Event, StreamId};
+use signalbox_wire::Era;
 use std::sync::Arc;
 
 impl Session {
@@ -37,33 +38,26 @@ impl Session {
                 Mode::Session | Mode::Stateless => stream,
             };
             inner.batches.open(id, stream, answers);
-            for bytes in refusals {
-                self.send(&mut inner, id, Out { bytes, last: true, status: 400, part: false }, false);
-            }
             id
         };
+        for (to, fault) in refusals {
+            self.handle(Event::Unreadable { stream: id, id: to, era: Era::Legacy, fault });
+        }
         for message in messages {
             self.handle(Event::Received { stream: id, message });
         }
     }
 
     /// Ends a stream whose call was cancelled, unless other answers of a batch are still due on it.
-    pub(super) fn end(&self, inner: &mut Inner, stream: StreamId) {
+    pub(super) fn end(&self, inner: &mut Inner, stream: StreamId, facts: &mut Facts) {
         match inner.batches.cancelled(stream) {
             Cancelled::Waits => {}
-            Cancelled::Whole(to, out) => self.write(inner, to, out, false),
+            Cancelled::Whole(to, out) => self.write(inner, to, out, false, facts),
             Cancelled::Ends => {
                 if let Some(outbox) = inner.streams.remove(&stream) {
                     outbox.close();
                 }
             }
-        }
-    }
-
-    /// Writes to a stream, or keeps an answer that goes out with others.
-    pub(super) fn send(&self, inner: &mut Inner, stream: StreamId, out: Out, droppable: bool) {
-        if let Some((stream, out)) = inner.batches.pass(stream, out) {
-            self.write(inner, stream, out, droppable);
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use super::Session;
 use crate::holds;
+use crate::party::Party;
 use bytes::Bytes;
 use signalbox_engine::command::{Listen, Watch};
 use signalbox_engine::{Call, Command, Event, ExchangeId};
-use signalbox_wire::{Edits, Envelope, Era, builder};
+use signalbox_wire::{Edits, Envelope, Era};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,20 +19,15 @@ impl Session {
                 None => self.gateway.forward_late(self, exchange, &backend, call),
             },
             Command::Watch(watch) => self.watch(watch),
-            Command::Tell { bytes, .. } => {
+            Command::Tell(draft) => {
+                let party = Party::of(self, None);
                 for peer in self.gateway.peers_of(self.key) {
-                    peer.tell("", bytes.clone());
+                    peer.tell(draft.clone(), &party);
                 }
             }
-            Command::Respond { peer, bytes } => {
+            Command::Respond { peer, exchange, draft } => {
                 if let Some(peer) = self.gateway.peers_of(self.key).into_iter().find(|one| one.id == peer) {
-                    peer.tell("", bytes);
-                }
-            }
-            Command::RefuseQuestion { peer, id, fault } => {
-                if let Some(peer) = self.gateway.peers_of(self.key).into_iter().find(|one| one.id == peer) {
-                    let bytes = builder::error(Some(&id), fault.code(Era::Legacy), &fault.message, None);
-                    peer.tell("", bytes);
+                    peer.tell(draft, &Party::of(self, exchange));
                 }
             }
             Command::Cancel { exchange, backend, reason } => {
@@ -77,7 +73,7 @@ impl Session {
             Command::Dropped(reason) => self.gateway.counters.dropped(reason),
             Command::Refused(limit) => self.gateway.counters.refused(limit),
             // What leaves and what is told was seen to before.
-            Command::Send { .. } | Command::End { .. } | Command::Fact(_) | Command::Effects(_) => {}
+            Command::Send(_) | Command::End { .. } | Command::Fact(_) | Command::Effects(_) => {}
         }
     }
 

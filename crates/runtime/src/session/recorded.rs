@@ -1,12 +1,11 @@
 //! What a session tells those who keep what happens, and answers that leave only once they have.
 
 use super::Session;
-use crate::outbox::Out;
-use bytes::Bytes;
-use signalbox_engine::fact::SessionFact;
-use signalbox_engine::front::Mode;
-use signalbox_engine::{Fact, StreamId};
-use signalbox_wire::{Envelope, builder, codes};
+use super::running::Facts;
+use signalbox_engine::command::Watch;
+use signalbox_engine::fact::{Lost, Point, SessionFact};
+use signalbox_engine::front::{Mode, ToClient};
+use signalbox_engine::{Command, Event, Fact, Fault, FaultKind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -18,40 +17,99 @@ impl Session {
 
     /// Tells who keeps what happens of the session, as far as it is known.
     pub(crate) fn tell_of_itself(&self) {
-        if self.gateway.message_facts() && self.is_kept() {
-            let fact = Fact::Session(Arc::new(SessionFact {
+        if let Some(fact) = self.introduction() {
+            self.gateway.note(self, [fact]);
+        }
+    }
+
+    /// What is known of the session, where somebody wants to know.
+    pub(super) fn introduction(&self) -> Option<Fact> {
+        let wanted = self.gateway.message_facts() && self.is_kept();
+        wanted.then(|| {
+            Fact::Session(Arc::new(SessionFact {
                 at: Instant::now(),
                 session: self.key,
                 caller: self.caller.clone(),
                 external: (!self.external.is_empty()).then(|| Arc::from(&*self.external)),
                 transport: self.via,
                 client: self.client(),
-            }));
-            self.gateway.note(self, [fact]);
+            }))
+        })
+    }
+
+    /// The fact that a message to the client was lost after it was said to have left.
+    pub(super) fn lost(&self, number: u64, reason: &'static str) -> Fact {
+        Fact::Lost(Arc::new(Lost {
+            at: Instant::now(),
+            session: self.key,
+            caller: self.caller.clone(),
+            exchange: None,
+            point: Point::ClientOut,
+            number,
+            reason,
+        }))
+    }
+
+    /// Tells of messages that nobody has read.
+    pub(super) fn tell_lost(&self, numbers: &[u64]) {
+        if !numbers.is_empty() {
+            self.gateway.counters.dropped("client_gone");
+            let inner = self.lock();
+            self.gateway.note(self, numbers.iter().map(|number| self.lost(*number, "client_gone")));
+            drop(inner);
         }
     }
 
     /// Sends answers when they, and all that led to them, are written down.
-    pub(super) fn send_once_written(self: &Arc<Self>, answers: Vec<(StreamId, Out, bool)>) {
-        let Some(durable) = &self.gateway.durable else { return };
-        let (session, written) = (Arc::clone(self), durable.written());
+    pub(super) fn send_once_written(self: &Arc<Self>, answers: Vec<ToClient>) {
+        let (session, written) = (Arc::clone(self), self.gateway.written());
         tokio::spawn(async move {
             let kept = written.await;
-            let mut inner = session.lock();
-            for (stream, mut out, droppable) in answers {
-                if !kept {
+            let (mut inner, mut facts) = (session.lock(), Facts::new());
+            for answer in answers {
+                let answer = if kept {
+                    answer
+                } else {
                     session.gateway.counters.dropped("not_recorded");
-                    out.bytes = not_recorded(out.bytes);
-                }
-                session.send(&mut inner, stream, out, droppable);
+                    answer.not_recorded()
+                };
+                session.send(&mut inner, answer, &mut facts);
+            }
+            if !facts.is_empty() {
+                session.gateway.note(&session, facts);
             }
         });
     }
-}
 
-/// What a client gets in place of an answer that could not be written down, and that must not leave without.
-fn not_recorded(answer: Bytes) -> Bytes {
-    let id = Envelope::parse(answer).ok().and_then(|message| message.id());
-    let text = "the answer could not be recorded, and is not given without; the call may have been carried out";
-    builder::error(id.as_ref(), codes::INTERNAL_ERROR, text, Some(br#"{"reason":"not_recorded"}"#))
+    /// Does what brings something to a backend once all that led to it is written down; what cannot be written down is not
+    /// done. The rest is done at once.
+    pub(super) fn perform_once_written(self: &Arc<Self>, commands: impl IntoIterator<Item = Command>) {
+        let reaches = |command: &Command| {
+            matches!(
+                command,
+                Command::Forward { .. } | Command::Watch(_) | Command::Fork { .. } | Command::Errand { .. }
+            )
+        };
+        let (waiting, others): (Vec<Command>, Vec<Command>) = commands.into_iter().partition(reaches);
+        others.into_iter().for_each(|command| self.perform(command));
+        if waiting.is_empty() {
+            return;
+        }
+        let (session, written) = (Arc::clone(self), self.gateway.written());
+        tokio::spawn(async move {
+            let kept = written.await;
+            for command in waiting {
+                match command {
+                    command if kept => session.perform(command),
+                    Command::Forward { exchange, .. } | Command::Watch(Watch { exchange, .. }) => {
+                        session.gateway.counters.dropped("not_recorded");
+                        let text = "the call could not be recorded, and is not carried out without";
+                        let fault = Fault::new(FaultKind::NotRecorded, text);
+                        session.handle(Event::Failed { exchange, fault });
+                    }
+                    _ => session.gateway.counters.dropped("not_recorded"),
+                }
+            }
+        });
+    }
 }

@@ -3,8 +3,8 @@
 use crate::client::{Client, envelope, next, text};
 use crate::fake::{Fake, Shape, Step, plain, said};
 use crate::{Setup, pass, start, status};
-use bytes::Bytes;
 use serde_json::{Value, json};
+use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::Batch;
 
 fn call(id: u64, tool: &str) -> Value {
@@ -23,7 +23,10 @@ async fn a_stream_ends_with_the_last_answer_of_its_batch() {
     let stream = client.session.open_stream().unwrap();
     let ping = json!({"jsonrpc": "2.0", "id": 3, "method": "ping"});
     let messages = [call(1, "t1"), call(2, "t1"), ping].iter().map(envelope).collect();
-    client.session.receive_batch(&stream, Batch::new(messages, vec![Bytes::from_static(b"{\"id\":null}")]));
+    client.session.receive_batch(
+        &stream,
+        Batch::new(messages, vec![(None, Fault::new(FaultKind::InvalidRequest, "no message"))]),
+    );
     let mut ids = Vec::new();
     while let Some(answer) = next(&stream).await {
         ids.push(answer["id"].clone());

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -149,7 +149,7 @@ impl Fake {
         (self.0.script)(&heard)
     }
 
-    async fn perform(self, link: usize, message: Outbound, steps: Vec<Step>) {
+    async fn perform(self, link: usize, message: ToBackend, steps: Vec<Step>) {
         let mut wanted = self.heard_on(link, ANSWER).len();
         for step in steps {
             let events = {
@@ -161,7 +161,7 @@ impl Fake {
                 Arc::clone(&wire.events)
             };
             let answer = |member: &str, value: Value| {
-                if let Some(key) = message.key {
+                if let Some(key) = message.key() {
                     let bytes = text(&json!({"jsonrpc": "2.0", "id": key, member: value}));
                     events.received(bytes, None, None);
                 }
@@ -169,18 +169,18 @@ impl Fake {
             match step {
                 Step::Say(result) => answer("result", result),
                 Step::Together(mut all, result) => {
-                    all.push(json!({"jsonrpc": "2.0", "id": message.key, "result": result}));
+                    all.push(json!({"jsonrpc": "2.0", "id": message.key(), "result": result}));
                     events.received(text(&Value::from(all)), None, None);
                 }
                 Step::Deny(code) => answer("error", json!({"code": code, "message": "no"})),
                 Step::Tell(method, params) => self.tell(link, method, &params),
                 Step::TellHere(method, params) => {
                     let note = json!({"jsonrpc": "2.0", "method": method, "params": params});
-                    events.received(text(&note), message.key, None);
+                    events.received(text(&note), message.key(), None);
                 }
                 Step::Ask(id, method, params) => {
                     let question = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-                    let about = message.key.filter(|_| self.0.shape == Shape::Web);
+                    let about = message.key().filter(|_| self.0.shape == Shape::Web);
                     events.received(text(&question), about, None);
                 }
                 Step::Hear => {
@@ -191,7 +191,7 @@ impl Fake {
                 }
                 Step::Wait(millis) => tokio::time::sleep(Duration::from_millis(millis)).await,
                 Step::Forget => events.expired(message.clone()),
-                Step::Fail(kind) => events.failed(message.key.unwrap_or(0), Fault::new(kind, "as the script says")),
+                Step::Fail(kind) => events.failed(message.key().unwrap_or(0), Fault::new(kind, "as the script says")),
                 Step::Die => self.kill(link),
                 Step::Refuse(_) => {}
             }
@@ -245,8 +245,8 @@ struct FakeLink {
 }
 
 impl Link for FakeLink {
-    fn send(&self, message: Outbound) -> Result<(), Fault> {
-        let body: Value = serde_json::from_slice(&message.bytes).unwrap();
+    fn send(&self, message: ToBackend) -> Result<(), Fault> {
+        let body: Value = serde_json::from_slice(&message.bytes()).unwrap();
         let method = body["method"].as_str().unwrap_or(ANSWER);
         let params = if method == ANSWER { body.clone() } else { body["params"].clone() };
         let steps = self.fake.react(self.link, method, params);

@@ -58,6 +58,7 @@ async fn a_worker_tells_when_it_is_idle_and_has_something_to_tell_or_when_somebo
     let gateway = start(&Fake::new(Shape::Web, plain), Setup { facts, ..Setup::default() });
     let client = Client::open(&gateway, json!({})).await;
     assert!(client.tools().await.contains(&"t1".to_owned()));
+    client.call("t1").await;
     let told = notes.len();
     assert!(told > 0, "a thread that is never said to be idle tells at once");
 

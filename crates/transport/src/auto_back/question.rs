@@ -5,11 +5,15 @@ use crate::http_back::body;
 use crate::http_back::headers;
 use crate::http_back::post::Content;
 use signalbox_engine::Fault;
-use signalbox_engine::back::Outbound;
-use signalbox_wire::{Envelope, RawId, Revision, builder, meta, method};
+use signalbox_engine::back;
+use signalbox_runtime::LinkEvents;
+use signalbox_wire::Envelope;
 
 /// Most bytes of the answer that are read.
 const MAX_ANSWER: usize = 64 * 1024;
+
+/// How the gateway calls itself.
+const INFO: &str = concat!(r#"{"name":"signalbox","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
 
 /// What the answer means.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -24,8 +28,9 @@ pub(super) enum Verdict {
 ///
 /// # Errors
 /// If there is no answer.
-pub(super) async fn ask(backend: &Backend) -> Result<Verdict, Fault> {
-    let request = headers::post(backend, &probe(), None, Vec::new())?;
+pub(super) async fn ask(backend: &Backend, events: &dyn LinkEvents) -> Result<Verdict, Fault> {
+    let probe = events.asks(back::probe(INFO));
+    let request = headers::post(backend, &probe, None, Vec::new())?;
     let kept = backend.pool.take();
     let (mut conn, head) = backend.exchange(kept, request).await?;
     let (status, content) = (head.status.as_u16(), head.content);
@@ -39,30 +44,8 @@ pub(super) async fn ask(backend: &Backend) -> Result<Verdict, Fault> {
     let read = body::whole(&mut conn, MAX_ANSWER).await;
     let speaks = read.is_ok_and(|bytes| {
         backend.pool.put(conn);
+        events.told(&bytes);
         Envelope::parse(bytes).is_ok()
     });
     Ok(if speaks { Verdict::Other } else { Verdict::PerhapsSse })
-}
-
-/// The question which revisions a server of the new era speaks. It changes nothing anywhere, and opens no session.
-fn probe() -> Outbound {
-    let params = format!(
-        r#"{{"_meta":{{"{}":"{}","{}":{{}},"{}":{{"name":"signalbox","version":"{}"}}}}}}"#,
-        meta::PROTOCOL_VERSION,
-        Revision::LATEST.as_str(),
-        meta::CLIENT_CAPABILITIES,
-        meta::CLIENT_INFO,
-        env!("CARGO_PKG_VERSION"),
-    );
-    let bytes =
-        builder::Request::new(method::SERVER_DISCOVER).id(RawId::number(0)).params_raw(params.as_bytes()).build();
-    Outbound {
-        bytes,
-        key: Some(0),
-        revision: Some(Revision::LATEST),
-        method: method::SERVER_DISCOVER.into(),
-        name: None,
-        params: Vec::new(),
-        epoch: 0,
-    }
 }

@@ -13,7 +13,7 @@ struct Nobody;
 impl LinkEvents for Nobody {
     fn received(&self, _: Bytes, _: Option<u64>, _: Option<u16>) {}
     fn failed(&self, _: u64, _: Fault) {}
-    fn expired(&self, _: Outbound) {}
+    fn expired(&self, _: ToBackend) {}
     fn lost(&self, _: String) {}
 }
 

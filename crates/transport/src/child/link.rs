@@ -2,7 +2,7 @@
 
 use super::counts::ChildCounts;
 use crate::send_queue::{NotQueued, SendQueue};
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::Link;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) struct ChildLink {
 }
 
 impl Link for ChildLink {
-    fn send(&self, message: Outbound) -> Result<(), Fault> {
+    fn send(&self, message: ToBackend) -> Result<(), Fault> {
         let name = &self.name;
         self.queue.send(message).map_err(|refused| {
             let (kind, text) = match refused {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use signalbox_engine::Fault;
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_runtime::LinkEvents;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl LinkEvents for Recorder {
         self.0.try_send(Happened::Failed(key, fault)).unwrap();
     }
 
-    fn expired(&self, _message: Outbound) {
+    fn expired(&self, _message: ToBackend) {
         panic!("a pipe has no sessions");
     }
 
@@ -76,14 +76,6 @@ impl Recorded {
 }
 
 /// A message without an answer, or with one.
-pub(crate) fn outbound(text: &str, key: Option<u64>) -> Outbound {
-    Outbound {
-        bytes: Bytes::copy_from_slice(text.as_bytes()),
-        key,
-        revision: None,
-        method: "ping".into(),
-        name: None,
-        params: Vec::new(),
-        epoch: 0,
-    }
+pub(crate) fn outbound(text: &str, key: Option<u64>) -> ToBackend {
+    ToBackend::for_test(key, "ping", None, Bytes::copy_from_slice(text.as_bytes()))
 }

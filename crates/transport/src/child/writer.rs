@@ -2,7 +2,7 @@
 
 use super::closing::closed;
 use super::counts::ChildCounts;
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::LinkEvents;
 use signalbox_wire::framing::single_line;
@@ -20,7 +20,7 @@ const KEPT_BUFFER: usize = 256 * 1024;
 /// What the writing task needs beside the pipe.
 pub(super) struct Writer {
     pub(super) name: Arc<str>,
-    pub(super) queue: mpsc::Receiver<Outbound>,
+    pub(super) queue: mpsc::Receiver<ToBackend>,
     pub(super) waiting: Arc<AtomicUsize>,
     pub(super) closing: watch::Receiver<bool>,
     pub(super) events: Arc<dyn LinkEvents>,
@@ -50,7 +50,7 @@ impl Writer {
                     if taken == 0 {
                         return Ok(());
                     }
-                    let size = batch.iter().map(|message| message.bytes.len()).sum();
+                    let size = batch.iter().map(|message| message.bytes().len()).sum();
                     for message in batch.drain(..) {
                         self.frame(&message, &mut buffer);
                     }
@@ -64,8 +64,8 @@ impl Writer {
         }
     }
 
-    fn frame(&self, message: &Outbound, buffer: &mut Vec<u8>) {
-        match single_line(&message.bytes) {
+    fn frame(&self, message: &ToBackend, buffer: &mut Vec<u8>) {
+        match single_line(&message.bytes()) {
             Ok(line) => {
                 buffer.extend_from_slice(&line);
                 buffer.push(b'\n');
@@ -73,7 +73,7 @@ impl Writer {
             Err(error) => {
                 ChildCounts::add(&self.counts.unsendable);
                 tracing::warn!(backend = %self.name, %error, "a message cannot be put on one line and was not sent");
-                if let Some(key) = message.key {
+                if let Some(key) = message.key() {
                     let text = format!("the message cannot be sent to backend `{}`: {error}", self.name);
                     let fault = Fault::new(FaultKind::InvalidRequest, text);
                     self.events.failed(key, fault.with_str("backend", &self.name));

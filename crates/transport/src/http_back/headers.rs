@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::Uri;
 use http::header::{self, HeaderName, HeaderValue};
 use http::method::Method;
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::header as rules;
 use signalbox_wire::{Era, Revision, method};
@@ -47,8 +47,8 @@ fn version(revision: Revision) -> &'static HeaderValue {
 }
 
 /// Whether the message belongs to the era without sessions.
-pub(crate) fn is_modern(message: &Outbound) -> bool {
-    message.revision.map(Revision::era) == Some(Era::Modern)
+pub(crate) fn is_modern(message: &ToBackend) -> bool {
+    message.revision().map(Revision::era) == Some(Era::Modern)
 }
 
 /// How the head of every POST to a backend begins.
@@ -62,21 +62,21 @@ pub(crate) fn post_start(target: &Target, configured: &[(HeaderName, HeaderValue
 /// The POST that carries a message. `room` is a buffer, best one that was used before.
 pub(crate) fn post(
     backend: &Backend,
-    message: &Outbound,
+    message: &ToBackend,
     session: Option<&HeaderValue>,
     room: Vec<u8>,
 ) -> Result<Request, Fault> {
     let mut draft = Draft::like(&backend.post_start, room);
-    if message.method != method::INITIALIZE {
-        add_session(&mut draft, session, message.revision);
+    if message.method() != method::INITIALIZE {
+        add_session(&mut draft, session, message.revision());
     }
-    if message.revision.is_some_and(Revision::routing_headers) {
+    if message.revision().is_some_and(Revision::routing_headers) {
         add_routing(&mut draft, message).map_err(|what| {
             let text = format!("cannot be sent header {what}: its value does not fit into one");
             backend.fault(FaultKind::Internal, text)
         })?;
     }
-    Ok(draft.with_body(message.bytes.clone()))
+    Ok(draft.with_body(message.bytes().clone()))
 }
 
 /// The GET that opens a stream, or takes one up after the event with this id; none where no header can hold the id.
@@ -128,23 +128,23 @@ pub(crate) fn add_session(draft: &mut Draft, session: Option<&HeaderValue>, revi
 }
 
 /// The headers that repeat parts of the body; the name of the one that cannot be written.
-fn add_routing<'a>(draft: &mut Draft, message: &'a Outbound) -> Result<(), &'a str> {
-    let method = match &message.method {
+fn add_routing<'a>(draft: &mut Draft, message: &'a ToBackend) -> Result<(), &'a str> {
+    let method = match &message.method() {
         Cow::Borrowed(name) => HeaderValue::from_maybe_shared(Bytes::from_static(name.as_bytes())),
         Cow::Owned(name) => HeaderValue::from_str(name),
     };
     draft.add(&METHOD, &method.map_err(|_| rules::METHOD)?);
-    if let Some(name) = &message.name
-        && rules::name_member(&message.method).is_some()
+    if let Some(name) = &message.name()
+        && rules::name_member(&message.method()).is_some()
     {
         let value = HeaderValue::from_str(&rules::encode_value(name)).map_err(|_| rules::NAME)?;
         draft.add(&NAME, &value);
     }
-    for (index, (name, value)) in message.params.iter().enumerate() {
+    for (index, (name, value)) in message.params().iter().enumerate() {
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| name.as_str())?;
         let value = HeaderValue::from_str(value).map_err(|_| name.as_str())?;
         // Of two under one name the last one counts.
-        let later = message.params.iter().skip(index + 1).any(|(other, _)| other.eq_ignore_ascii_case(name));
+        let later = message.params().iter().skip(index + 1).any(|(other, _)| other.eq_ignore_ascii_case(name));
         if !later {
             draft.add(&header, &value);
         }

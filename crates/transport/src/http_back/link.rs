@@ -4,7 +4,7 @@ use super::backend::Backend;
 use super::head::Head;
 use super::{general, headers, post};
 use http::header::HeaderValue;
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Link, LinkEvents};
@@ -74,7 +74,7 @@ impl HttpLink {
 }
 
 impl Link for HttpLink {
-    fn send(&self, message: Outbound) -> Result<(), Fault> {
+    fn send(&self, message: ToBackend) -> Result<(), Fault> {
         let mut guard = self.shared.lock();
         let state = &mut *guard;
         let backend = &self.shared.backend;
@@ -88,19 +88,19 @@ impl Link for HttpLink {
         let session = state.session_for(&message);
         let mut running = Running {
             shared: Arc::clone(&self.shared),
-            key: message.key,
+            key: message.key(),
             serial: state.serial,
             behind: state.gate(),
             holds: None,
             begun: false,
         };
         state.serial += 1;
-        if message.key.is_none() && message.method == method::INITIALIZED {
+        if message.key().is_none() && message.method() == method::INITIALIZED {
             let (holds, gate) = watch::channel(());
             running.holds = Some(holds);
             state.gate = Some(gate);
         }
-        let (key, serial) = (message.key, running.serial);
+        let (key, serial) = (message.key(), running.serial);
         // The lock is held until the task is registered, so that the task cannot end before.
         // Boxed, since tokio would move the whole of it into its task and out again, piece by piece.
         let task = self.spawn(Box::pin(post::run(running, message, session)));
@@ -187,11 +187,11 @@ impl Shared {
 
 impl State {
     /// The session the message belongs to. Neither the new era nor the message that opens a session has one.
-    fn session_for(&mut self, message: &Outbound) -> Option<HeaderValue> {
-        if headers::is_modern(message) || message.method == method::INITIALIZE {
+    fn session_for(&mut self, message: &ToBackend) -> Option<HeaderValue> {
+        if headers::is_modern(message) || message.method() == method::INITIALIZE {
             return None;
         }
-        self.revision = message.revision.or(self.revision);
+        self.revision = message.revision().or(self.revision);
         self.session.clone()
     }
 

@@ -11,7 +11,7 @@ use super::stream;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{StatusCode, Uri};
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind, retry};
 use signalbox_wire::{Revision, method};
 use std::sync::atomic::Ordering;
@@ -24,10 +24,10 @@ const NOTE_TIMEOUT: Duration = Duration::from_secs(30);
 ///
 /// The task of every call holds this future, and tokio moves it more than once. So what a call with a JSON answer on a
 /// kept connection does not need is boxed, here and below.
-pub(super) async fn run(mut running: Running, message: Outbound, session: Option<HeaderValue>) {
+pub(super) async fn run(mut running: Running, message: ToBackend, session: Option<HeaderValue>) {
     running.begin();
     running.wait_for_gate().await;
-    let key = message.key;
+    let key = message.key();
     let ended = if key.is_some() {
         post(&running, &message, session.as_ref()).await
     } else {
@@ -54,7 +54,7 @@ pub(super) async fn run(mut running: Running, message: Outbound, session: Option
 /// up meanwhile ends this task, or does not want it any more.
 async fn again(
     running: &Running,
-    message: &Outbound,
+    message: &ToBackend,
     session: Option<&HeaderValue>,
     key: u64,
     mut fault: Fault,
@@ -74,7 +74,7 @@ async fn again(
     Err(fault)
 }
 
-async fn post(running: &Running, message: &Outbound, session: Option<&HeaderValue>) -> Result<(), Fault> {
+async fn post(running: &Running, message: &ToBackend, session: Option<&HeaderValue>) -> Result<(), Fault> {
     let backend = running.backend();
     let mut kept = backend.pool.take();
     let room = kept.as_mut().map(|conn| conn.room()).unwrap_or_default();
@@ -85,12 +85,12 @@ async fn post(running: &Running, message: &Outbound, session: Option<&HeaderValu
         Box::pin(backend.finish(conn)).await;
         return Ok(());
     }
-    if head.status.is_success() && message.method == method::INITIALIZE {
+    if head.status.is_success() && message.method() == method::INITIALIZE {
         running.begin_session(&head);
     }
     let (status, content) = (head.status.as_u16(), head.content);
-    let reply = Reply { running, revision: message.revision, session, conn, status, content };
-    match (message.key, status, content) {
+    let reply = Reply { running, revision: message.revision(), session, conn, status, content };
+    match (message.key(), status, content) {
         (Some(key), 200, Content::Json) => reply.json(key).await,
         (Some(key), ..) => Box::pin(reply.answered(key, head)).await,
         (None, ..) => Box::pin(reply.accepted(head)).await,

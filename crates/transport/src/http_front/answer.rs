@@ -8,9 +8,10 @@ use super::{Answer, whole};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use signalbox_engine::front::ToClient;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Out, StreamReader};
-use signalbox_wire::{Envelope, Era, Kind, RawId, batch};
+use signalbox_wire::{Envelope, Era, Kind, RawId};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -100,8 +101,7 @@ pub async fn of_batch(
     if came.is_empty() {
         return plain(StatusCode::ACCEPTED);
     }
-    let bytes: Vec<Bytes> = came.into_iter().map(|out| out.bytes).collect();
-    json(Out { bytes: batch::join(&bytes), last: true, status: 200, part: false }, headers)
+    json(Out::joined(came), headers)
 }
 
 /// Takes answers until the last is there, or something else comes, which is taken too. True where all of them came alone.
@@ -122,15 +122,16 @@ fn answers(reader: &StreamReader, came: &mut Vec<Out>, cx: &mut Context<'_>) -> 
 }
 
 fn is_answer(out: &Out) -> bool {
-    let message = Envelope::parse(out.bytes.clone());
+    let message = Envelope::parse(out.bytes().clone());
     message.is_ok_and(|message| matches!(message.kind(), Kind::Response | Kind::Error))
 }
 
 /// hyper reads the next request into the room of these headers.
 fn json(out: Out, headers: HeaderMap) -> Answer {
-    let mut answer = Response::new(whole(out.bytes));
+    let status = StatusCode::from_u16(out.status).unwrap_or(StatusCode::OK);
+    let mut answer = Response::new(whole(out.into_bytes()));
     *answer.headers_mut() = headers;
-    *answer.status_mut() = StatusCode::from_u16(out.status).unwrap_or(StatusCode::OK);
+    *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, JSON);
     answer
 }
@@ -152,10 +153,21 @@ pub fn plain(status: StatusCode) -> Answer {
     answer
 }
 
+/// Stays with an answer that refuses, until it is told of.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// Why.
+    pub fault: Fault,
+    /// The JSON-RPC error that says so.
+    pub reply: Bytes,
+}
+
 /// A status with a JSON-RPC error.
 pub fn refusal(status: StatusCode, id: Option<&RawId>, era: Era, fault: &Fault) -> Answer {
-    let out = Out { bytes: fault.reply(id, era), last: true, status: status.as_u16(), part: false };
-    let mut answer = json(out, HeaderMap::new());
+    let message = ToClient::refusal(id, era, fault, status.as_u16());
+    let refused = Refused { fault: fault.clone(), reply: message.bytes().clone() };
+    let mut answer = json(Out::new(message), HeaderMap::new());
+    answer.extensions_mut().insert(refused);
     if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
         answer.headers_mut().insert(RETRY_AFTER, SOON);
     }

@@ -207,14 +207,15 @@ fn open_modern(
         return Err(Box::new(sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, text)));
     }
     check_headers(front, heads, message).map_err(|fault| refuse(StatusCode::BAD_REQUEST, &fault))?;
-    if message.kind() == Kind::Notification {
-        return Err(Box::new(plain(StatusCode::ACCEPTED)));
-    }
     let session = front
         .gateway
         .open_session(line.caller().clone(), Mode::Stateless, "", "http")
         .map_err(|fault| refuse(StatusCode::SERVICE_UNAVAILABLE, &fault))?;
     match session.open_stream() {
+        Some(reader) if message.kind() == Kind::Notification => {
+            session.receive(&reader, message.clone());
+            Err(Box::new(plain(StatusCode::ACCEPTED)))
+        }
         Some(reader) => Ok((session, reader)),
         None => Err(Box::new(plain(StatusCode::SERVICE_UNAVAILABLE))),
     }

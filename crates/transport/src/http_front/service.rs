@@ -1,6 +1,6 @@
 //! Which part of the front a request is for.
 
-use super::answer::{PROTOCOL_VERSION, SESSION_ID, plain, sentence};
+use super::answer::{PROTOCOL_VERSION, Refused, SESSION_ID, plain, sentence};
 use super::body::FrontBody;
 use super::line::Line;
 use super::sse_body::Resumable;
@@ -19,7 +19,10 @@ use std::sync::Arc;
 /// Answers one request.
 pub async fn handle(line: Arc<Line>, request: Request<Incoming>) -> Result<Answer, Infallible> {
     line.begin();
-    let answer = answer(&line, request).await;
+    let mut answer = answer(&line, request).await;
+    if answer.status().is_client_error() || answer.status().is_server_error() {
+        tell_refusal(&line, &mut answer);
+    }
     match answer.body() {
         // The connection goes on as something else, which looks after itself.
         FrontBody::Whole(_) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {}
@@ -59,6 +62,14 @@ async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
             answer
         }
         None => plain(StatusCode::NOT_FOUND),
+    }
+}
+
+/// Tells of a request that was refused before it reached a session.
+fn tell_refusal(line: &Line, answer: &mut Answer) {
+    if let Some(refused) = answer.extensions_mut().remove::<Refused>() {
+        let status = Some(answer.status().as_u16());
+        line.front.gateway.refused(line.caller(), status, &refused.fault, Some(&refused.reply));
     }
 }
 

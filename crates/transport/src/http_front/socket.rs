@@ -14,7 +14,7 @@ use signalbox_engine::front::Mode;
 use signalbox_engine::{Fault, FaultKind, Limit};
 use signalbox_runtime::counters::Counters;
 use signalbox_runtime::outbox::OUTBOX_BOUND;
-use signalbox_runtime::{Gateway, Out, Session, StreamReader};
+use signalbox_runtime::{Gateway, Session, StreamReader};
 use signalbox_wire::batch::is_array;
 use signalbox_wire::{Envelope, Era, Kind};
 use std::future::poll_fn;
@@ -129,8 +129,8 @@ impl Socket {
         if let Err(unreadable) = taken {
             Counters::add(&self.gateway.counters.malformed);
             tracing::debug!(session = %self.session.key, fault = %unreadable.fault, "a message was refused");
-            if let Some(bytes) = unreadable.reply() {
-                self.say(bytes);
+            if let Some((id, fault)) = unreadable.addressed() {
+                self.session.refuse(&self.stream, id, fault);
             }
         }
     }
@@ -143,15 +143,11 @@ impl Socket {
         }
         let message = intake::read(bytes, &self.gateway.settings())?;
         if message.kind() == Kind::Request {
-            self.say(draining().reply(message.id().as_ref(), Era::Legacy));
+            self.session.refuse(&self.stream, message.id(), draining());
         } else {
             self.session.receive(&self.stream, message);
         }
         Ok(())
-    }
-
-    fn say(&self, bytes: Bytes) {
-        self.stream.outbox().push(Out { bytes, last: false, status: 400, part: false }, false);
     }
 
     /// The next message for the client.
@@ -159,7 +155,7 @@ impl Socket {
         loop {
             let Some(out) = std::task::ready!(self.stream.outbox().poll_next(cx)) else { return Poll::Ready(None) };
             // A WebSocket stays: nobody has to come back.
-            if let Some(text) = (!out.part).then(|| self.text(out.bytes)).flatten() {
+            if let Some(text) = (!out.part).then(|| self.text(out.into_bytes())).flatten() {
                 return Poll::Ready(Some(text));
             }
         }

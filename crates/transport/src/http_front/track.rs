@@ -123,7 +123,7 @@ impl Track {
                 }
                 continue;
             }
-            let line = single_line(&out.bytes).ok();
+            let line = single_line(out.bytes()).ok();
             let number = state.ring.keep(line.as_ref().filter(|_| self.keeps));
             if line.is_none() {
                 tracing::warn!("a message with a raw line break inside a string was not written");

@@ -3,7 +3,7 @@
 use super::relay::Relay;
 use super::targets::{Targets, Ticket, chance, outcome};
 use crate::http_back::headers;
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::breaker::Outcome;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::{Fault, FaultKind, retry};
@@ -34,7 +34,7 @@ struct State {
 
 /// A request that waits for its answer, or to be sent again.
 struct Sent {
-    message: Outbound,
+    message: ToBackend,
     /// None while it waits to be sent again.
     ticket: Option<Ticket>,
     tried: Vec<usize>,
@@ -61,8 +61,8 @@ impl ManyLink {
 }
 
 impl Link for ManyLink {
-    fn send(&self, message: Outbound) -> Result<(), Fault> {
-        let Some(key) = message.key else { return self.shared.send_note(message) };
+    fn send(&self, message: ToBackend) -> Result<(), Fault> {
+        let Some(key) = message.key() else { return self.shared.send_note(message) };
         let sent = Sent { message, ticket: None, tried: Vec::new(), rounds: 0 };
         self.shared.send(key, sent)
     }
@@ -118,7 +118,7 @@ impl Drop for ManyLink {
 
 impl Shared {
     /// Sends what gets no answer, to the session it belongs to or to any address.
-    fn send_note(&self, message: Outbound) -> Result<(), Fault> {
+    fn send_note(&self, message: ToBackend) -> Result<(), Fault> {
         let link = {
             let state = self.lock();
             if state.links.is_empty() {
@@ -167,8 +167,8 @@ impl Shared {
     }
 
     /// True where the message belongs to no session.
-    fn is_free(&self, message: &Outbound) -> bool {
-        headers::is_modern(message) || message.method == method::INITIALIZE
+    fn is_free(&self, message: &ToBackend) -> bool {
+        headers::is_modern(message) || message.method() == method::INITIALIZE
     }
 
     /// A request was answered, or will not be.

@@ -3,7 +3,7 @@
 use super::link::Shared;
 use bytes::Bytes;
 use signalbox_engine::Fault;
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::breaker::Outcome;
 use signalbox_runtime::LinkEvents;
 use signalbox_wire::{Envelope, Kind, Rejected, batch, limits};
@@ -73,9 +73,9 @@ impl LinkEvents for Relay {
         }
     }
 
-    fn expired(&self, message: Outbound) {
+    fn expired(&self, message: ToBackend) {
         let Some(shared) = self.shared.upgrade() else { return };
-        if let Some(key) = message.key {
+        if let Some(key) = message.key() {
             shared.ended(key, Outcome::Answered);
         }
         shared.events.expired(message);

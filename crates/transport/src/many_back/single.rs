@@ -2,7 +2,7 @@
 
 use super::targets::{Targets, Ticket, outcome};
 use bytes::Bytes;
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::breaker::Outcome;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Link, LinkEvents};
@@ -42,7 +42,7 @@ struct SingleLink {
 }
 
 impl Link for SingleLink {
-    fn send(&self, message: Outbound) -> Result<(), Fault> {
+    fn send(&self, message: ToBackend) -> Result<(), Fault> {
         self.inner.send(message)
     }
 
@@ -101,7 +101,7 @@ impl LinkEvents for Watched {
         self.events.parted(key);
     }
 
-    fn expired(&self, message: Outbound) {
+    fn expired(&self, message: ToBackend) {
         self.events.expired(message);
     }
 

@@ -3,7 +3,7 @@
 use super::{Address, ManyConnector, ManySpec};
 use crate::http_back::tests::server::{call, initialize, message, result};
 use bytes::Bytes;
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::balance::Balance;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
@@ -73,14 +73,14 @@ struct FakeLink {
 }
 
 impl Link for FakeLink {
-    fn send(&self, message: Outbound) -> Result<(), Fault> {
+    fn send(&self, message: ToBackend) -> Result<(), Fault> {
         let (fake, events) = (self.fake.clone(), Arc::clone(&self.events));
         tokio::spawn(async move {
-            let Some(key) = message.key else { return };
+            let Some(key) = message.key() else { return };
             if fake.away.load(Ordering::Relaxed) {
                 return events.failed(key, refused());
             }
-            fake.heard.lock().unwrap().push(message.method.to_string());
+            fake.heard.lock().unwrap().push(message.method().to_string());
             if fake.dies.load(Ordering::Relaxed) {
                 return events.failed(key, Fault::new(FaultKind::BackendDied, "cut"));
             }
@@ -110,8 +110,8 @@ impl LinkEvents for Recorder {
         let _ = self.0.try_send(Event::Failed(key, fault.kind));
     }
 
-    fn expired(&self, message: Outbound) {
-        let _ = self.0.try_send(Event::Expired(message.key.unwrap()));
+    fn expired(&self, message: ToBackend) {
+        let _ = self.0.try_send(Event::Expired(message.key().unwrap()));
     }
 
     fn lost(&self, _: String) {}
@@ -133,7 +133,7 @@ impl Scene {
         Self { fakes, connector, link, events }
     }
 
-    async fn ask(&mut self, message: Outbound) -> Event {
+    async fn ask(&mut self, message: ToBackend) -> Event {
         self.link.send(message).unwrap();
         self.events.recv().await.unwrap()
     }
@@ -154,7 +154,7 @@ fn connector(balance: Balance, fakes: &[Fake]) -> ManyConnector {
 }
 
 /// A request of the new era.
-fn modern(key: u64) -> Outbound {
+fn modern(key: u64) -> ToBackend {
     message(key, "tools/call", Revision::LATEST)
 }
 

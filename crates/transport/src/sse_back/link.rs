@@ -4,7 +4,7 @@ use super::post;
 use super::stream::Opened;
 use crate::http_back::backend::Backend;
 use http::Uri;
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Link, LinkEvents};
@@ -67,7 +67,7 @@ impl SseLink {
 }
 
 impl Link for SseLink {
-    fn send(&self, message: Outbound) -> Result<(), Fault> {
+    fn send(&self, message: ToBackend) -> Result<(), Fault> {
         let mut guard = self.shared.lock();
         let state = &mut *guard;
         let backend = &self.shared.backend;
@@ -86,12 +86,12 @@ impl Link for SseLink {
             begun: false,
         };
         state.serial += 1;
-        if message.key.is_none() && message.method == method::INITIALIZED {
+        if message.key().is_none() && message.method() == method::INITIALIZED {
             let (holds, gate) = watch::channel(());
             running.holds = Some(holds);
             state.gate = Some(gate);
         }
-        let (key, serial) = (message.key, running.serial);
+        let (key, serial) = (message.key(), running.serial);
         // The lock is held until the task is registered, so that the task cannot end before.
         let task = self.spawn(post::run(running, message));
         if task.is_finished() {

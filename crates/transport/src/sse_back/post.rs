@@ -7,7 +7,7 @@ use crate::http_back::backend::Backend;
 use crate::http_back::headers;
 use http::header;
 use http::{Method, Uri};
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use std::time::Duration;
 const NOTE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Sends the message. A request that is refused has failed; a notification that is refused is only logged.
-pub(super) async fn run(mut running: Running, message: Outbound) {
+pub(super) async fn run(mut running: Running, message: ToBackend) {
     running.begin();
     running.wait_for_gate().await;
     let shared = running.shared();
     let posting = post(&shared.backend, &shared.post_to, &message);
-    let Some(key) = message.key else {
+    let Some(key) = message.key() else {
         let posted = match tokio::time::timeout(NOTE_TIMEOUT, posting).await {
             Ok(posted) => posted,
             Err(_) => Err(shared.backend.fault(FaultKind::TimedOut, "did not accept a notification in time")),
@@ -35,7 +35,7 @@ pub(super) async fn run(mut running: Running, message: Outbound) {
     }
 }
 
-async fn post(backend: &Backend, to: &Uri, message: &Outbound) -> Result<(), Fault> {
+async fn post(backend: &Backend, to: &Uri, message: &ToBackend) -> Result<(), Fault> {
     let kept = backend.pool.take();
     let (conn, head) = backend.exchange(kept, request(backend, to, message)).await?;
     if head.status.is_success() {
@@ -45,9 +45,9 @@ async fn post(backend: &Backend, to: &Uri, message: &Outbound) -> Result<(), Fau
     Err(refusal(backend, conn, &head, "a message").await)
 }
 
-fn request(backend: &Backend, to: &Uri, message: &Outbound) -> Request {
+fn request(backend: &Backend, to: &Uri, message: &ToBackend) -> Request {
     let mut draft = headers::bare(backend, &Method::POST, to);
     draft.add(&header::CONTENT_TYPE, &headers::JSON);
-    headers::add_session(&mut draft, None, message.revision);
-    draft.with_body(message.bytes.clone())
+    headers::add_session(&mut draft, None, message.revision());
+    draft.with_body(message.bytes().clone())
 }

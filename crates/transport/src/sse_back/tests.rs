@@ -5,7 +5,7 @@ use crate::child::recorder::{Happened, Recorded, outbound, recorder};
 use crate::http_back::tests::server::{Act, Seen, Server, chunk, events_head, note, response, until};
 use http::header::{HeaderName, HeaderValue};
 use signalbox_engine::FaultKind;
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::mpsc;
@@ -73,7 +73,7 @@ fn accepted() -> Act {
     Act::Write(response("202 Accepted", "content-type: text/plain\r\n", "Accepted"))
 }
 
-fn request(key: u64) -> Outbound {
+fn request(key: u64) -> ToBackend {
     outbound(&format!(r#"{{"jsonrpc":"2.0","id":{key},"method":"ping"}}"#), Some(key))
 }
 

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::Settings;
-use signalbox_wire::{Envelope, EnvelopeError, Era, Kind, RawId, Refusal, Rejected, ScanError, codes, json, scan};
+use signalbox_wire::{Envelope, EnvelopeError, Kind, RawId, Refusal, Rejected, ScanError, codes, json, scan};
 
 /// Bytes that are no message we accept.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,12 +26,12 @@ pub enum Answer {
 }
 
 impl Unreadable {
-    /// The reply on the wire, if there is to be one.
+    /// To whom it is to be said, and what, if there is anybody.
     #[must_use]
-    pub fn reply(&self) -> Option<Bytes> {
-        match &self.answer {
-            Answer::To(id) => Some(self.fault.reply(Some(id), Era::Legacy)),
-            Answer::ToUnknown => Some(self.fault.reply(None, Era::Legacy)),
+    pub fn addressed(self) -> Option<(Option<RawId>, Fault)> {
+        match self.answer {
+            Answer::To(id) => Some((Some(id), self.fault)),
+            Answer::ToUnknown => Some((None, self.fault)),
             Answer::Nobody => None,
         }
     }
@@ -128,6 +128,7 @@ fn is_notification(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use signalbox_wire::Era;
 
     /// What is answered, as `ID CODE TEXT`.
     fn check(text: &str) -> String {

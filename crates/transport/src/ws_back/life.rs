@@ -5,7 +5,7 @@ use crate::child::closing::closed;
 use crate::send_queue::{QUEUE, SendQueue};
 use crate::tls::Stream;
 use crate::websocket::{CloseCode, Duplex, Step, Utf8Bytes};
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::LinkEvents;
 use std::future::{Future as _, poll_fn};
@@ -36,7 +36,7 @@ pub(super) fn begin(name: &Arc<str>, duplex: Duplex<Stream>, events: Arc<dyn Lin
 
 struct Life {
     name: Arc<str>,
-    queue: mpsc::Receiver<Outbound>,
+    queue: mpsc::Receiver<ToBackend>,
     waiting: Arc<AtomicUsize>,
     ended: Arc<OnceLock<String>>,
     events: Arc<dyn LinkEvents>,
@@ -80,10 +80,10 @@ impl Life {
     fn poll_text(&mut self, cx: &mut Context<'_>) -> Poll<Option<Utf8Bytes>> {
         loop {
             let Some(message) = std::task::ready!(self.queue.poll_recv(cx)) else { return Poll::Ready(None) };
-            self.waiting.fetch_sub(message.bytes.len(), Ordering::AcqRel);
-            match Utf8Bytes::try_from(message.bytes) {
+            self.waiting.fetch_sub(message.bytes().len(), Ordering::AcqRel);
+            match Utf8Bytes::try_from(message.bytes().clone()) {
                 Ok(text) => return Poll::Ready(Some(text)),
-                Err(error) => self.unsendable(message.key, &error),
+                Err(error) => self.unsendable(message.key(), &error),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The runtime's end of a WebSocket.
 
 use crate::send_queue::{NotQueued, SendQueue};
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::Link;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(super) struct WsLink {
 }
 
 impl Link for WsLink {
-    fn send(&self, message: Outbound) -> Result<(), Fault> {
+    fn send(&self, message: ToBackend) -> Result<(), Fault> {
         let name = &self.name;
         self.queue.send(message).map_err(|refused| {
             let (kind, text) = match refused {

@@ -166,8 +166,7 @@ async fn a_message_that_is_too_large_ends_the_connection_with_a_code() {
 async fn what_is_no_text_is_refused_and_the_next_message_goes() {
     let server = Server::start().await;
     let (link, mut recorded, mut socket) = server.linked(server.spec()).await;
-    let mut bad = outbound("", Some(7));
-    bad.bytes = bytes::Bytes::from_static(b"\"\xff\"");
+    let bad = outbound("", Some(7)).with_bytes_for_test(&b"\"\xff\""[..]);
     link.send(bad).unwrap();
     link.send(outbound("{}", None)).unwrap();
     assert!(matches!(recorded.next().await, Happened::Failed(7, fault) if fault.kind == FaultKind::InvalidRequest));

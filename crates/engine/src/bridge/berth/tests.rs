@@ -54,7 +54,7 @@ fn tell(command: BerthCommand<&'static str>) -> String {
     match command {
         BerthCommand::Settle => "settle".to_owned(),
         BerthCommand::Show { to, requests, round } => format!("{to} is shown {} in round {round}", text(&requests)),
-        BerthCommand::Upstream(bytes) => format!("> {}", text(&bytes)),
+        BerthCommand::Upstream(draft) => format!("> {}", text(&draft.bytes)),
         BerthCommand::Notify { to, message } => format!("{to} hears {}", message.method().unwrap()),
         BerthCommand::Deliver { to, ended } => match *ended {
             Ended::Answer { message, .. } => format!("{to} gets {}", text(message.bytes())),

@@ -33,7 +33,7 @@ impl Dialogue {
         let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).unwrap();
         let tell = |command| match command {
             HostedCommand::Ask(about) => format!("> {}", about.method()),
-            HostedCommand::Upstream(bytes) => format!("> {}", text(bytes)),
+            HostedCommand::Upstream(draft) => format!("> {}", text(draft.bytes)),
             HostedCommand::Deliver(to, bytes) => format!("{to}< {}", text(bytes)),
             HostedCommand::Fail(to, fault) => format!("{to}< {}", fault.reason()),
         };

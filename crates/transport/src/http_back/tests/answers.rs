@@ -4,7 +4,6 @@ use super::server::*;
 use crate::http_back::{HttpConnector, HttpSpec, HttpSpecError};
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use signalbox_engine::FaultKind;
-use signalbox_engine::back::Outbound;
 use signalbox_wire::{Limits, Revision};
 use std::time::Duration;
 
@@ -153,11 +152,8 @@ async fn the_new_era_has_its_headers_and_no_session() {
     .await;
     let mut opened = Opened::new(&server).await;
     opened.ask(initialize(1)).await.received();
-    let call = Outbound {
-        name: Some("größe".into()),
-        params: vec![("Mcp-Param-Region".into(), "eu".into())],
-        ..message(2, "tools/call", Revision::LATEST)
-    };
+    let params = vec![("Mcp-Param-Region".into(), "eu".into())];
+    let call = message(2, "tools/call", Revision::LATEST).named_for_test(Some("größe"), params);
     opened.ask(call).await.received();
     opened.ask(message(3, "server/discover", Revision::LATEST)).await.received();
     let seen = server.seen();

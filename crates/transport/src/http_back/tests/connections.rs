@@ -4,7 +4,7 @@ use super::server::*;
 use crate::http_back::conn::Conn;
 use crate::http_back::{HttpConnector, HttpSpec, body, headers};
 use bytes::Bytes;
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Connector as _, LinkEvents};
 use signalbox_wire::Revision;
@@ -53,7 +53,7 @@ struct Deaf;
 impl LinkEvents for Deaf {
     fn received(&self, _: Bytes, _: Option<u64>, _: Option<u16>) {}
     fn failed(&self, _: u64, _: Fault) {}
-    fn expired(&self, _: Outbound) {}
+    fn expired(&self, _: ToBackend) {}
     fn lost(&self, _: String) {}
 }
 

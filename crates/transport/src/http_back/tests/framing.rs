@@ -2,7 +2,6 @@
 
 use super::server::*;
 use signalbox_engine::FaultKind;
-use signalbox_engine::back::Outbound;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -127,7 +126,7 @@ async fn a_request_that_is_refused_before_it_was_read_gets_its_refusal() {
     let server =
         Server { address, seen: Default::default(), connections: Default::default(), hung_up: Default::default() };
     let mut opened = Opened::new(&server).await;
-    let text = opened.ask(Outbound { bytes: large(7, 32_000_000).into(), ..call(7) }).await;
+    let text = opened.ask(call(7).with_bytes_for_test(large(7, 32_000_000))).await;
     let text = text.failed(7, FaultKind::BackendGarbage);
     assert!(text.contains("HTTP 413: too much"), "{text}");
     assert_eq!(opened.connector.backend.pool.idle(), 0);

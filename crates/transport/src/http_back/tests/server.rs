@@ -2,7 +2,7 @@
 
 use super::super::{HttpConnector, HttpSpec};
 use bytes::Bytes;
-use signalbox_engine::back::Outbound;
+use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Connector as _, Link, LinkEvents};
 use signalbox_wire::{Rejected, Revision};
@@ -221,7 +221,7 @@ pub fn events(text: &str) -> Vec<u8> {
 pub enum Event {
     Received(String, Option<u64>, Option<u16>),
     Failed(u64, Fault),
-    Expired(Outbound),
+    Expired(ToBackend),
     Doubted,
     Garbage(String),
 }
@@ -260,7 +260,7 @@ impl LinkEvents for Recorder {
         self.0.try_send(Event::Failed(key, fault)).unwrap();
     }
 
-    fn expired(&self, message: Outbound) {
+    fn expired(&self, message: ToBackend) {
         self.0.try_send(Event::Expired(message)).unwrap();
     }
 
@@ -302,40 +302,33 @@ impl Opened {
     }
 
     /// Sends a request and gives what comes first.
-    pub async fn ask(&mut self, message: Outbound) -> Event {
+    pub async fn ask(&mut self, message: ToBackend) -> Event {
         self.link.send(message).unwrap();
         self.next().await
     }
 }
 
 /// A request of the old era.
-pub fn call(key: u64) -> Outbound {
+pub fn call(key: u64) -> ToBackend {
     message(key, "tools/call", Revision::V2025_11_25)
 }
 
 /// A request.
-pub fn message(key: u64, method: &'static str, revision: Revision) -> Outbound {
+pub fn message(key: u64, method: &'static str, revision: Revision) -> ToBackend {
     let body = format!(r#"{{"jsonrpc":"2.0","id":{key},"method":"{method}","params":{{}}}}"#);
-    Outbound {
-        bytes: Bytes::from(body),
-        key: Some(key),
-        revision: Some(revision),
-        method: method.into(),
-        name: None,
-        params: Vec::new(),
-        epoch: 0,
-    }
+    ToBackend::for_test(Some(key), method, Some(revision), body)
 }
 
 /// `initialize`.
-pub fn initialize(key: u64) -> Outbound {
-    Outbound { revision: None, ..message(key, "initialize", Revision::V2025_11_25) }
+pub fn initialize(key: u64) -> ToBackend {
+    let body = format!(r#"{{"jsonrpc":"2.0","id":{key},"method":"initialize","params":{{}}}}"#);
+    ToBackend::for_test(Some(key), "initialize", None, body)
 }
 
 /// A notification of the old era.
-pub fn note(method: &'static str) -> Outbound {
+pub fn note(method: &'static str) -> ToBackend {
     let body = format!(r#"{{"jsonrpc":"2.0","method":"{method}"}}"#);
-    Outbound { bytes: Bytes::from(body), key: None, ..message(0, method, Revision::V2025_11_25) }
+    ToBackend::for_test(None, method, Some(Revision::V2025_11_25), body)
 }
 
 /// The answer to a request.

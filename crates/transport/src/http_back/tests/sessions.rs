@@ -47,7 +47,7 @@ async fn an_expired_session_gives_the_message_back() {
     second.ask(initialize(1)).await.received();
 
     let Event::Expired(message) = first.ask(call(2)).await else { panic!() };
-    assert_eq!(message.key, Some(2));
+    assert_eq!(message.key(), Some(2));
     first.link.send(note("notifications/cancelled")).unwrap();
     let Event::Expired(_) = first.next().await else { panic!() };
 

@@ -1,0 +1,160 @@
+//! What backends of the old era ask a client of the old era in the middle of its session, and what the client answers. Both
+//! are told, judged, and held to what the client declared.
+
+use super::inward::in_params;
+use super::judging::{Passed, Spoken};
+use super::sending::Way;
+use super::{Asked, Context, FrontMachine, MAX_ASKED};
+use crate::back::Draft;
+use crate::bridge::capabilities;
+use crate::chain::Phase;
+use crate::command::Command;
+use crate::fact::Point;
+use crate::fault::{Fault, FaultKind};
+use crate::keys::{ExchangeId, PeerId};
+use crate::limit::Limit;
+use bytes::Bytes;
+use signalbox_wire::{Edits, Envelope, RawId, builder, method};
+use std::sync::Arc;
+
+impl FrontMachine {
+    /// Passes a backend's question on under an id of ours.
+    pub(super) fn asked(
+        &mut self,
+        (backend, peer): (&Arc<str>, PeerId),
+        message: &Envelope,
+        about: Option<ExchangeId>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let Some(id) = message.id() else { return };
+        let refuse = |fault: &Fault| Command::Respond { peer, exchange: about, draft: Draft::refusal(&id, fault) };
+        if self.asked.len() >= MAX_ASKED {
+            out.push(Command::Refused(Limit::Questions));
+            let fault = Fault::new(FaultKind::Overloaded, "too many questions wait for this client");
+            return out.push(refuse(&fault));
+        }
+        if let Some(fault) = self.undeclared(message) {
+            out.push(Command::Dropped("undeclared_question"));
+            return out.push(refuse(&fault));
+        }
+        let message = if ctx.chain.looks_at(Phase::ServerAsks) {
+            let about = (about, Some(&**backend));
+            match self.consult_at_once(Phase::ServerAsks, about, message, ctx, out) {
+                Spoken::Goes(message) => message,
+                Spoken::Answered(result) => return out.push(answer(peer, about.0, builder::response(&id, &result))),
+                Spoken::Failed(error) => {
+                    let bytes = super::judging::error_message(&id, &error);
+                    return out.push(answer(peer, about.0, bytes));
+                }
+                Spoken::Refused(fault) => return out.push(refuse(&fault)),
+            }
+        } else {
+            message.clone()
+        };
+        let Some(stream) = self.way_to_client(about) else {
+            out.push(Command::Dropped("no_stream"));
+            let text = "the client has no stream open on which it could be asked";
+            return out.push(refuse(&Fault::new(FaultKind::MethodNotFound, text)));
+        };
+        let number = self.next_question;
+        self.next_question += 1;
+        let mut edits = Edits::new();
+        if let Some(span) = message.id_span() {
+            edits.replace(span, number.to_string().into_bytes());
+        }
+        let token = in_params(&message, &["_meta", "progressToken"]);
+        if let Some(span) = token {
+            edits.replace(span, number.to_string().into_bytes());
+        }
+        let progress_token = token.map(|span| RawId::from_token(message.bytes().slice(span.range())));
+        let backend = Arc::clone(backend);
+        self.asked.insert(number, Asked::Peer { backend, peer, id, progress_token, about });
+        self.send(about, Way::midway(stream), Self::passed(&message).edited(&edits), ctx, out);
+    }
+
+    /// Why a client may not be asked this: it did not say that it can be.
+    fn undeclared(&self, message: &Envelope) -> Option<Fault> {
+        let name = message.method().unwrap_or_default();
+        let known = matches!(name, method::SAMPLING_CREATE_MESSAGE | method::ELICITATION_CREATE | method::ROOTS_LIST);
+        let client = self.client.as_ref().filter(|_| known)?;
+        let declared = client.modern_capabilities(false);
+        if capabilities::allows(declared.as_bytes(), name, message.params().unwrap_or_default()) {
+            return None;
+        }
+        let text = format!("the client did not declare that it can be asked `{name}`");
+        Some(Fault::new(FaultKind::MethodNotFound, text))
+    }
+
+    /// Hands the client's answer to the backend that asked, under the id the backend used.
+    pub(super) fn client_answered(&mut self, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let number = message.id().and_then(|id| id.as_u64());
+        let Some(question) = number.and_then(|number| self.asked.remove(&number)) else {
+            self.came(None, message.bytes(), Some("orphan"), ctx, out);
+            return out.push(Command::Dropped("orphan_client_answer"));
+        };
+        self.message_fact(question.exchange(), Point::ClientIn, message.bytes(), ctx, out);
+        let judged = if ctx.chain.looks_at(Phase::ClientAnswers) {
+            let about = (question.exchange(), question.backend().map(|name| &**name));
+            self.consult_at_once(Phase::ClientAnswers, about, message, ctx, out)
+        } else {
+            Spoken::Goes(message.clone())
+        };
+        match question {
+            Asked::Peer { peer, id, about, .. } => {
+                let bytes = match judged {
+                    Spoken::Goes(message) => message.with_id(id.token()),
+                    Spoken::Answered(result) => builder::response(&id, &result),
+                    Spoken::Failed(error) => super::judging::error_message(&id, &error),
+                    Spoken::Refused(fault) => {
+                        return out.push(Command::Respond {
+                            peer,
+                            exchange: about,
+                            draft: Draft::refusal(&id, &fault),
+                        });
+                    }
+                };
+                out.push(answer(peer, about, bytes));
+            }
+            Asked::Round { exchange, key, method } => {
+                let message = match judged {
+                    Spoken::Goes(message) => message,
+                    Spoken::Answered(result) => {
+                        let Ok(message) = Envelope::parse(builder::response(&RawId::number(0), &result)) else {
+                            return;
+                        };
+                        message
+                    }
+                    end => return self.end_by(exchange, super::operations::ended(end), ctx, out),
+                };
+                self.inquiry_answered(exchange, key, &method, &message, ctx, out);
+            }
+        }
+    }
+
+    /// Asks the interceptors about a question that a backend of the new era puts to a client of the old one.
+    ///
+    /// # Errors
+    /// How the call ends, if the client may not be asked.
+    pub(super) fn judge_question(
+        &self,
+        id: ExchangeId,
+        request: Bytes,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> Result<Passed, Spoken> {
+        let bad = |_| Spoken::Refused(Fault::new(FaultKind::BackendGarbage, "a question of the backend is no message"));
+        let message = Envelope::parse(request).map_err(bad)?;
+        if !ctx.chain.looks_at(Phase::ServerAsks) {
+            return Ok(Self::passed(&message));
+        }
+        match self.consult_at_once(Phase::ServerAsks, (Some(id), None), &message, ctx, out) {
+            Spoken::Goes(message) => Ok(Self::passed(&message)),
+            end => Err(end),
+        }
+    }
+}
+
+fn answer(peer: PeerId, exchange: Option<ExchangeId>, bytes: Bytes) -> Command {
+    Command::Respond { peer, exchange, draft: Draft::word("", bytes) }
+}

@@ -1,0 +1,176 @@
+//! The one way out to the client. Every message that a client gets is made a [`ToClient`] by [`FrontMachine::send`], which
+//! tells its fact in the same breath; streams take nothing else. What may be sent is a [`Passed`]: judged by the
+//! interceptors, or said by the gateway on its own account.
+
+use super::judging::Passed;
+use super::{Context, FrontMachine};
+use crate::command::Command;
+use crate::fact::{Fact, MessageFact, Point};
+use crate::fault::{Fault, FaultKind};
+use crate::keys::{ExchangeId, StreamId};
+use bytes::Bytes;
+use signalbox_wire::{Envelope, Era, RawId};
+
+/// A message for the client.
+#[derive(Clone, Debug)]
+pub struct ToClient {
+    stream: StreamId,
+    bytes: Bytes,
+    last: bool,
+    droppable: bool,
+    status: u16,
+    number: u64,
+}
+
+impl ToClient {
+    /// Where it goes.
+    #[must_use]
+    pub fn stream(&self) -> StreamId {
+        self.stream
+    }
+
+    /// The message.
+    #[must_use]
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// The same, given away.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+
+    /// True for the answer after which the stream carries nothing more.
+    #[must_use]
+    pub fn is_last(&self) -> bool {
+        self.last
+    }
+
+    /// True where it may be dropped, and counted, when the stream is full.
+    #[must_use]
+    pub fn is_droppable(&self) -> bool {
+        self.droppable
+    }
+
+    /// The HTTP status, if the whole answer goes out as one JSON body.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// The refusal of what never reached a session.
+    #[must_use]
+    pub fn refusal(id: Option<&RawId>, era: Era, fault: &Fault, status: u16) -> Self {
+        let bytes = fault.reply(id, era);
+        Self { stream: StreamId(0), bytes, last: true, droppable: false, status, number: 0 }
+    }
+
+    /// The refusal that leaves in its place where it could not be written down, and must not leave without.
+    #[must_use]
+    pub fn not_recorded(self) -> Self {
+        let id = Envelope::parse(self.bytes).ok().and_then(|message| message.id());
+        let text = "the answer could not be recorded, and is not given without; the call may have been carried out";
+        let fault = Fault::new(FaultKind::NotRecorded, text);
+        Self { bytes: fault.reply(id.as_ref(), Era::Legacy), ..self }
+    }
+
+    /// Its number in its fact; 0 where nobody keeps facts.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+/// Where a message goes, and how.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Way {
+    pub stream: StreamId,
+    pub last: bool,
+    pub droppable: bool,
+    pub status: u16,
+}
+
+impl Way {
+    /// In the middle of whatever the stream carries.
+    pub fn midway(stream: StreamId) -> Self {
+        Self { stream, last: false, droppable: false, status: 200 }
+    }
+
+    /// The same for what a reader that is far behind can do without.
+    pub fn droppable(stream: StreamId) -> Self {
+        Self { droppable: true, ..Self::midway(stream) }
+    }
+
+    /// The answer, with which the stream ends.
+    pub fn last(stream: StreamId, status: u16) -> Self {
+        Self { last: true, status, ..Self::midway(stream) }
+    }
+}
+
+impl FrontMachine {
+    /// Sends a message to the client and tells that it was.
+    pub(super) fn send(
+        &self,
+        exchange: Option<ExchangeId>,
+        way: Way,
+        passed: Passed,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let number = self.leaves(exchange, &passed, None, ctx, out);
+        let Way { stream, last, droppable, status } = way;
+        out.push(Command::Send(ToClient { stream, bytes: passed.into_bytes(), last, droppable, status, number }));
+    }
+
+    /// Tells of a message that can reach no client, and counts it.
+    pub(super) fn lose(
+        &self,
+        exchange: Option<ExchangeId>,
+        passed: &Passed,
+        reason: &'static str,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        self.leaves(exchange, passed, Some(reason), ctx, out);
+        out.push(Command::Dropped(reason));
+    }
+
+    /// Refuses a request that has no exchange.
+    pub(super) fn send_fault(
+        &self,
+        stream: StreamId,
+        id: Option<&RawId>,
+        era: Era,
+        fault: &Fault,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let way = Way::last(stream, fault.http_status(era));
+        self.send(None, way, Passed::own(fault.reply(id, era)), ctx, out);
+    }
+
+    fn leaves(
+        &self,
+        exchange: Option<ExchangeId>,
+        passed: &Passed,
+        lost: Option<&'static str>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> u64 {
+        if !ctx.message_facts {
+            return 0;
+        }
+        let number = ctx.numbers.message();
+        let caller = self.caller_of(exchange).clone();
+        out.push(Command::Fact(Fact::Message(MessageFact {
+            exchange,
+            backend: exchange.and_then(|id| self.exchanges.get(&id)?.backend.clone()),
+            number,
+            own: passed.is_own(),
+            lost,
+            ..MessageFact::new(ctx.now, self.session, caller, Point::ClientOut, passed.bytes().clone())
+        })));
+        number
+    }
+}

@@ -1,0 +1,87 @@
+//! The one way out to a backend, and what is told of everything that passes on a connection, both ways.
+
+use super::{Inner, Peer};
+use crate::gateway::Gateway;
+use crate::origin::Origin;
+use crate::party::Party;
+use signalbox_engine::back::{BackCommand, Outbound, ToBackend};
+use signalbox_engine::fact::{MessageFact, Point};
+use signalbox_engine::{Fact, Fault};
+use std::sync::{Arc, MutexGuard};
+use std::time::Instant;
+
+impl Peer {
+    /// Hands a message to the link while the connection is locked, so that messages leave in the order they were made, and
+    /// tells of it. Whose it is says the request that it belongs to; the gateway's own belong to none.
+    pub(super) fn transmit(&self, inner: &mut MutexGuard<'_, Inner>, message: Outbound) -> Result<(), Fault> {
+        let recording = self.recording();
+        let whose = recording.as_ref().and_then(|_| Some(inner.machine.origin(message.key()?)?.party()));
+        self.hand_over(inner, message, recording.zip(Some(whose.unwrap_or_default())))
+    }
+
+    /// The same for what belongs to no request of the connection.
+    pub(super) fn transmit_for(
+        &self,
+        inner: &mut MutexGuard<'_, Inner>,
+        message: Outbound,
+        party: &Party,
+    ) -> Result<(), Fault> {
+        let recording = self.recording();
+        self.hand_over(inner, message, recording.map(|gateway| (gateway, party.clone())))
+    }
+
+    fn hand_over(
+        &self,
+        inner: &mut MutexGuard<'_, Inner>,
+        message: Outbound,
+        told: Option<(Arc<Gateway>, Party)>,
+    ) -> Result<(), Fault> {
+        let key = message.key();
+        let wanted = told.as_ref().map(|(gateway, party)| (party.account(gateway), &self.name, &gateway.numbers));
+        let (leaving, fact) = message.leave(inner.epoch, wanted, Instant::now());
+        let sent = match self.link.get() {
+            Some(link) => link.send(leaving),
+            None => Err(self.gone()),
+        };
+        if let (Some((gateway, party)), Some(fact)) = (told, fact) {
+            let lost = sent.as_ref().err().map(Fault::reason);
+            party.note(&gateway, Fact::Message(MessageFact { lost, ..fact }));
+        }
+        if sent.is_err() {
+            inner.machine.unsent(key);
+        }
+        sent
+    }
+
+    /// Lets a question of the transport itself go, and tells of it.
+    pub(super) fn leaves_unasked(&self, message: Outbound) -> ToBackend {
+        let recording = self.recording();
+        let wanted = recording.as_ref().map(|gateway| (Party::GATEWAY.account(gateway), &self.name, &gateway.numbers));
+        let (leaving, fact) = message.leave(0, wanted, Instant::now());
+        if let (Some(gateway), Some(fact)) = (recording.as_ref(), fact) {
+            Party::GATEWAY.note(gateway, Fact::Message(fact));
+        }
+        leaving
+    }
+
+    /// Tells of what the backend said, before anybody acts on it.
+    pub(super) fn note_heard(&self, command: &BackCommand<Origin>) {
+        let Some(heard) = command.heard() else { return };
+        let Some(gateway) = self.recording() else { return };
+        let party = heard.whose.map_or_else(|| self.unasked_party(), Origin::party);
+        let (number, bytes) = (gateway.numbers.message(), heard.message.bytes());
+        let fact = party.account(&gateway).fact(Instant::now(), Point::BackendIn, &self.name, bytes, number);
+        party.note(&gateway, Fact::Message(MessageFact { lost: heard.lost, ..fact }));
+    }
+
+    /// Whose it is what a backend says without being asked: the session's whose connection it is, else the gateway's.
+    fn unasked_party(&self) -> Party {
+        self.owner().map_or(Party::GATEWAY, |owner| Party::of(owner, None))
+    }
+
+    /// The gateway, where somebody wants to hear of messages.
+    fn recording(&self) -> Option<Arc<Gateway>> {
+        let gateway = self.backend.upgrade()?.gateway()?;
+        gateway.message_facts().then_some(gateway)
+    }
+}

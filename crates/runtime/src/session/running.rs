@@ -1,0 +1,148 @@
+//! How a session takes an event: the machine runs while the session is locked, and so is done what must keep its order. What
+//! leaves is pushed to its stream and what happened is noted under that lock; the rest is done after it.
+
+use super::{Inner, Session};
+use crate::outbox::{Out, Pushed};
+use signalbox_engine::catalog::Selector;
+use signalbox_engine::fact::MessageFact;
+use signalbox_engine::front::{Mode, ToClient};
+use signalbox_engine::{Carrier, Command, Context, Event, Fact, StreamId};
+use signalbox_wire::Envelope;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Instant, SystemTime};
+
+/// What came of an event, in order. Most events bring a few facts.
+pub(super) type Facts = SmallVec<[Fact; 4]>;
+
+impl Session {
+    /// Feeds the machine one event that happened now, and does what it asks for.
+    pub(super) fn handle_at(self: &Arc<Self>, event: Event, carrier: Carrier<'_>, now: Instant) {
+        let tracer = self.gateway.tracer.as_deref();
+        let session = Some(&*self.external).filter(|_| self.mode == Mode::Session);
+        let begin = |message: &Envelope| tracer?.begin(message, Carrier { session, ..carrier });
+        let catalog = self.gateway.catalog.snapshot();
+        let ready = |selector: &Selector| self.gateway.lists_ready(selector, &catalog);
+        let task_home = |task: &str| self.gateway.tasks.home(&self.principal, task);
+        let changes = |backend: &str, uri: &str| self.gateway.reads.generation(backend, uri);
+        let settings = self.gateway.settings();
+        let ctx = Context {
+            now,
+            unix_ms: &unix_ms,
+            catalog: &catalog,
+            caller: carrier.caller,
+            operations: &self.gateway.operations,
+            numbers: &self.gateway.numbers,
+            chain: &self.gateway.chain,
+            session,
+            session_started: self.started,
+            server_info: &settings.server_info,
+            max_in_flight: settings.max_in_flight,
+            round_timeout: settings.park_timeout,
+            changes: &changes,
+            message_facts: self.gateway.message_facts(),
+            trace: tracer.map(|_| &begin as _),
+            task_home: &task_home,
+            lists_ready: &ready,
+        };
+        self.run(event, &ctx);
+    }
+
+    fn run(self: &Arc<Self>, event: Event, ctx: &Context<'_>) {
+        let (mut after, mut facts) = (SmallVec::<[Command; 2]>::new(), Facts::new());
+        let (mut late, mut effects) = (Vec::new(), Vec::new());
+        let mut inner = self.lock();
+        let mut commands = std::mem::take(&mut inner.buffer);
+        let before = inner.machine.in_flight();
+        inner.machine.handle(event, ctx, &mut commands);
+        inner.forget_timers();
+        let opened = inner.machine.in_flight() as i64 - before as i64;
+        if let (None, Some(client)) = (self.client.get(), inner.machine.client())
+            && self.client.set(Arc::clone(client)).is_ok()
+        {
+            facts.extend(self.introduction());
+        }
+        let durable = self.gateway.is_durable();
+        for command in commands.drain(..) {
+            match command {
+                Command::Send(message) if message.is_last() && durable => late.push(message),
+                Command::Send(message) => self.send(&mut inner, message, &mut facts),
+                Command::End { stream } => self.end(&mut inner, stream, &mut facts),
+                Command::Fact(fact) => facts.push(fact),
+                Command::Effects(list) if effects.is_empty() => effects = list,
+                Command::Effects(list) => effects.extend(list),
+                other => after.push(other),
+            }
+        }
+        inner.buffer = commands;
+        // Noted before anybody else can have the next event of this session, so that the order is that of the events.
+        if !facts.is_empty() {
+            self.gateway.note(self, facts);
+        }
+        drop(inner);
+        if opened != 0 {
+            self.gateway.counters.in_flight.fetch_add(opened, Ordering::Relaxed);
+        }
+        match durable {
+            true => self.perform_once_written(after),
+            false => after.into_iter().for_each(|command| self.perform(command)),
+        }
+        // What is only counted or told does not hold up what goes out.
+        self.gateway.do_besides(effects);
+        if !late.is_empty() {
+            self.send_once_written(late);
+        }
+    }
+
+    /// Writes a message to its stream while the session is locked, so that messages leave in the order they were decided,
+    /// or keeps an answer that goes out with others.
+    pub(super) fn send(&self, inner: &mut Inner, message: ToClient, facts: &mut Facts) {
+        let (stream, droppable) = (message.stream(), message.is_droppable());
+        if let Some((stream, out)) = inner.batches.pass(stream, Out::new(message)) {
+            self.write(inner, stream, out, droppable, facts);
+        }
+    }
+
+    /// Writes to a stream, and says so where nobody will read it.
+    pub(super) fn write(&self, inner: &mut Inner, stream: StreamId, mut out: Out, droppable: bool, facts: &mut Facts) {
+        let ends = out.last && self.mode != Mode::Pipe;
+        out.last = ends;
+        let numbers = out.numbers().collect::<SmallVec<[u64; 4]>>();
+        let Some(outbox) = inner.streams.get(&stream) else {
+            return self.lose("client_gone", &numbers, facts);
+        };
+        match outbox.push(out, droppable) {
+            Pushed::Taken if ends => drop(inner.streams.remove(&stream)),
+            Pushed::Taken => {}
+            Pushed::Closed => self.lose("client_gone", &numbers, facts),
+            Pushed::Dropped => {
+                // A reader that is this far behind never gets its answer, so it must not wait for it either. Its end is
+                // noticed, and told to the machine, when it is dropped.
+                if !droppable {
+                    outbox.close();
+                }
+                self.lose("slow_client", &numbers, facts);
+            }
+        }
+    }
+
+    /// Counts messages that reach nobody, and marks them in the facts that are about to be noted, or by facts of their own.
+    fn lose(&self, reason: &'static str, numbers: &[u64], facts: &mut Facts) {
+        self.gateway.counters.dropped(reason);
+        for number in numbers {
+            let same =
+                |fact: &&mut Fact| matches!(fact, Fact::Message(MessageFact { number: own, .. }) if own == number);
+            match facts.iter_mut().rev().find(same) {
+                Some(Fact::Message(message)) => message.lost = Some(reason),
+                _ => facts.push(self.lost(*number, reason)),
+            }
+        }
+    }
+}
+
+/// What the wall clock says; a clock before 1970 says 1970.
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
