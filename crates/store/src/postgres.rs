@@ -2,6 +2,7 @@
 //!
 //! All calls block; they are made from threads that are not part of an async runtime.
 
+mod copy;
 mod escape;
 mod find;
 mod forget;
@@ -11,6 +12,7 @@ mod row;
 mod schema;
 mod stats;
 mod tapes;
+mod words;
 mod writer;
 
 use ::postgres::Client;
@@ -30,12 +32,25 @@ enum Failure {
     /// The database said so.
     #[error(transparent)]
     Postgres(#[from] ::postgres::Error),
+    /// Rows could not be handed over.
+    #[error(transparent)]
+    Copy(std::io::Error),
     /// What is stored cannot be what was written.
     #[error(transparent)]
     Torn(#[from] crate::pack::Torn),
     /// It has its words already.
     #[error(transparent)]
     Said(#[from] StoreError),
+}
+
+impl Failure {
+    /// What went wrong on handing rows over; the database's own words stand inside.
+    fn of_copy(error: std::io::Error) -> Self {
+        match error.downcast::<::postgres::Error>() {
+            Ok(error) => Self::Postgres(error),
+            Err(error) => Self::Copy(error),
+        }
+    }
 }
 
 /// Tapes in a PostgreSQL database.
@@ -48,7 +63,7 @@ impl PostgresStore {
     /// Opens a store by the URL of its database, and makes its tables where there are none.
     ///
     /// # Errors
-    /// Where the URL makes no sense or asks for TLS, the database cannot be reached, or a later version wrote it.
+    /// Where the URL makes no sense, the database cannot be reached as it says, or a later version wrote it.
     pub fn open(url: &str) -> Result<Self, StoreError> {
         let place = Place::read(url)?;
         let mut client = place.connect()?;

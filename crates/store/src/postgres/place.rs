@@ -62,6 +62,7 @@ impl Place {
             Failure::Said(error) => error,
             Failure::Torn(torn) => StoreError::Damaged { place: self.shown.to_string(), why: torn.to_string() },
             Failure::Postgres(error) => self.say(&error),
+            Failure::Copy(error) => StoreError::Other(format!("{}: {error}", self.shown)),
         })
     }
 

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "all of this is a test, its helpers too")]
 
 #[path = "../suite/postgres_server.rs"]
+#[allow(dead_code, reason = "the suite uses more of it")]
 mod postgres_server;
 mod show;
 
