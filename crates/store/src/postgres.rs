@@ -10,8 +10,10 @@ mod place;
 mod prune;
 mod row;
 mod schema;
+mod ssl;
 mod stats;
 mod tapes;
+mod tls;
 mod words;
 mod writer;
 
@@ -20,6 +22,7 @@ use place::Place;
 use signalbox_engine::record::{
     Entry, Page, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
 };
+pub use ssl::BadAddress;
 use std::sync::{Mutex, PoisonError};
 use writer::PostgresWriter;
 
@@ -65,11 +68,20 @@ impl PostgresStore {
     /// # Errors
     /// Where the URL makes no sense, the database cannot be reached as it says, or a later version wrote it.
     pub fn open(url: &str) -> Result<Self, StoreError> {
-        let place = Place::read(url)?;
+        let bad = |why: BadAddress| StoreError::Open { place: "the database".into(), why: why.to_string() };
+        let place = Place::read(url).map_err(bad)?;
         let mut client = place.connect()?;
         let prepared = schema::prepare(&mut client, &place);
         place.told(prepared)?;
         Ok(Self { place, client: Mutex::new(Some(client)) })
+    }
+
+    /// Says what is wrong with the URL of a database, without asking it and without reading files.
+    ///
+    /// # Errors
+    /// What is wrong; never in words of the URL, which may hold the password.
+    pub fn check(url: &str) -> Result<(), BadAddress> {
+        Place::read(url).map(|_| ())
     }
 
     /// Answers a question. A connection that was lost is made again at the next one.

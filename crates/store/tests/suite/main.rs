@@ -3,6 +3,7 @@
 //! S-31, S-32, S-34 to S-37, SO-8, SO-9, SO-11.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "all of this is a test, its helpers too")]
 
+mod certificates;
 mod finding;
 mod forgetting;
 mod house;
@@ -12,6 +13,7 @@ mod naming;
 mod postgres_server;
 mod searching;
 mod telling;
+mod tls;
 mod writing;
 
 use house::House;
