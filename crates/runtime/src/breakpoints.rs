@@ -2,7 +2,7 @@
 
 use crate::glob;
 use signalbox_engine::chain::{self, Case, Hold, Interceptor, Judgement, Phase, Question, Resumed, Ruling, Verdict};
-use signalbox_wire::{Envelope, Limits, method};
+use signalbox_wire::{Limits, method};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -17,5 +17,5 @@ mod tape_row;
 mod text;
 
 pub use limits::{MAX_LIMIT, MAX_PAGE_BYTES, MAX_TEXT_BYTES};
-pub use postgres::PostgresStore;
+pub use postgres::{BadAddress, PostgresStore};
 pub use sqlite::SqliteStore;

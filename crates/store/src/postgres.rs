@@ -2,6 +2,7 @@
 //!
 //! All calls block; they are made from threads that are not part of an async runtime.
 
+mod copy;
 mod escape;
 mod find;
 mod forget;
@@ -9,8 +10,11 @@ mod place;
 mod prune;
 mod row;
 mod schema;
+mod ssl;
 mod stats;
 mod tapes;
+mod tls;
+mod words;
 mod writer;
 
 use ::postgres::Client;
@@ -18,6 +22,7 @@ use place::Place;
 use signalbox_engine::record::{
     Entry, Page, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
 };
+pub use ssl::BadAddress;
 use std::sync::{Mutex, PoisonError};
 use writer::PostgresWriter;
 
@@ -30,12 +35,25 @@ enum Failure {
     /// The database said so.
     #[error(transparent)]
     Postgres(#[from] ::postgres::Error),
+    /// Rows could not be handed over.
+    #[error(transparent)]
+    Copy(std::io::Error),
     /// What is stored cannot be what was written.
     #[error(transparent)]
     Torn(#[from] crate::pack::Torn),
     /// It has its words already.
     #[error(transparent)]
     Said(#[from] StoreError),
+}
+
+impl Failure {
+    /// What went wrong on handing rows over; the database's own words stand inside.
+    fn of_copy(error: std::io::Error) -> Self {
+        match error.downcast::<::postgres::Error>() {
+            Ok(error) => Self::Postgres(error),
+            Err(error) => Self::Copy(error),
+        }
+    }
 }
 
 /// Tapes in a PostgreSQL database.
@@ -48,13 +66,22 @@ impl PostgresStore {
     /// Opens a store by the URL of its database, and makes its tables where there are none.
     ///
     /// # Errors
-    /// Where the URL makes no sense or asks for TLS, the database cannot be reached, or a later version wrote it.
+    /// Where the URL makes no sense, the database cannot be reached as it says, or a later version wrote it.
     pub fn open(url: &str) -> Result<Self, StoreError> {
-        let place = Place::read(url)?;
+        let bad = |why: BadAddress| StoreError::Open { place: "the database".into(), why: why.to_string() };
+        let place = Place::read(url).map_err(bad)?;
         let mut client = place.connect()?;
         let prepared = schema::prepare(&mut client, &place);
         place.told(prepared)?;
         Ok(Self { place, client: Mutex::new(Some(client)) })
+    }
+
+    /// Says what is wrong with the URL of a database, without asking it and without reading files.
+    ///
+    /// # Errors
+    /// What is wrong; never in words of the URL, which may hold the password.
+    pub fn check(url: &str) -> Result<(), BadAddress> {
+        Place::read(url).map(|_| ())
     }
 
     /// Answers a question. A connection that was lost is made again at the next one.

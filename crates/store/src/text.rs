@@ -154,11 +154,6 @@ impl Needle {
         words
     }
 
-    /// True where words must follow each other.
-    pub fn has_phrase(&self) -> bool {
-        self.phrases.iter().any(|phrase| phrase.len() > 1)
-    }
-
     /// True where the body holds every phrase.
     pub fn is_in(&self, body: &[u8]) -> bool {
         // One bit for each beginning of a phrase that ends at the word just read.

@@ -89,7 +89,7 @@ async fn a_worker_tells_when_it_is_idle_and_has_something_to_tell_or_when_somebo
     gateway.settle();
     let exchanges = notes.exchanges();
     let calls = exchanges.values().filter(|words| words.contains(&"tools/call".to_owned()));
-    assert_eq!(calls.clone().count(), 110);
+    assert_eq!(calls.clone().count(), 111);
     assert!(calls.clone().all(|words| words.as_slice() == WHOLE), "{exchanges:?}");
 }
 

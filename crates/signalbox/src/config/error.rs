@@ -188,6 +188,9 @@ pub enum Problem {
     /// The same for a value that may be secret, and is therefore not shown.
     #[error("expected {0}")]
     BadHiddenValue(&'static str),
+    /// The address of a database that makes no sense; it may hold a password, and is not shown.
+    #[error("cannot be used: {0}")]
+    BadDatabase(signalbox_store::BadAddress),
     /// A feature that this version does not have.
     #[error("{feature} not in this version yet; {remedy}")]
     NotBuilt {

@@ -1,12 +1,13 @@
 //! What is recorded: the table `record`.
 
 use super::backend::bad;
-use super::error::ConfigError;
+use super::error::{ConfigError, Problem};
 use super::priority::priorities;
 use super::read::Table;
 use super::redact_key;
 use super::secret::Secret;
 use signalbox_engine::record::Retention;
+use signalbox_store::PostgresStore;
 use signalbox_tape::glob::Glob;
 use signalbox_tape::recorder::{Choice, Filter, OnFull, Priorities, RecorderSettings, Sampling, Trigger};
 use signalbox_tape::redact::{Action, KeyRule, PathRule, PatternRule, RedactionSettings, Redactor};
@@ -78,6 +79,10 @@ pub(super) fn check(table: &Table<'_>) -> Result<Record, ConfigError> {
     let postgres = table.text("postgres")?;
     if let Some(url) = postgres.as_ref().filter(|url| !is_postgres(&url.value)) {
         return Err(bad(table, url, "an address like `postgres://user@host/database`"));
+    }
+    if let Some(url) = &postgres {
+        let checked = PostgresStore::check(&url.value);
+        checked.map_err(|error| table.document.error(&url.path, url.at, Problem::BadDatabase(error)))?;
     }
     Ok(Record {
         enabled: table.flag("enabled")?,

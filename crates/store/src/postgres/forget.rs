@@ -21,7 +21,7 @@ pub fn forget_number(client: &mut Client, tape: i64) -> Result<u64, Failure> {
         // The writer of the tape waits here, so that nothing comes in between the last entry and the head.
         transaction.execute("SELECT 1 FROM tapes WHERE number = $1 FOR UPDATE", &[&tape])?;
         let Some(first) = first(&mut transaction, tape)? else {
-            for table in ["exchanges", "sessions"] {
+            for table in ["exchanges", "sessions", "tape_words"] {
                 transaction.execute(&format!("DELETE FROM {table} WHERE tape = $1"), &[&tape])?;
             }
             transaction.execute("DELETE FROM tapes WHERE number = $1", &[&tape])?;
@@ -62,6 +62,8 @@ fn first(transaction: &mut Transaction<'_>, tape: i64) -> Result<Option<i64>, Fa
 }
 
 fn delete(transaction: &mut Transaction<'_>, tape: i64, below: i64) -> Result<u64, Failure> {
+    // A run that ends behind stays, with words of some entries that are gone; a search looks for itself.
+    transaction.execute("DELETE FROM tape_words WHERE tape = $1 AND last < $2", &[&tape, &below])?;
     Ok(transaction.execute("DELETE FROM tape_entries WHERE tape = $1 AND seq < $2", &[&tape, &below])?)
 }
 

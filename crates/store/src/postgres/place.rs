@@ -1,6 +1,8 @@
 //! Where the database is, told without its password.
 
 use super::Failure;
+use super::ssl::{self, BadAddress, Mode, Ssl};
+use super::tls::{Connector, TlsError};
 use ::postgres::config::{Host, SslMode};
 use ::postgres::error::SqlState;
 use ::postgres::{Client, Config, NoTls};
@@ -19,36 +21,55 @@ const SETTINGS: &str = "SET lock_timeout = '5s'; SET search_path = signalbox; SE
 #[derive(Clone)]
 pub struct Place {
     config: Config,
+    ssl: Ssl,
     shown: Arc<str>,
 }
 
 impl Place {
-    /// Reads a URL.
-    pub fn read(url: &str) -> Result<Self, StoreError> {
+    /// Reads an address: a URL, or pairs of keys and values.
+    pub fn read(address: &str) -> Result<Self, BadAddress> {
+        let (ssl, rest) = ssl::split(address)?;
         // What is wrong with it is not told in its own words: they may hold the password.
-        let mut config: Config = url.parse().map_err(|_| StoreError::Open {
-            place: "the database".into(),
-            why: "its URL is not of the form postgres://user:password@host:port/database".into(),
-        })?;
+        let mut config: Config = rest.parse().map_err(|_| BadAddress::Form)?;
         let shown: Arc<str> = shown(&config).into();
-        if config.get_ssl_mode() == SslMode::Require {
-            let why = "sslmode=require is not supported; use a local socket, or a tunnel, and leave it out".into();
-            return Err(StoreError::Open { place: shown.to_string(), why });
-        }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
-        config.ssl_mode(SslMode::Disable).application_name("signalbox");
-        Ok(Self { config, shown })
+        config.application_name("signalbox");
+        Ok(Self { config, ssl, shown })
     }
 
     /// One more connection.
     pub fn connect(&self) -> Result<Client, StoreError> {
-        let connected = self.config.connect(NoTls).and_then(|mut client| {
-            client.batch_execute(SETTINGS)?;
-            Ok(client)
-        });
-        connected.map_err(|error| StoreError::Open { place: self.shown.to_string(), why: why(&error) })
+        self.greet().map_err(|why| StoreError::Open { place: self.shown.to_string(), why })
+    }
+
+    fn greet(&self) -> Result<Client, String> {
+        let all_local = self.config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
+        let mut client = match self.ssl.mode {
+            // There is no TLS on a local socket.
+            _ if all_local && !self.config.get_hosts().is_empty() => self.plain(),
+            Mode::Disable => self.plain(),
+            Mode::Prefer => match self.secure(SslMode::Prefer)? {
+                // A server may speak TLS badly, or let this user in only without.
+                Err(error) if is_about_tls(&error) => self.plain().map_err(|_| error),
+                connected => connected,
+            },
+            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => self.secure(SslMode::Require)?,
+        }
+        .map_err(|error| why(&error))?;
+        client.batch_execute(SETTINGS).map_err(|error| why(&error))?;
+        Ok(client)
+    }
+
+    fn plain(&self) -> Result<Client, ::postgres::Error> {
+        self.config.clone().ssl_mode(SslMode::Disable).connect(NoTls)
+    }
+
+    /// Certificates are read each time, so that new ones are used without a restart.
+    fn secure(&self, mode: SslMode) -> Result<Result<Client, ::postgres::Error>, String> {
+        let connector = Connector::read(&self.ssl).map_err(|error| error.to_string())?;
+        Ok(self.config.clone().ssl_mode(mode).connect(connector))
     }
 
     /// Where it is, for a person.
@@ -62,6 +83,7 @@ impl Place {
             Failure::Said(error) => error,
             Failure::Torn(torn) => StoreError::Damaged { place: self.shown.to_string(), why: torn.to_string() },
             Failure::Postgres(error) => self.say(&error),
+            Failure::Copy(error) => StoreError::Other(format!("{}: {error}", self.shown)),
         })
     }
 
@@ -78,6 +100,12 @@ impl Place {
             None => StoreError::Other(format!("{place}: {}", why(error))),
         }
     }
+}
+
+/// True where another try without TLS may do better.
+fn is_about_tls(error: &::postgres::Error) -> bool {
+    error.code() == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
+        || error.source().is_some_and(|source| source.is::<TlsError>())
 }
 
 /// What the database said, without the place in our own SQL.
@@ -111,12 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_refused_by_name_and_a_torn_url_without_its_words() {
-        let error = Place::read("postgres://ann:s3cret@db/t?sslmode=require").map(|_| ()).unwrap_err().to_string();
-        assert!(error.contains("sslmode=require is not supported") && !error.contains("s3cret"), "{error}");
+    fn a_torn_url_is_told_without_its_words() {
         for torn in ["postgres://ann:s3cret@db:port/t", "s3cret", "postgres://ann:s3cret@db/t?s3cret=1"] {
-            let error = Place::read(torn).map(|_| ()).unwrap_err().to_string();
-            assert!(error.contains("is not of the form") && !error.contains("s3cret"), "{error}");
+            assert_eq!(Place::read(torn).map(|_| ()), Err(BadAddress::Form), "{torn}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Forgetting what is older or more than what is to be kept, oldest first.
 
+use super::find::place_of;
 use super::{Failure, forget, tapes};
 use crate::retention::{self, Measure, Scale, Step, weight};
 use crate::tape_row::TapeRow;
@@ -45,7 +46,9 @@ pub fn prune(client: &mut Client, retention: &Retention, now: u64) -> Result<Pru
     }
     if pruned.entries > 0 && !retention.dry_run {
         // The server does that by itself sooner or later; it may not let us.
-        let _ = client.batch_execute("VACUUM tape_entries; VACUUM exchanges");
+        for table in ["tape_entries", "tape_words", "exchanges"] {
+            let _ = client.batch_execute(&format!("VACUUM {table}"));
+        }
     }
     Ok(pruned)
 }
@@ -79,9 +82,7 @@ impl Measure for Inside<'_> {
     type Error = Failure;
 
     fn place_of(&mut self, tape: &TapeRow, time: u64) -> Result<u64, Failure> {
-        let sql = "SELECT min(seq) FROM tape_entries WHERE tape = $1 AND at >= $2";
-        let place: Option<i64> = self.0.query_one(sql, &[&tape.number, &(time as i64)])?.get(0);
-        Ok(place.map_or(tape.last_seq + 1, |place| place as u64))
+        place_of(self.0, tape, time)
     }
 
     fn place_behind(&mut self, tape: &TapeRow, entries: u64) -> Result<u64, Failure> {

@@ -2,11 +2,12 @@
 
 use super::Failure;
 use super::place::Place;
-use ::postgres::Client;
+use super::words::MARKS_SQL;
+use ::postgres::{Client, Transaction};
 use signalbox_engine::record::StoreError;
 
 /// The version of the tables below.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The key under which one process at a time makes the tables.
 const LOCK: i64 = 0x7369_676e_616c;
@@ -65,20 +66,10 @@ CREATE TABLE tape_entries (
     form SMALLINT NOT NULL,
     body BYTEA NOT NULL,
     base BIGINT,
-    words TSVECTOR,
     PRIMARY KEY (tape, seq)
 );
 ALTER TABLE tape_entries ALTER COLUMN body SET STORAGE EXTERNAL;
-CREATE INDEX entries_exchange ON tape_entries (tape, exchange) WHERE exchange IS NOT NULL;
-CREATE INDEX entries_session ON tape_entries (tape, session, seq);
-CREATE INDEX entries_at ON tape_entries (at);
-CREATE INDEX entries_method ON tape_entries (method, at);
-CREATE INDEX entries_subject ON tape_entries (md5(subject), at) WHERE subject IS NOT NULL;
-CREATE INDEX entries_backend ON tape_entries (backend, at) WHERE backend IS NOT NULL;
-CREATE INDEX entries_principal ON tape_entries (principal, at);
-CREATE INDEX entries_error ON tape_entries (error_code, at) WHERE error_code IS NOT NULL;
 CREATE INDEX entries_base ON tape_entries (tape, base) WHERE base IS NOT NULL;
-CREATE INDEX tape_search ON tape_entries USING gin (words) WHERE words IS NOT NULL;
 
 CREATE TABLE exchanges (
     tape BIGINT NOT NULL,
@@ -97,6 +88,37 @@ CREATE INDEX exchanges_unwell ON exchanges (tape, outcome) WHERE outcome <> 'suc
 CREATE INDEX exchanges_slow ON exchanges (tape, took);
 ";
 
+/// What runs of entries hold; see `words`.
+const WORDS: &str = "
+CREATE TABLE tape_words (
+    tape BIGINT NOT NULL,
+    first BIGINT NOT NULL,
+    last BIGINT NOT NULL,
+    words TSVECTOR NOT NULL,
+    PRIMARY KEY (tape, first)
+);
+ALTER TABLE tape_words ALTER COLUMN words SET STORAGE EXTERNAL;
+";
+
+const WORDS_INDEX: &str = "CREATE INDEX tape_search ON tape_words USING gin (words)";
+
+/// Version 1 had words in each entry, and an index for each column that can be asked for.
+fn convert_1(transaction: &mut Transaction<'_>) -> Result<(), Failure> {
+    transaction.batch_execute("DROP INDEX tape_search")?;
+    transaction.batch_execute(WORDS)?;
+    let fill = format!(
+        "INSERT INTO tape_words SELECT tape, seq, seq, coalesce(words, '') || array_to_tsvector({MARKS_SQL}) FROM tape_entries"
+    );
+    transaction.batch_execute(&fill)?;
+    transaction.batch_execute(WORDS_INDEX)?;
+    transaction.batch_execute(
+        "ALTER TABLE tape_entries DROP COLUMN words;
+        DROP INDEX entries_exchange, entries_session, entries_at, entries_method, entries_subject, entries_backend,
+        entries_principal, entries_error",
+    )?;
+    Ok(())
+}
+
 /// Makes the tables, or checks their version.
 pub fn prepare(client: &mut Client, place: &Place) -> Result<(), Failure> {
     let mut transaction = client.transaction()?;
@@ -104,19 +126,24 @@ pub fn prepare(client: &mut Client, place: &Place) -> Result<(), Failure> {
     let there: Option<String> = transaction.query_one("SELECT to_regclass('signalbox.meta')::text", &[])?.get(0);
     if there.is_none() {
         transaction.batch_execute("CREATE SCHEMA IF NOT EXISTS signalbox")?;
-        transaction.batch_execute(TABLES)?;
+        transaction.batch_execute(&[TABLES, WORDS, WORDS_INDEX].concat())?;
         transaction.execute("INSERT INTO meta VALUES ('version', $1)", &[&VERSION.to_string()])?;
     }
     let version: String = transaction.query_one("SELECT value FROM meta WHERE key = 'version'", &[])?.get(0);
-    transaction.commit()?;
     match version.parse() {
         Ok(found) if found > VERSION => {
-            Err(StoreError::Future { place: place.shown().to_owned(), found, known: VERSION }.into())
+            return Err(StoreError::Future { place: place.shown().to_owned(), found, known: VERSION }.into());
         }
-        Ok(VERSION) => Ok(()),
+        Ok(VERSION) => {}
+        Ok(1) => {
+            convert_1(&mut transaction)?;
+            transaction.execute("UPDATE meta SET value = $1 WHERE key = 'version'", &[&VERSION.to_string()])?;
+        }
         _ => {
             let why = format!("it has format version {version}, which this program does not read any more");
-            Err(StoreError::Open { place: place.shown().to_owned(), why }.into())
+            return Err(StoreError::Open { place: place.shown().to_owned(), why }.into());
         }
     }
+    transaction.commit()?;
+    Ok(())
 }

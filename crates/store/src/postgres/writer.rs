@@ -1,20 +1,21 @@
 //! The writing side of one tape.
 
+use super::copy::{self, Copy, EntryRow};
 use super::escape::escape;
 use super::place::Place;
+use super::words::Runs;
 use super::{Failure, row, tapes};
 use crate::content;
 use crate::seen::Seen;
 use crate::splice;
-use crate::squeeze::{Packed, Squeezer, refers_to};
+use crate::squeeze::Squeezer;
 use crate::sums::{Sums, check_order};
-use crate::text::{is_searched, words_of};
+use crate::text::is_searched;
 use ::postgres::{Client, Transaction};
 use bytes::Bytes;
-use foldhash::HashSet;
-use signalbox_engine::record::{Body, Content, Entry, StoreError, TapeInfo, TapeWriter};
-use std::borrow::Cow;
+use signalbox_engine::record::{Body, Content, Entry, MessageEntry, StoreError, TapeInfo, TapeWriter};
 use std::collections::VecDeque;
+use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How many bytes of bodies are sent at a time.
@@ -94,19 +95,20 @@ impl PostgresWriter {
         }
         let mut sums = Sums::default();
         let mut seen = Seen::default();
-        let mut rows = Rows::default();
+        let mut batch = Batch::new(self.number);
         for entry in entries {
             let packed = content::pack(&entry.content, &mut self.squeezer);
-            let words = self.words(&mut transaction, entry)?;
+            let searched = self.searched(&mut transaction, entries, entry)?;
             self.keep_aside(&mut transaction, entry)?;
             seen.add(entry);
             sums.add(entry, packed.bytes.len());
-            rows.add(entry, packed, words);
-            if rows.bytes >= MAX_CHUNK_BYTES {
-                std::mem::take(&mut rows).insert(&mut transaction, self.number)?;
+            batch.rows.entry(&EntryRow { tape: self.number, entry, packed: &packed });
+            batch.runs.add(entry, searched.as_deref());
+            if batch.rows.len() + batch.runs.len() >= MAX_CHUNK_BYTES {
+                std::mem::replace(&mut batch, Batch::new(self.number)).send(&mut transaction)?;
             }
         }
-        rows.insert(&mut transaction, self.number)?;
+        batch.send(&mut transaction)?;
         keep_exchanges(&mut transaction, self.number, seen)?;
         keep_sums(&mut transaction, self.number, &sums)?;
         transaction.commit()?;
@@ -123,8 +125,13 @@ impl PostgresWriter {
         }
     }
 
-    /// The words of a message, each once, with a space between; none where it is not searched.
-    fn words(&mut self, transaction: &mut Transaction<'_>, entry: &Entry) -> Result<Option<String>, Failure> {
+    /// The message made whole, where its words are searched.
+    fn searched(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        batch: &[Entry],
+        entry: &Entry,
+    ) -> Result<Option<Bytes>, Failure> {
         let Content::Message(message) = &entry.content else { return Ok(None) };
         if let Body::Whole(whole) = &message.body
             && whole.len() <= MAX_RECENT_BYTES
@@ -137,23 +144,17 @@ impl PostgresWriter {
         if !is_searched(&message.body) {
             return Ok(None);
         }
-        let whole = match &message.body {
+        Ok(match &message.body {
             Body::Whole(whole) => Some(whole.clone()),
             Body::Like { seq, prefix, suffix, middle } => {
-                let base = self.base(transaction, *seq)?;
+                let base = match within(batch, *seq) {
+                    Some(base) => Some(base),
+                    None => self.base(transaction, *seq)?,
+                };
                 base.and_then(|base| splice::join(&base, *prefix, *suffix, middle))
             }
             Body::Left => None,
-        };
-        let mut seen = HashSet::default();
-        let mut text = String::new();
-        words_of(&whole.unwrap_or_default(), |word| {
-            if seen.insert(word.to_owned()) {
-                text.push_str(if text.is_empty() { "" } else { " " });
-                text.push_str(word);
-            }
-        });
-        Ok((!text.is_empty()).then_some(text))
+        })
     }
 
     fn base(&mut self, transaction: &mut Transaction<'_>, seq: u64) -> Result<Option<Bytes>, Failure> {
@@ -181,7 +182,7 @@ impl TapeWriter for PostgresWriter {
     }
 
     fn idle(&mut self) -> Result<bool, StoreError> {
-        // Words are kept with their entries.
+        // Words are kept with their entries, in the same transaction.
         Ok(false)
     }
 
@@ -205,79 +206,40 @@ fn begin(client: &mut Client, info: &TapeInfo, hidden: bool) -> Result<i64, Fail
     Ok(number)
 }
 
-/// Rows on their way into the table, column by column.
-#[derive(Default)]
-struct Rows<'a> {
-    numbers: Vec<(i64, i64)>,
-    session: Vec<Option<i64>>,
-    exchange: Vec<Option<i64>>,
-    principal: Vec<Cow<'a, str>>,
-    what: Vec<i16>,
-    method: Vec<Option<Cow<'a, str>>>,
-    subject: Vec<Option<Cow<'a, str>>>,
-    backend: Vec<Option<Cow<'a, str>>>,
-    error_code: Vec<Option<i64>>,
-    length: Vec<Option<i64>>,
-    base: Vec<Option<i64>>,
-    packed: Vec<Packed>,
-    words: Vec<Option<String>>,
-    bytes: usize,
+/// The whole body of an entry of a batch.
+fn within(batch: &[Entry], seq: u64) -> Option<Bytes> {
+    let place = batch.binary_search_by_key(&seq, |entry| entry.seq).ok()?;
+    match &batch[place].content {
+        Content::Message(MessageEntry { body: Body::Whole(whole), .. }) => Some(whole.clone()),
+        _ => None,
+    }
 }
 
-impl<'a> Rows<'a> {
-    fn add(&mut self, entry: &'a Entry, packed: Packed, words: Option<String>) {
-        let asked = content::names(&entry.content);
-        self.numbers.push((entry.seq as i64, entry.at as i64));
-        self.session.push(entry.session.map(|number| number as i64));
-        self.exchange.push(entry.exchange.map(|number| number as i64));
-        self.principal.push(escape(&entry.principal));
-        self.what.push(i16::from(content::what(&entry.content)));
-        self.method.push(asked.method.map(escape));
-        self.subject.push(asked.subject.map(escape));
-        self.backend.push(asked.backend.map(escape));
-        self.error_code.push(asked.error_code);
-        self.length.push(content::length(&entry.content).map(|length| length as i64));
-        self.base.push(refers_to(packed.form, &packed.bytes).map(|base| base as i64));
-        self.bytes += packed.bytes.len() + words.as_ref().map_or(0, String::len);
-        self.packed.push(packed);
-        self.words.push(words);
+/// Rows on their way into the tables.
+struct Batch {
+    rows: Copy,
+    runs: Runs,
+}
+
+impl Batch {
+    fn new(tape: i64) -> Self {
+        Self { rows: Copy::new(), runs: Runs::new(tape) }
     }
 
-    fn insert(self, transaction: &mut Transaction<'_>, tape: i64) -> Result<(), Failure> {
-        let sql = "INSERT INTO tape_entries (tape, seq, at, session, exchange, principal, what, method, subject, backend,
-            error_code, length, base, form, body, words)
-            SELECT $1, seq, at, session, exchange, principal, what, method, subject, backend, error_code, length, base,
-            form, body, array_to_tsvector(string_to_array(words, ' '))
-            FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::smallint[], $8::text[],
-            $9::text[], $10::text[], $11::bigint[], $12::bigint[], $13::bigint[], $14::smallint[], $15::bytea[], $16::text[])
-            AS u (seq, at, session, exchange, principal, what, method, subject, backend, error_code, length, base, form,
-            body, words)";
-        let (seq, at): (Vec<i64>, Vec<i64>) = self.numbers.into_iter().unzip();
-        let form: Vec<i16> = self.packed.iter().map(|packed| i16::from(packed.form)).collect();
-        let body: Vec<&[u8]> = self.packed.iter().map(|packed| &packed.bytes[..]).collect();
-        transaction.execute(
-            sql,
-            &[
-                &tape,
-                &seq,
-                &at,
-                &self.session,
-                &self.exchange,
-                &self.principal,
-                &self.what,
-                &self.method,
-                &self.subject,
-                &self.backend,
-                &self.error_code,
-                &self.length,
-                &self.base,
-                &form,
-                &body,
-                &self.words,
-            ],
-        )?;
-        Ok(())
+    fn send(self, transaction: &mut Transaction<'_>) -> Result<(), Failure> {
+        send(transaction, &copy::entries_sql(), self.rows)?;
+        send(transaction, copy::WORDS_SQL, self.runs.finish())
     }
+}
+
+fn send(transaction: &mut Transaction<'_>, sql: &str, rows: Copy) -> Result<(), Failure> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut writer = transaction.copy_in(sql)?;
+    writer.write_all(&rows.finish()).map_err(Failure::of_copy)?;
+    writer.finish()?;
+    Ok(())
 }
 
 fn keep_exchanges(transaction: &mut Transaction<'_>, tape: i64, seen: Seen<'_>) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! A private PostgreSQL server: a folder of its own, a socket in it, and no port.
+//! A private PostgreSQL server: a folder of its own, a socket in it, and no port unless a test wants one.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,23 +10,30 @@ use tempfile::TempDir;
 pub struct PostgresServer {
     child: Child,
     folder: TempDir,
+    port: u16,
     databases: AtomicU32,
 }
 
 impl PostgresServer {
     /// Starts one; none where PostgreSQL is not installed.
     pub fn start() -> Option<Self> {
+        Self::start_with(|_| Vec::new(), "local all all trust\n")
+    }
+
+    /// Starts one with more settings, which may name files that are made in its folder, and this list of who may come in.
+    pub fn start_with(settings: impl FnOnce(&Path) -> Vec<String>, who: &str) -> Option<Self> {
         let Some(programs) = programs() else {
             assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "PostgreSQL is not installed");
             eprintln!("SKIP PostgreSQL: run script/install-test-deps");
             return None;
         };
         // A socket's path must be short.
-        let folder = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap();
+        let mut folder = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").unwrap();
+        let settings = settings(folder.path());
         let root = is_root();
         if root {
             // The server refuses to be root.
-            let owned = Command::new("chown").arg("postgres").arg(folder.path()).status().unwrap();
+            let owned = Command::new("chown").args(["-R", "postgres"]).arg(folder.path()).status().unwrap();
             assert!(owned.success(), "there is no user postgres");
         }
         let data = folder.path().join("data");
@@ -36,27 +43,51 @@ impl PostgresServer {
             .arg(&data);
         let made = initdb.current_dir(folder.path()).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let mut server = command(root, &programs.join("postgres"));
-        server.arg("-D").arg(&data).arg("-k").arg(folder.path());
-        for setting in ["listen_addresses=", "fsync=off", "max_connections=40", "shared_buffers=32MB"] {
-            server.arg("-c").arg(setting);
+        std::fs::write(data.join("pg_hba.conf"), who).unwrap();
+        // Somebody else may take a port between its choice and its use.
+        for _ in 0..5 {
+            let port = free_port();
+            let mut server = command(root, &programs.join("postgres"));
+            server.arg("-D").arg(&data).arg("-k").arg(folder.path()).args(["-p", &port.to_string()]);
+            let usual = ["listen_addresses=", "fsync=off", "max_connections=40", "shared_buffers=32MB"];
+            for setting in usual.into_iter().map(str::to_owned).chain(settings.clone()) {
+                server.arg("-c").arg(setting);
+            }
+            let log = std::fs::File::create(folder.path().join("log")).unwrap();
+            let child = server.current_dir(folder.path()).stderr(log).stdout(Stdio::null()).spawn().unwrap();
+            let mut server = Self { child, folder, port, databases: AtomicU32::new(0) };
+            if server.answers() {
+                return Some(server);
+            }
+            folder = server.give_up();
         }
-        let log = std::fs::File::create(folder.path().join("log")).unwrap();
-        let child = server.current_dir(folder.path()).stderr(log).stdout(Stdio::null()).spawn().unwrap();
-        let server = Self { child, folder, databases: AtomicU32::new(0) };
-        server.wait();
-        Some(server)
+        let log = std::fs::read_to_string(folder.path().join("log")).unwrap_or_default();
+        panic!("the server does not start\n{log}");
+    }
+
+    /// Its folder, for the next try.
+    fn give_up(mut self) -> TempDir {
+        let other = TempDir::new().unwrap();
+        std::mem::replace(&mut self.folder, other)
     }
 
     fn url(&self, database: &str) -> String {
-        format!("host={} user=postgres dbname={database} password=s3cret", self.folder.path().display())
+        let (folder, port) = (self.folder.path().display(), self.port);
+        format!("host={folder} port={port} user=postgres dbname={database} password=s3cret")
     }
 
-    fn wait(&self) {
+    /// The port, for a server that was told to listen.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// False where it has ended.
+    fn answers(&mut self) -> bool {
         let until = Instant::now() + Duration::from_secs(60);
         loop {
             match postgres::Client::connect(&self.url("postgres"), postgres::NoTls) {
-                Ok(_) => return,
+                Ok(_) => return true,
+                Err(_) if self.child.try_wait().unwrap().is_some() => return false,
                 Err(error) if Instant::now() > until => {
                     let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
                     panic!("the server does not answer: {error}\n{log}");
@@ -71,6 +102,22 @@ impl PostgresServer {
         let name = format!("d{}", self.databases.fetch_add(1, Ordering::Relaxed));
         self.run(&format!("CREATE DATABASE {name}"));
         self.url(&name)
+    }
+
+    /// Whether the only connection of the program is under TLS.
+    pub fn is_secure(&self) -> bool {
+        let mut client = postgres::Client::connect(&self.url("postgres"), postgres::NoTls).unwrap();
+        let sql = "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'signalbox'";
+        client.query_one(sql, &[]).unwrap().get(0)
+    }
+
+    /// Waits until the program has no connection left.
+    pub fn wait_until_nobody_is_there(&self) {
+        let mut client = postgres::Client::connect(&self.url("postgres"), postgres::NoTls).unwrap();
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'signalbox'";
+        while client.query_one(sql, &[]).unwrap().get::<_, i64>(0) > 0 {
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
     }
 
     /// Runs a statement as the owner of everything.
@@ -105,6 +152,10 @@ fn command(root: bool, program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups", "--"]).arg(program);
     command
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn is_root() -> bool {

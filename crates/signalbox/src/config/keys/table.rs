@@ -288,7 +288,7 @@ pub const KEYS: &[Key] = &[
     key(
         "record.postgres",
         Kind::Text(""),
-        "A PostgreSQL database to record into; without one, SQLite in the data folder.",
+        "A PostgreSQL database to record into, with `sslmode` and `sslrootcert` as usual; without one, SQLite in the data folder.",
     ),
     key(
         "record.sampling",

@@ -18,6 +18,14 @@ fn bad_json() {
 
 const TOML: &[(&str, &str)] = &[
     (
+        "[record]\npostgres = 'postgres://ann:s3cret@db/t?sslmode=always'\n",
+        "signalbox.toml:2:12: record.postgres: cannot be used: sslmode is one of `disable`, `prefer`, `require`, `verify-ca` and `verify-full`",
+    ),
+    (
+        "[record]\npostgres = 'postgres://ann:s3cret@db/t?sslmode=verify-full'\n",
+        "signalbox.toml:2:12: record.postgres: cannot be used: sslmode=verify-ca and sslmode=verify-full need sslrootcert, a file with those who sign servers' certificates",
+    ),
+    (
         "[backends.files]\ncommand = 'a'\n  comand = 'b'\n",
         "signalbox.toml:3:3: backends.files.comand: unknown key; did you mean `command`?",
     ),

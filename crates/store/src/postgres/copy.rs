@@ -1,0 +1,146 @@
+//! Rows in the binary form of `COPY`, and the one list of the columns of an entry.
+
+use super::escape::escape;
+use crate::content;
+use crate::squeeze::{Packed, refers_to};
+use signalbox_engine::record::Entry;
+
+/// What every copy begins with: a signature, flags, and the length of an extension that there is not.
+const HEAD: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+
+/// What it ends with, where the number of fields of the next row would stand.
+const TAIL: [u8; 2] = (-1i16).to_be_bytes();
+
+/// One entry on its way into the table.
+pub struct EntryRow<'a> {
+    /// The number of its tape.
+    pub tape: i64,
+    /// The entry.
+    pub entry: &'a Entry,
+    /// The rest of it, as it is kept.
+    pub packed: &'a Packed,
+}
+
+/// A column: its name, and what stands in it.
+type Column = (&'static str, fn(&mut Copy, &EntryRow<'_>));
+
+/// The columns of an entry. One that is added here and in the tables is written.
+const COLUMNS: &[Column] = &[
+    ("tape", |copy, row| copy.number(row.tape)),
+    ("seq", |copy, row| copy.number(row.entry.seq as i64)),
+    ("at", |copy, row| copy.number(row.entry.at as i64)),
+    ("session", |copy, row| copy.optional(row.entry.session.map(|number| number as i64))),
+    ("exchange", |copy, row| copy.optional(row.entry.exchange.map(|number| number as i64))),
+    ("principal", |copy, row| copy.text(Some(&row.entry.principal))),
+    ("what", |copy, row| copy.small(content::what(&row.entry.content))),
+    ("method", |copy, row| copy.text(content::names(&row.entry.content).method)),
+    ("subject", |copy, row| copy.text(content::names(&row.entry.content).subject)),
+    ("backend", |copy, row| copy.text(content::names(&row.entry.content).backend)),
+    ("error_code", |copy, row| copy.optional(content::names(&row.entry.content).error_code)),
+    ("length", |copy, row| copy.optional(content::length(&row.entry.content).map(|length| length as i64))),
+    ("form", |copy, row| copy.small(row.packed.form)),
+    ("body", |copy, row| copy.bytes(&row.packed.bytes)),
+    ("base", |copy, row| copy.optional(refers_to(row.packed.form, &row.packed.bytes).map(|base| base as i64))),
+];
+
+/// The statement that takes rows of entries.
+pub fn entries_sql() -> String {
+    let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
+    format!("COPY tape_entries ({}) FROM STDIN (FORMAT binary)", names.join(", "))
+}
+
+/// The statement that takes rows of words.
+pub const WORDS_SQL: &str = "COPY tape_words (tape, first, last, words) FROM STDIN (FORMAT binary)";
+
+/// Rows of one table.
+pub struct Copy {
+    bytes: Vec<u8>,
+}
+
+impl Copy {
+    /// No rows yet.
+    pub fn new() -> Self {
+        Self { bytes: HEAD.to_vec() }
+    }
+
+    /// True where there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.len() == HEAD.len()
+    }
+
+    /// How many bytes its rows take.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// All of it.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.bytes.extend(TAIL);
+        self.bytes
+    }
+
+    /// One more entry.
+    pub fn entry(&mut self, row: &EntryRow<'_>) {
+        self.row(COLUMNS.len());
+        for (_, put) in COLUMNS {
+            put(self, row);
+        }
+    }
+
+    /// The words of one more run of entries, each once and in order.
+    pub fn words(&mut self, tape: i64, (first, last): (u64, u64), words: &[&str]) {
+        self.row(4);
+        self.number(tape);
+        self.number(first as i64);
+        self.number(last as i64);
+        // A word ends with a zero, and has no positions.
+        let length: usize = words.iter().map(|word| word.len() + 3).sum();
+        self.head(4 + length);
+        self.bytes.extend((words.len() as u32).to_be_bytes());
+        for word in words {
+            self.bytes.extend_from_slice(word.as_bytes());
+            self.bytes.extend([0; 3]);
+        }
+    }
+
+    fn row(&mut self, fields: usize) {
+        self.bytes.extend((fields as i16).to_be_bytes());
+    }
+
+    fn head(&mut self, length: usize) {
+        self.bytes.extend((length as i32).to_be_bytes());
+    }
+
+    fn null(&mut self) {
+        self.bytes.extend((-1i32).to_be_bytes());
+    }
+
+    fn number(&mut self, number: i64) {
+        self.head(8);
+        self.bytes.extend(number.to_be_bytes());
+    }
+
+    fn optional(&mut self, number: Option<i64>) {
+        match number {
+            Some(number) => self.number(number),
+            None => self.null(),
+        }
+    }
+
+    fn small(&mut self, number: u8) {
+        self.head(2);
+        self.bytes.extend(i16::from(number).to_be_bytes());
+    }
+
+    fn text(&mut self, text: Option<&str>) {
+        match text {
+            Some(text) => self.bytes(escape(text).as_bytes()),
+            None => self.null(),
+        }
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.head(bytes.len());
+        self.bytes.extend_from_slice(bytes);
+    }
+}

@@ -1,0 +1,246 @@
+//! What a connection string says about TLS, in the words that users of PostgreSQL know.
+
+use std::path::PathBuf;
+
+/// Why an address of a database makes no sense. It never holds words of the address, which may hold the password.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BadAddress {
+    /// It cannot be read.
+    #[error("its URL is not of the form postgres://user:password@host:port/database")]
+    Form,
+    /// There is no such mode.
+    #[error("sslmode is one of `disable`, `prefer`, `require`, `verify-ca` and `verify-full`")]
+    Mode,
+    /// Certificates are to be checked, and nobody is trusted.
+    #[error(
+        "sslmode=verify-ca and sslmode=verify-full need sslrootcert, a file with those who sign servers' certificates"
+    )]
+    NoRoot,
+    /// Everybody can get a certificate that the system trusts.
+    #[error("sslrootcert=system needs sslmode=verify-full: anybody may have a certificate that the system trusts")]
+    WeakSystem,
+    /// One without the other.
+    #[error("sslcert and sslkey only work together")]
+    HalfPair,
+    /// Nobody would see them.
+    #[error("sslrootcert, sslcert and sslkey have no effect with sslmode=disable; remove them")]
+    Disabled,
+    /// What other programs know, and this one does not.
+    #[error("{0} is not supported")]
+    Unsupported(&'static str),
+}
+
+/// Settings of other programs that would change what is trusted, so that they are not passed over.
+const UNSUPPORTED: [&str; 9] = [
+    "sslcompression",
+    "sslcertmode",
+    "sslcrl",
+    "sslcrldir",
+    "sslpassword",
+    "sslsni",
+    "ssl_min_protocol_version",
+    "ssl_max_protocol_version",
+    "requiressl",
+];
+
+/// How far TLS goes.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Mode {
+    /// It is not spoken.
+    Disable,
+    /// It is spoken where the server does; nobody's certificate is checked.
+    #[default]
+    Prefer,
+    /// It is spoken or there is no connection; nobody's certificate is checked, unless those who may sign it are named.
+    Require,
+    /// Somebody who is trusted has signed the server's certificate.
+    VerifyCa,
+    /// And it is for this host.
+    VerifyFull,
+}
+
+/// Whose signature is trusted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Roots {
+    /// Those in a file.
+    File(PathBuf),
+    /// Those that the system trusts.
+    System,
+}
+
+/// What is said about TLS.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Ssl {
+    /// How far it goes.
+    pub mode: Mode,
+    /// Whom to trust.
+    pub roots: Option<Roots>,
+    /// What is shown to a server that asks for a certificate: the certificate and its key.
+    pub identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// What is said about TLS, and the string without it.
+pub fn split(address: &str) -> Result<(Ssl, String), BadAddress> {
+    let mut said = Said::default();
+    let rest = match address.starts_with("postgres://") || address.starts_with("postgresql://") {
+        true => said.url(address)?,
+        false => said.pairs(address)?,
+    };
+    Ok((said.ssl()?, rest))
+}
+
+#[derive(Default)]
+struct Said {
+    mode: Option<String>,
+    root: Option<String>,
+    cert: Option<String>,
+    key: Option<String>,
+}
+
+impl Said {
+    /// True where it was about TLS, and is kept here.
+    fn take(&mut self, key: &str, value: String) -> Result<bool, BadAddress> {
+        match key {
+            "sslmode" => self.mode = Some(value),
+            "sslrootcert" => self.root = Some(value),
+            "sslcert" => self.cert = Some(value),
+            "sslkey" => self.key = Some(value),
+            _ => {
+                let unsupported = UNSUPPORTED.into_iter().find(|name| *name == key);
+                return unsupported.map_or(Ok(false), |name| Err(BadAddress::Unsupported(name)));
+            }
+        }
+        Ok(true)
+    }
+
+    fn url(&mut self, url: &str) -> Result<String, BadAddress> {
+        // A password may hold a question mark.
+        let behind = url.find('@').unwrap_or(0);
+        let Some(mark) = url[behind..].find('?').map(|place| behind + place) else { return Ok(url.to_owned()) };
+        let mut rest = Vec::new();
+        for pair in url[mark + 1..].split('&') {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if !self.take(key, decoded(value).ok_or(BadAddress::Form)?)? {
+                rest.push(pair);
+            }
+        }
+        let before = &url[..mark];
+        Ok(if rest.is_empty() { before.to_owned() } else { format!("{before}?{}", rest.join("&")) })
+    }
+
+    fn pairs(&mut self, text: &str) -> Result<String, BadAddress> {
+        let mut rest = String::new();
+        let mut left = text.trim_start();
+        while !left.is_empty() {
+            let (key, behind) = left.split_once('=').ok_or(BadAddress::Form)?;
+            let (value, behind) = value(behind.trim_start())?;
+            if !self.take(key.trim(), value)? {
+                rest.push_str(&left[..left.len() - behind.len()]);
+                rest.push(' ');
+            }
+            left = behind.trim_start();
+        }
+        Ok(rest)
+    }
+
+    fn ssl(self) -> Result<Ssl, BadAddress> {
+        let mode = match self.mode.as_deref() {
+            None => Mode::default(),
+            Some("disable") => Mode::Disable,
+            Some("prefer") => Mode::Prefer,
+            Some("require") => Mode::Require,
+            Some("verify-ca") => Mode::VerifyCa,
+            Some("verify-full") => Mode::VerifyFull,
+            Some(_) => return Err(BadAddress::Mode),
+        };
+        let roots = self.root.map(|root| if root == "system" { Roots::System } else { Roots::File(root.into()) });
+        let identity = match (self.cert, self.key) {
+            (Some(cert), Some(key)) => Some((cert.into(), key.into())),
+            (None, None) => None,
+            _ => return Err(BadAddress::HalfPair),
+        };
+        match (mode, &roots) {
+            (Mode::Disable, _) if roots.is_some() || identity.is_some() => Err(BadAddress::Disabled),
+            (Mode::VerifyCa | Mode::VerifyFull, None) => Err(BadAddress::NoRoot),
+            (Mode::Prefer | Mode::Require | Mode::VerifyCa, Some(Roots::System)) => Err(BadAddress::WeakSystem),
+            // As other programs have it: who names those who sign wants them to count.
+            (Mode::Require, Some(Roots::File(_))) => Ok(Ssl { mode: Mode::VerifyCa, roots, identity }),
+            _ => Ok(Ssl { mode, roots, identity }),
+        }
+    }
+}
+
+/// A value at the beginning of a text, and what is behind it.
+fn value(text: &str) -> Result<(String, &str), BadAddress> {
+    let (quoted, text) = text.strip_prefix('\'').map_or((false, text), |rest| (true, rest));
+    let mut value = String::new();
+    let mut characters = text.char_indices();
+    while let Some((place, character)) = characters.next() {
+        match character {
+            '\\' => value.extend(characters.next().map(|(_, next)| next)),
+            '\'' if quoted => return Ok((value, &text[place + 1..])),
+            space if !quoted && space.is_whitespace() => return Ok((value, &text[place..])),
+            other => value.push(other),
+        }
+    }
+    if quoted { Err(BadAddress::Form) } else { Ok((value, "")) }
+}
+
+/// A text with its `%20` undone.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut left = text.as_bytes();
+    while let [first, rest @ ..] = left {
+        left = rest;
+        if *first == b'%' {
+            let (digits, rest) = left.split_at_checked(2)?;
+            bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+            left = rest;
+        } else {
+            bytes.push(*first);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_about_tls_is_taken_out_of_both_forms() {
+        let expected = Ssl {
+            mode: Mode::VerifyFull,
+            roots: Some(Roots::File("/etc/my ca.pem".into())),
+            identity: Some(("a.pem".into(), "a.key".into())),
+        };
+        let url = "postgres://ann:s?c@db:5433/t?sslmode=verify-full&connect_timeout=3&sslrootcert=/etc/my%20ca.pem&sslcert=a.pem&sslkey=a.key";
+        assert_eq!(split(url), Ok((expected.clone(), "postgres://ann:s?c@db:5433/t?connect_timeout=3".into())));
+        let pairs = r"host=db sslmode = verify-full sslrootcert='/etc/my ca.pem' password='a\'b c' sslcert=a.pem sslkey=a.key dbname=t";
+        assert_eq!(split(pairs), Ok((expected, r"host=db password='a\'b c' dbname=t ".into())));
+        for plain in ["postgres://ann@db/t", "postgresql:///t"] {
+            assert_eq!(split(plain), Ok((Ssl::default(), plain.into())));
+        }
+        assert_eq!(split("postgres://db/t?sslmode=disable").unwrap().1, "postgres://db/t");
+    }
+
+    #[test]
+    fn every_mode_is_known_and_others_are_refused() {
+        let said = |said: &str| split(&format!("postgres://db/t?{said}")).map(|(ssl, _)| ssl.mode);
+        assert_eq!(said("sslmode=disable"), Ok(Mode::Disable));
+        assert_eq!(said("sslmode=prefer"), Ok(Mode::Prefer));
+        assert_eq!(said("sslmode=require"), Ok(Mode::Require));
+        assert_eq!(said("sslmode=require&sslrootcert=ca.pem"), Ok(Mode::VerifyCa));
+        assert_eq!(said("sslmode=verify-ca&sslrootcert=ca.pem"), Ok(Mode::VerifyCa));
+        assert_eq!(said("sslmode=verify-full&sslrootcert=system"), Ok(Mode::VerifyFull));
+        for wrong in ["sslmode=allow", "sslmode=", "sslmode=Require", "sslmode=verify_full"] {
+            assert_eq!(said(wrong), Err(BadAddress::Mode), "{wrong}");
+        }
+        assert_eq!(said("sslmode=verify-full"), Err(BadAddress::NoRoot));
+        assert_eq!(said("sslmode=verify-ca&sslrootcert=system"), Err(BadAddress::WeakSystem));
+        assert_eq!(said("sslcert=a.pem"), Err(BadAddress::HalfPair));
+        assert_eq!(said("sslmode=disable&sslrootcert=ca.pem"), Err(BadAddress::Disabled));
+        assert_eq!(said("sslcrl=x"), Err(BadAddress::Unsupported("sslcrl")));
+        assert_eq!(said("sslmode=%zz"), Err(BadAddress::Form));
+    }
+}

@@ -1,0 +1,276 @@
+//! TLS with the database: a connector for the client, and whose certificates it believes.
+
+use super::ssl::{Mode, Roots, Ssl};
+use ::postgres::Socket;
+use ::postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use std::error::Error as StdError;
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_rustls::TlsConnector;
+
+/// Why there is no TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be used.
+    #[error("{0}: {1}")]
+    File(String, String),
+    /// The system trusts nobody.
+    #[error("sslrootcert=system: no certificate authority was found on this system")]
+    NoSystemRoots,
+    /// The settings do not go together.
+    #[error("TLS cannot be set up: {0}")]
+    Unfit(String),
+    /// No certificate can be for such a host.
+    #[error("the host cannot be the name of a certificate")]
+    Host,
+    /// The handshake failed.
+    #[error("{0}")]
+    Handshake(String),
+}
+
+/// Shakes hands with servers.
+#[derive(Clone)]
+pub struct Connector {
+    config: Arc<ClientConfig>,
+    trusted: Arc<str>,
+}
+
+impl Connector {
+    /// Reads the files that are named.
+    pub fn read(ssl: &Ssl) -> Result<Self, TlsError> {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let (verifier, trusted) = Verifier::read(ssl, &provider)?;
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| TlsError::Unfit(error.to_string()))?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        let mut config = match &ssl.identity {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let chain = certificates(certificate)?;
+                let private = PrivateKeyDer::from_pem_file(key).map_err(|error| told(key, error))?;
+                builder.with_client_auth_cert(chain, private).map_err(|error| told(key, error))?
+            }
+        };
+        config.alpn_protocols = vec![b"postgresql".to_vec()];
+        Ok(Self { config: Arc::new(config), trusted })
+    }
+}
+
+fn told(file: &Path, why: impl ToString) -> TlsError {
+    TlsError::File(file.display().to_string(), why.to_string())
+}
+
+/// The certificates of a file, at least one.
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found: Result<Vec<_>, _> =
+        CertificateDer::pem_file_iter(file).and_then(Iterator::collect).map_err(|error| told(file, error));
+    let found = found?;
+    if found.is_empty() {
+        Err(told(file, "there is no certificate in it (`-----BEGIN CERTIFICATE-----`)"))
+    } else {
+        Ok(found)
+    }
+}
+
+/// Judges the server's certificate.
+#[derive(Debug)]
+struct Verifier {
+    /// Those who may have signed it; nobody is asked where this is missing.
+    signed: Option<Arc<WebPkiServerVerifier>>,
+    /// Certificates that are trusted themselves. A server may show one of them, though it could sign others.
+    known: Vec<CertificateDer<'static>>,
+    /// It must be for the host.
+    named: bool,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Verifier {
+    /// What is said about it, and whom it trusts in words.
+    fn read(ssl: &Ssl, provider: &Arc<CryptoProvider>) -> Result<(Self, Arc<str>), TlsError> {
+        let provider = Arc::clone(provider);
+        let (known, trusted) = match &ssl.roots {
+            Some(roots) if matches!(ssl.mode, Mode::VerifyCa | Mode::VerifyFull) => match roots {
+                Roots::File(file) => (certificates(file)?, file.display().to_string()),
+                Roots::System => {
+                    (rustls_native_certs::load_native_certs().certs, "the system's authorities".to_owned())
+                }
+            },
+            _ => return Ok((Self { signed: None, known: Vec::new(), named: false, provider }, "".into())),
+        };
+        let mut roots = RootCertStore::empty();
+        match &ssl.roots {
+            Some(Roots::File(file)) => {
+                for certificate in &known {
+                    roots.add(certificate.clone()).map_err(|error| told(file, error))?;
+                }
+            }
+            _ => {
+                roots.add_parsable_certificates(known.iter().cloned());
+                if roots.is_empty() {
+                    return Err(TlsError::NoSystemRoots);
+                }
+            }
+        }
+        let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+            .build()
+            .map_err(|error| TlsError::Unfit(error.to_string()))?;
+        let named = ssl.mode == Mode::VerifyFull;
+        Ok((Self { signed: Some(signed), known, named, provider }, trusted.into()))
+    }
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        host: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let Some(signed) = &self.signed else { return Ok(ServerCertVerified::assertion()) };
+        match signed.verify_server_cert(shown, between, host, ocsp, now) {
+            // The signatures are looked at before the name.
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if !self.named => Ok(ServerCertVerified::assertion()),
+            // A server that signed for itself is trusted by its own certificate.
+            Err(Error::InvalidCertificate(CertificateError::Other(_) | CertificateError::UnknownIssuer))
+                if self.known.iter().any(|known| known == shown) =>
+            {
+                if self.named {
+                    verify_server_name(&ParsedCertificate::try_from(shown)?, host)?;
+                }
+                Ok(ServerCertVerified::assertion())
+            }
+            judged => judged,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+impl MakeTlsConnect<Socket> for Connector {
+    type Stream = Stream;
+    type TlsConnect = ToHost;
+    type Error = TlsError;
+
+    fn make_tls_connect(&mut self, host: &str) -> Result<ToHost, TlsError> {
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Host)?;
+        Ok(ToHost { connector: self.clone(), name })
+    }
+}
+
+/// Shakes hands with one server.
+pub struct ToHost {
+    connector: Connector,
+    name: ServerName<'static>,
+}
+
+impl TlsConnect<Socket> for ToHost {
+    type Stream = Stream;
+    type Error = TlsError;
+    type Future = Pin<Box<dyn Future<Output = Result<Stream, TlsError>> + Send>>;
+
+    fn connect(self, socket: Socket) -> Self::Future {
+        Box::pin(async move {
+            let Self { connector: Connector { config, trusted }, name } = self;
+            let connecting = TlsConnector::from(config).connect(name, socket);
+            connecting.await.map(Stream).map_err(|error| TlsError::Handshake(words(&error, &trusted)))
+        })
+    }
+}
+
+/// What went wrong in a handshake.
+fn words(error: &io::Error, trusted: &str) -> String {
+    let held = error.get_ref().map(|held| held as &(dyn StdError + 'static));
+    match held.and_then(|held| held.downcast_ref::<Error>()) {
+        Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            format!("nobody in {trusted} has signed the server's certificate")
+        }
+        Some(Error::InvalidCertificate(CertificateError::BadSignature)) => {
+            format!(
+                "the server's certificate has a wrong signature; perhaps another of the same name as one in {trusted} made it"
+            )
+        }
+        Some(Error::InvalidCertificate(CertificateError::NotValidForNameContext { expected, presented })) => {
+            let presented = if presented.is_empty() { "none".to_owned() } else { presented.join(", ") };
+            format!("the server's certificate is for another host: not for {}, but for {presented}", expected.to_str())
+        }
+        Some(Error::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. })) => {
+            "the server's certificate has expired".to_owned()
+        }
+        Some(other) => other.to_string(),
+        None if error.kind() == io::ErrorKind::UnexpectedEof => {
+            "the server closed the connection in the middle of it".to_owned()
+        }
+        None => error.to_string(),
+    }
+}
+
+/// A connection under TLS.
+pub struct Stream(tokio_rustls::client::TlsStream<Socket>);
+
+impl ::postgres::tls::TlsStream for Stream {
+    fn channel_binding(&self) -> ChannelBinding {
+        ChannelBinding::none()
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,182 @@
+//! What a search asks first: for each run of entries, the words of its messages and marks for what else can be asked for.
+//!
+//! A run that has all of what is wanted is looked through entry by entry, so that a search is exact.
+
+use super::copy::Copy;
+use super::escape::escape;
+use crate::content;
+use crate::text::{Needle, words_of};
+use foldhash::HashSet;
+use signalbox_engine::record::{Entry, Query};
+
+/// How many places a run spans at most.
+const MAX_SPAN: u64 = 32;
+
+/// How many bytes its words may take; a `tsvector` holds a mebibyte.
+const MAX_WORD_BYTES: usize = 256 << 10;
+
+/// How many characters of a name stand in its mark. Rows are asked for all of it.
+const MAX_MARK: usize = 200;
+
+/// What a mark is for. No word begins with the sign before it.
+#[derive(Copy, Clone)]
+enum Mark {
+    Session,
+    Principal,
+    Method,
+    Subject,
+    Backend,
+    Error,
+}
+
+impl Mark {
+    fn of(self, name: &str) -> String {
+        let letter = match self {
+            Self::Session => 'n',
+            Self::Principal => 'p',
+            Self::Method => 'm',
+            Self::Subject => 's',
+            Self::Backend => 'b',
+            Self::Error => 'e',
+        };
+        let mut mark = format!("§{letter}");
+        mark.extend(escape(name).chars().take(MAX_MARK));
+        mark
+    }
+}
+
+/// How the runs of version 1 get their marks, in SQL.
+pub const MARKS_SQL: &str =
+    "array_remove(ARRAY['§n' || session, '§p' || left(principal, 200), '§m' || left(method, 200),
+    '§s' || left(subject, 200), '§b' || left(backend, 200), '§e' || error_code], NULL)";
+
+/// The runs of a batch.
+pub struct Runs {
+    tape: i64,
+    first: u64,
+    last: u64,
+    words: HashSet<Box<str>>,
+    bytes: usize,
+    copy: Copy,
+}
+
+impl Runs {
+    /// No runs yet.
+    pub fn new(tape: i64) -> Self {
+        Self { tape, first: 0, last: 0, words: HashSet::default(), bytes: 0, copy: Copy::new() }
+    }
+
+    /// One more entry, and its message made whole where that is searched.
+    pub fn add(&mut self, entry: &Entry, searched: Option<&[u8]>) {
+        if entry.seq - self.first >= MAX_SPAN || self.bytes >= MAX_WORD_BYTES {
+            self.end();
+        }
+        if self.words.is_empty() {
+            self.first = entry.seq;
+        }
+        self.last = entry.seq;
+        let names = content::names(&entry.content);
+        let session = entry.session.map(|number| (number as i64).to_string());
+        let code = names.error_code.map(|code| code.to_string());
+        let marks = [
+            (Mark::Session, session.as_deref()),
+            (Mark::Principal, Some(&*entry.principal)),
+            (Mark::Method, names.method),
+            (Mark::Subject, names.subject),
+            (Mark::Backend, names.backend),
+            (Mark::Error, code.as_deref()),
+        ];
+        for (mark, name) in marks {
+            if let Some(name) = name {
+                self.word(&mark.of(name));
+            }
+        }
+        words_of(searched.unwrap_or_default(), |word| self.word(word));
+    }
+
+    fn word(&mut self, word: &str) {
+        if !self.words.contains(word) {
+            self.bytes += word.len();
+            self.words.insert(word.into());
+        }
+    }
+
+    fn end(&mut self) {
+        if self.words.is_empty() {
+            return;
+        }
+        let mut words: Vec<&str> = self.words.iter().map(|word| &**word).collect();
+        words.sort_unstable();
+        self.copy.words(self.tape, (self.first, self.last), &words);
+        self.words.clear();
+        self.bytes = 0;
+    }
+
+    /// How many bytes they take.
+    pub fn len(&self) -> usize {
+        self.copy.len() + self.bytes
+    }
+
+    /// All of them, ready to be sent.
+    pub fn finish(mut self) -> Copy {
+        self.end();
+        self.copy
+    }
+}
+
+/// What a query wants of a run, as a `tsquery`; none where runs do not help.
+pub fn question(query: &Query, needle: Option<&Needle>) -> Option<String> {
+    let mut wanted: Vec<String> = needle.into_iter().flat_map(Needle::words).map(quoted).collect();
+    let number = |number: Option<i64>| number.map(|number| number.to_string());
+    let marks = [
+        (Mark::Session, number(query.session.map(|number| number as i64))),
+        (Mark::Principal, query.principal.clone()),
+        (Mark::Subject, query.subject.clone()),
+        (Mark::Backend, query.backend.clone()),
+        (Mark::Error, number(query.error_code)),
+    ];
+    for (mark, name) in marks {
+        wanted.extend(name.map(|name| quoted(&mark.of(&name))));
+    }
+    let methods = query.methods.iter().map(|method| match method.strip_suffix('*') {
+        Some(beginning) => format!("{}:*", quoted(&Mark::Method.of(beginning))),
+        None => quoted(&Mark::Method.of(method)),
+    });
+    let methods: Vec<String> = methods.collect();
+    if !methods.is_empty() {
+        wanted.push(format!("({})", methods.join(" | ")));
+    }
+    (!wanted.is_empty()).then(|| wanted.join(" & "))
+}
+
+/// A word of a `tsquery`, whatever is in it.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_asks_for_words_and_marks() {
+        let query = Query {
+            session: Some(7),
+            methods: vec!["tools/*".into(), "it's".into()],
+            subject: Some("a\\b".into()),
+            error_code: Some(-1),
+            ..Query::default()
+        };
+        let needle = Needle::read("red fox").unwrap();
+        assert_eq!(
+            question(&query, needle.as_ref()).unwrap(),
+            r"'fox' & 'red' & '§n7' & '§sa\\\\b' & '§e-1' & ('§mtools/':* | '§mit''s')"
+        );
+        assert_eq!(question(&Query::default(), None), None);
+    }
+
+    #[test]
+    fn marks_in_sql_are_as_long() {
+        assert_eq!(MARKS_SQL.matches(&format!(", {MAX_MARK})")).count(), 4);
+    }
+}
