@@ -83,7 +83,7 @@ pub struct Line {
     stuck: AtomicU32,
     waker: OnceLock<Waker>,
     upgrade: Mutex<Option<Box<Pending>>>,
-    /// Who has shown a certificate.
+    /// Who has proved who they are.
     shown: OnceLock<Principal>,
 }
 
@@ -107,7 +107,7 @@ impl Line {
         self.shown.get().unwrap_or(&self.front.spec.principal)
     }
 
-    /// The connection can be spoken on, and this is who has shown a certificate for it.
+    /// The connection can be spoken on, and this is who has proved who they are for all of it.
     pub fn secured(&self, shown: Option<Principal>) {
         if let Some(shown) = shown {
             let _ = self.shown.set(shown);
@@ -297,14 +297,14 @@ impl Lines {
 }
 
 /// The connection's socket, which notes what passes.
-pub struct Watched {
+pub struct Watched<S = Stream> {
     /// The socket.
-    pub socket: Stream,
+    pub socket: S,
     /// Whose it is.
     pub line: Arc<Line>,
 }
 
-impl AsyncRead for Watched {
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let read = Pin::new(&mut self.socket).poll_read(cx, into);
         if read.is_ready() {
@@ -314,7 +314,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
         self.line.went(written.is_ready());
@@ -351,6 +351,11 @@ impl Held {
     /// For an answer on this connection.
     pub fn new(line: &Arc<Line>) -> Self {
         Self(Arc::clone(line))
+    }
+
+    /// True once the front stops.
+    pub fn is_stopped(&self) -> bool {
+        self.0.is_stopped()
     }
 }
 
