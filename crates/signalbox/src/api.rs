@@ -1,61 +1,72 @@
-//! What can be asked of a running process, and done with it, on its control socket: `/api/v1/…`.
-//!
-//! ```text
-//! GET    holds            GET holds/{id}    POST holds/{id}/release|edit|answer|refuse
-//! GET    breakpoints      POST breakpoints  DELETE breakpoints[/{id}]
-//! GET    sessions         GET sessions/{id} DELETE sessions/{id}
-//! GET    live             one line of JSON for each fact, as it happens
-//! ```
+//! What can be asked of a running process, and done with it, besides MCP. The list of it is in [`routes`].
 
 mod breakpoints;
 mod holds;
+mod probes;
+mod process;
+pub mod routes;
 mod sessions;
 
 use crate::assemble::App;
-use crate::control::{Api, Call, Reply};
-use http::{Method, StatusCode};
+use crate::reload::Reloader;
+use crate::status::{Overview, Place};
+use http::StatusCode;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use signalbox_transport::router::{Answer, Body, Problem, Request};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where everything is.
-pub const ROOT: &str = "/api/v1/";
 /// The longest name of a person.
 const MAX_NAME: usize = 128;
 
-/// The answers of a process that runs this gateway.
-#[must_use]
-pub fn api(app: &App) -> Api {
-    let app = app.clone();
-    Arc::new(move |call: &Call| {
-        let path = call.path.strip_prefix(ROOT)?;
-        let parts: Vec<&str> = path.split('/').collect();
-        match parts.as_slice() {
-            ["holds", rest @ ..] => holds::serve(&app, call, rest),
-            ["breakpoints", rest @ ..] => breakpoints::serve(&app.breakpoints, call, rest),
-            ["sessions", rest @ ..] => sessions::serve(&app.gateway, call, rest),
-            ["live"] if call.method == Method::GET => Some(live(&app)),
-            ["live"] => Some(Reply::only("GET")),
-            _ => None,
-        }
-    })
+/// What the routes tell of and act on.
+pub struct Served {
+    reloader: Arc<Reloader>,
+    overview: Overview,
 }
 
-fn live(app: &App) -> Reply {
-    match app.live.watch() {
-        Ok(watching) => Reply::Lines(Box::new(watching)),
-        Err(error) => Reply::error(StatusCode::SERVICE_UNAVAILABLE, error),
+impl Served {
+    /// A process that is kept to its configuration by this, at this place. Needs a runtime.
+    #[must_use]
+    pub fn new(reloader: &Arc<Reloader>, place: Place) -> Arc<Self> {
+        Arc::new(Self { reloader: Arc::clone(reloader), overview: Overview::new(reloader, place) })
+    }
+
+    fn app(&self) -> &App {
+        self.reloader.app()
     }
 }
 
-/// The number in a path.
-fn number(text: &str) -> Result<u64, Reply> {
-    text.parse().map_err(|_| Reply::error(StatusCode::BAD_REQUEST, format_args!("`{text}` is no number")))
+/// What was asked for.
+fn ok(value: &Value) -> Answer {
+    Answer::json(StatusCode::OK, value.to_string())
 }
 
-/// Who decides: the name that came with the call, else whom the system tells.
-fn who(call: &Call, name: Option<String>) -> String {
+fn bad(why: impl std::fmt::Display) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, why)
+}
+
+/// The body as JSON; an empty one stands for `{}`.
+async fn json<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
+    let body = body.bytes().await?;
+    let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
+    serde_json::from_slice(body).map_err(|error| bad(format_args!("the body: {error}")))
+}
+
+/// The number in the path.
+fn id(request: &Request) -> Result<u64, Problem> {
+    number(request.segment("id"))
+}
+
+fn number(text: &str) -> Result<u64, Problem> {
+    text.parse().map_err(|_| bad(format_args!("`{text}` is no number")))
+}
+
+/// Who decides: the name that came with the request, else whom the system tells.
+fn who(caller: &str, name: Option<String>) -> String {
     let name = name.filter(|name| !name.is_empty() && name.len() <= MAX_NAME);
-    name.map_or_else(|| call.by.clone(), |name| format!("{name} ({})", call.by))
+    name.map_or_else(|| caller.to_owned(), |name| format!("{name} ({caller})"))
 }
 
 fn millis(time: Duration) -> u64 {

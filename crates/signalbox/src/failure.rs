@@ -10,6 +10,7 @@ use crate::recording::RecordingError;
 use signalbox_engine::record::StoreError;
 use signalbox_tape::TapeFileError;
 use signalbox_tape::export::ExportError;
+use signalbox_transport::router::RouteError;
 use signalbox_transport::stdio_front::StdioError;
 use signalbox_transport::tls::{SelfSignedError, TlsError};
 use signalbox_transport::transparent_stdio::WrapError;
@@ -30,6 +31,9 @@ pub enum Failure {
     /// The backends cannot be put together.
     #[error(transparent)]
     Assemble(#[from] AssembleError),
+    /// What is served besides MCP cannot be.
+    #[error(transparent)]
+    Routes(#[from] RouteError),
     /// The data folder cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),

@@ -2,11 +2,11 @@
 
 pub mod line;
 
-use crate::control::Lines;
 use bytes::Bytes;
 use line::Clock;
 use signalbox_engine::{Fact, FactSink};
 use signalbox_runtime::Gateway;
+use signalbox_transport::router::{Broken, Chunks};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
@@ -141,8 +141,9 @@ pub struct Watching {
     greeted: bool,
 }
 
-impl Lines for Watching {
-    fn poll_lines(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+impl Chunks for Watching {
+    /// Whole lines, as many as wait.
+    fn poll_chunk(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         let mut text = String::new();
         if !std::mem::replace(&mut self.greeted, true) {
             line::greeting(&mut text);
@@ -161,7 +162,7 @@ impl Lines for Watching {
         if dropped > 0 {
             line::dropped(&mut text, dropped);
         }
-        if text.is_empty() { Poll::Pending } else { Poll::Ready(Some(text.into())) }
+        if text.is_empty() { Poll::Pending } else { Poll::Ready(Some(Ok(text.into()))) }
     }
 }
 
@@ -184,7 +185,7 @@ mod tests {
     }
 
     async fn lines(watching: &mut Watching) -> Vec<serde_json::Value> {
-        let chunk = std::future::poll_fn(|context| watching.poll_lines(context)).await.unwrap();
+        let chunk = std::future::poll_fn(|context| watching.poll_chunk(context)).await.unwrap().unwrap();
         std::str::from_utf8(&chunk).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 

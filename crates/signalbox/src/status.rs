@@ -12,12 +12,10 @@ pub mod trouble;
 pub mod view;
 
 use crate::config::{BackendConfig, Config, TrustLevel};
-use crate::control::{self, Action, Doing, Route};
 use crate::recording::Recording;
-use crate::reload::{Reloader, Report, Trigger};
+use crate::reload::{Reloader, Report};
 use limits::{Bounds, Limit};
 use serde::Serialize;
-use serde_json::json;
 use signalbox_runtime::status::Status;
 use signalbox_transport::tls::{FrontTls, TlsStatus};
 use std::collections::BTreeMap;
@@ -128,52 +126,45 @@ pub struct Place {
     pub tls: Option<Arc<FrontTls>>,
 }
 
-/// What can be asked there. Needs a runtime, on which the traffic of the last minute is followed.
-#[must_use]
-pub fn route(reloader: &Arc<Reloader>, place: Place) -> Route {
-    let reloader = Arc::clone(reloader);
-    let recent = Recent::follow(reloader.metrics());
-    Arc::new(move |path| match path {
-        control::STATUS => {
-            let process = Process::new(place.command, place.url.clone(), &reloader.current(), reloader.report());
-            reloader.gateway().settle();
-            let status = reloader.gateway().status();
-            let whole = Whole {
-                process: &process,
-                limits: process.bounds.used(&status),
-                status,
-                traffic: recent.traffic(),
-                tls: place.tls.as_ref().map(|tls| tls.status()),
-                held: reloader.gateway().holds.list().len(),
-                rules: reloader.app().rules.set().len(),
-                recording: reloader.app().recording.as_deref().map(TapeStatus::of),
-            };
-            serde_json::to_string(&whole).ok()
-        }
-        control::VERSION => Some(json!({"name": "signalbox", "version": env!("CARGO_PKG_VERSION")}).to_string()),
-        _ => None,
-    })
+/// What a process tells about itself.
+pub struct Overview {
+    reloader: Arc<Reloader>,
+    place: Place,
+    recent: Arc<Recent>,
 }
 
-/// What can be done there.
-#[must_use]
-pub fn action(reloader: &Arc<Reloader>, command: &'static str) -> Action {
-    let reloader = Arc::clone(reloader);
-    Arc::new(move |path| {
-        let reloader = Arc::clone(&reloader);
-        (path == control::RELOAD).then(|| -> Doing {
-            Box::pin(async move {
-                let done = reloader.reload(Trigger::Command).await;
-                let mut answer = json!({"command": command, "pid": std::process::id(), "ok": done.is_ok()});
-                match done {
-                    Ok(summary) => {
-                        answer["text"] = json!(summary.to_string());
-                        answer["summary"] = json!(summary);
-                    }
-                    Err(error) => answer["error"] = json!(error.to_string()),
-                }
-                answer.to_string()
-            })
-        })
-    })
+impl Overview {
+    /// Of this process. Needs a runtime, on which the traffic of the last minute is followed.
+    #[must_use]
+    pub fn new(reloader: &Arc<Reloader>, place: Place) -> Self {
+        Self { reloader: Arc::clone(reloader), recent: Recent::follow(reloader.metrics()), place }
+    }
+
+    /// The command that it runs.
+    #[must_use]
+    pub fn command(&self) -> &'static str {
+        self.place.command
+    }
+
+    /// Everything, as JSON.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn json(&self) -> serde_json::Result<String> {
+        let (reloader, place) = (&self.reloader, &self.place);
+        let process = Process::new(place.command, place.url.clone(), &reloader.current(), reloader.report());
+        reloader.gateway().settle();
+        let status = reloader.gateway().status();
+        let whole = Whole {
+            process: &process,
+            limits: process.bounds.used(&status),
+            status,
+            traffic: self.recent.traffic(),
+            tls: place.tls.as_ref().map(|tls| tls.status()),
+            held: reloader.gateway().holds.list().len(),
+            rules: reloader.app().rules.set().len(),
+            recording: reloader.app().recording.as_deref().map(TapeStatus::of),
+        };
+        serde_json::to_string(&whole)
+    }
 }

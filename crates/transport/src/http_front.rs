@@ -1,17 +1,18 @@
 //! The HTTP front: Streamable HTTP of 2025-03-26 to 2026-07-28 and WebSocket on one path, HTTP+SSE of 2024-11-05 on two
-//! others, and a few plain routes beside them.
+//! others, and the router for everything else.
 
 mod accepts;
 mod answer;
 mod batch;
 mod body;
+mod connection;
 mod get;
 mod guard;
 mod heads;
 mod line;
 mod post;
-mod read_body;
 mod resume;
+mod routed;
 mod secure;
 mod service;
 mod socket;
@@ -22,25 +23,25 @@ mod tests;
 mod track;
 mod upgrade;
 
+pub(crate) use accepts::Accepts;
+pub(crate) use connection::speak;
 pub(crate) use guard::Guard;
+pub(crate) use line::{Clock, Line, Lines, TICK};
 pub use resume::{MAX_PARKED, MAX_PARKED_BYTES, MAX_PARKED_PER_SESSION, PARKED_FOR};
+pub(crate) use service::handle_control;
 pub use sse::{POST_PATH, STREAM_PATH};
 
 use crate::admission::Admission;
+use crate::router::Router;
 use crate::tls::{FrontTls, Stream};
 use crate::turned_away::Exit;
 use crate::workers::Workers;
 use bytes::Bytes;
-use hyper::server::conn::http1;
-use hyper_util::rt::TokioIo;
-use line::{Clock, Line, Lines, TICK, Watched};
 use resume::ResumeStore;
-use signalbox_engine::{Limit, Principal};
+use signalbox_engine::Principal;
 use signalbox_runtime::Gateway;
-use std::future::{Future as _, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -92,29 +93,24 @@ impl Default for FrontSpec {
     }
 }
 
-/// The answer of a plain route.
-#[derive(Clone, Debug)]
-pub struct ExtraAnswer {
-    /// HTTP status.
-    pub status: u16,
-    /// Content type.
-    pub content_type: &'static str,
-    /// Body.
-    pub body: String,
-}
-
-/// Plain routes beside the MCP endpoint.
-pub type ExtraRoutes = Arc<dyn Fn(&http::Method, &str) -> Option<ExtraAnswer> + Send + Sync>;
-
 /// What every connection needs.
 pub(crate) struct Front {
     pub gateway: Arc<Gateway>,
     pub spec: Arc<FrontSpec>,
-    pub extra: ExtraRoutes,
+    /// What is not MCP.
+    pub router: Arc<Router>,
     pub resume: Arc<ResumeStore>,
     pub clock: Clock,
     /// No request is begun any more.
     pub stopping: AtomicBool,
+}
+
+impl Front {
+    /// A front to which nobody has come yet.
+    pub fn new(gateway: Arc<Gateway>, spec: Arc<FrontSpec>, router: Arc<Router>) -> Arc<Self> {
+        let stopping = AtomicBool::new(false);
+        Arc::new(Self { gateway, spec, router, resume: Arc::default(), clock: Clock::default(), stopping })
+    }
 }
 
 /// Serves, each connection on the worker whose turn it is, until told to stop; then no connection is accepted and open ones end after the answer they are busy with.
@@ -122,12 +118,11 @@ pub async fn serve(
     listener: TcpListener,
     gateway: Arc<Gateway>,
     spec: Arc<FrontSpec>,
-    extra: ExtraRoutes,
+    router: Arc<Router>,
     workers: &Workers,
     mut stop: watch::Receiver<bool>,
 ) {
-    let stopping = AtomicBool::new(false);
-    let front = Arc::new(Front { gateway, extra, resume: Arc::default(), clock: Clock::default(), stopping, spec });
+    let front = Front::new(gateway, spec, router);
     let exit = Exit::default();
     let mut connections = tokio::task::JoinSet::new();
     let mut lines = Lines::default();
@@ -209,37 +204,7 @@ async fn connection(socket: Stream, line: Arc<Line>) {
     let _ = socket.set_nodelay();
     let counters = &line.front.gateway.counters.connections;
     counters.fetch_add(1, Ordering::Relaxed);
-    let service = {
-        let line = Arc::clone(&line);
-        hyper::service::service_fn(move |request| service::handle(Arc::clone(&line), request))
-    };
-    let mut builder = http1::Builder::new();
-    // The line is timed as a whole, which costs a request nothing.
-    builder.header_read_timeout(None).max_buf_size(MAX_HEAD);
-    let socket = Watched { socket, line: Arc::clone(&line) };
-    let ended = {
-        let serving = builder.serve_connection(TokioIo::new(socket), service).with_upgrades();
-        let mut serving = std::pin::pin!(serving);
-        let mut stopping = false;
-        poll_fn(|cx| {
-            line.attend(cx.waker());
-            if line.is_cut() {
-                return Poll::Ready(Ok(()));
-            }
-            if !stopping && line.is_stopped() {
-                stopping = true;
-                serving.as_mut().graceful_shutdown();
-            }
-            serving.as_mut().poll(cx)
-        })
-        .await
-    };
-    if let Err(error) = ended {
-        if error.is_parse_too_large() {
-            line.front.gateway.counters.refused(Limit::HeadSize);
-        }
-        tracing::trace!(%error, "connection ended");
-    }
+    speak(socket, &line, service::handle).await;
     if let Some(pending) = line.upgraded() {
         // Boxed, so that other connections do not carry the room for it.
         Box::pin(socket::serve(&line, *pending)).await;

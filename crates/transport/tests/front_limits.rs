@@ -45,7 +45,7 @@ impl Scene {
         let front = Arc::clone(&gateway);
         tokio::spawn(async move {
             let workers = Workers::start(1, || {}).unwrap();
-            http_front::serve(listener, front, Arc::new(spec), Arc::new(|_, _| None), &workers, stopping).await;
+            http_front::serve(listener, front, Arc::new(spec), Arc::default(), &workers, stopping).await;
         });
         Self { gateway, address, _stop: stop }
     }

@@ -1,12 +1,13 @@
 //! `/api/v1/breakpoints`: where messages are to be held.
 
-use super::{millis, number};
-use crate::control::{Call, Reply};
-use http::{Method, StatusCode};
+use super::{Served, bad, id, json as read, millis, ok};
+use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use signalbox_engine::chain::Phase;
-use signalbox_runtime::{Breakpoint, BreakpointError, Breakpoints, SetBreakpoint};
+use signalbox_runtime::{Breakpoint, BreakpointError, SetBreakpoint};
+use signalbox_transport::router::{Answered, Problem, Request};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What is to be set.
@@ -20,25 +21,21 @@ struct Wanted {
     within_ms: Option<u64>,
 }
 
-pub(super) fn serve(breakpoints: &Breakpoints, call: &Call, rest: &[&str]) -> Option<Reply> {
-    Some(match (rest, &call.method) {
-        ([], &Method::GET) => Reply::ok(&breakpoints.list().iter().map(shown).collect::<Vec<_>>().into()),
-        ([], &Method::POST) => set(breakpoints, call).unwrap_or_else(|refusal| refusal),
-        ([], &Method::DELETE) => Reply::ok(&json!({"cleared": breakpoints.clear_all()})),
-        ([], _) => Reply::only("GET, POST or DELETE"),
-        ([id], &Method::DELETE) => match number(id).map(|id| breakpoints.clear(id)) {
-            Ok(Ok(cleared)) => Reply::ok(&shown(&cleared)),
-            Ok(Err(error)) => refusal(&error),
-            Err(reply) => reply,
-        },
-        ([_], _) => Reply::only("DELETE"),
-        _ => return None,
-    })
+pub(super) async fn list(served: Arc<Served>, _: Request) -> Answered {
+    Ok(ok(&served.app().breakpoints.list().iter().map(shown).collect::<Vec<_>>().into()))
 }
 
-fn set(breakpoints: &Breakpoints, call: &Call) -> Result<Reply, Reply> {
-    let wanted: Wanted = call.json()?;
-    let bad = |why: &str| Reply::error(StatusCode::BAD_REQUEST, why);
+pub(super) async fn clear_all(served: Arc<Served>, _: Request) -> Answered {
+    Ok(ok(&json!({"cleared": served.app().breakpoints.clear_all()})))
+}
+
+pub(super) async fn clear(served: Arc<Served>, request: Request) -> Answered {
+    let cleared = served.app().breakpoints.clear(id(&request)?);
+    cleared.map(|cleared| ok(&shown(&cleared))).map_err(|error| refusal(&error))
+}
+
+pub(super) async fn set(served: Arc<Served>, request: Request) -> Answered {
+    let wanted: Wanted = read(request.body).await?;
     if wanted.next.is_none() && wanted.tool.is_none() && wanted.method.is_none() {
         return Err(bad(r#"say what to hold: {"next":1}, {"tool":"pattern"} or {"method":"pattern"}"#));
     }
@@ -52,16 +49,16 @@ fn set(breakpoints: &Breakpoints, call: &Call) -> Result<Reply, Reply> {
     if let Some(within) = wanted.within_ms {
         breakpoint.within = Duration::from_millis(within);
     }
-    breakpoints.set(breakpoint).map(|set| Reply::ok(&shown(&set))).map_err(|error| refusal(&error))
+    served.app().breakpoints.set(breakpoint).map(|set| ok(&shown(&set))).map_err(|error| refusal(&error))
 }
 
-fn refusal(error: &BreakpointError) -> Reply {
+fn refusal(error: &BreakpointError) -> Problem {
     let status = match error {
         BreakpointError::Unknown(_) => StatusCode::NOT_FOUND,
         BreakpointError::TooMany => StatusCode::TOO_MANY_REQUESTS,
         _ => StatusCode::BAD_REQUEST,
     };
-    Reply::error(status, error)
+    Problem::new(status, error)
 }
 
 fn shown(set: &SetBreakpoint) -> Value {

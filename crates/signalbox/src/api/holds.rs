@@ -1,16 +1,16 @@
 //! `/api/v1/holds`: the messages that wait for a person.
 
-use super::{millis, number, who};
-use crate::assemble::App;
-use crate::control::{Call, Reply};
+use super::{Served, bad, id, json as read, millis, ok, who};
 use bytes::Bytes;
-use http::{Method, StatusCode};
+use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use signalbox_engine::chain::{Answer, edited};
+use signalbox_engine::chain::{self, Answer};
 use signalbox_runtime::{HeldMessage, HoldError};
+use signalbox_transport::router::{Answered, Problem, Request};
 use signalbox_wire::{Edits, Envelope, Kind, Limits, builder, single_line};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The longest message that the list shows whole; a longer one is shown by its number.
@@ -29,63 +29,74 @@ struct Decided {
     reason: Option<String>,
 }
 
-pub(super) fn serve(app: &App, call: &Call, rest: &[&str]) -> Option<Reply> {
-    Some(match (rest, &call.method) {
-        ([], &Method::GET) => list(app),
-        ([_], &Method::GET) => {
-            one(app, rest[0]).map_or_else(|reply| reply, |held| Reply::ok(&shown(&held, usize::MAX)))
-        }
-        ([] | [_], _) => Reply::only("GET"),
-        ([id, "release" | "edit" | "answer" | "refuse"], &Method::POST) => {
-            settle(app, call, id, rest[1]).unwrap_or_else(|refusal| refusal)
-        }
-        ([_, "release" | "edit" | "answer" | "refuse"], _) => Reply::only("POST"),
-        _ => return None,
-    })
+pub(super) async fn list(served: Arc<Served>, _: Request) -> Answered {
+    let all: Vec<Value> = served.app().gateway.holds.list().iter().map(|held| shown(held, MAX_LISTED)).collect();
+    Ok(ok(&all.into()))
 }
 
-fn list(app: &App) -> Reply {
-    let all: Vec<Value> = app.gateway.holds.list().iter().map(|held| shown(held, MAX_LISTED)).collect();
-    Reply::ok(&all.into())
+pub(super) async fn show(served: Arc<Served>, request: Request) -> Answered {
+    Ok(ok(&shown(&held(&served, &request)?, usize::MAX)))
 }
 
-fn one(app: &App, id: &str) -> Result<HeldMessage, Reply> {
-    app.gateway.holds.get(number(id)?).map_err(|error| gone(&error))
+pub(super) async fn release(served: Arc<Served>, request: Request) -> Answered {
+    settle(&served, request, "release", |by, _, _| Ok(Answer::GoOn { by })).await
 }
 
-fn gone(error: &HoldError) -> Reply {
-    Reply::error(StatusCode::NOT_FOUND, error)
+pub(super) async fn edit(served: Arc<Served>, request: Request) -> Answered {
+    let limits = served.app().breakpoints.limits();
+    let edit = |by, held: &HeldMessage, decided| Ok(Answer::Edited { by, message: edited(held, &decided, limits)? });
+    settle(&served, request, "edit", edit).await
 }
 
-fn settle(app: &App, call: &Call, id: &str, what: &str) -> Result<Reply, Reply> {
-    let held = one(app, id)?;
-    let decided: Decided = call.json()?;
-    let by = Some(who(call, decided.by.clone()));
-    let answer = match what {
-        "release" => Answer::GoOn { by },
-        "edit" => Answer::Edited { by, message: edit(&held, &decided, app.breakpoints.limits())? },
-        "answer" => {
-            let Some(result) = decided.result.filter(|result| result.get().starts_with('{')) else {
-                return Err(bad(r#"an answer needs {"result":{…}}"#));
-            };
-            Answer::Result { by, result: line(result.get())? }
-        }
-        _ => {
-            let reason = decided.reason.unwrap_or_else(|| "refused by a person".to_owned());
-            if reason.len() > MAX_REASON {
-                return Err(bad("the reason is too long"));
-            }
-            Answer::Refused { by, reason }
-        }
+pub(super) async fn answer(served: Arc<Served>, request: Request) -> Answered {
+    let answer = |by, _: &HeldMessage, decided: Decided| {
+        let Some(result) = decided.result.filter(|result| result.get().starts_with('{')) else {
+            return Err(bad(r#"an answer needs {"result":{…}}"#));
+        };
+        Ok(Answer::Result { by, result: line(result.get())? })
     };
-    app.gateway.holds.settle(held.id, answer).map_err(|error| gone(&error))?;
-    Ok(Reply::ok(&json!({"id": held.id, "done": what, "method": held.held.method, "subject": held.held.subject})))
+    settle(&served, request, "answer", answer).await
+}
+
+pub(super) async fn refuse(served: Arc<Served>, request: Request) -> Answered {
+    let refuse = |by, _: &HeldMessage, decided: Decided| {
+        let reason = decided.reason.unwrap_or_else(|| "refused by a person".to_owned());
+        if reason.len() > MAX_REASON {
+            return Err(bad("the reason is too long"));
+        }
+        Ok(Answer::Refused { by, reason })
+    };
+    settle(&served, request, "refuse", refuse).await
+}
+
+/// The message of the number in the path.
+fn held(served: &Served, request: &Request) -> Result<HeldMessage, Problem> {
+    served.app().gateway.holds.get(id(request)?).map_err(|error| gone(&error))
+}
+
+fn gone(error: &HoldError) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, error)
+}
+
+/// Lets a message go on as the person decided.
+async fn settle(
+    served: &Served,
+    request: Request,
+    what: &str,
+    answer: impl FnOnce(Option<String>, &HeldMessage, Decided) -> Result<Answer, Problem>,
+) -> Answered {
+    let held = held(served, &request)?;
+    let mut decided: Decided = read(request.body).await?;
+    let by = Some(who(request.caller.principal().as_str(), decided.by.take()));
+    let answer = answer(by, &held, decided)?;
+    served.app().gateway.holds.settle(held.id, answer).map_err(|error| gone(&error))?;
+    Ok(ok(&json!({"id": held.id, "done": what, "method": held.held.method, "subject": held.held.subject})))
 }
 
 /// The message as the person wants it, whole and found to be in order.
-fn edit(held: &HeldMessage, decided: &Decided, limits: &Limits) -> Result<Bytes, Reply> {
+fn edited(held: &HeldMessage, decided: &Decided, limits: &Limits) -> Result<Bytes, Problem> {
     let before = Envelope::parse(held.held.message.clone())
-        .map_err(|error| Reply::error(StatusCode::INTERNAL_SERVER_ERROR, error))?;
+        .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error))?;
     let message = match (&decided.message, &decided.params, &decided.result) {
         (Some(message), None, None) => line(message.get())?,
         (None, Some(params), None) if before.kind() == Kind::Request => {
@@ -100,15 +111,11 @@ fn edit(held: &HeldMessage, decided: &Decided, limits: &Limits) -> Result<Bytes,
         (None, None, Some(_)) => return Err(bad("a request has no result; `answer` sends one in its place")),
         _ => return Err(bad(r#"an edit needs one of {"message":…}, {"params":…}, {"result":…}"#)),
     };
-    edited(&before, message, limits).map(Envelope::into_bytes).map_err(|error| bad(&error.to_string()))
+    chain::edited(&before, message, limits).map(Envelope::into_bytes).map_err(bad)
 }
 
-fn line(text: &str) -> Result<Bytes, Reply> {
-    single_line(&Bytes::copy_from_slice(text.as_bytes())).map_err(|error| bad(&error.to_string()))
-}
-
-fn bad(why: &str) -> Reply {
-    Reply::error(StatusCode::BAD_REQUEST, why)
+fn line(text: &str) -> Result<Bytes, Problem> {
+    single_line(&Bytes::copy_from_slice(text.as_bytes())).map_err(bad)
 }
 
 fn shown(message: &HeldMessage, most: usize) -> Value {

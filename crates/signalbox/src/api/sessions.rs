@@ -1,45 +1,40 @@
 //! `/api/v1/sessions`: who is connected.
 
-use super::{millis, number};
-use crate::control::{Call, Reply};
-use http::{Method, StatusCode};
+use super::{Served, millis, number, ok};
+use http::StatusCode;
 use serde_json::{Value, json};
 use signalbox_engine::SessionKey;
 use signalbox_engine::front::{Lifecycle, Mode};
-use signalbox_runtime::{CallInFlight, Gateway, Session};
+use signalbox_runtime::{CallInFlight, Session};
+use signalbox_transport::router::{Answered, Problem, Request};
 use std::sync::Arc;
 use std::time::Instant;
 
-pub(super) fn serve(gateway: &Gateway, call: &Call, rest: &[&str]) -> Option<Reply> {
-    Some(match (rest, &call.method) {
-        ([], &Method::GET) => {
-            let all: Vec<Value> = gateway.sessions.all().iter().map(|session| shown(session)).collect();
-            Reply::ok(&all.into())
-        }
-        ([], _) => Reply::only("GET"),
-        ([id], &Method::GET) => found(gateway, id).map_or_else(|reply| reply, |session| Reply::ok(&whole(&session))),
-        ([id], &Method::DELETE) => found(gateway, id).map_or_else(
-            |reply| reply,
-            |session| {
-                tracing::info!(session = %session.key, by = call.by, "a session is ended by a person");
-                session.close();
-                Reply::ok(&json!({"id": session.key.0, "done": "ended"}))
-            },
-        ),
-        ([_], _) => Reply::only("GET or DELETE"),
-        _ => return None,
-    })
+pub(super) async fn list(served: Arc<Served>, _: Request) -> Answered {
+    let all: Vec<Value> = served.app().gateway.sessions.all().iter().map(|session| shown(session)).collect();
+    Ok(ok(&all.into()))
 }
 
-/// The session of this number, or with the id that its client holds.
-fn found(gateway: &Gateway, id: &str) -> Result<Arc<Session>, Reply> {
-    if let Some(session) = gateway.sessions.get(id) {
+pub(super) async fn show(served: Arc<Served>, request: Request) -> Answered {
+    Ok(ok(&whole(&*found(&served, &request)?)))
+}
+
+pub(super) async fn end(served: Arc<Served>, request: Request) -> Answered {
+    let session = found(&served, &request)?;
+    tracing::info!(session = %session.key, by = %request.caller, "a session is ended by a person");
+    session.close();
+    Ok(ok(&json!({"id": session.key.0, "done": "ended"})))
+}
+
+/// The session of the number in the path, or with the id that its client holds.
+fn found(served: &Served, request: &Request) -> Result<Arc<Session>, Problem> {
+    let (sessions, id) = (&served.app().gateway.sessions, request.segment("id"));
+    if let Some(session) = sessions.get(id) {
         return Ok(session);
     }
-    let session = gateway.sessions.by_key(SessionKey(number(id)?)).filter(|session| !session.is_ended());
-    let none =
-        || Reply::error(StatusCode::NOT_FOUND, format!("there is no session {id}; see `signalbox sessions list`"));
-    session.ok_or_else(none)
+    let session = sessions.by_key(SessionKey(number(id)?)).filter(|session| !session.is_ended());
+    let none = || format!("there is no session {id}; see `signalbox sessions list`");
+    session.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, none()))
 }
 
 fn shown(session: &Session) -> Value {

@@ -2,6 +2,7 @@
 
 use super::editor;
 use super::processes::{self, Process};
+use crate::api::routes::{BREAKPOINTS, HOLDS};
 use crate::cli::{EditArgs, Global, HoldCommand, How, Which};
 use crate::failure::Failure;
 use crate::{output, table};
@@ -10,9 +11,6 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::io::Read as _;
 use std::process::ExitCode;
-
-const HOLDS: &str = "/api/v1/holds";
-const BREAKPOINTS: &str = "/api/v1/breakpoints";
 
 /// Does what was asked for.
 pub(super) async fn run(global: &Global, command: HoldCommand) -> Result<ExitCode, Failure> {

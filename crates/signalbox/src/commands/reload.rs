@@ -1,7 +1,8 @@
 //! `signalbox reload`: the running processes read their configuration again.
 
+use crate::api::routes;
 use crate::cli::Global;
-use crate::control::{self, AskError, tell};
+use crate::control::{AskError, tell};
 use crate::failure::Failure;
 use crate::{output, table};
 use serde_json::Value;
@@ -57,5 +58,5 @@ enum ReloadFailure {
 }
 
 async fn one(socket: &Path) -> Result<Value, ReloadFailure> {
-    Ok(serde_json::from_slice(&tell(socket, control::RELOAD).await?)?)
+    Ok(serde_json::from_slice(&tell(socket, routes::RELOAD).await?)?)
 }

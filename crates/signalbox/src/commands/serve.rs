@@ -1,5 +1,6 @@
 //! `signalbox serve`: all backends behind one address.
 
+use crate::api::{Served, routes};
 use crate::assemble::{App, assemble};
 use crate::config::loader::Loader;
 use crate::config::{Config, Listen, Loaded, Transport};
@@ -10,12 +11,13 @@ use crate::front_tls::FrontSecurity;
 use crate::recording::Recording;
 use crate::reload::{Follower, Reloader};
 use crate::signals::{Hangups, Signals};
-use crate::status::{self, Place};
-use crate::{api, banner, open_files, output, probes};
+use crate::status::Place;
+use crate::{banner, open_files, output};
 use signalbox_engine::Principal;
 use signalbox_engine::record::TapeKind;
 use signalbox_transport::admission::Admission;
 use signalbox_transport::http_front::{self, FrontSpec};
+use signalbox_transport::router::Router;
 use signalbox_transport::tcp_front::{self, TcpSpec};
 use signalbox_transport::tls::FrontTls;
 use signalbox_transport::workers::Workers;
@@ -138,6 +140,7 @@ fn url(listen: &Listen, address: SocketAddr) -> String {
 pub struct Server {
     app: App,
     front: Front,
+    router: Arc<Router>,
     listener: TcpListener,
     control: Option<Control>,
     url: String,
@@ -163,8 +166,9 @@ impl Server {
         let reloader = Reloader::new(app.clone(), loader, config.clone(), true, following);
         let front = Front::new(config, principal, admission, tls.clone());
         let url = url(&config.listen, listener.local_addr().map_err(Failure::Start)?);
-        let route = status::route(&reloader, Place { command: "serve", url: Some(url.clone()), tls });
-        let control = Control::open(data_dir, route, status::action(&reloader, "serve"), api::api(&app));
+        let served = Served::new(&reloader, Place { command: "serve", url: Some(url.clone()), tls });
+        let router = routes::router(&served)?;
+        let control = Control::open(data_dir, &app.gateway, &router);
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let gateway = Arc::downgrade(&app.gateway);
         let idle = move || {
@@ -174,7 +178,7 @@ impl Server {
         };
         let workers = Workers::start(cores, idle).map_err(Failure::Start)?;
         workers.handles().iter().for_each(|handle| app.gateway.runtimes.add(handle.clone()));
-        Ok(Self { app, front, listener, control, url, reloader, workers, security })
+        Ok(Self { app, front, router, listener, control, url, reloader, workers, security })
     }
 
     /// Where clients connect.
@@ -203,7 +207,7 @@ impl Server {
 
     /// Starts the backends and serves until told to stop, then finishes what is in flight and ends the backends.
     pub async fn run(self, mut stop: watch::Receiver<bool>) {
-        let Self { app, front, listener, control, reloader, workers, security, .. } = self;
+        let Self { app, front, router, listener, control, reloader, workers, security, .. } = self;
         let drain = || reloader.current().gateway.drain;
         app.gateway.start();
         let _watching = security.as_ref().map(FrontSecurity::watch);
@@ -211,8 +215,7 @@ impl Server {
         let serving = async {
             match front {
                 Front::Http(spec) => {
-                    let extra = probes::routes(app.clone());
-                    http_front::serve(listener, gateway, spec, extra, &workers, stopping).await;
+                    http_front::serve(listener, gateway, spec, router, &workers, stopping).await;
                 }
                 Front::Tcp(spec) => tcp_front::serve(listener, gateway, spec, &workers, stopping).await,
             }
@@ -247,8 +250,16 @@ impl Server {
 mod tests {
     use super::*;
     use crate::config::{Located, Overrides};
+    use crate::control::{self, AskError, LineStream};
+    use crate::data_dir::run_folder;
+    use crate::live::MAX_WATCHERS;
+    use http::{Method, StatusCode};
+    use serde_json::Value;
+    use signalbox_engine::FactSink as _;
+    use signalbox_transport::router::Door;
+    use std::path::{Path, PathBuf};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpStream;
+    use tokio::net::{TcpStream, UnixStream};
 
     async fn get(address: SocketAddr, path: &str) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -259,16 +270,100 @@ mod tests {
         answer
     }
 
-    #[tokio::test]
-    async fn a_server_is_built_on_any_listener_and_stops_when_told() {
-        let root = tempfile::tempdir().unwrap();
-        let overrides = Overrides { data_dir: Some(root.path().into()), ..Overrides::default() };
+    /// A server with its data in this folder, and where it listens.
+    async fn built(root: &Path) -> (Server, SocketAddr) {
+        let overrides = Overrides { data_dir: Some(root.into()), ..Overrides::default() };
         let config = Config::load(&Located::Defaults, &|_| None, &overrides).unwrap().config;
         let data_dir = DataDir::prepare(&config.data_dir).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let loader = Loader::new(None, None, overrides, |_| None);
-        let server = Server::build(&config, loader, &data_dir, listener).unwrap();
+        (Server::build(&config, loader, &data_dir, listener).unwrap(), address)
+    }
+
+    /// The control socket of the only process with its data in this folder.
+    fn control_socket(root: &Path) -> PathBuf {
+        control::sockets(&run_folder(root)).unwrap().remove(0)
+    }
+
+    #[tokio::test]
+    async fn the_api_is_at_the_control_socket_and_nothing_of_it_at_the_listener() {
+        let root = tempfile::tempdir().unwrap();
+        let (server, address) = built(root.path()).await;
+        let (router, gateway) = (Arc::clone(&server.router), Arc::clone(&server.app().gateway));
+        let (stop, stopping) = watch::channel(false);
+        let running = tokio::spawn(server.run(stopping));
+        let socket = control_socket(root.path());
+        while !gateway.is_ready() {
+            tokio::task::yield_now().await;
+        }
+        for route in router.routes() {
+            let at_listener = route.mount().is_at(Door::Listener);
+            assert_eq!(at_listener, !route.path().starts_with("/api/"), "{}", route.path());
+            let found = !get(address, &route.path().replace("{id}", "1")).await.starts_with("HTTP/1.1 404");
+            assert_eq!(found, at_listener, "{}", route.path());
+            if at_listener {
+                // The MCP endpoint cannot be put there.
+                let file = root.path().join("signalbox.toml");
+                std::fs::write(&file, format!("[mcp.protocol.transport]\npath = {:?}\n", route.path())).unwrap();
+                Config::load(&Located::File(file), &|_| None, &Overrides::default()).unwrap_err();
+            }
+            if route.method() == Method::GET && !route.path().contains('{') && route.path() != routes::LIVE {
+                control::ask(&socket, route.path()).await.unwrap();
+            }
+        }
+        stop.send_replace(true);
+        running.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn whoever_watches_hears_the_end_and_leaves_nothing_behind() {
+        let root = tempfile::tempdir().unwrap();
+        let (server, _) = built(root.path()).await;
+        let live = Arc::clone(&server.app().live);
+        let (stop, stopping) = watch::channel(false);
+        let running = tokio::spawn(server.run(stopping));
+        let socket = control_socket(root.path());
+        let mut watching = Vec::new();
+        for _ in 0..MAX_WATCHERS {
+            let mut lines = LineStream::open(&socket, routes::LIVE).await.unwrap();
+            let greeting: Value = serde_json::from_slice(&lines.next().await.unwrap().unwrap()).unwrap();
+            assert_eq!(greeting["type"], "watching");
+            watching.push(lines);
+        }
+        let refused = LineStream::open(&socket, routes::LIVE).await.map(|_| ());
+        assert!(
+            matches!(&refused, Err(AskError::Refused { status: StatusCode::SERVICE_UNAVAILABLE, .. })),
+            "{refused:?}"
+        );
+        drop(watching);
+        while live.wants_messages() {
+            tokio::task::yield_now().await;
+        }
+        let mut events = UnixStream::connect(&socket).await.unwrap();
+        let ask = format!("GET {} HTTP/1.1\r\nhost: x\r\naccept: text/event-stream\r\n\r\n", routes::LIVE);
+        events.write_all(ask.as_bytes()).await.unwrap();
+        let mut heard = String::new();
+        while !heard.contains("data: {\"type\":\"watching\"") {
+            let mut chunk = [0; 1024];
+            let read = events.read(&mut chunk).await.unwrap();
+            assert!(read > 0, "{heard}");
+            heard.push_str(std::str::from_utf8(&chunk[..read]).unwrap());
+        }
+        assert!(heard.contains("content-type: text/event-stream\r\n"), "{heard}");
+        let mut lines = LineStream::open(&socket, routes::LIVE).await.unwrap();
+        stop.send_replace(true);
+        while lines.next().await.unwrap().is_some() {}
+        running.await.unwrap();
+        while live.wants_messages() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_is_built_on_any_listener_and_stops_when_told() {
+        let root = tempfile::tempdir().unwrap();
+        let (server, address) = built(root.path()).await;
         assert_eq!(server.url(), format!("http://{address}/mcp"));
         let gateway = Arc::clone(&server.app().gateway);
         let (stop, stopping) = watch::channel(false);

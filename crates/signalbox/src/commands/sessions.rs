@@ -1,14 +1,13 @@
 //! `signalbox sessions`: who is connected, and what they are doing.
 
 use super::processes;
+use crate::api::routes::SESSIONS;
 use crate::cli::{Global, SessionsCommand, Which};
 use crate::failure::Failure;
 use crate::{output, table};
 use http::Method;
 use serde_json::Value;
 use std::process::ExitCode;
-
-const SESSIONS: &str = "/api/v1/sessions";
 
 /// Does what was asked for.
 pub(super) async fn run(global: &Global, command: SessionsCommand) -> Result<ExitCode, Failure> {

@@ -1,7 +1,8 @@
 //! `signalbox status`: which processes run, and how their backends are.
 
+use crate::api::routes;
 use crate::cli::{Global, StatusArgs};
-use crate::control::{self, AskError, ask};
+use crate::control::{AskError, ask};
 use crate::failure::Failure;
 use crate::output;
 use crate::signals::Signals;
@@ -89,5 +90,5 @@ pub(super) enum ReadError {
 
 /// The state of the process behind a socket.
 pub(super) async fn read(socket: &Path) -> Result<Value, ReadError> {
-    Ok(serde_json::from_slice(&ask(socket, control::STATUS).await?)?)
+    Ok(serde_json::from_slice(&ask(socket, routes::STATUS).await?)?)
 }

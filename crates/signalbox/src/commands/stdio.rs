@@ -1,17 +1,18 @@
 //! `signalbox stdio`: all backends as one server on standard input and output.
 
 use super::serve::FORCED;
+use crate::api::{Served, routes};
 use crate::assemble::{App, assemble};
 use crate::config::Loaded;
 use crate::config::loader::Loader;
 use crate::control::Control;
 use crate::data_dir::DataDir;
 use crate::failure::{Failure, log_warnings};
+use crate::open_files;
 use crate::recording::Recording;
 use crate::reload::Reloader;
 use crate::signals::{Hangups, Signals};
-use crate::status::{self, Place};
-use crate::{api, open_files};
+use crate::status::Place;
 use signalbox_engine::Caller;
 use signalbox_engine::record::TapeKind;
 use signalbox_transport::stdio_front::{self, StdioError};
@@ -31,8 +32,8 @@ pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Fail
     let recording = Recording::start(&config, TapeKind::Stdio, &data_dir)?;
     let app = assemble(&config, caller.principal().clone(), Some(data_dir.catalog()), recording)?;
     let reloader = Reloader::new(app.clone(), loader, config.clone(), false, Vec::new());
-    let route = status::route(&reloader, Place { command: "stdio", url: None, tls: None });
-    let control = Control::open(&data_dir, route, status::action(&reloader, "stdio"), api::api(&app));
+    let served = Served::new(&reloader, Place { command: "stdio", url: None, tls: None });
+    let control = Control::open(&data_dir, &app.gateway, &routes::router(&served)?);
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         data = %config.data_dir.display(),

@@ -2,6 +2,7 @@
 
 use super::editor;
 use super::processes::{self, Process};
+use crate::api::routes::{BREAKPOINTS, HOLDS, LIVE};
 use crate::cli::{Global, WatchArgs};
 use crate::control::LineStream;
 use crate::failure::Failure;
@@ -17,9 +18,6 @@ use std::io::{IsTerminal as _, stdin, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
 
-const LIVE: &str = "/api/v1/live";
-const HOLDS: &str = "/api/v1/holds";
-const BREAKPOINTS: &str = "/api/v1/breakpoints";
 /// How often it is asked what is held.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long what happened waits to be drawn, together with what happens then.

@@ -3,6 +3,8 @@
 use http::uri::{Authority, PathAndQuery, Uri};
 use signalbox_transport::http_front::{POST_PATH, STREAM_PATH};
 
+use crate::api::routes;
+
 use super::backend::{self, bad, folder};
 use super::error::{ConfigError, Problem, Warning};
 use super::listen::{self, Listen, Transport};
@@ -13,7 +15,7 @@ use super::rules;
 use super::{Gateway, LogLevel, Settings, tls};
 
 /// Paths that the gateway answers itself.
-const OWN_PATHS: [&str; 5] = ["/healthz", "/readyz", "/metrics", STREAM_PATH, POST_PATH];
+const OWN_PATHS: [&str; 5] = [routes::HEALTH, routes::READY, routes::METRICS, STREAM_PATH, POST_PATH];
 
 /// Check a whole file.
 pub(super) fn check(root: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Settings, ConfigError> {

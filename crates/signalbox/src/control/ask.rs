@@ -110,35 +110,60 @@ pub(super) fn refused(status: StatusCode, body: Option<&[u8]>) -> AskError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ControlSocket;
-    use super::super::call::{Api, Call, Reply};
-    use super::super::server::{Action, Doing, Served, serve};
+    use super::super::Control;
     use super::*;
     use crate::data_dir::DataDir;
     use serde_json::json;
+    use signalbox_engine::{Chain, Principal};
+    use signalbox_runtime::{Gateway, Parts, Settings};
+    use signalbox_transport::router::{Answer, Answered, Mount, Request as Asked, Route, Router};
+    use std::path::PathBuf;
     use std::sync::Arc;
 
-    fn served() -> Served {
-        let route = Arc::new(|path: &str| (path == "/x").then(|| "{\"a\":1}".repeat(100_000)));
-        let action: Action = Arc::new(|path: &str| -> Option<Doing> {
-            (path == "/do").then(|| -> Doing { Box::pin(async { "{\"done\":true}".to_owned() }) })
-        });
-        let api: Api = Arc::new(|call: &Call| {
-            let number = call.path.strip_prefix("/n/")?;
-            Some(match call.json::<Value>() {
-                Ok(body) => Reply::ok(&json!({"n": number, "m": call.method.as_str(), "body": body, "by": call.by})),
-                Err(reply) => reply,
-            })
-        });
-        Served { route, action, api }
+    fn gateway() -> Arc<Gateway> {
+        Gateway::new(Parts {
+            settings: Settings::default(),
+            backends: Vec::new(),
+            chain: Chain::default(),
+            facts: Vec::new(),
+            post: None,
+            principal: Principal::anonymous(),
+            catalog_file: None,
+        })
+        .unwrap()
+    }
+
+    fn told(text: &str) -> Answered {
+        Ok(Answer::json(StatusCode::OK, text.to_owned()))
+    }
+
+    fn routes() -> Vec<Route> {
+        let asked = async |request: Asked| {
+            let (n, m) = (request.segment("n").to_owned(), request.method.to_string());
+            let by = request.caller.to_string();
+            let body = request.body.bytes().await?;
+            told(&json!({"n": n, "m": m, "by": by, "body": String::from_utf8_lossy(&body)}).to_string())
+        };
+        vec![
+            Route::new(Method::GET, "/x", Mount::Control, async |_| told(&"{\"a\":1}".repeat(100_000))),
+            Route::new(Method::POST, "/do", Mount::Control, async |_| told("{\"done\":true}")),
+            Route::new(Method::DELETE, "/n/{n}", Mount::Control, asked),
+        ]
+    }
+
+    /// A process, and where it is asked.
+    fn process(root: &Path) -> PathBuf {
+        let router = Arc::new(Router::new(routes()).unwrap());
+        let control = Control::open(&DataDir::prepare(root).unwrap(), &gateway(), &router).unwrap();
+        let path = control.socket.path().to_owned();
+        tokio::spawn(async move { Control::serve(Some(&control)).await });
+        path
     }
 
     #[tokio::test]
     async fn what_is_asked_is_answered() {
         let root = tempfile::tempdir().unwrap();
-        let socket = ControlSocket::open(&DataDir::prepare(root.path()).unwrap()).unwrap();
-        let path = socket.path().to_owned();
-        tokio::spawn(async move { serve(socket.listener(), served()).await });
+        let path = process(root.path());
         assert_eq!(ask(&path, "/x").await.unwrap().len(), 700_000);
         let nothing = ask(&path, "/y").await;
         assert!(matches!(&nothing, Err(AskError::Refused { status: StatusCode::NOT_FOUND, .. })), "{nothing:?}");
@@ -150,15 +175,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_has_a_method_a_body_and_somebody_who_asks() {
+    async fn a_request_has_a_method_a_body_and_somebody_who_asks() {
         let root = tempfile::tempdir().unwrap();
-        let socket = ControlSocket::open(&DataDir::prepare(root.path()).unwrap()).unwrap();
-        let path = socket.path().to_owned();
-        tokio::spawn(async move { serve(socket.listener(), served()).await });
-        let body = json!({"k": [1]});
-        let told = send(&path, Method::DELETE, "/n/7", Some(body.to_string())).await.unwrap();
-        assert_eq!((&told["n"], &told["m"], &told["body"]), (&json!("7"), &json!("DELETE"), &body));
+        let path = process(root.path());
+        let told = send(&path, Method::DELETE, "/n/7", Some("{}".to_owned())).await.unwrap();
+        assert_eq!((&told["n"], &told["m"], &told["body"]), (&json!("7"), &json!("DELETE"), &json!("{}")));
         assert_eq!(told["by"], format!("uid:{}", rustix::process::getuid().as_raw()));
-        assert_eq!(send(&path, Method::POST, "/n/7", None).await.unwrap()["body"], json!({}));
+        assert_eq!(send(&path, Method::DELETE, "/n/7", None).await.unwrap()["body"], "");
     }
 }

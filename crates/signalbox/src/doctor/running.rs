@@ -1,6 +1,7 @@
 //! The processes that run with this data folder, as their control sockets tell.
 
 use super::finding::Finding;
+use crate::api::routes;
 use crate::control;
 use crate::data_dir::run_folder;
 use serde_json::Value;
@@ -22,7 +23,7 @@ pub(super) async fn check(data_dir: &Path) -> (Vec<Value>, Vec<Finding>) {
     };
     let (mut running, mut findings) = (Vec::new(), Vec::new());
     for socket in &sockets {
-        let told = control::ask(socket, control::STATUS).await;
+        let told = control::ask(socket, routes::STATUS).await;
         match told.map(|bytes| serde_json::from_slice::<Value>(&bytes)) {
             Ok(Ok(status)) => {
                 findings.push(process(&status));

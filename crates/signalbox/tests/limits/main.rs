@@ -18,7 +18,7 @@ use signalbox_engine::{Limit, Principal, front};
 use signalbox_runtime::backend::{MAX_POOLED, MAX_WATCHES, MAX_WATCHES_EACH};
 use signalbox_runtime::{FailureRules, Settings, lists, outbox, park_lot, task_book};
 use signalbox_transport::http_front::{self, FrontSpec};
-use signalbox_transport::{child, send_queue, tcp_front, turned_away};
+use signalbox_transport::{child, router, send_queue, tcp_front, turned_away};
 use signalbox_wire::limits;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -100,6 +100,10 @@ fn of_connections() -> Vec<Row> {
             .answer("HTTP 408; a WebSocket is closed after three ticks of 15 s")
             .metric(r#"signalbox_refused_total{limit="message_time"}"#)
             .shown(&["a_client_that_sends_no_body_in_time_gets_408_and_is_counted"]),
+        row("the body of a request besides MCP", vec![Bytes(router::MAX_BODY)], None)
+            .answer("HTTP 413; a message that takes the place of a held one may have 64 MiB")
+            .metric(r#"signalbox_refused_total{limit="message_size"}"#)
+            .shown(&["a_body_beyond_the_limit_of_its_route_gets_413_and_is_counted"]),
         row("a client that takes nothing of what is written to it", vec![Time(spec.reader_timeout)], None)
             .answer("closed; an event stream can be resumed where its revision knows that")
             .metric(r#"signalbox_refused_total{limit="slow_reader"}"#)

@@ -1,19 +1,22 @@
-//! The body of an answer: there as a whole, or a stream of events.
+//! The body of an answer: there as a whole, or a stream.
 
 use super::line::Held;
+use super::routed::Stream;
 use super::sse_body::SseBody;
+use crate::router::Broken;
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Either kind.
+/// Any kind.
 pub enum FrontBody {
     /// The whole answer.
     Whole(Option<Bytes>),
     /// Events until the stream ends.
     Events(Box<(SseBody, Held)>),
+    /// What the router gives bit by bit.
+    Routed(Box<Stream>),
 }
 
 impl FrontBody {
@@ -25,26 +28,27 @@ impl FrontBody {
 
 impl Body for FrontBody {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = Broken;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Events(events) => events.0.poll_chunk(cx).map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes)))),
+            Self::Routed(stream) => stream.poll_chunk(cx).map(|chunk| chunk.map(|bytes| bytes.map(Frame::data))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_none(),
-            Self::Events(_) => false,
+            Self::Events(_) | Self::Routed(_) => false,
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
-            Self::Events(_) => SizeHint::default(),
+            Self::Events(_) | Self::Routed(_) => SizeHint::default(),
         }
     }
 }

@@ -108,7 +108,7 @@ impl Line {
 
     /// Who calls on this connection.
     pub fn caller(&self) -> &Caller {
-        self.caller.get_or_init(|| self.identified(self.front.spec.principal.clone(), Proof::Unproved))
+        self.caller.get_or_init(|| self.known_as(self.front.spec.principal.clone(), Proof::Unproved))
     }
 
     /// The same, who goes on by another transport.
@@ -116,16 +116,21 @@ impl Line {
         Caller::new(Identity { transport, ..self.caller().identity().clone() })
     }
 
-    fn identified(&self, principal: Principal, proof: Proof) -> Caller {
+    /// The connection can be spoken on, and this is who is known to be at its other end.
+    pub fn identified(&self, caller: Option<Caller>) {
+        if let Some(caller) = caller {
+            let _ = self.caller.set(caller);
+        }
+        self.enter(Phase::Head);
+    }
+
+    fn known_as(&self, principal: Principal, proof: Proof) -> Caller {
         Caller::new(Identity { principal, proof, claims: Vec::new(), address: self.address, transport: "http" })
     }
 
-    /// The connection can be spoken on, and this is who has shown a certificate for it.
+    /// The connection can be spoken on, and this is who has proved who they are for all of it.
     pub fn secured(&self, shown: Option<Principal>) {
-        if let Some(shown) = shown {
-            let _ = self.caller.set(self.identified(shown, Proof::Certificate));
-        }
-        self.enter(Phase::Head);
+        self.identified(shown.map(|shown| self.known_as(shown, Proof::Certificate)));
     }
 
     /// The connection goes on as something else once its last answer is written. It stays busy until its end.
@@ -310,14 +315,14 @@ impl Lines {
 }
 
 /// The connection's socket, which notes what passes.
-pub struct Watched {
+pub struct Watched<S = Stream> {
     /// The socket.
-    pub socket: Stream,
+    pub socket: S,
     /// Whose it is.
     pub line: Arc<Line>,
 }
 
-impl AsyncRead for Watched {
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let read = Pin::new(&mut self.socket).poll_read(cx, into);
         if read.is_ready() {
@@ -327,7 +332,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
         self.line.went(written.is_ready());
@@ -364,6 +369,11 @@ impl Held {
     /// For an answer on this connection.
     pub fn new(line: &Arc<Line>) -> Self {
         Self(Arc::clone(line))
+    }
+
+    /// True once the front stops.
+    pub fn is_stopped(&self) -> bool {
+        self.0.is_stopped()
     }
 }
 

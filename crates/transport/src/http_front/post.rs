@@ -4,9 +4,9 @@ use super::accepts::Accepts;
 use super::answer::{self, SESSION_ID, plain, refusal, sentence};
 use super::heads::Heads;
 use super::line::Line;
-use super::read_body::{BodyError, read_body};
 use super::service::{resumable, revision_in, session_named};
 use super::{Answer, Front, batch};
+use crate::read_body::{BodyError, read_body};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
@@ -81,15 +81,10 @@ fn says_json(kind: Option<&HeaderValue>) -> bool {
 }
 
 pub(super) fn unreadable_body(front: &Front, error: BodyError) -> Answer {
-    let (status, limit) = match error {
-        BodyError::TooLarge(_) => (StatusCode::PAYLOAD_TOO_LARGE, Some(Limit::MessageSize)),
-        BodyError::TooSlow => (StatusCode::REQUEST_TIMEOUT, Some(Limit::MessageTime)),
-        BodyError::Broken => (StatusCode::BAD_REQUEST, None),
-    };
-    if let Some(limit) = limit {
+    if let Some(limit) = error.limit() {
         front.gateway.counters.refused(limit);
     }
-    let mut answer = sentence(status, FaultKind::InvalidRequest, &error.to_string());
+    let mut answer = sentence(error.status(), FaultKind::InvalidRequest, &error.to_string());
     // The rest of the body is not read, so that nothing more can be sent on this connection.
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer

@@ -4,10 +4,10 @@ use super::answer::{PROTOCOL_VERSION, Refused, SESSION_ID, plain, sentence};
 use super::body::FrontBody;
 use super::line::Line;
 use super::sse_body::Resumable;
-use super::{Answer, Front, upgrade, whole};
-use super::{get, post, sse};
-use http::header::{ALLOW, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use super::{Answer, Front, get, post, routed, sse, upgrade};
+use crate::router::Door;
+use http::header::ALLOW;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::FaultKind;
 use signalbox_engine::front::Mode;
@@ -23,14 +23,28 @@ pub async fn handle(line: Arc<Line>, request: Request<Incoming>) -> Result<Answe
     if answer.status().is_client_error() || answer.status().is_server_error() {
         tell_refusal(&line, &mut answer);
     }
+    note(&line, &answer);
+    Ok(answer)
+}
+
+/// Answers one request on the control socket, whose file only its owner can open: no page gets there, whatever it calls the
+/// host.
+pub async fn handle_control(line: Arc<Line>, request: Request<Incoming>) -> Result<Answer, Infallible> {
+    line.begin();
+    let answer = routed::answer(&line, Door::Control, request).await;
+    note(&line, &answer);
+    Ok(answer)
+}
+
+/// Notes that the connection is no longer busy, where the answer is there as a whole.
+fn note(line: &Line, answer: &Answer) {
     match answer.body() {
         // The connection goes on as something else, which looks after itself.
         FrontBody::Whole(_) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {}
         FrontBody::Whole(_) => line.end(),
         // The body itself tells when it has ended.
-        FrontBody::Events(_) => {}
+        FrontBody::Events(_) | FrontBody::Routed(_) => {}
     }
-    Ok(answer)
 }
 
 async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
@@ -50,18 +64,9 @@ async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         };
     }
     match request.uri().path() {
-        sse::STREAM_PATH => return sse::open(line, &request),
-        sse::POST_PATH => return Box::pin(sse::post(line, request)).await,
-        _ => {}
-    }
-    match (front.extra)(request.method(), request.uri().path()) {
-        Some(extra) => {
-            let mut answer = Response::new(whole(extra.body));
-            *answer.status_mut() = StatusCode::from_u16(extra.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-            answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(extra.content_type));
-            answer
-        }
-        None => plain(StatusCode::NOT_FOUND),
+        sse::STREAM_PATH => sse::open(line, &request),
+        sse::POST_PATH => Box::pin(sse::post(line, request)).await,
+        _ => Box::pin(routed::answer(line, Door::Listener, request)).await,
     }
 }
 

@@ -1,9 +1,11 @@
 //! Reading the body of a request within its bounds.
 
 use bytes::{Bytes, BytesMut};
+use http::StatusCode;
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use signalbox_engine::Limit;
 use std::future::Future;
 use std::pin::pin;
 use std::task::Poll;
@@ -12,7 +14,7 @@ use std::time::Duration;
 /// Why a body was not taken.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BodyError {
-    /// It is larger than a message may be.
+    /// It is larger than it may be.
     #[error("the body is larger than {0} bytes")]
     TooLarge(usize),
     /// It did not come in time.
@@ -23,8 +25,30 @@ pub enum BodyError {
     Broken,
 }
 
+impl BodyError {
+    /// The status of an answer that says so.
+    #[must_use]
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::Broken => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// The limit at which it is counted.
+    #[must_use]
+    pub fn limit(self) -> Option<Limit> {
+        match self {
+            Self::TooLarge(_) => Some(Limit::MessageSize),
+            Self::TooSlow => Some(Limit::MessageTime),
+            Self::Broken => None,
+        }
+    }
+}
+
 /// The whole body. A timer is only set for a body that is not there yet.
-pub async fn read_body(body: Incoming, limit: usize, within: Duration) -> Result<Bytes, BodyError> {
+pub(crate) async fn read_body(body: Incoming, limit: usize, within: Duration) -> Result<Bytes, BodyError> {
     if body.size_hint().lower() > limit as u64 {
         return Err(BodyError::TooLarge(limit));
     }

@@ -1,0 +1,44 @@
+//! `/healthz`, `/readyz` and `/metrics`: is it alive, is it ready, what is counted.
+
+use super::Served;
+use crate::metrics;
+use http::StatusCode;
+use signalbox_runtime::Gateway;
+use signalbox_runtime::status::BackendStatus;
+use signalbox_transport::router::{Answer, Answered, Request};
+use std::sync::Arc;
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+pub(super) async fn alive(_: Arc<Served>, _: Request) -> Answered {
+    Ok(text(StatusCode::OK, "ok\n".to_owned()))
+}
+
+pub(super) async fn ready(served: Arc<Served>, _: Request) -> Answered {
+    Ok(readiness(&served.app().gateway))
+}
+
+pub(super) async fn counted(served: Arc<Served>, _: Request) -> Answered {
+    Ok(Answer::whole(StatusCode::OK, metrics::CONTENT_TYPE, metrics::render(served.app())))
+}
+
+/// Ready while something can be served; the backends that cannot be are named either way.
+fn readiness(gateway: &Gateway) -> Answer {
+    let ready = gateway.is_ready() || (gateway.backends().is_empty() && !gateway.is_draining());
+    let mut body = if ready { "ready\n" } else { "not ready\n" }.to_owned();
+    if gateway.is_draining() {
+        body.push_str("the gateway is shutting down\n");
+    }
+    for backend in gateway.status().backends.iter().filter(|backend| backend.state != "up") {
+        body.push_str(&format!("backend `{}` is {}\n", backend.name, backend.state));
+    }
+    let unwell = |one: &BackendStatus| one.health.as_ref().is_some_and(|health| health.state == "unwell");
+    for backend in gateway.status().backends.iter().filter(|backend| backend.state == "up" && unwell(backend)) {
+        body.push_str(&format!("backend `{}` does not answer pings\n", backend.name));
+    }
+    text(if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, body)
+}
+
+fn text(status: StatusCode, body: String) -> Answer {
+    Answer::whole(status, TEXT, body)
+}

@@ -1,0 +1,85 @@
+//! The one list of what is answered besides MCP, with where each of it is mounted.
+
+use super::{Served, breakpoints, holds, probes, process, sessions};
+use http::Method;
+use signalbox_transport::router::{Answered, Mount, Request, Route, RouteError, Router};
+use std::sync::Arc;
+
+/// Is it alive?
+pub const HEALTH: &str = "/healthz";
+/// Can it serve?
+pub const READY: &str = "/readyz";
+/// What is counted, in the Prometheus text format.
+pub const METRICS: &str = "/metrics";
+/// The state of the process, as JSON.
+pub const STATUS: &str = "/api/v1/status";
+/// The version of the program, as JSON.
+pub const VERSION: &str = "/api/v1/version";
+/// Reads the configuration again.
+pub const RELOAD: &str = "/api/v1/reload";
+/// Facts, as they happen.
+pub const LIVE: &str = "/api/v1/live";
+/// Messages that wait for a person.
+pub const HOLDS: &str = "/api/v1/holds";
+/// Where messages are to be held.
+pub const BREAKPOINTS: &str = "/api/v1/breakpoints";
+/// Who is connected.
+pub const SESSIONS: &str = "/api/v1/sessions";
+
+/// The largest message that can be sent to take the place of a held one.
+const MAX_MESSAGE: usize = 64 * 1024 * 1024;
+
+/// The router of a process.
+///
+/// # Errors
+/// If the list cannot be served.
+pub fn router(served: &Arc<Served>) -> Result<Arc<Router>, RouteError> {
+    Router::new(list(served)).map(Arc::new)
+}
+
+/// `/api` is never at the listener while nobody has to say there who they are.
+#[rustfmt::skip]
+fn list(served: &Arc<Served>) -> Vec<Route> {
+    use Mount::{Both, Control};
+    let to = Bind(served);
+    vec![
+        to.route(Method::GET, HEALTH, Both, probes::alive),
+        to.route(Method::GET, READY, Both, probes::ready),
+        to.route(Method::GET, METRICS, Both, probes::counted),
+
+        to.route(Method::GET, STATUS, Control, process::status),
+        to.route(Method::GET, VERSION, Control, process::version),
+        to.route(Method::POST, RELOAD, Control, process::reload),
+        to.route(Method::GET, LIVE, Control, process::live),
+
+        to.route(Method::GET, HOLDS, Control, holds::list),
+        to.route(Method::GET, "/api/v1/holds/{id}", Control, holds::show),
+        to.route(Method::POST, "/api/v1/holds/{id}/release", Control, holds::release).max_body(MAX_MESSAGE),
+        to.route(Method::POST, "/api/v1/holds/{id}/edit", Control, holds::edit).max_body(MAX_MESSAGE),
+        to.route(Method::POST, "/api/v1/holds/{id}/answer", Control, holds::answer).max_body(MAX_MESSAGE),
+        to.route(Method::POST, "/api/v1/holds/{id}/refuse", Control, holds::refuse).max_body(MAX_MESSAGE),
+
+        to.route(Method::GET, BREAKPOINTS, Control, breakpoints::list),
+        to.route(Method::POST, BREAKPOINTS, Control, breakpoints::set),
+        to.route(Method::DELETE, BREAKPOINTS, Control, breakpoints::clear_all),
+        to.route(Method::DELETE, "/api/v1/breakpoints/{id}", Control, breakpoints::clear),
+
+        to.route(Method::GET, SESSIONS, Control, sessions::list),
+        to.route(Method::GET, "/api/v1/sessions/{id}", Control, sessions::show),
+        to.route(Method::DELETE, "/api/v1/sessions/{id}", Control, sessions::end),
+    ]
+}
+
+/// Gives handlers what they tell of.
+struct Bind<'a>(&'a Arc<Served>);
+
+impl Bind<'_> {
+    fn route<H, F>(&self, method: Method, path: &'static str, mount: Mount, handler: H) -> Route
+    where
+        H: Fn(Arc<Served>, Request) -> F + Send + Sync + 'static,
+        F: Future<Output = Answered> + Send + 'static,
+    {
+        let served = Arc::clone(self.0);
+        Route::new(method, path, mount, move |request| handler(Arc::clone(&served), request))
+    }
+}

@@ -1,0 +1,81 @@
+//! The control socket: the routes that are mounted there, over HTTP, for the user to whom the process belongs.
+
+use crate::admission::Admission;
+use crate::http_front::{Front, FrontSpec, Line, Lines, TICK, handle_control, speak};
+use crate::router::Router;
+use signalbox_engine::{Caller, Principal, Proof};
+use signalbox_runtime::Gateway;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+/// Most connections at a time. The next ones wait.
+pub const MAX_CONNECTIONS: usize = 32;
+/// How long a caller may take for the head of its request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a caller may take nothing of what is written to it: somebody who watches may be suspended for a while.
+const READER_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long nobody is let in after that went wrong.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Answers until dropped, which ends all connections.
+pub async fn serve(listener: &UnixListener, gateway: Arc<Gateway>, router: Arc<Router>) {
+    let spec = FrontSpec {
+        admission: Admission::new(MAX_CONNECTIONS, &[], &[]),
+        header_timeout: HEADER_TIMEOUT,
+        reader_timeout: READER_TIMEOUT,
+        principal: Principal::named("unknown"),
+        ..FrontSpec::default()
+    };
+    let front = Front::new(gateway, Arc::new(spec), router);
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut connections = JoinSet::new();
+    let mut lines = Lines::default();
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let entered = tokio::select! {
+            entered = enter(listener, &room) => entered,
+            _ = tick.tick(), if !lines.is_empty() => {
+                lines.tick(&front);
+                continue;
+            }
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+        };
+        let (socket, place) = match entered {
+            Ok(entered) => entered,
+            Err(error) => {
+                tracing::warn!(%error, "a control connection could not be accepted");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        if lines.is_empty() {
+            // The clock stood still while nobody looked at it.
+            front.clock.advance();
+        }
+        let line = Line::new(Arc::clone(&front), None);
+        line.identified(user_of(&socket));
+        lines.add(&line);
+        connections.spawn(async move {
+            speak(socket, &line, handle_control).await;
+            drop(place);
+        });
+    }
+}
+
+/// The next connection, once there is room for it.
+async fn enter(listener: &UnixListener, room: &Arc<Semaphore>) -> io::Result<(UnixStream, OwnedSemaphorePermit)> {
+    let place = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
+    listener.accept().await.map(|(socket, _)| (socket, place))
+}
+
+/// Who is at the other end, as the system tells.
+fn user_of(socket: &UnixStream) -> Option<Caller> {
+    let peer = socket.peer_cred().ok()?;
+    Some(Caller::of(Principal::named(&format!("uid:{}", peer.uid())), Proof::LocalUser, "control"))
+}

@@ -1,0 +1,50 @@
+//! One connection that speaks HTTP, whatever it runs over and whoever answers.
+
+use super::line::{Line, Watched};
+use super::{Answer, MAX_HEAD};
+use http::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use signalbox_engine::Limit;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Answers what comes on a connection until its end, or until it is cut. Where the front stops, after the answer it is busy
+/// with.
+pub async fn speak<S, H, F>(socket: S, line: &Arc<Line>, handle: H)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: Fn(Arc<Line>, Request<Incoming>) -> F,
+    F: Future<Output = Result<Answer, Infallible>>,
+{
+    let service = hyper::service::service_fn(|request| handle(Arc::clone(line), request));
+    let mut builder = http1::Builder::new();
+    // The line is timed as a whole, which costs a request nothing.
+    builder.header_read_timeout(None).max_buf_size(MAX_HEAD);
+    let socket = Watched { socket, line: Arc::clone(line) };
+    let serving = builder.serve_connection(TokioIo::new(socket), service).with_upgrades();
+    let mut serving = std::pin::pin!(serving);
+    let mut stopping = false;
+    let ended = poll_fn(|cx| {
+        line.attend(cx.waker());
+        if line.is_cut() {
+            return Poll::Ready(Ok(()));
+        }
+        if !stopping && line.is_stopped() {
+            stopping = true;
+            serving.as_mut().graceful_shutdown();
+        }
+        serving.as_mut().poll(cx)
+    })
+    .await;
+    if let Err(error) = ended {
+        if error.is_parse_too_large() {
+            line.front.gateway.counters.refused(Limit::HeadSize);
+        }
+        tracing::trace!(%error, "connection ended");
+    }
+}

@@ -1,0 +1,281 @@
+//! One router for what is not MCP: a list of routes, each with a method, a path and the doors it is mounted at.
+//!
+//! ```text
+//! /api/v1/holds               this path
+//! /api/v1/holds/{id}          any one segment, which is not empty
+//! /files/{*path}              everything below, which is not nothing
+//! ```
+
+mod answer;
+mod pattern;
+mod problem;
+mod query;
+mod request;
+
+pub use answer::{Answer, Broken, Chunks, Content, Event, Events, Streamed};
+pub use pattern::PatternError;
+pub use problem::{Allowed, Problem};
+pub use query::{MAX_PARAMETERS, Query, QueryError, Undecodable};
+pub use request::{Body, Request};
+
+use http::Method;
+use http::request::Parts;
+use hyper::body::Incoming;
+use pattern::{Captured, Pattern};
+use signalbox_engine::Caller;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+/// The largest body of a route that does not say otherwise.
+pub const MAX_BODY: usize = 64 * 1024;
+
+/// What a handler gives: an answer, or why there is none.
+pub type Answered = Result<Answer, Problem>;
+
+/// A handler at work.
+type Doing = Pin<Box<dyn Future<Output = Answered> + Send>>;
+
+/// Where a request came in.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Door {
+    /// The TCP listener.
+    Listener,
+    /// The control socket.
+    Control,
+}
+
+/// Where a route can be reached. Elsewhere it does not exist.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Mount {
+    /// At the TCP listener.
+    Listener,
+    /// At the control socket.
+    Control,
+    /// At either.
+    Both,
+}
+
+impl Mount {
+    /// True where whoever comes in by this door can reach it.
+    #[must_use]
+    pub fn is_at(self, door: Door) -> bool {
+        match self {
+            Self::Listener => door == Door::Listener,
+            Self::Control => door == Door::Control,
+            Self::Both => true,
+        }
+    }
+
+    fn meets(self, other: Self) -> bool {
+        [Door::Listener, Door::Control].into_iter().any(|door| self.is_at(door) && other.is_at(door))
+    }
+}
+
+/// Something that is answered.
+pub struct Route {
+    method: Method,
+    path: &'static str,
+    mount: Mount,
+    max_body: usize,
+    handler: Box<dyn Fn(Request) -> Doing + Send + Sync>,
+}
+
+impl Route {
+    /// Requests of this method for this path are answered by this handler, which must not block. `GET` is `HEAD` as well.
+    pub fn new<H, F>(method: Method, path: &'static str, mount: Mount, handler: H) -> Self
+    where
+        H: Fn(Request) -> F + Send + Sync + 'static,
+        F: Future<Output = Answered> + Send + 'static,
+    {
+        let handler = Box::new(move |request| -> Doing { Box::pin(handler(request)) });
+        Self { method, path, mount, max_body: MAX_BODY, handler }
+    }
+
+    /// With a body of up to so many bytes.
+    #[must_use]
+    pub fn max_body(self, max_body: usize) -> Self {
+        Self { max_body, ..self }
+    }
+
+    /// Its method.
+    #[must_use]
+    pub fn method(&self) -> &Method {
+        &self.method
+    }
+
+    /// Its path, as it was given.
+    #[must_use]
+    pub fn path(&self) -> &'static str {
+        self.path
+    }
+
+    /// Where it can be reached.
+    #[must_use]
+    pub fn mount(&self) -> Mount {
+        self.mount
+    }
+
+    fn takes(&self, method: &Method) -> bool {
+        self.method == *method || (self.method == Method::GET && *method == Method::HEAD)
+    }
+}
+
+/// Why a list of routes cannot be served.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RouteError {
+    /// A path that is none.
+    #[error("the route `{path}`: {error}")]
+    Pattern {
+        /// Which.
+        path: &'static str,
+        /// What is wrong with it.
+        error: PatternError,
+    },
+    /// Two routes of which one could never be reached.
+    #[error("`{method} {first}` and `{method} {second}` are the same route")]
+    Twice {
+        /// The method of both.
+        method: Method,
+        /// The path of the one.
+        first: &'static str,
+        /// The path of the other.
+        second: &'static str,
+    },
+}
+
+/// All routes. Where several fit, the first of the list is meant.
+#[derive(Default)]
+pub struct Router {
+    routes: Vec<(Pattern, Route)>,
+}
+
+impl Router {
+    /// A router over this list.
+    ///
+    /// # Errors
+    /// If a path is none, or a route is there twice.
+    pub fn new(list: impl IntoIterator<Item = Route>) -> Result<Self, RouteError> {
+        let mut routes: Vec<(Pattern, Route)> = Vec::new();
+        for route in list {
+            let pattern =
+                Pattern::parse(route.path).map_err(|error| RouteError::Pattern { path: route.path, error })?;
+            let same = |(other, earlier): &&(Pattern, Route)| {
+                earlier.method == route.method && earlier.mount.meets(route.mount) && other.is_like(&pattern)
+            };
+            if let Some((_, earlier)) = routes.iter().find(same) {
+                let (first, second) = (earlier.path, route.path);
+                return Err(RouteError::Twice { method: route.method, first, second });
+            }
+            routes.push((pattern, route));
+        }
+        Ok(Self { routes })
+    }
+
+    /// The routes, in their order.
+    pub fn routes(&self) -> impl Iterator<Item = &Route> {
+        self.routes.iter().map(|(_, route)| route)
+    }
+
+    /// The route that is meant, and what stands at the names in its path.
+    fn find<'p>(&self, door: Door, method: &Method, path: &'p str) -> Result<(&Route, Captured<'p>), Problem> {
+        let mut allowed = Allowed::default();
+        for (pattern, route) in self.routes.iter().filter(|(_, route)| route.mount.is_at(door)) {
+            let Some(captured) = pattern.captures(path) else { continue };
+            if route.takes(method) {
+                return Ok((route, captured));
+            }
+            allowed.add(&route.method);
+        }
+        Err(if allowed.is_empty() { Problem::NothingHere } else { Problem::Method(allowed) })
+    }
+
+    /// Answers a request that came in by this door. Its body has to come, piece by piece, within this time.
+    ///
+    /// # Errors
+    /// What is to be said instead of an answer.
+    pub async fn answer(
+        &self,
+        door: Door,
+        request: http::Request<Incoming>,
+        caller: Caller,
+        within: Duration,
+    ) -> Answered {
+        let (Parts { method, uri, headers, .. }, incoming) = request.into_parts();
+        let (route, captured) = self.find(door, &method, uri.path())?;
+        let body = Body::new(incoming, route.max_body, within)?;
+        let request = Request::new(method, &uri, headers, &captured, caller, body)?;
+        unfailing(route, request).await
+    }
+}
+
+/// A panic in a handler ends its request, and nothing else.
+async fn unfailing(route: &Route, request: Request) -> Answered {
+    let failed = |what: &str| {
+        tracing::error!(method = %route.method, path = route.path, "a handler panicked while it {what}");
+        Err(Problem::Failed)
+    };
+    let Ok(mut doing) = catch_unwind(AssertUnwindSafe(|| (route.handler)(request))) else {
+        return failed("began");
+    };
+    poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| doing.as_mut().poll(cx))) {
+        Ok(poll) => poll,
+        Err(_) => Poll::Ready(failed("was at work")),
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn route(method: Method, path: &'static str, mount: Mount) -> Route {
+        Route::new(method, path, mount, async |_| Err(Problem::NothingHere))
+    }
+
+    fn found(router: &Router, door: Door, method: Method, path: &str) -> Result<&'static str, Problem> {
+        router.find(door, &method, path).map(|(route, _)| route.path)
+    }
+
+    #[test]
+    fn the_first_route_that_fits_is_meant() {
+        let routes = [
+            route(Method::GET, "/a/first", Mount::Both),
+            route(Method::GET, "/a/{name}", Mount::Listener),
+            route(Method::GET, "/a/{other}", Mount::Control),
+            route(Method::DELETE, "/a/{name}", Mount::Control),
+            route(Method::PUT, "/{*rest}", Mount::Control),
+        ];
+        let router = Router::new(routes).unwrap();
+        let found = |door, method, path| found(&router, door, method, path);
+        let methods = |door, path| match found(door, Method::PATCH, path) {
+            Err(Problem::Method(allowed)) => allowed.to_string(),
+            other => format!("{other:?}"),
+        };
+        for door in [Door::Listener, Door::Control] {
+            assert_eq!(found(door, Method::GET, "/a/first"), Ok("/a/first"));
+            assert_eq!(found(door, Method::HEAD, "/a/first"), Ok("/a/first"));
+        }
+        assert_eq!(found(Door::Listener, Method::GET, "/a/x"), Ok("/a/{name}"));
+        assert_eq!(found(Door::Control, Method::GET, "/a/x"), Ok("/a/{other}"));
+        assert_eq!(found(Door::Control, Method::PUT, "/a/x"), Ok("/{*rest}"));
+        assert_eq!(found(Door::Listener, Method::PUT, "/b"), Err(Problem::NothingHere));
+        assert_eq!(methods(Door::Listener, "/a/x"), "GET");
+        assert_eq!(methods(Door::Control, "/a/x"), "GET, DELETE or PUT");
+    }
+
+    #[test]
+    fn a_route_that_could_never_be_reached_is_refused() {
+        let list = |first, second, mount| {
+            Router::new([route(Method::GET, first, Mount::Both), route(Method::GET, second, mount)]).map(|_| ())
+        };
+        let twice = RouteError::Twice { method: Method::GET, first: "/{a}", second: "/{b}" };
+        assert_eq!(list("/{a}", "/{b}", Mount::Control), Err(twice.clone()));
+        assert_eq!(twice.to_string(), "`GET /{a}` and `GET /{b}` are the same route");
+        assert!(list("/a", "/b", Mount::Both).is_ok());
+        let bad = RouteError::Pattern { path: "b", error: PatternError::NoRoot };
+        assert_eq!(list("/a", "b", Mount::Both), Err(bad));
+    }
+}

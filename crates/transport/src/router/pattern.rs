@@ -1,0 +1,166 @@
+//! The path of a route, and whether a request's path fits it.
+
+/// Why a path cannot be that of a route.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PatternError {
+    /// It begins with something else than `/`.
+    #[error("a path begins with `/`")]
+    NoRoot,
+    /// Something follows what stands for everything.
+    #[error("nothing can follow `{{*name}}`")]
+    AfterRest,
+    /// A name is missing or there are braces in it, or around only a part of a segment.
+    #[error("a segment is text, `{{name}}` or, at the end, `{{*name}}`")]
+    Braces,
+    /// Two segments have one name.
+    #[error("a name is used twice")]
+    Twice,
+}
+
+/// What stands at the names of a path, as it was sent.
+pub type Captured<'p> = Vec<(&'static str, &'p str)>;
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Part {
+    /// This text, and no other way to write it.
+    Text(&'static str),
+    /// Any segment.
+    Name(&'static str),
+    /// All segments to the end.
+    Rest(&'static str),
+}
+
+impl Part {
+    fn parse(segment: &'static str) -> Result<Self, PatternError> {
+        let inner = segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        let part = match inner {
+            None => Self::Text(segment),
+            Some(name) => name.strip_prefix('*').map_or(Self::Name(name), Self::Rest),
+        };
+        let (Self::Text(text) | Self::Name(text) | Self::Rest(text)) = part;
+        let nameless = text.is_empty() && inner.is_some();
+        if nameless || text.contains(['{', '}', '*']) { Err(PatternError::Braces) } else { Ok(part) }
+    }
+
+    fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Text(_) => None,
+            Self::Name(name) | Self::Rest(name) => Some(name),
+        }
+    }
+}
+
+/// The path of a route, taken apart.
+#[derive(Debug)]
+pub struct Pattern(Vec<Part>);
+
+impl Pattern {
+    /// Takes a path apart.
+    pub fn parse(path: &'static str) -> Result<Self, PatternError> {
+        let segments = path.strip_prefix('/').ok_or(PatternError::NoRoot)?.split('/');
+        let parts = segments.map(Part::parse).collect::<Result<Vec<_>, _>>()?;
+        for (index, part) in parts.iter().enumerate() {
+            if matches!(part, Part::Rest(_)) && index + 1 < parts.len() {
+                return Err(PatternError::AfterRest);
+            }
+            if part.name().is_some() && parts[..index].iter().any(|earlier| earlier.name() == part.name()) {
+                return Err(PatternError::Twice);
+            }
+        }
+        Ok(Self(parts))
+    }
+
+    /// What stands at the names, where this path fits. Text has to be the same byte for byte: whoever guards a path in
+    /// front of the gateway need not know other ways to write it.
+    pub fn captures<'p>(&self, path: &'p str) -> Option<Captured<'p>> {
+        let mut rest = Some(path.strip_prefix('/')?);
+        let mut captured = Captured::new();
+        for part in &self.0 {
+            let left = rest?;
+            let (segment, behind) = match part {
+                Part::Rest(_) => (left, None),
+                _ => left.split_once('/').map_or((left, None), |(segment, behind)| (segment, Some(behind))),
+            };
+            match part {
+                Part::Text(text) if *text != segment => return None,
+                Part::Text(_) => {}
+                Part::Name(_) | Part::Rest(_) if segment.is_empty() => return None,
+                Part::Name(name) | Part::Rest(name) => captured.push((name, segment)),
+            }
+            rest = behind;
+        }
+        rest.is_none().then_some(captured)
+    }
+
+    /// True where both fit the same paths.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let same = |pair: (&Part, &Part)| match pair {
+            (Part::Text(one), Part::Text(other)) => one == other,
+            (one, other) => std::mem::discriminant(one) == std::mem::discriminant(other),
+        };
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn captured<'p>(pattern: &'static str, path: &'p str) -> Option<Captured<'p>> {
+        Pattern::parse(pattern).unwrap().captures(path)
+    }
+
+    #[test]
+    fn text_is_matched_as_it_is() {
+        assert_eq!(captured("/healthz", "/healthz"), Some(vec![]));
+        assert_eq!(captured("/", "/"), Some(vec![]));
+        for other in ["", "/", "healthz", "/healthz/", "//healthz", "/health%7a", "/HEALTHZ", "/healthz/x", "*"] {
+            assert_eq!(captured("/healthz", other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_one_segment_that_is_not_empty() {
+        assert_eq!(captured("/holds/{id}", "/holds/7"), Some(vec![("id", "7")]));
+        assert_eq!(captured("/holds/{id}/edit", "/holds/a%2fb/edit"), Some(vec![("id", "a%2fb")]));
+        assert_eq!(captured("/{a}/{b}", "/1/2"), Some(vec![("a", "1"), ("b", "2")]));
+        for other in ["/holds", "/holds/", "/holds/7/", "/holds/7/8", "/holds//7"] {
+            assert_eq!(captured("/holds/{id}", other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn the_rest_is_everything_below_that_is_not_nothing() {
+        assert_eq!(captured("/files/{*path}", "/files/a/b.js"), Some(vec![("path", "a/b.js")]));
+        assert_eq!(captured("/files/{*path}", "/files/a/"), Some(vec![("path", "a/")]));
+        assert_eq!(captured("/{*path}", "/x"), Some(vec![("path", "x")]));
+        for other in ["/files", "/files/", "/filesystem/a"] {
+            assert_eq!(captured("/files/{*path}", other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused() {
+        for (path, error) in [
+            ("", PatternError::NoRoot),
+            ("x/y", PatternError::NoRoot),
+            ("/{*rest}/x", PatternError::AfterRest),
+            ("/{}", PatternError::Braces),
+            ("/{*}", PatternError::Braces),
+            ("/a{b}", PatternError::Braces),
+            ("/{b", PatternError::Braces),
+            ("/*", PatternError::Braces),
+            ("/{a}/{a}", PatternError::Twice),
+            ("/{a}/{*a}", PatternError::Twice),
+        ] {
+            assert_eq!(Pattern::parse(path).map(|_| ()), Err(error), "{path}");
+        }
+    }
+
+    #[test]
+    fn names_do_not_make_a_difference() {
+        let like = |one, other| Pattern::parse(one).unwrap().is_like(&Pattern::parse(other).unwrap());
+        assert!(like("/a/{b}", "/a/{c}") && like("/{*b}", "/{*c}"));
+        assert!(!like("/a/{b}", "/a/{*b}") && !like("/a/{b}", "/a/b") && !like("/a", "/b") && !like("/a", "/a/{b}"));
+    }
+}

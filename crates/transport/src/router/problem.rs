@@ -1,0 +1,130 @@
+//! What is said where there is no answer: a status, and JSON that says what was wrong.
+
+use super::answer::Answer;
+use super::query::{QueryError, Undecodable};
+use crate::read_body::BodyError;
+use http::header::{ALLOW, CONNECTION};
+use http::{HeaderValue, Method, StatusCode};
+use signalbox_wire::json::quote;
+use std::fmt;
+
+/// Why there is no answer.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Problem {
+    /// No route has this path.
+    #[error("there is nothing here")]
+    NothingHere,
+    /// Routes have this path, but for other methods.
+    #[error("only {0} is served here")]
+    Method(Allowed),
+    /// The path cannot be read.
+    #[error("the path: {0}")]
+    Path(Undecodable),
+    /// The query cannot be read.
+    #[error("the query: {0}")]
+    Query(QueryError),
+    /// The body was not taken.
+    #[error(transparent)]
+    Body(#[from] BodyError),
+    /// The handler panicked.
+    #[error("this failed because of a fault in the gateway; its log says more")]
+    Failed,
+    /// What a handler says.
+    #[error("{why}")]
+    Refused {
+        /// The status.
+        status: StatusCode,
+        /// In these words.
+        why: String,
+    },
+}
+
+impl Problem {
+    /// What a handler says instead of an answer.
+    pub fn new(status: StatusCode, why: impl fmt::Display) -> Self {
+        Self::Refused { status, why: why.to_string() }
+    }
+
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::NothingHere => StatusCode::NOT_FOUND,
+            Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Path(_) | Self::Query(_) => StatusCode::BAD_REQUEST,
+            Self::Body(error) => error.status(),
+            Self::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Refused { status, .. } => *status,
+        }
+    }
+
+    /// What is sent: `{"error": "…"}`.
+    #[must_use]
+    pub fn answer(&self) -> Answer {
+        let mut answer = Answer::json(self.status(), format!(r#"{{"error":{}}}"#, quote(&self.to_string())));
+        match self {
+            Self::Method(allowed) => {
+                answer.headers.insert(ALLOW, allowed.header());
+            }
+            // The rest of the body is not read, so that nothing more can be sent on this connection.
+            Self::Body(_) => {
+                answer.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            _ => {}
+        }
+        answer
+    }
+}
+
+/// The methods that a path has routes for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Allowed(Vec<Method>);
+
+impl Allowed {
+    pub(super) fn add(&mut self, method: &Method) {
+        if !self.0.contains(method) {
+            self.0.push(method.clone());
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn header(&self) -> HeaderValue {
+        let mut names: Vec<&str> = self.0.iter().map(Method::as_str).collect();
+        if let Some(get) = names.iter().position(|name| *name == "GET") {
+            names.insert(get + 1, "HEAD");
+        }
+        HeaderValue::try_from(names.join(", ")).unwrap_or(HeaderValue::from_static(""))
+    }
+}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, method) in self.0.iter().enumerate() {
+            let before = match index {
+                0 => "",
+                _ if index + 1 == self.0.len() => " or ",
+                _ => ", ",
+            };
+            write!(f, "{before}{method}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_methods_are_told_to_people_and_to_programs() {
+        let mut allowed = Allowed::default();
+        for method in [Method::GET, Method::POST, Method::GET, Method::DELETE] {
+            allowed.add(&method);
+        }
+        assert_eq!(allowed.to_string(), "GET, POST or DELETE");
+        assert_eq!(allowed.header(), "GET, HEAD, POST, DELETE");
+    }
+}

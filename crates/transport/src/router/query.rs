@@ -1,0 +1,129 @@
+//! What stands behind the `?` of a request, and how percent signs are read. Nothing is guessed: what is not written
+//! correctly is refused.
+
+use percent_encoding::percent_decode_str;
+
+/// Most parameters of one query.
+pub const MAX_PARAMETERS: usize = 256;
+
+/// Text whose percent signs stand for nothing.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Undecodable {
+    /// A percent sign without two hexadecimal digits behind it.
+    #[error("a `%` needs two hexadecimal digits behind it")]
+    Percent,
+    /// The bytes that percent signs stand for are no text.
+    #[error("its percent signs do not stand for UTF-8")]
+    Utf8,
+}
+
+/// Why a query was not taken.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum QueryError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Undecodable(#[from] Undecodable),
+    /// It is too long.
+    #[error("it has more than {MAX_PARAMETERS} parameters")]
+    TooMany,
+}
+
+/// What a text stands for in which percent signs introduce bytes.
+pub fn decoded(text: &str) -> Result<String, Undecodable> {
+    let hexadecimal = |digits: &[u8]| digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit);
+    // Every part but the first stands behind a percent sign.
+    let well_formed = |part: &str| hexadecimal(part.as_bytes().get(..2).unwrap_or_default());
+    if !text.split('%').skip(1).all(well_formed) {
+        return Err(Undecodable::Percent);
+    }
+    percent_decode_str(text).decode_utf8().map(Into::into).map_err(|_| Undecodable::Utf8)
+}
+
+/// The parameters of a request, in their order.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads what stands behind the `?`, as forms write it.
+    ///
+    /// # Errors
+    /// If it is not written correctly or too long.
+    pub fn read(text: &str) -> Result<Self, QueryError> {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty());
+        if pairs.clone().nth(MAX_PARAMETERS).is_some() {
+            return Err(QueryError::TooMany);
+        }
+        let form = |text: &str| decoded(&text.replace('+', " "));
+        let read = |pair: &str| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Ok((form(name)?, form(value)?))
+        };
+        pairs.map(read).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The first value of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.all(name).next()
+    }
+
+    /// All values of this name.
+    pub fn all<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = &'a str> + use<'a, 'n> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All parameters.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+    use proptest::prelude::*;
+
+    #[test]
+    fn parameters_are_decoded_in_their_order() {
+        let query = Query::read("a=1&b=x%20y+z&&a=%C3%A9&flag&=&c=1%3D2=3").unwrap();
+        let all: Vec<_> = query.iter().collect();
+        let expected = [("a", "1"), ("b", "x y z"), ("a", "é"), ("flag", ""), ("", ""), ("c", "1=2=3")];
+        assert_eq!(all, expected);
+        assert_eq!((query.get("a"), query.get("d")), (Some("1"), None));
+        assert_eq!(query.all("a").collect::<Vec<_>>(), ["1", "é"]);
+        assert_eq!(Query::read(""), Ok(Query::default()));
+    }
+
+    #[test]
+    fn what_is_not_written_correctly_is_refused() {
+        for wrong in ["%", "a%", "a=%4", "a=%zz", "a=%2", "a=%%20", "%é1=1", "a=%+41"] {
+            assert_eq!(Query::read(wrong), Err(Undecodable::Percent.into()), "{wrong}");
+        }
+        for wrong in ["a=%ff", "%C3=1", "a=%ED%A0%80"] {
+            assert_eq!(Query::read(wrong), Err(Undecodable::Utf8.into()), "{wrong}");
+        }
+        assert!(Query::read(&"a&".repeat(MAX_PARAMETERS)).is_ok());
+        assert_eq!(Query::read(&"a&".repeat(MAX_PARAMETERS + 1)), Err(QueryError::TooMany));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded_again(pairs in prop::collection::vec((".{1,9}", ".{0,9}"), 0..9)) {
+            let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+            let text: Vec<String> = pairs.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
+            let query = Query::read(&text.join("&")).unwrap();
+            let read: Vec<_> = query.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+            prop_assert_eq!(read, pairs);
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "(%[0-9a-fA-F]{0,2}|[&=+é]|.){0,40}") {
+            // Whatever can be read says the same again when it is written correctly.
+            if let Ok(text) = decoded(&text) {
+                prop_assert_eq!(decoded(&utf8_percent_encode(&text, NON_ALPHANUMERIC).to_string()), Ok(text));
+            }
+            let _ = Query::read(&text);
+        }
+    }
+}
