@@ -66,7 +66,7 @@ pub struct Taped {
     pub method: Option<String>,
     /// Its bytes; none where the tape left them out.
     pub text: Option<String>,
-    /// Whether it is the first sending of what it says, and not one that was resumed or retried. What is sent again names the first.
+    /// The place of the first sending, where this is one that was resumed or retried.
     pub again: Option<u64>,
     /// Whether it was delivered.
     pub delivered: bool,

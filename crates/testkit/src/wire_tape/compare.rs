@@ -33,6 +33,17 @@ fn at_point(point: Point, seen: &[&Seen], taped: &[&Taped], ended: u64, findings
             None => findings.push(Finding::new(Fault::Differs, point, label(one), "its body is left out")),
         }
     }
+    for one in taped.iter().filter(|one| one.again.is_some()) {
+        let first = taped.iter().find(|other| Some(other.seq) == one.again && other.seq < one.seq);
+        if first.is_none_or(|first| first.text != one.text) {
+            findings.push(Finding::new(
+                Fault::Differs,
+                point,
+                label(one),
+                "it is sent again, and what was sent first is not there",
+            ));
+        }
+    }
     let mut missing: Vec<&Seen> = Vec::new();
     for one in seen {
         let found = left.get_mut(one.text.as_str()).and_then(Vec::pop);
@@ -120,6 +131,18 @@ mod tests {
             (Fault::Extra, Some(Point::ClientOut)),
         ];
         assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn what_is_sent_again_names_what_was_sent_first_and_what_was_not_delivered_was_not_on_the_wire() {
+        let again = |of| Taped { again: Some(of), ..taped(2, Point::ClientOut, PING) };
+        let wire = [seen(Point::ClientOut, 1, PING), seen(Point::ClientOut, 2, PING)];
+        assert_eq!(faults(&wire, vec![taped(1, Point::ClientOut, PING), again(1)]), []);
+        let found = faults(&wire, vec![taped(1, Point::ClientOut, PING), again(7)]);
+        assert_eq!(found, [(Fault::Differs, Some(Point::ClientOut))]);
+        let lost = Taped { delivered: false, ..taped(1, Point::ClientOut, PING) };
+        assert_eq!(faults(&[], vec![lost.clone()]), []);
+        assert_eq!(faults(&wire[..1], vec![lost]), [(Fault::Differs, Some(Point::ClientOut))]);
     }
 
     #[test]

@@ -80,26 +80,34 @@ fn cut(text: &str) -> String {
     }
 }
 
+/// Findings of one kind.
+#[derive(Debug, Default)]
+struct Alike<'a> {
+    count: usize,
+    cells: Vec<&'a str>,
+    example: &'a str,
+}
+
 /// All findings of all cells, those of one kind together: how many, in which cells, and one of them.
 pub fn summary(cells: &[(String, Vec<Finding>)]) -> String {
-    let mut kinds: BTreeMap<(Fault, Option<Point>, &str), (usize, Vec<&str>, &str)> = BTreeMap::new();
+    let mut kinds: BTreeMap<(Fault, Option<Point>, &str), Alike<'_>> = BTreeMap::new();
     for (cell, findings) in cells {
         for finding in findings {
-            let kind = kinds.entry((finding.fault, finding.point, &finding.label));
-            let (count, named, _) = kind.or_insert((0, Vec::new(), &finding.text));
-            *count += 1;
-            if named.last() != Some(&cell.as_str()) {
-                named.push(cell);
+            let alike = kinds.entry((finding.fault, finding.point, &finding.label)).or_default();
+            alike.count += 1;
+            alike.example = &finding.text;
+            if alike.cells.last() != Some(&cell.as_str()) {
+                alike.cells.push(cell);
             }
         }
     }
     let mut out = String::new();
-    for ((fault, point, label), (count, named, text)) in kinds {
+    for ((fault, point, label), Alike { count, cells, example }) in kinds {
         let point = point.map(|point| point.to_string()).unwrap_or_default();
         // Writing to a string does not fail.
-        let _ = writeln!(out, "{fault} | {point} | {label} | {count}× in {} cells", named.len());
-        let _ = writeln!(out, "    {}", named.join(", "));
-        let _ = writeln!(out, "    {}", cut(text));
+        let _ = writeln!(out, "{fault} | {point} | {label} | {count}× in {} cells", cells.len());
+        let _ = writeln!(out, "    {}", cells.join(", "));
+        let _ = writeln!(out, "    {}", cut(example));
     }
     out
 }
