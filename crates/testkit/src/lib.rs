@@ -13,6 +13,7 @@
 //!   strict about it, written without any of our crates and without an MCP library, so that they are independent witnesses.
 //! - [`matrix`]: every revision meets every other through the gateway, over every transport.
 //! - [`openssl`]: certificates made by the program of that name, and its client.
+//! - [`wire_log`] and [`wire_tape`]: what the strict parts sent and received, and the tape held against it.
 //! - [`process`] and [`ports`]: child processes that never outlive a test, and free ports.
 
 pub mod chaos;
@@ -34,3 +35,5 @@ pub mod revision_server;
 pub mod scene;
 pub mod sse_client;
 pub mod sse_server;
+pub mod wire_log;
+pub mod wire_tape;

@@ -12,6 +12,7 @@ mod page;
 mod places;
 mod plan;
 mod questions;
+mod stage;
 
 pub use cell::{Cell, Verdict, try_all};
 pub use expected::{Expected, expected};
@@ -19,4 +20,5 @@ pub use feature::Feature;
 pub use journal::Journal;
 pub use page::page;
 pub use places::{Back, Front};
-pub use plan::{Measured, run};
+pub use plan::{Measured, cells, run};
+pub use stage::backend;

@@ -22,6 +22,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::oneshot;
 
 use crate::revision::Revision;
+use crate::wire_log::Logged;
 use ears::{Ears, Wanted};
 use wire::{Sent, Wire};
 
@@ -130,11 +131,42 @@ impl Client {
                 meta["io.modelcontextprotocol/logLevel"] = json!(level);
             }
         }
-        let wanted = Wanted { method: method.to_owned(), params: params.clone() };
-        let answer = self.ears.expect(&id, wanted);
+        let answer = self.expect(&id, method, &params);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         let sent = self.wire.send(message).await?;
         Ok(Begun { id, answer, sent })
+    }
+
+    fn expect(&self, id: &Value, method: &str, params: &Value) -> oneshot::Receiver<anyhow::Result<Reply>> {
+        self.ears.expect(id, Wanted { method: method.to_owned(), params: params.clone() })
+    }
+
+    /// Sends requests as one batch, as 2025-03-26 has it, and waits for all answers.
+    ///
+    /// # Errors
+    /// When an answer does not come in time, or the connection breaks.
+    pub async fn batch(&self, requests: &[(&str, Value)]) -> anyhow::Result<Vec<Reply>> {
+        let (mut batch, mut begun) = (Vec::new(), Vec::new());
+        for (method, params) in requests {
+            let id = json!(self.next.fetch_add(1, Ordering::Relaxed));
+            let answer = self.expect(&id, method, params);
+            batch.push(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+            begun.push(Begun { id, answer, sent: Sent::default() });
+        }
+        let _sent = self.wire.send(Value::Array(batch)).await?;
+        let mut replies = Vec::new();
+        for one in begun {
+            replies.push(self.finish(one).await.context("batch")?);
+        }
+        Ok(replies)
+    }
+
+    /// Sends a message as it is, which may be one that no client should send.
+    ///
+    /// # Errors
+    /// When the connection is gone, or it is refused.
+    pub async fn say(&self, message: Value) -> anyhow::Result<()> {
+        self.wire.send(message).await.map(drop)
     }
 
     /// Waits for the answer to a request.
@@ -170,7 +202,11 @@ impl Client {
         self.notify("notifications/cancelled", Some(json!({"requestId": begun.id}))).await
     }
 
-    async fn notify(&self, method: &str, params: Option<Value>) -> anyhow::Result<()> {
+    /// Sends a notification.
+    ///
+    /// # Errors
+    /// When the connection is gone, or it is refused.
+    pub async fn notify(&self, method: &str, params: Option<Value>) -> anyhow::Result<()> {
         let mut message = json!({"jsonrpc": "2.0", "method": method});
         if let Some(params) = params {
             message["params"] = params;
@@ -302,6 +338,25 @@ impl Client {
     /// What was seen that the revision does not allow, since this was last asked.
     pub fn violations(&self) -> Vec<String> {
         self.ears.violations()
+    }
+
+    /// Every message that was sent or received so far.
+    pub fn wire_log(&self) -> Vec<Logged> {
+        self.ears.log.messages()
+    }
+
+    /// Ends a server that is a child process, in good order.
+    ///
+    /// # Errors
+    /// When it does not end, or fails.
+    pub async fn end(&mut self) -> anyhow::Result<()> {
+        tokio::time::timeout(self.patience, self.wire.end()).await.context("the child process goes on")?
+    }
+
+    /// Whether nothing more can come, since the server is gone.
+    pub fn ended(&self) -> bool {
+        let listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        self.wire.ended() && listening.iter().all(|begun| begun.sent.ended())
     }
 
     /// What a child process wrote to standard error, if the server is one.

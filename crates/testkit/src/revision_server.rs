@@ -9,6 +9,7 @@ mod catalog;
 mod fault;
 mod http;
 mod methods;
+mod oddities;
 mod pipe;
 mod question;
 mod rules;
@@ -42,6 +43,17 @@ pub struct Options {
     pub revision: Revision,
     /// A file that gets a line for everything counted, from every process that is given the same one.
     pub journal: Option<PathBuf>,
+    /// A file that gets every message that is sent or received, from every process that is given the same one.
+    pub wire_log: Option<PathBuf>,
+    /// Whether there are tools that do what no server should: see [`oddities`].
+    pub odd: bool,
+}
+
+impl Options {
+    /// A server of this revision that writes nothing down.
+    pub fn of(revision: Revision) -> Self {
+        Self { revision, journal: None, wire_log: None, odd: false }
+    }
 }
 
 /// How a server is reached over the network.

@@ -21,7 +21,7 @@ enum Way {
 async fn gateway(revision: Revision, way: Way) -> (GatewayProcess, Option<Running>) {
     let (config, running) = match way {
         Way::Http => {
-            let options = Options { revision, journal: None };
+            let options = Options::of(revision);
             let running = start(&options, Network::Http, "127.0.0.1:0".parse().unwrap()).await.unwrap();
             (format!("[backends.only]\nurl = \"{}\"\n", running.url()), Some(running))
         }
@@ -254,7 +254,7 @@ async fn tasks_of_several_servers_do_not_meet() {
     let mut config = String::new();
     let mut servers = Vec::new();
     for (name, revision) in [("old", Revision::R4), ("new", Revision::R5), ("older", Revision::R4)] {
-        let options = Options { revision, journal: None };
+        let options = Options::of(revision);
         let running = start(&options, Network::Http, "127.0.0.1:0".parse().unwrap()).await.unwrap();
         config.push_str(&format!("[backends.{name}]\nurl = \"{}\"\n", running.url()));
         servers.push(running);

@@ -25,7 +25,7 @@ impl Scene {
     async fn set(revision: Revision, back: Back) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::new(folder.path().join("journal"));
-        let options = Options { revision, journal: Some(journal.path().to_owned()) };
+        let options = Options { journal: Some(journal.path().to_owned()), ..Options::of(revision) };
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let network = match back {
             Back::Stdio => {
@@ -53,7 +53,7 @@ impl Scene {
     async fn tcp(revision: Revision) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::new(folder.path().join("journal"));
-        let options = Options { revision, journal: Some(journal.path().to_owned()) };
+        let options = Options { journal: Some(journal.path().to_owned()), ..Options::of(revision) };
         let server = start(&options, Network::Tcp, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await.unwrap();
         let reach = Reach::Tcp(server.url().trim_start_matches("tcp://").to_owned());
         Self { _folder: folder, journal, server: Some(server), reach }
@@ -261,7 +261,7 @@ async fn a_client_of_another_revision_is_turned_away() {
 async fn a_revision_without_a_transport_is_not_served_over_it() {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     for (revision, network) in [(Revision::R1, Network::Http), (Revision::R5, Network::Sse)] {
-        let options = Options { revision, journal: None };
+        let options = Options::of(revision);
         assert!(start(&options, network, address).await.unwrap_err().to_string().contains("has no"));
     }
 }

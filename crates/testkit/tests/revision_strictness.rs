@@ -18,7 +18,7 @@ const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialize
 
 async fn server(revision: Revision, network: Network) -> Running {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    start(&Options { revision, journal: None }, network, address).await.unwrap()
+    start(&Options::of(revision), network, address).await.unwrap()
 }
 
 fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {

@@ -40,6 +40,12 @@ struct Arguments {
     /// A file that gets a line for everything counted.
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
+    /// A file that gets every message that is sent or received.
+    #[arg(long, value_name = "FILE")]
+    wire_log: Option<PathBuf>,
+    /// Have tools that do what no server should.
+    #[arg(long)]
+    odd: bool,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -51,8 +57,8 @@ fn main() -> anyhow::Result<()> {
     result
 }
 
-async fn run(Arguments { place, revision, journal }: Arguments) -> anyhow::Result<()> {
-    let options = Options { revision, journal };
+async fn run(Arguments { place, revision, journal, wire_log, odd }: Arguments) -> anyhow::Result<()> {
+    let options = Options { revision, journal, wire_log, odd };
     let web = [(Network::Http, place.http), (Network::Sse, place.sse)];
     let mut network = web.into_iter().chain([(Network::Ws, place.ws), (Network::Tcp, place.tcp)]);
     let Some((network, address)) = network.find_map(|(network, address)| Some((network, address?))) else {

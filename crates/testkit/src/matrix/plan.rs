@@ -1,12 +1,11 @@
 //! Which cells there are, and how they are run: a gateway for each group of cells, several groups at the same time.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
@@ -16,12 +15,13 @@ use super::cell::{Cell, Verdict, try_all};
 use super::feature::Feature;
 use super::journal::Journal;
 use super::places::{Back, Front};
+use super::stage::backend;
 use crate::gateway::{GatewayProcess, stdio_command};
 use crate::ports::free_address;
 use crate::process::{Spawned, built};
 use crate::revision::Revision;
 use crate::revision_client::{Answers, Client, Reach};
-use crate::revision_server::{self, Network, Options, Running};
+use crate::revision_server::Options;
 
 /// How many groups run at the same time.
 const AT_ONCE: usize = 4;
@@ -97,6 +97,14 @@ fn groups() -> Vec<Group> {
     groups
 }
 
+/// All cells: the client's revision, its transport, the server's revision, its transport.
+pub fn cells() -> Vec<(Revision, Front, Revision, Back)> {
+    let all = groups().into_iter().flat_map(|Group { server, back, clients }| {
+        clients.into_iter().map(move |(client, front)| (client, front, server, back))
+    });
+    all.collect()
+}
+
 /// A gateway that clients can reach; it ends with this.
 enum Serving {
     Web(GatewayProcess),
@@ -109,7 +117,8 @@ impl Group {
     async fn run(self) -> anyhow::Result<Vec<Measured>> {
         let folder = tempfile::tempdir()?;
         let journal = Journal::new(folder.path().join("journal"));
-        let (config, _server) = self.backend(&journal).await?;
+        let told = Options { journal: Some(journal.path().to_owned()), ..Options::of(self.server) };
+        let (config, _server) = backend(&told, self.back).await?;
         let front = self.clients.first().context("no clients")?.1;
         let gateway = gateway(front, &config, folder.path()).await;
         let mut measured = Vec::new();
@@ -130,25 +139,6 @@ impl Group {
             *verdict = Verdict::Fails(format!("the server says: {}", late.join("; ")));
         }
         Ok(measured)
-    }
-
-    /// The config of the backend, and the server if it runs here.
-    async fn backend(&self, journal: &Journal) -> anyhow::Result<(String, Option<Running>)> {
-        let revision = self.server;
-        let network = match self.back {
-            Back::Stdio => {
-                let program = json!(built("revision-server")?.to_str().context("a path that is no text")?);
-                let journal = json!(journal.path().to_str().context("a path that is no text")?);
-                let arguments = format!(r#"["--stdio", "--revision", "{revision}", "--journal", {journal}]"#);
-                return Ok((format!("[backends.only]\ncommand = {program}\nargs = {arguments}\n"), None));
-            }
-            Back::Http => Network::Http,
-            Back::Sse => Network::Sse,
-            Back::Ws => Network::Ws,
-        };
-        let options = Options { revision, journal: Some(journal.path().to_owned()) };
-        let server = revision_server::start(&options, network, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
-        Ok((format!("[backends.only]\nurl = \"{}\"\n", server.url()), Some(server)))
     }
 
     async fn cell(

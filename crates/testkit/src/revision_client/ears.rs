@@ -1,7 +1,7 @@
 //! Everything the client hears, whatever carries it: answers find their requests, questions get answers, the rest is kept.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{anyhow, bail};
 use serde_json::{Value, json};
@@ -10,6 +10,7 @@ use tokio::sync::{oneshot, watch};
 use super::answers::Answers;
 use super::{judge, judge_notes};
 use crate::revision::Revision;
+use crate::wire_log::WireLog;
 
 /// Most notifications and violations that are kept.
 const MAX_KEPT: usize = 10_000;
@@ -75,6 +76,8 @@ pub struct Ears {
     pub revision: Revision,
     /// What is answered to questions.
     pub answers: Answers,
+    /// Every message that was sent or received.
+    pub log: Arc<WireLog>,
     state: Mutex<State>,
     news: watch::Sender<()>,
 }
@@ -93,7 +96,8 @@ pub struct State {
 impl Ears {
     /// Ears that heard nothing yet.
     pub fn new(revision: Revision, answers: Answers) -> Self {
-        Self { revision, answers, state: Mutex::default(), news: watch::Sender::new(()) }
+        let (log, news) = (WireLog::in_memory(), watch::Sender::new(()));
+        Self { revision, answers, log, state: Mutex::default(), news }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

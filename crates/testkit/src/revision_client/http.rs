@@ -17,6 +17,7 @@ use super::ears::Ears;
 use super::events::Events;
 use super::wire::{Guard, Sent};
 use crate::revision::Revision;
+use crate::wire_log::Tap;
 
 const BOTH: &str = "application/json, text/event-stream";
 
@@ -93,13 +94,16 @@ impl Http {
     /// # Errors
     /// When it is not taken.
     pub async fn send(&self, message: Value) -> anyhow::Result<Sent> {
-        if message["method"].is_null() || message.get("id").is_none() {
+        if !message.is_array() && (message["method"].is_null() || message.get("id").is_none()) {
             self.0.deliver(message).await?;
             return Ok(Sent::default());
         }
         let endpoint = self.0.clone();
         let task = tokio::spawn(async move {
             let id = message["id"].clone();
+            if message.is_array() {
+                return endpoint.exchange_batch(message).await;
+            }
             if let Err(error) = endpoint.exchange(message).await {
                 endpoint.ears.fail(&id, error);
             }
@@ -111,6 +115,11 @@ impl Http {
         // In the old era leaving does not cancel, so the stream is read to its end.
         self.1.lock().unwrap_or_else(PoisonError::into_inner).push(guard);
         Ok(Sent::default())
+    }
+
+    /// Whether nothing more can come on any stream.
+    pub fn ended(&self) -> bool {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).iter().all(|stream| stream.0.is_finished())
     }
 
     /// Opens the general stream of the session.
@@ -128,7 +137,8 @@ impl Http {
             status => bail!("the general stream is refused with {status}"),
         }
         let endpoint = self.0.clone();
-        let task = tokio::spawn(async move { endpoint.events(opened, None).await });
+        let tap = self.0.ears.log.connection();
+        let task = tokio::spawn(async move { endpoint.events(opened, None, &tap).await });
         self.1.lock().unwrap_or_else(PoisonError::into_inner).push(Guard(task.abort_handle()));
         Ok(())
     }
@@ -166,18 +176,22 @@ impl Endpoint {
         headers
     }
 
-    async fn post(&self, message: &Value) -> anyhow::Result<Opened> {
+    async fn post(&self, message: &Value, tap: &Tap) -> anyhow::Result<Opened> {
         let headers = self.headers(message);
         let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        self.place.open(Method::POST, &headers, message.to_string()).await
+        let text = message.to_string();
+        tap.sent(&text);
+        self.place.open(Method::POST, &headers, text).await
     }
 
     /// Sends what gets no answer: a notification, or an answer of our own.
     async fn deliver(&self, message: Value) -> anyhow::Result<()> {
-        let opened = self.post(&message).await?;
+        let tap = self.ears.log.connection();
+        let opened = self.post(&message, &tap).await?;
         let status = opened.response.status();
         let body = opened.response.into_body().collect().await?.to_bytes();
         let body = String::from_utf8_lossy(&body).into_owned();
+        keep(&body, &tap);
         ensure!(status.is_success(), "{message} is refused with {status}: {body}");
         if status != 202 {
             self.ears.violation(format!("{message} is taken with {status} instead of 202: {body}"));
@@ -187,7 +201,8 @@ impl Endpoint {
 
     /// Sends a request and hears everything that comes back.
     async fn exchange(self: &Arc<Self>, message: Value) -> anyhow::Result<()> {
-        let opened = self.post(&message).await?;
+        let tap = self.ears.log.connection();
+        let opened = self.post(&message, &tap).await?;
         let session = opened.response.headers().get("mcp-session-id").and_then(|value| value.to_str().ok());
         match session {
             Some(_) if self.ears.revision.modern() => self.ears.violation("a session id in the new era"),
@@ -201,7 +216,7 @@ impl Endpoint {
         let id = &message["id"];
         if kind.starts_with("text/event-stream") {
             ensure!(opened.response.status() == 200, "events with {}", opened.response.status());
-            self.events(opened, Some(id)).await;
+            self.events(opened, Some(id), &tap).await;
             // After an answer there is nothing left to fail.
             self.ears.fail(id, anyhow::anyhow!("the stream ended without an answer"));
             return Ok(());
@@ -211,12 +226,35 @@ impl Endpoint {
         let body = response.into_body().collect().await?.to_bytes();
         drop(connection);
         let shown = String::from_utf8_lossy(&body);
+        keep(&shown, &tap);
         let parsed: Option<Value> = serde_json::from_slice(&body).ok().filter(|_| kind.starts_with("application/json"));
         let whole = parsed.filter(|answer| answer["id"] == *id);
         let answer = whole.with_context(|| format!("HTTP {status} {kind}: {shown}"))?;
         self.judge_status(status, &answer);
         self.hear(answer, Some(id));
         Ok(())
+    }
+
+    /// Sends a batch and hears everything that comes back.
+    async fn exchange_batch(self: &Arc<Self>, batch: Value) {
+        let tap = self.ears.log.connection();
+        let opened = match self.post(&batch, &tap).await {
+            Ok(opened) => opened,
+            Err(error) => return self.ears.violation(format!("a batch was not taken: {error:#}")),
+        };
+        let kind = opened.response.headers().get("content-type").and_then(|value| value.to_str().ok());
+        if kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
+            return self.events(opened, None, &tap).await;
+        }
+        let Opened { response, connection } = opened;
+        let body = response.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        drop(connection);
+        let body = String::from_utf8_lossy(&body);
+        keep(&body, &tap);
+        match serde_json::from_str(&body) {
+            Ok(answers) => self.hear(answers, None),
+            Err(error) => self.ears.violation(format!("the answer to a batch is no JSON: {error}: {body}")),
+        }
     }
 
     /// Whether the status fits to the answer: errors have their own in the new era, and none in the old.
@@ -233,14 +271,17 @@ impl Endpoint {
         }
     }
 
-    async fn events(self: &Arc<Self>, opened: Opened, stream: Option<&Value>) {
+    async fn events(self: &Arc<Self>, opened: Opened, stream: Option<&Value>, tap: &Tap) {
         let Opened { response, connection } = opened;
         let mut body = response.into_body();
         let mut events = Events::default();
         while let Some(Ok(frame)) = body.frame().await {
             for event in events.feed(&frame.into_data().unwrap_or_default()) {
                 match serde_json::from_str(&event.data) {
-                    Ok(message) if matches!(event.kind.as_str(), "" | "message") => self.hear(message, stream),
+                    Ok(message) if matches!(event.kind.as_str(), "" | "message") => {
+                        tap.received(&event.data);
+                        self.hear(message, stream);
+                    }
                     Ok(_) => self.ears.violation(format!("an event {}", event.kind)),
                     Err(error) => self.ears.violation(format!("an event that is no JSON: {error}")),
                 }
@@ -258,6 +299,13 @@ impl Endpoint {
                 }
             });
         }
+    }
+}
+
+/// Keeps a body that is a message or a batch, whatever its status.
+fn keep(body: &str, tap: &Tap) {
+    if serde_json::from_str::<Value>(body).is_ok_and(|body| body.is_array() || body.get("jsonrpc").is_some()) {
+        tap.received(body);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::ears::Ears;
 use super::wire::{Guard, QUEUE, Wire};
+use crate::wire_log::Tap;
 
 /// Most lines of standard error that are kept.
 const MAX_LINES: usize = 1000;
@@ -19,11 +20,21 @@ const MAX_LINES: usize = 1000;
 /// A child process; dropping it kills it.
 #[derive(Debug)]
 pub struct Child {
-    _process: tokio::process::Child,
+    process: tokio::process::Child,
     errors: Arc<Mutex<Vec<String>>>,
 }
 
 impl Child {
+    /// Waits until it ends by itself.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub async fn wait(&mut self) -> anyhow::Result<()> {
+        let status = self.process.wait().await?;
+        ensure!(status.success(), "{status}: {}", self.error_lines().join(" "));
+        Ok(())
+    }
+
     /// What it wrote to standard error.
     pub fn error_lines(&self) -> Vec<String> {
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -43,9 +54,9 @@ pub fn child(command: &[String], ears: Arc<Ears>) -> anyhow::Result<Wire> {
     let errors: Arc<Mutex<Vec<String>>> = Arc::default();
     let mut wire = lines(output, input, ears);
     let reading = process.stderr.take().map(|stream| tokio::spawn(keep(stream, errors.clone())).abort_handle());
-    if let Wire::Pipe { child, _tasks, .. } = &mut wire {
-        _tasks.extend(reading.map(Guard));
-        *child = Some(Child { _process: process, errors });
+    if let Wire::Pipe { child, tasks, .. } = &mut wire {
+        tasks.extend(reading.map(Guard));
+        *child = Some(Child { process, errors });
     }
     Ok(wire)
 }
@@ -67,14 +78,16 @@ fn lines(
     ears: Arc<Ears>,
 ) -> Wire {
     let (out, queue) = mpsc::channel(QUEUE);
-    let reading = tokio::spawn(read(input, ears, out.clone())).abort_handle();
-    let writing = tokio::spawn(write(output, queue)).abort_handle();
-    Wire::Pipe { out, _tasks: vec![Guard(reading), Guard(writing)], child: None }
+    let tap = ears.log.connection();
+    let reading = tokio::spawn(read(input, ears, out.clone(), tap.clone())).abort_handle();
+    let writing = tokio::spawn(write(output, queue, tap)).abort_handle();
+    Wire::Pipe { out, tasks: vec![Guard(reading), Guard(writing)], child: None }
 }
 
-async fn read(input: impl AsyncRead + Unpin, ears: Arc<Ears>, out: mpsc::Sender<Value>) {
+async fn read(input: impl AsyncRead + Unpin, ears: Arc<Ears>, out: mpsc::Sender<Value>, tap: Tap) {
     let mut lines = BufReader::new(input).lines();
     while let Ok(Some(line)) = lines.next_line().await {
+        tap.received(&line);
         match serde_json::from_str(&line) {
             Ok(message) => {
                 for reply in ears.hear(message, None) {
@@ -88,9 +101,11 @@ async fn read(input: impl AsyncRead + Unpin, ears: Arc<Ears>, out: mpsc::Sender<
     ears.closed("the lines ended");
 }
 
-async fn write(mut output: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Value>) {
+async fn write(mut output: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Value>, tap: Tap) {
     while let Some(message) = queue.recv().await {
-        let written = output.write_all(format!("{message}\n").as_bytes()).await;
+        let text = message.to_string();
+        tap.sent(&text);
+        let written = output.write_all(format!("{text}\n").as_bytes()).await;
         if written.is_err() || output.flush().await.is_err() {
             return;
         }

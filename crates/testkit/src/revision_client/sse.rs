@@ -13,6 +13,7 @@ use super::ears::Ears;
 use super::events::Events;
 use super::http::{Opened, Place};
 use super::wire::{Guard, QUEUE, Wire};
+use crate::wire_log::Tap;
 
 /// Connects: opens the stream, and waits for the path to post to.
 ///
@@ -26,17 +27,18 @@ pub async fn open(url: &str, ears: Arc<Ears>) -> anyhow::Result<Wire> {
     ensure!(kind.starts_with("text/event-stream"), "the stream is {kind}");
     let (out, queue) = mpsc::channel(QUEUE);
     let (told, endpoint) = oneshot::channel();
-    let reading = tokio::spawn(read(opened, ears.clone(), out.clone(), told)).abort_handle();
+    let tap = ears.log.connection();
+    let reading = tokio::spawn(read(opened, ears.clone(), (out.clone(), tap.clone()), told)).abort_handle();
     let reading = Guard(reading);
     let path = endpoint.await.context("the stream ended without an endpoint")?;
     let path = path.strip_prefix(&format!("http://{}", place.address)).unwrap_or(&path).to_owned();
     ensure!(path.starts_with('/'), "the endpoint {path} is elsewhere");
     let place = Place { path, ..place };
-    let writing = tokio::spawn(write(place, ears, queue)).abort_handle();
-    Ok(Wire::Pipe { out, _tasks: vec![reading, Guard(writing)], child: None })
+    let writing = tokio::spawn(write(place, ears, queue, tap)).abort_handle();
+    Ok(Wire::Pipe { out, tasks: vec![reading, Guard(writing)], child: None })
 }
 
-async fn read(opened: Opened, ears: Arc<Ears>, out: mpsc::Sender<Value>, told: oneshot::Sender<String>) {
+async fn read(opened: Opened, ears: Arc<Ears>, (out, tap): (mpsc::Sender<Value>, Tap), told: oneshot::Sender<String>) {
     let Opened { response, connection } = opened;
     let mut body: Incoming = response.into_body();
     let mut events = Events::default();
@@ -50,6 +52,7 @@ async fn read(opened: Opened, ears: Arc<Ears>, out: mpsc::Sender<Value>, told: o
                 (_, Some(_)) => ears.violation(format!("before the endpoint: {event:?}")),
                 ("message" | "", None) => match serde_json::from_str(&event.data) {
                     Ok(message) => {
+                        tap.received(&event.data);
                         for reply in ears.hear(message, None) {
                             let _ = out.send(reply).await;
                         }
@@ -64,9 +67,11 @@ async fn read(opened: Opened, ears: Arc<Ears>, out: mpsc::Sender<Value>, told: o
     ears.closed("the stream ended");
 }
 
-async fn write(place: Place, ears: Arc<Ears>, mut queue: mpsc::Receiver<Value>) {
+async fn write(place: Place, ears: Arc<Ears>, mut queue: mpsc::Receiver<Value>, tap: Tap) {
     while let Some(message) = queue.recv().await {
-        let answer = place.open(Method::POST, &[("content-type", "application/json")], message.to_string()).await;
+        let text = message.to_string();
+        tap.sent(&text);
+        let answer = place.open(Method::POST, &[("content-type", "application/json")], text).await;
         let refused = match answer {
             Ok(opened) if opened.response.status().is_success() => continue,
             Ok(opened) => format!("HTTP {}", opened.response.status()),

@@ -54,13 +54,18 @@ impl Drop for Guard {
 /// What a sent message keeps alive: in the new era over HTTP, the stream that carries its answer.
 #[derive(Debug, Default)]
 pub struct Sent {
-    _stream: Option<Guard>,
+    stream: Option<Guard>,
 }
 
 impl Sent {
     /// A message whose answer needs this task.
     pub fn carried_by(guard: Guard) -> Self {
-        Self { _stream: Some(guard) }
+        Self { stream: Some(guard) }
+    }
+
+    /// Whether nothing more can come on it.
+    pub fn ended(&self) -> bool {
+        self.stream.as_ref().is_none_or(|stream| stream.0.is_finished())
     }
 }
 
@@ -71,8 +76,8 @@ pub enum Wire {
     Pipe {
         /// What goes out.
         out: mpsc::Sender<Value>,
-        /// The tasks that read and write.
-        _tasks: Vec<Guard>,
+        /// The tasks that read and write: the one that reads is the first.
+        tasks: Vec<Guard>,
         /// The child process at the other end, if it is one.
         child: Option<pipe::Child>,
     },
@@ -123,6 +128,27 @@ impl Wire {
     /// Whether leaving the stream of a request cancels it, given the new era.
     pub fn stateless(&self) -> bool {
         matches!(self, Self::Http(_))
+    }
+
+    /// Tells a child process that there is no more, and waits until it has ended; other connections are ended by the server.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub async fn end(&mut self) -> anyhow::Result<()> {
+        let Self::Pipe { tasks, child: Some(child), .. } = self else { return Ok(()) };
+        // The writing task owns its input.
+        for task in tasks.iter().skip(1).take(1) {
+            task.0.abort();
+        }
+        child.wait().await
+    }
+
+    /// Whether nothing more can come.
+    pub fn ended(&self) -> bool {
+        match self {
+            Self::Pipe { tasks, .. } => tasks.first().is_none_or(|reading| reading.0.is_finished()),
+            Self::Http(http) => http.ended(),
+        }
     }
 
     /// What a child process wrote to standard error.

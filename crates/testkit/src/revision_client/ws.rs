@@ -25,7 +25,7 @@ pub async fn open(url: &str, ears: Arc<Ears>) -> anyhow::Result<Wire> {
     let (socket, _) = tokio_tungstenite::client_async(url, stream).await.context("no WebSocket")?;
     let (out, queue) = mpsc::channel(QUEUE);
     let task = tokio::spawn(converse(socket, ears, out.clone(), queue)).abort_handle();
-    Ok(Wire::Pipe { out, _tasks: vec![Guard(task)], child: None })
+    Ok(Wire::Pipe { out, tasks: vec![Guard(task)], child: None })
 }
 
 async fn converse(
@@ -34,26 +34,32 @@ async fn converse(
     out: mpsc::Sender<Value>,
     mut queue: mpsc::Receiver<Value>,
 ) {
+    let tap = ears.log.connection();
     loop {
         tokio::select! {
             frame = socket.next() => match frame {
-                Some(Ok(Message::Text(text))) => match serde_json::from_str(&text) {
-                    Ok(message) => {
-                        for reply in ears.hear(message, None) {
-                            if out.try_send(reply).is_err() {
-                                ears.violation("more questions than can be answered");
+                Some(Ok(Message::Text(text))) => {
+                    tap.received(&text);
+                    match serde_json::from_str(&text) {
+                        Ok(message) => {
+                            for reply in ears.hear(message, None) {
+                                if out.try_send(reply).is_err() {
+                                    ears.violation("more questions than can be answered");
+                                }
                             }
                         }
+                        Err(error) => ears.violation(format!("a frame that is no JSON: {error}: {text}")),
                     }
-                    Err(error) => ears.violation(format!("a frame that is no JSON: {error}: {text}")),
-                },
+                }
                 Some(Ok(Message::Binary(_))) => ears.violation("a binary frame"),
                 Some(Ok(Message::Close(_)) | Err(_)) | None => break,
                 Some(Ok(_)) => {}
             },
             message = queue.recv() => {
                 let Some(message) = message else { break };
-                if socket.send(Message::text(message.to_string())).await.is_err() {
+                let text = message.to_string();
+                tap.sent(&text);
+                if socket.send(Message::text(text)).await.is_err() {
                     break;
                 }
             }

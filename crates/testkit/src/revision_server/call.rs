@@ -7,6 +7,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::fault::Fault;
 use super::methods;
+use super::oddities;
 use super::question::Question;
 use super::talk::{Kind, Talk};
 use crate::revision::Revision;
@@ -102,7 +103,7 @@ impl Call {
     pub async fn run(self) {
         let outcome = tokio::select! {
             biased;
-            () = self.gone() => None,
+            () = self.gone(), if !oddities::stays(&self) => None,
             outcome = methods::answer(&self) => Some(outcome),
         };
         self.talk.finished(&self.id);

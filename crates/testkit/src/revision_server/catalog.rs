@@ -57,7 +57,8 @@ pub fn tools(revision: Revision, extra: bool) -> Value {
     json!({"tools": tools})
 }
 
-fn tool(name: &str, description: &str, properties: &Value) -> Value {
+/// A tool as it is listed.
+pub fn tool(name: &str, description: &str, properties: &Value) -> Value {
     json!({"name": name, "description": description, "inputSchema": {"type": "object", "properties": properties}})
 }
 

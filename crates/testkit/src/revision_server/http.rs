@@ -11,12 +11,14 @@ use tokio::sync::mpsc;
 
 use super::call::OUTLET;
 use super::fault::Fault;
+use super::oddities;
 use super::rules::PROBE;
 use super::rules_modern;
 use super::shared::Shared;
 use super::talk::{Kind, Phase, Talk};
-use super::web::{self, Answer, header, names, plain};
+use super::web::{self, Answer, First, header, names, plain};
 use crate::revision::Revision;
+use crate::wire_log::Tap;
 
 /// The path the server answers on.
 const PATH: &str = "/mcp";
@@ -48,20 +50,21 @@ impl Endpoint {
         let (head, body) = request.into_parts();
         match head.method {
             Method::POST => {
-                let Ok(message) = web::json(body).await else {
+                let tap = self.shared.tap();
+                let Ok(message) = web::json(body, &tap).await else {
                     self.shared.violation("a body that is no JSON");
-                    return web::message(400, &Fault::new(-32700, "Parse error").reply(&Value::Null));
+                    return web::message(400, &Fault::new(-32700, "Parse error").reply(&Value::Null), &tap);
                 };
                 if !names(&head.headers, "content-type", &["application/json"]) {
-                    return self.refuse(415, "Content-Type is not application/json");
+                    return self.refuse(415, "Content-Type is not application/json", &tap);
                 }
                 if !names(&head.headers, "accept", &["application/json", "text/event-stream"]) {
-                    return self.refuse(406, "Accept must name both application/json and text/event-stream");
+                    return self.refuse(406, "Accept must name both application/json and text/event-stream", &tap);
                 }
                 if modern {
-                    self.stateless(&head.headers, message).await
+                    self.stateless(&head.headers, message, tap).await
                 } else {
-                    self.post(&head.headers, message).await
+                    self.post(&head.headers, message, tap).await
                 }
             }
             Method::GET | Method::DELETE if modern => plain(405, "POST only"),
@@ -71,63 +74,64 @@ impl Endpoint {
         }
     }
 
-    fn refuse(&self, status: u16, what: &'static str) -> Answer {
+    fn refuse(&self, status: u16, what: &'static str, tap: &Tap) -> Answer {
         self.shared.violation(what);
-        web::message(status, &Fault::new(-32000, what).reply(&Value::Null))
+        web::message(status, &Fault::new(-32000, what).reply(&Value::Null), tap)
     }
 
-    async fn stateless(&self, headers: &HeaderMap, message: Value) -> Answer {
+    async fn stateless(&self, headers: &HeaderMap, message: Value, tap: Tap) -> Answer {
         if let Err(broken) = rules_modern::headers(headers, &message) {
             let method = message["method"].as_str().unwrap_or_default();
             let fault = broken.told(&self.shared, method);
-            return web::message(fault.status, &fault.reply(&message["id"]));
+            return web::message(fault.status, &fault.reply(&message["id"]), &tap);
         }
-        exchange(&self.everyone, message).await
+        exchange(&self.everyone, message, tap).await
     }
 
     /// The session of a request; `Err` is the refusal.
-    fn session(&self, headers: &HeaderMap, method: &str) -> Result<Arc<Talk>, Box<Answer>> {
+    fn session(&self, headers: &HeaderMap, method: &str, tap: &Tap) -> Result<Arc<Talk>, Box<Answer>> {
         let Some(id) = header(headers, SESSION) else {
             let fault = Fault::new(-32000, "Bad Request: Mcp-Session-Id header is required");
             if method != PROBE {
                 self.shared.violation(&format!("{method}: no session id"));
             }
-            return Err(Box::new(web::message(400, &fault.reply(&Value::Null))));
+            return Err(Box::new(web::message(400, &fault.reply(&Value::Null), tap)));
         };
         let session = self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
         let Some(session) = session else {
-            return Err(Box::new(web::message(404, &Fault::new(-32001, "Session not found").reply(&Value::Null))));
+            let fault = Fault::new(-32001, "Session not found");
+            return Err(Box::new(web::message(404, &fault.reply(&Value::Null), tap)));
         };
         let revision = self.shared.revision;
         match header(headers, "mcp-protocol-version") {
             Some(version) if version == revision.name() => Ok(session),
             _ if revision < Revision::R3 => Ok(session),
-            Some(_) => Err(Box::new(self.refuse(400, "MCP-Protocol-Version is not the agreed one"))),
-            None => Err(Box::new(self.refuse(400, "MCP-Protocol-Version is missing"))),
+            Some(_) => Err(Box::new(self.refuse(400, "MCP-Protocol-Version is not the agreed one", tap))),
+            None => Err(Box::new(self.refuse(400, "MCP-Protocol-Version is missing", tap))),
         }
     }
 
-    async fn post(&self, headers: &HeaderMap, message: Value) -> Answer {
+    async fn post(&self, headers: &HeaderMap, message: Value, tap: Tap) -> Answer {
         if message["method"] == "initialize" {
-            return self.initialize(headers, message).await;
+            return self.initialize(headers, message, tap).await;
         }
         let method = message["method"].as_str().unwrap_or("an answer");
-        match self.session(headers, method) {
-            Ok(talk) => exchange(&talk, message).await,
+        match self.session(headers, method, &tap) {
+            Ok(talk) => exchange(&talk, message, tap).await,
             Err(refusal) => *refusal,
         }
     }
 
-    async fn initialize(&self, headers: &HeaderMap, message: Value) -> Answer {
+    async fn initialize(&self, headers: &HeaderMap, message: Value, tap: Tap) -> Answer {
         if headers.contains_key(SESSION) {
-            return self.refuse(400, "initialize with a session id");
+            return self.refuse(400, "initialize with a session id", &tap);
         }
         if self.sessions.lock().unwrap_or_else(PoisonError::into_inner).len() >= MAX_SESSIONS {
             return plain(503, "too many sessions");
         }
         let talk = Talk::new(self.shared.clone(), Kind::Session, None);
         let id = format!("session-{}-{}", std::process::id(), self.shared.number());
-        let mut answer = exchange(&talk, message).await;
+        let mut answer = exchange(&talk, message, tap).await;
         if talk.phase() == Phase::Answered
             && let Ok(value) = HeaderValue::from_str(&id)
         {
@@ -138,10 +142,11 @@ impl Endpoint {
     }
 
     fn general(&self, headers: &HeaderMap) -> Answer {
+        let tap = self.shared.tap();
         if !names(headers, "accept", &["text/event-stream"]) {
-            return self.refuse(406, "Accept must name text/event-stream");
+            return self.refuse(406, "Accept must name text/event-stream", &tap);
         }
-        let talk = match self.session(headers, "GET") {
+        let talk = match self.session(headers, "GET", &tap) {
             Ok(talk) => talk,
             Err(refusal) => return *refusal,
         };
@@ -151,11 +156,11 @@ impl Endpoint {
         let (out, queue) = mpsc::channel(OUTLET);
         talk.set_general(out);
         // A comment, so that the client sees the stream begin.
-        web::events(Some(": open\n\n".to_owned()), queue, || {})
+        web::events(First::Lines(": open\n\n".to_owned()), queue, tap, || {})
     }
 
     fn delete(&self, headers: &HeaderMap) -> Answer {
-        if let Err(refusal) = self.session(headers, "DELETE") {
+        if let Err(refusal) = self.session(headers, "DELETE", &self.shared.tap()) {
             return *refusal;
         }
         let id = header(headers, SESSION).unwrap_or_default();
@@ -168,19 +173,19 @@ impl Endpoint {
 }
 
 /// Takes a message and answers with what it sets off: nothing, one message, or events.
-async fn exchange(talk: &Arc<Talk>, message: Value) -> Answer {
-    let batch = message.is_array();
+async fn exchange(talk: &Arc<Talk>, message: Value, tap: Tap) -> Answer {
+    let streamed = message.is_array() || oddities::streams(&message);
     let request = message["method"].is_string() && message.get("id").is_some();
     let (out, mut queue) = mpsc::channel(OUTLET);
     talk.receive(message, &out);
     drop(out);
     let Some(first) = queue.recv().await else {
         // A request without an answer was cancelled.
-        return if request { web::events(None, queue, || {}) } else { plain(202, "") };
+        return if request { web::events(First::Nothing, queue, tap, || {}) } else { plain(202, "") };
     };
     let answer = first.message.get("method").is_none();
-    if answer && !batch {
-        return web::message(first.status, &first.message);
+    if answer && !streamed {
+        return web::message(first.status, &first.message, &tap);
     }
-    web::events(Some(web::event(&first.message)), queue, || {})
+    web::events(First::Message(first.message), queue, tap, || {})
 }

@@ -36,7 +36,7 @@ pub async fn answer(call: &Call) -> Result<Value, Fault> {
             call.talk.follow(uri, call.method == "resources/subscribe");
             Ok(json!({}))
         }
-        "tools/list" => Ok(cached(catalog::tools(revision, call.talk.shared.extra()), revision)),
+        "tools/list" => Ok(cached(call.talk.shared.tools(), revision)),
         "prompts/list" => Ok(cached(catalog::prompts(revision, params)?, revision)),
         "resources/list" => Ok(cached(catalog::resources(revision), revision)),
         "resources/templates/list" => Ok(cached(catalog::templates(revision), revision)),

@@ -38,25 +38,31 @@ pub async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 async fn lines(input: impl AsyncBufRead + Unpin, mut output: impl AsyncWrite + Unpin, shared: Arc<Shared>) {
     let (out, mut queue) = mpsc::channel::<Out>(OUTLET);
     let talk = Talk::new(shared.clone(), Kind::Pipe, Some(out.clone()));
+    let tap = shared.tap();
     let mut lines = input.lines();
     loop {
         tokio::select! {
             line = lines.next_line() => match line {
-                Ok(Some(line)) => match serde_json::from_str(&line) {
-                    Ok(message) => talk.receive(message, &out),
-                    Err(error) => {
-                        shared.violation(&format!("a line that is no JSON: {error}"));
-                        let _ = out.try_send(Out::fault(&talk, &Fault::new(-32700, "Parse error"), &Value::Null));
+                Ok(Some(line)) => {
+                    tap.received(&line);
+                    match serde_json::from_str(&line) {
+                        Ok(message) => talk.receive(message, &out),
+                        Err(error) => {
+                            shared.violation(&format!("a line that is no JSON: {error}"));
+                            let _ = out.try_send(Out::fault(&talk, &Fault::new(-32700, "Parse error"), &Value::Null));
+                        }
                     }
-                },
+                }
                 _ => break,
             },
             message = queue.recv() => {
                 let Some(message) = message else { break };
-                let line = format!("{}\n", message.message);
+                let text = message.message.to_string();
+                let line = format!("{text}\n");
                 if output.write_all(line.as_bytes()).await.is_err() || output.flush().await.is_err() {
                     break;
                 }
+                tap.sent(&text);
             }
         }
     }

@@ -14,6 +14,8 @@ pub enum Question {
     Sample,
     /// The folders that the client works in.
     Roots,
+    /// Whether the client is there.
+    Ping,
 }
 
 impl Question {
@@ -23,6 +25,7 @@ impl Question {
             Self::Elicit => "elicitation/create",
             Self::Sample => "sampling/createMessage",
             Self::Roots => "roots/list",
+            Self::Ping => "ping",
         }
     }
 
@@ -32,6 +35,7 @@ impl Question {
             Self::Elicit => "elicitation",
             Self::Sample => "sampling",
             Self::Roots => "roots",
+            Self::Ping => "ping",
         }
     }
 
@@ -51,7 +55,7 @@ impl Question {
                 let message = json!({"role": "user", "content": {"type": "text", "text": "Say a word."}});
                 json!({"messages": [message], "maxTokens": 10})
             }
-            Self::Roots => json!({}),
+            Self::Roots | Self::Ping => json!({}),
         }
     }
 
@@ -84,6 +88,7 @@ impl Question {
         match self {
             Self::Elicit => read_form(answer),
             Self::Sample => read_sample(answer, revision),
+            Self::Ping => Ok("pong".to_owned()),
             Self::Roots => {
                 let roots = answer["roots"].as_array().context("no roots")?;
                 let uris: Option<Vec<&str>> = roots.iter().map(|root| root["uri"].as_str()).collect();

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
-use super::Options;
 use super::call::{Out, Outlet};
 use super::talk::Talk;
 use super::tasks::Task;
+use super::{Options, catalog, oddities};
 use crate::revision::Revision;
+use crate::wire_log::{Tap, WireLog};
 
 /// Most violations that are kept in words; more are only counted.
 const MAX_VIOLATIONS: usize = 200;
@@ -27,6 +28,9 @@ const MAX_KEPT: usize = 100_000;
 pub struct Shared {
     /// The one revision it speaks.
     pub revision: Revision,
+    /// Whether it has odd tools.
+    pub odd: bool,
+    wire_log: Option<Arc<WireLog>>,
     journal: Option<Mutex<File>>,
     next: AtomicU64,
     inner: Mutex<Inner>,
@@ -73,16 +77,22 @@ impl Shared {
     /// A server that has done nothing yet.
     ///
     /// # Errors
-    /// When the journal cannot be written.
+    /// When the journal or the wire log cannot be written.
     pub fn new(options: &Options) -> anyhow::Result<Arc<Self>> {
         let open = |path| File::options().create(true).append(true).open(path).with_context(|| format!("{path:?}"));
         let journal = options.journal.as_ref().map(open).transpose()?.map(Mutex::new);
-        let inner = Mutex::default();
-        Ok(Arc::new(Self { revision: options.revision, journal, next: AtomicU64::new(1), inner }))
+        let wire_log = options.wire_log.as_deref().map(WireLog::in_file).transpose()?;
+        let (revision, odd, inner) = (options.revision, options.odd, Mutex::default());
+        Ok(Arc::new(Self { revision, odd, wire_log, journal, next: AtomicU64::new(1), inner }))
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection begins, of which every message is kept where that is wanted.
+    pub fn tap(&self) -> Tap {
+        Tap::of(self.wire_log.as_ref())
     }
 
     /// A number that was not given out before.
@@ -125,9 +135,14 @@ impl Shared {
         self.inner().rounds += 1;
     }
 
+    /// Something happened to the call of this tag.
+    pub fn event(&self, what: &str, tool: &str, tag: &str) {
+        self.write(&json!({"event": what, "tool": tool, "tag": tag}));
+    }
+
     /// The tool `slow` was started, cancelled or finished.
     pub fn slow(&self, what: &'static str, tag: &str) {
-        self.write(&json!({"event": what, "tool": "slow", "tag": tag}));
+        self.event(what, "slow", tag);
         *self.inner().slow.entry(what).or_default() += 1;
     }
 
@@ -144,9 +159,13 @@ impl Shared {
         })
     }
 
-    /// Whether the tool `extra` is there.
-    pub fn extra(&self) -> bool {
-        self.inner().extra
+    /// All tools, as a list.
+    pub fn tools(&self) -> Value {
+        let mut listed = catalog::tools(self.revision, self.inner().extra);
+        if let Some(tools) = listed["tools"].as_array_mut().filter(|_| self.odd) {
+            tools.extend(oddities::tools(self.revision));
+        }
+        listed
     }
 
     /// Remembers a conversation that is to be told of changes.

@@ -11,14 +11,15 @@ use tokio::sync::mpsc;
 use super::call::{OUTLET, Outlet};
 use super::shared::Shared;
 use super::talk::{Kind, Talk};
-use super::web::{self, Answer, names, plain};
+use super::web::{self, Answer, First, names, plain};
+use crate::wire_log::Tap;
 
 /// The path of the stream.
 const STREAM: &str = "/sse";
 /// The path that messages are posted to.
 const MESSAGES: &str = "/messages";
 
-type Pipes = Mutex<HashMap<String, (Arc<Talk>, Outlet)>>;
+type Pipes = Mutex<HashMap<String, (Arc<Talk>, Outlet, Tap)>>;
 
 /// Serves until the future is dropped.
 pub async fn accept(listener: TcpListener, shared: Arc<Shared>) {
@@ -43,10 +44,11 @@ fn open(shared: &Arc<Shared>, pipes: Arc<Pipes>, request: &Request<Incoming>) ->
     }
     let (out, queue) = mpsc::channel(OUTLET);
     let talk = Talk::new(shared.clone(), Kind::Pipe, Some(out.clone()));
+    let tap = shared.tap();
     let id = format!("pipe-{}-{}", std::process::id(), shared.number());
-    pipes.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), (talk.clone(), out));
+    pipes.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), (talk.clone(), out, tap.clone()));
     let first = format!("event: endpoint\ndata: {MESSAGES}?session={id}\n\n");
-    web::events(Some(first), queue, move || {
+    web::events(First::Lines(first), queue, tap, move || {
         pipes.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         talk.end();
     })
@@ -55,7 +57,7 @@ fn open(shared: &Arc<Shared>, pipes: Arc<Pipes>, request: &Request<Incoming>) ->
 async fn post(shared: &Shared, pipes: &Pipes, request: Request<Incoming>) -> Answer {
     let id = request.uri().query().and_then(|query| query.strip_prefix("session=")).unwrap_or_default().to_owned();
     let found = pipes.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
-    let Some((talk, out)) = found else {
+    let Some((talk, out, tap)) = found else {
         shared.violation("a message for a stream that is not open");
         return plain(404, "no such stream");
     };
@@ -63,7 +65,7 @@ async fn post(shared: &Shared, pipes: &Pipes, request: Request<Incoming>) -> Ans
         shared.violation("Content-Type is not application/json");
         return plain(415, "Content-Type is not application/json");
     }
-    let Ok(message) = web::json(request.into_body()).await else {
+    let Ok(message) = web::json(request.into_body(), &tap).await else {
         shared.violation("a body that is no JSON");
         return plain(400, "no JSON");
     };

@@ -5,10 +5,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::call::Call;
-use super::catalog::{self, WATCHED};
+use super::catalog::WATCHED;
 use super::fault::Fault;
 use super::methods::complete;
-use super::{asking, rules_modern, tasks};
+use super::{asking, oddities, rules_modern, tasks};
 use crate::revision::Revision;
 
 /// The levels of log messages, quietest concern first.
@@ -36,7 +36,7 @@ pub async fn call(call: &Call) -> Result<Value, Fault> {
     let revision = call.revision();
     let shared = &call.talk.shared;
     let name = call.params["name"].as_str().ok_or_else(|| Fault::params("no name"))?;
-    let listed = catalog::tools(revision, shared.extra());
+    let listed = shared.tools();
     if !listed["tools"].as_array().into_iter().flatten().any(|tool| tool["name"] == name) {
         return Err(Fault::params(format!("Unknown tool: {name}")));
     }
@@ -54,6 +54,9 @@ pub async fn call(call: &Call) -> Result<Value, Fault> {
     }
     if call.params.get("task").is_some() {
         return Err(Fault::new(-32601, format!("{name} is not for tasks")));
+    }
+    if oddities::has(name) {
+        return oddities::run(call, name).await;
     }
     Ok(complete(plain(call, name).await, revision))
 }

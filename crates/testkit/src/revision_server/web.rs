@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::call::Out;
+use crate::wire_log::Tap;
 
 /// The largest body.
 const MAX_BODY: usize = 16 * 1024 * 1024;
@@ -47,13 +48,17 @@ where
     }
 }
 
-/// Reads a body as JSON.
+/// Reads a body as JSON, which is a message or a batch of them.
 ///
 /// # Errors
 /// When it is none.
-pub async fn json(body: Incoming) -> anyhow::Result<Value> {
+pub async fn json(body: Incoming, tap: &Tap) -> anyhow::Result<Value> {
     let whole = Limited::new(body, MAX_BODY).collect().await.map_err(|error| anyhow::anyhow!(error))?;
-    Ok(serde_json::from_slice(&whole.to_bytes())?)
+    let whole = whole.to_bytes();
+    let text = std::str::from_utf8(&whole)?;
+    let message = serde_json::from_str(text)?;
+    tap.received(text);
+    Ok(message)
 }
 
 /// An answer of plain text.
@@ -62,8 +67,10 @@ pub fn plain(status: u16, text: &'static str) -> Answer {
 }
 
 /// An answer of one message.
-pub fn message(status: u16, message: &Value) -> Answer {
-    whole(status, "application/json", Bytes::from(message.to_string()))
+pub fn message(status: u16, message: &Value, tap: &Tap) -> Answer {
+    let text = message.to_string();
+    tap.sent(&text);
+    whole(status, "application/json", Bytes::from(text))
 }
 
 fn whole(status: u16, kind: &'static str, body: Bytes) -> Answer {
@@ -73,24 +80,31 @@ fn whole(status: u16, kind: &'static str, body: Bytes) -> Answer {
     response
 }
 
+/// What a stream of events begins with.
+#[derive(Debug)]
+pub enum First {
+    /// Nothing in particular.
+    Nothing,
+    /// Lines that are no message.
+    Lines(String),
+    /// A message.
+    Message(Value),
+}
+
 /// An answer of events, until there are no more.
 pub fn events(
-    first: Option<String>,
+    first: First,
     queue: mpsc::Receiver<Out>,
+    tap: Tap,
     ended: impl FnOnce() + Send + Sync + 'static,
 ) -> Answer {
-    let body = Events { first, queue, ended: Some(Box::new(ended)) };
+    let body = Events { first, queue, tap, ended: Some(Box::new(ended)) };
     let mut response = Response::new(BoxBody::new(body));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
-}
-
-/// A message as an event.
-pub fn event(message: &Value) -> String {
-    format!("event: message\ndata: {message}\n\n")
 }
 
 /// A header as text.
@@ -106,9 +120,19 @@ pub fn names(headers: &HeaderMap, name: &str, all: &[&str]) -> bool {
 
 /// A stream of events as a body.
 struct Events {
-    first: Option<String>,
+    first: First,
     queue: mpsc::Receiver<Out>,
+    tap: Tap,
     ended: Option<Box<dyn FnOnce() + Send + Sync>>,
+}
+
+impl Events {
+    /// A message as an event.
+    fn event(&self, message: &Value) -> String {
+        let text = message.to_string();
+        self.tap.sent(&text);
+        format!("event: message\ndata: {text}\n\n")
+    }
 }
 
 impl Body for Events {
@@ -120,11 +144,13 @@ impl Body for Events {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let frame = |text: String| Poll::Ready(Some(Ok(Frame::data(Bytes::from(text)))));
-        if let Some(first) = self.first.take() {
-            return frame(first);
+        match std::mem::replace(&mut self.first, First::Nothing) {
+            First::Nothing => {}
+            First::Lines(lines) => return frame(lines),
+            First::Message(message) => return frame(self.event(&message)),
         }
         match self.queue.poll_recv(context) {
-            Poll::Ready(Some(out)) => frame(event(&out.message)),
+            Poll::Ready(Some(out)) => frame(self.event(&out.message)),
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         }

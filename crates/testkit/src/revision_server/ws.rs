@@ -49,26 +49,32 @@ async fn converse(stream: TcpStream, shared: Arc<Shared>) {
     let Ok(mut socket) = tokio_tungstenite::accept_hdr_async(stream, greet).await else { return };
     let (out, mut queue) = mpsc::channel(OUTLET);
     let talk = Talk::new(shared.clone(), Kind::Pipe, Some(out.clone()));
+    let tap = shared.tap();
     loop {
         tokio::select! {
             frame = socket.next() => match frame {
-                Some(Ok(Message::Text(text))) => match serde_json::from_str(&text) {
-                    Ok(message) => talk.receive(message, &out),
-                    Err(error) => {
-                        shared.violation(&format!("a frame that is no JSON: {error}"));
-                        let fault = Fault::new(-32700, "Parse error");
-                        let _ = out.try_send(super::call::Out::fault(&talk, &fault, &serde_json::Value::Null));
+                Some(Ok(Message::Text(text))) => {
+                    tap.received(&text);
+                    match serde_json::from_str(&text) {
+                        Ok(message) => talk.receive(message, &out),
+                        Err(error) => {
+                            shared.violation(&format!("a frame that is no JSON: {error}"));
+                            let fault = Fault::new(-32700, "Parse error");
+                            let _ = out.try_send(super::call::Out::fault(&talk, &fault, &serde_json::Value::Null));
+                        }
                     }
-                },
+                }
                 Some(Ok(Message::Binary(_))) => shared.violation("a binary frame"),
                 Some(Ok(Message::Close(_)) | Err(_)) | None => break,
                 Some(Ok(_)) => {}
             },
             message = queue.recv() => {
                 let Some(message) = message else { break };
-                if socket.send(Message::text(message.message.to_string())).await.is_err() {
+                let text = message.message.to_string();
+                if socket.send(Message::text(text.as_str())).await.is_err() {
                     break;
                 }
+                tap.sent(&text);
             }
         }
     }

@@ -1,0 +1,36 @@
+//! A rule that refuses everything it is asked about, and what passed all the same.
+
+use super::Point;
+use super::finding::{Fault, Finding};
+use super::witness::Seen;
+
+/// What must not pass when a phase is refused.
+#[derive(Debug, Clone, Copy)]
+pub struct Refused {
+    /// What a rule calls the phase.
+    pub phase: &'static str,
+    /// Where none of it may be seen.
+    pub point: Point,
+    /// What begins the words for it: `request`, `result`, `notification`.
+    pub kind: &'static str,
+    /// What may pass all the same, by how its words go on.
+    pub spared: &'static [&'static str],
+}
+
+/// A rule that refuses every message of a phase.
+pub fn rule(phase: &str) -> String {
+    format!("[[rules]]\nid = \"refuses\"\nwhen = {{ phase = \"{phase}\" }}\nthen = {{ block = \"refused\" }}\n")
+}
+
+/// What a witness saw although it is refused.
+pub fn passed(wire: &[Seen], refused: &Refused) -> Vec<Finding> {
+    let spared =
+        |rest: &str| refused.spared.iter().any(|spared| rest == *spared || rest.starts_with(&format!("{spared} ")));
+    let broke = wire.iter().filter(|seen| seen.point == refused.point).filter(|seen| {
+        seen.label.strip_prefix(refused.kind).is_some_and(|rest| {
+            let rest = rest.trim_start().trim_start_matches("of ");
+            !spared(rest)
+        })
+    });
+    broke.map(|seen| Finding::new(Fault::Passed, seen.point, &seen.label, &seen.text)).collect()
+}
