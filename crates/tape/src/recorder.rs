@@ -94,8 +94,9 @@ impl Recorder {
     /// Takes no more facts, writes those it has and ends the tape. A store that cannot write is given up after `within`.
     pub fn stop(&self, within: Duration) {
         self.queue.close(within);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
+        // Held until the thread has ended, so that nobody who stops it as well believes that all is written.
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = thread.take() {
             let _ = thread.join();
         }
     }

@@ -3,7 +3,8 @@
 use crate::admission::Admission;
 use crate::http_front::{Front, FrontSpec, Line, Lines, TICK, handle_control, speak};
 use crate::router::Router;
-use signalbox_engine::{Caller, Principal, Proof};
+use signalbox_engine::authenticator::{Authenticators, LocalUser};
+use signalbox_engine::{Principal, Proof};
 use signalbox_runtime::Gateway;
 use std::io;
 use std::sync::Arc;
@@ -28,7 +29,8 @@ pub async fn serve(listener: &UnixListener, gateway: Arc<Gateway>, router: Arc<R
         admission: Admission::new(MAX_CONNECTIONS, &[], &[]),
         header_timeout: HEADER_TIMEOUT,
         reader_timeout: READER_TIMEOUT,
-        principal: Principal::named("unknown"),
+        authenticators: Authenticators::new(vec![Arc::new(LocalUser)]),
+        transport: "control",
         ..FrontSpec::default()
     };
     let front = Front::new(gateway, Arc::new(spec), router);
@@ -59,7 +61,7 @@ pub async fn serve(listener: &UnixListener, gateway: Arc<Gateway>, router: Arc<R
             front.clock.advance();
         }
         let line = Line::new(Arc::clone(&front), None);
-        line.identified(user_of(&socket));
+        line.secured(user_of(&socket));
         lines.add(&line);
         connections.spawn(async move {
             speak(socket, &line, handle_control).await;
@@ -75,7 +77,7 @@ async fn enter(listener: &UnixListener, room: &Arc<Semaphore>) -> io::Result<(Un
 }
 
 /// Who is at the other end, as the system tells.
-fn user_of(socket: &UnixStream) -> Option<Caller> {
+fn user_of(socket: &UnixStream) -> Option<(Principal, Proof)> {
     let peer = socket.peer_cred().ok()?;
-    Some(Caller::of(Principal::named(&format!("uid:{}", peer.uid())), Proof::LocalUser, "control"))
+    Some((Principal::named(&format!("uid:{}", peer.uid())), Proof::LocalUser))
 }

@@ -39,6 +39,7 @@ use crate::workers::Workers;
 use bytes::Bytes;
 use resume::ResumeStore;
 use signalbox_engine::Principal;
+use signalbox_engine::authenticator::Authenticators;
 use signalbox_runtime::Gateway;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,8 +74,10 @@ pub struct FrontSpec {
     pub body_timeout: Duration,
     /// How long a client may take nothing of what is written to it.
     pub reader_timeout: Duration,
-    /// Who a caller is while nobody has to say so.
-    pub principal: Principal,
+    /// How callers prove who they are.
+    pub authenticators: Authenticators,
+    /// How clients come, in a word.
+    pub transport: &'static str,
     /// How TLS is spoken, if it is. A client that shows a certificate is a principal of its own.
     pub tls: Option<Arc<FrontTls>>,
 }
@@ -87,7 +90,8 @@ impl Default for FrontSpec {
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             reader_timeout: line::KEPT_FOR,
-            principal: Principal::anonymous(),
+            authenticators: Authenticators::open(Principal::anonymous()),
+            transport: "http",
             tls: None,
         }
     }

@@ -11,8 +11,8 @@ use crate::tls::{Arrived, FrontTls, last_words};
 use crate::turned_away::Exit;
 use crate::workers::Workers;
 use patient::Patient;
-use signalbox_engine::caller::Identity;
-use signalbox_engine::{Caller, Fault, FaultKind, Limit, Principal, Proof};
+use signalbox_engine::authenticator::{Arrival, Authenticators};
+use signalbox_engine::{Caller, Fault, FaultKind, Limit, Principal};
 use signalbox_runtime::Gateway;
 use signalbox_wire::Era;
 use std::io;
@@ -37,8 +37,8 @@ const KEPT_FOR: Duration = Duration::from_secs(75);
 pub struct TcpSpec {
     /// How many are welcome at a time.
     pub admission: Arc<Admission>,
-    /// Who a caller is while nobody has to say so.
-    pub principal: Principal,
+    /// How callers prove who they are.
+    pub authenticators: Authenticators,
     /// How TLS is spoken, if it is. A client that shows a certificate is a principal of its own.
     pub tls: Option<Arc<FrontTls>>,
 }
@@ -133,23 +133,26 @@ async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec
     }
     let (input, output) = tokio::io::split(stream);
     let input = std::io::Cursor::new(first).chain(input);
-    converse(input, output, gateway, caller(spec, shown, address)).await;
+    converse(input, output, gateway, caller(spec, shown.as_ref(), address)).await;
 }
 
 /// Who calls, by the certificate that was shown, where one was.
-fn caller(spec: &TcpSpec, shown: Option<Principal>, address: Option<SocketAddr>) -> Caller {
-    let proof = if shown.is_some() { Proof::Certificate } else { Proof::Unproved };
-    let principal = shown.unwrap_or_else(|| spec.principal.clone());
-    Caller::new(Identity { principal, proof, claims: Vec::new(), address, transport: "tcp" })
+fn caller(spec: &TcpSpec, shown: Option<&Principal>, address: Option<SocketAddr>) -> Result<Caller, Fault> {
+    let (certificate, user) = (shown, None);
+    spec.authenticators.identify(&Arrival { transport: "tcp", address, certificate, user, header: &|_| None })
 }
 
 /// Serves a client that has begun with JSON.
-async fn converse<R, W>(input: R, output: W, gateway: &Arc<Gateway>, caller: Caller)
+async fn converse<R, W>(input: R, output: W, gateway: &Arc<Gateway>, caller: Result<Caller, Fault>)
 where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Unpin,
 {
     let mut output = Patient::new(output, KEPT_FOR);
+    let caller = match caller {
+        Ok(caller) => caller,
+        Err(fault) => return say(&mut output, &fault).await,
+    };
     let drain = gateway.settings().drain;
     let served = stdio_front::serve(input, &mut output, Arc::clone(gateway), caller, drain).await;
     match served {

@@ -48,6 +48,20 @@ impl Phase {
         matches!(self, Self::Response | Self::FromBackend | Self::ServerAsks | Self::FromGateway)
     }
 
+    /// The word for it in rules.
+    #[must_use]
+    pub fn rule_word(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Response => "response",
+            Self::FromClient | Self::FromBackend => "notification",
+            Self::ServerAsks => "question",
+            Self::ClientAnswers => "answer",
+            Self::ToGateway => "gateway_request",
+            Self::FromGateway => "gateway_response",
+        }
+    }
+
     /// The word for it in decisions.
     #[must_use]
     pub fn word(self) -> &'static str {

@@ -37,6 +37,14 @@ pub enum TestPhase {
     Request,
     /// An answer on its way to the client
     Response,
+    /// A question of a backend on its way to the client
+    Question,
+    /// What the client answers to it
+    Answer,
+    /// A request that the gateway answers itself
+    GatewayRequest,
+    /// The gateway's own answer
+    GatewayResponse,
 }
 
 /// Arguments of `rules test`.

@@ -91,6 +91,10 @@ fn test(global: &Global, set: &RuleSet, args: &TestArgs) -> Result<ExitCode, Fai
     let phase = match args.phase {
         TestPhase::Request => Phase::Request,
         TestPhase::Response => Phase::Response,
+        TestPhase::Question => Phase::ServerAsks,
+        TestPhase::Answer => Phase::ClientAnswers,
+        TestPhase::GatewayRequest => Phase::ToGateway,
+        TestPhase::GatewayResponse => Phase::FromGateway,
     };
     let supposed = Supposed {
         phase: Some(phase),

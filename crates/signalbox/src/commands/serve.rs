@@ -14,6 +14,7 @@ use crate::signals::{Hangups, Signals};
 use crate::status::Place;
 use crate::{banner, open_files, output};
 use signalbox_engine::Principal;
+use signalbox_engine::authenticator::Authenticators;
 use signalbox_engine::record::TapeKind;
 use signalbox_transport::admission::Admission;
 use signalbox_transport::http_front::{self, FrontSpec};
@@ -92,13 +93,15 @@ enum Front {
 
 impl Front {
     fn new(config: &Config, principal: Principal, admission: Arc<Admission>, tls: Option<Arc<FrontTls>>) -> Self {
+        let authenticators = Authenticators::open(principal);
         if config.listen.transport == Transport::Tcp {
-            return Self::Tcp(Arc::new(TcpSpec { admission, principal, tls }));
+            return Self::Tcp(Arc::new(TcpSpec { admission, authenticators, tls }));
         }
         Self::Http(Arc::new(FrontSpec {
             path: config.listen.path.clone(),
             admission,
-            principal,
+            authenticators,
+            transport: "http",
             tls,
             ..FrontSpec::default()
         }))

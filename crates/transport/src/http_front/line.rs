@@ -7,8 +7,11 @@
 use super::upgrade::Pending;
 use super::{COMMIT_AFTER, Front};
 use crate::tls::Stream;
+use http::{HeaderMap, HeaderValue};
+use signalbox_engine::authenticator::Arrival;
 use signalbox_engine::caller::Identity;
-use signalbox_engine::{Caller, Limit, Principal, Proof};
+use signalbox_engine::{Caller, Fault, Limit, Principal, Proof};
+use signalbox_wire::Envelope;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -85,8 +88,10 @@ pub struct Line {
     stuck: AtomicU32,
     waker: OnceLock<Waker>,
     upgrade: Mutex<Option<Box<Pending>>>,
+    /// Who has shown a certificate, or owns the other end.
+    shown: OnceLock<(Principal, Proof)>,
     /// Who calls, once that is known.
-    caller: OnceLock<Caller>,
+    caller: Mutex<Option<Caller>>,
     address: Option<SocketAddr>,
 }
 
@@ -101,14 +106,52 @@ impl Line {
             stuck: AtomicU32::new(0),
             waker: OnceLock::new(),
             upgrade: Mutex::default(),
-            caller: OnceLock::new(),
+            shown: OnceLock::new(),
+            caller: Mutex::default(),
             address,
         })
     }
 
-    /// Who calls on this connection.
-    pub fn caller(&self) -> &Caller {
-        self.caller.get_or_init(|| self.known_as(self.front.spec.principal.clone(), Proof::Unproved))
+    /// Finds out who sends a request, before its body is read. A connection carries one request at a time.
+    ///
+    /// # Errors
+    /// Where a proof does not hold, or none was given.
+    pub fn authenticate(&self, headers: &HeaderMap) -> Result<(), Fault> {
+        let all = &self.front.spec.authenticators;
+        let mut caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
+        if caller.is_none() || all.is_per_request() {
+            let known = self.shown.get();
+            let of = |proof| known.filter(|(_, by)| *by == proof).map(|(principal, _)| principal);
+            *caller = Some(all.identify(&Arrival {
+                transport: self.front.spec.transport,
+                address: self.address,
+                certificate: of(Proof::Certificate),
+                user: of(Proof::LocalUser),
+                header: &|name| headers.get(name).map(HeaderValue::as_bytes),
+            })?);
+        }
+        Ok(())
+    }
+
+    /// The second stage, for what the message itself proves.
+    ///
+    /// # Errors
+    /// Where that does not hold.
+    pub fn confirm(&self, message: &Envelope) -> Result<(), Fault> {
+        if let Some(caller) = self.front.spec.authenticators.confirm(&self.caller(), message)? {
+            *self.caller.lock().unwrap_or_else(PoisonError::into_inner) = Some(caller);
+        }
+        Ok(())
+    }
+
+    /// Who sent the request that the connection is busy with, or nobody known where that was not asked.
+    pub fn caller(&self) -> Caller {
+        let known = self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        known.unwrap_or_else(|| {
+            let (proof, transport) = (Proof::Unproved, self.front.spec.transport);
+            let principal = Principal::named("unknown");
+            Caller::new(Identity { principal, proof, claims: Vec::new(), address: self.address, transport })
+        })
     }
 
     /// The same, who goes on by another transport.
@@ -116,21 +159,12 @@ impl Line {
         Caller::new(Identity { transport, ..self.caller().identity().clone() })
     }
 
-    /// The connection can be spoken on, and this is who is known to be at its other end.
-    pub fn identified(&self, caller: Option<Caller>) {
-        if let Some(caller) = caller {
-            let _ = self.caller.set(caller);
+    /// The connection can be spoken on, and this is what is proved for all of it.
+    pub fn secured(&self, shown: Option<(Principal, Proof)>) {
+        if let Some(shown) = shown {
+            let _ = self.shown.set(shown);
         }
         self.enter(Phase::Head);
-    }
-
-    fn known_as(&self, principal: Principal, proof: Proof) -> Caller {
-        Caller::new(Identity { principal, proof, claims: Vec::new(), address: self.address, transport: "http" })
-    }
-
-    /// The connection can be spoken on, and this is who has proved who they are for all of it.
-    pub fn secured(&self, shown: Option<Principal>) {
-        self.identified(shown.map(|shown| self.known_as(shown, Proof::Certificate)));
     }
 
     /// The connection goes on as something else once its last answer is written. It stays busy until its end.

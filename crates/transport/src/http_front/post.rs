@@ -47,6 +47,9 @@ pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         Ok(message) => message,
         Err(answer) => return *answer,
     };
+    if let Err(fault) = line.confirm(&message) {
+        return refusal(StatusCode::UNAUTHORIZED, message.id().as_ref(), Era::Legacy, &fault);
+    }
     match era_of(&heads, &message) {
         Era::Modern => match open_modern(line, &heads, &message) {
             Ok((session, reader)) => {
@@ -127,7 +130,7 @@ async fn initialize(line: &Arc<Line>, headers: &HeaderMap, message: Envelope, ac
     let front = &line.front;
     let id = message.id();
     let opened = Gateway::new_session_id()
-        .and_then(|external| front.gateway.open_session(line.caller().clone(), Mode::Session, &external, "http"));
+        .and_then(|external| front.gateway.open_session(line.caller(), Mode::Session, &external, "http"));
     let session = match opened {
         Ok(session) => session,
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, id.as_ref(), Era::Legacy, &fault),
@@ -204,7 +207,7 @@ fn open_modern(
     check_headers(front, heads, message).map_err(|fault| refuse(StatusCode::BAD_REQUEST, &fault))?;
     let session = front
         .gateway
-        .open_session(line.caller().clone(), Mode::Stateless, "", "http")
+        .open_session(line.caller(), Mode::Stateless, "", "http")
         .map_err(|fault| refuse(StatusCode::SERVICE_UNAVAILABLE, &fault))?;
     match session.open_stream() {
         Some(reader) if message.kind() == Kind::Notification => {

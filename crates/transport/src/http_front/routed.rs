@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 pub async fn answer(line: &Arc<Line>, door: Door, request: Request<Incoming>) -> Answer {
     let front = &line.front;
     let only_head = request.method() == Method::HEAD;
-    let answered = front.router.answer(door, request, line.caller().clone(), front.spec.body_timeout).await;
+    let answered = front.router.answer(door, request, line.caller(), front.spec.body_timeout).await;
     if let Err(Problem::Body(error)) = &answered
         && let Some(limit) = error.limit()
     {

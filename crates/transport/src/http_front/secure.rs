@@ -2,6 +2,7 @@
 
 use super::line::Line;
 use crate::tls::{Arrived, FrontTls, Stream, last_words};
+use signalbox_engine::Proof;
 use std::future::{Future as _, poll_fn};
 use std::sync::Arc;
 use std::task::Poll;
@@ -37,7 +38,7 @@ async fn handshake(socket: TcpStream, line: &Line, tls: &FrontTls) -> Option<Str
     };
     match arrived {
         Arrived::Secured(stream, shown) => {
-            line.secured(shown);
+            line.secured(shown.map(|principal| (principal, Proof::Certificate)));
             Some(stream)
         }
         Arrived::NotTls(socket) => {

@@ -1,6 +1,6 @@
 //! Which part of the front a request is for.
 
-use super::answer::{PROTOCOL_VERSION, Refused, SESSION_ID, plain, sentence};
+use super::answer::{PROTOCOL_VERSION, Refused, SESSION_ID, plain, refusal, sentence};
 use super::body::FrontBody;
 use super::line::Line;
 use super::sse_body::Resumable;
@@ -31,7 +31,10 @@ pub async fn handle(line: Arc<Line>, request: Request<Incoming>) -> Result<Answe
 /// host.
 pub async fn handle_control(line: Arc<Line>, request: Request<Incoming>) -> Result<Answer, Infallible> {
     line.begin();
-    let answer = routed::answer(&line, Door::Control, request).await;
+    let answer = match line.authenticate(request.headers()) {
+        Ok(()) => routed::answer(&line, Door::Control, request).await,
+        Err(fault) => refusal(StatusCode::UNAUTHORIZED, None, Era::Legacy, &fault),
+    };
     note(&line, &answer);
     Ok(answer)
 }
@@ -52,6 +55,9 @@ async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
     if !front.spec.admission.admits(request.headers()) {
         let text = "this Host or Origin is not allowed; see `allowed_hosts` and `allowed_origins`";
         return sentence(StatusCode::FORBIDDEN, FaultKind::InvalidRequest, text);
+    }
+    if let Err(fault) = line.authenticate(request.headers()) {
+        return refusal(StatusCode::UNAUTHORIZED, None, Era::Legacy, &fault);
     }
     if request.uri().path() == front.spec.path {
         return match *request.method() {
@@ -74,7 +80,7 @@ async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
 fn tell_refusal(line: &Line, answer: &mut Answer) {
     if let Some(refused) = answer.extensions_mut().remove::<Refused>() {
         let status = Some(answer.status().as_u16());
-        line.front.gateway.refused(line.caller(), status, &refused.fault, Some(&refused.reply));
+        line.front.gateway.refused(&line.caller(), status, &refused.fault, Some(&refused.reply));
     }
 }
 

@@ -1,0 +1,99 @@
+//! Every kind of message that passes the gateway: whether it is told of, who is asked about it, and what each side gets when it
+//! is refused. `docs/messages.md` shows this table; a test holds it to that.
+
+use crate::chain::Phase;
+
+/// One kind of message.
+#[derive(Copy, Clone, Debug)]
+pub struct MessageRow {
+    /// Which messages.
+    pub kind: &'static str,
+    /// From whom to whom.
+    pub way: &'static str,
+    /// The phase in which the interceptors are asked; none where they are not. All of them are recorded.
+    pub judged: Option<Phase>,
+    /// True where an interceptor may refuse it.
+    pub refusable: bool,
+    /// What the client gets when it is refused.
+    pub client: &'static str,
+    /// What the backend gets then.
+    pub backend: &'static str,
+}
+
+const fn row(
+    kind: &'static str,
+    way: &'static str,
+    judged: Option<Phase>,
+    client: &'static str,
+    backend: &'static str,
+) -> MessageRow {
+    MessageRow { kind, way, judged, refusable: judged.is_some(), client, backend }
+}
+
+/// The table.
+pub const MESSAGES: [MessageRow; 18] = [
+    row("a request that is routed, in any round", "client → backend", Some(Phase::Request), "an error", "nothing"),
+    row("a list request", "client → gateway", Some(Phase::Request), "an error", "nothing"),
+    row("`tasks/*` that the gateway answers", "client → gateway", Some(Phase::Request), "an error", "nothing"),
+    row("an answer of a backend, kept ones included", "backend → client", Some(Phase::Response), "an error", "nothing"),
+    row("a list page, a task's state or result", "gateway → client", Some(Phase::Response), "an error", "nothing"),
+    row(
+        "`initialize`, `server/discover`, `logging/setLevel`, `subscriptions/listen`",
+        "client → gateway",
+        Some(Phase::ToGateway),
+        "an error",
+        "nothing",
+    ),
+    row("the gateway's answer to one of these", "gateway → client", Some(Phase::FromGateway), "an error", "nothing"),
+    row(
+        "a question of a backend",
+        "backend → client",
+        Some(Phase::ServerAsks),
+        "nothing, or its call ends",
+        "an error",
+    ),
+    row(
+        "the client's answer to it",
+        "client → backend",
+        Some(Phase::ClientAnswers),
+        "nothing, or its call ends",
+        "an error",
+    ),
+    row("a notification of a client", "client → backend", Some(Phase::FromClient), "nothing", "nothing"),
+    row("a notification of a backend", "backend → client", Some(Phase::FromBackend), "nothing", "nothing"),
+    MessageRow {
+        refusable: false,
+        ..row("`notifications/cancelled`", "either way", Some(Phase::FromClient), "—", "—")
+    },
+    row("`ping` and its answer", "either way", None, "—", "—"),
+    row("a request of the gateway itself: handshake, lists, pings, listening", "gateway → backend", None, "—", "—"),
+    row("the answer to one of these", "backend → gateway", None, "—", "—"),
+    row(
+        "a notification of the gateway itself: changed lists, acknowledgements, waiting",
+        "gateway → client",
+        None,
+        "—",
+        "—",
+    ),
+    row("an error of the gateway itself", "gateway → client", None, "—", "—"),
+    row("an orphan, late or doubled answer; a request without an id", "either way, and no further", None, "—", "—"),
+];
+
+/// The table as the documentation shows it.
+#[must_use]
+pub fn markdown() -> String {
+    let mut text = String::from(
+        "| message | way | recorded | judged | refusable | refused, the client gets | refused, the backend gets |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for row in MESSAGES {
+        let judged = row.judged.map_or("no".to_owned(), |phase| format!("`{}`", phase.rule_word()));
+        let refusable = if row.refusable { "yes" } else { "no" };
+        let line = format!(
+            "| {} | {} | yes | {judged} | {refusable} | {} | {} |\n",
+            row.kind, row.way, row.client, row.backend
+        );
+        text.push_str(&line);
+    }
+    text
+}
