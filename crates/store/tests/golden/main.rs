@@ -7,7 +7,6 @@
 #[path = "../suite/postgres_server.rs"]
 mod postgres_server;
 mod show;
-mod write;
 
 use postgres_server::PostgresServer;
 use signalbox_store::{PostgresStore, SqliteStore};
