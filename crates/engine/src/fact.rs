@@ -1,6 +1,7 @@
 //! What happened, for whoever wants to know: metrics, traces, tapes.
 
 use crate::caller::Caller;
+use crate::carried::Carried;
 use crate::chain::{Ruling, Rulings};
 use crate::exchange::MethodName;
 use crate::keys::{ExchangeId, SessionKey};
@@ -106,6 +107,8 @@ pub struct MessageFact {
     pub again: Option<NonZeroU64>,
     /// Why it did not reach whoever it was for, or is of no use to them, where that is so.
     pub lost: Option<&'static str>,
+    /// What it came in, where somebody looked: the id of its event, the heads of its HTTP request and answer.
+    pub carried: Option<Arc<Carried>>,
 }
 
 impl MessageFact {
@@ -113,7 +116,7 @@ impl MessageFact {
     #[must_use]
     pub fn new(at: Instant, session: SessionKey, caller: Caller, point: Point, bytes: Bytes) -> Self {
         let (exchange, backend, number, own, again, lost) = (None, None, 0, false, None, None);
-        Self { at, session, caller, exchange, point, backend, bytes, number, own, again, lost }
+        Self { at, session, caller, exchange, point, backend, bytes, number, own, again, lost, carried: None }
     }
 }
 

@@ -10,6 +10,7 @@ pub mod breaker;
 pub mod bridge;
 pub mod caller;
 pub mod capset;
+pub mod carried;
 pub mod catalog;
 pub mod chain;
 pub mod command;

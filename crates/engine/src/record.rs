@@ -3,12 +3,16 @@
 //! A tape is one run of one process: what passed, in one order and on one clock, with every decision taken on the way. The
 //! recorder makes entries of facts, a store keeps them, a tape file carries them elsewhere.
 
+mod around;
 mod entry;
+mod message;
 mod query;
 mod store;
 mod tape_info;
 
-pub use entry::{Body, Content, DecisionEntry, Entry, FinishedEntry, Gap, MessageEntry, MessageKind, SessionInfo};
-pub use query::{Hit, MethodStats, Page, Query, Stats};
+pub use around::{BackendSeen, ClientEntry, Gap, LostEntry, RefusedEntry, RulesEntry, SessionInfo};
+pub use entry::{Content, DecisionEntry, Entry, FinishedEntry};
+pub use message::{Body, MessageEntry, MessageKind};
+pub use query::{Hit, MethodStats, NotificationStats, Page, Query, Stats};
 pub use store::{Pruned, Retention, StoreError, TapeStore, TapeWriter};
 pub use tape_info::{TapeInfo, TapeKind};

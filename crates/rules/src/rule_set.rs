@@ -182,6 +182,13 @@ impl RuleSet {
         &self.version
     }
 
+    /// All rules as one JSON list, in the order in which they are asked: what [`Self::version`] is made of.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let rules: Vec<&str> = self.rules.iter().map(|rule| &*rule.canonical).collect();
+        format!("[{}]", rules.join(","))
+    }
+
     /// One row for each rule, in the order in which they are asked.
     #[must_use]
     pub fn describe(&self) -> Vec<RuleRow> {

@@ -137,6 +137,9 @@ pub fn assemble(
         catalog_file,
     })?;
     live.attach(&gateway);
+    if let Some(recording) = &recording {
+        recording.follow(&gateway);
+    }
     #[cfg(feature = "otel")]
     telemetry.iter().for_each(|telemetry| telemetry.count_at(&gateway));
     Ok(App {

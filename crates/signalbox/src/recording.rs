@@ -1,15 +1,20 @@
 //! The tape of this process: opened in the background, written by one thread, ended when the process ends.
 
+mod backends_seen;
 mod late_writer;
+mod session_key;
 mod tape_sink;
 
 use crate::config::{Config, Record};
 use crate::data_dir::DataDir;
 use late_writer::LateWriter;
+pub use session_key::{SESSION_KEY_FILE, session_hash};
 use signalbox_engine::FactSink;
-use signalbox_engine::record::{StoreError, TapeInfo, TapeKind, TapeStore};
+use signalbox_engine::record::{RulesEntry, StoreError, TapeInfo, TapeKind, TapeStore};
+use signalbox_rules::RuleSet;
+use signalbox_runtime::Gateway;
 use signalbox_store::{PostgresStore, SqliteStore};
-use signalbox_tape::recorder::{Anchor, Recorder, RecorderStats};
+use signalbox_tape::recorder::{Anchor, Recorder, RecorderSettings, RecorderStats, SessionHash};
 use signalbox_tape::redact::{BadRedaction, RedactionSettings, Redactor};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -73,6 +78,8 @@ pub struct Recording {
     place: StorePlace,
     tape: TapeInfo,
     last_prune: Mutex<Option<StoreError>>,
+    /// The rules that decide, to be told again.
+    rules: Mutex<Option<RulesEntry>>,
     /// Dropped with the recording, which ends the thread that prunes.
     running: Mutex<Option<mpsc::Sender<()>>>,
 }
@@ -89,7 +96,13 @@ impl Recording {
         let place = StorePlace::of(&config.record, data_dir.path());
         let target = config.source.as_ref().map_or_else(|| "defaults".to_owned(), |file| file.display().to_string());
         let redaction = &config.record.redaction;
-        Self::begin(&config.record, (kind, target), place, redaction).map(Some)
+        let hash = session_hash(data_dir.path())?;
+        let recording = Self::begin(&config.record, (kind, target), place, redaction, hash)?;
+        // A tape that says nothing of rules has none.
+        if !config.rules.set.is_empty() {
+            recording.rules(&config.rules.set);
+        }
+        Ok(Some(recording))
     }
 
     /// Begins a tape in this store.
@@ -101,24 +114,29 @@ impl Recording {
         (kind, target): (TapeKind, String),
         place: StorePlace,
         redaction: &RedactionSettings,
+        session_hash: SessionHash,
     ) -> Result<Arc<Self>, RecordingError> {
         let redactor = Redactor::new(redaction, random()?)?;
-        let settings = record.recorder();
+        let settings = RecorderSettings { session_hash: Some(session_hash), ..record.recorder() };
         let tape = TapeInfo {
-            id: tape_id()?,
-            kind,
-            target,
-            started: unix_nanos(),
-            ended: None,
             program: env!("CARGO_PKG_VERSION").to_owned(),
             redaction: redactor.describe(),
             sampling: settings.sampling_words(),
+            ..TapeInfo::new(tape_id()?, kind, target, unix_nanos())
         };
         let writer = LateWriter::new(place.clone(), tape.clone());
         let recorder = Arc::new(Recorder::start(settings, redactor, Box::new(writer), Anchor::now())?);
         let sink = Arc::new(TapeSink::new(Arc::clone(&recorder), record.strict));
-        let recording =
-            Arc::new(Self { recorder, sink, place, tape, last_prune: Mutex::default(), running: Mutex::default() });
+        let rules = Mutex::default();
+        let recording = Arc::new(Self {
+            recorder,
+            sink,
+            place,
+            tape,
+            last_prune: Mutex::default(),
+            rules,
+            running: Mutex::default(),
+        });
         recording.prune_from_time_to_time(record);
         Ok(recording)
     }
@@ -127,6 +145,28 @@ impl Recording {
     #[must_use]
     pub fn sink(&self) -> Arc<dyn FactSink> {
         self.sink.clone()
+    }
+
+    /// Writes down by which rules is decided from now on. Each decision of theirs names them by the same hash.
+    pub fn rules(&self, set: &RuleSet) {
+        let hash = set.version().to_owned();
+        let rules = RulesEntry { hash, text: set.text(), redacted: false };
+        *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = Some(rules.clone());
+        self.recorder.rules(rules);
+    }
+
+    /// Writes the rules down once more: the beginning of the tape may be pruned by now.
+    fn rules_again(&self) {
+        let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(rules) = rules {
+            self.recorder.rules(rules);
+        }
+    }
+
+    /// Writes down what the backends of this gateway offer, now and whenever it changes, as long as the gateway is there.
+    /// Needs a runtime.
+    pub fn follow(self: &Arc<Self>, gateway: &Arc<Gateway>) {
+        backends_seen::follow(gateway, self);
     }
 
     /// The head of the tape.

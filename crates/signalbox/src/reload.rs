@@ -183,6 +183,9 @@ impl Reloader {
         self.app.gateway.set_settings(assemble::settings(&next));
         if before.rules != next.rules {
             self.app.rules.replace(RuleSet::clone(&next.rules.set));
+            if let Some(recording) = &self.app.recording {
+                recording.rules(&next.rules.set);
+            }
         }
         for (backend, spec, tools) in prepared.retuned {
             summary.retuned.push(backend.name.to_string());

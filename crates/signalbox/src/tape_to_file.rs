@@ -73,20 +73,11 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     fn info() -> TapeInfo {
-        TapeInfo {
-            id: "t".to_owned(),
-            kind: TapeKind::Wrap,
-            target: "x".to_owned(),
-            started: 1,
-            ended: None,
-            program: "p".to_owned(),
-            redaction: vec![],
-            sampling: "all".to_owned(),
-        }
+        TapeInfo::new("t".to_owned(), TapeKind::Wrap, "x".to_owned(), 1)
     }
 
     fn entry(seq: u64) -> Entry {
-        Entry { seq, at: seq, session: Some(1), exchange: None, principal: "me".into(), content: Content::SessionEnded }
+        Entry { session: Some(1), ..Entry::new(seq, seq, "me".into(), Content::SessionEnded) }
     }
 
     #[test]

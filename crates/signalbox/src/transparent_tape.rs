@@ -4,7 +4,7 @@ use crate::cli::{Global, TapeTo};
 use crate::commands::data_dir;
 use crate::data_dir::DataDir;
 use crate::failure::Failure;
-use crate::recording::{STORE_FILE, tape_id};
+use crate::recording::{STORE_FILE, session_hash, tape_id};
 use crate::tape_to_file::TapeToFile;
 use signalbox_engine::FactSink;
 use signalbox_engine::record::{TapeInfo, TapeKind, TapeStore as _, TapeWriter};
@@ -65,8 +65,14 @@ impl<I> Taping<I> {
                 return Ok(None);
             }
         };
-        let settings =
-            RecorderSettings { on_full: OnFull::Wait(WAIT), max_body: MAX_MESSAGE, ..RecorderSettings::default() };
+        // Without the key, ids of sessions are left out: they are credentials.
+        let folder = data_dir(global).ok().and_then(|folder| DataDir::prepare(&folder).ok());
+        let settings = RecorderSettings {
+            on_full: OnFull::Wait(WAIT),
+            max_body: MAX_MESSAGE,
+            session_hash: folder.and_then(|folder| session_hash(folder.path()).ok()),
+            ..RecorderSettings::default()
+        };
         let recorder = Recorder::start(settings, Redactor::none(), writer, anchor).map_err(Failure::Start)?;
         let recorder = Arc::new(recorder);
         let sink: Arc<dyn FactSink> = Arc::clone(&recorder) as _;
@@ -98,13 +104,8 @@ fn open(global: &Global, to: &TapeTo, info: &TapeInfo) -> Result<(Box<dyn TapeWr
 
 fn info(kind: TapeKind, target: String, anchor: &Anchor) -> io::Result<TapeInfo> {
     Ok(TapeInfo {
-        id: tape_id()?,
-        kind,
-        target,
-        started: anchor.unix,
-        ended: None,
         program: env!("CARGO_PKG_VERSION").to_owned(),
-        redaction: Vec::new(),
         sampling: Sampling::All.words(),
+        ..TapeInfo::new(tape_id()?, kind, target, anchor.unix)
     })
 }

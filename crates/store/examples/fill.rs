@@ -52,16 +52,7 @@ fn main() -> Result<(), StoreError> {
 }
 
 fn fill(store: &dyn TapeStore, calls: u64) -> Result<(), StoreError> {
-    let info = TapeInfo {
-        id: format!("fill-{}", std::process::id()),
-        kind: TapeKind::Serve,
-        target: "example".into(),
-        started: 1,
-        ended: None,
-        program: "fill".into(),
-        redaction: Vec::new(),
-        sampling: "all".into(),
-    };
+    let info = TapeInfo::new(format!("fill-{}", std::process::id()), TapeKind::Serve, "example".into(), 1);
     let mut writer = store.begin(&info)?;
     let (mut appending, mut indexing) = (Duration::ZERO, Duration::ZERO);
     let (mut append_cpu, mut index_cpu) = (0, 0);
@@ -167,23 +158,17 @@ fn call(n: u64) -> Vec<Entry> {
     let (asked, answered) = (question.len() as u64, answer.len() as u64);
     let like = |seq: u64, length: u64| Body::Like { seq, prefix: length, suffix: 0, middle: Bytes::new() };
     let entry = |place: u64, content| Entry {
-        seq: n * 5 + 1 + place,
-        at: n * 3_000 + place,
         session: Some(n / 100),
         exchange: Some(n + 1),
-        principal: if n % 300 == 5 { "ann".into() } else { "local".into() },
-        content,
+        ..Entry::new(n * 5 + 1 + place, n * 3_000 + place, if n % 300 == 5 { "ann" } else { "local" }.into(), content)
     };
     let message = |point, kind, length, body| {
         Content::Message(MessageEntry {
-            point,
-            kind,
             method: Some("tools/call".into()),
             subject: Some(tool.into()),
             backend: tool.split_once("__").map(|(backend, _)| backend.into()),
             error_code: (kind == MessageKind::Error).then_some(-32602),
-            length,
-            body,
+            ..MessageEntry::new(point, kind, length, body)
         })
     };
     vec![
@@ -201,6 +186,7 @@ fn call(n: u64) -> Vec<Entry> {
                 took: 1_000_000 + (n % 1_000) * 100_000 + if n % 9_999 == 3 { 500_000_000 } else { 0 },
                 bytes_in: asked,
                 bytes_out: answered,
+                ..FinishedEntry::default()
             }),
         ),
     ]

@@ -1,12 +1,11 @@
 //! How the content of an entry is stored: a code for what it is, a few columns, and the rest packed.
 
+use crate::around;
 use crate::pack::{Torn, Unpack, put_number, put_optional, put_text};
 use crate::squeeze::{Packed, Squeezer};
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
-use signalbox_engine::record::{
-    Body, Content, DecisionEntry, FinishedEntry, Gap, MessageEntry, MessageKind, SessionInfo,
-};
+use signalbox_engine::record::{Body, Content, DecisionEntry, FinishedEntry, Gap, MessageEntry, MessageKind};
 use std::sync::Arc;
 
 const SESSION: u8 = 1;
@@ -17,10 +16,18 @@ pub const FINISHED: u8 = 4;
 const GAP: u8 = 5;
 /// A list of decisions; a single one, as older stores have it, is a list of one.
 const DECISIONS: u8 = 6;
+/// A caller without a session.
+pub const CLIENT: u8 = 7;
+/// What a backend offers.
+pub const BACKEND: u8 = 8;
+/// The rules that decide.
+pub const RULES: u8 = 9;
+const LOST: u8 = 10;
+const REFUSED: u8 = 11;
 /// Messages: this, and eight for each point, and one for each kind.
 pub const MESSAGE: u8 = 16;
 
-const POINTS: [Point; 4] = [Point::ClientIn, Point::BackendOut, Point::BackendIn, Point::ClientOut];
+pub(crate) const POINTS: [Point; 4] = [Point::ClientIn, Point::BackendOut, Point::BackendIn, Point::ClientOut];
 
 /// The columns of a content that can be asked for.
 #[derive(Copy, Clone, Default, Debug)]
@@ -50,6 +57,7 @@ pub fn names(content: &Content) -> Names<'_> {
             backend: finished.backend.as_deref(),
             error_code: None,
         },
+        Content::Backend(seen) => Names { backend: Some(&seen.backend), ..Names::default() },
         _ => Names::default(),
     }
 }
@@ -62,12 +70,20 @@ pub fn what(content: &Content) -> u8 {
         Content::Decisions(_) => DECISIONS,
         Content::Finished(_) => FINISHED,
         Content::Gap(_) => GAP,
-        Content::Message(message) => {
-            let point = POINTS.iter().position(|point| *point == message.point).unwrap_or(0);
-            let kind = MessageKind::ALL.iter().position(|kind| *kind == message.kind).unwrap_or(0);
-            MESSAGE + 8 * point as u8 + kind as u8
-        }
+        Content::Client(_) => CLIENT,
+        Content::Backend(_) => BACKEND,
+        Content::Rules(_) => RULES,
+        Content::Lost(_) => LOST,
+        Content::Refused(_) => REFUSED,
+        Content::Message(message) => of_message(message.point, message.kind),
     }
+}
+
+/// The code of messages of one kind at one point.
+pub fn of_message(point: Point, kind: MessageKind) -> u8 {
+    let point = POINTS.iter().position(|known| *known == point).unwrap_or(0);
+    let kind = MessageKind::ALL.iter().position(|known| *known == kind).unwrap_or(0);
+    MESSAGE + 8 * point as u8 + kind as u8
 }
 
 /// True where this is the code of a message.
@@ -95,23 +111,27 @@ pub fn pack(content: &Content, squeezer: &mut Squeezer) -> Packed {
     match content {
         Content::Message(message) => return squeezer.pack(&message.body),
         Content::SessionEnded => return Packed::left(),
-        Content::Session(session) => pack_session(&mut raw, session),
+        Content::Session(session) => around::pack_session(&mut raw, session),
         Content::Decisions(list) => {
             put_number(&mut raw, list.len() as u64);
             list.iter().for_each(|decision| pack_decision(&mut raw, decision));
+            // The places of those that something was taken out of, behind all of them: older rows have none.
+            for (place, _) in list.iter().enumerate().filter(|(_, decision)| decision.redacted) {
+                put_number(&mut raw, place as u64);
+            }
             // Calls of one kind are decided in one way, so the same list comes again and again.
             return squeezer.squeeze_again(raw);
         }
-        Content::Finished(finished) => {
-            put_text(&mut raw, &finished.outcome);
-            put_number(&mut raw, finished.took);
-            put_number(&mut raw, finished.bytes_in);
-            put_number(&mut raw, finished.bytes_out);
-        }
+        Content::Finished(finished) => pack_finished(&mut raw, finished),
         Content::Gap(gap) => {
             put_number(&mut raw, gap.facts);
             put_text(&mut raw, &gap.reason);
         }
+        Content::Client(client) => around::pack_client(&mut raw, client),
+        Content::Backend(seen) => around::pack_backend(&mut raw, seen),
+        Content::Rules(rules) => around::pack_rules(&mut raw, rules),
+        Content::Lost(lost) => around::pack_lost(&mut raw, lost),
+        Content::Refused(refused) => around::pack_refused(&mut raw, refused),
     }
     squeezer.squeeze(&Bytes::from(raw))
 }
@@ -145,25 +165,17 @@ pub fn unpack(columns: Columns, body: Body) -> Result<Content, Torn> {
     };
     let mut raw = Unpack(&raw);
     match columns.what {
-        SESSION => Ok(Content::Session(unpack_session(&mut raw)?)),
+        SESSION => Ok(Content::Session(around::unpack_session(&mut raw)?)),
         SESSION_ENDED => Ok(Content::SessionEnded),
         DECISION => Ok(Content::Decisions(vec![Arc::new(unpack_decision(&mut raw)?)])),
-        DECISIONS => {
-            let count = raw.count()?;
-            Ok(Content::Decisions(
-                (0..count).map(|_| unpack_decision(&mut raw).map(Arc::new)).collect::<Result<_, _>>()?,
-            ))
-        }
-        FINISHED => Ok(Content::Finished(FinishedEntry {
-            method: columns.method.unwrap_or_default(),
-            subject: columns.subject,
-            backend: columns.backend,
-            outcome: raw.text()?.into(),
-            took: raw.number()?,
-            bytes_in: raw.number()?,
-            bytes_out: raw.number()?,
-        })),
+        DECISIONS => unpack_decisions(&mut raw),
+        FINISHED => unpack_finished(columns, &mut raw),
         GAP => Ok(Content::Gap(Gap { facts: raw.number()?, reason: raw.text()? })),
+        CLIENT => Ok(Content::Client(around::unpack_client(&mut raw)?)),
+        BACKEND => Ok(Content::Backend(Box::new(around::unpack_backend(columns.backend, &mut raw)?))),
+        RULES => Ok(Content::Rules(around::unpack_rules(&mut raw)?)),
+        LOST => Ok(Content::Lost(around::unpack_lost(&mut raw)?)),
+        REFUSED => Ok(Content::Refused(around::unpack_refused(&mut raw)?)),
         _ => Err(Torn("an entry is of no known kind")),
     }
 }
@@ -173,33 +185,58 @@ fn unpack_message(columns: Columns, body: Body) -> Result<Content, Torn> {
     let point = POINTS.get(usize::from(code / 8)).ok_or(Torn("a message is at no known point"))?;
     let kind = MessageKind::ALL.get(usize::from(code % 8)).ok_or(Torn("a message is of no known kind"))?;
     Ok(Content::Message(MessageEntry {
-        point: *point,
-        kind: *kind,
         method: columns.method,
         subject: columns.subject,
         backend: columns.backend,
         error_code: columns.error_code,
-        length: columns.length.unwrap_or(0),
-        body,
+        ..MessageEntry::new(*point, *kind, columns.length.unwrap_or(0), body)
     }))
 }
 
-fn pack_session(raw: &mut Vec<u8>, session: &SessionInfo) {
-    put_optional(raw, session.external.as_deref());
-    put_optional(raw, session.client.as_deref());
-    put_optional(raw, session.client_version.as_deref());
-    put_optional(raw, session.revision.as_deref());
-    put_text(raw, &session.transport);
+fn pack_finished(raw: &mut Vec<u8>, finished: &FinishedEntry) {
+    put_text(raw, &finished.outcome);
+    put_number(raw, finished.took);
+    put_number(raw, finished.bytes_in);
+    put_number(raw, finished.bytes_out);
+    let FinishedEntry { operation, round, client, redacted, .. } = finished;
+    // Older rows end here, and so do most.
+    if operation.is_some() || *round != 1 || client.is_some() || *redacted {
+        put_number(raw, operation.unwrap_or(0));
+        put_number(raw, u64::from(*round));
+        put_number(raw, client.unwrap_or(0));
+        raw.push(u8::from(*redacted));
+    }
 }
 
-fn unpack_session(raw: &mut Unpack<'_>) -> Result<SessionInfo, Torn> {
-    Ok(SessionInfo {
-        external: raw.optional()?,
-        client: raw.optional()?,
-        client_version: raw.optional()?,
-        revision: raw.optional()?,
-        transport: raw.text()?,
-    })
+fn unpack_finished(columns: Columns, raw: &mut Unpack<'_>) -> Result<Content, Torn> {
+    let mut finished = FinishedEntry {
+        method: columns.method.unwrap_or_default(),
+        subject: columns.subject,
+        backend: columns.backend,
+        outcome: raw.text()?.into(),
+        took: raw.number()?,
+        bytes_in: raw.number()?,
+        bytes_out: raw.number()?,
+        ..FinishedEntry::default()
+    };
+    if !raw.0.is_empty() {
+        finished.operation = Some(raw.number()?).filter(|number| *number > 0);
+        finished.round = u32::try_from(raw.number()?).map_err(|_| Torn("a round has no such number"))?;
+        finished.client = Some(raw.number()?).filter(|number| *number > 0);
+        finished.redacted = raw.byte()? != 0;
+    }
+    Ok(Content::Finished(finished))
+}
+
+fn unpack_decisions(raw: &mut Unpack<'_>) -> Result<Content, Torn> {
+    let count = raw.count()?;
+    let mut list: Vec<DecisionEntry> = (0..count).map(|_| unpack_decision(raw)).collect::<Result<_, _>>()?;
+    while !raw.0.is_empty() {
+        let place = usize::try_from(raw.number()?).ok();
+        let decision = place.and_then(|place| list.get_mut(place)).ok_or(Torn("there is no such decision"))?;
+        decision.redacted = true;
+    }
+    Ok(Content::Decisions(list.into_iter().map(Arc::new).collect()))
 }
 
 fn pack_decision(raw: &mut Vec<u8>, decision: &DecisionEntry) {
@@ -231,9 +268,16 @@ fn unpack_decision(raw: &mut Unpack<'_>) -> Result<DecisionEntry, Torn> {
     for _ in 0..raw.count()? {
         inputs.push((raw.text()?.into(), raw.text()?));
     }
-    let rule = rule.map(Arc::from);
-    let conditions = conditions.into();
-    Ok(DecisionEntry { by: by.into(), rule, phase: phase.into(), verdict: verdict.into(), detail, conditions, inputs })
+    Ok(DecisionEntry {
+        by: by.into(),
+        rule: rule.map(Arc::from),
+        phase: phase.into(),
+        verdict: verdict.into(),
+        detail,
+        conditions: conditions.into(),
+        inputs,
+        redacted: false,
+    })
 }
 
 #[cfg(test)]
@@ -250,6 +294,7 @@ mod tests {
             detail: "no".into(),
             conditions: [("a".into(), true)].into(),
             inputs: vec![("clock".into(), "1".into())],
+            redacted: false,
         };
         let mut raw = Vec::new();
         pack_decision(&mut raw, &decision);
@@ -267,7 +312,7 @@ mod tests {
                 assert_eq!(what(&content), code);
             }
         }
-        for code in [0, 7, 15, MESSAGE + 5, 200, 255] {
+        for code in [0, 12, 15, MESSAGE + 5, 200, 255] {
             assert!(unpack(Columns { what: code, ..Columns::default() }, Body::Left).is_err(), "{code}");
         }
     }

@@ -1,6 +1,8 @@
 //! Where tapes are kept: SQLite, or PostgreSQL, behind the same port.
 
+mod around;
 mod content;
+mod extra;
 mod limits;
 mod lookup;
 mod pack;

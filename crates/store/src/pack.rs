@@ -28,6 +28,21 @@ pub fn put_optional(to: &mut Vec<u8>, text: Option<&str>) {
     }
 }
 
+/// Appends bytes.
+pub fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
+    put_number(to, bytes.len() as u64);
+    to.extend_from_slice(bytes);
+}
+
+/// Appends pairs of texts.
+pub fn put_pairs(to: &mut Vec<u8>, pairs: &[(String, String)]) {
+    put_number(to, pairs.len() as u64);
+    for (name, value) in pairs {
+        put_text(to, name);
+        put_text(to, value);
+    }
+}
+
 /// Reads what was packed.
 pub struct Unpack<'a>(pub &'a [u8]);
 
@@ -52,12 +67,23 @@ impl<'a> Unpack<'a> {
         Err(Torn("a number is too long"))
     }
 
+    /// The next bytes.
+    pub fn bytes(&mut self) -> Result<&'a [u8], Torn> {
+        let length = usize::try_from(self.number()?).map_err(|_| Torn("a text is too long"))?;
+        let (bytes, rest) = self.0.split_at_checked(length).ok_or(Torn("a text ends in the middle"))?;
+        self.0 = rest;
+        Ok(bytes)
+    }
+
     /// The next text.
     pub fn text(&mut self) -> Result<String, Torn> {
-        let length = usize::try_from(self.number()?).map_err(|_| Torn("a text is too long"))?;
-        let (text, rest) = self.0.split_at_checked(length).ok_or(Torn("a text ends in the middle"))?;
-        self.0 = rest;
-        String::from_utf8(text.to_vec()).map_err(|_| Torn("a text is not UTF-8"))
+        String::from_utf8(self.bytes()?.to_vec()).map_err(|_| Torn("a text is not UTF-8"))
+    }
+
+    /// The next pairs of texts.
+    pub fn pairs(&mut self) -> Result<Vec<(String, String)>, Torn> {
+        let count = self.count()?;
+        (0..count).map(|_| Ok((self.text()?, self.text()?))).collect()
     }
 
     /// The next text, which may be missing.

@@ -1,6 +1,7 @@
 //! Tapes in one SQLite file, which several processes may read and write at once.
 
 mod connection;
+mod convert;
 mod exchanges;
 mod failure;
 mod find;
@@ -8,6 +9,7 @@ mod forget;
 mod index;
 mod key;
 mod names;
+mod notifications;
 mod prune;
 mod reader;
 mod row;

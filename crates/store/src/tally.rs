@@ -40,6 +40,8 @@ pub struct Tally {
 struct Line {
     stats: MethodStats,
     took: Percentiles,
+    /// All together, in nanoseconds.
+    sum: u128,
 }
 
 impl Tally {
@@ -68,11 +70,13 @@ impl Line {
         self.stats.bytes_in = self.stats.bytes_in.saturating_add(finished.bytes.0);
         self.stats.bytes_out = self.stats.bytes_out.saturating_add(finished.bytes.1);
         self.took.add(finished.took);
+        self.sum += u128::from(finished.took);
     }
 
     fn finish(self) -> MethodStats {
         let [p50, p95, p99] = self.took.at([50, 95, 99]);
-        MethodStats { p50, p95, p99, ..self.stats }
+        let mean = (self.sum / u128::from(self.stats.count.max(1))) as u64;
+        MethodStats { mean, p50, p95, p99, ..self.stats }
     }
 }
 

@@ -1,10 +1,11 @@
 //! What happened in one exchange, in words for a person.
 
 use crate::Bodies;
+use crate::marks;
 use crate::times::{millis, rfc3339};
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
-use signalbox_engine::record::{Body, Content, DecisionEntry, Entry, FinishedEntry, MessageEntry};
+use signalbox_engine::record::{Body, Content, DecisionEntry, Entry, FinishedEntry, LostEntry, MessageEntry};
 use std::fmt::Write;
 
 /// Most bytes of a message that are shown.
@@ -35,7 +36,15 @@ pub fn explain(entries: &[Entry]) -> String {
             Content::Gap(gap) => {
                 let _ = writeln!(out, "{when:>14}  {} facts are missing here: {}", gap.facts, shown(&gap.reason));
             }
-            Content::Session(_) | Content::SessionEnded => {}
+            Content::Lost(lost) => tell_lost(&mut out, &when, lost),
+            Content::Refused(refused) => {
+                let _ = writeln!(out, "{when:>14}  {}", shown(&marks::refused(refused)));
+            }
+            Content::Session(_)
+            | Content::SessionEnded
+            | Content::Client(_)
+            | Content::Backend(_)
+            | Content::Rules(_) => {}
         }
     }
     outcome(&mut out, &entries);
@@ -59,11 +68,19 @@ fn title(out: &mut String, first: &Entry, entries: &[Entry]) {
     let _ = writeln!(out, "\nBegan {}\n", rfc3339(first.at));
 }
 
+fn tell_lost(out: &mut String, when: &str, lost: &LostEntry) {
+    let (number, way, reason) = (lost.number, words(lost.point), shown(&lost.reason));
+    let _ = writeln!(out, "{when:>14}  message {number} ({way}) did not arrive after all: {reason}");
+}
+
 fn image(out: &mut String, when: &str, message: &MessageEntry, before: &mut Option<Bytes>) {
     let backend = message.backend.as_ref().map(|name| format!(" ({})", shown(name))).unwrap_or_default();
     let code = message.error_code.map(|code| format!(" {code}")).unwrap_or_default();
     let (way, kind) = (words(message.point), message.kind.word());
     let _ = write!(out, "{when:>14}  {way}{backend}: {kind}{code}, {} bytes", message.length);
+    for mark in marks::of(message) {
+        let _ = write!(out, ", {}", shown(&mark));
+    }
     match (&message.body, &before) {
         (Body::Whole(bytes), Some(old)) if bytes == old => out.push_str(", unchanged\n"),
         (Body::Whole(bytes), Some(old)) if !first_point(message.point) => {
@@ -101,12 +118,10 @@ fn tell_decision(out: &mut String, when: &str, decision: &DecisionEntry) {
     let rule = decision.rule.as_ref().map(|rule| format!(", rule `{}`", shown(rule))).unwrap_or_default();
     let (phase, by, verdict) = (shown(&decision.phase), shown(&decision.by), shown(&decision.verdict));
     let _ = write!(out, "{when:>14}  {by}{rule} decided about the {phase}: {verdict}");
-    match decision.detail.is_empty() {
-        true => out.push('\n'),
-        false => {
-            let _ = writeln!(out, " ({})", shown(&decision.detail));
-        }
+    if !decision.detail.is_empty() {
+        let _ = write!(out, " ({})", shown(&decision.detail));
     }
+    out.push_str(if decision.redacted { ", redacted\n" } else { "\n" });
     for (condition, held) in decision.conditions.iter() {
         let _ = writeln!(out, "{:16}{} {}", "", if *held { "held:    " } else { "held not:" }, shown(condition));
     }
@@ -132,6 +147,9 @@ fn outcome(out: &mut String, entries: &[Entry]) {
         out,
         "\nIt ended with {how} after {took}, through {through}; {bytes_in} bytes in, {bytes_out} bytes out."
     );
+    if let Some(first) = finished.operation {
+        let _ = writeln!(out, "It is round {} of the operation that began with exchange {first}.", finished.round);
+    }
     let reached =
         entries.iter().any(|entry| matches!(&entry.content, Content::Message(one) if one.point == Point::BackendOut));
     let decisive = entries.iter().rev().find_map(|entry| match &entry.content {
@@ -249,6 +267,21 @@ It never reached a backend.
             "timeout decided about the request: timeout (math did not answer within 30 s)",
             "It ended with timeout after 30000.000 ms, through math;",
             "The last word had timeout: timeout.",
+        ] {
+            assert!(story.contains(line), "{line} is not in\n{story}");
+        }
+    }
+
+    #[test]
+    fn s_16_a_further_round_a_repeated_and_a_lost_message_say_so() {
+        let entries: Vec<Entry> = sample::all_entries().into_iter().filter(|entry| entry.exchange == Some(5)).collect();
+        let story = explain(&entries);
+        for line in [
+            "client to gateway: request, 99 bytes, message 42, redacted, by POST /mcp, status 202:",
+            "gateway to client: result, 36 bytes, message 43, sent again (message 42), not delivered: closed, event 7_1:",
+            "message 43 (gateway to client) did not arrive after all: overflow",
+            "rules, rule `tell` decided about the request: log (a call came), redacted",
+            "It is round 2 of the operation that began with exchange 4.",
         ] {
             assert!(story.contains(line), "{line} is not in\n{story}");
         }

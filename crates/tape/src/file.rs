@@ -1,5 +1,6 @@
 //! Files that carry tapes elsewhere. `docs/tape-format.md` describes them.
 
+mod around;
 mod error;
 pub(crate) mod frame;
 mod reader;

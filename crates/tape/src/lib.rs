@@ -9,10 +9,12 @@ pub mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod glob;
+pub mod marks;
 pub mod recorder;
 pub mod redact;
 #[cfg(test)]
 mod sample;
+pub mod seen;
 mod times;
 
 pub use bodies::Bodies;

@@ -2,6 +2,7 @@
 
 mod adaptive;
 mod barrier;
+mod clients;
 mod clock;
 mod counters;
 mod exchanges;
@@ -12,12 +13,14 @@ mod numbering;
 mod priority;
 mod queue;
 mod sampling;
+mod session_hash;
 mod sessions;
 mod settings;
 mod shelf;
 mod sifter;
 #[cfg(test)]
 mod tests;
+mod told;
 mod words;
 mod writing;
 
@@ -29,17 +32,19 @@ pub use filter::{Choice, Filter};
 pub use priority::{Priorities, Priority};
 pub use queue::MAX_BARRIERS;
 pub use sampling::{Sampling, Trigger};
+pub use session_hash::SessionHash;
 pub use settings::{Hold, OnFull, RecorderSettings};
 
 use crate::redact::Redactor;
 use counters::Counters;
 use maker::Maker;
 use queue::Queue;
-use signalbox_engine::record::TapeWriter;
+use signalbox_engine::record::{BackendSeen, RulesEntry, TapeWriter};
 use signalbox_engine::{Fact, FactSink};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use told::Told;
 use writing::Writing;
 
 /// How long a recorder that is dropped without [`Recorder::stop`] may take to write what it has.
@@ -71,6 +76,16 @@ impl Recorder {
         let writing = Writing { queue: Arc::clone(&queue), counters: Arc::clone(&counters), settings, maker, tape };
         let thread = std::thread::Builder::new().name("tape".to_owned()).spawn(move || writing.run())?;
         Ok(Self { queue, counters, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Writes down what a backend offers from now on.
+    pub fn backend(&self, seen: BackendSeen) {
+        self.queue.tell(Told::Backend(Instant::now(), Box::new(seen)));
+    }
+
+    /// Writes down by which rules is decided from now on.
+    pub fn rules(&self, rules: RulesEntry) {
+        self.queue.tell(Told::Rules(Instant::now(), Box::new(rules)));
     }
 
     /// Becomes ready when every fact so far is on disk.

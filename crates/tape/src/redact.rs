@@ -88,6 +88,16 @@ impl Redactor {
         }
     }
 
+    /// What may be kept of bytes that are no message, and whether something was taken out of them.
+    #[must_use]
+    pub fn bytes(&self, bytes: &Bytes) -> (Bytes, bool) {
+        match self.message(bytes, None) {
+            Redacted::Same => (bytes.clone(), false),
+            Redacted::Changed(bytes) => (bytes, true),
+            Redacted::Withheld => (Bytes::from_static(action::REPLACEMENT.as_bytes()), true),
+        }
+    }
+
     /// What may be kept of a text: a JSON text like a message, any other by the patterns.
     #[must_use]
     pub fn text(&self, text: String) -> String {

@@ -1,10 +1,14 @@
-//! A small tape on which something of every kind happens. The file in `tests/golden` holds exactly this, so it must stay.
+//! A small tape on which something of every kind happens. The files in `tests/golden` hold exactly this, so it must stay:
+//! [`entries`] is what version 1 knew, [`all_entries`] what version 2 knows.
 
 use bytes::Bytes;
+use signalbox_engine::carried::{Carried, HttpHead};
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{
-    Body, Content, DecisionEntry, Entry, FinishedEntry, Gap, MessageEntry, MessageKind, SessionInfo, TapeInfo, TapeKind,
+    BackendSeen, Body, ClientEntry, Content, DecisionEntry, Entry, FinishedEntry, Gap, LostEntry, MessageEntry,
+    MessageKind, RefusedEntry, RulesEntry, SessionInfo, TapeInfo, TapeKind,
 };
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 pub(crate) const START: u64 = 1_790_000_000_000_000_000;
@@ -19,7 +23,14 @@ pub(crate) fn info() -> TapeInfo {
         program: "0.1.0".into(),
         redaction: vec!["key password: replace".into()],
         sampling: "all".into(),
+        parent: None,
+        seal: None,
     }
+}
+
+/// The same head with all that version 2 has room for.
+pub(crate) fn sealed_info() -> TapeInfo {
+    TapeInfo { parent: Some("20260920T080000-1".into()), seal: Some([0, 159, 146, 150].into()), ..info() }
 }
 
 pub(crate) fn sessions() -> Vec<(u64, SessionInfo)> {
@@ -29,6 +40,7 @@ pub(crate) fn sessions() -> Vec<(u64, SessionInfo)> {
         client_version: Some("2.1".into()),
         revision: Some("2025-11-25".into()),
         transport: "http".into(),
+        ..SessionInfo::default()
     };
     vec![(1, info)]
 }
@@ -105,6 +117,91 @@ pub(crate) fn entries() -> Vec<Entry> {
     tape.entries
 }
 
+/// The same, and what came with version 2: who called without a session, what a backend offers, the rules, the gateway's own
+/// traffic, a message that was sent again, one that was lost, a call of two rounds, heads of HTTP, and a seal.
+pub(crate) fn all_entries() -> Vec<Entry> {
+    let mut tape = Tape { entries: entries(), stateless: true };
+    tape.add(
+        None,
+        None,
+        Content::Rules(RulesEntry { hash: "0badcafe".into(), text: "[[rules]]\n".into(), redacted: true }),
+    );
+    tape.add(None, None, Content::Backend(Box::new(backend())));
+    let own = MessageEntry {
+        own: true,
+        number: 41,
+        method: Some("ping".into()),
+        ..message(
+            Point::BackendOut,
+            MessageKind::Request,
+            Body::Whole(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.into()),
+        )
+    };
+    tape.add(None, None, Content::Message(own));
+    tape.request(5, Point::ClientIn, "math__add", r#"{"a":5}"#, 5);
+    tape.mark(|message| {
+        message.number = 42;
+        message.redacted = true;
+        message.carried = Some(Arc::new(Carried { event_id: None, http: Some(http()) }));
+    });
+    tape.message(5, Point::ClientOut, MessageKind::Result, r#"{"jsonrpc":"2.0","id":5,"result":{}}"#);
+    tape.mark(|message| {
+        message.number = 43;
+        message.again = NonZeroU64::new(42);
+        message.lost = Some("closed".into());
+        message.carried = Some(Arc::new(Carried { event_id: Some("7_1".into()), http: None }));
+    });
+    tape.put(5, Content::Lost(LostEntry { number: 43, point: Point::ClientOut, reason: "overflow".into() }));
+    let info = SessionInfo {
+        proof: Some("certificate".into()),
+        claims: vec![("subject".into(), "CN=ann".into())],
+        address: Some("10.0.0.7".into()),
+        external: Some("hmac:00".into()),
+        ..sessions().remove(0).1
+    };
+    tape.add(None, None, Content::Client(ClientEntry { number: 1, info: info.clone() }));
+    tape.add(Some(2), None, Content::Session(info));
+    tape.finished(5, "math__add", "success", 3_000_000);
+    if let Some(Entry { content: Content::Finished(finished), .. }) = tape.entries.last_mut() {
+        *finished = FinishedEntry { operation: Some(4), round: 2, client: Some(1), redacted: true, ..finished.clone() };
+    }
+    let detail = "no session <x>".to_owned();
+    let refused = RefusedEntry { status: Some(404), reason: "unknown_session".into(), detail, client: Some(1) };
+    tape.add(None, None, Content::Refused(refused));
+    tape.decision(5, "rules", Some("tell"), "log", "a call came");
+    if let Some(Entry { content: Content::Decisions(list), seal, .. }) = tape.entries.last_mut() {
+        Arc::make_mut(&mut list[0]).redacted = true;
+        *seal = Some([1, 2, 255].into());
+    }
+    tape.entries
+}
+
+fn backend() -> BackendSeen {
+    BackendSeen {
+        backend: "math".into(),
+        view: "2025-11-25".into(),
+        revision: Some("2025-11-25".into()),
+        hash: "00ff".into(),
+        parts: vec![
+            ("server".into(), r#"{"name":"math","version":"1"}"#.into()),
+            ("instructions".into(), Bytes::from_static(b"Add \xff")),
+            ("tools".into(), r#"[{"name":"add"}]"#.into()),
+        ],
+        left: vec!["resources".into()],
+        redacted: true,
+    }
+}
+
+fn http() -> HttpHead {
+    HttpHead {
+        method: Some("POST".into()),
+        url: Some("/mcp".into()),
+        status: Some(202),
+        headers: vec![("authorization".into(), "[redacted]".into())],
+        redacted: true,
+    }
+}
+
 #[derive(Default)]
 struct Tape {
     entries: Vec<Entry>,
@@ -117,14 +214,22 @@ fn message(point: Point, kind: MessageKind, body: Body) -> MessageEntry {
         _ => 0,
     };
     let backend = matches!(point, Point::BackendIn | Point::BackendOut).then(|| Arc::from("math"));
-    MessageEntry { point, kind, method: None, subject: None, backend, error_code: None, length, body }
+    MessageEntry { backend, ..MessageEntry::new(point, kind, length, body) }
 }
 
 impl Tape {
     fn add(&mut self, session: Option<u64>, exchange: Option<u64>, content: Content) {
         let seq = self.entries.len() as u64 + 1;
         let principal = if matches!(content, Content::Gap(_)) { "" } else { "ann" }.into();
-        self.entries.push(Entry { seq, at: START + seq * 1_000_000, session, exchange, principal, content });
+        let entry = Entry::new(seq, START + seq * 1_000_000, principal, content);
+        self.entries.push(Entry { session, exchange, ..entry });
+    }
+
+    /// Says more of the latest entry, which is a message.
+    fn mark(&mut self, more: impl FnOnce(&mut MessageEntry)) {
+        if let Some(Entry { content: Content::Message(message), .. }) = self.entries.last_mut() {
+            more(message);
+        }
     }
 
     fn put(&mut self, exchange: u64, content: Content) {
@@ -141,7 +246,8 @@ impl Tape {
     fn message(&mut self, exchange: u64, point: Point, kind: MessageKind, text: &str) {
         let error_code = (kind == MessageKind::Error).then_some(-32001);
         let body = Body::Whole(Bytes::copy_from_slice(text.as_bytes()));
-        let subject = Some(["", "files__delete", "math__add", "math__slow", "math__add"][exchange as usize].into());
+        let subject =
+            Some(["", "files__delete", "math__add", "math__slow", "math__add", "math__add"][exchange as usize].into());
         let method = Some("tools/call".into());
         self.put(
             exchange,
@@ -173,6 +279,7 @@ impl Tape {
                 detail: detail.into(),
                 conditions: [("tool equals `x`".into(), true), ("hour is after 18".into(), false)].into(),
                 inputs: vec![("clock".into(), "2026-09-21T14:26:40Z".into())],
+                redacted: false,
             })]),
         );
     }
@@ -188,6 +295,7 @@ impl Tape {
                 took,
                 bytes_in: 90,
                 bytes_out: 70,
+                ..FinishedEntry::default()
             }),
         );
     }

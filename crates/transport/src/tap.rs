@@ -11,6 +11,7 @@ mod feed;
 mod gathered;
 #[cfg(test)]
 mod http_dialogues;
+pub mod http_heads;
 mod http_seen;
 mod http_tap;
 mod introduction;

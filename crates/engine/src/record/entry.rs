@@ -1,7 +1,7 @@
 //! One line of a tape.
 
-use crate::fact::Point;
-use bytes::Bytes;
+use super::around::{BackendSeen, ClientEntry, Gap, LostEntry, RefusedEntry, RulesEntry, SessionInfo};
+use super::message::MessageEntry;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -12,14 +12,24 @@ pub struct Entry {
     pub seq: u64,
     /// When, in nanoseconds since 1970, on a clock that does not go backwards within a tape.
     pub at: u64,
-    /// The session, by its number in the tape; none for a request that belongs to no session.
+    /// The session, by its number in the process; none for a request that belongs to no session.
     pub session: Option<u64>,
-    /// The exchange, by its number in the tape.
+    /// The exchange, by its number in the process.
     pub exchange: Option<u64>,
     /// On whose behalf.
     pub principal: Arc<str>,
     /// What happened.
     pub content: Content,
+    /// A hash or signature over it, which this version does not read but keeps.
+    pub seal: Option<Box<[u8]>>,
+}
+
+impl Entry {
+    /// An entry of no session and no exchange.
+    #[must_use]
+    pub fn new(seq: u64, at: u64, principal: Arc<str>, content: Content) -> Self {
+        Self { seq, at, session: None, exchange: None, principal, content, seal: None }
+    }
 }
 
 /// What an entry tells.
@@ -37,105 +47,20 @@ pub enum Content {
     Finished(FinishedEntry),
     /// Something is missing here.
     Gap(Gap),
-}
-
-/// What is known of a session.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct SessionInfo {
-    /// The id that the client was given.
-    pub external: Option<String>,
-    /// The client's name for itself.
-    pub client: Option<String>,
-    /// The client's version.
-    pub client_version: Option<String>,
-    /// The revision spoken.
-    pub revision: Option<String>,
-    /// How the client came: `http`, `stdio`, `websocket`, `sse`, `tcp`.
-    pub transport: String,
-}
-
-/// What kind of message it is.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum MessageKind {
-    /// Wants an answer.
-    Request,
-    /// Wants none.
-    Notification,
-    /// A result.
-    Result,
-    /// An error.
-    Error,
-    /// Not a single JSON-RPC message: a batch of a transparent proxy, or no JSON at all.
-    Raw,
-}
-
-impl MessageKind {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Request, Self::Notification, Self::Result, Self::Error, Self::Raw];
-
-    /// The word for it in listings and stored forms.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Request => "request",
-            Self::Notification => "notification",
-            Self::Result => "result",
-            Self::Error => "error",
-            Self::Raw => "raw",
-        }
-    }
-
-    /// The kind that has this word.
-    #[must_use]
-    pub fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.word() == word)
-    }
-}
-
-/// A message at one of the four points.
-#[derive(Clone, PartialEq, Debug)]
-pub struct MessageEntry {
-    /// Where it was seen.
-    pub point: Point,
-    /// What kind it is.
-    pub kind: MessageKind,
-    /// The method; for an answer, that of its request.
-    pub method: Option<Arc<str>>,
-    /// The tool, prompt or URI, as the client knows it.
-    pub subject: Option<Arc<str>>,
-    /// The backend, where it came from or goes to one.
-    pub backend: Option<Arc<str>>,
-    /// The code of an error.
-    pub error_code: Option<i64>,
-    /// Its length as it passed, which redaction may have changed since.
-    pub length: u64,
-    /// What is kept of it.
-    pub body: Body,
-}
-
-/// What is kept of a message.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Body {
-    /// All of it.
-    Whole(Bytes),
-    /// The body of an earlier entry with its middle replaced: `prefix` bytes of it, `middle`, `suffix` bytes of it. An equal
-    /// image has an empty middle and a prefix of its whole length.
-    Like {
-        /// The earlier entry, whose body is whole.
-        seq: u64,
-        /// How many of its first bytes are kept.
-        prefix: u64,
-        /// How many of its last bytes are kept.
-        suffix: u64,
-        /// What stands between.
-        middle: Bytes,
-    },
-    /// Nothing: bodies are not recorded, or this one was too large.
-    Left,
+    /// A caller without a session is told of for the first time.
+    Client(ClientEntry),
+    /// What a backend offers became known, or changed.
+    Backend(Box<BackendSeen>),
+    /// These rules decide from here on.
+    Rules(RulesEntry),
+    /// A message did not arrive after all.
+    Lost(LostEntry),
+    /// Something was refused before there was an exchange.
+    Refused(RefusedEntry),
 }
 
 /// What was decided about a message, by whom and from what: enough to judge it again without the message.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Default, Debug)]
 pub struct DecisionEntry {
     /// The interceptor, or the part of the gateway (`route`, `breaker`, `timeout`).
     pub by: Cow<'static, str>,
@@ -143,7 +68,7 @@ pub struct DecisionEntry {
     pub rule: Option<Arc<str>>,
     /// `request`, `response` or `notification`.
     pub phase: Cow<'static, str>,
-    /// What was decided: `pass`, `modify`, `reply`, `refuse`, `delay`, `hold`, `released`, `fork`, …
+    /// What was decided: `pass`, `modify`, `reply`, `refuse`, `delay`, `hold`, `released`, `fork`, `log`, …
     pub verdict: Cow<'static, str>,
     /// More about it, for a person.
     pub detail: String,
@@ -151,6 +76,8 @@ pub struct DecisionEntry {
     pub conditions: Arc<[(Arc<str>, bool)]>,
     /// Each outside input it used (`webhook`, `limiter`, `random`, `clock`, `human`, …) and what that was.
     pub inputs: Vec<(Cow<'static, str>, String)>,
+    /// True where something was taken out of its texts.
+    pub redacted: bool,
 }
 
 /// The end of an exchange.
@@ -170,13 +97,30 @@ pub struct FinishedEntry {
     pub bytes_in: u64,
     /// Bytes of the answer.
     pub bytes_out: u64,
+    /// The exchange of the first round of the operation that it goes on with, where that is another one.
+    pub operation: Option<u64>,
+    /// Which round of its operation it is; the first is 1.
+    pub round: u32,
+    /// The caller, by the number of its [`ClientEntry`], where there is no session that tells it.
+    pub client: Option<u64>,
+    /// True where something was taken out of its subject.
+    pub redacted: bool,
 }
 
-/// What is missing, and why.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Gap {
-    /// How many facts.
-    pub facts: u64,
-    /// Why: `queue_full`, `disk`, `sampled`, …
-    pub reason: String,
+impl Default for FinishedEntry {
+    fn default() -> Self {
+        Self {
+            method: Arc::default(),
+            subject: None,
+            backend: None,
+            outcome: Cow::Borrowed(""),
+            took: 0,
+            bytes_in: 0,
+            bytes_out: 0,
+            operation: None,
+            round: 1,
+            client: None,
+            redacted: false,
+        }
+    }
 }

@@ -70,10 +70,21 @@ pub struct Stats {
     pub tools: Vec<(String, MethodStats)>,
     /// Messages of each kind, by its word.
     pub messages: Vec<(String, u64)>,
+    /// Notifications of each method.
+    pub notifications: Vec<(String, NotificationStats)>,
     /// Facts that are missing.
     pub gaps: u64,
     /// Bytes of messages as they passed, and as they are kept.
     pub bytes: (u64, u64),
+}
+
+/// How many notifications of one method passed.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct NotificationStats {
+    /// How many came from clients and backends.
+    pub came: u64,
+    /// How many went to clients and backends; one that came may go to several.
+    pub went: u64,
 }
 
 /// Numbers over some exchanges.
@@ -83,6 +94,8 @@ pub struct MethodStats {
     pub count: u64,
     /// How many did not end well.
     pub errors: u64,
+    /// How long they took on average, in nanoseconds.
+    pub mean: u64,
     /// Half took at most this long, in nanoseconds.
     pub p50: u64,
     /// 95 of 100 took at most this long.

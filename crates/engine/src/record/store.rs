@@ -1,6 +1,7 @@
 //! The port behind which tapes are kept. Every implementation passes the same suite of tests.
 
-use super::entry::{Entry, SessionInfo};
+use super::around::SessionInfo;
+use super::entry::Entry;
 use super::query::{Page, Query, Stats};
 use super::tape_info::TapeInfo;
 use std::time::Duration;

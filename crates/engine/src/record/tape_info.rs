@@ -54,4 +54,17 @@ pub struct TapeInfo {
     pub redaction: Vec<String>,
     /// What was recorded of what passed, in words of the configuration (`all`, `share 0.1`, `errors`, …).
     pub sampling: String,
+    /// The tape that this one was made from, where it was.
+    pub parent: Option<String>,
+    /// A hash or signature over the whole, which this version does not read but keeps.
+    pub seal: Option<Box<[u8]>>,
+}
+
+impl TapeInfo {
+    /// The head of a tape of which nothing is known but this.
+    #[must_use]
+    pub fn new(id: String, kind: TapeKind, target: String, started: u64) -> Self {
+        let (ended, program, redaction, sampling) = (None, String::new(), Vec::new(), String::new());
+        Self { id, kind, target, started, ended, program, redaction, sampling, parent: None, seal: None }
+    }
 }

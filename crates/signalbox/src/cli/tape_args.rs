@@ -78,6 +78,9 @@ pub struct SearchArgs {
     /// Only of this session of the tape
     #[arg(long, value_name = "NUMBER")]
     pub session: Option<u64>,
+    /// Only of the session that a client knows by this id; tapes have a keyed hash of it
+    #[arg(long, value_name = "ID", conflicts_with = "session")]
+    pub session_id: Option<String>,
     /// Only of this method; a trailing * stands for any rest. May be given several times
     #[arg(long, value_name = "METHOD")]
     pub method: Vec<String>,

@@ -9,6 +9,7 @@ mod keys;
 mod progress;
 mod prune;
 mod search;
+mod session_id;
 mod shelf;
 mod show;
 mod source;
@@ -86,6 +87,7 @@ fn head(tape: &TapeInfo, entries: Option<u64>) -> Value {
         "program": tape.program,
         "redaction": tape.redaction,
         "sampling": tape.sampling,
+        "parent": tape.parent,
         "entries": entries,
     })
 }

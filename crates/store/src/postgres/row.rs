@@ -43,13 +43,11 @@ impl StoredRow {
             error_code: optional(11),
             length: optional(12).map(|length| length as u64),
         };
+        let content = signalbox_engine::record::Content::SessionEnded;
         let entry = Entry {
-            seq: number(2),
-            at: number(3),
             session: optional(4).map(|number| number as u64),
             exchange: optional(5).map(|number| number as u64),
-            principal: unescape(row.get(6)).into(),
-            content: signalbox_engine::record::Content::SessionEnded,
+            ..Entry::new(number(2), number(3), unescape(row.get(6)).into(), content)
         };
         Ok(Self { tape: row.get(0), hit: Hit { tape: unescape(row.get(1)), entry }, body, columns: Some(columns) })
     }

@@ -23,6 +23,8 @@ fn read(row: &Row) -> TapeRow {
         program: text(6),
         redaction: text(7).lines().map(str::to_owned).collect(),
         sampling: text(8),
+        parent: None,
+        seal: None,
     };
     let last_seq = number(12);
     TapeRow {
@@ -103,6 +105,7 @@ pub fn sessions(client: &mut Client, asked: &str) -> Result<Vec<(u64, SessionInf
             client_version: text(3),
             revision: text(4),
             transport: unescape(row.get(5)),
+            ..SessionInfo::default()
         };
         (row.get::<_, i64>(0) as u64, info)
     };

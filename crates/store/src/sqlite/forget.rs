@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::index;
 use super::key::{MAX_SEQ, key, seq_of};
+use super::notifications::Notifications;
 use super::reader::learn;
 use super::row::{Bases, StoredRow};
 use super::writer::NEAR;
@@ -44,6 +45,7 @@ fn forget_head(transaction: &Transaction<'_>, tape: i64) -> rusqlite::Result<()>
     for sql in [
         "DELETE FROM exchanges WHERE tape = ?1",
         "DELETE FROM sessions WHERE tape = ?1",
+        "DELETE FROM notifications WHERE tape = ?1",
         "DELETE FROM far_references WHERE tape = ?1",
         "DELETE FROM names WHERE tape = ?1",
         "DELETE FROM tapes WHERE number = ?1",
@@ -71,6 +73,7 @@ pub fn forget_below(
         };
         detach(&transaction, squeezer, tape, end)?;
         let sums = Kept::of(&transaction, tape, first, end)?;
+        Notifications::between(&transaction, tape, first, end)?.take_off(&transaction, tape)?;
         forgotten += forget_rows(&transaction, tape, first, end)?;
         sums.take_off(&transaction, tape)?;
         transaction.commit()?;

@@ -4,6 +4,7 @@ use super::failure::Failure;
 use super::key::{key, seq_of};
 use super::names::NamesById;
 use crate::content::{self, Columns};
+use crate::extra;
 use crate::pack::Torn;
 use crate::splice;
 use crate::squeeze::Squeezer;
@@ -42,12 +43,13 @@ pub struct StoredRow<'a> {
     length: Option<i64>,
     form: u8,
     packed: &'a [u8],
+    extra: Option<&'a [u8]>,
 }
 
 impl<'a> StoredRow<'a> {
     /// The columns, in the order in which they are read.
     pub const COLUMNS: &'static str =
-        "id, at, session, exchange, principal, what, method, subject, backend, error_code, length, form, body";
+        "id, at, session, exchange, principal, what, method, subject, backend, error_code, length, form, body, extra";
 
     /// Reads them.
     pub fn read(row: &'a Row<'_>) -> Result<Self, Failure> {
@@ -65,6 +67,7 @@ impl<'a> StoredRow<'a> {
             length: row.get(10)?,
             form: row.get(11)?,
             packed: row.get_ref(12)?.as_blob().map_err(|_| Torn("a body is not there"))?,
+            extra: row.get_ref(13)?.as_blob_or_null().map_err(|_| Torn("what is known of a message is no blob"))?,
         })
     }
 
@@ -93,14 +96,16 @@ impl<'a> StoredRow<'a> {
             error_code: self.error_code,
             length: self.length.map(|length| length as u64),
         };
-        Ok(Entry {
-            seq: seq_of(self.id),
-            at: self.at as u64,
+        let principal = name(Some(self.principal))?.unwrap_or_default();
+        let mut entry = Entry {
             session: self.session.map(|number| number as u64),
             exchange: self.exchange.map(|number| number as u64),
-            principal: name(Some(self.principal))?.unwrap_or_default(),
-            content: content::unpack(columns, body)?,
-        })
+            ..Entry::new(seq_of(self.id), self.at as u64, principal, content::unpack(columns, body)?)
+        };
+        if let Some(packed) = self.extra {
+            extra::unpack(packed, &mut entry)?;
+        }
+        Ok(entry)
     }
 }
 

@@ -1,17 +1,18 @@
 //! The tables, and how a file of an older version becomes one of this version.
 
+use super::convert;
 use super::failure::Failure;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use signalbox_engine::record::StoreError;
 
 /// The version of the tables below.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// One step: makes version `n + 1` of version `n`.
 pub type Converter = (u32, fn(&Transaction<'_>) -> rusqlite::Result<()>);
 
 /// Every step there is. A file takes them one after the other, each in a transaction of its own.
-pub const CONVERTERS: &[Converter] = &[];
+pub const CONVERTERS: &[Converter] = &[(1, convert::to_version_2)];
 
 /// Exchanges that took this long, in nanoseconds, have an index of their own.
 pub const SLOW: u64 = 100_000_000;
@@ -44,7 +45,9 @@ CREATE TABLE tapes (
     raws INTEGER NOT NULL DEFAULT 0,
     gaps INTEGER NOT NULL DEFAULT 0,
     passed INTEGER NOT NULL DEFAULT 0,
-    kept INTEGER NOT NULL DEFAULT 0
+    kept INTEGER NOT NULL DEFAULT 0,
+    parent TEXT,
+    seal BLOB
 ) STRICT;
 
 CREATE TABLE sessions (
@@ -57,7 +60,18 @@ CREATE TABLE sessions (
     transport TEXT NOT NULL,
     began INTEGER NOT NULL,
     ended INTEGER,
+    proof TEXT,
+    address TEXT,
+    claims BLOB,
     PRIMARY KEY (tape, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE notifications (
+    tape INTEGER NOT NULL,
+    method INTEGER NOT NULL,
+    came INTEGER NOT NULL,
+    went INTEGER NOT NULL,
+    PRIMARY KEY (tape, method)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE names (
@@ -81,7 +95,8 @@ CREATE TABLE tape_entries (
     error_code INTEGER,
     length INTEGER,
     form INTEGER NOT NULL,
-    body BLOB NOT NULL
+    body BLOB NOT NULL,
+    extra BLOB
 ) STRICT;
 
 CREATE TABLE exchanges (

@@ -2,12 +2,14 @@
 
 use super::failure::Failure;
 use crate::lookup;
+use crate::pack::{Torn, Unpack, put_pairs};
 use crate::tape_row::TapeRow;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use signalbox_engine::record::{SessionInfo, StoreError, TapeInfo, TapeKind};
 
 const COLUMNS: &str = "number, id, kind, target, started, ended, program, redaction, sampling, entries,
-    coalesce(first_at, started), coalesce(last_at, started), last_seq, disordered, indexed, kept";
+    coalesce(first_at, started), coalesce(last_at, started), last_seq, disordered, indexed, kept,
+    parent, seal";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<TapeRow> {
     let number = |place: usize| row.get::<_, i64>(place).map(|number| number as u64);
@@ -23,6 +25,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TapeRow> {
         program: row.get(6)?,
         redaction: redaction.lines().map(str::to_owned).collect(),
         sampling: row.get(8)?,
+        parent: row.get(16)?,
+        seal: row.get::<_, Option<Vec<u8>>>(17)?.map(Vec::into_boxed_slice),
     };
     Ok(TapeRow {
         number: row.get(0)?,
@@ -48,8 +52,8 @@ pub fn insert(
     if connection.prepare_cached(there)?.query_row([&tape.id], |_| Ok(())).optional()?.is_some() {
         return Err(StoreError::Query(format!("there is a tape {} already", tape.id)).into());
     }
-    let sql = "INSERT INTO tapes (number, id, kind, target, started, ended, program, redaction, sampling, hidden_since)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    let sql = "INSERT INTO tapes (number, id, kind, target, started, ended, program, redaction, sampling, hidden_since,
+        parent, seal) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
     let number = connection.prepare_cached(sql)?.insert(params![
         number,
         tape.id,
@@ -61,6 +65,8 @@ pub fn insert(
         tape.redaction.join("\n"),
         tape.sampling,
         hidden_since,
+        tape.parent,
+        tape.seal.as_deref(),
     ])?;
     Ok(number)
 }
@@ -95,20 +101,30 @@ pub fn meant(connection: &Connection, asked: &str) -> Result<TapeRow, Failure> {
 /// The sessions of a tape, by their number.
 pub fn sessions(connection: &Connection, asked: &str) -> Result<Vec<(u64, SessionInfo)>, Failure> {
     let tape = meant(connection, asked)?.number;
-    let sql = "SELECT number, external, client, client_version, revision, transport FROM sessions
+    let sql =
+        "SELECT number, external, client, client_version, revision, transport, proof, address, claims FROM sessions
         WHERE tape = ?1 ORDER BY number";
     let mut select = connection.prepare_cached(sql)?;
-    let read = |row: &Row<'_>| {
+    let read = |row: &Row<'_>| -> Result<(u64, SessionInfo), Failure> {
+        let claims = row.get_ref(8)?.as_blob_or_null().map_err(|_| Torn("the claims of a session are no blob"))?;
         let info = SessionInfo {
             external: row.get(1)?,
             client: row.get(2)?,
             client_version: row.get(3)?,
             revision: row.get(4)?,
             transport: row.get(5)?,
+            proof: row.get(6)?,
+            address: row.get(7)?,
+            claims: claims.map(|packed| Unpack(packed).pairs()).transpose()?.unwrap_or_default(),
         };
         Ok((row.get::<_, i64>(0)? as u64, info))
     };
-    Ok(select.query_map([tape], read)?.collect::<rusqlite::Result<Vec<_>>>()?)
+    let mut rows = select.query([tape])?;
+    let mut sessions = Vec::new();
+    while let Some(row) = rows.next()? {
+        sessions.push(read(row)?);
+    }
+    Ok(sessions)
 }
 
 /// Keeps what is known of a session; the later replaces the earlier.
@@ -119,10 +135,16 @@ pub fn keep_session(
     info: &SessionInfo,
     at: u64,
 ) -> rusqlite::Result<()> {
-    let sql = "INSERT INTO sessions (tape, number, external, client, client_version, revision, transport, began)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+    let sql = "INSERT INTO sessions (tape, number, external, client, client_version, revision, transport, began,
+        proof, address, claims) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
         ON CONFLICT (tape, number) DO UPDATE SET external = excluded.external, client = excluded.client,
-        client_version = excluded.client_version, revision = excluded.revision, transport = excluded.transport";
+        client_version = excluded.client_version, revision = excluded.revision, transport = excluded.transport,
+        proof = excluded.proof, address = excluded.address, claims = excluded.claims";
+    let claims = (!info.claims.is_empty()).then(|| {
+        let mut packed = Vec::new();
+        put_pairs(&mut packed, &info.claims);
+        packed
+    });
     connection.prepare_cached(sql)?.execute(params![
         tape,
         number as i64,
@@ -132,6 +154,9 @@ pub fn keep_session(
         info.revision,
         info.transport,
         at as i64,
+        info.proof,
+        info.address,
+        claims,
     ])?;
     Ok(())
 }

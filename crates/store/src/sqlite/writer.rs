@@ -6,9 +6,11 @@ use super::failure::Failure;
 use super::index;
 use super::key::{MAX_TAPE, key};
 use super::names::{NameIds, Role};
+use super::notifications::Notifications;
 use super::reader::learn;
 use super::tapes;
 use crate::content;
+use crate::extra;
 use crate::seen::Seen;
 use crate::squeeze::{Squeezer, refers_to};
 use crate::sums::{Sums, check_order};
@@ -204,9 +206,11 @@ impl Batch<'_> {
     fn write(&mut self, transaction: &Transaction<'_>, entries: &[Entry]) -> rusqlite::Result<Sums> {
         let mut sums = Sums::default();
         let mut seen = Seen::default();
+        let mut notifications = Notifications::default();
+        let mut more = Vec::new();
         let sql = "INSERT INTO tape_entries
-            (id, at, session, exchange, principal, what, method, subject, backend, error_code, length, form, body)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+            (id, at, session, exchange, principal, what, method, subject, backend, error_code, length, form, body, extra)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
         let mut insert = transaction.prepare_cached(sql)?;
         for (number, entry) in entries.iter().enumerate() {
             if number % AT_ONCE == AT_ONCE - 1 {
@@ -215,23 +219,28 @@ impl Batch<'_> {
             let asked = content::names(&entry.content);
             let packed = content::pack(&entry.content, self.squeezer);
             let length = content::length(&entry.content);
+            let what = content::what(&entry.content);
+            let more = extra::pack(entry, &mut more);
             let mut id = |role, name: Option<&str>| {
                 name.map(|name| self.names.id(transaction, self.tape, role, name)).transpose()
             };
+            let method = id(Role::Method, asked.method)?;
+            notifications.add(what, method);
             insert.execute(params![
                 key(self.tape, entry.seq),
                 entry.at as i64,
                 entry.session.map(|number| number as i64),
                 entry.exchange.map(|number| number as i64),
                 id(Role::Principal, Some(&entry.principal))?,
-                content::what(&entry.content),
-                id(Role::Method, asked.method)?,
+                what,
+                method,
                 id(Role::Subject, asked.subject)?,
                 id(Role::Backend, asked.backend)?,
                 asked.error_code,
                 length.map(|length| length as i64),
                 packed.form,
                 &packed.bytes[..],
+                more,
             ])?;
             self.keep_aside(transaction, entry)?;
             if let Some(base) = refers_to(packed.form, &packed.bytes)
@@ -244,6 +253,7 @@ impl Batch<'_> {
         }
         drop(insert);
         exchanges::keep(seen, transaction, self.tape, self.names)?;
+        notifications.keep(transaction, self.tape)?;
         Ok(sums)
     }
 

@@ -70,6 +70,7 @@ fn entry(text: &mut String, entry: &Entry) {
             write!(text, "{:?} {} {} {}", &*end.outcome, end.took, end.bytes_in, end.bytes_out).unwrap();
         }
         Content::Gap(gap) => write!(text, "gap {} {:?}", gap.facts, gap.reason).unwrap(),
+        later => panic!("version 1 has no {later:?}"),
     }
     text.push('\n');
 }

@@ -8,3 +8,4 @@ mod killing;
 #[allow(dead_code, reason = "the suite uses all of it")]
 mod make;
 mod room;
+mod version_2;

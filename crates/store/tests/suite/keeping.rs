@@ -18,6 +18,7 @@ pub fn every_kind_of_entry_comes_back_as_it_was(house: &House) {
         client_version: None,
         revision: Some("2025-11-25".into()),
         transport: "http".into(),
+        ..SessionInfo::default()
     };
     let decision = Arc::new(DecisionEntry {
         by: "rules".into(),
@@ -27,6 +28,7 @@ pub fn every_kind_of_entry_comes_back_as_it_was(house: &House) {
         detail: "a long explanation, ".repeat(20),
         conditions: [("tool = \"rm\"".into(), true), ("principal = x".into(), false)].into(),
         inputs: vec![("random".into(), "0.25".into())],
+        redacted: false,
     });
     let mut entries = vec![
         entry(1, Content::Session(session)),

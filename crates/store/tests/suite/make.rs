@@ -19,23 +19,20 @@ pub fn tape(id: &str, started: u64) -> TapeInfo {
         program: "0.1.0".into(),
         redaction: Vec::new(),
         sampling: "all".into(),
+        parent: None,
+        seal: None,
     }
 }
 
 pub fn entry(seq: u64, content: Content) -> Entry {
-    Entry { seq, at: seq.saturating_mul(SECOND), session: Some(1), exchange: None, principal: "local".into(), content }
+    Entry { session: Some(1), ..Entry::new(seq, seq.saturating_mul(SECOND), "local".into(), content) }
 }
 
 pub fn message(method: &str, body: &str) -> MessageEntry {
+    let whole = Body::Whole(Bytes::copy_from_slice(body.as_bytes()));
     MessageEntry {
-        point: Point::ClientIn,
-        kind: MessageKind::Request,
         method: Some(method.into()),
-        subject: None,
-        backend: None,
-        error_code: None,
-        length: body.len() as u64,
-        body: Body::Whole(Bytes::copy_from_slice(body.as_bytes())),
+        ..MessageEntry::new(Point::ClientIn, MessageKind::Request, body.len() as u64, whole)
     }
 }
 
@@ -52,6 +49,7 @@ pub fn finished(method: &str, subject: Option<&str>, outcome: &str, took: u64) -
         took,
         bytes_in: 100,
         bytes_out: 1_000,
+        ..FinishedEntry::default()
     }
 }
 

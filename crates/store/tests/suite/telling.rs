@@ -24,9 +24,10 @@ pub fn statistics_are_what_a_hand_computes(house: &House) {
     ]);
     keep(&*store, "t", &entries);
     let stats = store.stats(Some("t")).unwrap();
-    let line = |count, errors, p50, p95, p99| MethodStats {
+    let line = |count, errors, mean, p50, p95, p99| MethodStats {
         count,
         errors,
+        mean,
         p50,
         p95,
         p99,
@@ -34,14 +35,14 @@ pub fn statistics_are_what_a_hand_computes(house: &House) {
         bytes_out: 1_000 * count,
     };
     // 1, 2, …, 7, 7, …, 100: the 51st of 101, the 96th and the 100th.
-    assert_eq!(stats.total, line(101, 4, 50, 95, 99));
+    assert_eq!(stats.total, line(101, 4, 50, 50, 95, 99));
     assert_eq!(
         stats.methods,
-        [("ping".to_owned(), line(1, 0, 7, 7, 7)), ("tools/call".to_owned(), line(100, 4, 50, 95, 99))]
+        [("ping".to_owned(), line(1, 0, 7, 7, 7, 7)), ("tools/call".to_owned(), line(100, 4, 50, 50, 95, 99))]
     );
     assert_eq!(
         stats.tools,
-        [("few".to_owned(), line(10, 0, 5, 10, 10)), ("many".to_owned(), line(90, 4, 55, 96, 100))]
+        [("few".to_owned(), line(10, 0, 5, 5, 10, 10)), ("many".to_owned(), line(90, 4, 55, 55, 96, 100))]
     );
     let kinds = [("request", 201), ("notification", 0), ("result", 198), ("error", 2), ("raw", 0)];
     assert_eq!(stats.messages, kinds.map(|(kind, count)| (kind.to_owned(), count)));

@@ -109,11 +109,9 @@ mod tests {
         FinishedEntry {
             method: "tools/call".into(),
             subject: Some(tool.into()),
-            backend: None,
             outcome: if well { "success" } else { "tool_error" }.into(),
             took: took * 1_000_000,
-            bytes_in: 0,
-            bytes_out: 0,
+            ..FinishedEntry::default()
         }
     }
 

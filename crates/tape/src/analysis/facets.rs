@@ -137,9 +137,7 @@ impl Facets {
             subject: messages().find_map(|message| message.subject.clone()),
             backend: messages().find_map(|message| message.backend.clone()),
             outcome: OPEN.into(),
-            took: 0,
-            bytes_in: 0,
-            bytes_out: 0,
+            ..FinishedEntry::default()
         };
         if let Some(entry) = entries.first() {
             self.ended(entry, &finished, code);

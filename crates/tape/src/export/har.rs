@@ -5,6 +5,7 @@ use super::story::{self, Story};
 use super::{ExportError, Source};
 use crate::times::rfc3339;
 use serde_json::{Value, json};
+use signalbox_engine::carried::HttpHead;
 use signalbox_engine::record::{DecisionEntry, MessageEntry};
 use std::io::Write;
 
@@ -36,10 +37,11 @@ fn entry(story: &Story<'_>) -> Value {
         json!({
             "at": rfc3339(at), "by": decision.by, "rule": decision.rule.as_deref(), "phase": decision.phase,
             "verdict": decision.verdict, "detail": decision.detail,
-            "conditions": conditions, "inputs": decision.inputs,
+            "conditions": conditions, "inputs": decision.inputs, "redacted": decision.redacted,
         })
     };
     let decisions: Vec<Value> = story.decisions().map(decision).collect();
+    let end = story.finished;
     json!({
         "startedDateTime": rfc3339(story.began),
         "time": took,
@@ -52,6 +54,9 @@ fn entry(story: &Story<'_>) -> Value {
         "_session": story.session,
         "_principal": story.principal,
         "_backend": story.backend,
+        "_operation": end.and_then(|end| end.operation),
+        "_round": end.map(|end| end.round),
+        "_client": end.and_then(|end| end.client),
         "_images": images,
         "_decisions": decisions,
     })
@@ -59,12 +64,13 @@ fn entry(story: &Story<'_>) -> Value {
 
 fn request(story: &Story<'_>) -> Value {
     let message = story.request();
+    let http = message.and_then(head);
     let mut request = json!({
-        "method": "POST",
+        "method": http.and_then(|http| http.method.as_deref()).unwrap_or("POST"),
         "url": url(story),
         "httpVersion": "HTTP/1.1",
         "cookies": [],
-        "headers": [],
+        "headers": headers(http),
         "queryString": [],
         "headersSize": -1,
         "bodySize": size(message),
@@ -81,17 +87,28 @@ fn response(story: &Story<'_>) -> Value {
     if let Some(text) = message.and_then(story::text) {
         content["text"] = json!(text);
     }
+    let http = message.and_then(head);
     json!({
-        "status": status(story),
+        "status": http.and_then(|http| http.status).unwrap_or_else(|| status(story)),
         "statusText": story.outcome,
         "httpVersion": "HTTP/1.1",
         "cookies": [],
-        "headers": [],
+        "headers": headers(http),
         "content": content,
         "redirectURL": "",
         "headersSize": -1,
         "bodySize": size(message),
     })
+}
+
+/// The head of HTTP that a message came with.
+fn head(message: &MessageEntry) -> Option<&HttpHead> {
+    message.carried.as_ref()?.http.as_ref()
+}
+
+fn headers(http: Option<&HttpHead>) -> Vec<Value> {
+    let headers = http.map(|http| &http.headers[..]).unwrap_or_default();
+    headers.iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
 }
 
 /// The nearest HTTP has: viewers sort and colour by it.
@@ -145,6 +162,23 @@ fn image(story: &Story<'_>, at: u64, message: &MessageEntry) -> Value {
     });
     if let Some(text) = story::text(message) {
         image["text"] = json!(text);
+    }
+    for (name, there) in [("own", message.own), ("redacted", message.redacted)] {
+        if there {
+            image[name] = json!(true);
+        }
+    }
+    if message.number > 0 {
+        image["number"] = json!(message.number);
+    }
+    if let Some(again) = message.again {
+        image["again"] = json!(again);
+    }
+    if let Some(lost) = &message.lost {
+        image["lost"] = json!(lost);
+    }
+    if let Some(event) = message.carried.as_ref().and_then(|carried| carried.event_id.as_deref()) {
+        image["event_id"] = json!(event);
     }
     image
 }

@@ -4,8 +4,9 @@ use super::gather::{Gather, Piece};
 use super::story::{self, Story};
 use super::{ExportError, Source};
 use crate::explain::words;
+use crate::marks;
 use crate::times::{millis, rfc3339};
-use signalbox_engine::record::{Content, DecisionEntry, Entry, MessageEntry, TapeInfo};
+use signalbox_engine::record::{BackendSeen, Content, DecisionEntry, Entry, MessageEntry, TapeInfo};
 use std::io::Write;
 
 /// Most bytes of a message that are shown.
@@ -123,11 +124,43 @@ fn exchange(story: &Story<'_>) -> String {
         match &entry.content {
             Content::Message(message) => out.push_str(&image(&when, message)),
             Content::Decisions(list) => list.iter().for_each(|decision| out.push_str(&decided(&when, decision))),
+            Content::Lost(_) => out.push_str(&loose(entry)),
             _ => {}
         }
     }
+    if let Some((first, round)) = story.finished.and_then(|end| Some((end.operation?, end.round))) {
+        out.push_str(&format!(
+            "<p class=\"note\">round {round} of the operation that began with exchange {first}</p>\n"
+        ));
+    }
     out.push_str("</details>\n");
     out
+}
+
+fn backend(when: &str, seen: &BackendSeen) -> String {
+    let mut out = format!(
+        "<details><summary><time>{when}</time> backend {} {} offers {}</summary>",
+        escape(&seen.backend),
+        escape(seen.revision.as_deref().unwrap_or_default()),
+        escape(&seen.hash)
+    );
+    for (name, part) in &seen.parts {
+        let text = String::from_utf8_lossy(part);
+        out.push_str(&format!("<h3>{}</h3><pre>{}</pre>", escape(name), escape(shown_part(&text))));
+    }
+    for name in &seen.left {
+        out.push_str(&format!("<p class=\"note\">{} was too large to be kept</p>", escape(name)));
+    }
+    out + "</details>"
+}
+
+/// As much of a text as is shown.
+fn shown_part(text: &str) -> &str {
+    let mut cut = text.len().min(MAX_SHOWN);
+    while !text.is_char_boundary(cut) {
+        cut -= 1;
+    }
+    text.get(..cut).unwrap_or_default()
 }
 
 fn loose(entry: &Entry) -> String {
@@ -150,6 +183,25 @@ fn loose(entry: &Entry) -> String {
         Content::Gap(gap) => {
             format!("<p class=\"gap\"><time>{when}</time> {} facts are missing: {}</p>", gap.facts, escape(&gap.reason))
         }
+        Content::Client(client) => {
+            let (number, who) = (client.number, escape(&marks::caller(&client.info)));
+            format!("<p><time>{when}</time> caller {number}, for {}: {who}</p>", escape(&entry.principal))
+        }
+        Content::Backend(seen) => backend(&when, seen),
+        Content::Rules(rules) => format!(
+            "<details><summary><time>{when}</time> rules {} decide from here on</summary><pre>{}</pre></details>",
+            escape(&rules.hash),
+            escape(&rules.text)
+        ),
+        Content::Lost(lost) => format!(
+            "<p class=\"gap\"><time>{when}</time> message {} ({}) did not arrive after all: {}</p>",
+            lost.number,
+            words(lost.point),
+            escape(&lost.reason)
+        ),
+        Content::Refused(refused) => {
+            format!("<p class=\"gap\"><time>{when}</time> {}</p>", escape(&marks::refused(refused)))
+        }
         Content::Finished(_) => String::new(),
     };
     format!("<div class=\"loose\">{text}</div>\n")
@@ -158,29 +210,28 @@ fn loose(entry: &Entry) -> String {
 fn image(when: &str, message: &MessageEntry) -> String {
     let backend = message.backend.as_ref().map(|name| format!(" ({})", escape(name))).unwrap_or_default();
     let code = message.error_code.map(|code| format!(" {code}")).unwrap_or_default();
+    let marks: String = marks::of(message).iter().map(|mark| format!(", {}", escape(mark))).collect();
     let head = format!(
-        "<h3><time>{when}</time> {}{backend}: {}{code}, {} bytes</h3>",
+        "<h3><time>{when}</time> {}{backend}: {}{code}, {} bytes{marks}</h3>",
         words(message.point),
         message.kind.word(),
         message.length
     );
     let Some(text) = story::text(message) else { return format!("{head}<p class=\"note\">not kept</p>\n") };
-    let mut cut = text.len().min(MAX_SHOWN);
-    while !text.is_char_boundary(cut) {
-        cut -= 1;
-    }
-    let more = text.len() - cut;
+    let shown = shown_part(&text);
+    let more = text.len() - shown.len();
     let more = if more > 0 { format!("<p class=\"note\">and {more} bytes more</p>") } else { String::new() };
-    format!("{head}<pre>{}</pre>{more}\n", escape(text.get(..cut).unwrap_or_default()))
+    format!("{head}<pre>{}</pre>{more}\n", escape(shown))
 }
 
 fn decided(when: &str, decision: &DecisionEntry) -> String {
     let rule = decision.rule.as_ref().map(|rule| format!(", rule <code>{}</code>", escape(rule))).unwrap_or_default();
     let mut out = format!(
-        "<h3 class=\"decision\"><time>{when}</time> {}{rule}: <b>{}</b> {}</h3><ul>",
+        "<h3 class=\"decision\"><time>{when}</time> {}{rule}: <b>{}</b> {}{}</h3><ul>",
         escape(&decision.by),
         escape(&decision.verdict),
-        escape(&decision.detail)
+        escape(&decision.detail),
+        if decision.redacted { ", redacted" } else { "" }
     );
     for (condition, held) in decision.conditions.iter() {
         let sign = if *held { "held" } else { "held not" };

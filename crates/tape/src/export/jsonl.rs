@@ -1,23 +1,19 @@
 //! One JSON object a line: the head first, then the entries. It can be imported again, to the last byte.
 
+mod around;
+mod lines;
+
 use super::{ExportError, Source};
-use crate::explain;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use bytes::Bytes;
+use around::SessionLine;
+use lines::Line;
 use serde::{Deserialize, Serialize};
-use signalbox_engine::fact::Point;
-use signalbox_engine::record::{
-    Body, Content, DecisionEntry, Entry, FinishedEntry, Gap, MessageEntry, MessageKind, SessionInfo, StoreError,
-    TapeInfo, TapeKind,
-};
+use signalbox_engine::record::{Entry, SessionInfo, StoreError, TapeInfo, TapeKind};
 use std::io::{BufRead, Read, Write};
-use std::sync::Arc;
 
 /// The form that is written, as the first line says.
 const FORMAT: &str = "signalbox-tape-jsonl";
 /// Its version.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Longest line that is read.
 const MAX_LINE: u64 = 64 << 20;
 
@@ -130,28 +126,17 @@ struct HeadLine {
     program: String,
     redaction: Vec<String>,
     sampling: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parent: Option<String>,
+    /// In base64.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seal: Option<String>,
     sessions: Vec<SessionLine>,
-}
-
-#[derive(Serialize, Deserialize, Default)]
-struct SessionLine {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    session: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    external: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    client: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    client_version: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    revision: Option<String>,
-    transport: String,
 }
 
 impl HeadLine {
     fn new(info: &TapeInfo, sessions: &[(u64, SessionInfo)]) -> Self {
-        let session =
-            |(number, info): &(u64, SessionInfo)| SessionLine { session: Some(*number), ..SessionLine::new(info) };
+        let session = |(number, info): &(u64, SessionInfo)| SessionLine::numbered(*number, info);
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -163,6 +148,8 @@ impl HeadLine {
             program: info.program.clone(),
             redaction: info.redaction.clone(),
             sampling: info.sampling.clone(),
+            parent: info.parent.clone(),
+            seal: lines::sealed(info.seal.as_deref()),
             sessions: sessions.iter().map(session).collect(),
         }
     }
@@ -179,246 +166,11 @@ impl HeadLine {
             program: self.program,
             redaction: self.redaction,
             sampling: self.sampling,
+            parent: self.parent,
+            seal: lines::unsealed(self.seal).map_err(|why| ExportError::Line { line: 1, why: why.to_owned() })?,
         };
         let sessions = self.sessions.into_iter().map(|line| (line.session.unwrap_or_default(), line.info()));
         Ok((info, sessions.collect()))
-    }
-}
-
-impl SessionLine {
-    fn new(info: &SessionInfo) -> Self {
-        Self {
-            session: None,
-            external: info.external.clone(),
-            client: info.client.clone(),
-            client_version: info.client_version.clone(),
-            revision: info.revision.clone(),
-            transport: info.transport.clone(),
-        }
-    }
-
-    fn info(self) -> SessionInfo {
-        SessionInfo {
-            external: self.external,
-            client: self.client,
-            client_version: self.client_version,
-            revision: self.revision,
-            transport: self.transport,
-        }
-    }
-}
-
-#[derive(Serialize, Deserialize)]
-struct Line {
-    seq: u64,
-    at: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    session: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    exchange: Option<u64>,
-    principal: String,
-    #[serde(flatten)]
-    what: What,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum What {
-    SessionBegan(SessionLine),
-    SessionEnded(bool),
-    Message(MessageLine),
-    /// One decision alone, as older files have it.
-    Decision(DecisionLine),
-    Decisions(Vec<DecisionLine>),
-    Finished(FinishedLine),
-    Gap {
-        facts: u64,
-        reason: String,
-    },
-}
-
-#[derive(Serialize, Deserialize)]
-struct MessageLine {
-    point: String,
-    kind: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    method: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    subject: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    backend: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error_code: Option<i64>,
-    length: u64,
-    /// The message, or what stands between the beginning and the end of what it is like.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    text: Option<String>,
-    /// The same, where it is not UTF-8.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    base64: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    like: Option<LikeLine>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct LikeLine {
-    seq: u64,
-    prefix: u64,
-    suffix: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-struct DecisionLine {
-    by: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    rule: Option<String>,
-    phase: String,
-    verdict: String,
-    detail: String,
-    conditions: Vec<(String, bool)>,
-    inputs: Vec<(String, String)>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct FinishedLine {
-    method: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    subject: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    backend: Option<String>,
-    outcome: String,
-    took: u64,
-    bytes_in: u64,
-    bytes_out: u64,
-}
-
-impl DecisionLine {
-    fn new(decision: &DecisionEntry) -> Self {
-        Self {
-            by: decision.by.to_string(),
-            rule: decision.rule.as_deref().map(str::to_owned),
-            phase: decision.phase.to_string(),
-            verdict: decision.verdict.to_string(),
-            detail: decision.detail.clone(),
-            conditions: decision.conditions.iter().map(|(text, held)| (text.to_string(), *held)).collect(),
-            inputs: decision.inputs.iter().map(|(name, text)| (name.to_string(), text.clone())).collect(),
-        }
-    }
-
-    fn decision(self) -> DecisionEntry {
-        DecisionEntry {
-            by: self.by.into(),
-            rule: self.rule.map(Arc::from),
-            phase: self.phase.into(),
-            verdict: self.verdict.into(),
-            detail: self.detail,
-            conditions: self.conditions.into_iter().map(|(text, held)| (text.into(), held)).collect(),
-            inputs: self.inputs.into_iter().map(|(name, text)| (name.into(), text)).collect(),
-        }
-    }
-}
-
-impl Line {
-    fn new(entry: &Entry) -> Self {
-        let what = match &entry.content {
-            Content::Session(info) => What::SessionBegan(SessionLine::new(info)),
-            Content::SessionEnded => What::SessionEnded(true),
-            Content::Message(message) => What::Message(MessageLine::new(message)),
-            Content::Decisions(list) => {
-                What::Decisions(list.iter().map(|decision| DecisionLine::new(decision)).collect())
-            }
-            Content::Finished(finished) => What::Finished(FinishedLine {
-                method: finished.method.to_string(),
-                subject: finished.subject.as_deref().map(str::to_owned),
-                backend: finished.backend.as_deref().map(str::to_owned),
-                outcome: finished.outcome.to_string(),
-                took: finished.took,
-                bytes_in: finished.bytes_in,
-                bytes_out: finished.bytes_out,
-            }),
-            Content::Gap(gap) => What::Gap { facts: gap.facts, reason: gap.reason.clone() },
-        };
-        let (session, exchange) = (entry.session, entry.exchange);
-        Self { seq: entry.seq, at: entry.at, session, exchange, principal: entry.principal.to_string(), what }
-    }
-
-    fn entry(self) -> Result<Entry, &'static str> {
-        let content = match self.what {
-            What::SessionBegan(line) => Content::Session(line.info()),
-            What::SessionEnded(_) => Content::SessionEnded,
-            What::Message(line) => Content::Message(line.message()?),
-            What::Decision(line) => Content::Decisions(vec![Arc::new(line.decision())]),
-            What::Decisions(lines) => {
-                Content::Decisions(lines.into_iter().map(|line| Arc::new(line.decision())).collect())
-            }
-            What::Finished(line) => Content::Finished(FinishedEntry {
-                method: line.method.into(),
-                subject: line.subject.map(Arc::from),
-                backend: line.backend.map(Arc::from),
-                outcome: line.outcome.into(),
-                took: line.took,
-                bytes_in: line.bytes_in,
-                bytes_out: line.bytes_out,
-            }),
-            What::Gap { facts, reason } => Content::Gap(Gap { facts, reason }),
-        };
-        let (session, exchange, principal) = (self.session, self.exchange, self.principal.into());
-        Ok(Entry { seq: self.seq, at: self.at, session, exchange, principal, content })
-    }
-}
-
-impl MessageLine {
-    fn new(message: &MessageEntry) -> Self {
-        let (bytes, like) = match &message.body {
-            Body::Left => (None, None),
-            Body::Whole(bytes) => (Some(bytes), None),
-            Body::Like { seq, prefix, suffix, middle } => {
-                (Some(middle), Some(LikeLine { seq: *seq, prefix: *prefix, suffix: *suffix }))
-            }
-        };
-        let text = bytes.map(|bytes| std::str::from_utf8(bytes).map_err(|_| STANDARD.encode(bytes)));
-        let (text, base64) = match text {
-            None => (None, None),
-            Some(Ok(text)) => (Some(text.to_owned()), None),
-            Some(Err(base64)) => (None, Some(base64)),
-        };
-        Self {
-            point: explain::words(message.point).to_owned(),
-            kind: message.kind.word().to_owned(),
-            method: message.method.as_deref().map(str::to_owned),
-            subject: message.subject.as_deref().map(str::to_owned),
-            backend: message.backend.as_deref().map(str::to_owned),
-            error_code: message.error_code,
-            length: message.length,
-            text,
-            base64,
-            like,
-        }
-    }
-
-    fn message(self) -> Result<MessageEntry, &'static str> {
-        const POINTS: [Point; 4] = [Point::ClientIn, Point::BackendOut, Point::BackendIn, Point::ClientOut];
-        let point = POINTS.into_iter().find(|point| explain::words(*point) == self.point);
-        let bytes = match (self.text, self.base64) {
-            (Some(text), _) => Some(Bytes::from(text)),
-            (None, Some(base64)) => Some(Bytes::from(STANDARD.decode(base64).map_err(|_| "`base64` is no base64")?)),
-            (None, None) => None,
-        };
-        let body = match (bytes, self.like) {
-            (None, _) => Body::Left,
-            (Some(bytes), None) => Body::Whole(bytes),
-            (Some(middle), Some(LikeLine { seq, prefix, suffix })) => Body::Like { seq, prefix, suffix, middle },
-        };
-        Ok(MessageEntry {
-            point: point.ok_or("unknown `point`")?,
-            kind: MessageKind::of_word(&self.kind).ok_or("unknown `kind`")?,
-            method: self.method.map(Arc::from),
-            subject: self.subject.map(Arc::from),
-            backend: self.backend.map(Arc::from),
-            error_code: self.error_code,
-            length: self.length,
-            body,
-        })
     }
 }
 
@@ -426,11 +178,13 @@ impl MessageLine {
 mod tests {
     use super::*;
     use crate::sample;
+    use bytes::Bytes;
+    use signalbox_engine::record::{Body, Content};
 
     #[test]
     fn what_is_exported_is_imported_again() {
-        let (info, sessions) = (sample::info(), sample::sessions());
-        let mut all = sample::entries();
+        let (info, sessions) = (sample::sealed_info(), sample::sessions());
+        let mut all = sample::all_entries();
         let Content::Message(message) = &mut all[1].content else { unreachable!() };
         message.body = Body::Whole(Bytes::from_static(b"\xff\xfe"));
         let mut out = Vec::new();
@@ -458,8 +212,8 @@ mod tests {
         let open = |text: &str| Reader::open(text.as_bytes()).map(|_| ()).unwrap_err().to_string();
         assert_eq!(open(""), "line 1: there is no head");
         let head = serde_json::to_string(&HeadLine::new(&sample::info(), &[])).unwrap();
-        let later = head.replace("\"version\":1", "\"version\":2");
-        assert!(open(&later).contains("the JSONL file has format version 2"));
+        let later = head.replace("\"version\":2", "\"version\":3");
+        assert!(open(&later).contains("the JSONL file has format version 3"));
         let text = format!(
             "{head}\n{{\"seq\":1,\"at\":2,\"principal\":\"\",\"message\":{{\"point\":\"x\",\"kind\":\"raw\",\"length\":1}}}}\n"
         );

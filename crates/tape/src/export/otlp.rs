@@ -61,6 +61,9 @@ fn span(info: &TapeInfo, story: &Story<'_>) -> Value {
     if let Some(finished) = story.finished {
         attributes.push(number("signalbox.bytes_in", finished.bytes_in));
         attributes.push(number("signalbox.bytes_out", finished.bytes_out));
+        attributes.push(number("signalbox.round", u64::from(finished.round)));
+        attributes.extend(finished.operation.map(|first| number("signalbox.operation", first)));
+        attributes.extend(finished.client.map(|client| number("signalbox.client", client)));
     }
     let mut events: Vec<(u64, Value)> = story.messages().map(|(at, message)| (at, image(at, message))).collect();
     events.extend(story.decisions().map(|(at, decision)| (at, decided(at, decision))));
@@ -86,6 +89,22 @@ fn image(at: u64, message: &MessageEntry) -> Value {
             .error_code
             .map(|code| json!({"key": "rpc.jsonrpc.error_code", "value": {"intValue": code.to_string()}})),
     );
+    for (name, there) in [("signalbox.own", message.own), ("signalbox.redacted", message.redacted)] {
+        if there {
+            attributes.push(json!({"key": name, "value": {"boolValue": true}}));
+        }
+    }
+    attributes.extend((message.number > 0).then(|| number("signalbox.message", message.number)));
+    attributes.extend(message.again.map(|again| number("signalbox.again", again.get())));
+    attributes.extend(message.lost.as_deref().map(|lost| text("signalbox.lost", lost)));
+    if let Some(carried) = &message.carried {
+        attributes.extend(carried.event_id.as_deref().map(|id| text("signalbox.event_id", id)));
+        let http = carried.http.as_ref();
+        attributes.extend(http.and_then(|http| http.method.as_deref()).map(|name| text("http.request.method", name)));
+        attributes.extend(http.and_then(|http| http.url.as_deref()).map(|url| text("url.path", url)));
+        let status = http.and_then(|http| http.status);
+        attributes.extend(status.map(|status| number("http.response.status_code", u64::from(status))));
+    }
     json!({"timeUnixNano": at.to_string(), "name": story::point(message.point), "attributes": attributes})
 }
 

@@ -92,3 +92,46 @@ fn an_error_of_the_source_ends_the_export() {
     let source = Source { info: &info, sessions: &[], entries: &mut entries };
     assert_eq!(har::write(source, vec![]).unwrap_err().to_string(), "no tape x; see `signalbox tape list`");
 }
+
+fn all(make: impl FnOnce(Source<'_>, &mut Vec<u8>) -> Result<(), ExportError>) -> String {
+    let (info, sessions, mut out) = (sample::sealed_info(), sample::sessions(), Vec::new());
+    let mut entries = sample::all_entries().into_iter().map(Ok);
+    make(Source { info: &info, sessions: &sessions, entries: &mut entries }, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+// S-16, S-28, S-29, S-71
+#[test]
+fn har_and_otlp_tell_rounds_marks_and_heads() {
+    let har: Value = serde_json::from_str(&all(|source, out| har::write(source, out))).unwrap();
+    let entries = har["log"]["entries"].as_array().unwrap();
+    let round = entries.iter().find(|entry| entry["_exchange"] == 5).unwrap();
+    assert_eq!((&round["_operation"], &round["_round"], &round["_client"]), (&4.into(), &2.into(), &1.into()));
+    assert_eq!(round["request"]["headers"][0]["value"], "[redacted]");
+    assert_eq!((&round["_images"][1]["again"], &round["_images"][1]["lost"]), (&42.into(), &"closed".into()));
+    assert_eq!((&round["_images"][0]["redacted"], &round["_images"][1]["event_id"]), (&true.into(), &"7_1".into()));
+    let otlp = all(|source, out| otlp::write(source, out));
+    serde_json::from_str::<Value>(&otlp).unwrap();
+    for told in
+        ["signalbox.operation", "signalbox.round", "signalbox.lost", "signalbox.event_id", "http.request.method"]
+    {
+        assert!(otlp.contains(told), "{told}");
+    }
+}
+
+#[test]
+fn the_report_tells_callers_backends_rules_losses_and_refusals() {
+    let html = all(|source, out| html::write(source, html::Bounds::default(), out));
+    for told in [
+        "caller 1, for ann: ann-code 2.1, 2025-11-25, over http from 10.0.0.7, proved by certificate, subject CN=ann",
+        "backend math 2025-11-25 offers 00ff",
+        "resources was too large to be kept",
+        "rules 0badcafe decide from here on",
+        "the gateway&#39;s own, message 41",
+        "message 43 (gateway to client) did not arrive after all: overflow",
+        "refused with status 404, unknown_session: no session &lt;x&gt;",
+        "round 2 of the operation that began with exchange 4",
+    ] {
+        assert!(html.contains(told), "{told} is not in\n{html}");
+    }
+}

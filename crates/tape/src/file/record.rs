@@ -1,12 +1,16 @@
 //! Entries as records, and back.
 
+use super::around;
 use super::proto::{self, entry::Content as Told};
 use bytes::Bytes;
+use signalbox_engine::carried::{Carried, HttpHead};
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{
-    Body, Content, DecisionEntry, Entry, FinishedEntry, Gap, MessageEntry, MessageKind, SessionInfo, TapeInfo, TapeKind,
+    Body, Content, DecisionEntry, Entry, FinishedEntry, Gap, LostEntry, MessageEntry, MessageKind, SessionInfo,
+    TapeInfo, TapeKind,
 };
 use std::borrow::Cow;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 /// What a record says that makes no sense.
@@ -16,7 +20,7 @@ pub(crate) type Nonsense = &'static str;
 pub(crate) fn of_entry(entry: &Entry) -> (proto::Entry, Bytes) {
     let mut body = Bytes::new();
     let content = match &entry.content {
-        Content::Session(info) => Told::SessionInfo(of_session(info)),
+        Content::Session(info) => Told::SessionInfo(around::of_session(info)),
         Content::SessionEnded => Told::SessionEnded(proto::SessionEnded {}),
         Content::Message(message) => {
             let (record, bytes) = of_message(message);
@@ -26,16 +30,17 @@ pub(crate) fn of_entry(entry: &Entry) -> (proto::Entry, Bytes) {
         Content::Decisions(list) => {
             Told::Decisions(proto::Decisions { list: list.iter().map(|decision| of_decision(decision)).collect() })
         }
-        Content::Finished(finished) => Told::Finished(proto::Finished {
-            method: finished.method.to_string(),
-            subject: finished.subject.as_deref().map(str::to_owned),
-            backend: finished.backend.as_deref().map(str::to_owned),
-            outcome: finished.outcome.to_string(),
-            took: finished.took,
-            bytes_in: finished.bytes_in,
-            bytes_out: finished.bytes_out,
-        }),
+        Content::Finished(finished) => Told::Finished(of_finished(finished)),
         Content::Gap(gap) => Told::Gap(proto::Gap { facts: gap.facts, reason: gap.reason.clone() }),
+        Content::Client(client) => Told::Client(around::of_client(client)),
+        Content::Backend(seen) => Told::Backend(around::of_backend(seen)),
+        Content::Rules(rules) => Told::Rules(around::of_rules(rules)),
+        Content::Lost(lost) => Told::Lost(proto::Lost {
+            number: lost.number,
+            point: of_point(lost.point).into(),
+            reason: lost.reason.to_string(),
+        }),
+        Content::Refused(refused) => Told::Refused(around::of_refused(refused)),
     };
     let record = proto::Entry {
         seq: entry.seq,
@@ -44,6 +49,7 @@ pub(crate) fn of_entry(entry: &Entry) -> (proto::Entry, Bytes) {
         exchange: entry.exchange,
         principal: entry.principal.to_string(),
         content: Some(content),
+        seal: entry.seal.as_deref().map(<[u8]>::to_vec),
     };
     (record, body)
 }
@@ -59,31 +65,32 @@ pub(crate) fn body_bytes(record: &proto::Entry) -> u64 {
 /// The entry of a record and of the bytes that follow it.
 pub(crate) fn to_entry(record: proto::Entry, body: Bytes) -> Result<Entry, Nonsense> {
     let content = match record.content.ok_or("an entry of an unknown kind")? {
-        Told::SessionInfo(info) => Content::Session(to_session(info)),
+        Told::SessionInfo(info) => Content::Session(around::to_session(info)),
         Told::SessionEnded(_) => Content::SessionEnded,
         Told::Message(message) => Content::Message(to_message(message, body)?),
         Told::Decision(decision) => Content::Decisions(vec![Arc::new(to_decision(decision))]),
         Told::Decisions(decisions) => {
             Content::Decisions(decisions.list.into_iter().map(|one| Arc::new(to_decision(one))).collect())
         }
-        Told::Finished(finished) => Content::Finished(FinishedEntry {
-            method: finished.method.into(),
-            subject: finished.subject.map(Arc::from),
-            backend: finished.backend.map(Arc::from),
-            outcome: finished.outcome.into(),
-            took: finished.took,
-            bytes_in: finished.bytes_in,
-            bytes_out: finished.bytes_out,
-        }),
+        Told::Finished(finished) => Content::Finished(to_finished(finished)),
         Told::Gap(gap) => Content::Gap(Gap { facts: gap.facts, reason: gap.reason }),
+        Told::Client(client) => Content::Client(around::to_client(client)),
+        Told::Backend(seen) => Content::Backend(Box::new(around::to_backend(seen))),
+        Told::Rules(rules) => Content::Rules(around::to_rules(rules)),
+        Told::Lost(lost) => Content::Lost(LostEntry {
+            number: lost.number,
+            point: to_point(lost.point()).ok_or("a message was lost at an unknown point")?,
+            reason: lost.reason.into(),
+        }),
+        Told::Refused(refused) => Content::Refused(around::to_refused(refused)),
     };
-    let (session, exchange) = (record.session, record.exchange);
-    Ok(Entry { seq: record.seq, at: record.at, session, exchange, principal: record.principal.into(), content })
+    let (session, exchange, seal) = (record.session, record.exchange, record.seal.map(Into::into));
+    Ok(Entry { session, exchange, seal, ..Entry::new(record.seq, record.at, record.principal.into(), content) })
 }
 
 pub(crate) fn of_head(info: &TapeInfo, sessions: &[(u64, SessionInfo)]) -> proto::Head {
     let session =
-        |(number, info): &(u64, SessionInfo)| proto::Session { number: *number, info: Some(of_session(info)) };
+        |(number, info): &(u64, SessionInfo)| proto::Session { number: *number, info: Some(around::of_session(info)) };
     proto::Head {
         id: info.id.clone(),
         kind: info.kind.word().to_owned(),
@@ -94,11 +101,13 @@ pub(crate) fn of_head(info: &TapeInfo, sessions: &[(u64, SessionInfo)]) -> proto
         redaction: info.redaction.clone(),
         sampling: info.sampling.clone(),
         sessions: sessions.iter().map(session).collect(),
+        parent: info.parent.clone(),
+        seal: info.seal.as_deref().map(<[u8]>::to_vec),
     }
 }
 
 pub(crate) fn to_head(head: proto::Head) -> Result<(TapeInfo, Vec<(u64, SessionInfo)>), Nonsense> {
-    let session = |session: proto::Session| (session.number, to_session(session.info.unwrap_or_default()));
+    let session = |session: proto::Session| (session.number, around::to_session(session.info.unwrap_or_default()));
     let info = TapeInfo {
         id: head.id,
         kind: TapeKind::of_word(&head.kind).ok_or("a tape of an unknown kind")?,
@@ -108,27 +117,42 @@ pub(crate) fn to_head(head: proto::Head) -> Result<(TapeInfo, Vec<(u64, SessionI
         program: head.program,
         redaction: head.redaction,
         sampling: head.sampling,
+        parent: head.parent,
+        seal: head.seal.map(Into::into),
     };
     Ok((info, head.sessions.into_iter().map(session).collect()))
 }
 
-fn of_session(info: &SessionInfo) -> proto::SessionInfo {
-    proto::SessionInfo {
-        external: info.external.clone(),
-        client: info.client.clone(),
-        client_version: info.client_version.clone(),
-        revision: info.revision.clone(),
-        transport: info.transport.clone(),
+fn of_finished(finished: &FinishedEntry) -> proto::Finished {
+    proto::Finished {
+        method: finished.method.to_string(),
+        subject: finished.subject.as_deref().map(str::to_owned),
+        backend: finished.backend.as_deref().map(str::to_owned),
+        outcome: finished.outcome.to_string(),
+        took: finished.took,
+        bytes_in: finished.bytes_in,
+        bytes_out: finished.bytes_out,
+        operation: finished.operation,
+        // The first round is the usual one, and takes no room.
+        round: if finished.round == 1 { 0 } else { finished.round },
+        client: finished.client,
+        redacted: finished.redacted,
     }
 }
 
-fn to_session(info: proto::SessionInfo) -> SessionInfo {
-    SessionInfo {
-        external: info.external,
-        client: info.client,
-        client_version: info.client_version,
-        revision: info.revision,
-        transport: info.transport,
+fn to_finished(finished: proto::Finished) -> FinishedEntry {
+    FinishedEntry {
+        method: finished.method.into(),
+        subject: finished.subject.map(Arc::from),
+        backend: finished.backend.map(Arc::from),
+        outcome: finished.outcome.into(),
+        took: finished.took,
+        bytes_in: finished.bytes_in,
+        bytes_out: finished.bytes_out,
+        operation: finished.operation,
+        round: finished.round.max(1),
+        client: finished.client,
+        redacted: finished.redacted,
     }
 }
 
@@ -138,6 +162,7 @@ fn of_message(message: &MessageEntry) -> (proto::Message, Bytes) {
         Body::Whole(bytes) => (proto::Kept::Whole, bytes.clone(), (0, 0, 0)),
         Body::Like { seq, prefix, suffix, middle } => (proto::Kept::Like, middle.clone(), (*seq, *prefix, *suffix)),
     };
+    let carried = message.carried.as_deref();
     let record = proto::Message {
         point: of_point(message.point).into(),
         kind: message.kind.word().to_owned(),
@@ -151,6 +176,13 @@ fn of_message(message: &MessageEntry) -> (proto::Message, Bytes) {
         like: like.0,
         prefix: like.1,
         suffix: like.2,
+        number: message.number,
+        own: message.own,
+        again: message.again.map_or(0, NonZeroU64::get),
+        lost: message.lost.as_deref().map(str::to_owned),
+        redacted: message.redacted,
+        event_id: carried.and_then(|carried| carried.event_id.as_deref()).map(str::to_owned),
+        http: carried.and_then(|carried| carried.http.as_ref()).map(of_http),
     };
     (record, body)
 }
@@ -165,6 +197,12 @@ fn to_message(message: proto::Message, body: Bytes) -> Result<MessageEntry, Nons
         backend: message.backend.map(Arc::from),
         error_code: message.error_code,
         length: message.length,
+        number: message.number,
+        own: message.own,
+        again: NonZeroU64::new(message.again),
+        lost: message.lost.map(Cow::Owned),
+        redacted: message.redacted,
+        carried: to_carried(message.event_id, message.http),
         body: match kept {
             proto::Kept::Left => Body::Left,
             proto::Kept::Whole => Body::Whole(body),
@@ -173,6 +211,30 @@ fn to_message(message: proto::Message, body: Bytes) -> Result<MessageEntry, Nons
             }
         },
     })
+}
+
+fn of_http(http: &HttpHead) -> proto::Http {
+    proto::Http {
+        method: http.method.clone(),
+        url: http.url.clone(),
+        status: http.status.map(u32::from),
+        headers: around::of_pairs(&http.headers),
+        redacted: http.redacted,
+    }
+}
+
+fn to_carried(event_id: Option<String>, http: Option<proto::Http>) -> Option<Arc<Carried>> {
+    if event_id.is_none() && http.is_none() {
+        return None;
+    }
+    let head = |http: proto::Http| HttpHead {
+        method: http.method,
+        url: http.url,
+        status: http.status.and_then(|status| u16::try_from(status).ok()),
+        headers: around::to_pairs(http.headers),
+        redacted: http.redacted,
+    };
+    Some(Arc::new(Carried { event_id: event_id.map(Into::into), http: http.map(head) }))
 }
 
 fn of_decision(decision: &DecisionEntry) -> proto::Decision {
@@ -187,6 +249,7 @@ fn of_decision(decision: &DecisionEntry) -> proto::Decision {
         detail: decision.detail.clone(),
         conditions: decision.conditions.iter().map(condition).collect(),
         inputs: decision.inputs.iter().map(input).collect(),
+        redacted: decision.redacted,
     }
 }
 
@@ -199,6 +262,7 @@ fn to_decision(decision: proto::Decision) -> DecisionEntry {
         detail: decision.detail,
         conditions: decision.conditions.into_iter().map(|condition| (condition.text.into(), condition.held)).collect(),
         inputs: decision.inputs.into_iter().map(|input| (input.name.into(), input.value)).collect(),
+        redacted: decision.redacted,
     }
 }
 

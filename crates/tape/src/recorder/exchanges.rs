@@ -1,9 +1,9 @@
-//! The exchanges that are open, by the numbers that they have in the tape.
+//! The exchanges that are open, by the numbers that they have in their process and in the tape.
 
 use super::numbering::way;
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
-use signalbox_engine::keys::{ExchangeId, KeyMap, SessionKey};
+use signalbox_engine::keys::{ExchangeId, KeyMap};
 use signalbox_engine::record::MessageKind;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,17 +16,15 @@ const ENDED: usize = 1_024;
 /// Most bytes of messages that are remembered to compare the next image with.
 const MAX_BASES: usize = 64 << 20;
 
-type Key = (SessionKey, ExchangeId);
-
 /// What is remembered of an exchange.
 #[derive(Default, Debug)]
 pub(crate) struct Open {
-    /// Its number in the tape.
-    pub(crate) number: u64,
     /// The method of the client's request.
     pub(crate) method: Option<Arc<str>>,
     /// The tool, prompt or URI of it.
     pub(crate) subject: Option<Arc<str>>,
+    /// Something was taken out of its subject.
+    pub(crate) redacted: bool,
     /// The method of what the backend asked last in the middle of it.
     pub(crate) asked: Option<Arc<str>>,
     /// It was judged by filters and sampling.
@@ -40,9 +38,8 @@ pub(crate) struct Open {
 
 #[derive(Default, Debug)]
 pub(crate) struct Exchanges {
-    open: KeyMap<Key, Open>,
-    ended: VecDeque<Key>,
-    counted: u64,
+    open: KeyMap<ExchangeId, Open>,
+    ended: VecDeque<ExchangeId>,
     bases: usize,
 }
 
@@ -56,34 +53,23 @@ pub(crate) struct Forgotten {
 
 impl Exchanges {
     /// The exchange of this key. Exchanges that had to make room for it are added to `forgotten`.
-    pub(crate) fn enter(
-        &mut self,
-        session: SessionKey,
-        id: ExchangeId,
-        at: u64,
-        forgotten: &mut Vec<Forgotten>,
-    ) -> &mut Open {
-        let key = (session, id);
-        if self.open.len() >= MAX_EXCHANGES && !self.open.contains_key(&key) {
+    pub(crate) fn enter(&mut self, id: ExchangeId, at: u64, forgotten: &mut Vec<Forgotten>) -> &mut Open {
+        if self.open.len() >= MAX_EXCHANGES && !self.open.contains_key(&id) {
             self.make_room(forgotten);
         }
-        let counted = &mut self.counted;
-        let open = self.open.entry(key).or_insert_with(|| {
-            *counted += 1;
-            Open { number: *counted, ..Open::default() }
-        });
+        let open = self.open.entry(id).or_default();
         open.last = at;
         open
     }
 
     /// The whole body before this one that goes the same way.
-    pub(crate) fn base(&self, session: SessionKey, id: ExchangeId, point: Point) -> Option<&Bytes> {
-        self.open.get(&(session, id))?.bases[way(point)].as_ref()
+    pub(crate) fn base(&self, id: ExchangeId, point: Point) -> Option<&Bytes> {
+        self.open.get(&id)?.bases[way(point)].as_ref()
     }
 
     /// Remembers a whole body, for the next image to be compared with. None forgets it.
-    pub(crate) fn set_base(&mut self, session: SessionKey, id: ExchangeId, way: usize, body: Option<Bytes>) {
-        let Some(open) = self.open.get_mut(&(session, id)) else { return };
+    pub(crate) fn set_base(&mut self, id: ExchangeId, way: usize, body: Option<Bytes>) {
+        let Some(open) = self.open.get_mut(&id) else { return };
         self.bases -= open.bases[way].take().map_or(0, |old| old.len());
         let room = MAX_BASES - self.bases.min(MAX_BASES);
         open.bases[way] = body.filter(|body| body.len() <= room);
@@ -92,23 +78,22 @@ impl Exchanges {
     }
 
     /// An answer has passed: what it was compared with is not needed any more.
-    pub(crate) fn passed(&mut self, session: SessionKey, id: ExchangeId, point: Point, kind: MessageKind) {
+    pub(crate) fn passed(&mut self, id: ExchangeId, point: Point, kind: MessageKind) {
         if matches!(kind, MessageKind::Result | MessageKind::Error) {
             match point {
-                Point::BackendIn => self.set_base(session, id, 0, None),
-                Point::ClientOut => self.set_base(session, id, 1, None),
+                Point::BackendIn => self.set_base(id, 0, None),
+                Point::ClientOut => self.set_base(id, 1, None),
                 Point::ClientIn | Point::BackendOut => {}
             }
         }
     }
 
     /// The exchange has ended. It is known for a while yet, since its last image may come late.
-    pub(crate) fn end(&mut self, session: SessionKey, id: ExchangeId, forgotten: &mut Vec<Forgotten>) {
-        let key = (session, id);
-        if let Some(open) = self.open.get_mut(&key)
+    pub(crate) fn end(&mut self, id: ExchangeId, forgotten: &mut Vec<Forgotten>) {
+        if let Some(open) = self.open.get_mut(&id)
             && !std::mem::replace(&mut open.ended, true)
         {
-            self.ended.push_back(key);
+            self.ended.push_back(id);
         }
         if self.ended.len() > ENDED
             && let Some(oldest) = self.ended.pop_front()
@@ -127,14 +112,14 @@ impl Exchanges {
                 *base = Bytes::copy_from_slice(base);
             }
         }
-        let gone: Vec<Key> =
+        let gone: Vec<ExchangeId> =
             self.open.iter().filter(|(_, open)| !open.ended && old(open)).map(|(key, _)| *key).collect();
         gone.into_iter().for_each(|key| self.forget(key, forgotten));
     }
 
     /// An eighth goes at once, so that a full table does not cost a search each time.
     fn make_room(&mut self, forgotten: &mut Vec<Forgotten>) {
-        let mut keys: Vec<(u64, Key)> = self.open.iter().map(|(key, open)| (open.last, *key)).collect();
+        let mut keys: Vec<(u64, ExchangeId)> = self.open.iter().map(|(key, open)| (open.last, *key)).collect();
         let many = (keys.len() / 8).max(1).min(keys.len().saturating_sub(1));
         keys.select_nth_unstable(many);
         keys.truncate(many);
@@ -144,10 +129,10 @@ impl Exchanges {
         self.ended.retain(|key| self.open.contains_key(key));
     }
 
-    fn forget(&mut self, key: Key, forgotten: &mut Vec<Forgotten>) {
+    fn forget(&mut self, key: ExchangeId, forgotten: &mut Vec<Forgotten>) {
         if let Some(open) = self.open.remove(&key) {
             self.bases -= open.bases.iter().flatten().map(Bytes::len).sum::<usize>();
-            forgotten.push(Forgotten { number: open.number, orphan: !open.ended });
+            forgotten.push(Forgotten { number: key.0, orphan: !open.ended });
         }
     }
 }
@@ -156,27 +141,25 @@ impl Exchanges {
 mod tests {
     use super::*;
 
-    fn enter(exchanges: &mut Exchanges, id: u64, forgotten: &mut Vec<Forgotten>) -> u64 {
-        exchanges.enter(SessionKey(1), ExchangeId(id), id, forgotten).number
-    }
-
     #[test]
     fn s_70_orphans_are_cleaned_and_what_ended_is_known_a_while() {
         let (mut exchanges, mut gone) = (Exchanges::default(), vec![]);
-        assert_eq!(enter(&mut exchanges, 10, &mut gone), 1);
-        assert_eq!(enter(&mut exchanges, 20, &mut gone), 2);
-        exchanges.end(SessionKey(1), ExchangeId(10), &mut gone);
-        assert_eq!(enter(&mut exchanges, 10, &mut gone), 1, "what comes late belongs to it");
+        let asked: Arc<str> = "tools/call".into();
+        exchanges.enter(ExchangeId(10), 10, &mut gone).method = Some(Arc::clone(&asked));
+        exchanges.enter(ExchangeId(20), 20, &mut gone).method = Some(Arc::clone(&asked));
+        exchanges.end(ExchangeId(10), &mut gone);
+        let late = exchanges.enter(ExchangeId(10), 10, &mut gone);
+        assert_eq!(late.method.as_ref(), Some(&asked), "what comes late belongs to it");
         exchanges.sweep(1_000, Duration::from_nanos(500), &mut gone);
-        assert_eq!(gone, [Forgotten { number: 2, orphan: true }]);
-        assert_eq!(enter(&mut exchanges, 20, &mut gone), 3);
+        assert_eq!(gone, [Forgotten { number: 20, orphan: true }]);
+        assert_eq!(exchanges.enter(ExchangeId(20), 20, &mut gone).method, None);
     }
 
     #[test]
     fn s_70_the_table_has_a_bound() {
         let (mut exchanges, mut gone) = (Exchanges::default(), vec![]);
         for id in 0..=MAX_EXCHANGES as u64 {
-            enter(&mut exchanges, id, &mut gone);
+            exchanges.enter(ExchangeId(id), id, &mut gone);
         }
         assert_eq!(gone.len(), MAX_EXCHANGES / 8);
         assert!(gone.iter().all(|one| one.orphan && one.number <= MAX_EXCHANGES as u64 / 8));

@@ -1,19 +1,24 @@
 //! Makes entries of facts.
 
+use super::clients::Clients;
 use super::clock::{Anchor, Clock};
 use super::counters::{Counters, GapReason};
 use super::exchanges::{Exchanges, Forgotten};
 use super::message::{self, Seen};
 use super::numbering::way;
+use super::session_hash::SessionHash;
 use super::sessions::{self, Sessions};
 use super::settings::RecorderSettings;
 use super::sifter::{Beginning, Ending, Sifter};
+use super::told::Told;
 use super::words::Words;
 use crate::redact::{Redacted, Redactor};
-use bytes::Bytes;
-use signalbox_engine::fact::{Decision, Finished, MessageFact, Point};
-use signalbox_engine::record::{Body, Content, Entry, FinishedEntry, Gap, MessageEntry, MessageKind};
-use signalbox_engine::{ExchangeId, Fact, SessionKey};
+use signalbox_engine::fact::{Decision, Finished, Lost, MessageFact, Point, RefusedFact};
+use signalbox_engine::record::{
+    BackendSeen, Body, Content, Entry, FinishedEntry, Gap, LostEntry, MessageEntry, MessageKind, RefusedEntry,
+    RulesEntry,
+};
+use signalbox_engine::{Caller, ClientProfile, ExchangeId, Fact};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -25,6 +30,8 @@ const SWEEP_EVERY: u64 = 10_000_000_000;
 pub(crate) struct Maker {
     clock: Clock,
     sessions: Sessions,
+    session_hash: Option<SessionHash>,
+    clients: Clients,
     exchanges: Exchanges,
     sifter: Sifter,
     redactor: Redactor,
@@ -37,15 +44,11 @@ pub(crate) struct Maker {
     counters: Arc<Counters>,
 }
 
-/// A message fact, unpacked.
+/// A message, and when it passed on the clock of the tape.
 struct Passing<'a> {
     at: u64,
-    session: SessionKey,
-    exchange: Option<ExchangeId>,
-    principal: &'a Arc<str>,
-    point: Point,
-    backend: Option<&'a Arc<str>>,
-    bytes: Bytes,
+    principal: Arc<str>,
+    fact: &'a MessageFact,
 }
 
 impl Maker {
@@ -58,6 +61,8 @@ impl Maker {
         Self {
             clock: Clock::new(anchor),
             sessions: Sessions::default(),
+            session_hash: settings.session_hash.clone(),
+            clients: Clients::default(),
             exchanges: Exchanges::default(),
             sifter: Sifter::new(settings, Arc::clone(&counters)),
             redactor,
@@ -71,18 +76,28 @@ impl Maker {
         }
     }
 
-    /// Takes a fact, and adds the entries that may be written now.
-    pub(crate) fn fact(&mut self, fact: Fact, out: &mut Vec<Entry>) {
+    /// Takes what it is told, and adds the entries that may be written now.
+    pub(crate) fn told(&mut self, told: Told, out: &mut Vec<Entry>) {
+        match told {
+            Told::Fact(fact) => self.fact(fact, out),
+            Told::Backend(at, seen) => self.backend(at, *seen, out),
+            Told::Rules(at, rules) => self.rules(at, *rules, out),
+        }
+        self.forget();
+        self.sifter.release(self.clock.last(), out);
+    }
+
+    fn fact(&mut self, fact: Fact, out: &mut Vec<Entry>) {
         match fact {
-            Fact::Message(MessageFact { at, session, caller, exchange, point, backend, bytes, .. }) => {
-                let (at, principal, backend) = (self.clock.at(at), &caller.principal().shared(), backend.as_ref());
-                self.message(Passing { at, session, exchange, principal, point, backend, bytes }, out);
+            Fact::Message(fact) => {
+                let (at, principal) = (self.clock.at(fact.at), fact.caller.principal().shared());
+                self.message(&Passing { at, principal, fact: &fact }, out);
             }
             Fact::Decision(decision) => self.decision(&decision, out),
             Fact::Session(fact) => {
                 let at = self.clock.at(fact.at);
                 let number = self.sessions.enter(fact.session);
-                let content = Content::Session(sessions::info(&fact));
+                let content = Content::Session(sessions::of_fact(&fact, self.session_hash.as_ref()));
                 self.put(at, Some(number), None, fact.caller.principal().shared(), content, out);
             }
             Fact::SessionEnded { at, session, caller } => {
@@ -93,10 +108,9 @@ impl Maker {
                 }
             }
             Fact::Finished(finished) => self.finished(&finished, out),
-            Fact::Lost(_) | Fact::Refused(_) => {}
+            Fact::Lost(lost) => self.lost(&lost, out),
+            Fact::Refused(refused) => self.refused(&refused, out),
         }
-        self.forget();
-        self.sifter.release(self.clock.last(), out);
     }
 
     /// Notes that facts are missing here.
@@ -129,46 +143,53 @@ impl Maker {
         self.clock.at(now)
     }
 
-    fn message(&mut self, passing: Passing<'_>, out: &mut Vec<Entry>) {
-        let mut seen = message::look(&passing.bytes, passing.point);
-        let number = passing.exchange.map(|id| self.enter(&passing, id, &mut seen));
+    fn message(&mut self, passing: &Passing<'_>, out: &mut Vec<Entry>) {
+        let fact = passing.fact;
+        let mut seen = message::look(&fact.bytes, fact.point);
+        let mut redacted = false;
+        let number = fact.exchange.map(|id| self.enter(passing, id, &mut seen, &mut redacted));
         let beginning = Beginning {
             method: seen.method.as_deref(),
             tool: seen.subject.as_deref(),
-            principal: passing.principal,
-            backend: passing.backend.map(|name| &**name),
+            principal: &passing.principal,
+            backend: fact.backend.as_deref(),
             at: passing.at,
         };
         if self.sifter.drops(number) || number.is_none() && self.sifter.drops_loose(beginning) {
             self.counters.sampled_out.fetch_add(1, Relaxed);
             return;
         }
-        let (length, kind) = (passing.bytes.len() as u64, seen.kind);
-        let body = self.body(&passing, &seen);
-        if let Some(id) = passing.exchange {
-            self.exchanges.passed(passing.session, id, passing.point, kind);
+        let body = self.body(fact, &seen, &mut redacted);
+        if let Some(id) = fact.exchange {
+            self.exchanges.passed(id, fact.point, seen.kind);
         }
         let content = Content::Message(MessageEntry {
-            point: passing.point,
-            kind,
             method: seen.method,
             subject: seen.subject,
-            backend: passing.backend.cloned(),
+            backend: fact.backend.clone(),
             error_code: seen.error_code,
-            length,
-            body,
+            number: fact.number,
+            own: fact.own,
+            again: fact.again,
+            lost: fact.lost.map(Into::into),
+            redacted,
+            carried: fact.carried.clone(),
+            ..MessageEntry::new(fact.point, seen.kind, fact.bytes.len() as u64, body)
         });
-        let session = self.sessions.number(passing.session);
-        self.put(passing.at, session, number, Arc::clone(passing.principal), content, out);
+        let session = self.sessions.number(fact.session);
+        self.put(passing.at, session, number, Arc::clone(&passing.principal), content, out);
     }
 
     /// Finds the exchange of a message, begins it where it is the first, and tells the message what its request was.
-    fn enter(&mut self, passing: &Passing<'_>, id: ExchangeId, seen: &mut Seen) -> u64 {
-        let open = self.exchanges.enter(passing.session, id, passing.at, &mut self.forgotten);
-        match (seen.kind, way(passing.point)) {
+    fn enter(&mut self, passing: &Passing<'_>, id: ExchangeId, seen: &mut Seen, redacted: &mut bool) -> u64 {
+        let fact = passing.fact;
+        let open = self.exchanges.enter(id, passing.at, &mut self.forgotten);
+        match (seen.kind, way(fact.point)) {
             (MessageKind::Request, 0) if open.method.is_none() => {
                 // A name may hold a secret as well: a URI with a key in its query.
-                seen.subject = seen.subject.take().map(|subject| self.words.redacted(&subject, &self.redactor));
+                let subject = seen.subject.as_ref().map(|subject| self.words.redacted(subject, &self.redactor));
+                open.redacted = subject != seen.subject;
+                seen.subject = subject;
                 open.method.clone_from(&seen.method);
                 open.subject.clone_from(&seen.subject);
             }
@@ -184,42 +205,44 @@ impl Maker {
             (MessageKind::Notification, _) => seen.subject.clone_from(&open.subject),
             (MessageKind::Raw, _) => seen.method.clone_from(&open.method),
         }
-        let number = open.number;
+        *redacted = open.redacted && seen.subject.is_some();
+        let backend = fact.backend.as_deref();
         if !std::mem::replace(&mut open.begun, true) {
             let (method, tool) = (open.method.as_deref(), open.subject.as_deref());
-            let backend = passing.backend.map(|name| &**name);
-            let (principal, at) = (&**passing.principal, passing.at);
-            self.sifter.begin(number, Beginning { method, tool, principal, backend, at });
+            let (principal, at) = (&*passing.principal, passing.at);
+            self.sifter.begin(id.0, Beginning { method, tool, principal, backend, at });
         } else {
-            self.sifter.backend(number, passing.backend.map(|name| &**name));
+            self.sifter.backend(id.0, backend);
         }
-        number
+        id.0
     }
 
-    fn body(&mut self, passing: &Passing<'_>, seen: &Seen) -> Body {
-        if !self.bodies || passing.bytes.len() > self.max_body {
+    fn body(&mut self, fact: &MessageFact, seen: &Seen, redacted: &mut bool) -> Body {
+        if !self.bodies || fact.bytes.len() > self.max_body {
             return Body::Left;
         }
-        let bytes = match self.redactor.message(&passing.bytes, seen.method.as_deref()) {
-            Redacted::Same => passing.bytes.clone(),
+        let bytes = match self.redactor.message(&fact.bytes, seen.method.as_deref()) {
+            Redacted::Same => fact.bytes.clone(),
             Redacted::Changed(bytes) => {
                 self.counters.redacted.fetch_add(1, Relaxed);
+                *redacted = true;
                 bytes
             }
             Redacted::Withheld => {
                 self.counters.withheld.fetch_add(1, Relaxed);
+                *redacted = true;
                 return Body::Left;
             }
         };
-        let Some(id) = passing.exchange else { return Body::Whole(bytes) };
-        let second = matches!(passing.point, Point::BackendOut | Point::ClientOut);
+        let Some(id) = fact.exchange else { return Body::Whole(bytes) };
+        let second = matches!(fact.point, Point::BackendOut | Point::ClientOut);
         if second
-            && let Some(base) = self.exchanges.base(passing.session, id, passing.point)
+            && let Some(base) = self.exchanges.base(id, fact.point)
             && let Some(like) = message::like(base, &bytes)
         {
             return like;
         }
-        self.exchanges.set_base(passing.session, id, way(passing.point), Some(bytes.clone()));
+        self.exchanges.set_base(id, way(fact.point), Some(bytes.clone()));
         Body::Whole(bytes)
     }
 
@@ -228,13 +251,13 @@ impl Maker {
         let principal = decision.caller.principal().as_str();
         let mut number = None;
         if let Some(id) = decision.exchange {
-            let open = self.exchanges.enter(decision.session, id, at, &mut self.forgotten);
-            number = Some(open.number);
+            let open = self.exchanges.enter(id, at, &mut self.forgotten);
+            number = Some(id.0);
             // Its request was lost. A filter cannot judge it yet; the end will tell what it is.
             if !open.begun && self.sifter.wants_all() {
                 open.begun = true;
                 let beginning = Beginning { method: None, tool: None, principal, backend: None, at };
-                self.sifter.begin(open.number, beginning);
+                self.sifter.begin(id.0, beginning);
             }
         }
         for (_, ruling) in decision.each() {
@@ -257,12 +280,16 @@ impl Maker {
     fn finished(&mut self, finished: &Finished, out: &mut Vec<Entry>) {
         let at = self.clock.at(finished.at);
         let principal = finished.caller.principal().as_str();
-        let open = self.exchanges.enter(finished.session, finished.exchange, at, &mut self.forgotten);
-        let number = open.number;
+        let number = finished.exchange.0;
+        let open = self.exchanges.enter(finished.exchange, at, &mut self.forgotten);
         let first = !std::mem::replace(&mut open.begun, true);
-        let open_method = open.method.clone();
+        let (open_method, mut redacted) = (open.method.clone(), open.redacted);
         let subject = match &open.subject {
-            None => finished.subject.as_deref().map(|subject| self.redactor.text(subject.to_owned()).into()),
+            None => finished.subject.as_deref().map(|subject| {
+                let kept = self.redactor.text(subject.to_owned());
+                redacted = kept != subject;
+                kept.into()
+            }),
             known => known.clone(),
         };
         let took = u64::try_from(finished.took.as_nanos()).unwrap_or(u64::MAX);
@@ -275,6 +302,11 @@ impl Maker {
         if self.sifter.drops(Some(number)) {
             self.counters.sampled_out.fetch_add(1, Relaxed);
         } else {
+            let session = self.sessions.number(finished.session);
+            let client = match session {
+                Some(_) => None,
+                None => Some(self.client(at, &finished.caller, finished.client.as_deref(), out)),
+            };
             let content = Content::Finished(FinishedEntry {
                 method: open_method.unwrap_or_else(|| Arc::from(&*finished.method)),
                 subject,
@@ -283,11 +315,64 @@ impl Maker {
                 took,
                 bytes_in: finished.bytes_in as u64,
                 bytes_out: finished.bytes_out as u64,
+                operation: (finished.operation != finished.exchange).then_some(finished.operation.0),
+                round: finished.round,
+                client,
+                redacted,
             });
             let principal = finished.caller.principal().shared();
-            self.put(at, self.sessions.number(finished.session), Some(number), principal, content, out);
+            self.put(at, session, Some(number), principal, content, out);
         }
-        self.exchanges.end(finished.session, finished.exchange, &mut self.forgotten);
+        self.exchanges.end(finished.exchange, &mut self.forgotten);
+    }
+
+    /// The number of a caller without a session, which is told of where it is new.
+    fn client(&mut self, at: u64, caller: &Caller, said: Option<&ClientProfile>, out: &mut Vec<Entry>) -> u64 {
+        let (number, told) = self.clients.number(caller, said, at);
+        if let Some(told) = told {
+            self.put(at, None, None, caller.principal().shared(), Content::Client(told), out);
+        }
+        number
+    }
+
+    fn lost(&mut self, lost: &Lost, out: &mut Vec<Entry>) {
+        let at = self.clock.at(lost.at);
+        let number = lost.exchange.map(|id| id.0);
+        if self.sifter.drops(number) {
+            self.counters.sampled_out.fetch_add(1, Relaxed);
+            return;
+        }
+        let content = Content::Lost(LostEntry { number: lost.number, point: lost.point, reason: lost.reason.into() });
+        let session = self.sessions.number(lost.session);
+        self.put(at, session, number, lost.caller.principal().shared(), content, out);
+    }
+
+    fn refused(&mut self, refused: &RefusedFact, out: &mut Vec<Entry>) {
+        let at = self.clock.at(refused.at);
+        let client = Some(self.client(at, &refused.caller, None, out));
+        let detail = self.redactor.text(refused.detail.clone());
+        let (status, reason) = (refused.status, refused.reason.into());
+        let content = Content::Refused(RefusedEntry { status, reason, detail, client });
+        let session = self.sessions.number(refused.session);
+        self.put(at, session, None, refused.caller.principal().shared(), content, out);
+    }
+
+    fn backend(&mut self, at: Instant, mut seen: BackendSeen, out: &mut Vec<Entry>) {
+        let at = self.clock.at(at);
+        for (_, part) in &mut seen.parts {
+            let (kept, redacted) = self.redactor.bytes(part);
+            *part = kept;
+            seen.redacted |= redacted;
+        }
+        self.put(at, None, None, Arc::default(), Content::Backend(Box::new(seen)), out);
+    }
+
+    fn rules(&mut self, at: Instant, mut rules: RulesEntry, out: &mut Vec<Entry>) {
+        let at = self.clock.at(at);
+        let kept = self.redactor.text(rules.text.clone());
+        rules.redacted |= kept != rules.text;
+        rules.text = kept;
+        self.put(at, None, None, Arc::default(), Content::Rules(rules), out);
     }
 
     fn put(
@@ -300,7 +385,7 @@ impl Maker {
         out: &mut Vec<Entry>,
     ) {
         let seq = self.sifter.companion();
-        self.sifter.put(Entry { seq, at, session, exchange, principal, content }, out);
+        self.sifter.put(Entry { session, exchange, ..Entry::new(seq, at, principal, content) }, out);
     }
 
     fn forget(&mut self) {

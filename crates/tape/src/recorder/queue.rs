@@ -4,6 +4,7 @@ use super::barrier::{Barrier, NotRecorded, Waiting};
 use super::counters::{Counters, GapReason};
 use super::settings::{OnFull, RecorderSettings};
 use super::shelf::Shelf;
+use super::told::Told;
 use signalbox_engine::Fact;
 use signalbox_engine::chain::{Ruling, Rulings};
 use signalbox_engine::fact::MessageFact;
@@ -36,7 +37,7 @@ struct Limits {
 
 #[derive(Default, Debug)]
 struct State {
-    facts: Vec<Fact>,
+    facts: Vec<Told>,
     shelf: Shelf,
     bytes: usize,
     lost: [u64; 2],
@@ -89,9 +90,21 @@ impl Queue {
                 return;
             }
             let fact = state.shelved(fact);
-            state.facts.push(fact);
+            state.facts.push(Told::Fact(fact));
             state.bytes += weight;
         }
+        self.wake(&state, before);
+    }
+
+    /// Takes what is told beside facts. There is little of it, so it has room even where facts have none.
+    pub(crate) fn tell(&self, told: Told) {
+        let mut state = self.lock();
+        if state.closed.is_some() {
+            return;
+        }
+        let before = state.facts.len();
+        state.bytes += told.weight();
+        state.facts.push(told);
         self.wake(&state, before);
     }
 
@@ -143,7 +156,7 @@ impl Queue {
     }
 
     /// Waits for something to do, `idle` at most, and gathers a batch. `facts` must be empty; its memory is used again.
-    pub(crate) fn take(&self, facts: &mut Vec<Fact>, idle: Duration, gather: Duration) -> Taken {
+    pub(crate) fn take(&self, facts: &mut Vec<Told>, idle: Duration, gather: Duration) -> Taken {
         let mut state = self.lock();
         state.asleep = true;
         let nothing = |state: &mut State| {

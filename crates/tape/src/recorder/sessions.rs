@@ -1,8 +1,11 @@
-//! The sessions of a tape, by their numbers in it.
+//! The sessions that were told of, by their numbers in the process.
 
+use super::clients;
+use super::session_hash::SessionHash;
 use signalbox_engine::fact::SessionFact;
 use signalbox_engine::keys::{KeyMap, SessionKey};
 use signalbox_engine::record::SessionInfo;
+use signalbox_engine::{Caller, ClientProfile};
 use signalbox_wire::json;
 use std::collections::VecDeque;
 
@@ -11,34 +14,33 @@ const MAX_SESSIONS: usize = 100_000;
 /// So many sessions that have ended are still known, for what comes late.
 const ENDED: usize = 1_024;
 
+/// Which numbers are sessions: a request of the new era has a number as well, and none is told of.
 #[derive(Default, Debug)]
 pub(crate) struct Sessions {
-    numbers: KeyMap<SessionKey, u64>,
+    known: KeyMap<SessionKey, ()>,
     order: VecDeque<SessionKey>,
     ended: VecDeque<SessionKey>,
-    counted: u64,
 }
 
 impl Sessions {
     /// The number of a session that was told of.
     pub(crate) fn number(&self, key: SessionKey) -> Option<u64> {
-        self.numbers.get(&key).copied()
+        self.known.contains_key(&key).then_some(key.0)
     }
 
     /// The number of a session that is told of.
     pub(crate) fn enter(&mut self, key: SessionKey) -> u64 {
-        if let Some(number) = self.number(key) {
-            return number;
+        if self.known.contains_key(&key) {
+            return key.0;
         }
-        if self.numbers.len() >= MAX_SESSIONS
+        if self.known.len() >= MAX_SESSIONS
             && let Some(oldest) = self.order.pop_front()
         {
-            self.numbers.remove(&oldest);
+            self.known.remove(&oldest);
         }
-        self.counted += 1;
-        self.numbers.insert(key, self.counted);
+        self.known.insert(key, ());
         self.order.push_back(key);
-        self.counted
+        key.0
     }
 
     /// The session has ended. It is known for a while yet.
@@ -47,7 +49,7 @@ impl Sessions {
         if self.ended.len() > ENDED
             && let Some(oldest) = self.ended.pop_front()
         {
-            self.numbers.remove(&oldest);
+            self.known.remove(&oldest);
             // Sessions end in about the order in which they began, so the search is short.
             if let Some(place) = self.order.iter().position(|known| *known == oldest) {
                 self.order.remove(place);
@@ -56,18 +58,32 @@ impl Sessions {
     }
 }
 
-/// What a tape says of a session.
-pub(crate) fn info(fact: &SessionFact) -> SessionInfo {
-    let said = fact.client.as_deref();
+/// What a tape says of a session. Its id is a credential: without a key to hash it with it is left out.
+pub(crate) fn of_fact(fact: &SessionFact, hash: Option<&SessionHash>) -> SessionInfo {
+    let external = fact.external.as_deref().zip(hash).map(|(id, hash)| hash.of(id));
+    info(&fact.caller, fact.client.as_deref(), external, fact.transport)
+}
+
+/// What a tape says of a caller.
+pub(crate) fn info(
+    caller: &Caller,
+    said: Option<&ClientProfile>,
+    external: Option<String>,
+    transport: &str,
+) -> SessionInfo {
     let text = |name: &str| {
         let info = said?.info.as_deref()?;
         json::string(json::member(info, name)?.of(info)).map(|text| text.into_owned())
     };
+    let identity = caller.identity();
     SessionInfo {
-        external: fact.external.as_deref().map(str::to_owned),
+        external,
         client: text("name"),
         client_version: text("version"),
         revision: said.map(|client| client.revision.as_str().to_owned()),
-        transport: fact.transport.to_owned(),
+        transport: transport.to_owned(),
+        proof: Some(identity.proof.word().to_owned()),
+        claims: identity.claims.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
+        address: clients::address(caller).map(|address| address.to_string()),
     }
 }

@@ -3,6 +3,7 @@
 use super::filter::Filter;
 use super::priority::Priorities;
 use super::sampling::Sampling;
+use super::session_hash::SessionHash;
 use std::time::Duration;
 
 /// What happens to a fact for which the queue has no room.
@@ -47,6 +48,8 @@ pub struct RecorderSettings {
     pub orphan_after: Duration,
     /// How long, and within how many bytes, entries wait in memory to know whether their exchange is kept.
     pub hold: Hold,
+    /// Hashes the ids of sessions, which are credentials. Without it they are left out.
+    pub session_hash: Option<SessionHash>,
 }
 
 /// How much may wait for the verdict of sampling.
@@ -88,6 +91,7 @@ impl Default for RecorderSettings {
             max_body: 16 << 20,
             orphan_after: Duration::from_secs(3600),
             hold: Hold { entries: 200_000, bytes: 64 << 20, open_for: Duration::from_secs(30) },
+            session_hash: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod facts;
 mod memory;
+mod version_2;
 
 use super::*;
 use crate::glob::Glob;
@@ -67,7 +68,7 @@ fn a_session_is_recorded_whole_in_one_order_on_one_clock() {
 fn answers_carry_the_method_and_subject_of_their_request() {
     let (entries, _) = recorded(RecorderSettings::default(), |facts| {
         facts.call(1, 1, "add", Outcome::Ok);
-        facts.call(2, 1, "sub", Outcome::Ok);
+        facts.call(2, 2, "sub", Outcome::Ok);
     });
     let seen: Vec<_> = entries.iter().map(|entry| (entry.exchange, entry.session)).collect();
     assert_eq!(seen[..5], [(Some(1), None); 5], "a stateless request belongs to no session");

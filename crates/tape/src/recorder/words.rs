@@ -97,15 +97,29 @@ impl Words {
     }
 
     fn read(&mut self, by: &'static str, phase: &'static str, ruling: &Ruling, redactor: &Redactor) -> DecisionEntry {
-        let text = |text: &String| if text.is_empty() { String::new() } else { redactor.text(text.clone()) };
+        let mut redacted = false;
+        let mut text = |text: &String| {
+            let kept = if text.is_empty() { String::new() } else { redactor.text(text.clone()) };
+            redacted |= kept != *text;
+            kept
+        };
+        let detail = text(&ruling.detail);
+        let inputs = ruling.inputs.iter().map(|(name, input)| ((*name).into(), text(input))).collect();
+        let mut condition = |(text, held): &(Arc<str>, bool)| {
+            let kept = self.redacted(text, redactor);
+            redacted |= kept != *text;
+            (kept, *held)
+        };
+        let conditions = ruling.conditions.iter().map(&mut condition).collect();
         DecisionEntry {
             by: by.into(),
             rule: ruling.rule.clone(),
             phase: phase.into(),
             verdict: ruling.verdict.into(),
-            detail: text(&ruling.detail),
-            inputs: ruling.inputs.iter().map(|(name, input)| ((*name).into(), text(input))).collect(),
-            conditions: ruling.conditions.iter().map(|(text, held)| (self.redacted(text, redactor), *held)).collect(),
+            detail,
+            conditions,
+            inputs,
+            redacted,
         }
     }
 }
@@ -137,7 +151,7 @@ mod tests {
         let ruling = Arc::new(Ruling::of("count", "AKIAABCDEFGHIJKLMNOP".to_owned()));
         let redactor = Redactor::new(&RedactionSettings::default(), [1; 32]).unwrap();
         let first = words.told("rules", "request", &ruling, &redactor);
-        assert!(!first.detail.contains("AKIA"));
+        assert!(!first.detail.contains("AKIA") && first.redacted, "what was taken out is marked");
         assert!(words.rulings.is_empty(), "nobody else holds it");
         let shared = Arc::clone(&ruling);
         let told = words.told("rules", "request", &shared, &redactor);

@@ -58,7 +58,7 @@ impl Writing {
                 if number % AT_ONCE == AT_ONCE - 1 {
                     std::thread::yield_now();
                 }
-                self.maker.fact(fact, &mut out);
+                self.maker.told(fact, &mut out);
                 if out.len() >= self.settings.batch {
                     written &= self.append(&mut out, &taken.barriers, false);
                 }
@@ -163,7 +163,7 @@ impl Writing {
             }
             if self.tape.append(std::slice::from_ref(entry), durable).is_err() {
                 let content = Content::Gap(Gap { facts: 1, reason: GapReason::Refused.word().to_owned() });
-                let gap = Entry { content, principal: Arc::default(), ..entry.clone() };
+                let gap = Entry { content, principal: Arc::default(), seal: None, ..entry.clone() };
                 if self.tape.append(std::slice::from_ref(&gap), durable).is_err() {
                     break;
                 }

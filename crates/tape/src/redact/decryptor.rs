@@ -47,6 +47,13 @@ impl Decryptor {
             }
             Content::Finished(finished) => self.optional(&mut finished.subject),
             Content::Decisions(list) => list.iter_mut().for_each(|decision| self.decision(Arc::make_mut(decision))),
+            Content::Refused(refused) => self.text(&mut refused.detail),
+            Content::Rules(rules) => self.text(&mut rules.text),
+            Content::Backend(seen) => {
+                for (_, part) in &mut seen.parts {
+                    *part = self.message(part);
+                }
+            }
             _ => {}
         }
         entry

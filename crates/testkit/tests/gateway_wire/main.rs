@@ -162,7 +162,6 @@ fn judge(found: &[(String, Vec<Finding>)]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "the gateway does not record every path yet"]
 async fn what_is_on_the_wire_is_on_the_tape_and_nothing_else_is() {
     let cells = chosen().into_iter().map(|cell| {
         let meeting = async move {
@@ -178,7 +177,6 @@ async fn what_is_on_the_wire_is_on_the_tape_and_nothing_else_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "the gateway does not judge and record every path yet"]
 async fn nothing_that_may_be_refused_passes_a_chain_that_refuses_it() {
     let mut meetings = Vec::new();
     for phase in REFUSED.iter().map(|refused| refused.phase).collect::<HashSet<_>>() {

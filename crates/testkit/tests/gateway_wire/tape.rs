@@ -28,6 +28,7 @@ pub fn read(data_dir: &Path) -> anyhow::Result<Tape> {
             take(bodies.whole(hit.entry), &mut tape);
         }
         if !more {
+            tape.messages.sort_by_key(|message| message.seq);
             return Ok(tape);
         }
     }
@@ -36,14 +37,17 @@ pub fn read(data_dir: &Path) -> anyhow::Result<Tape> {
 fn take(entry: Entry, tape: &mut Tape) {
     let Entry { seq, at, session, exchange, content, .. } = entry;
     match content {
-        Content::Message(MessageEntry { point, method, body, .. }) => {
+        Content::Message(MessageEntry { point, method, body, number, again, lost, .. }) => {
             let text = match body {
                 Body::Whole(bytes) => String::from_utf8(bytes.to_vec()).ok(),
                 _ => None,
             };
             let method = method.map(|method| method.to_string());
-            // Tapes do not tell yet what was sent again, nor what was not delivered.
-            let (point, again, delivered) = (of(point), None, true);
+            // What came was on the wire, whatever became of it.
+            let came = matches!(point, fact::Point::ClientIn | fact::Point::BackendIn);
+            let (point, again, delivered) = (of(point), again.map(u64::from), came || lost.is_none());
+            // Messages of several sessions on one connection are written in runs; their numbers have the order of the wire.
+            let seq = if number == 0 { seq } else { number };
             tape.messages.push(Taped { seq, at, session, exchange, point, method, text, again, delivered });
         }
         Content::Decisions(decisions) => tape.decisions.extend(decisions.iter().map(|one| Decided {
@@ -54,7 +58,19 @@ fn take(entry: Entry, tape: &mut Tape) {
             verdict: one.verdict.to_string(),
         })),
         Content::Gap(gap) => tape.gaps.push(format!("{gap:?}")),
-        Content::Session(_) | Content::SessionEnded | Content::Finished(_) => {}
+        Content::Lost(lost) => {
+            let same = |one: &&mut Taped| one.seq == lost.number;
+            if let Some(message) = tape.messages.iter_mut().find(same) {
+                message.delivered = false;
+            }
+        }
+        Content::Session(_)
+        | Content::SessionEnded
+        | Content::Finished(_)
+        | Content::Client(_)
+        | Content::Backend(_)
+        | Content::Rules(_)
+        | Content::Refused(_) => {}
     }
 }
 

@@ -4,9 +4,11 @@ use super::counts::TapCounts;
 use super::introduction::{self, INITIALIZE};
 use super::waiting::{Asked, UNANSWERED_AFTER, Waiting};
 use bytes::Bytes;
+use signalbox_engine::carried::Carried;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::exchange::MethodName;
-use signalbox_engine::fact::{Decision, Fact, Finished, MessageFact, Outcome, Point, SessionFact};
+use signalbox_engine::fact::{Decision, Fact, Finished, MessageFact, Outcome, Point, RefusedFact, SessionFact};
+use signalbox_engine::keys::Numbers;
 use signalbox_engine::{Caller, ClientProfile, ExchangeId, SessionKey};
 use signalbox_wire::{Envelope, Era, Kind, Message, RawId, json};
 use std::sync::Arc;
@@ -55,7 +57,10 @@ pub struct Conversation {
     external: Option<Arc<str>>,
     client: Option<Arc<ClientProfile>>,
     begun: bool,
-    exchanges: u64,
+    /// Counts the exchanges of all conversations of the process.
+    numbers: Arc<Numbers>,
+    /// What the next message comes in.
+    carried: Option<Arc<Carried>>,
     by_client: Waiting,
     by_server: Waiting,
     counts: TapCounts,
@@ -64,13 +69,14 @@ pub struct Conversation {
 impl Conversation {
     /// A conversation of which nothing was heard yet.
     #[must_use]
-    pub fn new(who: Who) -> Self {
+    pub fn new(who: Who, numbers: Arc<Numbers>) -> Self {
         Self {
             who,
             external: None,
             client: None,
             begun: false,
-            exchanges: 0,
+            numbers,
+            carried: None,
             by_client: Waiting::default(),
             by_server: Waiting::default(),
             counts: TapCounts::default(),
@@ -96,6 +102,11 @@ impl Conversation {
         if !std::mem::replace(&mut self.begun, true) {
             out.push(self.session(at));
         }
+    }
+
+    /// Says what the next message comes in.
+    pub fn carried(&mut self, carried: Carried) {
+        self.carried = Some(Arc::new(carried));
     }
 
     /// Hears a message, a batch, or whatever else was sent in the place of one.
@@ -143,6 +154,18 @@ impl Conversation {
         })));
     }
 
+    /// The server has answered with this status and no message.
+    pub fn refused(&self, at: Instant, status: u16, detail: String, out: &mut Vec<Fact>) {
+        out.push(Fact::Refused(Arc::new(RefusedFact {
+            at,
+            caller: self.who.caller.clone(),
+            session: self.who.session,
+            status: Some(status),
+            reason: "http_error",
+            detail,
+        })));
+    }
+
     /// It is known that this request gets no answer.
     pub fn give_up(&mut self, at: Instant, exchange: ExchangeId, outcome: Outcome, out: &mut Vec<Fact>) {
         let asked = self.by_client.give_up(exchange).or_else(|| self.by_server.give_up(exchange));
@@ -174,6 +197,7 @@ impl Conversation {
         out.push(Fact::Message(MessageFact {
             exchange,
             backend: Some(Arc::clone(&self.who.backend)),
+            carried: self.carried.take(),
             ..MessageFact::new(at, self.who.session, self.who.caller.clone(), side.point(), bytes)
         }));
     }
@@ -198,9 +222,8 @@ impl Conversation {
         {
             self.introduce(at, client, after);
         }
-        self.exchanges += 1;
         self.counts.requests += 1;
-        let exchange = ExchangeId(self.exchanges);
+        let exchange = self.numbers.exchange();
         let era = introduction::revision_of(message).map(|revision| revision.era()).unwrap_or_else(|| self.era());
         let method = method_of(message);
         let asked = Asked {

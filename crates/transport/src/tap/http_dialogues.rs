@@ -28,8 +28,13 @@ impl Dialogue {
     }
 
     fn post_to(&mut self, place: &str, call: u64, session: Option<&str>, body: &str) -> Vec<String> {
-        let asked =
-            Asked { session: session.map(Into::into), place: place.into(), endpoint: place == "/mcp", closes: false };
+        let asked = Asked {
+            session: session.map(Into::into),
+            place: place.into(),
+            endpoint: place == "/mcp",
+            closes: false,
+            head: None,
+        };
         let mut told = self.step(call, Step::Asked(asked));
         told.extend(self.step(call, Step::Body(Side::Client, Bytes::copy_from_slice(body.as_bytes()))));
         told.extend(self.step(call, Step::BodyEnd { side: Side::Client, complete: true }));
@@ -37,7 +42,7 @@ impl Dialogue {
     }
 
     fn head(&mut self, call: u64, session: Option<&str>, status: u16, events: bool) -> Vec<String> {
-        self.step(call, Step::Answered(Answered { session: session.map(Into::into), status, events }))
+        self.step(call, Step::Answered(Answered { session: session.map(Into::into), status, events, head: None }))
     }
 
     fn say(&mut self, call: u64, text: &str) -> Vec<String> {
@@ -80,7 +85,13 @@ fn s50_a_session_is_known_by_its_header_from_the_answer_that_gave_it() {
     assert_eq!(talk.step(2, Step::BodyEnd { side: Side::Server, complete: false }), Vec::<String>::new());
     talk.step(
         3,
-        Step::Asked(Asked { session: Some("abc".into()), place: "/mcp".into(), endpoint: true, closes: false }),
+        Step::Asked(Asked {
+            session: Some("abc".into()),
+            place: "/mcp".into(),
+            endpoint: true,
+            closes: false,
+            head: None,
+        }),
     );
     talk.head(3, None, 200, true);
     assert_eq!(talk.say(3, &format!(": hi\n\nid: 7\ndata: {PO}", PO = &PONG[..9])), Vec::<String>::new());
@@ -89,7 +100,13 @@ fn s50_a_session_is_known_by_its_header_from_the_answer_that_gave_it() {
     // The session is closed by its client.
     talk.step(
         4,
-        Step::Asked(Asked { session: Some("abc".into()), place: "/mcp".into(), endpoint: true, closes: true }),
+        Step::Asked(Asked {
+            session: Some("abc".into()),
+            place: "/mcp".into(),
+            endpoint: true,
+            closes: true,
+            head: None,
+        }),
     );
     talk.head(4, None, 204, false);
     assert_eq!(talk.done(4), ["ended"]);
@@ -165,5 +182,64 @@ fn so3_quiet_sessions_end_and_there_are_never_too_many() {
         let told = talk.post(2 * number, Some(&format!("s{number}")), PING);
         assert_eq!(told.iter().any(|line| line == "ended"), number == MAX_SESSIONS as u64, "{number}: {told:?}");
         talk.json(2 * number, None, PONG);
+    }
+}
+
+/// The marks of the messages that a step tells.
+fn carried(talk: &mut Dialogue, call: u64, step: Step) -> Vec<String> {
+    let mut out: Vec<Fact> = Vec::new();
+    talk.tap.take(talk.now, HttpSeen { call, step }, &mut out);
+    out.iter()
+        .filter_map(|fact| match fact {
+            Fact::Message(message) => {
+                let carried = message.carried.as_deref()?;
+                let http = carried.http.as_ref().map(|http| (http.method.clone(), http.url.clone(), http.status));
+                Some(format!("{:?} {http:?}", carried.event_id))
+            }
+            Fact::Refused(refused) => Some(format!("refused {:?} {}", refused.status, refused.detail)),
+            _ => None,
+        })
+        .collect()
+}
+
+fn asked() -> Step {
+    let head = http_heads::of_request("POST", "/mcp", &http::HeaderMap::new());
+    Step::Asked(Asked { place: "/mcp".into(), endpoint: true, head: Some(head.into()), ..Asked::default() })
+}
+
+fn answered(status: u16, events: bool) -> Step {
+    let head = http_heads::of_answer(status, &http::HeaderMap::new());
+    Step::Answered(Answered { session: None, status, events, head: Some(head.into()) })
+}
+
+#[test]
+fn s_29_s_71_heads_come_with_the_first_message_of_each_side_and_events_with_their_ids() {
+    let mut talk = Dialogue::new();
+    let body = |side, text: &str| Step::Body(side, Bytes::copy_from_slice(text.as_bytes()));
+    assert!(carried(&mut talk, 1, asked()).is_empty());
+    carried(&mut talk, 1, body(Side::Client, r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#));
+    assert_eq!(
+        carried(&mut talk, 1, Step::BodyEnd { side: Side::Client, complete: true }),
+        [r#"None Some((Some("POST"), Some("/mcp"), None))"#]
+    );
+    carried(&mut talk, 1, answered(200, true));
+    let events = concat!(
+        "id: a1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n",
+        "id: a2\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"
+    );
+    assert_eq!(
+        carried(&mut talk, 1, body(Side::Server, events)),
+        [r#"Some("a1") Some((None, None, Some(200)))"#, r#"Some("a2") None"#]
+    );
+}
+
+#[test]
+fn s_29_an_answer_without_a_message_is_told_by_its_status_where_it_refuses() {
+    let mut talk = Dialogue::new();
+    let done = Step::BodyEnd { side: Side::Server, complete: true };
+    for (call, status, told) in [(1, 401, vec!["refused Some(401) POST /mcp"]), (2, 202, vec![])] {
+        carried(&mut talk, call, asked());
+        carried(&mut talk, call, answered(status, false));
+        assert_eq!(carried(&mut talk, call, done.clone()), told, "{status}");
     }
 }

@@ -3,6 +3,7 @@
 use super::conversation::Side;
 use super::feed::Weigh;
 use bytes::Bytes;
+use signalbox_engine::carried::HttpHead;
 
 /// One step of one HTTP request and its answer.
 #[derive(Clone, Debug)]
@@ -44,6 +45,8 @@ pub struct Asked {
     pub endpoint: bool,
     /// True where it ends its session.
     pub closes: bool,
+    /// What may be told of its head.
+    pub head: Option<Box<HttpHead>>,
 }
 
 /// The head of an answer.
@@ -55,14 +58,25 @@ pub struct Answered {
     pub status: u16,
     /// True where its body is a stream of events.
     pub events: bool,
+    /// What may be told of its head.
+    pub head: Option<Box<HttpHead>>,
 }
 
 impl Weigh for HttpSeen {
     fn weight(&self) -> usize {
         match &self.step {
             Step::Body(_, bytes) => bytes.len(),
-            Step::Asked(asked) => asked.place.len() + asked.session.as_ref().map_or(0, |name| name.len()),
+            Step::Asked(asked) => {
+                asked.place.len()
+                    + asked.session.as_ref().map_or(0, |name| name.len())
+                    + head_weight(asked.head.as_deref())
+            }
+            Step::Answered(answered) => head_weight(answered.head.as_deref()),
             _ => 0,
         }
     }
+}
+
+fn head_weight(head: Option<&HttpHead>) -> usize {
+    head.map_or(0, |head| head.headers.iter().map(|(name, value)| name.len() + value.len()).sum())
 }

@@ -7,6 +7,7 @@ use super::gathered::Gathered;
 use super::http_seen::{Answered, Asked, HttpSeen, Step};
 use super::talks::Talks;
 use bytes::Bytes;
+use signalbox_engine::carried::{Carried, HttpHead};
 use signalbox_engine::fact::Outcome;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::{Caller, ExchangeId, Fact};
@@ -40,6 +41,17 @@ struct Call {
     events: Option<SseDecoder>,
     /// The exchange that its body opened.
     exchange: Option<ExchangeId>,
+    /// The heads of request and answer, until they are told with the first message of each.
+    heads: [Option<Box<HttpHead>>; 2],
+    /// Method and address of the request, in words.
+    asked: String,
+}
+
+/// What was heard.
+struct Heard {
+    bytes: Bytes,
+    whole: bool,
+    event_id: Option<String>,
 }
 
 impl Call {
@@ -79,6 +91,8 @@ impl HttpTap {
             from_server: Gathered::default(),
             events: None,
             exchange: None,
+            asked: asked.head.as_deref().map(words).unwrap_or_default(),
+            heads: [asked.head, None],
         };
         self.calls.insert(number, call);
     }
@@ -88,6 +102,7 @@ impl HttpTap {
         self.finish_body(at, number, Side::Client, out);
         let Some(call) = self.calls.get_mut(&number) else { return };
         call.status = answered.status;
+        call.heads[1].clone_from(&answered.head);
         call.events = answered.events.then(|| SseDecoder::new(self.max));
         let talk = call.talk;
         if let Some(session) = &answered.session
@@ -122,7 +137,7 @@ impl HttpTap {
         self.gathered += bytes.len();
         body.push(bytes);
         if let Some(piece) = piece {
-            self.tell(at, number, side, piece, false, out);
+            self.tell(at, number, side, Heard { bytes: piece, whole: false, event_id: None }, out);
         }
     }
 
@@ -149,7 +164,8 @@ impl HttpTap {
                 self.talks.name(talk, place_name(place_of(uri.trim())));
             }
         } else if !event.data.is_empty() {
-            self.tell(at, number, Side::Server, event.data, true, out);
+            let heard = Heard { bytes: event.data, whole: true, event_id: event.id };
+            self.tell(at, number, Side::Server, heard, out);
         }
     }
 
@@ -157,18 +173,23 @@ impl HttpTap {
         let Some(call) = self.calls.get_mut(&number) else { return };
         self.gathered -= call.body(side).len();
         if let Some((bytes, whole)) = call.body(side).finish() {
-            self.tell(at, number, side, bytes, whole, out);
+            self.tell(at, number, side, Heard { bytes, whole, event_id: None }, out);
         }
     }
 
     /// Tells of a message. Beside the endpoint only what is surely one: a proxy also carries sign-ins, which are nobody's
     /// business.
-    fn tell(&mut self, at: Instant, number: u64, side: Side, bytes: Bytes, whole: bool, out: &mut Vec<Fact>) {
+    fn tell(&mut self, at: Instant, number: u64, side: Side, heard: Heard, out: &mut Vec<Fact>) {
+        let Heard { bytes, whole, event_id } = heard;
         let Some(call) = self.calls.get_mut(&number) else { return };
         if !call.endpoint && (!whole || Message::parse(bytes.clone(), 1).is_err()) {
             return;
         }
         let Some(conversation) = self.talks.get(call.talk) else { return };
+        let http = call.heads[usize::from(side == Side::Server)].take().map(|head| *head);
+        if http.is_some() || event_id.is_some() {
+            conversation.carried(Carried { event_id: event_id.map(Into::into), http });
+        }
         if !whole {
             return conversation.hear_piece(at, side, bytes, out);
         }
@@ -182,7 +203,15 @@ impl HttpTap {
     fn over(&mut self, at: Instant, number: u64, complete: bool, out: &mut Vec<Fact>) {
         self.finish_body(at, number, Side::Client, out);
         self.finish_body(at, number, Side::Server, out);
-        let Some(call) = self.calls.remove(&number) else { return };
+        let Some(mut call) = self.calls.remove(&number) else { return };
+        // The head of an answer that held a message was told with it.
+        if call.endpoint
+            && call.status >= 400
+            && call.heads[1].is_some()
+            && let Some(conversation) = self.talks.get(call.talk)
+        {
+            conversation.refused(at, call.status, std::mem::take(&mut call.asked), out);
+        }
         // What was refused by its status, or never reached the server, gets no answer later.
         let refused = call.status >= 400 || call.status == 0;
         if refused && let (Some(exchange), Some(conversation)) = (call.exchange, self.talks.get(call.talk)) {
@@ -227,6 +256,10 @@ impl Tap for HttpTap {
         }
         self.talks.end_all(at, out)
     }
+}
+
+fn words(head: &HttpHead) -> String {
+    format!("{} {}", head.method.as_deref().unwrap_or_default(), head.url.as_deref().unwrap_or_default())
 }
 
 fn session_name(session: &str) -> Box<str> {

@@ -6,6 +6,7 @@ use super::feed::{Lost, Tap, Weigh};
 use super::line_cutter::{LineCutter, Piece};
 use bytes::Bytes;
 use signalbox_engine::Fact;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Bytes that one side sent.
@@ -39,7 +40,7 @@ impl StdioTap {
         Self {
             from_client: LineCutter::new(max_line),
             from_server: LineCutter::new(max_line),
-            conversation: Conversation::new(who),
+            conversation: Conversation::new(who, Arc::default()),
             pieces: Vec::new(),
         }
     }

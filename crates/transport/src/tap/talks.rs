@@ -3,7 +3,7 @@
 use super::conversation::{Conversation, Who};
 use super::counts::TapCounts;
 use signalbox_engine::fact::Outcome;
-use signalbox_engine::keys::{KeyMap, TextMap};
+use signalbox_engine::keys::{KeyMap, Numbers, TextMap};
 use signalbox_engine::{Caller, Fact, SessionKey};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,13 +30,14 @@ pub(super) struct Talks {
     talks: KeyMap<u64, Talk>,
     names: TextMap<Box<str>, u64>,
     next: u64,
+    numbers: Arc<Numbers>,
     counts: TapCounts,
 }
 
 impl Talks {
     pub(super) fn new(backend: Arc<str>, caller: Caller) -> Self {
         let (talks, names) = (KeyMap::default(), TextMap::default());
-        Self { backend, caller, talks, names, next: 1, counts: TapCounts::default() }
+        Self { backend, caller, talks, names, next: 1, numbers: Arc::default(), counts: TapCounts::default() }
     }
 
     /// The number of the session of this name, with one more connection open. None has no name yet.
@@ -123,12 +124,13 @@ impl Talks {
         }
         let key = self.next;
         self.next += 1;
-        let conversation = Conversation::new(Who {
+        let who = Who {
             session: SessionKey(key),
             caller: self.caller.clone(),
             backend: Arc::clone(&self.backend),
             transport: "http",
-        });
+        };
+        let conversation = Conversation::new(who, Arc::clone(&self.numbers));
         self.talks.insert(key, Talk { conversation, names: Vec::new(), open: 0, used: at });
         key
     }

@@ -2,7 +2,7 @@
 
 use super::Proxy;
 use super::passing::{Passing, Watch};
-use crate::tap::{Answered, Asked, HttpSeen, Side, Step};
+use crate::tap::{Answered, Asked, HttpSeen, Side, Step, http_heads};
 use http::header::{
     CONNECTION, CONTENT_TYPE, HOST, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
     TRANSFER_ENCODING, UPGRADE,
@@ -40,6 +40,7 @@ pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Res
         return Ok(own(StatusCode::FORBIDDEN, text.to_owned()));
     }
     let call = shared.calls.fetch_add(1, Ordering::Relaxed);
+    let is_taped = shared.feed.is_some();
     let tell = |step| {
         if let Some(feed) = &shared.feed {
             feed.push(Instant::now(), HttpSeen { call, step });
@@ -54,6 +55,7 @@ pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Res
         place: place.as_str().into(),
         endpoint: place.path() == target.uri.path(),
         closes: head.method == Method::DELETE,
+        head: is_taped.then(|| http_heads::of_request(head.method.as_str(), place.as_str(), &head.headers).into()),
     }));
     strip(&mut head.headers);
     head.headers.insert(HOST, target.authority.clone());
@@ -67,6 +69,7 @@ pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Res
                 session: session(&head.headers),
                 status: head.status.as_u16(),
                 events: is_events(&head.headers),
+                head: is_taped.then(|| http_heads::of_answer(head.status.as_u16(), &head.headers).into()),
             }));
             strip(&mut head.headers);
             let connection = Some((Arc::clone(&shared.upstream), sender));

@@ -2,13 +2,14 @@
 
 use super::entry_json::entry_json;
 use super::shelf::Shelf;
-use super::{facets, moment};
+use super::{facets, moment, session_id};
 use crate::cli::{Global, SearchArgs};
 use crate::failure::Failure;
 use crate::recording::unix_nanos;
 use crate::{output, table};
 use serde_json::{Value, json};
 use signalbox_engine::record::{Body, Content, Hit, Page, Query};
+use signalbox_tape::marks;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -18,6 +19,13 @@ const EXCERPT: usize = 120;
 /// Does it.
 pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<ExitCode, Failure> {
     let shelf = Shelf::find(global, args.tape.as_deref())?;
+    let (tape, session) = match &args.session_id {
+        Some(id) => {
+            let (tape, session) = session_id::find(global, &shelf, id)?;
+            (Some(tape), Some(session))
+        }
+        None => (shelf.tape.as_ref().map(|tape| tape.id.clone()), args.session),
+    };
     let now = unix_nanos();
     let when = |text: &Option<String>| -> Result<Option<u64>, Failure> {
         let read = text.as_deref().map(|text| moment::read(text, now)).transpose();
@@ -25,8 +33,8 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<ExitCode, Failur
     };
     let query = Query {
         text: args.text.clone(),
-        tape: shelf.tape.as_ref().map(|tape| tape.id.clone()),
-        session: args.session,
+        tape,
+        session,
         exchange: None,
         methods: args.method.clone(),
         subject: args.tool.clone(),
@@ -75,7 +83,10 @@ fn row(hit: &Hit, args: &SearchArgs) -> Vec<String> {
                 Body::Whole(bytes) => excerpt(&String::from_utf8_lossy(bytes), args.text.as_deref()),
                 Body::Like { .. } | Body::Left => format!("{} bytes", message.length),
             };
-            let point = format!("{:?} {}", message.point, message.kind.word());
+            let mut point = format!("{:?} {}", message.point, message.kind.word());
+            for (mark, there) in [(", own", message.own), (", lost", message.lost.is_some())] {
+                point.push_str(if there { mark } else { "" });
+            }
             (point, message.method.clone(), message.subject.clone(), text)
         }
         Content::Finished(finished) => {
@@ -90,6 +101,21 @@ fn row(hit: &Hit, args: &SearchArgs) -> Vec<String> {
         Content::Session(session) => ("session".to_owned(), None, session.client.as_deref().map(Arc::from), none()),
         Content::SessionEnded => ("session ended".to_owned(), None, None, none()),
         Content::Gap(gap) => ("gap".to_owned(), None, None, format!("{} facts: {}", gap.facts, gap.reason)),
+        Content::Client(client) => {
+            let name = client.info.client.as_deref().map(Arc::from);
+            (format!("caller {}", client.number), None, name, marks::caller(&client.info))
+        }
+        Content::Backend(seen) => {
+            let parts: Vec<&str> = seen.parts.iter().map(|(name, _)| &**name).collect();
+            ("backend".to_owned(), None, Some(seen.backend.clone()), format!("offers {}", parts.join(", ")))
+        }
+        Content::Rules(rules) => ("rules".to_owned(), None, Some(rules.hash.as_str().into()), none()),
+        Content::Lost(lost) => {
+            ("lost".to_owned(), None, None, format!("message {} at {:?}: {}", lost.number, lost.point, lost.reason))
+        }
+        Content::Refused(refused) => {
+            ("refused".to_owned(), None, Some(refused.reason.as_ref().into()), marks::refused(refused))
+        }
     };
     let text = |name: Option<Arc<str>>| name.as_deref().unwrap_or_default().to_owned();
     let number = entry.exchange.map(|number| number.to_string()).unwrap_or_default();

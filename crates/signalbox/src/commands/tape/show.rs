@@ -7,9 +7,9 @@ use crate::cli::{Global, ShowArgs};
 use crate::failure::Failure;
 use crate::{output, table};
 use serde_json::{Value, json};
-use signalbox_engine::record::{Content, Entry, FinishedEntry, Gap};
-use signalbox_tape::explain;
+use signalbox_engine::record::{ClientEntry, Content, Entry, FinishedEntry, Gap};
 use signalbox_tape::redact::Decryptor;
+use signalbox_tape::{explain, marks};
 use std::collections::HashMap;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -58,6 +58,68 @@ struct Call {
     decisions: usize,
 }
 
+/// What is told beside the calls.
+#[derive(Default)]
+struct Beside {
+    gaps: Vec<Gap>,
+    clients: Vec<ClientEntry>,
+    backends: Vec<String>,
+    /// The hashes of the rules, as they followed each other.
+    rules: Vec<String>,
+    refused: Vec<(u64, String)>,
+    /// Messages of the gateway's own, and messages that did not arrive.
+    own: u64,
+    lost: u64,
+}
+
+impl Beside {
+    fn add(&mut self, entry: &Entry) {
+        match &entry.content {
+            Content::Gap(gap) => self.gaps.push(gap.clone()),
+            Content::Client(client) => keep(&mut self.clients, client.clone()),
+            Content::Backend(seen) => {
+                let revision = seen.revision.as_deref().unwrap_or("no revision");
+                let line = format!("backend {} for {}: {revision}, {}", seen.backend, seen.view, seen.hash);
+                keep(&mut self.backends, line);
+            }
+            Content::Rules(rules) => keep(&mut self.rules, rules.hash.clone()),
+            Content::Refused(refused) => keep(&mut self.refused, (entry.at, marks::refused(refused))),
+            Content::Lost(_) => self.lost += 1,
+            Content::Message(message) => {
+                self.own += u64::from(message.own);
+                self.lost += u64::from(message.lost.is_some());
+            }
+            _ => {}
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut lines: Vec<String> = Vec::new();
+        lines.extend(self.clients.iter().map(|one| format!("caller {}: {}", one.number, marks::caller(&one.info))));
+        lines.extend(self.backends.iter().cloned());
+        lines.extend(self.rules.iter().map(|hash| format!("rules {hash}")));
+        lines.extend(self.refused.iter().map(|(at, line)| format!("{} {line}", moment::time_of_day(*at))));
+        if self.own > 0 {
+            lines.push(format!("the gateway's own messages: {}", self.own));
+        }
+        if self.lost > 0 {
+            lines.push(format!("messages that did not arrive: {}", self.lost));
+        }
+        lines.extend(self.gaps.iter().map(|gap| format!("missing: {} facts ({})", gap.facts, gap.reason)));
+        lines.iter().map(|line| format!("{}\n", table::harmless(line))).collect()
+    }
+}
+
+/// Keeps a bounded number of what is told.
+fn keep<T>(list: &mut Vec<T>, one: T) {
+    if list.len() < MOST_BESIDE {
+        list.push(one);
+    }
+}
+
+/// Most callers, backends, sets of rules and refusals that are told one by one.
+const MOST_BESIDE: usize = 100;
+
 fn calls(
     global: &Global,
     source: &mut TapeSource,
@@ -66,18 +128,18 @@ fn calls(
 ) -> Result<ExitCode, Failure> {
     let mut calls = Vec::new();
     let mut decisions: HashMap<u64, usize> = HashMap::new();
-    let (mut gaps, mut more) = (Vec::new(), false);
+    let (mut beside, mut more) = (Beside::default(), false);
     for entry in source.entries(args.session) {
         let mut entry = match &mut decryptor {
             Some(decryptor) => decryptor.entry(entry?),
             None => entry?,
         };
+        beside.add(&entry);
         match &mut entry.content {
             Content::Decisions(list) => {
                 let told = list.iter().filter(|one| one.verdict != "pass" && one.by != "route").count();
                 *decisions.entry(entry.exchange.unwrap_or(0)).or_default() += told;
             }
-            Content::Gap(gap) => gaps.push(gap.clone()),
             Content::Finished(finished) if calls.len() < args.limit => {
                 let finished = finished.clone();
                 let decisions = entry.exchange.and_then(|number| decisions.remove(&number)).unwrap_or(0);
@@ -88,14 +150,12 @@ fn calls(
         }
     }
     if global.json {
-        return as_json(source, &calls, &gaps);
+        return as_json(source, &calls, &beside);
     }
     let mut text = about(source)?;
     let rows: Vec<Vec<String>> = calls.iter().map(row).collect();
     text.push_str(&table::render(&["CALL", "AT", "WHO", "METHOD", "ABOUT", "BACKEND", "OUTCOME", "TOOK", ""], &rows));
-    for gap in gaps {
-        text.push_str(&format!("missing: {} facts ({})\n", gap.facts, gap.reason));
-    }
+    text.push_str(&beside.text());
     if more {
         text.push_str(&format!("only the first {} calls are shown; see --limit and --session\n", args.limit));
     }
@@ -114,10 +174,7 @@ fn about(source: &mut TapeSource) -> Result<String, Failure> {
         moment::shown(tape.started)
     );
     for (number, session) in sessions.iter().take(MOST_SESSIONS) {
-        let client = session.client.as_deref().unwrap_or("a client that did not say its name");
-        let version = session.client_version.as_deref().unwrap_or("");
-        let revision = session.revision.as_deref().unwrap_or("no revision");
-        let line = format!("session {number}: {client} {version}, {revision}, over {}", session.transport);
+        let line = format!("session {number}: {}", marks::caller(session));
         text.push_str(&table::harmless(&line));
         text.push('\n');
     }
@@ -143,11 +200,26 @@ fn row(call: &Call) -> Vec<String> {
         text(&finished.backend),
         finished.outcome.to_string(),
         moment::length(finished.took),
-        if call.decisions > 0 { format!("{} decided", call.decisions) } else { String::new() },
+        remarks(call),
     ]
 }
 
-fn as_json(source: &mut TapeSource, calls: &[Call], gaps: &[Gap]) -> Result<ExitCode, Failure> {
+/// What is special about a call.
+fn remarks(call: &Call) -> String {
+    let mut remarks = Vec::new();
+    if let Some(first) = call.finished.operation {
+        remarks.push(format!("round {} of {first}", call.finished.round));
+    }
+    if let Some(client) = call.finished.client {
+        remarks.push(format!("caller {client}"));
+    }
+    if call.decisions > 0 {
+        remarks.push(format!("{} decided", call.decisions));
+    }
+    remarks.join(", ")
+}
+
+fn as_json(source: &mut TapeSource, calls: &[Call], beside: &Beside) -> Result<ExitCode, Failure> {
     let sessions: Vec<Value> = source
         .sessions()?
         .into_iter()
@@ -159,12 +231,27 @@ fn as_json(source: &mut TapeSource, calls: &[Call], gaps: &[Gap]) -> Result<Exit
                 "client_version": session.client_version,
                 "revision": session.revision,
                 "transport": session.transport,
+                "proof": session.proof,
+                "claims": session.claims,
+                "address": session.address,
             })
         })
         .collect();
     let calls: Vec<Value> = calls.iter().map(|call| entry_json(&call.entry)).collect();
-    let gaps: Vec<Value> = gaps.iter().map(|gap| json!({"facts": gap.facts, "reason": gap.reason})).collect();
-    let all = json!({"tape": head(source.info(), None), "sessions": sessions, "calls": calls, "gaps": gaps});
+    let gaps: Vec<Value> = beside.gaps.iter().map(|gap| json!({"facts": gap.facts, "reason": gap.reason})).collect();
+    let client = |one: &ClientEntry| {
+        json!({
+            "number": one.number, "client": one.info.client, "client_version": one.info.client_version,
+            "revision": one.info.revision, "transport": one.info.transport, "proof": one.info.proof,
+            "claims": one.info.claims, "address": one.info.address,
+        })
+    };
+    let clients: Vec<Value> = beside.clients.iter().map(client).collect();
+    let refused: Vec<Value> = beside.refused.iter().map(|(at, what)| json!({"at": at, "what": what})).collect();
+    let all = json!({
+        "tape": head(source.info(), None), "sessions": sessions, "clients": clients, "calls": calls, "gaps": gaps,
+        "rules": beside.rules, "refused": refused, "own": beside.own, "lost": beside.lost,
+    });
     output::result(&format!("{all}\n"))?;
     Ok(ExitCode::SUCCESS)
 }

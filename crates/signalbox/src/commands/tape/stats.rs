@@ -31,11 +31,15 @@ fn as_text(stats: &Stats) -> String {
     rows.extend(stats.methods.iter().map(|(name, numbers)| row(name, numbers)));
     rows.extend(stats.tools.iter().map(|(name, numbers)| row(&format!("  {name}"), numbers)));
     let mut text = table::render(
-        &["WHAT", "CALLS", "ERRORS", "P50", "P95", "P99", "BYTES IN", "BYTES OUT", "TOKENS, ABOUT"],
+        &["WHAT", "CALLS", "ERRORS", "AVERAGE", "P50", "P95", "P99", "BYTES IN", "BYTES OUT", "TOKENS, ABOUT"],
         &rows,
     );
     let kinds: Vec<String> = stats.messages.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     text.push_str(&format!("\nmessages: {}\n", kinds.join(", ")));
+    for (method, count) in &stats.notifications {
+        let (method, came, went) = (table::harmless(method), count.came, count.went);
+        text.push_str(&format!("notifications: {method}, {came} came, {went} went\n"));
+    }
     text.push_str(&format!("bytes: {} as they passed, {} as they are kept\n", stats.bytes.0, stats.bytes.1));
     if stats.gaps > 0 {
         text.push_str(&format!("missing: {} facts\n", stats.gaps));
@@ -48,6 +52,7 @@ fn row(name: &str, numbers: &MethodStats) -> Vec<String> {
         name.to_owned(),
         numbers.count.to_string(),
         numbers.errors.to_string(),
+        moment::length(numbers.mean),
         moment::length(numbers.p50),
         moment::length(numbers.p95),
         moment::length(numbers.p99),
@@ -62,6 +67,7 @@ pub(super) fn as_json(stats: &Stats) -> Value {
         json!({
             "calls": numbers.count,
             "errors": numbers.errors,
+            "average_ns": numbers.mean,
             "p50_ns": numbers.p50,
             "p95_ns": numbers.p95,
             "p99_ns": numbers.p99,
@@ -75,11 +81,17 @@ pub(super) fn as_json(stats: &Stats) -> Value {
     };
     let messages: serde_json::Map<String, Value> =
         stats.messages.iter().map(|(kind, count)| (kind.clone(), json!(count))).collect();
+    let notifications: serde_json::Map<String, Value> = stats
+        .notifications
+        .iter()
+        .map(|(method, count)| (method.clone(), json!({"came": count.came, "went": count.went})))
+        .collect();
     json!({
         "total": one(&stats.total),
         "methods": named(&stats.methods),
         "tools": named(&stats.tools),
         "messages": messages,
+        "notifications": notifications,
         "gaps": stats.gaps,
         "bytes": {"passed": stats.bytes.0, "kept": stats.bytes.1},
     })

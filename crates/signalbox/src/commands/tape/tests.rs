@@ -18,16 +18,7 @@ use std::path::Path;
 const MILLI: u64 = 1_000_000;
 
 fn info(id: &str) -> TapeInfo {
-    TapeInfo {
-        id: id.to_owned(),
-        kind: TapeKind::Serve,
-        target: "x".to_owned(),
-        started: 1,
-        ended: None,
-        program: "p".to_owned(),
-        redaction: vec![],
-        sampling: "all".to_owned(),
-    }
+    TapeInfo::new(id.to_owned(), TapeKind::Serve, "x".to_owned(), 1)
 }
 
 /// A tape in the making.
@@ -40,7 +31,7 @@ struct Script {
 impl Script {
     fn push(&mut self, session: Option<u64>, exchange: Option<u64>, content: Content) {
         let seq = self.entries.len() as u64 + 1;
-        self.entries.push(Entry { seq, at: seq * MILLI, session, exchange, principal: "ann".into(), content });
+        self.entries.push(Entry { session, exchange, ..Entry::new(seq, seq * MILLI, "ann".into(), content) });
     }
 
     /// A request, its answer, and its end.
@@ -58,6 +49,7 @@ impl Script {
             took: took * MILLI,
             bytes_in: 10,
             bytes_out: 20,
+            ..FinishedEntry::default()
         };
         self.push(session, Some(self.calls), Content::Finished(finished));
     }
@@ -71,15 +63,13 @@ impl Script {
 }
 
 fn message(kind: MessageKind, tool: &str, error_code: Option<i64>, body: &str) -> MessageEntry {
+    let whole = Body::Whole(Bytes::copy_from_slice(body.as_bytes()));
     MessageEntry {
-        point: Point::ClientIn,
-        kind,
         method: Some("tools/call".into()),
         subject: Some(tool.into()),
         backend: Some("b".into()),
         error_code,
-        length: body.len() as u64,
-        body: Body::Whole(Bytes::copy_from_slice(body.as_bytes())),
+        ..MessageEntry::new(Point::ClientIn, kind, body.len() as u64, whole)
     }
 }
 

@@ -9,16 +9,10 @@ use std::time::Duration;
 fn entry(seq: u64) -> Entry {
     let noise: Vec<u8> = (0..2_000u64).map(|n| ((n + seq).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
     let content = Content::Message(MessageEntry {
-        point: Point::ClientIn,
-        kind: MessageKind::Raw,
         method: Some(format!("m{seq}").into()),
-        subject: None,
-        backend: None,
-        error_code: None,
-        length: 2_000,
-        body: Body::Whole(noise.into()),
+        ..MessageEntry::new(Point::ClientIn, MessageKind::Raw, 2_000, Body::Whole(noise.into()))
     });
-    Entry { seq, at: seq, session: None, exchange: Some(seq), principal: "local".into(), content }
+    Entry { exchange: Some(seq), ..Entry::new(seq, seq, "local".into(), content) }
 }
 
 #[test]
@@ -26,16 +20,7 @@ fn a_full_file_keeps_nothing_of_the_batch_and_all_of_it_later() {
     let folder = tempfile::TempDir::new().unwrap();
     let place = Place::new(&folder.path().join("tapes.db"), Duration::from_secs(5));
     let connection = connection::create(&place).unwrap();
-    let info = TapeInfo {
-        id: "t".into(),
-        kind: TapeKind::Serve,
-        target: String::new(),
-        started: 1,
-        ended: None,
-        program: String::new(),
-        redaction: Vec::new(),
-        sampling: "all".into(),
-    };
+    let info = TapeInfo::new("t".into(), TapeKind::Serve, String::new(), 1);
     let mut writer = SqliteWriter::begin(place, connection, &info, false).unwrap();
     let limit = |writer: &SqliteWriter, pages: u32| {
         writer.connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(())).unwrap();

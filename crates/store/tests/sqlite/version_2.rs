@@ -1,0 +1,163 @@
+//! What came with version 2 is kept: marks of messages, callers, backends, rules, losses, refusals and seals.
+
+use bytes::Bytes;
+use signalbox_engine::carried::{Carried, HttpHead};
+use signalbox_engine::fact::Point;
+use signalbox_engine::record::{
+    BackendSeen, Body, ClientEntry, Content, DecisionEntry, Entry, FinishedEntry, LostEntry, MessageEntry, MessageKind,
+    NotificationStats, Query, RefusedEntry, Retention, RulesEntry, SessionInfo, TapeInfo, TapeKind, TapeStore,
+};
+use signalbox_store::SqliteStore;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+fn info() -> TapeInfo {
+    let info = TapeInfo::new("t".into(), TapeKind::Serve, "x".into(), 1);
+    TapeInfo { parent: Some("before".into()), seal: Some([0, 1, 255].into()), ..info }
+}
+
+fn session() -> SessionInfo {
+    SessionInfo {
+        external: Some("hmac:00".into()),
+        client: Some("agent".into()),
+        transport: "http".into(),
+        proof: Some("certificate".into()),
+        claims: vec![("subject".into(), "CN=ann".into()), ("issuer".into(), String::new())],
+        address: Some("10.0.0.7".into()),
+        ..SessionInfo::default()
+    }
+}
+
+fn message(point: Point, kind: MessageKind, method: &str) -> MessageEntry {
+    let body = Body::Whole(Bytes::from_static(b"{}"));
+    MessageEntry { method: Some(method.into()), ..MessageEntry::new(point, kind, 2, body) }
+}
+
+fn contents() -> Vec<Content> {
+    let http = HttpHead {
+        method: Some("POST".into()),
+        url: Some("/mcp".into()),
+        status: Some(202),
+        headers: vec![("authorization".into(), "[redacted]".into())],
+        redacted: true,
+    };
+    let decision = |redacted| Arc::new(DecisionEntry { by: "rules".into(), redacted, ..DecisionEntry::default() });
+    vec![
+        Content::Session(session()),
+        Content::Client(ClientEntry { number: 300, info: session() }),
+        Content::Backend(Box::new(BackendSeen {
+            backend: "math".into(),
+            view: "sessions".into(),
+            revision: Some("2025-11-25".into()),
+            hash: "00ff".into(),
+            parts: vec![
+                ("tools".into(), Bytes::from(vec![b'x'; 100_000])),
+                ("server".into(), Bytes::from_static(b"\xff")),
+            ],
+            left: vec!["resources".into()],
+            redacted: true,
+        })),
+        Content::Rules(RulesEntry { hash: "h".into(), text: "[]".repeat(1_000), redacted: true }),
+        Content::Message(MessageEntry {
+            number: u64::MAX,
+            own: true,
+            again: NonZeroU64::new(7),
+            lost: Some("closed".into()),
+            redacted: true,
+            carried: Some(Arc::new(Carried { event_id: Some("7_1".into()), http: Some(http) })),
+            ..message(Point::ClientOut, MessageKind::Notification, "notifications/progress")
+        }),
+        Content::Message(message(Point::BackendIn, MessageKind::Notification, "notifications/progress")),
+        Content::Lost(LostEntry { number: 9, point: Point::ClientOut, reason: "overflow".into() }),
+        Content::Refused(RefusedEntry {
+            status: Some(404),
+            reason: "unknown_session".into(),
+            detail: "no".into(),
+            client: Some(300),
+        }),
+        Content::Refused(RefusedEntry { reason: "bad_line".into(), ..RefusedEntry::default() }),
+        Content::Decisions(vec![decision(false), decision(true), decision(true)]),
+        Content::Finished(FinishedEntry {
+            outcome: "success".into(),
+            took: 40,
+            operation: Some(1),
+            round: 3,
+            client: Some(300),
+            redacted: true,
+            ..FinishedEntry::default()
+        }),
+    ]
+}
+
+fn entries() -> Vec<Entry> {
+    let entry = |(place, content)| {
+        let seq = place as u64 + 1;
+        let seal = seq.is_multiple_of(2).then(|| vec![seq as u8; 70].into_boxed_slice());
+        Entry { session: Some(1), exchange: Some(2), seal, ..Entry::new(seq, seq, "ann".into(), content) }
+    };
+    contents().into_iter().enumerate().map(entry).collect()
+}
+
+fn open(folder: &TempDir) -> SqliteStore {
+    SqliteStore::open(folder.path().join("tapes.db")).unwrap()
+}
+
+fn found(store: &SqliteStore, query: &Query) -> Vec<Entry> {
+    store.find(query).unwrap().hits.into_iter().map(|hit| hit.entry).collect()
+}
+
+// S-28, S-29, S-71, S-15, S-16
+#[test]
+fn everything_of_version_2_comes_back_as_it_was() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    store.import(&info(), &mut entries().into_iter().map(Ok)).unwrap();
+    drop(store);
+    let store = open(&folder);
+    assert_eq!(store.tape("t").unwrap(), info());
+    assert_eq!(store.sessions("t").unwrap(), [(1, session())]);
+    assert_eq!(found(&store, &Query::default()), entries());
+    let of_backend = found(&store, &Query { backend: Some("math".into()), ..Query::default() });
+    assert!(matches!(&of_backend[..], [Entry { content: Content::Backend(_), .. }]), "{of_backend:?}");
+}
+
+// S-30
+#[test]
+fn notifications_are_counted_by_method_and_durations_on_average() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    store.import(&info(), &mut entries().into_iter().map(Ok)).unwrap();
+    let second = TapeInfo { id: "u".into(), ..info() };
+    let mut more = entries();
+    if let Some(Entry { content: Content::Finished(end), .. }) = more.last_mut() {
+        end.took = 61;
+    }
+    store.import(&second, &mut more.into_iter().map(Ok)).unwrap();
+    let progress = |came, went| vec![("notifications/progress".to_owned(), NotificationStats { came, went })];
+    let (one, all) = (store.stats(Some("t")).unwrap(), store.stats(None).unwrap());
+    assert_eq!((one.total.mean, one.notifications), (40, progress(1, 1)));
+    assert_eq!((all.total.mean, all.notifications), (50, progress(2, 2)));
+    store.remove("u").unwrap();
+    assert_eq!(store.stats(None).unwrap().notifications, progress(1, 1));
+}
+
+#[test]
+fn notifications_that_are_forgotten_are_not_counted_any_more() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder);
+    let mut writer = store.begin(&info()).unwrap();
+    let day = 24 * 3_600 * 1_000_000_000;
+    let at = |seq: u64| {
+        let content = Content::Message(message(Point::ClientIn, MessageKind::Notification, "notifications/x"));
+        Entry::new(seq, seq * day, "ann".into(), content)
+    };
+    writer.append(&(1..=10).map(at).collect::<Vec<_>>(), false).unwrap();
+    let week = Retention { max_age: Some(Duration::from_secs(7 * 24 * 3_600)), ..Retention::default() };
+    store.prune(&week, 10 * day).unwrap();
+    let left = found(&store, &Query::default()).len() as u64;
+    assert!((1..10).contains(&left), "{left}");
+    let counted = store.stats(Some("t")).unwrap().notifications;
+    assert_eq!(counted, [("notifications/x".to_owned(), NotificationStats { came: left, went: 0 })]);
+}

@@ -1,0 +1,158 @@
+//! The callers without a session, each told of once.
+
+use super::sessions;
+use bytes::Bytes;
+use signalbox_engine::keys::KeyMap;
+use signalbox_engine::record::ClientEntry;
+use signalbox_engine::{Caller, ClientProfile};
+use signalbox_wire::Revision;
+use std::hash::{BuildHasher, Hash, Hasher};
+use std::net::IpAddr;
+
+/// Most callers that are known at once. Beyond, all are forgotten, and told of again with another number.
+const MAX_CLIENTS: usize = 10_000;
+/// After so many nanoseconds all are told of again, since the beginning of a tape may be pruned.
+const AGAIN_AFTER: u64 = 3_600 * 1_000_000_000;
+
+/// Knows who was told of. A caller comes back with every request, so recognising it takes no memory.
+#[derive(Default, Debug)]
+pub(crate) struct Clients {
+    known: KeyMap<u64, Known>,
+    hasher: foldhash::fast::RandomState,
+    counted: u64,
+    since: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    caller: Caller,
+    said: Option<(Revision, Option<Bytes>)>,
+    number: u64,
+}
+
+impl Clients {
+    /// The number of a caller, and what is to be told of it where it is new.
+    pub(crate) fn number(
+        &mut self,
+        caller: &Caller,
+        client: Option<&ClientProfile>,
+        now: u64,
+    ) -> (u64, Option<ClientEntry>) {
+        if now.saturating_sub(self.since) >= AGAIN_AFTER {
+            self.known.clear();
+            self.since = now;
+        }
+        let place = self.place(caller, client);
+        if let Some(known) = self.known.get(&place).filter(|known| known.is(caller, client)) {
+            return (known.number, None);
+        }
+        if self.known.len() >= MAX_CLIENTS {
+            self.known.clear();
+        }
+        self.counted += 1;
+        let number = self.counted;
+        // Copied, so that a few bytes do not hold a whole message in memory.
+        let said = client.map(|client| (client.revision, client.info.as_deref().map(Bytes::copy_from_slice)));
+        self.known.insert(place, Known { caller: caller.clone(), said, number });
+        let info = sessions::info(caller, client, None, caller.identity().transport);
+        (number, Some(ClientEntry { number, info }))
+    }
+
+    fn place(&self, caller: &Caller, client: Option<&ClientProfile>) -> u64 {
+        let identity = caller.identity();
+        let mut hasher = self.hasher.build_hasher();
+        identity.principal.as_str().hash(&mut hasher);
+        identity.proof.hash(&mut hasher);
+        identity.claims.hash(&mut hasher);
+        address(caller).hash(&mut hasher);
+        identity.transport.hash(&mut hasher);
+        client.map(|client| (client.revision.as_str(), client.info.as_deref())).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+impl Known {
+    fn is(&self, caller: &Caller, client: Option<&ClientProfile>) -> bool {
+        let said = match (&self.said, client) {
+            (None, None) => true,
+            (Some((revision, info)), Some(client)) => {
+                *revision == client.revision && info.as_deref() == client.info.as_deref()
+            }
+            _ => false,
+        };
+        said && (self.caller.is_same(caller) || is_alike(&self.caller, caller))
+    }
+}
+
+/// A port tells connections apart, not callers.
+fn is_alike(one: &Caller, other: &Caller) -> bool {
+    let (a, b) = (one.identity(), other.identity());
+    address(one) == address(other)
+        && (&a.principal, a.proof, &a.claims, a.transport) == (&b.principal, b.proof, &b.claims, b.transport)
+}
+
+/// Where somebody calls from, without the port.
+pub(crate) fn address(caller: &Caller) -> Option<IpAddr> {
+    caller.identity().address.map(|address| address.ip().to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_engine::caller::Identity;
+    use signalbox_engine::{Principal, Proof};
+
+    fn caller(user: &str, address: &str) -> Caller {
+        Caller::new(Identity {
+            principal: Principal::local(user),
+            proof: Proof::Certificate,
+            claims: vec![("subject".into(), "CN=ann".into())],
+            address: address.parse().ok(),
+            transport: "http",
+        })
+    }
+
+    fn client(version: &str) -> ClientProfile {
+        let info = Bytes::from(format!(r#"{{"name":"agent","version":"{version}"}}"#));
+        ClientProfile::new(Revision::LATEST, Bytes::from_static(b"{}"), Some(info))
+    }
+
+    #[test]
+    fn s_28_a_caller_without_a_session_is_told_of_once() {
+        let mut clients = Clients::default();
+        let (number, told) = clients.number(&caller("ann", "10.0.0.7:50001"), Some(&client("1")), 5);
+        let info = told.unwrap().info;
+        assert_eq!(
+            (info.client.as_deref(), info.client_version.as_deref(), info.proof.as_deref(), info.address.as_deref()),
+            (Some("agent"), Some("1"), Some("certificate"), Some("10.0.0.7"))
+        );
+        assert_eq!((info.revision.as_deref(), &*info.transport), (Some(Revision::LATEST.as_str()), "http"));
+        assert_eq!(info.claims, [("subject".to_owned(), "CN=ann".to_owned())]);
+        let mut again = |now| clients.number(&caller("ann", "10.0.0.7:50002"), Some(&client("1")), now);
+        assert_eq!(again(6), (number, None), "another port is no other caller");
+        assert!(again(AGAIN_AFTER).1.is_some(), "the beginning of the tape may be gone");
+        assert_eq!(again(AGAIN_AFTER + 1), (number + 1, None));
+    }
+
+    #[test]
+    fn s_71_whoever_differs_in_anything_is_another_caller() {
+        let mut clients = Clients::default();
+        let mut new = |caller: &Caller, client: Option<&ClientProfile>| clients.number(caller, client, 1).1.is_some();
+        let (ann, one) = (caller("ann", "10.0.0.7:1"), client("1"));
+        assert!(new(&ann, Some(&one)));
+        assert!(new(&ann, Some(&client("2"))) && new(&ann, None));
+        assert!(new(&caller("bob", "10.0.0.7:1"), Some(&one)) && new(&caller("ann", "10.0.0.8:1"), Some(&one)));
+        assert!(new(&Caller::local("ann", "stdio"), Some(&one)));
+        assert!(!new(&ann, Some(&one)) && !new(&caller("bob", "10.0.0.7:9"), Some(&one)));
+    }
+
+    #[test]
+    fn s_70_no_more_callers_are_known_than_the_bound() {
+        let mut clients = Clients::default();
+        for number in 0..=MAX_CLIENTS {
+            clients.number(&caller(&number.to_string(), "10.0.0.7:1"), None, 1);
+            assert!(clients.known.len() <= MAX_CLIENTS);
+        }
+        assert_eq!(clients.number(&caller("0", "10.0.0.7:1"), None, 1).0, MAX_CLIENTS as u64 + 2);
+    }
+}

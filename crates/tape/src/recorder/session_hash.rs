@@ -1,0 +1,55 @@
+//! Session ids are credentials, so a tape has keyed hashes of them: who has the key and an id finds the session, and who has
+//! the tape cannot use it.
+
+use aws_lc_rs::hmac;
+use std::fmt::Write;
+
+/// What a hash begins with, so that it is not taken for an id.
+const BEGINNING: &str = "hmac:";
+/// How many bytes of it are written.
+const BYTES: usize = 16;
+
+/// Hashes session ids under one key.
+#[derive(Clone)]
+pub struct SessionHash(hmac::Key);
+
+impl SessionHash {
+    /// Hashes under this key.
+    #[must_use]
+    pub fn new(key: &[u8; 32]) -> Self {
+        Self(hmac::Key::new(hmac::HMAC_SHA256, key))
+    }
+
+    /// What a tape has in the place of this id.
+    #[must_use]
+    pub fn of(&self, id: &str) -> String {
+        let tag = hmac::sign(&self.0, id.as_bytes());
+        let mut text = BEGINNING.to_owned();
+        for byte in tag.as_ref().iter().take(BYTES) {
+            // Writing to a text cannot fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
+    }
+}
+
+impl std::fmt::Debug for SessionHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SessionHash")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_key_hashes_an_id_the_same_each_time_and_another_key_does_not() {
+        let (one, other) = (SessionHash::new(&[1; 32]), SessionHash::new(&[2; 32]));
+        assert_eq!(one.of("secret"), one.of("secret"));
+        assert_ne!(one.of("secret"), one.of("Secret"));
+        assert_ne!(one.of("secret"), other.of("secret"));
+        assert_eq!(one.of("secret").len(), BEGINNING.len() + 2 * BYTES);
+        assert!(!format!("{one:?}{}", one.of("secret")).contains("secret"));
+    }
+}

@@ -1,0 +1,27 @@
+//! What waits to be written: facts, and what is told beside them.
+
+use signalbox_engine::Fact;
+use signalbox_engine::record::{BackendSeen, RulesEntry};
+use std::time::Instant;
+
+/// One thing that the writer is told.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// A fact.
+    Fact(Fact),
+    /// What a backend offers.
+    Backend(Instant, Box<BackendSeen>),
+    /// The rules that decide.
+    Rules(Instant, Box<RulesEntry>),
+}
+
+impl Told {
+    /// About what it weighs, where it is no fact.
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Self::Fact(_) => 0,
+            Self::Backend(_, seen) => seen.parts.iter().map(|(_, bytes)| bytes.len()).sum(),
+            Self::Rules(_, rules) => rules.text.len(),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a backend says of itself and offers, as a tape keeps it.
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use signalbox_engine::catalog::{ListKind, View, ViewKey};
+use signalbox_engine::record::BackendSeen;
+use signalbox_wire::Era;
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Largest part that is kept.
+const MAX_PART: usize = 1 << 20;
+/// Most bytes of all parts together.
+const MAX_PARTS: usize = 3 << 20;
+/// How many bytes of the hash are written.
+const HASH_BYTES: usize = 16;
+
+/// What a backend shows to one kind of client. What is too large is left out, and is part of the hash all the same.
+#[must_use]
+pub fn backend(name: &Arc<str>, key: &ViewKey, view: &View) -> BackendSeen {
+    let profile = &view.profile;
+    let mut seen = BackendSeen {
+        backend: Arc::clone(name),
+        view: words(key),
+        revision: Some(profile.revision.as_str().to_owned()),
+        ..BackendSeen::default()
+    };
+    let instructions = profile.instructions.as_ref().map(|text| Bytes::copy_from_slice(text.as_bytes()));
+    let own = [
+        ("server", Some(profile.info.clone())),
+        ("capabilities", Some(profile.capabilities.clone())),
+        ("instructions", instructions),
+    ];
+    let lists = [ListKind::Tools, ListKind::Prompts, ListKind::Resources, ListKind::Templates]
+        .map(|kind| (kind.member(), (!view.list(kind).is_empty()).then(|| list(view, kind))));
+    let mut hash = Sha256::new_with_prefix(profile.revision.as_str());
+    let mut room = MAX_PARTS;
+    for (name, part) in own.into_iter().chain(lists) {
+        let Some(part) = part else { continue };
+        hash.update(name);
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(&part);
+        if part.len() > MAX_PART.min(room) {
+            seen.left.push(name.to_owned());
+        } else {
+            room -= part.len();
+            seen.parts.push((Cow::Borrowed(name), part));
+        }
+    }
+    for byte in hash.finalize().iter().take(HASH_BYTES) {
+        // Writing to a text cannot fail.
+        let _ = write!(seen.hash, "{byte:02x}");
+    }
+    seen
+}
+
+/// The entries as they came, in one array.
+fn list(view: &View, kind: ListKind) -> Bytes {
+    let mut all = vec![b'['];
+    for item in view.list(kind) {
+        if all.len() > 1 {
+            all.push(b',');
+        }
+        all.extend_from_slice(&item.raw);
+    }
+    all.push(b']');
+    all.into()
+}
+
+/// The kind of client in words.
+fn words(key: &ViewKey) -> String {
+    let era = match key.era {
+        Era::Legacy => "sessions",
+        Era::Modern => "stateless",
+    };
+    if key.caps.is_bare() { era.to_owned() } else { format!("{era} {}", key.caps.as_json()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signalbox_engine::catalog::Item;
+    use signalbox_engine::{CapSet, ServerProfile};
+    use signalbox_wire::Revision;
+
+    fn view(tool: &str) -> View {
+        let profile = ServerProfile {
+            revision: Revision::LATEST_LEGACY,
+            capabilities: Bytes::from_static(br#"{"tools":{}}"#),
+            info: Bytes::from_static(br#"{"name":"math"}"#),
+            instructions: Some("Add.".to_owned()),
+        };
+        let mut view = View::empty(Arc::new(profile));
+        view.set(ListKind::Tools, vec![Item::read(ListKind::Tools, Bytes::copy_from_slice(tool.as_bytes())).unwrap()]);
+        view
+    }
+
+    fn key() -> ViewKey {
+        ViewKey { era: Era::Legacy, caps: CapSet::bare() }
+    }
+
+    #[test]
+    fn s_28_a_backend_is_told_in_its_own_bytes_and_by_a_hash_of_all_of_them() {
+        let tool = r#"{"name":"add", "inputSchema":{"type":"object"},"x":1}"#;
+        let seen = backend(&"math".into(), &key(), &view(tool));
+        assert_eq!((&*seen.backend, &*seen.view, seen.revision.as_deref()), ("math", "sessions", Some("2025-11-25")));
+        let parts: Vec<(&str, &[u8])> = seen.parts.iter().map(|(name, part)| (&**name, &**part)).collect();
+        assert_eq!(
+            parts,
+            [
+                ("server", &br#"{"name":"math"}"#[..]),
+                ("capabilities", br#"{"tools":{}}"#),
+                ("instructions", b"Add."),
+                ("tools", format!("[{tool}]").as_bytes()),
+            ]
+        );
+        assert_eq!(seen.hash, backend(&"math".into(), &key(), &view(tool)).hash);
+        assert_ne!(seen.hash, backend(&"math".into(), &key(), &view(r#"{"name":"add"}"#)).hash);
+    }
+
+    #[test]
+    fn a_list_that_is_too_large_is_left_out_and_said_so() {
+        let large = |end: &str| {
+            let tool = format!(r#"{{"name":"add","description":"{}{end}"}}"#, "x".repeat(MAX_PART));
+            backend(&"math".into(), &key(), &view(&tool))
+        };
+        let seen = large("");
+        assert_eq!((seen.left.as_slice(), seen.parts.len()), (&["tools".to_owned()][..], 3));
+        assert_ne!(seen.hash, large("y").hash, "what is left out still counts");
+    }
+}
