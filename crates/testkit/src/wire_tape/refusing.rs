@@ -17,9 +17,14 @@ pub struct Refused {
     pub spared: &'static [&'static str],
 }
 
-/// A rule that refuses every message of a phase.
+/// A rule that refuses every message of a phase; with requests also those to be told of changes, which the gateway answers.
 pub fn rule(phase: &str) -> String {
-    format!("[[rules]]\nid = \"refuses\"\nwhen = {{ phase = \"{phase}\" }}\nthen = {{ block = \"refused\" }}\n")
+    let listen = if phase == "request" {
+        "[[rules]]\nid = \"refuses-listening\"\nwhen = { phase = \"gateway_request\", method = \"subscriptions/listen\" }\nthen = { block = \"refused\" }\n"
+    } else {
+        ""
+    };
+    format!("[[rules]]\nid = \"refuses\"\nwhen = {{ phase = \"{phase}\" }}\nthen = {{ block = \"refused\" }}\n{listen}")
 }
 
 /// What a witness saw although it is refused.

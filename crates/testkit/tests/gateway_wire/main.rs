@@ -45,14 +45,30 @@ const OWN_REQUESTS: &[&str] = &[
     "resources/templates/list",
     "subscriptions/listen",
 ];
-/// Notifications that no rule is asked about.
-const OWN_NOTIFICATIONS: &[&str] =
-    &["notifications/initialized", "notifications/cancelled", "notifications/subscriptions/acknowledged"];
+/// What the gateway answers itself, about which rules are asked that name it.
+const HERE: &[&str] = &["initialize", "server/discover", "ping", "logging/setLevel", "subscriptions/listen"];
+/// Notifications that no rule is asked about, or that none can refuse.
+const OWN_NOTIFICATIONS: &[&str] = &[
+    "notifications/initialized",
+    "notifications/cancelled",
+    "notifications/subscriptions/acknowledged",
+    "notifications/tools/list_changed",
+    "notifications/prompts/list_changed",
+    "notifications/resources/list_changed",
+];
 
 /// What is judged, and in which phase.
 const JUDGED: &[Judged] = &[
-    Judged { phase: "request", word: "request", point: Point::ClientIn, kind: "request", spared: OWN },
+    Judged { phase: "request", word: "request", point: Point::ClientIn, kind: "request", spared: HERE },
     Judged { phase: "response", word: "response", point: Point::ClientOut, kind: "result", spared: OWN },
+    here("request initialize"),
+    here("request server/discover"),
+    here("request logging/setLevel"),
+    here("request subscriptions/listen"),
+    given("result of initialize"),
+    given("result of server/discover"),
+    given("result of logging/setLevel"),
+    Judged { phase: "question", word: "question", point: Point::ClientOut, kind: "request", spared: &[] },
     Judged {
         phase: "notification",
         word: "notification from client",
@@ -69,6 +85,16 @@ const JUDGED: &[Judged] = &[
     },
 ];
 
+/// A request that the gateway answers itself.
+const fn here(kind: &'static str) -> Judged {
+    Judged { phase: "gateway_request", word: "gateway request", point: Point::ClientIn, kind, spared: &[] }
+}
+
+/// Its answer.
+const fn given(kind: &'static str) -> Judged {
+    Judged { phase: "gateway_response", word: "gateway response", point: Point::ClientOut, kind, spared: &[] }
+}
+
 /// What may be refused, by the phase of the rule that does.
 const REFUSED: &[Refused] = &[
     Refused { phase: "request", point: Point::BackendOut, kind: "request", spared: OWN_REQUESTS },
@@ -80,6 +106,9 @@ const REFUSED: &[Refused] = &[
         spared: &[],
     },
     Refused { phase: "response", point: Point::ClientOut, kind: "result", spared: OWN },
+    Refused { phase: "question", point: Point::ClientOut, kind: "request", spared: &[] },
+    Refused { phase: "answer", point: Point::BackendOut, kind: "result", spared: &["ping"] },
+    Refused { phase: "gateway_response", point: Point::ClientOut, kind: "result of server/discover", spared: &[] },
     Refused { phase: "notification", point: Point::ClientOut, kind: "notification", spared: OWN_NOTIFICATIONS },
     Refused { phase: "notification", point: Point::BackendOut, kind: "notification", spared: OWN_NOTIFICATIONS },
 ];
@@ -182,6 +211,10 @@ async fn nothing_that_may_be_refused_passes_a_chain_that_refuses_it() {
     for phase in REFUSED.iter().map(|refused| refused.phase).collect::<HashSet<_>>() {
         for (client, front) in [(Revision::R4, Front::Http), (Revision::R5, Front::Http)] {
             for (server, back) in [(Revision::R4, Back::Stdio), (Revision::R5, Back::Stdio)] {
+                if phase.starts_with("gateway") && client != Revision::R5 {
+                    // A client of the old era could not begin.
+                    continue;
+                }
                 let cell = Cell { client, front, server, back };
                 let meeting = async move {
                     let met = meet(cell, &refusing::rule(phase), true).await?;
