@@ -136,8 +136,7 @@ struct HeadLine {
 
 impl HeadLine {
     fn new(info: &TapeInfo, sessions: &[(u64, SessionInfo)]) -> Self {
-        let session =
-            |(number, info): &(u64, SessionInfo)| SessionLine::numbered(*number, info);
+        let session = |(number, info): &(u64, SessionInfo)| SessionLine::numbered(*number, info);
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,

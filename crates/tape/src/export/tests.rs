@@ -112,7 +112,9 @@ fn har_and_otlp_tell_rounds_marks_and_heads() {
     assert_eq!((&round["_images"][0]["redacted"], &round["_images"][1]["event_id"]), (&true.into(), &"7_1".into()));
     let otlp = all(|source, out| otlp::write(source, out));
     serde_json::from_str::<Value>(&otlp).unwrap();
-    for told in ["signalbox.operation", "signalbox.round", "signalbox.lost", "signalbox.event_id", "http.request.method"] {
+    for told in
+        ["signalbox.operation", "signalbox.round", "signalbox.lost", "signalbox.event_id", "http.request.method"]
+    {
         assert!(otlp.contains(told), "{told}");
     }
 }
