@@ -43,7 +43,7 @@ impl<'a> Walk<'a> {
             }
             Action::Log { level, text } => {
                 let text = one_line(self.text(rule, text, view));
-                self.note("log", &text);
+                self.note("log", format!("logged: {text}"));
                 self.effects.push(Effect::Log { level: *level, text });
                 Step::Next
             }

@@ -277,7 +277,7 @@ It never reached a backend.
         let entries: Vec<Entry> = sample::all_entries().into_iter().filter(|entry| entry.exchange == Some(5)).collect();
         let story = explain(&entries);
         for line in [
-            "client to gateway: request, 99 bytes, message 42, redacted, by POST /mcp, status 202:",
+            "client to gateway: request, 96 bytes, message 42, redacted, by POST /mcp, status 202:",
             "gateway to client: result, 36 bytes, message 43, sent again (message 42), not delivered: closed, event 7_1:",
             "message 43 (gateway to client) did not arrive after all: overflow",
             "rules, rule `tell` decided about the request: log (a call came), redacted",

@@ -96,6 +96,12 @@ impl HttpClient {
         Ok(client)
     }
 
+    /// The id of the session that it belongs to.
+    #[must_use]
+    pub fn session_id(&self) -> Option<&str> {
+        self.headers.iter().find(|(name, _)| name == "mcp-session-id").map(|(_, id)| &**id)
+    }
+
     /// Sends a request and returns the answer's message.
     ///
     /// # Errors

@@ -113,6 +113,45 @@ async fn what_was_said_is_found_and_secrets_are_not_on_the_disk() {
     }
 }
 
+/// S-28, S-29: who called, what the backend offered and by which rules was decided are on the tape, and the id of the session,
+/// which is a credential, is not on the disk.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_found_by_its_id_although_the_id_is_not_on_the_disk() {
+    let config = child("only", Era::Old, "").unwrap()
+        + r#"
+[[rules]]
+id = "tell"
+when = { tool = "greet" }
+then = [{ log = "${tool} was called" }]
+"#;
+    let gateway = GatewayProcess::serve(&config).await.unwrap();
+    let client = session(&gateway).await;
+    ask(&client, "greet", json!({"name": "fox"})).await.unwrap();
+    let data_dir = gateway.data_dir();
+    let call = calls(&data_dir, 1).await.remove(0);
+    let shown = as_json(&data_dir, &["tape", "show", "last"]).await;
+    let known = &shown["sessions"][0];
+    assert_eq!(known["proof"], "none", "{shown}");
+    assert!(known["id"].as_str().unwrap().starts_with("hmac:"), "{shown}");
+    assert_eq!(shown["rules"].as_array().unwrap().len(), 1, "{shown}");
+    let id = client.session_id().unwrap().to_owned();
+    let found = as_json(&data_dir, &["tape", "search", "--session-id", &id]).await;
+    let of_session = |hit: &Value| hit["entry"]["session"] == call["session"];
+    assert!(found["hits"].as_array().unwrap().iter().all(of_session), "{found}");
+    assert!(found["hits"].as_array().unwrap().iter().any(|hit| hit["entry"]["exchange"] == call["exchange"]));
+    let told = async || {
+        let lines = signalbox(&data_dir, &["tape", "export", "last", "--format", "jsonl", "-o", "-"]).await.unwrap();
+        let words = ["\"backend\":{\"backend\":\"only\"", "\"rules\":{\"hash\"", "logged: greet was called"];
+        words.iter().all(|word| lines.contains(word)).then_some(())
+    };
+    eventually("the backend, the rules and what they logged are on the tape", told).await.unwrap();
+    let kept = gateway.stop().await.unwrap();
+    for file in walk(kept.path()).iter().filter(|file| file.to_string_lossy().contains("tapes.db")) {
+        let bytes = std::fs::read(file).unwrap();
+        assert!(!bytes.windows(id.len()).any(|window| window == id.as_bytes()), "{} holds the id", file.display());
+    }
+}
+
 fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -58,7 +58,7 @@ fn each_rule_that_matched_has_a_ruling_and_the_message_one_more() {
     assert!(dialogue.asks(CALL).starts_with("log info x | modify"));
     let [matched, whole] = &*dialogue.rulings else { panic!("{:?}", dialogue.rulings) };
     assert_eq!(matched.rule.as_deref(), Some("b"));
-    assert_eq!((matched.verdict, matched.detail.as_str()), ("modify", "set /params/arguments/n"));
+    assert_eq!((matched.verdict, matched.detail.as_str()), ("modify", "logged: x; set /params/arguments/n"));
     let conditions: Vec<_> = matched.conditions.iter().map(|(words, held)| format!("{words}: {held}")).collect();
     assert_eq!(conditions, ["tool is e*: true", "backend is web: false", "params/arguments/n is greater than 2: true"]);
     let set = dialogue.rules.set();

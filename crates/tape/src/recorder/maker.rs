@@ -305,7 +305,7 @@ impl Maker {
             let session = self.sessions.number(finished.session);
             let client = match session {
                 Some(_) => None,
-                None => Some(self.client(at, &finished.caller, finished.client.as_deref(), out)),
+                None => Some(self.client(at, &finished.caller, finished.client.as_deref())),
             };
             let content = Content::Finished(FinishedEntry {
                 method: open_method.unwrap_or_else(|| Arc::from(&*finished.method)),
@@ -327,10 +327,11 @@ impl Maker {
     }
 
     /// The number of a caller without a session, which is told of where it is new.
-    fn client(&mut self, at: u64, caller: &Caller, said: Option<&ClientProfile>, out: &mut Vec<Entry>) -> u64 {
+    fn client(&mut self, at: u64, caller: &Caller, said: Option<&ClientProfile>) -> u64 {
         let (number, told) = self.clients.number(caller, said, at);
         if let Some(told) = told {
-            self.put(at, None, None, caller.principal().shared(), Content::Client(told), out);
+            let entry = Entry::new(0, at, caller.principal().shared(), Content::Client(told));
+            self.sifter.introduce(number, entry);
         }
         number
     }
@@ -349,7 +350,7 @@ impl Maker {
 
     fn refused(&mut self, refused: &RefusedFact, out: &mut Vec<Entry>) {
         let at = self.clock.at(refused.at);
-        let client = Some(self.client(at, &refused.caller, None, out));
+        let client = Some(self.client(at, &refused.caller, None));
         let detail = self.redactor.text(refused.detail.clone());
         let (status, reason) = (refused.status, refused.reason.into());
         let content = Content::Refused(RefusedEntry { status, reason, detail, client });

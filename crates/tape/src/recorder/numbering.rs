@@ -10,7 +10,12 @@ pub(crate) struct Numbering {
     last: u64,
     /// For each exchange the places of its latest whole bodies, one for each way.
     bases: KeyMap<u64, [u64; 2]>,
+    /// Callers that are told of before the first entry that names them, by their number.
+    introduced: KeyMap<u64, Entry>,
 }
+
+/// Most callers that wait to be named.
+const MAX_INTRODUCED: usize = 10_000;
 
 /// Which way a message at this point goes: 0 toward the backend, 1 toward the client.
 pub(crate) fn way(point: Point) -> usize {
@@ -21,8 +26,22 @@ pub(crate) fn way(point: Point) -> usize {
 }
 
 impl Numbering {
+    /// Has a caller told of as soon as an entry names it. What is never written tells of nobody.
+    pub(crate) fn introduce(&mut self, number: u64, caller: Entry) {
+        if self.introduced.len() >= MAX_INTRODUCED {
+            self.introduced.clear();
+        }
+        self.introduced.insert(number, caller);
+    }
+
     /// Gives an entry its place and adds it.
     pub(crate) fn emit(&mut self, mut entry: Entry, out: &mut Vec<Entry>) {
+        if !self.introduced.is_empty()
+            && let Some(caller) = caller_of(&entry.content).and_then(|number| self.introduced.remove(&number))
+        {
+            self.last += 1;
+            out.push(Entry { seq: self.last, at: entry.at, ..caller });
+        }
         self.last += 1;
         entry.seq = self.last;
         if let (Some(exchange), Content::Message(message)) = (entry.exchange, &mut entry.content) {
@@ -43,5 +62,14 @@ impl Numbering {
     /// Nothing more will come of this exchange.
     pub(crate) fn forget(&mut self, exchange: u64) {
         self.bases.remove(&exchange);
+    }
+}
+
+/// The caller that an entry names.
+fn caller_of(content: &Content) -> Option<u64> {
+    match content {
+        Content::Finished(finished) => finished.client,
+        Content::Refused(refused) => refused.client,
+        _ => None,
     }
 }

@@ -107,6 +107,11 @@ impl Sifter {
         }
     }
 
+    /// Has a caller told of before the first entry that names it and is written.
+    pub(crate) fn introduce(&mut self, number: u64, caller: Entry) {
+        self.numbering.introduce(number, caller);
+    }
+
     /// An exchange begins.
     pub(crate) fn begin(&mut self, number: u64, beginning: Beginning<'_>) {
         self.latest = number;

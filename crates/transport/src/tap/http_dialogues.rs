@@ -120,7 +120,7 @@ fn requests_without_a_session_are_sessions_of_their_own_so_that_equal_ids_do_not
     talk.post(1, None, PING);
     talk.post(2, None, PING);
     let told = talk.json(2, None, PONG);
-    assert_eq!(told[1..], ["finished 1 ping success 40+36", "ended"]);
+    assert_eq!(told[1..], ["finished 2 ping success 40+36", "ended"], "numbers are those of all sessions together");
     // A client of the new era that goes away has cancelled its request.
     talk.head(1, None, 200, true);
     let told = talk.step(1, Step::BodyEnd { side: Side::Server, complete: false });

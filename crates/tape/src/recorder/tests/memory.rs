@@ -2,7 +2,7 @@
 
 use super::super::{Anchor, Recorder, RecorderSettings};
 use crate::Redactor;
-use signalbox_engine::record::{Content, Entry, StoreError, TapeWriter};
+use signalbox_engine::record::{Body, Content, Entry, MessageEntry, StoreError, TapeWriter};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -31,8 +31,23 @@ impl Memory {
         Recorder::start(settings, redactor, Box::new(self.clone()), Anchor::now()).unwrap()
     }
 
-    pub(super) fn entries(&self) -> Vec<Entry> {
+    pub(super) fn all_entries(&self) -> Vec<Entry> {
         self.lock().entries.clone()
+    }
+
+    /// All but those that tell of callers, which every call without a session brings, in places without a hole.
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        let all = self.all_entries();
+        let is_caller = |entry: &Entry| matches!(entry.content, Content::Client(_));
+        let place = |seq: u64| seq - all.iter().filter(|entry| entry.seq < seq && is_caller(entry)).count() as u64;
+        let mut rest: Vec<Entry> = all.iter().filter(|entry| !is_caller(entry)).cloned().collect();
+        for entry in &mut rest {
+            entry.seq = place(entry.seq);
+            if let Content::Message(MessageEntry { body: Body::Like { seq, .. }, .. }) = &mut entry.content {
+                *seq = place(*seq);
+            }
+        }
+        rest
     }
 
     pub(super) fn durable(&self) -> usize {

@@ -60,7 +60,7 @@ fn told(facts: &[Fact]) -> Vec<Entry> {
     let recorder = memory.record(RecorderSettings::default(), Redactor::none());
     recorder.facts(facts);
     recorder.stop(LONG);
-    memory.entries()
+    memory.all_entries()
 }
 
 #[test]
