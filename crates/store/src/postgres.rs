@@ -6,6 +6,7 @@ mod copy;
 mod escape;
 mod find;
 mod forget;
+mod link;
 mod place;
 mod prune;
 mod row;
