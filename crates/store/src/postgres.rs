@@ -9,6 +9,7 @@ mod copy;
 mod escape;
 mod find;
 mod forget;
+mod link;
 mod place;
 mod prune;
 mod row;

@@ -63,17 +63,17 @@ impl Copy {
         Self { bytes: HEAD.to_vec() }
     }
 
-    /// True where there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.bytes.len() == HEAD.len()
-    }
-
     /// How many bytes its rows take.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// All of it.
+    /// What there is so far, to be sent before the rest.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// All of it, or what is left of it.
     pub fn finish(mut self) -> Vec<u8> {
         self.bytes.extend(TAIL);
         self.bytes

@@ -10,7 +10,7 @@ use foldhash::HashSet;
 use signalbox_engine::record::{Entry, Query};
 
 /// How many places a run spans at most.
-const MAX_SPAN: u64 = 32;
+const MAX_SPAN: u64 = 64;
 
 /// How many bytes its words may take; a `tsvector` holds a mebibyte.
 const MAX_WORD_BYTES: usize = 256 << 10;
@@ -18,8 +18,11 @@ const MAX_WORD_BYTES: usize = 256 << 10;
 /// How many characters of a name stand in its mark. Rows are asked for all of it.
 const MAX_MARK: usize = 200;
 
+/// How many marks of a run are looked at before another is made.
+const MAX_MARKED: usize = 16;
+
 /// What a mark is for. No word begins with the sign before it.
-#[derive(Copy, Clone)]
+#[derive(Copy, Clone, PartialEq, Eq)]
 enum Mark {
     Session,
     Principal,
@@ -56,6 +59,8 @@ pub struct Runs {
     first: u64,
     last: u64,
     words: HashSet<Box<str>>,
+    /// What has a mark already: most entries of a run are about the same few names.
+    marked: Vec<(Mark, Box<str>)>,
     bytes: usize,
     copy: Copy,
 }
@@ -63,7 +68,7 @@ pub struct Runs {
 impl Runs {
     /// No runs yet.
     pub fn new(tape: i64) -> Self {
-        Self { tape, first: 0, last: 0, words: HashSet::default(), bytes: 0, copy: Copy::new() }
+        Self { tape, first: 0, last: 0, words: HashSet::default(), marked: Vec::new(), bytes: 0, copy: Copy::new() }
     }
 
     /// One more entry, and its message made whole where that is searched.
@@ -76,22 +81,34 @@ impl Runs {
         }
         self.last = entry.seq;
         let names = content::names(&entry.content);
-        let session = entry.session.map(|number| (number as i64).to_string());
-        let code = names.error_code.map(|code| code.to_string());
-        let marks = [
-            (Mark::Session, session.as_deref()),
-            (Mark::Principal, Some(&*entry.principal)),
-            (Mark::Method, names.method),
-            (Mark::Subject, names.subject),
-            (Mark::Backend, names.backend),
-            (Mark::Error, code.as_deref()),
-        ];
-        for (mark, name) in marks {
+        if let Some(session) = entry.session {
+            self.number(Mark::Session, session as i64);
+        }
+        if let Some(code) = names.error_code {
+            self.number(Mark::Error, code);
+        }
+        self.name(Mark::Principal, &entry.principal);
+        for (mark, name) in
+            [(Mark::Method, names.method), (Mark::Subject, names.subject), (Mark::Backend, names.backend)]
+        {
             if let Some(name) = name {
-                self.word(&mark.of(name));
+                self.name(mark, name);
             }
         }
         words_of(searched.unwrap_or_default(), |word| self.word(word));
+    }
+
+    fn number(&mut self, mark: Mark, number: i64) {
+        self.name(mark, &number.to_string());
+    }
+
+    fn name(&mut self, mark: Mark, name: &str) {
+        // The latest are the likeliest to come again, and not many are looked at.
+        if self.marked.iter().rev().take(MAX_MARKED).any(|(known, of)| *known == mark && **of == *name) {
+            return;
+        }
+        self.marked.push((mark, name.into()));
+        self.word(&mark.of(name));
     }
 
     fn word(&mut self, word: &str) {
@@ -109,6 +126,7 @@ impl Runs {
         words.sort_unstable();
         self.copy.words(self.tape, (self.first, self.last), &words);
         self.words.clear();
+        self.marked.clear();
         self.bytes = 0;
     }
 

@@ -1,7 +1,8 @@
 //! The writing side of one tape.
 
-use super::copy::{self, Copy, EntryRow};
+use super::copy::{Copy, EntryRow};
 use super::escape::escape;
+use super::link::{Link, Ready};
 use super::place::Place;
 use super::words::Runs;
 use super::{Failure, row, tapes};
@@ -11,15 +12,19 @@ use crate::splice;
 use crate::squeeze::Squeezer;
 use crate::sums::{Sums, check_order};
 use crate::text::is_searched;
-use ::postgres::{Client, Transaction};
+use ::postgres::{Client, Statement, Transaction};
 use bytes::Bytes;
+use foldhash::HashMap;
 use signalbox_engine::record::{Body, Content, Entry, MessageEntry, StoreError, TapeInfo, TapeWriter};
 use std::collections::VecDeque;
 use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How many bytes of bodies are sent at a time.
-const MAX_CHUNK_BYTES: usize = 16 << 20;
+/// How many bytes of rows are sent at a time, so that the server works while more are packed.
+const SENT_BYTES: usize = 32 << 10;
+
+/// How many bytes of words are held until they are sent.
+const MAX_WORD_BYTES: usize = 16 << 20;
 
 /// How many whole bodies are remembered, because the next ones may refer to them, and how large they may be.
 const MAX_RECENT: usize = 64;
@@ -28,7 +33,7 @@ const MAX_RECENT_BYTES: usize = 1 << 20;
 /// The writing side of one tape in a PostgreSQL database.
 pub struct PostgresWriter {
     place: Place,
-    client: Option<Client>,
+    link: Option<Link>,
     squeezer: Squeezer,
     recent: VecDeque<(u64, Bytes)>,
     info: TapeInfo,
@@ -45,7 +50,7 @@ impl PostgresWriter {
         let number = place.told(begin(&mut client, info, hidden))?;
         Ok(Self {
             place,
-            client: Some(client),
+            link: Some(Link::new(client)),
             squeezer: Squeezer::new(),
             recent: VecDeque::new(),
             info: info.clone(),
@@ -63,30 +68,28 @@ impl PostgresWriter {
 
     /// Lets everybody see it.
     pub fn reveal(&mut self) -> Result<(), StoreError> {
-        self.with(|writer, client| {
-            client.execute("UPDATE tapes SET hidden_since = NULL WHERE number = $1", &[&writer.number])?;
+        self.with(|writer, link| {
+            link.client.execute("UPDATE tapes SET hidden_since = NULL WHERE number = $1", &[&writer.number])?;
             Ok(())
         })
     }
 
     /// Does something with a connection, a fresh one where the last one was lost.
-    fn with<T>(&mut self, work: impl FnOnce(&mut Self, &mut Client) -> Result<T, Failure>) -> Result<T, StoreError> {
-        let mut client = match self.client.take() {
-            Some(client) if !client.is_closed() => client,
-            _ => self.place.connect()?,
+    fn with<T>(&mut self, work: impl FnOnce(&mut Self, &mut Link) -> Result<T, Failure>) -> Result<T, StoreError> {
+        let mut link = match self.link.take() {
+            Some(link) if !link.client.is_closed() => link,
+            _ => Link::new(self.place.connect()?),
         };
-        let done = work(self, &mut client);
+        let done = work(self, &mut link);
         // A connection that the server has ended may not know it yet when it says so: after any failure it is made anew.
-        self.client = Some(client).filter(|_| done.is_ok());
+        self.link = Some(link).filter(|_| done.is_ok());
         self.place.told(done)
     }
 
-    fn write(&mut self, client: &mut Client, entries: &[Entry], durable: bool) -> Result<(), Failure> {
-        let mut transaction = client.transaction()?;
-        if !durable {
-            transaction.batch_execute("SET LOCAL synchronous_commit = off")?;
-        }
-        if transaction.query_opt("SELECT 1 FROM tapes WHERE number = $1 FOR UPDATE", &[&self.number])?.is_none() {
+    fn write(&mut self, link: &mut Link, entries: &[Entry], durable: bool) -> Result<(), Failure> {
+        let ready = link.prepare(durable)?;
+        let mut transaction = link.client.transaction()?;
+        if transaction.query_opt(&ready.hold, &[&self.number])?.is_none() {
             // Somebody forgot the tape meanwhile. What follows is a tape again, by its old number.
             if self.hidden {
                 return Err(StoreError::NoTape(self.info.id.clone()).into());
@@ -95,24 +98,55 @@ impl PostgresWriter {
         }
         let mut sums = Sums::default();
         let mut seen = Seen::default();
-        let mut batch = Batch::new(self.number);
+        let bases = self.bases(&mut transaction, entries)?;
         for entry in entries {
-            let packed = content::pack(&entry.content, &mut self.squeezer);
-            let searched = self.searched(&mut transaction, entries, entry)?;
             self.keep_aside(&mut transaction, entry)?;
             seen.add(entry);
+        }
+        let mut left = entries;
+        while !left.is_empty() {
+            left = self.copy(&mut transaction, &ready, left, &bases, &mut sums)?;
+        }
+        keep_exchanges(&mut transaction, &ready.exchanges, self.number, seen)?;
+        keep_sums(&mut transaction, &ready.sums, self.number, &sums)?;
+        transaction.commit()?;
+        self.remember(entries);
+        Ok(())
+    }
+
+    /// Hands entries over, the first while the next are packed, and then their words. Returns what is left when these become
+    /// many.
+    fn copy<'a>(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        ready: &Ready,
+        entries: &'a [Entry],
+        bases: &HashMap<u64, Bytes>,
+        sums: &mut Sums,
+    ) -> Result<&'a [Entry], Failure> {
+        let mut runs = Runs::new(self.number);
+        let mut rows = Copy::new();
+        let mut done = 0;
+        let mut writer = transaction.copy_in(&ready.entries)?;
+        for entry in entries {
+            let packed = content::pack(&entry.content, &mut self.squeezer);
             sums.add(entry, packed.bytes.len());
-            batch.rows.entry(&EntryRow { tape: self.number, entry, packed: &packed });
-            batch.runs.add(entry, searched.as_deref());
-            if batch.rows.len() + batch.runs.len() >= MAX_CHUNK_BYTES {
-                std::mem::replace(&mut batch, Batch::new(self.number)).send(&mut transaction)?;
+            rows.entry(&EntryRow { tape: self.number, entry, packed: &packed });
+            runs.add(entry, searched(entry, bases).as_deref());
+            done += 1;
+            if rows.len() >= SENT_BYTES {
+                writer.write_all(&rows.take()).and_then(|()| writer.flush()).map_err(Failure::of_copy)?;
+            }
+            if runs.len() >= MAX_WORD_BYTES {
+                break;
             }
         }
-        batch.send(&mut transaction)?;
-        keep_exchanges(&mut transaction, self.number, seen)?;
-        keep_sums(&mut transaction, self.number, &sums)?;
-        transaction.commit()?;
-        Ok(())
+        writer.write_all(&rows.finish()).map_err(Failure::of_copy)?;
+        writer.finish()?;
+        let mut writer = transaction.copy_in(&ready.words)?;
+        writer.write_all(&runs.finish().finish()).map_err(Failure::of_copy)?;
+        writer.finish()?;
+        Ok(&entries[done..])
     }
 
     fn keep_aside(&self, transaction: &mut Transaction<'_>, entry: &Entry) -> Result<(), Failure> {
@@ -125,44 +159,56 @@ impl PostgresWriter {
         }
     }
 
-    /// The message made whole, where its words are searched.
-    fn searched(
-        &mut self,
-        transaction: &mut Transaction<'_>,
-        batch: &[Entry],
-        entry: &Entry,
-    ) -> Result<Option<Bytes>, Failure> {
-        let Content::Message(message) = &entry.content else { return Ok(None) };
-        if let Body::Whole(whole) = &message.body
-            && whole.len() <= MAX_RECENT_BYTES
-        {
-            if self.recent.len() == MAX_RECENT {
-                self.recent.pop_front();
+    /// The whole bodies that searched messages of a batch refer to. They are looked for before rows are handed over, because
+    /// nothing can be asked meanwhile.
+    fn bases(&mut self, transaction: &mut Transaction<'_>, batch: &[Entry]) -> Result<HashMap<u64, Bytes>, Failure> {
+        let mut found = HashMap::default();
+        let mut far = Vec::new();
+        for entry in batch {
+            let Content::Message(MessageEntry { body, .. }) = &entry.content else { continue };
+            let Body::Like { seq, .. } = body else { continue };
+            if !is_searched(body) || found.contains_key(seq) {
+                continue;
             }
-            self.recent.push_back((entry.seq, whole.clone()));
-        }
-        if !is_searched(&message.body) {
-            return Ok(None);
-        }
-        Ok(match &message.body {
-            Body::Whole(whole) => Some(whole.clone()),
-            Body::Like { seq, prefix, suffix, middle } => {
-                let base = match within(batch, *seq) {
-                    Some(base) => Some(base),
-                    None => self.base(transaction, *seq)?,
-                };
-                base.and_then(|base| splice::join(&base, *prefix, *suffix, middle))
+            match within(batch, *seq).or_else(|| self.recent(*seq)) {
+                Some(whole) => drop(found.insert(*seq, whole)),
+                None => far.push(*seq as i64),
             }
-            Body::Left => None,
-        })
+        }
+        if !far.is_empty() {
+            found.extend(row::bases(transaction, &mut self.squeezer, self.number, &far)?);
+        }
+        Ok(found)
     }
 
-    fn base(&mut self, transaction: &mut Transaction<'_>, seq: u64) -> Result<Option<Bytes>, Failure> {
-        if let Some((_, whole)) = self.recent.iter().find(|(known, _)| *known == seq) {
-            return Ok(Some(whole.clone()));
+    fn recent(&self, seq: u64) -> Option<Bytes> {
+        self.recent.iter().find(|(known, _)| *known == seq).map(|(_, whole)| whole.clone())
+    }
+
+    /// Remembers the last whole bodies, because the next batch may refer to them.
+    fn remember(&mut self, batch: &[Entry]) {
+        let wholes = batch.iter().rev().filter_map(|entry| match &entry.content {
+            Content::Message(MessageEntry { body: Body::Whole(whole), .. }) if whole.len() <= MAX_RECENT_BYTES => {
+                Some((entry.seq, whole.clone()))
+            }
+            _ => None,
+        });
+        let mut last: Vec<_> = wholes.take(MAX_RECENT).collect();
+        last.reverse();
+        self.recent.extend(last);
+        self.recent.drain(..self.recent.len().saturating_sub(MAX_RECENT));
+    }
+}
+
+/// The message made whole, where its words are searched.
+fn searched(entry: &Entry, bases: &HashMap<u64, Bytes>) -> Option<Bytes> {
+    let Content::Message(MessageEntry { body, .. }) = &entry.content else { return None };
+    match body {
+        Body::Whole(whole) => Some(whole.clone()),
+        Body::Like { seq, prefix, suffix, middle } if is_searched(body) => {
+            splice::join(bases.get(seq)?, *prefix, *suffix, middle)
         }
-        let found = row::bases(transaction, &mut self.squeezer, self.number, &[seq as i64])?;
-        Ok(found.into_iter().next().map(|(_, whole)| whole))
+        Body::Like { .. } | Body::Left => None,
     }
 }
 
@@ -173,7 +219,7 @@ impl TapeWriter for PostgresWriter {
         }
         check_order(&self.info.id, self.last_seq, entries)?;
         let Some(last) = entries.last() else { return Ok(()) };
-        let written = self.with(|writer, client| writer.write(client, entries, durable));
+        let written = self.with(|writer, link| writer.write(link, entries, durable));
         match &written {
             Ok(()) => self.last_seq = last.seq,
             Err(_) => self.recent.clear(),
@@ -187,8 +233,8 @@ impl TapeWriter for PostgresWriter {
     }
 
     fn end(&mut self, at: u64) -> Result<(), StoreError> {
-        self.with(|writer, client| {
-            client.execute("UPDATE tapes SET ended = $2 WHERE number = $1", &[&writer.number, &(at as i64)])?;
+        self.with(|writer, link| {
+            link.client.execute("UPDATE tapes SET ended = $2 WHERE number = $1", &[&writer.number, &(at as i64)])?;
             writer.ended = true;
             Ok(())
         })
@@ -215,34 +261,12 @@ fn within(batch: &[Entry], seq: u64) -> Option<Bytes> {
     }
 }
 
-/// Rows on their way into the tables.
-struct Batch {
-    rows: Copy,
-    runs: Runs,
-}
-
-impl Batch {
-    fn new(tape: i64) -> Self {
-        Self { rows: Copy::new(), runs: Runs::new(tape) }
-    }
-
-    fn send(self, transaction: &mut Transaction<'_>) -> Result<(), Failure> {
-        send(transaction, &copy::entries_sql(), self.rows)?;
-        send(transaction, copy::WORDS_SQL, self.runs.finish())
-    }
-}
-
-fn send(transaction: &mut Transaction<'_>, sql: &str, rows: Copy) -> Result<(), Failure> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let mut writer = transaction.copy_in(sql)?;
-    writer.write_all(&rows.finish()).map_err(Failure::of_copy)?;
-    writer.finish()?;
-    Ok(())
-}
-
-fn keep_exchanges(transaction: &mut Transaction<'_>, tape: i64, seen: Seen<'_>) -> Result<(), Failure> {
+fn keep_exchanges(
+    transaction: &mut Transaction<'_>,
+    statement: &Statement,
+    tape: i64,
+    seen: Seen<'_>,
+) -> Result<(), Failure> {
     let parts = seen.parts();
     let numbers = |number: fn(&(u64, crate::seen::Part<'_>)) -> u64| -> Vec<i64> {
         parts.iter().map(|part| number(part) as i64).collect()
@@ -254,16 +278,8 @@ fn keep_exchanges(transaction: &mut Transaction<'_>, tape: i64, seen: Seen<'_>) 
     let took: Vec<_> = finished().map(|end| end.map(|end| end.took.min(i64::MAX as u64) as i64)).collect();
     let bytes_in: Vec<_> = finished().map(|end| end.map(|end| end.bytes_in as i64)).collect();
     let bytes_out: Vec<_> = finished().map(|end| end.map(|end| end.bytes_out as i64)).collect();
-    let sql = "INSERT INTO exchanges (tape, exchange, first, last, method, subject, outcome, took, bytes_in, bytes_out)
-        SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[],
-        $8::bigint[], $9::bigint[], $10::bigint[])
-        ON CONFLICT (tape, exchange) DO UPDATE SET last = excluded.last,
-        method = coalesce(excluded.method, exchanges.method), subject = coalesce(excluded.subject, exchanges.subject),
-        outcome = coalesce(excluded.outcome, exchanges.outcome), took = coalesce(excluded.took, exchanges.took),
-        bytes_in = coalesce(excluded.bytes_in, exchanges.bytes_in),
-        bytes_out = coalesce(excluded.bytes_out, exchanges.bytes_out)";
     transaction.execute(
-        sql,
+        statement,
         &[
             &tape,
             &numbers(|(exchange, _)| *exchange),
@@ -280,14 +296,9 @@ fn keep_exchanges(transaction: &mut Transaction<'_>, tape: i64, seen: Seen<'_>) 
     Ok(())
 }
 
-fn keep_sums(transaction: &mut Transaction<'_>, tape: i64, sums: &Sums) -> Result<(), Failure> {
-    let sql = "UPDATE tapes SET entries = entries + $2,
-        disordered = disordered OR $6 OR $3 < coalesce(last_at, $3),
-        first_at = least(first_at, $3), last_at = greatest(last_at, $4), last_seq = $5,
-        kinds = (SELECT array_agg(a + b ORDER BY n) FROM unnest(kinds, $7::bigint[]) WITH ORDINALITY AS k (a, b, n)),
-        gaps = gaps + $8, passed = passed + $9, kept = kept + $10 WHERE number = $1";
+fn keep_sums(transaction: &mut Transaction<'_>, statement: &Statement, tape: i64, sums: &Sums) -> Result<(), Failure> {
     transaction.execute(
-        sql,
+        statement,
         &[
             &tape,
             &sums.entries,

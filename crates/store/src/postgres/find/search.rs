@@ -174,19 +174,23 @@ impl<'a> Search<'a> {
         let mut values = self.filter.values();
         let next = values.len() + 1;
         values.extend([&first as &(dyn ::postgres::types::ToSql + Sync), &last]);
-        let mut sql = format!("SELECT {COLUMNS} FROM tape_entries e JOIN tapes t ON t.number = e.tape");
-        if single.is_none() {
+        let conditions = self.filter.sql();
+        let from = if single.is_some() {
+            format!("(SELECT * FROM tape_entries e WHERE e.seq BETWEEN ${next} AND ${} AND {conditions}) e", next + 1)
+        } else {
             values.extend([&from as &(dyn ::postgres::types::ToSql + Sync), &to]);
-            sql += &format!(
-                " JOIN unnest(${}::bigint[], ${}::bigint[]) AS r (first, last) ON e.seq BETWEEN r.first AND r.last",
+            // `OFFSET 0` makes the database look up each range by the key; left to itself it holds every row against each range.
+            format!(
+                "unnest(${}::bigint[], ${}::bigint[]) AS r (first, last) CROSS JOIN LATERAL (SELECT * FROM tape_entries e
+                WHERE e.seq BETWEEN greatest(r.first, ${next}) AND least(r.last, ${}) AND {conditions} OFFSET 0) e",
                 next + 2,
-                next + 3
-            );
-        }
-        sql += &format!(
-            " WHERE t.hidden_since IS NULL AND e.seq BETWEEN ${next} AND ${} AND {} ORDER BY e.seq {order} LIMIT {count}",
-            next + 1,
-            self.filter.sql()
+                next + 3,
+                next + 1
+            )
+        };
+        let sql = format!(
+            "SELECT {COLUMNS} FROM {from} JOIN tapes t ON t.number = e.tape WHERE t.hidden_since IS NULL
+            ORDER BY e.seq {order} LIMIT {count}"
         );
         let mut stream = self.client.query_raw(&sql, values)?;
         let (mut found, mut bytes) = (Vec::new(), 0);
