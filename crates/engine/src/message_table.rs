@@ -63,7 +63,7 @@ pub const MESSAGES: [MessageRow; 18] = [
     row("a notification of a backend", "backend → client", Some(Phase::FromBackend), "nothing", "nothing"),
     MessageRow {
         refusable: false,
-        ..row("`notifications/cancelled`", "either way", Some(Phase::FromClient), "—", "—")
+        ..row("`notifications/cancelled`, `notifications/initialized`", "either way", Some(Phase::FromClient), "—", "—")
     },
     row("`ping` and its answer", "either way", None, "—", "—"),
     row("a request of the gateway itself: handshake, lists, pings, listening", "gateway → backend", None, "—", "—"),

@@ -6,6 +6,7 @@
 mod follows;
 mod guard;
 mod health;
+pub mod idle;
 mod listings;
 mod pool;
 mod reopening;
@@ -188,6 +189,7 @@ impl Backend {
             (late, inner.waiting_peers())
         };
         self.let_idle_go();
+        self.let_shared_go(crate::clock::now());
         self.go_on_slowly();
         for one in late {
             let text = format!("backend `{}` was not ready in time", self.name);

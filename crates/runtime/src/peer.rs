@@ -22,7 +22,7 @@ use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Call, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile};
 use signalbox_wire::Era;
 use std::collections::{HashSet, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -78,6 +78,10 @@ pub struct Peer {
     /// Nothing waits here for anything that may become late.
     quiet: AtomicBool,
     used: Mutex<Instant>,
+    /// How many calls it was given.
+    calls: AtomicU64,
+    /// How many that were when last looked, and since when there were no more.
+    unused: Mutex<(u64, Instant)>,
     backend: Weak<Backend>,
     name: Arc<str>,
     guard: Arc<Guard>,
@@ -112,6 +116,8 @@ impl Peer {
             busy: Arc::default(),
             quiet: AtomicBool::new(false),
             used: Mutex::new(Instant::now()),
+            calls: AtomicU64::new(0),
+            unused: Mutex::new((0, crate::clock::now())),
             backend: Arc::downgrade(backend),
             name: Arc::clone(&backend.name),
             guard: Arc::clone(&backend.guard),

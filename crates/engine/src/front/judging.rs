@@ -4,7 +4,7 @@
 
 use super::holding::Then;
 use super::rounds::refit;
-use super::{Context, FrontMachine};
+use super::{Context, FrontMachine, Lifecycle};
 use crate::bridge::made_up;
 use crate::chain::{
     Answer, Case, Effect, Outcome as Judged, Phase, Question, Resume, Resumed, Ruling, Rulings, Verdict,
@@ -235,6 +235,11 @@ impl FrontMachine {
     pub(super) fn end_by(&mut self, id: ExchangeId, verdict: Verdict, ctx: &Context<'_>, out: &mut Vec<Command>) {
         self.inquiry_over(id, ctx, out);
         self.give_task_up(id, out);
+        if self.exchanges.get(&id).is_some_and(|exchange| exchange.method == method::INITIALIZE) {
+            // The client was not let in: it may try again.
+            self.state = Lifecycle::Created;
+            self.client = None;
+        }
         match verdict {
             Verdict::Reply(result) => {
                 let result = self.fitted(id, result);
@@ -271,16 +276,13 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Option<Envelope> {
-        // A request that is called off, and how far one is, are part of its life: they are told, and go on.
         if !ctx.chain.looks_at(phase) {
             return Some(message.clone());
         }
         match self.consult_at_once(phase, about, message, ctx, out) {
             Spoken::Goes(message) => Some(message),
             Spoken::Answered(_) => Some(message.clone()),
-            Spoken::Refused(_) | Spoken::Failed(_) if message.method() == Some(method::CANCELLED) => {
-                Some(message.clone())
-            }
+            Spoken::Refused(_) | Spoken::Failed(_) if is_vital(message) => Some(message.clone()),
             Spoken::Refused(_) | Spoken::Failed(_) => {
                 out.push(Command::Dropped("refused_notification"));
                 None
@@ -424,6 +426,11 @@ impl FrontMachine {
         }
         out.extend(park.map(|park| Command::GiveUp { park }));
     }
+}
+
+/// True for what no rule may stop: without it a session never begins, or a request never ends.
+fn is_vital(message: &Envelope) -> bool {
+    matches!(message.method(), Some(method::CANCELLED | method::INITIALIZED))
 }
 
 /// The tool that an exchange calls, as its backend defines it.

@@ -91,7 +91,7 @@ impl Backend {
     }
 
     /// True where a task is worked on behind this connection, which ends with it.
-    fn works_on_task(&self, peer: &Peer) -> bool {
+    pub(super) fn works_on_task(&self, peer: &Peer) -> bool {
         self.gateway().is_some_and(|gateway| gateway.tasks.holds(peer.id))
     }
 

@@ -9,6 +9,7 @@ use signalbox_engine::back::Outbound;
 use signalbox_engine::breaker::Outcome;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, bridge};
 use signalbox_wire::Era;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,17 @@ impl Peer {
         self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
+    /// For how long it was given no call and had none, as far as was looked.
+    pub(crate) fn unused_since(&self, now: Instant) -> Duration {
+        let calls = self.calls.load(Ordering::Relaxed);
+        let busy = self.in_flight() > 0;
+        let mut unused = self.unused.lock().unwrap_or_else(PoisonError::into_inner);
+        if busy || unused.0 != calls {
+            *unused = (calls, now);
+        }
+        now.saturating_duration_since(unused.1)
+    }
+
     /// Sends a call, now or as soon as the handshake is done. Gives it back where the connection is lost.
     #[must_use]
     pub fn call(
@@ -43,6 +55,7 @@ impl Peer {
         timeout: Duration,
         lease: Option<Lease>,
     ) -> Option<Box<Call>> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         let now = Instant::now();
         let mut inner = self.lock();
         if inner.lost || inner.closing {

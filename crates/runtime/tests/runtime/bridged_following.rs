@@ -44,7 +44,7 @@ fn listen_to(gateway: &Arc<Gateway>, who: &Principal, uris: &[&str]) -> StreamRe
 async fn drained(stream: &StreamReader) -> Vec<Value> {
     let mut all = Vec::new();
     while let Ok(Some(out)) = tokio::time::timeout(Duration::from_millis(500), stream.next()).await {
-        all.push(serde_json::from_slice(&out.bytes()).unwrap());
+        all.push(serde_json::from_slice(out.bytes()).unwrap());
     }
     all
 }

@@ -202,7 +202,7 @@ async fn the_status_follows_the_code_that_is_sent() {
     });
     let gateway = start(&fake, Setup::default());
     let out = Modern::askable(&gateway).post("t1", &json!({})).next().await.unwrap();
-    let body: Value = serde_json::from_slice(&out.bytes()).unwrap();
+    let body: Value = serde_json::from_slice(out.bytes()).unwrap();
     assert_eq!(body["error"]["code"], -32603, "{body}");
     assert_eq!(out.status, 200, "an internal error of the backend goes out as a bad request: {body}");
 }

@@ -121,7 +121,7 @@ impl Modern {
 /// The next message on a stream; none where it has ended.
 pub async fn next(stream: &StreamReader) -> Option<Value> {
     let out = tokio::time::timeout(PATIENCE, stream.next()).await.expect("nothing came, and nothing will");
-    out.map(|out| serde_json::from_slice(&out.bytes()).unwrap())
+    out.map(|out| serde_json::from_slice(out.bytes()).unwrap())
 }
 
 /// The answer on a stream, without what comes before it; none where the stream ends without one.

@@ -246,7 +246,7 @@ struct FakeLink {
 
 impl Link for FakeLink {
     fn send(&self, message: ToBackend) -> Result<(), Fault> {
-        let body: Value = serde_json::from_slice(&message.bytes()).unwrap();
+        let body: Value = serde_json::from_slice(message.bytes()).unwrap();
         let method = body["method"].as_str().unwrap_or(ANSWER);
         let params = if method == ANSWER { body.clone() } else { body["params"].clone() };
         let steps = self.fake.react(self.link, method, params);

@@ -41,7 +41,7 @@ pub async fn followed(stream: &StreamReader) -> Value {
 async fn changes(stream: &StreamReader) -> usize {
     let mut count = 0;
     while let Ok(Some(out)) = tokio::time::timeout(Duration::from_secs(5), stream.next()).await {
-        let message: Value = serde_json::from_slice(&out.bytes()).unwrap();
+        let message: Value = serde_json::from_slice(out.bytes()).unwrap();
         count += usize::from(message["method"] == UPDATED);
     }
     count

@@ -19,6 +19,7 @@ mod fake;
 mod following;
 mod health;
 mod holds;
+mod idle;
 mod ledgers;
 mod limits;
 mod listening;

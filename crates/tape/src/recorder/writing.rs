@@ -104,7 +104,10 @@ impl Writing {
 
     fn end(&mut self, mut out: Vec<Entry>) {
         let ended = self.maker.close(Instant::now(), &mut out);
-        if self.append(&mut out, &[], true)
+        let lost = self.counters.snapshot().lost(GapReason::Disk);
+        self.append(&mut out, &[], true);
+        // A store that has given up does not take the end either.
+        if self.counters.snapshot().lost(GapReason::Disk) == lost
             && let Err(error) = self.tape.end(ended)
         {
             self.counters.error(error.to_string());

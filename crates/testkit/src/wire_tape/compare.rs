@@ -59,7 +59,10 @@ fn at_point(point: Point, seen: &[&Seen], taped: &[&Taped], ended: u64, findings
     let mut extra: Vec<&Taped> = left.into_values().flatten().collect();
     extra.sort_by_key(|one| one.seq);
     for one in missing {
-        let twin = extra.iter().position(|other| same(&one.text, other.text.as_deref().unwrap_or_default()));
+        let twin = extra.iter().position(|other| {
+            // Answers of several connections may have one id, so what they answer has to be the same as well.
+            one.label.starts_with(&label(other)) && same(&one.text, other.text.as_deref().unwrap_or_default())
+        });
         if let Some(twin) = twin {
             let other = extra.remove(twin);
             let text = format!("wire {} tape {}", one.text, other.text.as_deref().unwrap_or_default());
@@ -98,7 +101,7 @@ mod tests {
     use super::*;
 
     fn seen(point: Point, at: u64, text: &str) -> Seen {
-        Seen { point, connection: 1, at, text: text.to_owned(), label: "it".to_owned() }
+        Seen { point, connection: 1, at, text: text.to_owned(), label: "request ping".to_owned() }
     }
 
     fn taped(seq: u64, point: Point, text: &str) -> Taped {

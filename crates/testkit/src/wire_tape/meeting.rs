@@ -5,7 +5,7 @@ use std::future::Future;
 use serde_json::{Value, json};
 
 use super::scene::{Cell, PATIENCE};
-use crate::matrix::{self, Journal, Verdict};
+use crate::matrix::{self, Back, Journal, Verdict};
 use crate::revision::Revision;
 use crate::revision_client::{Client, Reply};
 
@@ -100,7 +100,11 @@ impl Steps<'_> {
 
     /// A server that answers nobody, twice or late, asks and does not want to know, or sends what nobody knows.
     async fn odd_servers(&self, troubles: &mut Vec<(String, String)>) {
-        let mut tools = vec!["orphan", "twice", "rumour"];
+        let mut tools = vec!["orphan", "rumour"];
+        // In the new era over HTTP a stream ends with its answer: whoever has that need not read a second one.
+        if !(self.cell.server.modern() && self.cell.back == Back::Http) {
+            tools.push("twice");
+        }
         if !self.cell.server.modern() {
             tools.extend(["ping_client", "withdraw"]);
         }

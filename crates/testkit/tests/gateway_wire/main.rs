@@ -108,7 +108,6 @@ const REFUSED: &[Refused] = &[
     Refused { phase: "response", point: Point::ClientOut, kind: "result", spared: OWN },
     Refused { phase: "question", point: Point::ClientOut, kind: "request", spared: &[] },
     Refused { phase: "answer", point: Point::BackendOut, kind: "result", spared: &["ping"] },
-    Refused { phase: "gateway_response", point: Point::ClientOut, kind: "result of server/discover", spared: &[] },
     Refused { phase: "notification", point: Point::ClientOut, kind: "notification", spared: OWN_NOTIFICATIONS },
     Refused { phase: "notification", point: Point::BackendOut, kind: "notification", spared: OWN_NOTIFICATIONS },
 ];
@@ -211,10 +210,6 @@ async fn nothing_that_may_be_refused_passes_a_chain_that_refuses_it() {
     for phase in REFUSED.iter().map(|refused| refused.phase).collect::<HashSet<_>>() {
         for (client, front) in [(Revision::R4, Front::Http), (Revision::R5, Front::Http)] {
             for (server, back) in [(Revision::R4, Back::Stdio), (Revision::R5, Back::Stdio)] {
-                if phase.starts_with("gateway") && client != Revision::R5 {
-                    // A client of the old era could not begin.
-                    continue;
-                }
                 let cell = Cell { client, front, server, back };
                 let meeting = async move {
                     let met = meet(cell, &refusing::rule(phase), true).await?;

@@ -22,11 +22,15 @@ fn texts(log: &[Logged], way: Way) -> Vec<&str> {
 }
 
 /// Calls that bring everything a transport has: answers alone, streams, questions, what belongs to no call.
-async fn talk(client: &Client, revision: Revision) {
+async fn talk(client: &Client, revision: Revision, network: Option<Network>) {
     client.call("echo", json!({"text": "grüße\n"})).await.unwrap();
     client.follow("test://watched").await.unwrap();
-    for tool in ["log", "touch", "change_tools", "ask_sampling", "orphan", "twice", "rumour"] {
+    for tool in ["log", "touch", "change_tools", "ask_sampling", "orphan", "rumour"] {
         client.call(tool, json!({})).await.unwrap();
+    }
+    // In the new era over HTTP a client has left when it has its answer, so that nobody reads a second one.
+    if !(revision.modern() && network == Some(Network::Http)) {
+        client.call("twice", json!({})).await.unwrap();
     }
     if !revision.modern() {
         client.call("ping_client", json!({})).await.unwrap();
@@ -86,7 +90,7 @@ async fn each_witness_received_what_the_other_sent() {
                 Some(Network::Tcp) => Reach::Tcp(url.trim_start_matches("tcp://").to_owned()),
             };
             let client = Client::open(revision, reach, Answers::all("ada")).await.unwrap();
-            talk(&client, revision).await;
+            talk(&client, revision, network).await;
             agree(&client, &log, &format!("{revision} {network:?}")).await;
         }
     }

@@ -65,7 +65,7 @@ impl Writer {
     }
 
     fn frame(&self, message: &ToBackend, buffer: &mut Vec<u8>) {
-        match single_line(&message.bytes()) {
+        match single_line(message.bytes()) {
             Ok(line) => {
                 buffer.extend_from_slice(&line);
                 buffer.push(b'\n');

@@ -135,7 +135,7 @@ fn add_routing<'a>(draft: &mut Draft, message: &'a ToBackend) -> Result<(), &'a 
     };
     draft.add(&METHOD, &method.map_err(|_| rules::METHOD)?);
     if let Some(name) = &message.name()
-        && rules::name_member(&message.method()).is_some()
+        && rules::name_member(message.method()).is_some()
     {
         let value = HeaderValue::from_str(&rules::encode_value(name)).map_err(|_| rules::NAME)?;
         draft.add(&NAME, &value);

@@ -52,7 +52,9 @@ fn add(headers: &HeaderMap, head: &mut HttpHead) {
             without_secrets(&String::from_utf8_lossy(value.as_bytes()), &mut head.redacted)
         } else {
             let mut value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-            value.truncate(value.floor_char_boundary(MAX_VALUE));
+            while value.len() > MAX_VALUE {
+                value.pop();
+            }
             value
         };
         head.headers.push((name.as_str().to_owned(), value));

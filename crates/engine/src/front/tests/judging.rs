@@ -218,3 +218,74 @@ fn an_interceptor_knows_whether_a_message_can_wait() {
         [(request, true), (response, false), (question, false), (answer, false), (request, false), (response, true)];
     assert_eq!(asked, expected);
 }
+
+/// Refuses everything of one phase.
+struct RefusesPhase(Phase);
+
+impl Interceptor for RefusesPhase {
+    fn name(&self) -> &'static str {
+        "refuses"
+    }
+
+    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+        if case.phase == self.0 {
+            Verdict::Refuse(Fault::new(FaultKind::Refused, "no")).into()
+        } else {
+            Judgement::pass()
+        }
+    }
+}
+
+const HELLO: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{}},"clientInfo":{"name":"c","version":"1"}}}"#;
+
+#[test]
+fn what_the_gateway_answers_itself_can_be_refused_before_and_after_it_is_answered() {
+    for phase in [Phase::ToGateway, Phase::FromGateway] {
+        let mut dialogue = Dialogue::new(Mode::Pipe);
+        dialogue.chain = Chain::new(vec![Arc::new(RefusesPhase(phase)) as _]);
+        let said = dialogue.says(HELLO);
+        assert!(said.len() == 1 && said[0].contains(r#""reason":"refused""#), "{said:?}");
+        dialogue.chain = Chain::default();
+        assert!(dialogue.says(HELLO)[0].contains("protocolVersion"), "it may try again");
+        assert_eq!(
+            dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
+            [r#"< {"jsonrpc":"2.0","id":1,"result":{}}"#]
+        );
+    }
+}
+
+#[test]
+fn what_an_old_server_asks_and_an_old_client_answers_can_be_refused() {
+    let question = || Event::Asked {
+        backend: "a".into(),
+        peer: PeerId(7),
+        message: envelope(r#"{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{}}"#),
+        about: None,
+    };
+    let mut dialogue = Dialogue::operational();
+    dialogue.chain = Chain::new(vec![Arc::new(RefusesPhase(Phase::ServerAsks)) as _]);
+    let said = dialogue.event(question());
+    assert!(said.len() == 1 && said[0].starts_with("peer7> ") && said[0].contains(r#""id":"q","error""#), "{said:?}");
+
+    let mut dialogue = Dialogue::operational();
+    dialogue.chain = Chain::new(vec![Arc::new(RefusesPhase(Phase::ClientAnswers)) as _]);
+    assert!(dialogue.event(question())[0].starts_with("- "));
+    let said = dialogue.says(r#"{"jsonrpc":"2.0","id":1,"result":{"secret":1}}"#);
+    assert!(said.len() == 1 && said[0].contains(r#""id":"q","error""#) && !said[0].contains("secret"), "{said:?}");
+}
+
+#[test]
+fn t26_an_old_client_is_asked_only_what_it_declared() {
+    let mut dialogue = Dialogue::operational();
+    let message =
+        envelope(r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"your key?"}}"#);
+    let said = dialogue.event(Event::Asked { backend: "a".into(), peer: PeerId(7), message, about: None });
+    assert!(said.len() == 2 && said[0] == "dropped undeclared_question" && said[1].contains("-32601"), "{said:?}");
+}
+
+#[test]
+fn a_tool_call_without_an_id_reaches_no_backend() {
+    let mut dialogue = Dialogue::operational();
+    let said = dialogue.says(r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"one"}}"#);
+    assert_eq!(said, ["dropped request_without_id"]);
+}
