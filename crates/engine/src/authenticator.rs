@@ -4,8 +4,8 @@
 use crate::caller::{Caller, Identity, Proof};
 use crate::fault::{Fault, FaultKind};
 use crate::principal::Principal;
+use core::net::SocketAddr;
 use signalbox_wire::Envelope;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// What is known of a request before its body is read.

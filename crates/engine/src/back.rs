@@ -141,7 +141,7 @@ impl<O: Clone> BackMachine<O> {
             call.edits = before;
             *kept = Some(call);
         }
-        Ok(draft.depart(None))
+        Ok(draft.depart())
     }
 
     /// Lets a request be silent until then: the backend waits for its client.
@@ -209,15 +209,15 @@ impl<O: Clone> BackMachine<O> {
 
     /// What gets no answer, in the backend's own terms.
     #[must_use]
-    pub fn tell(&self, draft: Draft, account: Option<Account>) -> Outbound {
+    pub fn tell(&self, draft: Draft) -> Outbound {
         let revision = self.profile.as_ref().map(|profile| profile.revision);
-        Draft { revision, ..draft }.depart(account)
+        Draft { revision, ..draft }.depart()
     }
 
     /// Tells the backend that nobody will answer its question.
     #[must_use]
     pub fn refuse(&self, id: &RawId, fault: &Fault) -> Outbound {
-        self.tell(Draft::refusal(id, fault), None)
+        self.tell(Draft::refusal(id, fault))
     }
 
     /// Gives up the request that fits; the notification, if the connection takes one, and the request's key.
@@ -237,7 +237,7 @@ impl<O: Clone> BackMachine<O> {
         if let Some(reason) = reason {
             note = note.param_raw("reason", reason);
         }
-        Some(self.tell(Draft::word(method::CANCELLED, note.build()), None))
+        Some(self.tell(Draft::word(method::CANCELLED, note.build())))
     }
 
     /// Takes a message of the backend. `about` is the request on whose own stream it came.
@@ -346,7 +346,7 @@ impl<O: Clone> BackMachine<O> {
         if message.method() == Some(method::PING) {
             let pong = builder::response(&id, b"{}");
             out.push(BackCommand::Own(message));
-            return out.push(BackCommand::Transmit(self.tell(Draft::word(method::PING, pong), None)));
+            return out.push(BackCommand::Transmit(self.tell(Draft::word(method::PING, pong))));
         }
         let modern = self.profile.as_ref().is_some_and(|profile| profile.era() == Era::Modern);
         if modern {

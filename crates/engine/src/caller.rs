@@ -5,7 +5,7 @@
 //! [`crate::ClientProfile`].
 
 use crate::principal::Principal;
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 use std::sync::Arc;
 
 /// How a caller proved who it is.

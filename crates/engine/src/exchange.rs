@@ -33,6 +33,8 @@ pub struct Exchange {
     pub attempt: u32,
     /// True where somebody was asked about it, and let it go on.
     pub consulted: bool,
+    /// True where its answer asks the client for more.
+    pub asks: bool,
     /// The id as the client wrote it.
     pub client_id: RawId,
     /// Where the answer goes.

@@ -374,6 +374,7 @@ impl FrontMachine {
             round: 1,
             attempt: 1,
             consulted: false,
+            asks: false,
             client_id,
             stream,
             stream_open: true,
@@ -410,14 +411,14 @@ impl FrontMachine {
         else {
             return;
         };
-        let answer = passed.bytes().clone();
+        let finished = self.exchanges.get(&id).map(|one| self.ended(one, outcome, Some(passed.bytes()), ctx));
         match way {
             Some(way) => self.send(Some(id), way, passed, ctx, out),
             None => self.lose(Some(id), &passed, "client_gone", ctx, out),
         }
         self.withdraw(id, out);
-        let Some(exchange) = self.take(id) else { return };
-        self.finished(&exchange, outcome, Some(&answer), ctx, out);
+        self.take(id);
+        out.extend(finished);
     }
 
     fn take(&mut self, id: ExchangeId) -> Option<Exchange> {
@@ -454,7 +455,7 @@ impl FrontMachine {
         self.give_task_up(id, out);
         self.withdraw(id, out);
         let Some(exchange) = self.take(id) else { return };
-        self.finished(&exchange, Outcome::Cancelled, None, ctx, out);
+        out.push(self.ended(&exchange, Outcome::Cancelled, None, ctx));
         if listening {
             out.push(Command::Listen(crate::command::Listen::Close { exchange: id }));
         } else if let Some(backend) = &exchange.backend {

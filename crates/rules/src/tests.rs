@@ -165,6 +165,7 @@ impl Dialogue {
             round: 1,
             attempt: 1,
             consulted: false,
+            asks: false,
             client_id: RawId::string("x"),
             stream: StreamId(1),
             stream_open: true,

@@ -143,7 +143,7 @@ mod tests {
     fn pass(batches: &mut Batches, out: Out) -> String {
         match batches.pass(CALLS, out) {
             Some((to, out)) => {
-                let text = String::from_utf8_lossy(&out.bytes()).into_owned();
+                let text = String::from_utf8_lossy(out.bytes()).into_owned();
                 format!("{} {text}{}", to.0, if out.last { "!" } else { "" })
             }
             None => String::new(),

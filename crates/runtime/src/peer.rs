@@ -248,7 +248,7 @@ impl Peer {
     /// Sends what gets no answer: a notification, or the answer to a question.
     pub fn tell(&self, draft: Draft, party: &Party) {
         let mut inner = self.lock();
-        let message = inner.machine.tell(draft, None);
+        let message = inner.machine.tell(draft);
         if let Err(fault) = self.transmit_for(&mut inner, message, party) {
             tracing::debug!(peer = %self.id, %fault, "message to the backend dropped");
         }

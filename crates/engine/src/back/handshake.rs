@@ -83,7 +83,7 @@ impl<O: Clone> BackMachine<O> {
             .param_raw("clientInfo", self.offer.info.as_bytes())
             .build();
         let draft = Draft { key: Some(id), ..Draft::word(method::INITIALIZE, bytes) };
-        out.push(BackCommand::Transmit(draft.depart(None)));
+        out.push(BackCommand::Transmit(draft.depart()));
     }
 
     /// A request of the gateway itself, in the terms of a revision.
@@ -105,7 +105,7 @@ impl<O: Clone> BackMachine<O> {
         }
         members.push('}');
         let bytes = builder::Request::new(name).id(RawId::number(id)).params_raw(members.as_bytes()).build();
-        Draft { key: Some(id), revision: Some(revision), ..Draft::word(name, bytes) }.depart(None)
+        Draft { key: Some(id), revision: Some(revision), ..Draft::word(name, bytes) }.depart()
     }
 
     /// The answer to the word we said last.
@@ -137,7 +137,7 @@ impl<O: Clone> BackMachine<O> {
                 let bytes = builder::Notification::new(method::INITIALIZED).build();
                 let revision = Some(profile.revision);
                 let draft = Draft { revision, ..Draft::word(method::INITIALIZED, bytes) };
-                out.push(BackCommand::Transmit(draft.depart(None)));
+                out.push(BackCommand::Transmit(draft.depart()));
                 self.ready(profile, out);
             }
             Err(why) => self.unusable(why, out),

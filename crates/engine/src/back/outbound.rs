@@ -36,10 +36,10 @@ impl Draft {
         Self::word("", builder::error(Some(id), fault.code(Era::Legacy), &fault.message, None))
     }
 
-    /// Makes of it what a link takes, on whose account it goes.
-    pub(crate) fn depart(self, account: Option<Account>) -> Outbound {
+    /// Makes of it what a link takes once it has left.
+    pub(crate) fn depart(self) -> Outbound {
         let Self { bytes, key, revision, method, name, params } = self;
-        Outbound { bytes, key, revision, method, name, params, epoch: 0, account, number: None }
+        Outbound { bytes, key, revision, method, name, params, epoch: 0, number: None }
     }
 }
 
@@ -57,7 +57,7 @@ pub fn probe(info: &str) -> Outbound {
     let id = RawId::number(0);
     let bytes = builder::Request::new(method::SERVER_DISCOVER).id(id).params_raw(params.as_bytes()).build();
     let word = Draft::word(method::SERVER_DISCOVER, bytes);
-    Draft { key: Some(0), revision: Some(Revision::LATEST), ..word }.depart(None)
+    Draft { key: Some(0), revision: Some(Revision::LATEST), ..word }.depart()
 }
 
 /// On whose account a message goes to a backend or comes from it.
@@ -104,7 +104,6 @@ pub struct Outbound {
     name: Option<Box<str>>,
     params: Vec<(String, String)>,
     epoch: u32,
-    account: Option<Account>,
     number: Option<NonZeroU64>,
 }
 
@@ -151,12 +150,6 @@ impl Outbound {
         self.epoch
     }
 
-    /// On whose account it goes, where its request does not say so.
-    #[must_use]
-    pub fn account(&self) -> Option<&Account> {
-        self.account.as_ref()
-    }
-
     /// Makes of it what a link takes, and its fact where `account` says that one is wanted. A message that left before is
     /// called the repetition of its first sending.
     pub fn leave(
@@ -200,7 +193,7 @@ impl ToBackend {
         bytes: impl Into<Bytes>,
     ) -> Self {
         let word = Draft::word(method, bytes.into());
-        Self(Draft { key, revision, ..word }.depart(None))
+        Self(Draft { key, revision, ..word }.depart())
     }
 
     /// The same with the name and the headers of a request of the new era.

@@ -28,9 +28,11 @@ impl FrontMachine {
         if self.is_polling(id) {
             return self.poll_answered(id, message, edits, ctx, out);
         }
-        let Some(exchange) = self.exchanges.get(&id) else {
+        let Some(exchange) = self.exchanges.get_mut(&id) else {
             return out.push(Command::Dropped("late_answer"));
         };
+        exchange.asks = exchange.era == Era::Modern && super::operations::asks_for_input(message);
+        let exchange = &*exchange;
         match message.id_span() {
             Some(span) => edits.replace(span, exchange.client_id.token()),
             None => edits.insert(1, id_member(exchange)),

@@ -57,14 +57,13 @@ impl FrontMachine {
     }
 
     /// An exchange is over.
-    pub(super) fn finished(
+    pub(super) fn ended(
         &self,
         exchange: &Exchange,
         outcome: Outcome,
         answer: Option<&Bytes>,
         ctx: &Context<'_>,
-        out: &mut Vec<Command>,
-    ) {
+    ) -> Command {
         let finished = Finished {
             at: ctx.now,
             session: self.session,
@@ -84,6 +83,6 @@ impl FrontMachine {
             trace: trace::finished(exchange, self.client.as_ref(), answer),
         };
         ctx.chain.finished(&finished);
-        out.push(Command::Fact(Fact::Finished(Arc::new(finished))));
+        Command::Fact(Fact::Finished(Arc::new(finished)))
     }
 }

@@ -406,9 +406,10 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let Some(exchange) = self.exchanges.get(&id) else {
+        let Some(exchange) = self.exchanges.get_mut(&id) else {
             return out.extend(park.map(|park| Command::GiveUp { park }));
         };
+        exchange.asks = true;
         match Envelope::parse(builder::response(&exchange.client_id, result)) {
             Ok(message) => {
                 let judged = self

@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::fault::Fault;
 use crate::keys::ExchangeId;
 use crate::operations::Place;
-use signalbox_wire::{Edits, Envelope, Era, RawId, builder, json};
+use signalbox_wire::{Edits, Envelope, RawId, builder, json};
 
 /// True for a result that asks the client for more.
 pub(super) fn asks_for_input(message: &Envelope) -> bool {
@@ -29,10 +29,7 @@ impl FrontMachine {
 
     /// Remembers what the client will come back with.
     pub(super) fn note_round(&self, id: ExchangeId, answer: &bytes::Bytes, ctx: &Context<'_>) {
-        let Some(exchange) = self.exchanges.get(&id).filter(|exchange| exchange.era == Era::Modern) else { return };
-        if !crate::bridge::may_ask(&exchange.method) || memchr::memmem::find(answer, b"requestState").is_none() {
-            return;
-        }
+        let Some(exchange) = self.exchanges.get(&id).filter(|exchange| exchange.asks) else { return };
         let Ok(message) = Envelope::parse(answer.clone()) else { return };
         if let Some(state) = message.result_member("requestState").filter(|_| asks_for_input(&message)) {
             let (operation, round, consulted) = (exchange.operation, exchange.round, exchange.consulted);
