@@ -105,6 +105,7 @@ mod tests {
         assert_eq!(operations.find(&ann, b"1"), None);
         assert_eq!(operations.find(&ann, &vec![0; MAX_OPERATION_BYTES / 16]), None);
         assert!(operations.find(&ann, &vec![16; MAX_OPERATION_BYTES / 16]).is_some());
-        assert_eq!(operations.lock().order.len(), operations.lock().places.len());
+        let inner = operations.lock();
+        assert_eq!(inner.order.len(), inner.places.len());
     }
 }
