@@ -123,7 +123,14 @@ async fn what_is_no_message_is_said_in_the_answer_and_hurts_nothing() {
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
     // Nothing of all that came on the stream.
     client.send(&json!({"jsonrpc": "2.0", "id": 7, "method": "ping"})).await.unwrap();
-    assert_eq!(client.next().await.unwrap().unwrap()["id"], 7);
+    // A list that changed while the backend started may be told of first.
+    let answer = loop {
+        let message = client.next().await.unwrap().unwrap();
+        if message.get("method").is_none() {
+            break message;
+        }
+    };
+    assert_eq!(answer["id"], 7);
 }
 
 #[tokio::test(flavor = "multi_thread")]
