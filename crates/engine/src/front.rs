@@ -4,6 +4,7 @@
 //! describes itself, so on a pipe both eras may come mixed, and telling the era comes before every gate.
 
 mod answers;
+mod effects;
 mod facts;
 mod holding;
 mod initialize;
@@ -37,7 +38,7 @@ use crate::event::Event;
 use crate::exchange::{Exchange, MethodName};
 use crate::fact::{Outcome, Point};
 use crate::fault::{Fault, FaultKind};
-use crate::keys::{ExchangeId, KeyMap, Numbers, PeerId, SessionKey, StreamId, TextMap};
+use crate::keys::{ExchangeId, KeyMap, Numbers, SessionKey, StreamId, TextMap};
 use crate::limit::Limit;
 use crate::log_level::LogLevel;
 use crate::operations::Operations;
@@ -51,6 +52,7 @@ use judging::Passed;
 use ledger::Ledger;
 use listen::Listener;
 use polling::Poll;
+use questions::Asked;
 use rounds::Round;
 use sending::Way;
 use signalbox_wire::{Envelope, Era, RawId, Revision, meta};
@@ -106,45 +108,6 @@ pub enum Mode {
     Session,
     /// One request of the new era over HTTP.
     Stateless,
-}
-
-/// A question of a backend that the client has yet to answer.
-#[derive(Clone, Debug)]
-enum Asked {
-    /// A connection of the old era asked, on the stream of a call where that is known.
-    Peer { backend: Arc<str>, peer: PeerId, id: RawId, progress_token: Option<RawId>, about: Option<ExchangeId> },
-    /// A backend of the new era asked in answer to a call; see [`inquiry`].
-    Round { exchange: ExchangeId, key: Bytes, method: Box<str> },
-}
-
-impl Asked {
-    fn is_of(&self, peer: PeerId) -> bool {
-        matches!(self, Self::Peer { peer: own, .. } if *own == peer)
-    }
-
-    /// The exchange in whose course it was asked.
-    fn exchange(&self) -> Option<ExchangeId> {
-        match self {
-            Self::Peer { about, .. } => *about,
-            Self::Round { exchange, .. } => Some(*exchange),
-        }
-    }
-
-    /// Who asked, where the exchange does not say so.
-    fn backend(&self) -> Option<&Arc<str>> {
-        match self {
-            Self::Peer { backend, .. } => Some(backend),
-            Self::Round { .. } => None,
-        }
-    }
-
-    /// True where the answer is of no use once that call is over.
-    fn belongs_to(&self, id: ExchangeId) -> bool {
-        match self {
-            Self::Peer { about, .. } => *about == Some(id),
-            Self::Round { exchange, .. } => *exchange == id,
-        }
-    }
 }
 
 /// Most questions of backends that may wait for one client.

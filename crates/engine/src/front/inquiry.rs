@@ -2,8 +2,9 @@
 //! its call, as its revision knows it, and its answers are gathered until the last one is there.
 
 use super::judging::Passed;
+use super::questions::Asked;
 use super::sending::Way;
-use super::{Asked, Context, FrontMachine, MAX_ASKED};
+use super::{Context, FrontMachine, MAX_ASKED};
 use crate::bridge::{self, capabilities, questions};
 use crate::command::Command;
 use crate::fault::{Fault, FaultKind};

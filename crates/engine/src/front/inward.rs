@@ -1,7 +1,8 @@
 //! What backends tell, on its way to the client.
 
+use super::questions::Asked;
 use super::sending::Way;
-use super::{Asked, Context, FrontMachine, Mode};
+use super::{Context, FrontMachine, Mode};
 use crate::chain::Phase;
 use crate::command::Command;
 use crate::keys::{ExchangeId, PeerId, StreamId};

@@ -2,19 +2,17 @@
 //! notification is carried out. Questions of a backend are part of its answer, and what the client says to them is part of a
 //! request.
 
+use super::effects::run_effects;
 use super::holding::Then;
 use super::rounds::refit;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::bridge::made_up;
-use crate::chain::{
-    Answer, Case, Effect, Outcome as Judged, Phase, Question, Resume, Resumed, Ruling, Rulings, Verdict,
-};
+use crate::chain::{Answer, Case, Outcome as Judged, Phase, Question, Resume, Resumed, Ruling, Rulings, Verdict};
 use crate::command::Command;
 use crate::exchange::{Call, Exchange};
 use crate::fact::{Decision, Fact, Outcome};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
-use crate::profile::ClientProfile;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, RawId, builder, method};
 use std::sync::Arc;
@@ -448,53 +446,6 @@ fn is_repeated(case: &Case<'_>) -> bool {
         Phase::Response => super::operations::asks_for_input(case.message),
         _ => false,
     }
-}
-
-/// Has done what interceptors want done besides.
-fn run_effects(
-    effects: Vec<Effect>,
-    exchange: Option<ExchangeId>,
-    client: Option<&Arc<ClientProfile>>,
-    ctx: &Context<'_>,
-    out: &mut Vec<Command>,
-) {
-    let is_fork = |effect: &Effect| matches!(effect, Effect::Fork { .. });
-    if !effects.iter().any(is_fork) {
-        return out.push(Command::Effects(effects));
-    }
-    let (forks, others): (Vec<_>, Vec<_>) = effects.into_iter().partition(is_fork);
-    for effect in forks {
-        if let (Effect::Fork { backend, message }, Some(client)) = (effect, client) {
-            out.extend(fork(backend, message, exchange, client, ctx));
-        }
-    }
-    if !others.is_empty() {
-        out.push(Command::Effects(others));
-    }
-}
-
-fn fork(
-    backend: Arc<str>,
-    message: Envelope,
-    exchange: Option<ExchangeId>,
-    client: &Arc<ClientProfile>,
-    ctx: &Context<'_>,
-) -> Option<Command> {
-    let mut call = Call::copy_of(message, Arc::clone(client))?;
-    let subject = call.name.clone().unwrap_or_default();
-    let route = match &*call.method {
-        method::TOOLS_CALL => ctx.catalog.tool(&subject),
-        method::PROMPTS_GET => ctx.catalog.prompt(&subject),
-        method::RESOURCES_READ => ctx.catalog.resource(&subject),
-        _ => None,
-    };
-    // Another backend knows the subject by the name it has at its own, not by the one that clients see.
-    if let Some(route) = route.filter(|route| route.renamed) {
-        call.name = Some(route.name);
-        let message = call.envelope.clone();
-        refit(&mut call, message, Some(&subject));
-    }
-    Some(Command::Fork { exchange, backend, call: Box::new(call) })
 }
 
 pub(super) fn error_message(id: &RawId, error: &[u8]) -> Bytes {

@@ -1,7 +1,8 @@
 //! Notifications of the client on their way to backends.
 
 use super::inward::in_params;
-use super::{Asked, Context, FrontMachine, Lifecycle};
+use super::questions::Asked;
+use super::{Context, FrontMachine, Lifecycle};
 use crate::back::Draft;
 use crate::chain::Phase;
 use crate::command::Command;

@@ -4,7 +4,7 @@
 use super::inward::in_params;
 use super::judging::{Passed, Spoken};
 use super::sending::Way;
-use super::{Asked, Context, FrontMachine, MAX_ASKED};
+use super::{Context, FrontMachine, MAX_ASKED};
 use crate::back::Draft;
 use crate::bridge::capabilities;
 use crate::chain::Phase;
@@ -16,6 +16,45 @@ use crate::limit::Limit;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, RawId, builder, method};
 use std::sync::Arc;
+
+/// A question of a backend that the client has yet to answer.
+#[derive(Clone, Debug)]
+pub(super) enum Asked {
+    /// A connection of the old era asked, on the stream of a call where that is known.
+    Peer { backend: Arc<str>, peer: PeerId, id: RawId, progress_token: Option<RawId>, about: Option<ExchangeId> },
+    /// A backend of the new era asked in answer to a call; see [`super::inquiry`].
+    Round { exchange: ExchangeId, key: Bytes, method: Box<str> },
+}
+
+impl Asked {
+    pub fn is_of(&self, peer: PeerId) -> bool {
+        matches!(self, Self::Peer { peer: own, .. } if *own == peer)
+    }
+
+    /// The exchange in whose course it was asked.
+    pub fn exchange(&self) -> Option<ExchangeId> {
+        match self {
+            Self::Peer { about, .. } => *about,
+            Self::Round { exchange, .. } => Some(*exchange),
+        }
+    }
+
+    /// Who asked, where the exchange does not say so.
+    pub fn backend(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Peer { backend, .. } => Some(backend),
+            Self::Round { .. } => None,
+        }
+    }
+
+    /// True where the answer is of no use once that call is over.
+    pub fn belongs_to(&self, id: ExchangeId) -> bool {
+        match self {
+            Self::Peer { about, .. } => *about == Some(id),
+            Self::Round { exchange, .. } => *exchange == id,
+        }
+    }
+}
 
 impl FrontMachine {
     /// Passes a backend's question on under an id of ours.

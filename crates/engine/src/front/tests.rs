@@ -5,6 +5,7 @@ use crate::catalog::tests::{bare, view};
 use crate::catalog::{Catalog, Changed, ListKind};
 use crate::command::Watch;
 use crate::exchange::Call;
+use crate::keys::PeerId;
 use signalbox_wire::Edits;
 
 mod holding;
