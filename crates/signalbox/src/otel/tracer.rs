@@ -177,7 +177,7 @@ mod tests {
         let parent = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
         let long = "x".repeat(MAX_STATE + 1);
         for (state, kept) in [("a=1", true), ("a=\u{e9}", false), (long.as_str(), false)] {
-            let carrier = Carrier { parent, state: Some(state), session: None };
+            let carrier = Carrier { parent, state: Some(state), ..Carrier::default() };
             let Origin::Header(_, found) = Origin::of(&message, carrier) else { panic!("{state}") };
             assert_eq!(found != State::Removed, kept, "{state}");
         }

@@ -35,9 +35,12 @@ pub(super) async fn ask(backend: &Backend, events: &dyn LinkEvents) -> Result<Ve
     let (mut conn, head) = backend.exchange(kept, request).await?;
     let (status, content) = (head.status.as_u16(), head.content);
     if !matches!(status, 400 | 404 | 405) {
-        // Read no further than for the connection's sake: a stream may be long in coming, and nobody wants it.
-        if content != Content::Events {
-            backend.finish(conn).await;
+        // A stream may be long in coming, and nobody wants it; a whole answer is told of.
+        if content != Content::Events
+            && let Ok(bytes) = body::whole(&mut conn, MAX_ANSWER).await
+        {
+            events.told(&bytes);
+            backend.pool.put(conn);
         }
         return Ok(Verdict::Other);
     }
