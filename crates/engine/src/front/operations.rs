@@ -5,10 +5,10 @@ use super::params::Params;
 use super::{Context, FrontMachine};
 use crate::chain::{Phase, Verdict};
 use crate::command::Command;
-use crate::fault::Fault;
+use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::operations::Place;
-use signalbox_wire::{Edits, Envelope, RawId, builder, json};
+use signalbox_wire::{Edits, Envelope, RawId, Span, builder, json};
 
 /// True for a result that asks the client for more.
 pub(super) fn asks_for_input(message: &Envelope) -> bool {
@@ -50,33 +50,10 @@ impl FrontMachine {
         if !ctx.chain.looks_at(Phase::ServerAsks) || !asks_for_input(&message) {
             return Some(message);
         }
-        let Some(whole) = message.result_member("inputRequests") else { return Some(message) };
-        let object = whole.of(message.bytes());
-        let mut edits = Edits::new();
-        for member in json::members(object) {
-            let request = member.value.of(object);
-            let part = |name: &str| json::member(request, name).map(|span| span.of(request));
-            let Some(name) = part("method").and_then(json::string) else { continue };
-            let params = part("params").unwrap_or(b"{}");
-            let question = builder::Request::new(&name).id(RawId::number(0)).params_raw(params).build();
-            let Ok(question) = Envelope::parse(question) else { continue };
-            match self.consult_at_once(Phase::ServerAsks, (Some(id), None), &question, ctx, out) {
-                Spoken::Goes(judged) => {
-                    let span = json::member(request, "params").map(|span| span.shift(whole.start + member.value.start));
-                    if let (Some(span), Some(params)) = (span, judged.params().filter(|new| *new != params)) {
-                        edits.replace(span, params);
-                    }
-                }
-                end => {
-                    self.end_by(id, ended(end), ctx, out);
-                    return None;
-                }
-            }
+        match message.result_member("inputRequests") {
+            Some(whole) => self.judge_parts(id, message, (Phase::ServerAsks, whole), ctx, out),
+            None => Some(message),
         }
-        if edits.is_empty() {
-            return Some(message);
-        }
-        Envelope::parse(edits.apply(message.bytes())).ok()
     }
 
     /// Asks the interceptors about each answer that a request of the new era carries. Where one may not be given, the call
@@ -91,20 +68,39 @@ impl FrontMachine {
         if !ctx.chain.looks_at(Phase::ClientAnswers) {
             return Some(message);
         }
-        let Some(whole) = Params::read(&message).responses else { return Some(message) };
+        match Params::read(&message).responses {
+            Some(whole) => self.judge_parts(id, message, (Phase::ClientAnswers, whole), ctx, out),
+            None => Some(message),
+        }
+    }
+
+    /// Asks about each member of the object at `whole` as if it were a message of its own. One that cannot be read as such
+    /// ends the call, since nobody could be asked about it.
+    fn judge_parts(
+        &mut self,
+        id: ExchangeId,
+        message: Envelope,
+        (phase, whole): (Phase, Span),
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) -> Option<Envelope> {
         let object = whole.of(message.bytes());
         let mut edits = Edits::new();
         for member in json::members(object) {
-            let result = member.value.of(object);
-            let Ok(answer) = Envelope::parse(builder::response(&RawId::number(0), result)) else { continue };
-            match self.consult_at_once(Phase::ClientAnswers, (Some(id), None), &answer, ctx, out) {
-                Spoken::Goes(judged) => {
-                    if let Some(judged) = judged.result().filter(|new| *new != result) {
-                        edits.replace(member.value.shift(whole.start), judged);
-                    }
+            let Some(part) = Part::read(phase, member.value.of(object)) else {
+                self.fail(id, &unreadable(phase), ctx, out);
+                return None;
+            };
+            let place = part.place.map(|span| span.shift(whole.start + member.value.start));
+            match (self.consult_at_once(phase, (Some(id), None), &part.message, ctx, out), place) {
+                (Spoken::Goes(judged), Some(place)) if judged.bytes() != part.message.bytes() => {
+                    edits.replace(place, part.changed(&judged));
                 }
-                Spoken::Answered(result) => edits.replace(member.value.shift(whole.start), result),
-                end => {
+                (Spoken::Goes(_), _) => {}
+                (Spoken::Answered(result), Some(place)) if phase == Phase::ClientAnswers => {
+                    edits.replace(place, result)
+                }
+                (end, _) => {
                     self.end_by(id, ended(end), ctx, out);
                     return None;
                 }
@@ -113,7 +109,46 @@ impl FrontMachine {
         if edits.is_empty() {
             return Some(message);
         }
-        Envelope::parse(edits.apply(message.bytes())).ok()
+        let changed = Envelope::parse(edits.apply(message.bytes())).ok();
+        if changed.is_none() {
+            self.fail(id, &unreadable(phase), ctx, out);
+        }
+        changed
+    }
+}
+
+/// A question or an answer that travels within another message.
+struct Part {
+    message: Envelope,
+    /// Where that stands of it which interceptors may change; nowhere where it was left out.
+    place: Option<Span>,
+}
+
+impl Part {
+    fn read(phase: Phase, raw: &[u8]) -> Option<Self> {
+        let id = RawId::number(0);
+        if phase == Phase::ClientAnswers {
+            let message = Envelope::parse(builder::response(&id, raw)).ok()?;
+            return Some(Self { message, place: Some(Span::new(0, raw.len())) });
+        }
+        let name = json::string(json::member(raw, "method")?.of(raw))?;
+        let place = json::member(raw, "params");
+        let params = place.map_or(&b"{}"[..], |span| span.of(raw));
+        let message = Envelope::parse(builder::Request::new(&name).id(id).params_raw(params).build()).ok()?;
+        Some(Self { message, place })
+    }
+
+    fn changed<'a>(&self, judged: &'a Envelope) -> &'a [u8] {
+        judged.params().or_else(|| judged.result()).unwrap_or(b"{}")
+    }
+}
+
+fn unreadable(phase: Phase) -> Fault {
+    match phase {
+        Phase::ClientAnswers => {
+            Fault::new(FaultKind::InvalidParams, "params.inputResponses holds something that is no answer")
+        }
+        _ => Fault::new(FaultKind::BackendGarbage, "the backend asks something that is no question"),
     }
 }
 
@@ -123,6 +158,6 @@ pub(super) fn ended(spoken: Spoken) -> Verdict {
         Spoken::Goes(message) => Verdict::Modify(message),
         Spoken::Answered(result) => Verdict::Reply(result),
         Spoken::Failed(error) => Verdict::Error(error),
-        Spoken::Refused(fault) => Verdict::Refuse(Fault { ..fault }),
+        Spoken::Refused(fault) => Verdict::Refuse(fault),
     }
 }

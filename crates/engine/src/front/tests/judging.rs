@@ -289,3 +289,39 @@ fn a_tool_call_without_an_id_reaches_no_backend() {
     let said = dialogue.says(r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"one"}}"#);
     assert_eq!(said, ["dropped request_without_id"]);
 }
+
+const MODERN: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}"#;
+
+/// A call of the new era, and what becomes of this answer of the backend.
+fn modern_answer(result: &str) -> Vec<String> {
+    let mut dialogue = Dialogue::new(Mode::Stateless);
+    dialogue.chain = Chain::new(vec![Arc::new(RefusesPhase(Phase::ClientAnswers)) as _, Arc::new(Guard) as _]);
+    let call = format!(r#"{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{"name":"one",{MODERN}}}}}"#);
+    dialogue.says(&call);
+    dialogue.answers(&format!(r#"{{"jsonrpc":"2.0","id":9,"result":{{"resultType":"input_required",{result}}}}}"#))
+}
+
+#[test]
+fn questions_are_judged_where_they_travel_in_an_answer_and_what_is_none_ends_the_call() {
+    let asked = modern_answer(r#""inputRequests":{"k":{"method":"elicitation/create","params":{"message":"x"}}}"#);
+    assert!(asked[0].contains(r#""message":"x""#), "{asked:?}");
+    let refused =
+        modern_answer(r#""inputRequests":{"k":{"method":"elicitation/create","params":{"message":"REFUSE"}}}"#);
+    assert!(refused.len() == 1 && refused[0].contains(r#""reason":"refused""#), "{refused:?}");
+    for garbage in
+        [r#"{"k":{"method":7,"params":{}}}"#, r#"{"k":{"method":"elicitation/create","params":5}}"#, r#"{"k":1}"#]
+    {
+        let said = modern_answer(&format!(r#""inputRequests":{garbage}"#));
+        assert!(said.len() == 1 && said[0].contains(r#""reason":"backend_garbage""#), "{garbage}: {said:?}");
+    }
+}
+
+#[test]
+fn answers_are_judged_where_they_travel_in_a_request() {
+    let mut dialogue = Dialogue::new(Mode::Stateless);
+    dialogue.chain = Chain::new(vec![Arc::new(RefusesPhase(Phase::ClientAnswers)) as _]);
+    let said = dialogue.says(&format!(
+        r#"{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{"name":"one","inputResponses":{{"k":{{"action":"accept"}}}},{MODERN}}}}}"#
+    ));
+    assert!(said.len() == 1 && said[0].contains(r#""reason":"refused""#), "{said:?}");
+}
