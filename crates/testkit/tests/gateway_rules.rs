@@ -204,6 +204,10 @@ then = { rate_limit = { limit = 2, per = "1h" } }
     let metrics = HttpClient::new(gateway.address()).get("/metrics").await.unwrap();
     let page = String::from_utf8(metrics.body.to_vec()).unwrap();
     assert!(page.contains("signalbox_rule_counts_total{name=\"calls\"}"), "{page}");
-    let told = signalbox(&gateway.data_dir(), &["tape", "search", "--tool", "one__greet", "--json"]).await.unwrap();
-    assert!(told.contains("one__greet"), "{told}");
+    // The recorder writes in batches, so the calls may not be on the tape yet.
+    let recorded = async || {
+        let found = signalbox(&gateway.data_dir(), &["tape", "search", "--tool", "one__greet", "--json"]).await.ok()?;
+        found.contains("one__greet").then_some(())
+    };
+    eventually("the calls are found on the tape", recorded).await.unwrap();
 }
