@@ -256,6 +256,13 @@ pub trait FactSink: Send + Sync {
     fn written(&self) -> Pin<Box<dyn Future<Output = bool> + Send>> {
         Box::pin(std::future::ready(true))
     }
+    /// Comes to its end when there is room for more facts, or waiting for it is over. None while there is room. Whoever
+    /// takes messages from outside awaits it before the next one.
+    fn room(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        None
+    }
+    /// The same for a thread that may block because it does nothing but bring facts.
+    fn wait_for_room(&self) {}
     /// Takes a fact. Must not block.
     fn fact(&self, fact: &Fact);
     /// Takes facts that came of one event, in order. Must not block.

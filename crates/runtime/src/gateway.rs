@@ -7,6 +7,7 @@ use crate::catalog_keeper::CatalogKeeper;
 use crate::counters::Counters;
 use crate::holds::Holds;
 use crate::ledger::Ledgers;
+use crate::link::BoxFuture;
 use crate::park_lot::ParkLot;
 use crate::peer::Peer;
 use crate::reads::Reads;
@@ -351,6 +352,13 @@ impl Gateway {
             }
             kept
         }
+    }
+
+    /// Comes to its end when those who are told of messages have room for more, or waiting for it is over. None while
+    /// they have. Fronts and links await it before they take the next message.
+    #[must_use]
+    pub fn room(&self) -> Option<BoxFuture<()>> {
+        if self.message_facts() { self.facts.iter().find_map(|sink| sink.room()) } else { None }
     }
 
     /// Tells facts, in order, to everybody who wants to know. Who has a session calls [`Self::note`] instead.

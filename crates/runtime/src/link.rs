@@ -43,7 +43,8 @@ pub trait Link: Send + Sync {
     }
 }
 
-/// Where a link posts what happens on it. All calls return at once.
+/// Where a link posts what happens on it. All calls return at once; a link that reads a stream of messages awaits
+/// [`LinkEvents::room`] before it posts the next.
 pub trait LinkEvents: Send + Sync {
     /// A message came, or an array of them. `about` is the request on whose own stream it came, `status` the HTTP status it had.
     fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>);
@@ -51,6 +52,11 @@ pub trait LinkEvents: Send + Sync {
     /// A message came that the link has read already.
     fn message(&self, message: Envelope, about: Option<u64>, status: Option<u16>) {
         self.received(message.into_bytes(), about, status);
+    }
+
+    /// Comes to its end when there is room for the next message, or waiting for it is over. None while there is room.
+    fn room(&self) -> Option<BoxFuture<()>> {
+        None
     }
 
     /// This request got no JSON-RPC answer and will not get one.

@@ -94,6 +94,12 @@ impl Recorder {
         self.queue.barrier()
     }
 
+    /// Ready when there is room for more facts; with it comes how long to wait at most. None while there is room.
+    #[must_use]
+    pub fn room(&self) -> Option<(Barrier, Duration)> {
+        self.queue.room()
+    }
+
     /// Writes what the ring holds, and what its settings say for afterwards.
     pub fn trigger(&self) {
         self.queue.trigger();
@@ -120,6 +126,12 @@ impl Recorder {
 impl FactSink for Recorder {
     fn wants_messages(&self) -> bool {
         true
+    }
+
+    fn wait_for_room(&self) {
+        if let Some((room, within)) = self.queue.room() {
+            let _ = room.wait(within);
+        }
     }
 
     fn fact(&self, fact: &Fact) {

@@ -167,6 +167,10 @@ impl LinkEvents for Watched {
         self.events.message(message, about, status);
     }
 
+    fn room(&self) -> Option<BoxFuture<()>> {
+        self.events.room()
+    }
+
     fn failed(&self, key: u64, fault: Fault) {
         if !self.heard.load(Ordering::Relaxed) {
             self.found.store(UNKNOWN, Ordering::Relaxed);

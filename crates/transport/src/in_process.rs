@@ -110,7 +110,12 @@ async fn pump(
             biased;
             () = closed(&mut closing) => break "was closed by the gateway",
             message = from.recv() => match message {
-                Some(bytes) => events.received(bytes, None, None),
+                Some(bytes) => {
+                    if let Some(room) = events.room() {
+                        room.await;
+                    }
+                    events.received(bytes, None, None);
+                }
                 None => break ending(timeout(END_WAIT, &mut server).await),
             },
             ended = &mut server => {

@@ -146,6 +146,9 @@ impl Front {
     /// Feeds the session; at the end of the input waits for what is in flight and closes the session.
     async fn process(&self, mut lines: mpsc::Receiver<Result<Bytes, LineError>>, drain: Duration) {
         while let Some(line) = lines.recv().await {
+            if let Some(room) = self.gateway.room() {
+                room.await;
+            }
             self.take(line);
             while self.stream.outbox().len() >= OUTBOX_BOUND {
                 self.written.notified().await;

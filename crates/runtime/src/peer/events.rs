@@ -2,7 +2,7 @@
 
 use super::Peer;
 use super::expiry::Expired;
-use crate::link::LinkEvents;
+use crate::link::{BoxFuture, LinkEvents};
 use crate::origin::Origin;
 use bytes::Bytes;
 use signalbox_engine::back::{BackCommand, Outbound, ToBackend};
@@ -82,6 +82,10 @@ impl LinkEvents for PeerEvents {
                 self.refuse(about.or_else(|| named.and_then(|id| id.as_u64())), &error);
             }
         }
+    }
+
+    fn room(&self) -> Option<BoxFuture<()>> {
+        self.0.upgrade()?.backend.upgrade()?.gateway()?.room()
     }
 
     fn asks(&self, message: Outbound) -> ToBackend {

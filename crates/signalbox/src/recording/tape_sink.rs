@@ -32,6 +32,13 @@ impl FactSink for TapeSink {
         Box::pin(async move { barrier.await.is_ok() })
     }
 
+    fn room(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let (room, within) = self.recorder.room()?;
+        Some(Box::pin(async move {
+            let _ = tokio::time::timeout(within, room).await;
+        }))
+    }
+
     fn fact(&self, fact: &Fact) {
         self.recorder.fact(fact);
     }

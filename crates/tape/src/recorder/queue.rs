@@ -1,4 +1,7 @@
 //! The bounded queue between whoever brings facts and the one thread that writes them.
+//!
+//! Nobody who brings a fact waits: what has no room is counted as lost. With [`OnFull::Wait`] those who take messages from
+//! outside ask for room first, and wait from half of the bounds on, so that the other half is there for what is under way.
 
 use super::barrier::{Barrier, NotRecorded, Waiting};
 use super::counters::{Counters, GapReason};
@@ -8,6 +11,7 @@ use super::told::Told;
 use signalbox_engine::Fact;
 use signalbox_engine::chain::{Ruling, Rulings};
 use signalbox_engine::fact::MessageFact;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,7 +26,8 @@ const RULING_WEIGHT: usize = 128;
 pub(crate) struct Queue {
     state: Mutex<State>,
     filled: Condvar,
-    drained: Condvar,
+    /// True from half of the bounds on.
+    crowded: AtomicBool,
     limits: Limits,
     counters: Arc<Counters>,
 }
@@ -42,6 +47,8 @@ struct State {
     bytes: usize,
     lost: [u64; 2],
     barriers: Vec<Waiting>,
+    /// Those who wait until there is room.
+    outside: Vec<Waiting>,
     trigger: bool,
     asleep: bool,
     failing: bool,
@@ -67,33 +74,56 @@ impl Queue {
             on_full: settings.on_full,
             batch: settings.batch.max(1),
         };
-        Self { state: Mutex::default(), filled: Condvar::new(), drained: Condvar::new(), limits, counters }
+        Self { state: Mutex::default(), filled: Condvar::new(), crowded: AtomicBool::new(false), limits, counters }
     }
 
-    /// Takes facts, each of them or counts it as lost. Whoever brings them waits for room once, however many they are.
+    /// Takes facts, each of them or counts it as lost.
     pub(crate) fn push(&self, facts: &[Fact]) {
         let mut state = self.lock();
-        let (mut before, mut until) = (state.facts.len(), None);
+        if state.closed.is_some() {
+            return;
+        }
+        let before = state.facts.len();
         for fact in facts {
             let weight = weight(fact);
             if self.full(&state, weight) {
-                // Whoever empties the queue has to know that there is something in it.
-                self.wake(&state, 0);
-                state = self.make_room(state, weight, &mut until);
-                before = state.facts.len();
-                if self.full(&state, weight) {
-                    self.lose(&mut state);
-                    continue;
-                }
-            }
-            if state.closed.is_some() {
-                return;
+                self.lose(&mut state);
+                continue;
             }
             let fact = state.shelved(fact);
             state.facts.push(Told::Fact(fact));
             state.bytes += weight;
         }
+        self.look_for_room(&state);
         self.wake(&state, before);
+    }
+
+    /// Ready when the writer has taken what is in the queue, or cannot write. None while there is room, and where nobody
+    /// is to wait. The second part says how long to wait at most.
+    pub(crate) fn room(&self) -> Option<(Barrier, Duration)> {
+        let OnFull::Wait(within) = self.limits.on_full else { return None };
+        if !self.crowded.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut state = self.lock();
+        if !self.is_crowded(&state) || state.failing || state.closed.is_some() {
+            return None;
+        }
+        let (waiting, barrier) = Waiting::new();
+        state.outside.push(waiting);
+        self.wake(&state, 0);
+        Some((barrier, within))
+    }
+
+    fn is_crowded(&self, state: &State) -> bool {
+        state.facts.len() * 2 >= self.limits.facts || state.bytes * 2 >= self.limits.bytes
+    }
+
+    fn look_for_room(&self, state: &State) {
+        let crowded = self.is_crowded(state);
+        if self.crowded.load(Ordering::Relaxed) != crowded {
+            self.crowded.store(crowded, Ordering::Relaxed);
+        }
     }
 
     /// Takes what is told beside facts. There is little of it, so it has room even where facts have none.
@@ -105,6 +135,7 @@ impl Queue {
         let before = state.facts.len();
         state.bytes += told.weight();
         state.facts.push(told);
+        self.look_for_room(&state);
         self.wake(&state, before);
     }
 
@@ -144,9 +175,12 @@ impl Queue {
 
     /// Takes no more, and has the writer give up after `within`.
     pub(crate) fn close(&self, within: Duration) {
-        self.lock().closed.get_or_insert(Instant::now() + within);
+        let mut state = self.lock();
+        state.closed.get_or_insert(Instant::now() + within);
+        let outside = std::mem::take(&mut state.outside);
+        drop(state);
         self.filled.notify_all();
-        self.drained.notify_all();
+        drop(outside);
     }
 
     /// How many facts wait, and their bytes.
@@ -177,8 +211,10 @@ impl Queue {
             trigger: std::mem::take(&mut state.trigger),
             closed: state.closed.is_some(),
         };
+        let outside = std::mem::take(&mut state.outside);
+        self.look_for_room(&state);
         drop(state);
-        self.drained.notify_all();
+        outside.iter().for_each(|waiting| waiting.resolve(Ok(())));
         taken
     }
 
@@ -186,9 +222,9 @@ impl Queue {
     pub(crate) fn set_failing(&self, failing: bool) {
         let mut state = self.lock();
         state.failing = failing;
-        let waiting = if failing { std::mem::take(&mut state.barriers) } else { vec![] };
+        let mut waiting = if failing { std::mem::take(&mut state.barriers) } else { vec![] };
+        waiting.append(&mut state.outside);
         drop(state);
-        self.drained.notify_all();
         waiting.iter().for_each(|barrier| barrier.resolve(Err(NotRecorded::Store)));
     }
 
@@ -211,19 +247,6 @@ impl Queue {
         !state.facts.is_empty() && (state.facts.len() >= self.limits.facts || state.bytes + weight > self.limits.bytes)
     }
 
-    fn make_room<'a>(
-        &self,
-        state: MutexGuard<'a, State>,
-        weight: usize,
-        until: &mut Option<Instant>,
-    ) -> MutexGuard<'a, State> {
-        let OnFull::Wait(within) = self.limits.on_full else { return state };
-        let now = Instant::now();
-        let left = until.get_or_insert(now + within).saturating_duration_since(now);
-        let waits = |state: &mut State| self.full(state, weight) && !state.failing && state.closed.is_none();
-        wait(&self.drained, state, left, waits)
-    }
-
     /// The writer is woken for the first fact, for a whole batch, and for what is urgent; not for every fact, since that
     /// costs whoever brings it. `before` is how many there were.
     fn wake(&self, state: &State, before: usize) {
@@ -243,7 +266,7 @@ impl State {
     }
 
     fn is_urgent(&self) -> bool {
-        !self.barriers.is_empty() || self.trigger || self.closed.is_some()
+        !self.barriers.is_empty() || !self.outside.is_empty() || self.trigger || self.closed.is_some()
     }
 }
 
@@ -292,11 +315,14 @@ mod tests {
         );
     }
 
+    /// Issue 12: a fact that has no room is lost at once, and nobody's thread is held for it.
     #[test]
-    fn many_facts_at_once_wait_for_room_no_longer_than_one() {
-        let within = Duration::from_millis(100);
-        let settings =
-            RecorderSettings { queue_facts: 1, on_full: OnFull::Wait(within), ..RecorderSettings::default() };
+    fn whoever_brings_facts_never_waits() {
+        let settings = RecorderSettings {
+            queue_facts: 10,
+            on_full: OnFull::Wait(Duration::from_secs(3600)),
+            ..RecorderSettings::default()
+        };
         let counters = Arc::new(Counters::default());
         let queue = Queue::new(&settings, Arc::clone(&counters));
         let ended = |number| Fact::SessionEnded {
@@ -304,11 +330,16 @@ mod tests {
             session: SessionKey(number),
             caller: Caller::anonymous("http"),
         };
-        let facts: Vec<Fact> = (0..101).map(ended).collect();
-        let started = Instant::now();
-        queue.push(&facts);
-        assert!(started.elapsed() >= within);
-        assert!(started.elapsed() < within * 50, "{:?}", started.elapsed());
+        queue.push(&(0..4).map(ended).collect::<Vec<_>>());
+        assert!(queue.room().is_none(), "there is room");
+        queue.push(&[ended(4)]);
+        let (room, _) = queue.room().expect("half of the queue is full");
+        queue.push(&(5..110).map(ended).collect::<Vec<_>>());
         assert_eq!(counters.snapshot().lost(GapReason::QueueFull), 100);
+        assert_eq!(room.wait(Duration::ZERO), Err(NotRecorded::Late));
+        let mut facts = vec![];
+        queue.take(&mut facts, Duration::ZERO, Duration::ZERO);
+        assert_eq!((facts.len(), room.wait(Duration::ZERO)), (10, Ok(())));
+        assert!(queue.room().is_none(), "the writer has taken all");
     }
 }

@@ -11,7 +11,8 @@ use std::time::Duration;
 pub enum OnFull {
     /// It is left out; the tape says how many are missing.
     Gap,
-    /// Whoever brings it waits, so long at most; then it is left out. Nobody waits while the store cannot write at all.
+    /// It is left out as well, but those who take messages from outside wait from half of the bounds on, so long at most.
+    /// Nobody waits while the store cannot write at all.
     Wait(Duration),
 }
 

@@ -65,6 +65,9 @@ impl Reader {
                 }
             }
             while let Some(line) = decoder.next_line() {
+                if let Some(room) = lines.reader.events.room() {
+                    room.await;
+                }
                 lines.take(line);
             }
         }

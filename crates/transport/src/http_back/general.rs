@@ -97,6 +97,9 @@ impl Reader<'_> {
         let mut decoder = SseDecoder::new(self.backend.limits.sse_event);
         while let Some(Ok(chunk)) = conn.frame().await {
             decoder.push(&chunk);
+            if let Some(room) = self.events.room() {
+                room.await;
+            }
             while let Some(event) = decoder.next_event() {
                 let mut event = match event {
                     Ok(event) => event,

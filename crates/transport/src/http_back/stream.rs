@@ -154,6 +154,9 @@ impl<'a> Stream<'a> {
                 }
             };
             decoder.push(&chunk);
+            if let Some(room) = self.running.events().room() {
+                room.await;
+            }
             if self.post(&mut decoder)? && deadline.is_none() {
                 deadline = Some(Instant::now() + DRAIN_TIME);
             }

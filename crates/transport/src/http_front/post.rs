@@ -40,6 +40,9 @@ pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         Ok(bytes) => bytes,
         Err(error) => return unreadable_body(front, error),
     };
+    if let Some(room) = front.gateway.room() {
+        room.await;
+    }
     if is_array(&bytes) {
         return Box::pin(batch::handle(line, headers, &bytes, accepts)).await;
     }

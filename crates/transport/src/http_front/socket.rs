@@ -80,7 +80,12 @@ impl Socket {
                 duplex.poll_step(cx, room, |cx| self.poll_text(cx))
             });
             match step.await {
-                Step::Message(bytes) => self.take(bytes, line.is_stopped()),
+                Step::Message(bytes) => {
+                    if let Some(room) = self.gateway.room() {
+                        room.await;
+                    }
+                    self.take(bytes, line.is_stopped());
+                }
                 Step::Written => {}
                 Step::Finished if self.session.is_ended() => {
                     return duplex.close(CloseCode::Away, "the gateway is shutting down").await;

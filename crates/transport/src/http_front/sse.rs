@@ -84,6 +84,9 @@ pub async fn post(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         Ok(bytes) => bytes,
         Err(error) => return unreadable_body(front, error),
     };
+    if let Some(room) = front.gateway.room() {
+        room.await;
+    }
     if is_array(&bytes) {
         return take_batch(front, &session, &bytes);
     }

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use signalbox_engine::Fault;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::breaker::Outcome;
-use signalbox_runtime::LinkEvents;
+use signalbox_runtime::{BoxFuture, LinkEvents};
 use signalbox_wire::{Envelope, Kind, Rejected, batch, limits};
 use std::sync::{Arc, Weak};
 
@@ -55,6 +55,10 @@ impl LinkEvents for Relay {
         let Some(shared) = self.shared.upgrade() else { return };
         Self::hear(&shared, &message, about);
         shared.events.message(message, about, status);
+    }
+
+    fn room(&self) -> Option<BoxFuture<()>> {
+        self.shared.upgrade()?.events.room()
     }
 
     fn failed(&self, key: u64, fault: Fault) {

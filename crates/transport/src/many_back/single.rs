@@ -5,7 +5,7 @@ use bytes::Bytes;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::breaker::Outcome;
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_runtime::{Link, LinkEvents};
+use signalbox_runtime::{BoxFuture, Link, LinkEvents};
 use signalbox_wire::{Envelope, Rejected};
 use std::sync::Arc;
 
@@ -87,6 +87,10 @@ impl LinkEvents for Watched {
 
     fn message(&self, message: Envelope, about: Option<u64>, status: Option<u16>) {
         self.events.message(message, about, status);
+    }
+
+    fn room(&self) -> Option<BoxFuture<()>> {
+        self.events.room()
     }
 
     fn failed(&self, key: u64, fault: Fault) {

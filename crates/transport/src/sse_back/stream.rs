@@ -99,6 +99,9 @@ impl Opened {
                     }
                 }
             }
+            if let Some(room) = shared.events.room() {
+                room.await;
+            }
             match self.conn.frame().await {
                 Some(Ok(chunk)) => self.decoder.push(&chunk),
                 Some(Err(error)) => break format!("its event stream broke ({error})"),

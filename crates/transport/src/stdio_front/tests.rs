@@ -5,7 +5,7 @@ mod batches;
 use super::*;
 use crate::in_process::InProcessConnector;
 use signalbox_engine::back::Wish;
-use signalbox_engine::{Caller, Chain, Principal};
+use signalbox_engine::{Caller, Chain, Fact, FactSink, Principal};
 use signalbox_runtime::{Backend, BackendSpec, BoxFuture, Parts, Settings};
 use signalbox_wire::{builder, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader, DuplexStream, Lines};
@@ -52,7 +52,7 @@ fn stub(mut inbox: mpsc::Receiver<Bytes>, outbox: mpsc::Sender<Bytes>) -> BoxFut
     })
 }
 
-fn gateway(settings: Settings) -> Arc<Gateway> {
+fn gateway(settings: Settings, facts: Vec<Arc<dyn FactSink>>) -> Arc<Gateway> {
     let spec = BackendSpec {
         timeout: Duration::from_secs(10),
         start_timeout: Duration::from_secs(10),
@@ -67,7 +67,7 @@ fn gateway(settings: Settings) -> Arc<Gateway> {
         settings,
         backends: vec![backend],
         chain: Chain::default(),
-        facts: Vec::new(),
+        facts,
         post: None,
         principal: Principal::local("me"),
         catalog_file: None,
@@ -87,7 +87,11 @@ struct Dialogue {
 
 impl Dialogue {
     fn with(settings: Settings, drain: Duration) -> Self {
-        let gateway = gateway(settings);
+        Self::told(settings, drain, Vec::new())
+    }
+
+    fn told(settings: Settings, drain: Duration, facts: Vec<Arc<dyn FactSink>>) -> Self {
+        let gateway = gateway(settings, facts);
         let (input, theirs) = tokio::io::duplex(1024);
         let (to, output) = tokio::io::duplex(1024);
         let served = tokio::spawn(serve(theirs, to, Arc::clone(&gateway), Caller::local("me", "stdio"), drain));
@@ -314,4 +318,39 @@ async fn a_shutdown_ends_the_front() {
     dialogue.gateway.shut_down(Duration::from_secs(5)).await;
     dialogue.expect(r#"{"jsonrpc":"2.0","id":3,"result":{"content":[]}}"#).await;
     dialogue.served.await.unwrap().unwrap();
+}
+
+/// A sink that has room for facts when it is told so.
+struct Crowded(tokio::sync::watch::Sender<bool>);
+
+impl FactSink for Crowded {
+    fn wants_messages(&self) -> bool {
+        true
+    }
+
+    fn room(&self) -> Option<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let mut room = self.0.subscribe();
+        if *room.borrow() {
+            return None;
+        }
+        Some(Box::pin(async move {
+            let _ = room.wait_for(|room| *room).await;
+        }))
+    }
+
+    fn fact(&self, _: &Fact) {}
+}
+
+/// Issue 12: a full queue of facts makes clients and backends wait, and no thread: this test has only one.
+#[tokio::test]
+async fn the_next_message_is_taken_when_there_is_room_for_what_is_told_of_it() {
+    let sink = Arc::new(Crowded(tokio::sync::watch::Sender::new(false)));
+    let mut dialogue = Dialogue::told(Settings::default(), Duration::from_secs(5), vec![Arc::clone(&sink) as _]);
+    dialogue.send(INITIALIZE).await;
+    while sink.0.receiver_count() == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(timeout(Duration::from_millis(50), dialogue.output.next_line()).await.is_err(), "answered without room");
+    sink.0.send_replace(true);
+    assert!(dialogue.answer().await.contains("serverInfo"));
 }

@@ -135,7 +135,10 @@ fn listen<T: Tap>(
     let mut out = Vec::new();
     let tell = |out: &mut Vec<Fact>| {
         for fact in out.drain(..) {
-            sinks.iter().for_each(|sink| sink.fact(&fact));
+            for sink in sinks {
+                sink.wait_for_room();
+                sink.fact(&fact);
+            }
         }
     };
     tap.begin(Instant::now(), &mut out);

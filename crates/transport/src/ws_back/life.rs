@@ -57,7 +57,12 @@ impl Life {
                     duplex.poll_step(cx, true, |cx| self.poll_text(cx))
                 });
                 match step.await {
-                    Step::Message(bytes) => self.events.received(bytes, None, None),
+                    Step::Message(bytes) => {
+                        if let Some(room) = self.events.room() {
+                            room.await;
+                        }
+                        self.events.received(bytes, None, None);
+                    }
                     Step::Written => {}
                     Step::Finished => break None,
                     Step::Ended(ending) => break Some(ending),
