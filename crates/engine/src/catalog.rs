@@ -3,6 +3,7 @@
 //! The catalog is the model that changes; a [`Snapshot`] of it is what requests read. Lists are kept per backend and per
 //! view (era and capability set), since old servers offer different things to different clients.
 
+mod claims;
 mod cursor;
 mod item;
 mod names;
@@ -11,14 +12,19 @@ mod reconfigure;
 mod snapshot;
 mod template;
 mod view;
+mod visibility;
 
 pub use item::{Item, ItemError};
+pub use names::Style;
 pub use persist::{PersistError, read as read_saved, write as write_saved};
 pub use snapshot::{Page, Route, Snapshot, list_result};
-pub use view::{Selector, View, ViewKey};
+pub use view::{ItemList, Selector, View, ViewKey};
+pub use visibility::{Audience, Sight, Visibility};
 
 use crate::chain::Ruling;
+use crate::keys::TextMap;
 use crate::profile::ServerProfile;
+use claims::Claims;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -53,6 +59,15 @@ impl ListKind {
             Self::Prompts => "prompts/list",
             Self::Resources => "resources/list",
             Self::Templates => "resources/templates/list",
+        }
+    }
+
+    /// How the qualified names of these are written.
+    #[must_use]
+    pub fn style(self) -> Style {
+        match self {
+            Self::Tools | Self::Prompts => Style::Name,
+            Self::Resources | Self::Templates => Style::Uri,
         }
     }
 
@@ -134,6 +149,9 @@ pub struct BackendEntry {
     pub views: BTreeMap<ViewKey, Arc<View>>,
     /// The capability sets in the order in which their lists were last stored.
     ages: Vec<ViewKey>,
+    /// The rank of everything it ever listed, by kind: what was seen first comes first, whatever order it lists in later.
+    ranks: [TextMap<Box<str>, u64>; 4],
+    next_rank: u64,
     /// What is told of a request that goes there under the name it came with.
     routed: Arc<Ruling>,
 }
@@ -141,7 +159,37 @@ pub struct BackendEntry {
 impl BackendEntry {
     fn new(name: Arc<str>) -> Self {
         let routed = Arc::new(Ruling::of("routed", format!("backend `{name}`")));
-        Self { name, listed: true, views: BTreeMap::new(), ages: Vec::new(), routed }
+        let (views, ages, ranks) = Default::default();
+        Self { name, listed: true, views, ages, ranks, next_rank: 0, routed }
+    }
+
+    /// Puts lists into the order in which their entries were first seen.
+    fn order(&mut self, view: &mut View) {
+        for kind in ListKind::ALL {
+            let ranks = &mut self.ranks[kind as usize];
+            view.list_mut(kind).order(|key| match ranks.get(key) {
+                Some(rank) => *rank,
+                None => {
+                    self.next_rank += 1;
+                    ranks.insert(key.into(), self.next_rank);
+                    self.next_rank
+                }
+            });
+            let listed = self.views.values().map(|view| view.list(kind).len()).sum::<usize>() + view.list(kind).len();
+            if ranks.len() > 2 * listed + MAX_RANKS {
+                ranks.retain(|key, _| {
+                    view.list(kind).named(key).is_some()
+                        || self.views.values().any(|view| view.list(kind).named(key).is_some())
+                });
+            }
+        }
+    }
+
+    /// Everything of one kind that it lists to anybody, the pages of apps that its tools name included.
+    fn owned(&self, kind: ListKind) -> impl Iterator<Item = &str> {
+        let listed = self.views.values().flat_map(move |view| view.list(kind)).map(|item| &*item.key);
+        let tools = self.views.values().filter(move |_| kind == ListKind::Resources).flat_map(|view| &view.tools);
+        listed.chain(tools.filter_map(Item::app))
     }
 
     /// The lists this kind of client is shown; where its own are not known, the nearest ones.
@@ -158,6 +206,8 @@ impl BackendEntry {
     }
 }
 
+/// Names whose place in the lists is remembered although they are not listed any more, beyond as many as are listed.
+const MAX_RANKS: usize = 10_000;
 /// Most views kept per backend; a client that invents capability sets must not fill the memory.
 pub const MAX_VIEWS: usize = 64;
 
@@ -165,6 +215,7 @@ pub const MAX_VIEWS: usize = 64;
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     backends: Vec<BackendEntry>,
+    claims: [Claims; 4],
     generation: u64,
 }
 
@@ -173,14 +224,15 @@ impl Catalog {
     #[must_use]
     pub fn new(names: impl IntoIterator<Item = Arc<str>>) -> Self {
         let backends = names.into_iter().map(BackendEntry::new).collect();
-        Self { backends, generation: 0 }
+        Self { backends, claims: Default::default(), generation: 0 }
     }
 
     /// Stores the lists that a backend gave to a connection of this view.
-    pub fn set_view(&mut self, backend: &str, key: ViewKey, view: View) -> Changed {
+    pub fn set_view(&mut self, backend: &str, key: ViewKey, mut view: View) -> Changed {
         let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) else {
             return Changed::default();
         };
+        entry.order(&mut view);
         // Where these lists are new, their clients were shown the nearest ones until now.
         let changed = match entry.shown(&key) {
             Some(known) => view.differs(known),
@@ -196,8 +248,31 @@ impl Catalog {
         entry.ages.retain(|known| *known != key);
         entry.ages.push(key.clone());
         entry.views.insert(key, Arc::new(view));
+        self.claim_all();
         self.generation += 1;
         changed
+    }
+
+    /// Gives every name that is listed and nobody has to the first backend that lists it.
+    fn claim_all(&mut self) {
+        for kind in ListKind::ALL {
+            let claims = &mut self.claims[kind as usize];
+            for (index, entry) in self.backends.iter().enumerate() {
+                let earlier = |other: &str| self.backends[index..].iter().any(|later| *later.name == *other);
+                entry.owned(kind).for_each(|name| claims.claim(name, &entry.name, earlier));
+            }
+            let listed = self.backends.iter().map(|entry| entry.owned(kind).count()).sum();
+            let lists = |backend: &str, name: &str| {
+                let entry = self.backends.iter().find(|entry| *entry.name == *backend);
+                entry.is_some_and(|entry| entry.views.values().any(|view| view.list(kind).named(name).is_some()))
+            };
+            claims.bound(listed, lists);
+        }
+    }
+
+    /// From now on somebody may have seen the names as they are, so that they do not change hands any more.
+    pub fn settle(&mut self) {
+        self.claims.iter_mut().for_each(Claims::settle);
     }
 
     /// Says whether a backend is there at all.
@@ -222,7 +297,7 @@ impl Catalog {
     /// An immutable picture of the catalog as it stands.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(self.backends.clone(), self.generation)
+        Snapshot::new(self.backends.clone(), &self.claims, self.generation)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::keys::{ExchangeId, SessionKey, StreamId};
 use crate::log_level::LogLevel;
 use crate::profile::ClientProfile;
 use crate::read_cache::Generation;
+use crate::subject_names::SubjectNames;
 use crate::trace::{Told, Trace};
 use bytes::Bytes;
 use signalbox_wire::header_params::ParamHeader;
@@ -51,6 +52,8 @@ pub struct Exchange {
     pub method: MethodName,
     /// The exposed name or URI the request is about.
     pub subject: Option<Box<str>>,
+    /// What its backend calls that.
+    pub own_name: Option<Box<str>>,
     /// The backend it was routed to.
     pub backend: Option<Arc<str>>,
     /// The client's progress token, raw.
@@ -69,6 +72,15 @@ pub struct Exchange {
     pub bytes_in: usize,
     /// The trace it belongs to, where somebody follows it.
     pub trace: Option<Box<Trace>>,
+}
+
+impl Exchange {
+    /// All names of what it is about.
+    #[must_use]
+    pub fn subject_names(&self) -> Option<SubjectNames<'_>> {
+        let own = self.own_name.as_deref().or(self.subject.as_deref())?;
+        Some(SubjectNames::new(&self.method, own.into(), self.backend.as_deref()))
+    }
 }
 
 /// A request on its way to a backend: the client's bytes and the edits gathered so far, applied once at the very end.

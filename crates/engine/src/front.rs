@@ -31,7 +31,7 @@ pub use sending::ToClient;
 
 use crate::caller::Caller;
 use crate::capset::CapSet;
-use crate::catalog::{Selector, Snapshot};
+use crate::catalog::{ListKind, Route, Selector, Sight, Snapshot};
 use crate::chain::{Chain, Ruling};
 use crate::command::Command;
 use crate::event::Event;
@@ -95,8 +95,22 @@ pub struct Context<'a> {
     pub trace: Option<&'a trace::Begin<'a>>,
     /// The backend at which the caller has a task of this id, as far as the gateway knows.
     pub task_home: &'a dyn Fn(&str) -> Option<Arc<str>>,
+    /// What the caller sees of the catalog; everything where it is none.
+    pub sight: Option<&'a Sight<'a>>,
     /// Says whether the lists this kind of client needs are known, or have been waited for long enough.
     pub lists_ready: &'a dyn Fn(&Selector) -> bool,
+}
+
+impl Context<'_> {
+    /// True where the caller sees what the route leads to.
+    fn sees(&self, kind: ListKind, route: &Route) -> bool {
+        self.sight.is_none_or(|sight| sight.entry(kind, &route.backend, &route.name))
+    }
+
+    /// True where the caller sees anything of this backend.
+    fn sees_backend(&self, backend: &str) -> bool {
+        self.sight.is_none_or(|sight| sight.backend(backend))
+    }
 }
 
 /// Which eras a front serves.
@@ -346,6 +360,7 @@ impl FrontMachine {
             log_level: None,
             method,
             subject: None,
+            own_name: None,
             backend: None,
             progress_token: None,
             renamed_uri: None,

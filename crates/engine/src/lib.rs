@@ -33,6 +33,7 @@ pub mod ramp;
 pub mod read_cache;
 pub mod record;
 pub mod retry;
+pub mod subject_names;
 pub mod trace;
 
 pub use back::BackMachine;
@@ -51,4 +52,5 @@ pub use keys::{ExchangeId, PeerId, SessionKey, StreamId};
 pub use limit::Limit;
 pub use principal::Principal;
 pub use profile::{ClientProfile, ServerProfile};
+pub use subject_names::SubjectNames;
 pub use trace::{Carrier, Trace};

@@ -60,14 +60,15 @@ impl Condition {
         Self::Leaf(leaf, words)
     }
 
-    /// Whether it holds. What was looked at is noted, in order; what does not matter any more is not looked at.
-    pub fn holds(&self, view: &View<'_>, slots: usize, outcomes: &mut Outcomes) -> bool {
+    /// Whether it holds. What was looked at is noted, in order; what does not matter any more is not looked at. `strictly`
+    /// where the rule permits something if it holds: then a name has to fit however it is written.
+    pub fn holds(&self, view: &View<'_>, slots: usize, strictly: bool, outcomes: &mut Outcomes) -> bool {
         match self {
-            Self::And(all) => all.iter().all(|one| one.holds(view, slots, outcomes)),
-            Self::Or(any) => any.iter().any(|one| one.holds(view, slots, outcomes)),
-            Self::Not(one) => !one.holds(view, slots, outcomes),
+            Self::And(all) => all.iter().all(|one| one.holds(view, slots, strictly, outcomes)),
+            Self::Or(any) => any.iter().any(|one| one.holds(view, slots, strictly, outcomes)),
+            Self::Not(one) => !one.holds(view, slots, !strictly, outcomes),
             Self::Leaf(leaf, _) => {
-                let held = leaf.holds(view, slots);
+                let held = leaf.holds(view, slots, strictly);
                 outcomes.push(held);
                 held
             }
@@ -146,7 +147,7 @@ impl Leaf {
         )
     }
 
-    fn holds(&self, view: &View<'_>, slots: usize) -> bool {
+    fn holds(&self, view: &View<'_>, slots: usize, strictly: bool) -> bool {
         let facts = view.facts;
         match self {
             Self::Method(test) => view.method().is_some_and(|method| test.holds(method)),
@@ -156,10 +157,8 @@ impl Leaf {
             Self::ErrorContains(part) => view.error_text().is_some_and(|text| text.contains(&**part)),
             Self::ErrorMatches(regex) => view.error_text().is_some_and(|text| regex.is_match(text.as_bytes())),
             Self::Backend(names) => facts.backend.is_some_and(|name| names.fit(name)),
-            Self::Tool(names) => {
-                view.method() == Some("tools/call") && view.subject().is_some_and(|name| names.fit(name))
-            }
-            Self::Subject(names) => view.subject().is_some_and(|name| names.fit(name)),
+            Self::Tool(names) => view.method() == Some("tools/call") && fit(names, view, strictly),
+            Self::Subject(names) => fit(names, view, strictly),
             Self::Principal(names) => names.fit(facts.principal),
             Self::Session(names) => facts.session.is_some_and(|id| names.fit(id)),
             Self::SessionAge(bound) => facts.session_age > *bound,
@@ -167,6 +166,10 @@ impl Leaf {
             Self::Phase(phases) | Self::Direction(phases) => phases.has(facts.phase),
         }
     }
+}
+
+fn fit(patterns: &Globs, view: &View<'_>, strictly: bool) -> bool {
+    view.names().is_some_and(|names| names.fit(strictly, &|name| patterns.fit(name)))
 }
 
 impl MethodTest {

@@ -3,6 +3,7 @@
 use crate::glance::Beginning;
 use crate::limits;
 use crate::pointer::{Pointer, follow};
+use signalbox_engine::SubjectNames;
 use signalbox_engine::chain::{Case, Phase};
 use signalbox_engine::keys::{ExchangeId, SessionKey};
 use signalbox_wire::{Envelope, Span, json};
@@ -44,6 +45,8 @@ pub(crate) struct Facts<'a> {
     pub asked: Option<&'a str>,
     /// The tool, prompt or URI that the client asked for.
     pub subject: Option<&'a str>,
+    /// What its backend calls that, where it is known.
+    pub own_name: Option<&'a str>,
     pub backend: Option<&'a str>,
     pub principal: &'a str,
     pub session: Option<&'a str>,
@@ -63,6 +66,7 @@ impl<'a> Facts<'a> {
             round: case.round,
             asked: case.exchange.map(|exchange| exchange.method.as_ref()),
             subject: case.exchange.and_then(|exchange| exchange.subject.as_deref()),
+            own_name: case.exchange.and_then(|exchange| exchange.own_name.as_deref()),
             backend: case.backend,
             principal: case.caller.principal().as_str(),
             session: case.session,
@@ -95,14 +99,15 @@ pub(crate) struct View<'a> {
     pub message: &'a Envelope,
     memo: RefCell<SmallVec<[Looked; 8]>>,
     subject: std::cell::OnceCell<Option<Cow<'a, str>>>,
+    names: std::cell::OnceCell<Option<SubjectNames<'a>>>,
     /// How many bytes were read so far.
     work: Cell<usize>,
 }
 
 impl<'a> View<'a> {
     pub fn new(facts: &'a Facts<'a>, message: &'a Envelope, work: usize) -> Self {
-        let subject = std::cell::OnceCell::new();
-        Self { facts, message, memo: RefCell::default(), subject, work: Cell::new(work) }
+        let (subject, names) = Default::default();
+        Self { facts, message, memo: RefCell::default(), subject, names, work: Cell::new(work) }
     }
 
     pub fn method(&self) -> Option<&'a str> {
@@ -129,6 +134,20 @@ impl<'a> View<'a> {
             _ => self.facts.subject.map(Cow::Borrowed),
         };
         self.subject.get_or_init(find).as_deref()
+    }
+
+    /// All names of the subject. A rule before may have changed it: then only the message tells what it is.
+    pub fn names(&self) -> Option<&SubjectNames<'a>> {
+        let find = || {
+            let (subject, facts) = (self.subject()?, self.facts);
+            let name = self.method().unwrap_or_default();
+            if let Some(own) = facts.own_name.filter(|_| facts.subject == Some(subject)) {
+                return Some(SubjectNames::new(name, own.into(), facts.backend));
+            }
+            let spelled = SubjectNames::divided(name, subject);
+            Some(spelled.unwrap_or_else(|| SubjectNames::new(name, subject.to_owned().into(), facts.backend)))
+        };
+        self.names.get_or_init(find).as_ref()
     }
 
     /// A value of the message. `slot` is the place where this very pointer is remembered.

@@ -80,6 +80,13 @@ impl Rule {
     }
 }
 
+impl Rule {
+    /// True where a message that fits is let through past the rules behind.
+    pub fn permits(&self) -> bool {
+        self.then.iter().any(|action| matches!(action, Action::Allow))
+    }
+}
+
 fn files(then: &[Action]) -> impl Iterator<Item = &MockFile> {
     then.iter().filter_map(|action| match action {
         Action::Mock(_, file) => file.as_ref(),

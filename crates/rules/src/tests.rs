@@ -174,6 +174,7 @@ impl Dialogue {
             log_level: None,
             method: self.method.clone().into(),
             subject: self.subject.as_deref().map(Box::from),
+            own_name: None,
             backend: self.backend.as_deref().map(Arc::from),
             progress_token: None,
             progress: 0.0,

@@ -97,6 +97,7 @@ pub fn try_with(
         round: 1,
         asked,
         subject: supposed.tool.as_deref().or(of_request.as_deref()),
+        own_name: None,
         backend: supposed.backend.as_deref(),
         principal: &supposed.principal,
         session: supposed.session.as_deref(),

@@ -165,8 +165,8 @@ impl<'a> Walk<'a> {
             }
             let Some(rule) = set.rule(candidate.rule) else { continue };
             let mark = self.way.outcomes.len();
-            let held =
-                candidate.fits(&mut self.way.outcomes) || rule.when.holds(view, set.slots(), &mut self.way.outcomes);
+            let held = candidate.fits(&mut self.way.outcomes)
+                || rule.when.holds(view, set.slots(), rule.permits(), &mut self.way.outcomes);
             // A text may have been looked at for the first time.
             seen = Seen::NOTHING;
             if view.tired() {

@@ -1,6 +1,7 @@
 //! Where messages are held for a person: set and cleared while the gateway runs.
 
 use crate::glob;
+use signalbox_engine::SubjectNames;
 use signalbox_engine::chain::{self, Case, Hold, Interceptor, Judgement, Phase, Question, Resumed, Ruling, Verdict};
 use signalbox_wire::{Limits, method};
 use std::collections::BTreeMap;
@@ -150,8 +151,8 @@ impl Breakpoints {
         // What cannot be held must not use up what waits for the next call.
         let exchange = case.exchange.filter(|_| case.can_wait)?;
         let mut inner = self.lock();
-        let meets =
-            |set: &&mut SetBreakpoint| set.breakpoint.fits(case.phase, &exchange.method, exchange.subject.as_deref());
+        let names = exchange.subject_names();
+        let meets = |set: &&mut SetBreakpoint| set.breakpoint.fits(case.phase, &exchange.method, names.as_ref());
         // A request that brings what its backend has asked for goes on with a call that was there before.
         let fresh = case.phase != Phase::Request || case.round <= 1;
         let met = inner.by_id.values_mut().find(|set| (fresh || set.breakpoint.next.is_none()) && meets(set))?;
@@ -190,13 +191,16 @@ fn check(breakpoint: &Breakpoint) -> Result<(), BreakpointError> {
 }
 
 impl Breakpoint {
-    fn fits(&self, phase: Phase, name: &str, subject: Option<&str>) -> bool {
+    fn fits(&self, phase: Phase, name: &str, subject: Option<&SubjectNames<'_>>) -> bool {
         let by_method = match &self.method {
             Some(pattern) => glob::fits(pattern, name),
             None => name == method::TOOLS_CALL,
         };
         let tool = || match &self.tool {
-            Some(pattern) => name == method::TOOLS_CALL && subject.is_some_and(|tool| glob::fits(pattern, tool)),
+            Some(pattern) => {
+                name == method::TOOLS_CALL
+                    && subject.is_some_and(|names| names.fit(false, &|tool| glob::fits(pattern, tool)))
+            }
             None => true,
         };
         self.phase == phase && by_method && tool()
@@ -256,7 +260,8 @@ mod tests {
     use super::*;
 
     fn fits(breakpoint: &Breakpoint, name: &str, subject: Option<&str>) -> bool {
-        breakpoint.fits(breakpoint.phase, name, subject)
+        let names = subject.map(|subject| SubjectNames::new(name, subject.into(), None));
+        breakpoint.fits(breakpoint.phase, name, names.as_ref())
     }
 
     #[test]
@@ -268,7 +273,8 @@ mod tests {
         assert!(!fits(&tool, "prompts/get", Some("read_file")), "that is no tool");
         let method = Breakpoint { method: Some("resources/*".into()), ..Breakpoint::default() };
         assert!(fits(&method, "resources/read", Some("x://")) && !fits(&method, "tools/call", Some("x")));
-        assert!(!any.fits(Phase::Response, "tools/call", Some("x")));
+        let tool = SubjectNames::new("tools/call", "x".into(), None);
+        assert!(!any.fits(Phase::Response, "tools/call", Some(&tool)));
     }
 
     #[test]

@@ -115,6 +115,9 @@ impl CatalogKeeper {
 
     fn change(&self, with: impl FnOnce(&mut Model) -> Changed) -> Changed {
         let mut model = self.lock();
+        if self.snapshot.load().was_shown() {
+            model.catalog.settle();
+        }
         let changed = with(&mut model);
         self.snapshot.store(Arc::new(model.catalog.snapshot()));
         drop(model);

@@ -3,6 +3,7 @@
 
 mod allowance;
 pub mod backend;
+mod backend_callers;
 pub mod backends;
 pub mod batch;
 pub mod berthed;
@@ -36,6 +37,7 @@ pub mod task_book;
 pub mod webhooks;
 
 pub use backend::{Backend, BackendSpec};
+pub use backend_callers::BackendCallers;
 pub use backends::Backends;
 pub use batch::Batch;
 pub use breakpoints::{Breakpoint, BreakpointError, Breakpoints, SetBreakpoint};

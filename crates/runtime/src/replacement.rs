@@ -7,6 +7,7 @@ use crate::backend::Backend;
 use crate::backends::Backends;
 use crate::gateway::Gateway;
 use crate::settings::Settings;
+use signalbox_engine::catalog::Changed;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -107,6 +108,10 @@ impl Gateway {
 
     /// Works with these bounds from now on.
     pub fn set_settings(&self, settings: Settings) {
-        self.settings.store(Arc::new(settings));
+        let before = self.settings.swap(Arc::new(settings));
+        if before.callers != self.settings().callers {
+            let changed = Changed { tools: true, prompts: true, resources: true };
+            self.tell_lists_changed(changed, None);
+        }
     }
 }

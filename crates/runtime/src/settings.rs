@@ -1,5 +1,6 @@
 //! The bounds and durations the runtime works with.
 
+use crate::backend_callers::BackendCallers;
 use crate::park_lot::MAX_PARKED_BYTES_EACH;
 use signalbox_wire::Limits;
 use std::time::Duration;
@@ -29,6 +30,8 @@ pub struct Settings {
     pub park_timeout: Duration,
     /// Most bytes of one principal's calls that wait like that.
     pub max_parked_bytes: usize,
+    /// Who may use which backends.
+    pub callers: BackendCallers,
 }
 
 impl Default for Settings {
@@ -45,6 +48,7 @@ impl Default for Settings {
             max_streams: 64,
             park_timeout: Duration::from_secs(300),
             max_parked_bytes: MAX_PARKED_BYTES_EACH,
+            callers: BackendCallers::default(),
         }
     }
 }

@@ -9,7 +9,9 @@ use signalbox_engine::back::Wish;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::{FactSink, Principal};
 use signalbox_rules::{RuleSet, Rules};
-use signalbox_runtime::{Backend, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, Parts, Settings};
+use signalbox_runtime::{
+    Backend, BackendCallers, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, Parts, Settings,
+};
 use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
 use signalbox_transport::http_back::{HttpConnector, HttpSpec, HttpSpecError};
@@ -202,8 +204,15 @@ pub(crate) fn settings(config: &Config) -> Settings {
         session_timeout: gateway.session_timeout,
         max_streams: gateway.max_streams,
         park_timeout: gateway.park_timeout,
+        callers: callers(config),
         ..Settings::default()
     }
+}
+
+/// Who may use which backends, where not everybody may.
+fn callers(config: &Config) -> BackendCallers {
+    let closed = config.backends.iter().filter(|backend| !backend.callers.is_empty());
+    BackendCallers::new(closed.map(|backend| (backend.name.as_str().into(), backend.callers.clone())))
 }
 
 fn connector(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Result<Arc<dyn Connector>, AssembleError> {

@@ -1,6 +1,7 @@
 //! Our own cursors: where in the one ordered list a page ended.
 //!
-//! A cursor names the last entry of its page, so it stays good when the catalog changes between two pages.
+//! A cursor names the last entry of its page and its rank, so it stays good when the catalog changes between two pages,
+//! even where that entry is gone.
 
 use super::ListKind;
 use base64::Engine as _;
@@ -14,14 +15,16 @@ const MAX_CURSOR: usize = 8 * 1024;
 pub struct Cursor {
     /// Name of the backend of the last entry.
     pub backend: String,
+    /// Rank of the last entry among all that the backend ever listed.
+    pub rank: u64,
     /// Key of the last entry under that backend.
     pub key: String,
 }
 
 impl Cursor {
     /// The text a client gets.
-    pub fn encode(kind: ListKind, backend: &str, key: &str) -> String {
-        URL_SAFE_NO_PAD.encode(format!("1\n{}\n{backend}\n{key}", kind.member()))
+    pub fn encode(kind: ListKind, backend: &str, rank: u64, key: &str) -> String {
+        URL_SAFE_NO_PAD.encode(format!("2\n{}\n{backend}\n{rank}\n{key}", kind.member()))
     }
 
     /// Reads a text that a client sent back; `None` for anything that is not a cursor of this list.
@@ -30,10 +33,11 @@ impl Cursor {
             return None;
         }
         let plain = String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
-        let mut parts = plain.splitn(4, '\n');
+        let mut parts = plain.splitn(5, '\n');
         let (version, member) = (parts.next()?, parts.next()?);
-        (version == "1" && member == kind.member())
-            .then(|| Some(Self { backend: parts.next()?.to_owned(), key: parts.next()?.to_owned() }))?
+        let (backend, rank, key) = (parts.next()?, parts.next()?, parts.next()?);
+        (version == "2" && member == kind.member())
+            .then(|| Some(Self { backend: backend.to_owned(), rank: rank.parse().ok()?, key: key.to_owned() }))?
     }
 }
 
@@ -43,9 +47,9 @@ mod tests {
 
     #[test]
     fn a_cursor_reads_back_and_belongs_to_one_list() {
-        let text = Cursor::encode(ListKind::Tools, "files", "read\nme");
+        let text = Cursor::encode(ListKind::Tools, "files", 7, "read\nme");
         let cursor = Cursor::decode(ListKind::Tools, &text).unwrap();
-        assert_eq!((cursor.backend.as_str(), cursor.key.as_str()), ("files", "read\nme"));
+        assert_eq!((cursor.backend.as_str(), cursor.rank, cursor.key.as_str()), ("files", 7, "read\nme"));
         assert_eq!(Cursor::decode(ListKind::Prompts, &text), None);
         for bad in ["", "x", "!!!!", "AAAA", &"A".repeat(10_000)] {
             assert_eq!(Cursor::decode(ListKind::Tools, bad), None, "{bad:.20}");

@@ -13,6 +13,8 @@ pub struct Item {
     pub key: Box<str>,
     /// The entry as it came.
     pub raw: Bytes,
+    /// Its place among all that its backend ever listed: what was seen first comes first.
+    pub(super) rank: u64,
     key_span: Span,
     ui: Option<(Span, Box<str>)>,
     /// Arguments that a 2026-07-28 client mirrors into headers.
@@ -51,7 +53,13 @@ impl Item {
             ui = json::path(&raw, &["_meta", "ui", "resourceUri"])
                 .and_then(|span| Some((span, json::string(span.of(&raw))?.as_ref().into())));
         }
-        Ok(Self { key, raw, key_span, ui, params })
+        Ok(Self { key, raw, rank: 0, key_span, ui, params })
+    }
+
+    /// The page of an app that a tool names.
+    #[must_use]
+    pub fn app(&self) -> Option<&str> {
+        self.ui.as_ref().map(|(_, uri)| &**uri)
     }
 
     /// The entry under the name it is exposed by, and with its `ui://` link following a renamed resource.

@@ -1,15 +1,56 @@
-//! Under which names entries are exposed when several backends have the same one.
+//! Under which names clients see the entries of several backends.
 //!
-//! Names are computed over everything that any configured backend was ever known to have, so that a name does not flip
-//! when a backend goes down or a client sees fewer tools.
+//! Every entry has a qualified name, made of its backend's name and its own, which reaches it always. The backend that had
+//! a name first also has it plain; the others are shown under their qualified names. A plain name that is also the qualified
+//! name of another entry belongs to that one. Which name an entry has is decided by one look each, so that a list of any
+//! names costs time in proportion to its length.
 
 use crate::keys::TextMap;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Exposed names of one kind of entry.
-#[derive(Clone, Debug, Default)]
+/// How the qualified name of an entry is written.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Style {
+    /// `backend__name`, for tools and prompts.
+    Name,
+    /// `backend+uri`, and `ui://backend+rest` for the pages of MCP Apps, which hosts know by their scheme.
+    Uri,
+}
+
+const APP: &str = "ui://";
+
+impl Style {
+    /// The qualified name of an entry.
+    #[must_use]
+    pub fn qualify(self, backend: &str, name: &str) -> String {
+        match (self, name.strip_prefix(APP)) {
+            (Self::Name, _) => format!("{backend}__{name}"),
+            (Self::Uri, Some(rest)) => format!("{APP}{backend}+{rest}"),
+            (Self::Uri, None) => format!("{backend}+{name}"),
+        }
+    }
+
+    /// The backend and the own name, where this may be a qualified name. No backend's name holds what divides the two.
+    #[must_use]
+    pub fn divide(self, text: &str) -> Option<(&str, std::borrow::Cow<'_, str>)> {
+        match (self, text.strip_prefix(APP)) {
+            (Self::Name, _) => text.split_once("__").map(|(backend, name)| (backend, name.into())),
+            (Self::Uri, Some(rest)) => {
+                rest.split_once('+').map(|(backend, rest)| (backend, format!("{APP}{rest}").into()))
+            }
+            (Self::Uri, None) => text.split_once('+').map(|(backend, uri)| (backend, uri.into())),
+        }
+    }
+}
+
+/// Names of one kind of entry.
+#[derive(Clone, Debug)]
 pub struct Names {
+    style: Style,
+    backends: TextMap<Box<str>, usize>,
+    /// The own names of each backend.
+    owned: Vec<HashSet<Box<str>, foldhash::fast::RandomState>>,
     /// Exposed name to (backend index, name under the backend).
     exposed: TextMap<Box<str>, (usize, Box<str>)>,
     /// (backend index, name under the backend) to the exposed name, only where they differ.
@@ -17,73 +58,49 @@ pub struct Names {
 }
 
 impl Names {
-    /// Prefixes every name that two backends have with the backend's own name, for all of them. A prefixed name that
-    /// hits a third tool's plain name pushes that one to its prefixed form too.
-    pub fn prefix_all(backends: &[Arc<str>], owned: &[BTreeSet<Box<str>>]) -> Self {
-        let mut owners: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (index, names) in owned.iter().enumerate() {
-            for name in names {
-                owners.entry(name).or_default().push(index);
-            }
-        }
-        let mut prefixed: BTreeSet<(usize, &str)> = owners
+    /// The names of these entries. `first` says which backend had a name first.
+    pub fn new(
+        style: Style,
+        backends: &[Arc<str>],
+        owned: Vec<HashSet<Box<str>, foldhash::fast::RandomState>>,
+        first: impl Fn(&str) -> Option<usize>,
+    ) -> Self {
+        let indexes = backends.iter().enumerate().map(|(index, name)| (Box::from(&**name), index)).collect();
+        let (exposed, renamed) = (TextMap::default(), HashMap::new());
+        let mut names = Self { style, backends: indexes, owned: Vec::new(), exposed, renamed };
+        names.owned = owned;
+        let entries: Vec<(usize, Box<str>)> = names
+            .owned
             .iter()
-            .filter(|(_, who)| who.len() > 1)
-            .flat_map(|(name, who)| who.iter().map(move |index| (*index, *name)))
+            .enumerate()
+            .flat_map(|(index, own)| own.iter().map(move |name| (index, name.clone())))
             .collect();
-        loop {
-            let taken: BTreeSet<String> =
-                prefixed.iter().map(|(index, name)| format!("{}__{name}", backends[*index])).collect();
-            let pushed: Vec<(usize, &str)> = owners
-                .iter()
-                .filter(|(name, _)| taken.contains(**name))
-                .flat_map(|(name, who)| who.iter().map(move |index| (*index, *name)))
-                .filter(|pair| !prefixed.contains(pair))
-                .collect();
-            if pushed.is_empty() {
-                break;
-            }
-            prefixed.extend(pushed);
-        }
-        let mut names = Self::default();
-        for (name, who) in &owners {
-            for index in who {
-                let ours = prefixed.contains(&(*index, *name)).then(|| format!("{}__{name}", backends[*index]));
-                names.add(*index, name, ours);
+        for (index, name) in entries {
+            if first(&name).is_none_or(|owner| owner == index) && names.qualified(&name).is_none() {
+                names.exposed.insert(name.clone(), (index, name));
+            } else {
+                let ours: Box<str> = style.qualify(&backends[index], &name).into();
+                names.renamed.entry(index).or_default().insert(name.clone(), ours.clone());
+                names.exposed.insert(ours, (index, name));
             }
         }
         names
     }
 
-    /// Leaves the first backend's URI as it is and writes later ones as `BACKEND+URI`.
-    pub fn first_plain(backends: &[Arc<str>], owned: &[BTreeSet<Box<str>>]) -> Self {
-        let mut names = Self::default();
-        for (index, uris) in owned.iter().enumerate() {
-            for uri in uris {
-                let taken = names.exposed.contains_key(uri);
-                names.add(index, uri, taken.then(|| format!("{}+{uri}", backends[index])));
-            }
-        }
-        names
+    /// Whose qualified name this is.
+    fn qualified<'a>(&self, text: &'a str) -> Option<(usize, std::borrow::Cow<'a, str>)> {
+        let (backend, name) = self.style.divide(text)?;
+        let index = *self.backends.get(backend)?;
+        self.owned[index].contains(&*name).then_some((index, name))
     }
 
-    fn add(&mut self, index: usize, name: &str, ours: Option<String>) {
-        match ours {
-            Some(ours) => {
-                let ours: Box<str> = ours.into();
-                self.renamed.entry(index).or_default().insert(name.into(), ours.clone());
-                self.exposed.insert(ours, (index, name.into()));
-            }
-            None => {
-                self.exposed.insert(name.into(), (index, name.into()));
-            }
-        }
-    }
-
-    /// Whose entry an exposed name is, and what that backend calls it.
+    /// Whose entry this name means, exposed or qualified, and what that backend calls it.
     #[must_use]
-    pub fn owner(&self, exposed: &str) -> Option<(usize, &str)> {
-        self.exposed.get(exposed).map(|(index, name)| (*index, &**name))
+    pub fn owner<'a>(&'a self, name: &'a str) -> Option<(usize, std::borrow::Cow<'a, str>)> {
+        match self.exposed.get(name) {
+            Some((index, own)) => Some((*index, (&**own).into())),
+            None => self.qualified(name),
+        }
     }
 
     /// The exposed name, where it is not the backend's own.
@@ -97,45 +114,75 @@ impl Names {
     pub fn renames(&self, index: usize) -> bool {
         self.renamed.contains_key(&index)
     }
+
+    /// The entries that clients see under a qualified name, as (backend index, own name).
+    pub fn all_renamed(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.renamed.iter().flat_map(|(index, names)| names.keys().map(|name| (*index, &**name)))
+    }
+
+    /// The qualified names of everything that has this own name.
+    #[must_use]
+    pub fn candidates(&self, name: &str, backends: &[super::BackendEntry]) -> Vec<String> {
+        let has = |index: &usize| self.owned[*index].contains(name);
+        (0..self.owned.len()).filter(has).map(|index| self.style.qualify(&backends[index].name, name)).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn owned(lists: &[&[&str]]) -> Vec<BTreeSet<Box<str>>> {
-        lists.iter().map(|names| names.iter().map(|name| Box::from(*name)).collect()).collect()
+    fn names(style: Style, backends: &[&str], lists: &[&[&str]]) -> Names {
+        let backends: Vec<Arc<str>> = backends.iter().map(|name| Arc::from(*name)).collect();
+        let owned = lists.iter().map(|names| names.iter().map(|name| Box::from(*name)).collect()).collect();
+        let first = |name: &str| lists.iter().position(|list| list.contains(&name));
+        Names::new(style, &backends, owned, first)
     }
 
-    fn backends(names: &[&str]) -> Vec<Arc<str>> {
-        names.iter().map(|name| Arc::from(*name)).collect()
-    }
-
-    #[test]
-    fn n20_a_name_of_two_backends_is_prefixed_for_both_and_reaches_each_under_its_own() {
-        let names = Names::prefix_all(&backends(&["a", "b"]), &owned(&[&["echo", "one"], &["echo", "two"]]));
-        assert_eq!(names.owner("a__echo"), Some((0, "echo")));
-        assert_eq!(names.owner("b__echo"), Some((1, "echo")));
-        assert_eq!(names.owner("echo"), None);
-        assert_eq!(names.owner("one"), Some((0, "one")));
-        assert_eq!(names.renamed(1, "echo"), Some("b__echo"));
-        assert_eq!(names.renamed(1, "two"), None);
+    fn owner<'a>(names: &'a Names, name: &'a str) -> Option<(usize, String)> {
+        names.owner(name).map(|(index, own)| (index, own.into_owned()))
     }
 
     #[test]
-    fn a_prefixed_name_never_hides_a_plain_one() {
-        let names = Names::prefix_all(&backends(&["a", "b", "c"]), &owned(&[&["x", "b__x"], &["x"], &[]]));
-        assert_eq!(names.owner("b__x"), Some((1, "x")));
-        assert_eq!(names.owner("a__b__x"), Some((0, "b__x")));
-        assert_eq!(names.owner("a__x"), Some((0, "x")));
+    fn n20_the_first_owner_has_the_plain_name_and_every_qualified_name_is_taken() {
+        let names = names(Style::Name, &["a", "b"], &[&["echo", "one"], &["echo", "two"]]);
+        assert_eq!(owner(&names, "echo"), Some((0, "echo".into())));
+        assert_eq!(owner(&names, "a__echo"), Some((0, "echo".into())));
+        assert_eq!(owner(&names, "b__echo"), Some((1, "echo".into())));
+        assert_eq!(owner(&names, "b__two"), Some((1, "two".into())));
+        assert_eq!(owner(&names, "b__one"), None);
+        assert_eq!((names.renamed(0, "echo"), names.renamed(1, "echo")), (None, Some("b__echo")));
     }
 
     #[test]
-    fn a_uri_of_two_backends_is_plain_for_the_first() {
-        let names = Names::first_plain(&backends(&["a", "b"]), &owned(&[&["ui://x"], &["ui://x", "ui://y"]]));
-        assert_eq!(names.owner("ui://x"), Some((0, "ui://x")));
-        assert_eq!(names.owner("b+ui://x"), Some((1, "ui://x")));
-        assert_eq!(names.renamed(1, "ui://x"), Some("b+ui://x"));
+    fn a_qualified_name_goes_before_an_entry_that_is_literally_called_so() {
+        let names = names(Style::Name, &["a", "b"], &[&["x", "b__x"], &["x"]]);
+        assert_eq!(owner(&names, "b__x"), Some((1, "x".into())));
+        assert_eq!(owner(&names, "a__b__x"), Some((0, "b__x".into())));
+        assert_eq!(names.renamed(0, "b__x"), Some("a__b__x"));
+    }
+
+    /// Issue 13, point 4: 4,400 such names took more than a minute.
+    #[test]
+    fn names_that_look_like_qualified_ones_cost_no_more_than_others() {
+        let own: Vec<String> =
+            (0..20_000).map(|times| "e__".repeat(times % 200) + &format!("x{}", times / 200)).collect();
+        let own: Vec<&str> = own.iter().map(String::as_str).collect();
+        let names = names(Style::Name, &["e"], &[&own]);
+        assert_eq!(names.exposed.len(), own.len(), "each has a name of its own");
+        for name in own.iter().take(500) {
+            let exposed = names.renamed(0, name).unwrap_or(name);
+            assert_eq!(owner(&names, exposed), Some((0, (*name).to_owned())));
+        }
+    }
+
+    #[test]
+    fn issue_13_14_a_page_of_an_app_keeps_its_scheme() {
+        let names = names(Style::Uri, &["a", "b"], &[&["ui://x", "file:///x"], &["ui://x", "file:///x", "ui://y"]]);
+        assert_eq!(owner(&names, "ui://x"), Some((0, "ui://x".into())));
+        assert_eq!(owner(&names, "ui://b+x"), Some((1, "ui://x".into())));
+        assert_eq!(owner(&names, "b+file:///x"), Some((1, "file:///x".into())));
+        assert_eq!(names.renamed(1, "ui://x"), Some("ui://b+x"));
         assert!(names.renames(1) && !names.renames(0));
     }
 }

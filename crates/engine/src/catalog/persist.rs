@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use signalbox_wire::Revision;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// The version this program writes.
@@ -27,6 +28,16 @@ pub enum PersistError {
 struct Saved {
     version: u32,
     backends: Vec<SavedBackend>,
+    /// Who has a plain name that several backends list, or that its owner does not list any more.
+    #[serde(default)]
+    owners: Vec<SavedOwner>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedOwner {
+    list: String,
+    name: String,
+    backend: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -52,7 +63,23 @@ struct SavedView {
 #[must_use]
 pub fn write(catalog: &Catalog) -> Vec<u8> {
     let backends = catalog.backends().iter().map(write_backend).collect();
-    serde_json::to_vec(&Saved { version: VERSION, backends }).unwrap_or_default()
+    let owners = ListKind::ALL.into_iter().flat_map(|kind| write_owners(catalog, kind)).collect();
+    serde_json::to_vec(&Saved { version: VERSION, backends, owners }).unwrap_or_default()
+}
+
+/// What the lists alone do not tell.
+fn write_owners(catalog: &Catalog, kind: ListKind) -> impl Iterator<Item = SavedOwner> {
+    let mut listed: HashMap<&str, usize> = HashMap::new();
+    for entry in catalog.backends() {
+        let names: HashSet<&str> = entry.owned(kind).collect();
+        names.into_iter().for_each(|name| *listed.entry(name).or_default() += 1);
+    }
+    let claims = catalog.claims[kind as usize].iter();
+    claims.filter(move |(name, _)| listed.get(name) != Some(&1)).map(move |(name, backend)| SavedOwner {
+        list: kind.member().to_owned(),
+        name: name.to_owned(),
+        backend: backend.to_string(),
+    })
 }
 
 /// Fills a catalog with what was saved of the backends it has.
@@ -70,6 +97,14 @@ pub fn read(catalog: &mut Catalog, bytes: &[u8]) -> Result<(), PersistError> {
         return Err(PersistError::Version(head.version));
     }
     let saved: Saved = serde_json::from_slice(bytes).map_err(damaged)?;
+    for owner in &saved.owners {
+        let kind = ListKind::ALL.into_iter().find(|kind| kind.member() == owner.list);
+        let backend =
+            catalog.backends.iter().find(|entry| *entry.name == *owner.backend).map(|entry| Arc::clone(&entry.name));
+        if let (Some(kind), Some(backend)) = (kind, backend) {
+            catalog.claims[kind as usize].give(&owner.name, &backend);
+        }
+    }
     for backend in saved.backends {
         for view in backend.views {
             if let Some((key, view)) = read_view(view) {
@@ -77,6 +112,7 @@ pub fn read(catalog: &mut Catalog, bytes: &[u8]) -> Result<(), PersistError> {
             }
         }
     }
+    catalog.settle();
     Ok(())
 }
 

@@ -15,11 +15,15 @@ impl Catalog {
                 None => BackendEntry::new(name),
             })
             .collect();
+        let configured = |name: &str| self.backends.iter().any(|entry| *entry.name == *name);
+        self.claims.iter_mut().for_each(|claims| claims.keep(configured));
+        // Names of those that are gone are free for those that are there.
+        self.claim_all();
         self.generation += 1;
         let stays = |name: &&Arc<str>| self.backends.iter().any(|entry| entry.name == **name);
         let kept = order.iter().filter(stays);
         let known = self.backends.iter().map(|entry| &entry.name).filter(|name| order.contains(name));
-        // Lists come in configured order, and of several resources with one URI the first is the plain one.
+        // Lists come in configured order.
         let moved = !kept.eq(known);
         let gone = before.iter().map(everything);
         let shuffled = self.backends.iter().filter(|_| moved).map(everything);
@@ -78,7 +82,7 @@ mod tests {
     }
 
     fn tools(catalog: &Catalog) -> String {
-        let page = catalog.snapshot().page(ListKind::Tools, &bare(Era::Legacy), None).unwrap();
+        let page = catalog.snapshot().page(ListKind::Tools, &bare(Era::Legacy), None, None).unwrap();
         String::from_utf8(page.array.to_vec()).unwrap()
     }
 
@@ -88,11 +92,16 @@ mod tests {
         for name in ["a", "b"] {
             catalog.set_view(name, bare(Era::Legacy), view(ListKind::Tools, &[ECHO]));
         }
-        assert_eq!(tools(&catalog), r#"[{"name":"a__echo"},{"name":"b__echo"}]"#);
+        assert_eq!(tools(&catalog), r#"[{"name":"echo"},{"name":"b__echo"}]"#);
         let changed = reconfigure(&mut catalog, &["b"]);
         assert!(changed.tools && !changed.prompts && !changed.resources);
         assert_eq!(tools(&catalog), format!("[{ECHO}]"));
         assert_eq!(&*catalog.snapshot().tool("echo").unwrap().backend, "b");
+        catalog.settle();
+        // Who comes back finds the name taken.
+        reconfigure(&mut catalog, &["a", "b"]);
+        catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[ECHO]));
+        assert_eq!(tools(&catalog), r#"[{"name":"a__echo"},{"name":"echo"}]"#);
     }
 
     #[test]
@@ -100,8 +109,9 @@ mod tests {
         let mut catalog = catalog(&["b"]);
         catalog.set_view("b", bare(Era::Legacy), view(ListKind::Tools, &[ECHO]));
         assert!(!reconfigure(&mut catalog, &["a", "b"]).any());
+        catalog.settle();
         assert!(catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[ECHO])).tools);
-        assert_eq!(tools(&catalog), r#"[{"name":"a__echo"},{"name":"b__echo"}]"#);
+        assert_eq!(tools(&catalog), r#"[{"name":"a__echo"},{"name":"echo"}]"#);
     }
 
     #[test]

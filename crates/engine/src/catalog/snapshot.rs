@@ -1,8 +1,9 @@
 //! An immutable picture of the catalog: who owns which name, and the lists as clients see them.
 
+use super::claims::Claims;
 use super::cursor::Cursor;
 use super::names::Names;
-use super::{BackendEntry, Item, ListKind, Offer, Selector, View, template};
+use super::{Audience, BackendEntry, Item, ListKind, Offer, Selector, Sight, Style, View, template};
 use crate::bridge::listing;
 use crate::bridge::tasks::{self, TaskSupport};
 use crate::chain::Ruling;
@@ -11,7 +12,8 @@ use crate::profile::ServerProfile;
 use bytes::Bytes;
 use signalbox_wire::header_params::ParamHeader;
 use signalbox_wire::{Era, Revision, json};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Most entries on one page.
@@ -53,21 +55,23 @@ pub struct Snapshot {
     params: TextMap<Box<str>, Arc<[ParamHeader]>>,
     /// Whether any old connection of a backend runs tool calls as tasks, in the order of `backends`.
     task_hosts: Vec<bool>,
-    rendered: Mutex<HashMap<(ListKind, Selector), Page>>,
+    rendered: Mutex<HashMap<(ListKind, Selector, Option<Audience>), Page>>,
+    /// Somebody was shown a name, or used one.
+    shown: AtomicBool,
 }
 
 impl Snapshot {
-    pub(super) fn new(backends: Vec<BackendEntry>, generation: u64) -> Self {
+    pub(super) fn new(backends: Vec<BackendEntry>, claims: &[Claims; 4], generation: u64) -> Self {
         let names: Vec<Arc<str>> = backends.iter().map(|entry| Arc::clone(&entry.name)).collect();
-        let owned = |kind: ListKind| -> Vec<BTreeSet<Box<str>>> {
-            backends
-                .iter()
-                .map(|entry| {
-                    entry.views.values().flat_map(|view| view.list(kind)).map(|item| item.key.clone()).collect()
-                })
-                .collect()
+        let of = |kind: ListKind| {
+            let owned = backends.iter().map(|entry| entry.owned(kind).map(Box::from).collect()).collect();
+            let first = |name: &str| {
+                let owner = claims[kind as usize].owner(name)?;
+                names.iter().position(|name| name == owner)
+            };
+            Names::new(kind.style(), &names, owned, first)
         };
-        let tools = Names::prefix_all(&names, &owned(ListKind::Tools));
+        let tools = of(ListKind::Tools);
         let mut params = TextMap::default();
         for (index, entry) in backends.iter().enumerate() {
             for item in entry.views.values().flat_map(|view| &view.tools).filter(|item| !item.params.is_empty()) {
@@ -77,14 +81,27 @@ impl Snapshot {
         }
         Self {
             tools,
-            prompts: Names::prefix_all(&names, &owned(ListKind::Prompts)),
-            resources: Names::first_plain(&names, &owned(ListKind::Resources)),
-            templates: Names::first_plain(&names, &owned(ListKind::Templates)),
+            prompts: of(ListKind::Prompts),
+            resources: of(ListKind::Resources),
+            templates: of(ListKind::Templates),
             params,
             task_hosts: backends.iter().map(|entry| entry.views.values().any(|view| hosts_old_tasks(view))).collect(),
             backends,
             generation,
             rendered: Mutex::default(),
+            shown: AtomicBool::new(false),
+        }
+    }
+
+    /// True once somebody was shown a name, or used one.
+    #[must_use]
+    pub fn was_shown(&self) -> bool {
+        self.shown.load(Ordering::Relaxed)
+    }
+
+    fn show(&self) {
+        if !self.was_shown() {
+            self.shown.store(true, Ordering::Relaxed);
         }
     }
 
@@ -122,22 +139,27 @@ impl Snapshot {
     }
 
     /// What each listed backend says about itself to this kind of client.
-    pub fn profiles(&self, selector: &Selector) -> impl Iterator<Item = (&Arc<str>, &ServerProfile)> {
+    pub fn profiles<'a>(
+        &'a self,
+        selector: &Selector,
+        sight: Option<&'a Sight<'_>>,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a ServerProfile)> {
         let selector = selector.clone();
         self.backends
             .iter()
-            .filter(|entry| entry.listed)
+            .filter(move |entry| entry.listed && sight.is_none_or(|sight| sight.backend(&entry.name)))
             .filter_map(move |entry| Some((&entry.name, &*self.view(entry, &selector)?.profile)))
     }
 
     /// The capabilities of all backends together; everything we can carry while one of them is unknown.
     #[must_use]
-    pub fn offer(&self, selector: &Selector) -> Offer {
-        if self.backends.iter().any(|entry| entry.listed && entry.views.is_empty()) {
+    pub fn offer(&self, selector: &Selector, sight: Option<&Sight<'_>>) -> Offer {
+        let seen = |entry: &&BackendEntry| sight.is_none_or(|sight| sight.backend(&entry.name));
+        if self.backends.iter().filter(seen).any(|entry| entry.listed && entry.views.is_empty()) {
             return Offer::full();
         }
         let mut offer = Offer::default();
-        for (_, profile) in self.profiles(selector) {
+        for (_, profile) in self.profiles(selector, sight) {
             offer.add(profile);
         }
         offer
@@ -162,10 +184,7 @@ impl Snapshot {
         let index = self.index(&route.backend).filter(|index| self.task_hosts[*index]);
         let view = index.and_then(|index| self.view(&self.backends[index], &selector()));
         let host = view.filter(|view| hosts_old_tasks(view));
-        let item = host.and_then(|view| {
-            let index = view.tools.binary_search_by(|item| item.key.cmp(&route.name)).ok()?;
-            view.tools.get(index)
-        });
+        let item = host.and_then(|view| view.tools.named(&route.name));
         item.map_or(TaskSupport::Forbidden, |item| tasks::support(&item.raw))
     }
 
@@ -174,14 +193,33 @@ impl Snapshot {
     pub fn definition(&self, exposed: &str, backend: &str) -> Option<&Bytes> {
         let route = self.tool(exposed).filter(|route| *route.backend == *backend)?;
         let entry = self.entry(backend)?;
-        let found = |view: &'_ Arc<View>| view.tools.binary_search_by(|item| item.key.cmp(&route.name)).ok();
-        entry.views.values().find_map(|view| view.tools.get(found(view)?)).map(|item| &item.raw)
+        entry.views.values().find_map(|view| view.tools.named(&route.name)).map(|item| &item.raw)
+    }
+
+    /// The qualified names of the tools that some backend calls so.
+    #[must_use]
+    pub fn qualified_tools(&self, own: &str) -> Vec<String> {
+        self.tools.candidates(own, &self.backends)
+    }
+
+    /// Entries that clients see under their qualified name because another backend has the plain one, as (list, backend,
+    /// own name), in no order.
+    pub fn collisions(&self) -> impl Iterator<Item = (ListKind, &Arc<str>, &str)> {
+        ListKind::ALL.into_iter().flat_map(move |kind| {
+            self.names(kind).all_renamed().map(move |(index, name)| (kind, &self.backends[index].name, name))
+        })
     }
 
     /// Header marks of a tool.
     #[must_use]
     pub fn param_headers(&self, exposed_tool: &str) -> Option<&Arc<[ParamHeader]>> {
-        self.params.get(exposed_tool)
+        if self.params.is_empty() {
+            return None;
+        }
+        self.params.get(exposed_tool).or_else(|| {
+            let (index, own) = self.tools.owner(exposed_tool)?;
+            self.params.get(self.tools.renamed(index, &own).unwrap_or(&own))
+        })
     }
 
     /// Whose resource this is: listed, written as `BACKEND+URI`, of a known template, of a scheme that only one backend
@@ -191,10 +229,10 @@ impl Snapshot {
         if let Some(route) = self.route(&self.resources, uri).or_else(|| self.route(&self.templates, uri)) {
             return Some(route);
         }
-        if let Some((backend, rest)) = uri.split_once('+')
+        if let Some((backend, own)) = Style::Uri.divide(uri)
             && let Some(entry) = self.entry(backend)
         {
-            return Some(Route { backend: Arc::clone(&entry.name), name: rest.into(), renamed: true });
+            return Some(Route { backend: Arc::clone(&entry.name), name: own.into(), renamed: true });
         }
         let plain = |index: usize| {
             Some(Route { backend: Arc::clone(&self.backends[index].name), name: uri.into(), renamed: false })
@@ -230,16 +268,23 @@ impl Snapshot {
 
     /// One page of a list for this kind of client. `None` for a cursor that is not ours.
     #[must_use]
-    pub fn page(&self, kind: ListKind, selector: &Selector, cursor: Option<&str>) -> Option<Page> {
+    pub fn page(
+        &self,
+        kind: ListKind,
+        selector: &Selector,
+        sight: Option<&Sight<'_>>,
+        cursor: Option<&str>,
+    ) -> Option<Page> {
+        self.show();
         if let Some(text) = cursor {
-            return self.render(kind, selector, Some(Cursor::decode(kind, text)?));
+            return self.render(kind, selector, sight, Some(Cursor::decode(kind, text)?));
         }
-        let key = (kind, selector.clone());
+        let key = (kind, selector.clone(), sight.map(|sight| sight.audience().clone()));
         let kept = self.rendered.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if kept.is_some() {
             return kept;
         }
-        let page = self.render(kind, selector, None)?;
+        let page = self.render(kind, selector, sight, None)?;
         let mut rendered = self.rendered.lock().unwrap_or_else(PoisonError::into_inner);
         if rendered.len() < MAX_RENDERED {
             rendered.insert(key, page.clone());
@@ -247,10 +292,20 @@ impl Snapshot {
         Some(page)
     }
 
-    fn render(&self, kind: ListKind, selector: &Selector, after: Option<Cursor>) -> Option<Page> {
-        let start = match &after {
-            Some(cursor) => self.index(&cursor.backend)?,
-            None => 0,
+    fn render(
+        &self,
+        kind: ListKind,
+        selector: &Selector,
+        sight: Option<&Sight<'_>>,
+        after: Option<Cursor>,
+    ) -> Option<Page> {
+        let (start, after) = match &after {
+            Some(cursor) => {
+                let start = self.index(&cursor.backend)?;
+                let known = self.backends[start].ranks[kind as usize].get(&*cursor.key);
+                (start, *known.unwrap_or(&cursor.rank))
+            }
+            None => (0, 0),
         };
         let mut array = vec![b'['];
         let mut count = 0;
@@ -262,7 +317,8 @@ impl Snapshot {
                 && view.profile.era() == Era::Modern
                 && view.profile.hosts_tasks();
             for item in view.list(kind) {
-                if after.as_ref().is_some_and(|cursor| index == start && *item.key <= *cursor.key) {
+                let seen = sight.is_none_or(|sight| sight.entry(kind, &entry.name, &item.key));
+                if index == start && item.rank <= after || !seen {
                     continue;
                 }
                 let mut bytes = self.render_item(kind, index, item, selector.era);
@@ -270,7 +326,7 @@ impl Snapshot {
                     bytes = listing::with_task_support(&bytes);
                 }
                 if count == PAGE_ENTRIES || (count > 0 && array.len() + bytes.len() > PAGE_BYTES) {
-                    let next = last.map(|(i, item)| Cursor::encode(kind, &self.backends[i].name, &item.key));
+                    let next = last.map(|(i, item)| Cursor::encode(kind, &self.backends[i].name, item.rank, &item.key));
                     array.push(b']');
                     return Some(Page { array: array.into(), next });
                 }
@@ -304,7 +360,8 @@ impl Snapshot {
 
     fn route(&self, names: &Names, exposed: &str) -> Option<Route> {
         let (index, name) = names.owner(exposed)?;
-        Some(Route { backend: Arc::clone(&self.backends[index].name), name: name.into(), renamed: name != exposed })
+        self.show();
+        Some(Route { backend: Arc::clone(&self.backends[index].name), renamed: name != exposed, name: name.into() })
     }
 
     /// What is told of a request that goes this way, where that is the same for all that go to its backend.

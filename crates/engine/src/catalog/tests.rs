@@ -31,7 +31,7 @@ fn catalog(names: &[&str]) -> Catalog {
 }
 
 fn text(catalog: &Catalog, kind: ListKind) -> String {
-    let page = catalog.snapshot().page(kind, &bare(Era::Legacy), None).unwrap();
+    let page = catalog.snapshot().page(kind, &bare(Era::Legacy), None, None).unwrap();
     String::from_utf8(page.array.to_vec()).unwrap()
 }
 
@@ -41,8 +41,13 @@ fn n2_n31_one_list_in_a_stable_order_with_every_field_kept() {
     let odd = r#"{"z":1,"name":"two","x-unknown":[1.0,1e5],"execution":{"taskSupport":"optional"}}"#;
     catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[odd, r#"{"name":"one"}"#]));
     catalog.set_view("b", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"zed"}"#]));
-    // Backends in configured order, entries by name, whatever order the backend gave them in.
-    assert_eq!(text(&catalog, ListKind::Tools), format!(r#"[{{"name":"zed"}},{{"name":"one"}},{odd}]"#));
+    // Backends in configured order, entries in the order in which they were first seen.
+    let one = r#"{"name":"one"}"#;
+    assert_eq!(text(&catalog, ListKind::Tools), format!(r#"[{{"name":"zed"}},{odd},{one}]"#));
+    // Another order is no change, and what is new comes last.
+    assert!(!catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[one, odd])).any());
+    assert!(catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"new"}"#, one, odd])).tools);
+    assert_eq!(text(&catalog, ListKind::Tools), format!(r#"[{{"name":"zed"}},{odd},{one},{{"name":"new"}}]"#));
 }
 
 #[test]
@@ -50,7 +55,7 @@ fn n20_collided_names_are_renamed_in_place_and_stay_when_a_backend_goes_down() {
     let mut catalog = catalog(&["a", "b"]);
     catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name" : "echo" ,"d":"A"}"#]));
     catalog.set_view("b", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"d":"B","name":"echo"}"#]));
-    let both = r#"[{"name" : "a__echo" ,"d":"A"},{"d":"B","name":"b__echo"}]"#;
+    let both = r#"[{"name" : "echo" ,"d":"A"},{"d":"B","name":"b__echo"}]"#;
     assert_eq!(text(&catalog, ListKind::Tools), both);
     let changed = catalog.set_listed("a", false);
     assert!(changed.tools && !changed.prompts);
@@ -69,8 +74,8 @@ fn a_capability_set_has_lists_of_its_own_and_collisions_count_over_the_union() {
     catalog.set_view("a", rich.clone(), view(ListKind::Tools, &[r#"{"name":"ask"}"#, r#"{"name":"plain"}"#]));
     catalog.set_view("b", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"ask"}"#]));
     assert_eq!(text(&catalog, ListKind::Tools), r#"[{"name":"plain"},{"name":"b__ask"}]"#);
-    let page = catalog.snapshot().page(ListKind::Tools, &rich, None).unwrap();
-    assert_eq!(page.array, r#"[{"name":"a__ask"},{"name":"plain"},{"name":"b__ask"}]"#);
+    let page = catalog.snapshot().page(ListKind::Tools, &rich, None, None).unwrap();
+    assert_eq!(page.array, r#"[{"name":"plain"},{"name":"ask"},{"name":"b__ask"}]"#);
 }
 
 #[test]
@@ -83,12 +88,12 @@ fn ui_links_follow_a_resource_that_is_exposed_under_another_uri() {
     }
     assert_eq!(
         text(&catalog, ListKind::Tools),
-        r#"[{"name":"a__show","_meta":{"ui":{"resourceUri":"ui://x"}}},{"name":"b__show","_meta":{"ui":{"resourceUri":"b+ui://x"}}}]"#
+        r#"[{"name":"show","_meta":{"ui":{"resourceUri":"ui://x"}}},{"name":"b__show","_meta":{"ui":{"resourceUri":"ui://b+x"}}}]"#
     );
-    assert_eq!(text(&catalog, ListKind::Resources), r#"[{"uri":"ui://x","name":"x"},{"uri":"b+ui://x","name":"x"}]"#);
+    assert_eq!(text(&catalog, ListKind::Resources), r#"[{"uri":"ui://x","name":"x"},{"uri":"ui://b+x","name":"x"}]"#);
     let snapshot = catalog.snapshot();
     assert_eq!(snapshot.resource("ui://x").unwrap().backend, "a".into());
-    let second = snapshot.resource("b+ui://x").unwrap();
+    let second = snapshot.resource("ui://b+x").unwrap();
     assert_eq!((&*second.backend, &*second.name), ("b", "ui://x"));
 }
 
@@ -111,12 +116,12 @@ fn n32_one_page_up_to_a_thousand_entries_then_cursors_that_survive_changes() {
     let items: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut catalog = catalog(&["a", "b"]);
     catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &items[..1000]));
-    assert_eq!(catalog.snapshot().page(ListKind::Tools, &bare(Era::Legacy), None).unwrap().next, None);
+    assert_eq!(catalog.snapshot().page(ListKind::Tools, &bare(Era::Legacy), None, None).unwrap().next, None);
     catalog.set_view("b", bare(Era::Legacy), view(ListKind::Tools, &items[1000..]));
     let mut seen = Vec::new();
     let mut cursor = None;
     loop {
-        let page = catalog.snapshot().page(ListKind::Tools, &bare(Era::Legacy), cursor.as_deref()).unwrap();
+        let page = catalog.snapshot().page(ListKind::Tools, &bare(Era::Legacy), None, cursor.as_deref()).unwrap();
         let list: Vec<serde_json::Value> = serde_json::from_slice(&page.array).unwrap();
         assert!(list.len() <= 1000);
         seen.extend(list.into_iter().map(|tool| tool["name"].as_str().unwrap().to_owned()));
@@ -129,7 +134,7 @@ fn n32_one_page_up_to_a_thousand_entries_then_cursors_that_survive_changes() {
     }
     assert_eq!(seen.len(), 2500);
     assert!(seen.windows(2).all(|pair| pair[0] < pair[1]));
-    assert_eq!(catalog.snapshot().page(ListKind::Tools, &bare(Era::Legacy), Some("bogus")), None);
+    assert_eq!(catalog.snapshot().page(ListKind::Tools, &bare(Era::Legacy), None, Some("bogus")), None);
 }
 
 #[test]
@@ -154,4 +159,96 @@ fn what_is_saved_reads_back_and_damage_is_said() {
     assert_eq!(text(&two, ListKind::Tools), r#"[{"name":"echo","n":1.0}]"#);
     assert!(matches!(read_saved(&mut two, b"{"), Err(PersistError::Damaged(_))));
     assert_eq!(read_saved(&mut two, br#"{"version":9,"x":1}"#), Err(PersistError::Version(9)));
+}
+
+/// Issue 13, point 2: a backend that lists another's name later does not get it, wherever it stands in the configuration.
+#[test]
+fn a_name_that_was_given_does_not_change_hands() {
+    let echo = || view(ListKind::Tools, &[r#"{"name":"echo"}"#]);
+    let mut catalog = catalog(&["a", "b"]);
+    catalog.set_view("b", bare(Era::Legacy), echo());
+    catalog.settle();
+    catalog.set_view("a", bare(Era::Legacy), echo());
+    assert_eq!(text(&catalog, ListKind::Tools), r#"[{"name":"a__echo"},{"name":"echo"}]"#);
+    let saved = write_saved(&catalog);
+    // Not when its owner is down, nor when it stops listing it.
+    catalog.set_listed("b", false);
+    catalog.set_view("b", bare(Era::Legacy), view(ListKind::Tools, &[]));
+    assert_eq!(text(&catalog, ListKind::Tools), r#"[{"name":"a__echo"}]"#);
+    assert!(catalog.snapshot().tool("echo").is_none());
+    assert_eq!(catalog.snapshot().qualified_tools("echo"), ["a__echo"]);
+    // Nor in the next run of the program.
+    let mut next = self::catalog(&["a", "b"]);
+    read_saved(&mut next, &saved).unwrap();
+    assert_eq!(text(&next, ListKind::Tools), r#"[{"name":"a__echo"},{"name":"echo"}]"#);
+}
+
+#[test]
+fn before_anybody_saw_a_name_it_goes_to_the_first_backend_of_the_configuration() {
+    let mut catalog = catalog(&["a", "b"]);
+    for name in ["b", "a"] {
+        catalog.set_view(name, bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"echo"}"#]));
+    }
+    assert_eq!(text(&catalog, ListKind::Tools), r#"[{"name":"echo"},{"name":"b__echo"}]"#);
+}
+
+/// Issue 13, point 14: MCP Apps whose page is in no list.
+#[test]
+fn a_page_that_only_a_tool_names_goes_to_the_backend_of_that_tool() {
+    let mut catalog = catalog(&["a", "b"]);
+    catalog.set_view("a", bare(Era::Legacy), view(ListKind::Resources, &[r#"{"uri":"ui://other"}"#]));
+    let tool = r#"{"name":"show","_meta":{"ui":{"resourceUri":"ui://page"}}}"#;
+    catalog.set_view("b", bare(Era::Legacy), view(ListKind::Tools, &[tool]));
+    assert_eq!(&*catalog.snapshot().resource("ui://page").unwrap().backend, "b");
+}
+
+/// Issue 13, point 16d: a page goes on where the last one ended although its last entry is gone.
+#[test]
+fn a_cursor_survives_the_removal_of_its_entry() {
+    let tool = |n: usize| format!(r#"{{"name":"t{}"}}"#, (n * 7919) % 3000);
+    let names: Vec<String> = (0..2000).map(tool).collect();
+    let items: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut catalog = catalog(&["a"]);
+    catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &items));
+    let page = catalog.snapshot().page(ListKind::Tools, &bare(Era::Legacy), None, None).unwrap();
+    let left = [&items[..990], &items[1000..]].concat();
+    catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &left));
+    let next = catalog.snapshot().page(ListKind::Tools, &bare(Era::Legacy), None, page.next.as_deref()).unwrap();
+    assert_eq!(next.array, format!("[{}]", items[1000..].join(",")));
+}
+
+/// Shows backend `b` to the local user only.
+struct Closed;
+
+impl Visibility for Closed {
+    fn audience(&self, caller: &crate::Caller) -> Audience {
+        Audience(if caller.principal().as_str() == "local:me" { "me" } else { "" }.into())
+    }
+
+    fn shows_backend(&self, audience: &Audience, backend: &str) -> bool {
+        backend != "b" || &*audience.0 == "me"
+    }
+}
+
+/// Issue 12: lists take a filter by caller, and what one caller was shown is not shown to another.
+#[test]
+fn each_caller_is_shown_what_it_may_see() {
+    let mut catalog = catalog(&["a", "b"]);
+    catalog.set_view("a", bare(Era::Legacy), view(ListKind::Tools, &[r#"{"name":"echo"}"#]));
+    let mut second = view(ListKind::Tools, &[r#"{"name":"more"}"#]);
+    second.profile = profile(Revision::LATEST_LEGACY, r#"{"tools":{},"prompts":{}}"#);
+    catalog.set_view("b", bare(Era::Legacy), second);
+    let snapshot = catalog.snapshot();
+    let me = crate::Caller::local("me", "stdio");
+    let you = crate::Caller::anonymous("http");
+    for _ in 0..2 {
+        for (caller, tools, backends) in
+            [(&me, r#"[{"name":"echo"},{"name":"more"}]"#, 2), (&you, r#"[{"name":"echo"}]"#, 1)]
+        {
+            let sight = Sight::of(&Closed, caller);
+            let page = snapshot.page(ListKind::Tools, &bare(Era::Legacy), Some(&sight), None).unwrap();
+            assert_eq!(page.array, tools);
+            assert_eq!(snapshot.profiles(&bare(Era::Legacy), Some(&sight)).count(), backends);
+        }
+    }
 }

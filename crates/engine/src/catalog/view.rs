@@ -24,25 +24,91 @@ pub struct View {
     /// What the backend said about itself on that connection.
     pub profile: Arc<ServerProfile>,
     /// Its tools.
-    pub tools: Vec<Item>,
+    pub tools: ItemList,
     /// Its prompts.
-    pub prompts: Vec<Item>,
+    pub prompts: ItemList,
     /// Its resources.
-    pub resources: Vec<Item>,
+    pub resources: ItemList,
     /// Its resource templates.
-    pub templates: Vec<Item>,
+    pub templates: ItemList,
+}
+
+/// The entries of one list in the order in which they are shown, with an index of their names.
+#[derive(Clone, Debug, Default)]
+pub struct ItemList {
+    items: Vec<Item>,
+    /// Places in `items`, sorted by key.
+    by_key: Vec<u32>,
+}
+
+impl ItemList {
+    /// A list of these. Of two entries with one key the first stays.
+    fn new(mut items: Vec<Item>) -> Self {
+        let mut by_key: Vec<u32> = (0..u32::try_from(items.len()).unwrap_or(u32::MAX)).collect();
+        let key = |place: u32| &*items[place as usize].key;
+        by_key.sort_by(|a, b| key(*a).cmp(key(*b)).then(a.cmp(b)));
+        let doubled = by_key.windows(2).any(|pair| key(pair[0]) == key(pair[1]));
+        if doubled {
+            let mut seen = std::collections::HashSet::new();
+            items.retain(|item| seen.insert(item.key.clone()));
+            return Self::new(items);
+        }
+        Self { items, by_key }
+    }
+
+    /// The entry of this name.
+    #[must_use]
+    pub fn named(&self, key: &str) -> Option<&Item> {
+        let item = |place: &u32| &self.items[*place as usize];
+        let found = self.by_key.binary_search_by(|place| (*item(place).key).cmp(key)).ok()?;
+        self.by_key.get(found).map(item)
+    }
+
+    pub(super) fn retain(&mut self, keep: impl Fn(&Item) -> bool) {
+        let mut items = std::mem::take(&mut self.items);
+        items.retain(keep);
+        *self = Self::new(items);
+    }
+
+    /// Gives every entry its rank, and puts the list into that order.
+    pub(super) fn order(&mut self, mut rank: impl FnMut(&str) -> u64) {
+        let mut items = std::mem::take(&mut self.items);
+        for item in &mut items {
+            item.rank = rank(&item.key);
+        }
+        items.sort_by_key(|item| item.rank);
+        *self = Self::new(items);
+    }
+}
+
+impl std::ops::Deref for ItemList {
+    type Target = [Item];
+
+    fn deref(&self) -> &[Item] {
+        &self.items
+    }
+}
+
+impl<'a> IntoIterator for &'a ItemList {
+    type Item = &'a Item;
+    type IntoIter = std::slice::Iter<'a, Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.items.iter()
+    }
 }
 
 impl View {
     /// A view without entries.
     #[must_use]
     pub fn empty(profile: Arc<ServerProfile>) -> Self {
-        Self { profile, tools: Vec::new(), prompts: Vec::new(), resources: Vec::new(), templates: Vec::new() }
+        let (tools, prompts, resources, templates) = Default::default();
+        Self { profile, tools, prompts, resources, templates }
     }
 
     /// One of the four lists.
     #[must_use]
-    pub fn list(&self, kind: ListKind) -> &[Item] {
+    pub fn list(&self, kind: ListKind) -> &ItemList {
         match kind {
             ListKind::Tools => &self.tools,
             ListKind::Prompts => &self.prompts,
@@ -51,16 +117,17 @@ impl View {
         }
     }
 
-    /// Puts a list in place, sorted by key so that a backend that lists in random order is stable here; of two entries
-    /// with one key the first stays.
-    pub fn set(&mut self, kind: ListKind, mut items: Vec<Item>) {
-        items.sort_by(|a, b| a.key.cmp(&b.key));
-        items.dedup_by(|later, earlier| later.key == earlier.key);
+    /// Puts a list in place. Of two entries with one key the first stays.
+    pub fn set(&mut self, kind: ListKind, items: Vec<Item>) {
+        *self.list_mut(kind) = ItemList::new(items);
+    }
+
+    pub(super) fn list_mut(&mut self, kind: ListKind) -> &mut ItemList {
         match kind {
-            ListKind::Tools => self.tools = items,
-            ListKind::Prompts => self.prompts = items,
-            ListKind::Resources => self.resources = items,
-            ListKind::Templates => self.templates = items,
+            ListKind::Tools => &mut self.tools,
+            ListKind::Prompts => &mut self.prompts,
+            ListKind::Resources => &mut self.resources,
+            ListKind::Templates => &mut self.templates,
         }
     }
 

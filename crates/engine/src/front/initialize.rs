@@ -31,7 +31,7 @@ impl FrontMachine {
         let mut result = format!(
             r#"{{"protocolVersion":"{}","capabilities":{},"serverInfo":{}"#,
             revision.as_str(),
-            legacy_capabilities(&ctx.catalog.offer(&selector), revision),
+            legacy_capabilities(&ctx.catalog.offer(&selector, ctx.sight), revision),
             ctx.server_info
         );
         if let Some(text) = instructions(ctx, &selector) {
@@ -46,7 +46,7 @@ impl FrontMachine {
         let mut result = format!(
             r#"{{"resultType":"complete","supportedVersions":{},"capabilities":{},"ttlMs":0,"cacheScope":"private","_meta":{{"io.modelcontextprotocol/serverInfo":{}}}"#,
             supported_versions(),
-            modern_capabilities(&ctx.catalog.offer(&selector), ctx, &selector),
+            modern_capabilities(&ctx.catalog.offer(&selector, ctx.sight), ctx, &selector),
             ctx.server_info
         );
         if let Some(text) = instructions(ctx, &selector) {
@@ -144,7 +144,7 @@ fn modern_capabilities(offer: &Offer, ctx: &Context<'_>, selector: &crate::catal
 /// The extensions of all backends, each as the first backend that has it declares it.
 fn extensions(ctx: &Context<'_>, selector: &crate::catalog::Selector) -> Vec<String> {
     let mut seen = std::collections::BTreeMap::new();
-    for (_, profile) in ctx.catalog.profiles(selector) {
+    for (_, profile) in ctx.catalog.profiles(selector, ctx.sight) {
         if profile.era() == Era::Legacy && profile.hosts_tasks() {
             // Tasks of the old kind are carried as those of the new one.
             seen.insert(json::quote(bridge::TASKS), "{}".to_owned());
@@ -165,7 +165,7 @@ fn extensions(ctx: &Context<'_>, selector: &crate::catalog::Selector) -> Vec<Str
 fn instructions(ctx: &Context<'_>, selector: &crate::catalog::Selector) -> Option<String> {
     let texts: Vec<(&Arc<str>, &str)> = ctx
         .catalog
-        .profiles(selector)
+        .profiles(selector, ctx.sight)
         .filter_map(|(name, profile)| Some((name, clip(profile.instructions.as_deref()?))))
         .collect();
     match &texts[..] {

@@ -21,6 +21,9 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
+        if !ctx.sees_backend(backend) {
+            return;
+        }
         let judged = self.judge_notification(Phase::FromBackend, (about, Some(backend)), message, ctx, out);
         let Some(message) = &judged else { return };
         let mut edits = Edits::new();

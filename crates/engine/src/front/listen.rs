@@ -6,6 +6,7 @@ use super::judging::Passed;
 use super::sending::Way;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::catalog::Changed;
+use crate::catalog::{ListKind, Route};
 use crate::command::{Command, Listen};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
@@ -57,7 +58,7 @@ impl FrontMachine {
         };
         let filter = span.of(message.bytes());
         let wants = |key: &str| json::member(filter, key).is_some_and(|span| span.of(filter) == b"true");
-        let offer = ctx.catalog.offer(&self.selector(id));
+        let offer = ctx.catalog.offer(&self.selector(id), ctx.sight);
         let mut listener = Listener {
             tools: wants("toolsListChanged") && offer.tools,
             prompts: wants("promptsListChanged") && offer.prompts,
@@ -70,7 +71,8 @@ impl FrontMachine {
                 out.push(Command::Refused(Limit::Subscriptions));
             }
             for uri in json::elements(array).filter_map(|span| json::string(span.of(array))).take(MAX_FOLLOWED) {
-                if let Some(route) = ctx.catalog.resource(&uri).filter(|route| subscribable(ctx, &route.backend)) {
+                let fits = |route: &Route| subscribable(ctx, &route.backend) && ctx.sees(ListKind::Resources, route);
+                if let Some(route) = ctx.catalog.resource(&uri).filter(fits) {
                     listener.followed.insert((route.backend, route.name), uri.as_ref().into());
                 }
             }

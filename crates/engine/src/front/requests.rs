@@ -21,6 +21,9 @@ use std::sync::Arc;
 /// The members that every complete result of a list has in the new era.
 const MODERN_LIST_TAIL: &str = r#","resultType":"complete","ttlMs":0,"cacheScope":"private""#;
 
+/// Most other names of a tool that an error tells.
+const MAX_OTHERS: usize = 10;
+
 impl FrontMachine {
     pub(super) fn legacy_request(
         &mut self,
@@ -124,7 +127,7 @@ impl FrontMachine {
         let Some(kind) = message.method().and_then(ListKind::of_method) else { return };
         let token = Params::read(message).cursor.map(|span| span.of(message.bytes()));
         let cursor = token.map(|token| json::string(token).unwrap_or(Cow::Borrowed("")));
-        let Some(page) = ctx.catalog.page(kind, &self.selector(id), cursor.as_deref()) else {
+        let Some(page) = ctx.catalog.page(kind, &self.selector(id), ctx.sight, cursor.as_deref()) else {
             let fault = Fault::new(FaultKind::InvalidParams, "params.cursor is not a cursor of this list");
             return self.fail(id, &fault, ctx, out);
         };
@@ -145,7 +148,7 @@ impl FrontMachine {
     }
 
     fn set_level(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        if !ctx.catalog.offer(&self.selector(id)).logging {
+        if !ctx.catalog.offer(&self.selector(id), ctx.sight).logging {
             return self.fail(id, &no_method(method::LOGGING_SET_LEVEL), ctx, out);
         }
         let token = Params::read(message).level.map(|span| span.of(message.bytes()));
@@ -188,6 +191,7 @@ impl FrontMachine {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
         exchange.subject = subject.map(|text| text.into_owned().into());
+        exchange.own_name = token.is_some().then(|| route.name.clone());
         exchange.backend = Some(Arc::clone(&route.backend));
         exchange.progress_token =
             params.progress_token().map(|span| RawId::from_token(message.bytes().slice(span.range())));
@@ -289,18 +293,20 @@ impl FrontMachine {
         match name {
             method::TOOLS_CALL => {
                 let (span, tool) = text(message, params.name, "name")?;
-                let route = ctx.catalog.tool(&tool).ok_or_else(|| unknown(FaultKind::UnknownTool, "tool", &tool))?;
+                let route = ctx.catalog.tool(&tool).filter(|route| ctx.sees(ListKind::Tools, route));
+                let route = route.ok_or_else(|| unknown_tool(&tool, ctx))?;
                 Ok((route, Some(span)))
             }
             method::PROMPTS_GET => {
                 let (span, prompt) = text(message, params.name, "name")?;
-                let route =
-                    ctx.catalog.prompt(&prompt).ok_or_else(|| unknown(FaultKind::UnknownPrompt, "prompt", &prompt))?;
+                let route = ctx.catalog.prompt(&prompt).filter(|route| ctx.sees(ListKind::Prompts, route));
+                let route = route.ok_or_else(|| unknown(FaultKind::UnknownPrompt, "prompt", &prompt))?;
                 Ok((route, Some(span)))
             }
             method::RESOURCES_READ | method::RESOURCES_SUBSCRIBE | method::RESOURCES_UNSUBSCRIBE => {
                 let (span, uri) = text(message, params.uri, "uri")?;
-                let route = ctx.catalog.resource(&uri).ok_or_else(|| {
+                let route = ctx.catalog.resource(&uri).filter(|route| ctx.sees(ListKind::Resources, route));
+                let route = route.ok_or_else(|| {
                     Fault::new(FaultKind::ResourceNotFound, format!("Resource not found: {}", short(&uri)))
                         .with_str("uri", &uri)
                 })?;
@@ -313,7 +319,7 @@ impl FrontMachine {
             | method::TASKS_LIST
             | method::TASKS_UPDATE => self.find_task(id, message, params, ctx),
             _ => {
-                let only = ctx.catalog.only().ok_or_else(|| no_method(name))?;
+                let only = ctx.catalog.only().filter(|only| ctx.sees_backend(only)).ok_or_else(|| no_method(name))?;
                 Ok((Route { backend: Arc::clone(only), name: "".into(), renamed: false }, None))
             }
         }
@@ -328,11 +334,13 @@ fn find_reference(message: &Envelope, params: &Params, ctx: &Context<'_>) -> Res
     let member = |key: &str| json::member(reference, key).map(|span| span.shift(outer.start));
     if let Some(span) = member("name") {
         let (span, name) = text(message, Some(span), "ref.name")?;
-        let route = ctx.catalog.prompt(&name).ok_or_else(|| unknown(FaultKind::UnknownPrompt, "prompt", &name))?;
+        let route = ctx.catalog.prompt(&name).filter(|route| ctx.sees(ListKind::Prompts, route));
+        let route = route.ok_or_else(|| unknown(FaultKind::UnknownPrompt, "prompt", &name))?;
         return Ok((route, Some(span)));
     }
     let (span, uri) = text(message, member("uri"), "ref.uri")?;
-    let route = ctx.catalog.resource(&uri).ok_or_else(|| unknown(FaultKind::InvalidParams, "resource", &uri))?;
+    let route = ctx.catalog.resource(&uri).filter(|route| ctx.sees(ListKind::Resources, route));
+    let route = route.ok_or_else(|| unknown(FaultKind::InvalidParams, "resource", &uri))?;
     Ok((route, Some(span)))
 }
 
@@ -352,6 +360,18 @@ fn routing(route: &Route, subject: Option<&str>) -> Ruling {
 
 fn unknown(kind: FaultKind, what: &str, name: &str) -> Fault {
     Fault::new(kind, format!("Unknown {what}: {}", short(name)))
+}
+
+/// A tool that nobody has by this name. Where backends have one that they call so, it says how it is called here.
+fn unknown_tool(tool: &str, ctx: &Context<'_>) -> Fault {
+    let fault = unknown(FaultKind::UnknownTool, "tool", tool);
+    let mut others = ctx.catalog.qualified_tools(tool);
+    others.retain(|name| ctx.catalog.tool(name).is_some_and(|route| ctx.sees(ListKind::Tools, &route)));
+    if others.is_empty() {
+        return fault;
+    }
+    let others = others.iter().take(MAX_OTHERS).map(|name| short(name)).collect::<Vec<_>>().join(", ");
+    Fault::new(FaultKind::UnknownTool, format!("{}; call it as {others}", fault.message))
 }
 
 /// Enough of a client's text to recognise it in a message.

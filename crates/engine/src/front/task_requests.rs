@@ -197,7 +197,7 @@ impl FrontMachine {
     /// its own affair.
     fn lists_tasks(&self, id: ExchangeId, ctx: &Context<'_>) -> bool {
         let selector = self.selector(id);
-        let mut hosts = ctx.catalog.profiles(&selector).filter(|(_, profile)| profile.hosts_tasks());
+        let mut hosts = ctx.catalog.profiles(&selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
         match (hosts.next(), hosts.next()) {
             (None, _) => false,
             (Some((_, only)), None) => only.era() == Era::Modern,
@@ -217,11 +217,12 @@ impl FrontMachine {
         let token = params.task_id.map(|span| span.of(message.bytes())).and_then(json::string);
         let task: Box<str> = token.as_deref().unwrap_or_default().into();
         let selector = self.selector(id);
-        let hosts = || ctx.catalog.profiles(&selector).filter(|(_, profile)| profile.hosts_tasks());
+        let hosts = || ctx.catalog.profiles(&selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
         let known = self.ledger.get(&task, ctx.now).map(|entry| &entry.backend);
         let known = known.cloned().or_else(|| (ctx.task_home)(&task).filter(|_| selector.era == Era::Modern));
         if let (None, Some((backend, own))) = (&known, task.split_once('+'))
             && let Some(entry) = ctx.catalog.backends().iter().find(|entry| *entry.name == *backend)
+            && ctx.sees_backend(backend)
         {
             let route = Route { backend: Arc::clone(&entry.name), name: own.into(), renamed: true };
             return Ok((route, params.task_id));
@@ -232,7 +233,7 @@ impl FrontMachine {
             // A task of the new era that nobody remembers can only be that of the only host.
             first.filter(|_| selector.era == Era::Legacy || own.next().is_none())
         };
-        match known.or_else(own) {
+        match known.filter(|backend| ctx.sees_backend(backend)).or_else(own) {
             Some(backend) => Ok((Route { backend, name: task, renamed: false }, None)),
             None if hosts().next().is_some() => Err(unknown_task(&task)),
             None => Err(no_method(message.method().unwrap_or_default())),

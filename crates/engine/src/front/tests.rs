@@ -10,6 +10,7 @@ use signalbox_wire::Edits;
 
 mod holding;
 mod judging;
+mod lists;
 mod rounds;
 mod tasks;
 
@@ -22,6 +23,7 @@ struct Dialogue {
     chain: Chain,
     numbers: Numbers,
     operations: Operations,
+    visibility: Option<Arc<dyn crate::catalog::Visibility>>,
 }
 
 const STREAM: StreamId = StreamId(1);
@@ -47,6 +49,7 @@ impl Dialogue {
             chain: Chain::default(),
             numbers: Numbers::default(),
             operations: Operations::default(),
+            visibility: None,
         }
     }
 
@@ -62,6 +65,9 @@ impl Dialogue {
         let snapshot = self.catalog.snapshot();
         let ready = self.ready;
         let chain = self.chain.clone();
+        let visibility = self.visibility.clone();
+        let caller = crate::Caller::anonymous("http");
+        let sight = visibility.as_deref().map(|visibility| crate::catalog::Sight::of(visibility, &caller));
         let ctx = Context {
             now: self.now,
             unix_ms: &|| 0,
@@ -79,6 +85,7 @@ impl Dialogue {
             changes: &|_, _| Generation::default(),
             message_facts: false,
             trace: None,
+            sight: sight.as_ref(),
             lists_ready: &|_| ready,
         };
         let mut out = Vec::new();
@@ -162,7 +169,7 @@ fn n7_to_n10_the_gate_of_an_old_session() {
     assert_eq!(dialogue.machine.state(), Lifecycle::Initializing);
     assert!(dialogue.says(r#"{"jsonrpc":"2.0","id":4,"method":"tools/list"}"#)[0].contains("-32002"));
     assert_eq!(dialogue.says(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#), ["operational"]);
-    assert!(dialogue.says(r#"{"jsonrpc":"2.0","id":5,"method":"tools/list"}"#)[0].contains("a__echo"));
+    assert!(dialogue.says(r#"{"jsonrpc":"2.0","id":5,"method":"tools/list"}"#)[0].contains("b__echo"));
     dialogue.event(Event::Close);
     assert!(dialogue.says(r#"{"jsonrpc":"2.0","id":6,"method":"ping"}"#)[0].contains("session_closed"));
 }
@@ -195,8 +202,8 @@ fn unknown_names_bad_params_and_unknown_methods_are_clear_errors() {
     let mut dialogue = Dialogue::operational();
     for (request, part) in [
         (
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}"#,
-            r#""code":-32602,"message":"Unknown tool: echo""#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nope"}}"#,
+            r#""code":-32602,"message":"Unknown tool: nope""#,
         ),
         (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#, "params.name is required"),
         (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#, "params.name is required"),
@@ -315,68 +322,6 @@ fn a_question_without_a_way_to_the_client_is_refused() {
     );
 }
 
-#[test]
-fn a_list_waits_for_backends_that_are_still_starting() {
-    let mut dialogue = Dialogue::operational();
-    dialogue.ready = false;
-    assert_eq!(dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#), ["wait for lists"]);
-    assert_eq!(
-        dialogue.says(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"later"}}"#),
-        ["wait for lists"]
-    );
-    assert!(
-        dialogue.says(r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"one"}}"#)[0].starts_with("a>")
-    );
-    dialogue.ready = true;
-    assert!(dialogue.event(Event::ListsReady { exchange: ExchangeId(2) })[0].contains("a__echo"));
-    assert!(dialogue.event(Event::ListsReady { exchange: ExchangeId(3) })[0].contains("Unknown tool: later"));
-}
-
-#[test]
-fn a_listen_request_waits_for_the_lists_that_name_its_resources() {
-    let mut dialogue = Dialogue::new(Mode::Stateless);
-    dialogue.ready = false;
-    let listen = modern("1", "subscriptions/listen", r#""notifications":{"resourceSubscriptions":["b+x://1"]}"#);
-    assert_eq!(dialogue.says(&listen), ["wait for lists"]);
-    dialogue.ready = true;
-    let said = dialogue.event(Event::ListsReady { exchange: ExchangeId(1) });
-    assert!(said.len() == 1 && said[0].contains("x://1"), "it is followed, and not acknowledged yet: {said:?}");
-}
-
-#[test]
-fn list_changes_are_told_in_the_way_of_each_era() {
-    let mut dialogue = Dialogue::operational();
-    let changed = Changed { tools: true, prompts: false, resources: false };
-    let note = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
-    assert_eq!(dialogue.event(Event::ListsChanged { changed }), [format!("- {note}")]);
-
-    let mut dialogue = Dialogue::new(Mode::Stateless);
-    let said = dialogue.says(&modern("\"L\"", "subscriptions/listen", r#""notifications":{"toolsListChanged":true,"promptsListChanged":false,"resourceSubscriptions":["b+x://1","q://"]}"#));
-    assert!(said[0].contains("Open") && said.len() == 1, "{said:?}");
-    let all = Changed { tools: true, prompts: true, resources: true };
-    assert!(dialogue.event(Event::ListsChanged { changed: all }).is_empty(), "the acknowledgement comes first");
-    let message = envelope(
-        r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x://1","_meta":{"io.modelcontextprotocol/subscriptionId":4}}}"#,
-    );
-    let (peer, about) = (PeerId(1), Some(ExchangeId(1)));
-    let update = Event::Notified { backend: "b".into(), peer, message, about };
-    for _ in 0..2 {
-        assert!(dialogue.event(update.clone()).is_empty(), "the acknowledgement comes first");
-    }
-    let updated = r#"~ {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"b+x://1","_meta":{"io.modelcontextprotocol/subscriptionId":"L"}}}"#;
-    let said = dialogue.event(Event::Listening { exchange: ExchangeId(1) });
-    assert_eq!((said.len(), &*said[1]), (3, updated), "what changed meanwhile is told once");
-    assert!(said[2].contains("tools/list_changed"), "{said:?}");
-    assert_eq!(
-        said[0],
-        r#"- {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["b+x://1"]},"_meta":{"io.modelcontextprotocol/subscriptionId":"L"}}}"#
-    );
-    let told = dialogue.event(Event::ListsChanged { changed: all });
-    assert_eq!(told.len(), 1);
-    assert!(told[0].contains(r#""io.modelcontextprotocol/subscriptionId":"L""#), "{told:?}");
-    assert_eq!(dialogue.event(update), [updated]);
-}
-
 fn modern(id: &str, method: &str, params: &str) -> String {
     let comma = if params.is_empty() { "" } else { "," };
     format!(
@@ -421,24 +366,6 @@ fn a_lost_stream_ends_a_new_request_and_not_an_old_one() {
 }
 
 #[test]
-fn a_renamed_resource_is_spliced_both_ways() {
-    let mut dialogue = Dialogue::operational();
-    assert_eq!(
-        dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"b+x://1"}}"#),
-        [r#"b> {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"x://1"}}"#]
-    );
-    assert_eq!(
-        dialogue.answers(
-            r#"{"jsonrpc":"2.0","id":4,"result":{"contents":[{"uri":"x://1","text":"x://1"},{"uri":"x://2"}]}}"#
-        ),
-        [r#"< {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"b+x://1","text":"x://1"},{"uri":"x://2"}]}}"#]
-    );
-    let update = envelope(r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x://1"}}"#);
-    let told = dialogue.event(Event::Notified { backend: "b".into(), peer: PeerId(1), message: update, about: None });
-    assert_eq!(told, [r#"~ {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"b+x://1"}}"#]);
-}
-
-#[test]
 fn log_messages_below_the_level_of_the_session_stay_behind() {
     let mut dialogue = Dialogue::operational();
     let said = dialogue.says(r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"warning"}}"#);
@@ -474,6 +401,7 @@ fn s58_ten_thousand_pending_calls_fit() {
         changes: &|_, _| Generation::default(),
         message_facts: false,
         trace: None,
+        sight: None,
         lists_ready: &|_| true,
     };
     let mut out = Vec::new();

@@ -3,7 +3,7 @@
 
 use super::{Inner, Session};
 use crate::outbox::{Out, Pushed};
-use signalbox_engine::catalog::Selector;
+use signalbox_engine::catalog::{Selector, Sight};
 use signalbox_engine::fact::MessageFact;
 use signalbox_engine::front::{Mode, ToClient};
 use signalbox_engine::{Carrier, Command, Context, Event, Fact, StreamId};
@@ -27,6 +27,7 @@ impl Session {
         let task_home = |task: &str| self.gateway.tasks.home(&self.principal, task);
         let changes = |backend: &str, uri: &str| self.gateway.reads.generation(backend, uri);
         let settings = self.gateway.settings();
+        let sight = (!settings.callers.is_everybody()).then(|| Sight::of(&settings.callers, &self.caller));
         let ctx = Context {
             now,
             unix_ms: &unix_ms,
@@ -44,6 +45,7 @@ impl Session {
             message_facts: self.gateway.message_facts(),
             trace: tracer.map(|_| &begin as _),
             task_home: &task_home,
+            sight: sight.as_ref(),
             lists_ready: &ready,
         };
         self.run(event, &ctx);

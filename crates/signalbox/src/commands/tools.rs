@@ -84,6 +84,7 @@ fn configuration(global: &Global, from: &From) -> Result<Config, Failure> {
             tls: BackTlsSpec::default(),
         },
         tools: ToolFilter::default(),
+        callers: Vec::new(),
         category: None,
         trust_level: TrustLevel::Untrusted,
         disabled: false,

@@ -28,6 +28,8 @@ pub struct BackendConfig {
     pub target: Target,
     /// Which of its tools are offered.
     pub tools: ToolFilter,
+    /// Patterns of the principals that see and reach it; everybody where there are none.
+    pub callers: Vec<String>,
     /// What kind of tools it has.
     pub category: Option<String>,
     /// How far its tools are trusted.
@@ -166,6 +168,7 @@ pub(super) fn check(
         name: name.to_owned(),
         target,
         tools: tool_filter(&table.table("tools")?)?,
+        callers: callers(table)?,
         category: category(table)?,
         trust_level: match table.choice("trust_level")?.as_str() {
             "system" => TrustLevel::System,
@@ -374,15 +377,27 @@ fn is_ours(name: &HeaderName) -> bool {
     OURS.contains(name) || ours("mcp-") || ours("sec-websocket-") || name.as_str() == "proxy-connection"
 }
 
+/// The patterns of a key, none of which may be empty.
+fn patterns(table: &Table<'_>, key: &str, like: &'static str) -> Result<Vec<String>, ConfigError> {
+    let texts = table.texts(key)?;
+    if let Some(empty) = texts.iter().find(|text| text.value.is_empty()) {
+        return Err(bad(table, empty, like));
+    }
+    Ok(texts.into_iter().map(|text| text.value).collect())
+}
+
+fn callers(table: &Table<'_>) -> Result<Vec<String>, ConfigError> {
+    let callers = patterns(table, "callers", "a pattern like `cert:*`")?;
+    if callers.is_empty() && table.has("callers") {
+        let problem = Problem::BadHiddenValue("at least one pattern; to keep everybody out, use `disabled`");
+        return Err(table.key_error("callers", problem));
+    }
+    Ok(callers)
+}
+
 fn tool_filter(table: &Table<'_>) -> Result<ToolFilter, ConfigError> {
-    let patterns = |key: &str| {
-        let texts = table.texts(key)?;
-        if let Some(empty) = texts.iter().find(|text| text.value.is_empty()) {
-            return Err(bad(table, empty, "a pattern like `read_*`"));
-        }
-        Ok(texts.into_iter().map(|text| text.value).collect::<Vec<_>>())
-    };
-    let (include, exclude) = (patterns("include")?, patterns("exclude")?);
+    let like = "a pattern like `read_*`";
+    let (include, exclude) = (patterns(table, "include", like)?, patterns(table, "exclude", like)?);
     if include.is_empty() && table.has("include") {
         let problem = Problem::BadHiddenValue("at least one pattern; to offer no tools, exclude `*`");
         return Err(table.key_error("include", problem));

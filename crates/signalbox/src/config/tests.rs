@@ -162,6 +162,7 @@ fn a_command_backend() {
             cwd: Some(PathBuf::from("/etc/box/work")),
         },
         tools: ToolFilter { include: texts(&["read_*"]), exclude: texts(&["*_all"]) },
+        callers: Vec::new(),
         category: Some("files".to_owned()),
         trust_level: TrustLevel::Verified,
         disabled: false,

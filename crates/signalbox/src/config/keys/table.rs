@@ -207,6 +207,11 @@ pub const KEYS: &[Key] = &[
         "Only tools that match one of these patterns (`*` and `?`) are offered.",
     ),
     key("backends.NAME.tools.exclude", Kind::Texts, "Tools that match one of these patterns are not offered."),
+    key(
+        "backends.NAME.callers",
+        Kind::Texts,
+        "Only callers whose principal matches one of these patterns see and reach it; by default everybody.",
+    ),
     key("backends.NAME.category", Kind::Text(""), "What kind of tools it has, for listings."),
     key("backends.NAME.trust_level", one_of(TRUST_LEVELS, "community"), "How far its tools are trusted."),
     key("backends.NAME.disabled", Kind::Flag(false), "Keep the settings, but do not start or offer it."),

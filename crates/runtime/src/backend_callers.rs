@@ -1,0 +1,37 @@
+//! Which callers see which backends, as the configuration says.
+
+use crate::glob;
+use signalbox_engine::Caller;
+use signalbox_engine::catalog::{Audience, Visibility};
+use std::sync::Arc;
+
+/// The backends that only some callers may use, each with patterns of their principals. Everybody may use the others.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct BackendCallers(Arc<[(Box<str>, Vec<String>)]>);
+
+impl BackendCallers {
+    /// Backends with the patterns of those who may use them.
+    pub fn new(backends: impl IntoIterator<Item = (Box<str>, Vec<String>)>) -> Self {
+        Self(backends.into_iter().collect())
+    }
+
+    /// True where everybody may use everything.
+    #[must_use]
+    pub fn is_everybody(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// An audience is the list of closed backends that it may use, so that its meaning outlives a reload.
+impl Visibility for BackendCallers {
+    fn audience(&self, caller: &Caller) -> Audience {
+        let principal = caller.principal().as_str();
+        let open = self.0.iter().filter(|(_, patterns)| patterns.iter().any(|pattern| glob::fits(pattern, principal)));
+        Audience(open.map(|(backend, _)| &**backend).collect::<Vec<_>>().join(" ").into())
+    }
+
+    fn shows_backend(&self, audience: &Audience, backend: &str) -> bool {
+        let closed = self.0.iter().any(|(name, _)| **name == *backend);
+        !closed || audience.0.split(' ').any(|open| open == backend)
+    }
+}
