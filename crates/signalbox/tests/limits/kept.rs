@@ -118,7 +118,7 @@ pub(super) fn of_recording() -> Vec<Row> {
         row("facts that wait to be written", vec![Count(settings.queue_facts, "facts")], Some("record.queue"))
             .answer("a counted gap on the tape, or calls wait, as `record.on_full` says")
             .metric("signalbox_tape_gaps_total")
-            .shown(&["a_full_queue_leaves_a_counted_gap", "by_choice_whoever_brings_a_fact_waits_for_room"]),
+            .shown(&["a_full_queue_leaves_a_counted_gap", "by_choice_whoever_takes_messages_waits_for_room"]),
         row("bytes of them", vec![Bytes(settings.queue_bytes)], Some("record.queue_bytes"))
             .answer("the same")
             .metric("signalbox_tape_gaps_total")
