@@ -9,10 +9,12 @@
 
 use serde_json::{Value, json};
 use signalbox_testkit::clients::{run, run_script};
+use signalbox_testkit::fixture::Era;
 use signalbox_testkit::gateway::{GatewayProcess, stdio_command};
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::ports::free_address;
 use signalbox_testkit::process::Spawned;
+use signalbox_testkit::scene::child;
 use std::time::Duration;
 use tokio::process::Command;
 
@@ -224,4 +226,24 @@ async fn n2_the_list_is_the_same_every_time_and_no_field_is_lost() {
     }
     assert!(seen[0].contains("web__get-structured-content") && seen[0].contains("outputSchema"));
     assert!(seen[0] == seen[1] && seen[1] == seen[2]);
+}
+
+/// Issue 13, points 10 and 16g: a page of an allowed origin connects, one of another port of this machine does not.
+#[tokio::test]
+async fn a_page_in_a_browser_connects_where_its_origin_is_allowed() {
+    let (allowed, other) = (free_address().unwrap(), free_address().unwrap());
+    let config =
+        format!("gateway.allowed_origins = [\"http://{allowed}\"]\n") + &child("fixture", Era::Old, "").unwrap();
+    let gateway = GatewayProcess::serve(&config).await.unwrap();
+    let url = format!("http://{}/mcp", gateway.address());
+    let visit =
+        async |page: std::net::SocketAddr| run(&["browser-client", &url, &page.port().to_string()]).await.unwrap();
+    let Some(said) = visit(allowed).await else {
+        println!("SKIP a page in a browser: run script/install-test-deps");
+        return;
+    };
+    assert_eq!(said["session"], true, "{said}");
+    assert!(said["tools"].as_array().is_some_and(|tools| tools.contains(&json!("greet"))), "{said}");
+    let said = visit(other).await.unwrap();
+    assert!(said["error"].as_str().is_some_and(|error| error.contains("Failed to fetch")), "{said}");
 }

@@ -6,6 +6,7 @@ mod answer;
 mod batch;
 mod body;
 mod connection;
+mod cors;
 mod get;
 mod guard;
 mod heads;

@@ -10,7 +10,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard that lets this machine's own names pass, and these.
+    /// A guard that lets pass what this machine is called and pages of this very address, and these.
     pub fn new(origins: &[String], hosts: &[String]) -> Self {
         let lower = |list: &[String]| list.iter().map(|one| one.to_ascii_lowercase()).collect();
         Self { origins: lower(origins), hosts: lower(hosts) }
@@ -29,7 +29,8 @@ impl Guard {
             || self.hosts.iter().any(|one| one.eq_ignore_ascii_case(name_of(host)) || one.eq_ignore_ascii_case(host))
     }
 
-    /// A program sends no Origin; a page always does.
+    /// A program sends no Origin; a page always does. A page of this listener itself has the origin that it calls; one of
+    /// another port of this machine is a stranger.
     fn origin(&self, headers: &HeaderMap) -> bool {
         let mut values = headers.get_all(ORIGIN).iter();
         let Some(origin) = values.next() else { return true };
@@ -38,7 +39,8 @@ impl Guard {
             return true;
         }
         let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        rest.is_some_and(is_local)
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        rest.zip(host).is_some_and(|(rest, host)| rest.eq_ignore_ascii_case(host))
     }
 }
 
@@ -73,8 +75,8 @@ mod tests {
     #[test]
     fn t11_only_this_machines_names_and_the_allowed_ones_pass() {
         assert!(admits("localhost:8080", &[]));
-        assert!(admits("127.0.0.1:8080", &["http://127.0.0.1:3000"]));
-        assert!(admits("[::1]:8080", &["http://[::1]:3000"]));
+        assert!(admits("127.0.0.1:8080", &["http://127.0.0.1:8080"]));
+        assert!(admits("[::1]:8080", &["http://[::1]:8080"]));
         assert!(admits("LOCALHOST", &["https://localhost"]));
         assert!(admits("box.example:8080", &["https://inspector.example"]));
         for (host, origins) in [
@@ -82,6 +84,11 @@ mod tests {
             ("localhost.evil.example", &[]),
             ("localhost:80x", &[]),
             ("127.0.0.1.evil.example:8080", &[]),
+            // Issue 13, point 10: a page of another server of this machine.
+            ("127.0.0.1:8080", &["http://127.0.0.1:3000"]),
+            ("[::1]:8080", &["http://[::1]:3000"]),
+            ("localhost:8080", &["http://localhost:3000"]),
+            ("localhost:8080", &["http://127.0.0.1:8080"]),
             ("localhost", &["null"]),
             ("localhost", &["http://localhost.evil.example"]),
             ("localhost", &["http://evil.example"]),

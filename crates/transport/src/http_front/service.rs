@@ -4,7 +4,7 @@ use super::answer::{PROTOCOL_VERSION, Refused, SESSION_ID, plain, refusal, sente
 use super::body::FrontBody;
 use super::line::Line;
 use super::sse_body::Resumable;
-use super::{Answer, Front, get, post, routed, sse, upgrade};
+use super::{Answer, Front, cors, get, post, routed, sse, upgrade};
 use crate::router::Door;
 use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
@@ -19,7 +19,11 @@ use std::sync::Arc;
 /// Answers one request.
 pub async fn handle(line: Arc<Line>, request: Request<Incoming>) -> Result<Answer, Infallible> {
     line.begin();
+    let origin = cors::origin(request.headers());
     let mut answer = answer(&line, request).await;
+    if let Some(origin) = origin.filter(|_| answer.status() != StatusCode::FORBIDDEN) {
+        cors::admit(&mut answer, origin);
+    }
     if answer.status().is_client_error() || answer.status().is_server_error() {
         tell_refusal(&line, &mut answer);
     }
@@ -55,6 +59,10 @@ async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
     if !front.spec.admission.admits(request.headers()) {
         let text = "this Host or Origin is not allowed; see `allowed_hosts` and `allowed_origins`";
         return sentence(StatusCode::FORBIDDEN, FaultKind::InvalidRequest, text);
+    }
+    // A browser asks without credentials.
+    if let Some(answer) = cors::preflight(&request) {
+        return answer;
     }
     if let Err(fault) = line.authenticate(request.headers()) {
         return refusal(StatusCode::UNAUTHORIZED, None, Era::Legacy, &fault);

@@ -1,0 +1,93 @@
+//! Pages in a browser that are allowed here: what the browser asks before it lets them, and what they may read.
+
+use super::Answer;
+use super::answer::plain;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+
+/// Headers that pages may send besides those of [`PARAM`].
+const SENT: [&str; 9] = [
+    "accept",
+    "authorization",
+    "content-type",
+    "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "traceparent",
+];
+/// The beginning of the headers that mirror arguments of a tool.
+const PARAM: &str = "mcp-param-";
+const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
+const EXPOSED: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, Retry-After, WWW-Authenticate");
+/// How long a browser may remember the answer, in seconds.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
+/// Most bytes of a list of headers that is looked at.
+const MAX_ASKED: usize = 4096;
+
+/// The origin of the page that sends a request. The guard has let it pass.
+pub fn origin(headers: &HeaderMap) -> Option<HeaderValue> {
+    headers.get(ORIGIN).cloned()
+}
+
+/// The answer to a browser that asks whether a page may send a request, where this is one.
+pub fn preflight<B>(request: &Request<B>) -> Option<Answer> {
+    let headers = request.headers();
+    if request.method() != Method::OPTIONS || !headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD) {
+        return None;
+    }
+    origin(headers)?;
+    let mut answer = plain(StatusCode::NO_CONTENT);
+    let out = answer.headers_mut();
+    out.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+    out.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+    if let Some(allowed) = allowed(headers) {
+        out.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed);
+    }
+    Some(answer)
+}
+
+/// Those of the headers a page wants to send that it may.
+fn allowed(headers: &HeaderMap) -> Option<HeaderValue> {
+    let asked = headers.get(ACCESS_CONTROL_REQUEST_HEADERS)?.to_str().ok().filter(|asked| asked.len() <= MAX_ASKED)?;
+    let names = asked.split(',').map(|name| name.trim().to_ascii_lowercase());
+    let fits = |name: &String| SENT.contains(&name.as_str()) || name.starts_with(PARAM);
+    HeaderValue::from_str(&names.filter(fits).collect::<Vec<_>>().join(", ")).ok()
+}
+
+/// Lets the page read the answer.
+pub fn admit(answer: &mut Answer, origin: HeaderValue) {
+    let headers = answer.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    headers.append(VARY, HeaderValue::from_static("Origin"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_hears_what_a_page_may_send() {
+        let ask = |method: Method, headers: &str| {
+            let request = Request::builder()
+                .method(method)
+                .header(ORIGIN, "https://page.example")
+                .header(ACCESS_CONTROL_REQUEST_METHOD, "POST")
+                .header(ACCESS_CONTROL_REQUEST_HEADERS, headers);
+            preflight(&request.body(()).unwrap())
+        };
+        let mut answer = ask(Method::OPTIONS, "Content-Type,mcp-protocol-version, Mcp-Param-Region,x-evil").unwrap();
+        admit(&mut answer, HeaderValue::from_static("https://page.example"));
+        let of = |name| answer.headers().get(name).unwrap().to_str().unwrap();
+        assert_eq!(of(ACCESS_CONTROL_ALLOW_HEADERS), "content-type, mcp-protocol-version, mcp-param-region");
+        assert_eq!(of(ACCESS_CONTROL_ALLOW_ORIGIN), "https://page.example");
+        assert_eq!((of(VARY), answer.status()), ("Origin", StatusCode::NO_CONTENT));
+        assert!(ask(Method::POST, "").is_none());
+    }
+}
