@@ -67,6 +67,12 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
+    /// The same, whose requests are numbered from here on.
+    #[must_use]
+    pub fn numbered_from(self, first: u64) -> Self {
+        Self { calls: Correlator::starting_at(first), ..self }
+    }
+
     /// What the backend said about itself, once the connection is ready.
     #[must_use]
     pub fn profile(&self) -> Option<&Arc<ServerProfile>> {

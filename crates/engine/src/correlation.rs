@@ -56,6 +56,7 @@ pub struct Strays {
 /// The requests in flight on one connection.
 #[derive(Debug)]
 pub struct Correlator<T> {
+    first: u64,
     next: u64,
     pending: KeyMap<u64, Pending<T>>,
     given_up: VecDeque<u64>,
@@ -65,18 +66,25 @@ pub struct Correlator<T> {
 
 impl<T> Default for Correlator<T> {
     fn default() -> Self {
+        Self::starting_at(1)
+    }
+}
+
+impl<T> Correlator<T> {
+    /// Counts ids from here on, so that nobody who has not seen one knows those in use.
+    #[must_use]
+    pub fn starting_at(first: u64) -> Self {
         Self {
-            next: 1,
+            first,
+            next: first,
             pending: KeyMap::default(),
             given_up: VecDeque::new(),
             strays: Strays::default(),
             earliest: None,
         }
     }
-}
 
-impl<T> Correlator<T> {
-    /// Registers a request and gives it its id, counted from 1.
+    /// Registers a request and gives it its id.
     pub fn open(&mut self, origin: T, now: Instant, timeout: Duration) -> u64 {
         let id = self.next;
         self.next += 1;
@@ -96,7 +104,7 @@ impl<T> Correlator<T> {
         }
         let stray = match id {
             Some(id) if self.given_up.contains(&id) => Unmatched::Late,
-            Some(id) if id > 0 && id < self.next => Unmatched::Duplicate,
+            Some(id) if (self.first..self.next).contains(&id) => Unmatched::Duplicate,
             _ => Unmatched::Orphan,
         };
         match stray {

@@ -5,6 +5,9 @@ use crate::backends::Backends;
 use arc_swap::ArcSwap;
 use signalbox_engine::catalog::{Catalog, Changed, Snapshot, View, ViewKey, read_saved, write_saved};
 use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
@@ -133,7 +136,7 @@ impl CatalogKeeper {
         let bytes = write_saved(&self.lock().catalog);
         let written = tokio::task::spawn_blocking(move || {
             let fresh = file.with_extension(format!("{}.new", std::process::id()));
-            std::fs::write(&fresh, bytes)?;
+            write_anew(&fresh, &bytes)?;
             std::fs::rename(&fresh, &file)
         });
         match written.await {
@@ -148,7 +151,20 @@ impl CatalogKeeper {
     }
 }
 
+/// Writes a file that was not there before, for nobody else to read. What is there, be it a link, goes.
+fn write_anew(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+    opened.write_all(bytes)
+}
+
 fn load(model: &mut Catalog, file: &Path) {
+    if file.is_symlink() {
+        return tracing::warn!("the lists of the last run are not used: {} is a symbolic link", file.display());
+    }
     match std::fs::read(file) {
         Ok(bytes) => {
             if let Err(error) = read_saved(model, &bytes) {
@@ -157,5 +173,27 @@ fn load(model: &mut Catalog, file: &Path) {
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => tracing::warn!(%error, "the lists of the last run cannot be read"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt as _;
+
+    /// Issue 13, point 10.
+    #[tokio::test]
+    async fn the_saved_catalog_is_private_and_no_link_is_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, victim) = (folder.path().join("catalog.json"), folder.path().join("victim"));
+        std::fs::write(&victim, "mine").unwrap();
+        let fresh = file.with_extension(format!("{}.new", std::process::id()));
+        std::os::unix::fs::symlink(&victim, &fresh).unwrap();
+        std::os::unix::fs::symlink(&victim, &file).unwrap();
+        let keeper = CatalogKeeper::new(&Backends::default(), Some(file.clone()));
+        keeper.save().await;
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
+        assert!(!file.is_symlink());
+        assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
     }
 }

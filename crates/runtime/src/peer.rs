@@ -100,12 +100,21 @@ pub enum Use {
     Pool,
 }
 
+/// Where the ids of a connection begin: anywhere, and low enough for backends that read them as 32 bits.
+fn first_id() -> u64 {
+    let mut bytes = [0; 4];
+    // Without chance the ids can be guessed, and nothing else is lost.
+    let _ = getrandom::fill(&mut bytes);
+    u64::from(u32::from_le_bytes(bytes) >> 3) + 1
+}
+
 impl Peer {
     /// A connection that is about to be opened.
     #[must_use]
     pub fn new(backend: &Arc<Backend>, principal: Principal, use_of: Use, wish: Wish, offer: ClientOffer) -> Arc<Self> {
         let caps = CapSet::read(&offer.capabilities);
-        let machine = BackMachine::new(Arc::clone(&backend.name), wish, offer, backend.connector.carries_headers());
+        let machine = BackMachine::new(Arc::clone(&backend.name), wish, offer, backend.connector.carries_headers())
+            .numbered_from(first_id());
         Arc::new(Self {
             id: backend.next_peer(),
             principal,

@@ -2,7 +2,7 @@
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// The folder is nobody else's business.
@@ -24,9 +24,11 @@ impl DataDir {
     /// Creates the folder, with what is missing above it, if need be.
     ///
     /// # Errors
-    /// If it cannot be created.
+    /// If it cannot be created, or others could put files of theirs in the place of ours.
     pub fn prepare(path: &Path) -> Result<Self, DataDirError> {
-        create(path).map_err(|error| DataDirError { path: path.to_owned(), error })?;
+        create(path)
+            .and_then(|()| closed_to_others(path))
+            .map_err(|error| DataDirError { path: path.to_owned(), error })?;
         Ok(Self(path.to_owned()))
     }
 
@@ -54,7 +56,9 @@ impl DataDir {
     /// If it cannot be created or closed to others.
     pub fn run(&self) -> Result<PathBuf, DataDirError> {
         let path = run_folder(&self.0);
-        let made = create(&path).and_then(|()| std::fs::set_permissions(&path, Permissions::from_mode(PRIVATE)));
+        let made = create(&path)
+            .and_then(|()| no_link(&path))
+            .and_then(|()| std::fs::set_permissions(&path, Permissions::from_mode(PRIVATE)));
         match made {
             Ok(()) => Ok(path),
             Err(error) => Err(DataDirError { path, error }),
@@ -70,6 +74,26 @@ pub fn run_folder(data_dir: &Path) -> PathBuf {
 
 fn create(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(PRIVATE).create(path)
+}
+
+/// Refuses a folder of another user, or one that everybody may write to.
+fn closed_to_others(path: &Path) -> io::Result<()> {
+    let folder = path.metadata()?;
+    let owner = folder.uid();
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other("it belongs to another user"));
+    }
+    if folder.mode() & 0o002 != 0 {
+        return Err(io::Error::other("everybody may write to it (close it with `chmod o-w`)"));
+    }
+    Ok(())
+}
+
+fn no_link(path: &Path) -> io::Result<()> {
+    match path.symlink_metadata()?.is_symlink() {
+        true => Err(io::Error::other("it is a symbolic link")),
+        false => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -89,5 +113,21 @@ mod tests {
         std::fs::write(root.path().join("file"), "").unwrap();
         let error = DataDir::prepare(&root.path().join("file/x")).unwrap_err().to_string();
         assert!(error.contains("--data-dir"), "{error}");
+    }
+
+    /// Issue 13, point 10.
+    #[test]
+    fn a_folder_in_which_others_may_write_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let open = root.path().join("open");
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
+        let error = DataDir::prepare(&open).unwrap_err().to_string();
+        assert!(error.contains("everybody may write to it"), "{error}");
+        std::fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
+        let data_dir = DataDir::prepare(&open).unwrap();
+        std::os::unix::fs::symlink(root.path(), open.join("run")).unwrap();
+        let error = data_dir.run().unwrap_err().to_string();
+        assert!(error.contains("symbolic link"), "{error}");
     }
 }
