@@ -54,6 +54,12 @@ impl<'a> SubjectNames<'a> {
         Some(Self::new(method, own.into_owned().into(), Some(backend)))
     }
 
+    /// One name for the subject, whatever the client called it.
+    #[must_use]
+    pub fn canonical(&self) -> &str {
+        self.written.qualified.as_deref().unwrap_or(&self.written.own)
+    }
+
     /// True where `fits` holds for the subject. `strictly` where more is permitted if it does.
     pub fn fit(&self, strictly: bool, fits: &dyn Fn(&str) -> bool) -> bool {
         let written = self.written.fits(fits, strictly);

@@ -219,7 +219,7 @@ impl<'a> Walk<'a> {
         if view.facts.round > 1 {
             return Step::Next;
         }
-        let key = self.fill(rule, view, |filling| limit.key.render(filling, limits::KEY));
+        let key = self.fill(rule, view, |filling| limit.key.render_key(filling, limits::KEY));
         let now = view.facts.now;
         let limited = self.outside.limit(&LimitAsk { slot, key: &key, limit: limit.limit, per: limit.per, now });
         self.input("limiter", limited.text());
@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
 
     fn cache(&mut self, rule: &Rule, cache: &Cache, slot: &Slot, view: &View<'_>) -> Step {
         // A key that had to be cut would meet other keys.
-        let key = self.fill(rule, view, |filling| cache.key.render(filling, limits::KEY + 1));
+        let key = self.fill(rule, view, |filling| cache.key.render_key(filling, limits::KEY));
         if key.len() > limits::KEY {
             self.note("pass", "the key is too long to be kept");
             return Step::Next;

@@ -59,8 +59,9 @@ impl Live {
         lock(&self.caches).keep(&stays);
     }
 
-    pub fn remember(&self, exchange: (SessionKey, ExchangeId), request: &Envelope) {
-        self.memory.remember(exchange, request);
+    /// Keeps a request until its answer. False where there is no room for it.
+    pub fn remember(&self, exchange: (SessionKey, ExchangeId), request: &Envelope) -> bool {
+        self.memory.remember(exchange, request)
     }
 
     pub fn request(&self, exchange: (SessionKey, ExchangeId)) -> Option<Envelope> {

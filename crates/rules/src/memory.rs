@@ -42,17 +42,19 @@ struct Inside {
 }
 
 impl Memory {
-    pub fn remember(&self, key: Key, request: &Envelope) {
+    /// Keeps a request. False where there is no room for it.
+    pub fn remember(&self, key: Key, request: &Envelope) -> bool {
         let mut inside = self.lock();
         let length = request.bytes().len();
         if inside.bytes + length > limits::REMEMBERED_BYTES || !inside.has_room(key) {
             inside.overflows += 1;
-            return;
+            return false;
         }
         let before = inside.exchanges.entry(key).or_default().request.replace(request.clone());
         inside.bytes += length;
         inside.bytes -= before.map_or(0, |before| before.bytes().len());
         self.counted(&inside);
+        true
     }
 
     pub fn missed(&self, key: Key, miss: Miss) {
@@ -122,9 +124,9 @@ mod tests {
         let request = |text: &str| Envelope::parse(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{text}"}}"#).into());
         let key = |number: usize| (SessionKey(1), ExchangeId(number as u64));
         let small = request("x").unwrap();
-        (0..limits::REMEMBERED).for_each(|number| memory.remember(key(number), &small));
+        assert!((0..limits::REMEMBERED).all(|number| memory.remember(key(number), &small)));
         assert_eq!(memory.overflows(), 0);
-        memory.remember(key(limits::REMEMBERED), &small);
+        assert!(!memory.remember(key(limits::REMEMBERED), &small));
         assert_eq!((memory.overflows(), memory.request(key(limits::REMEMBERED)).is_none()), (1, true));
         memory.remember(key(0), &small);
         memory.forget(key(1));
@@ -132,7 +134,7 @@ mod tests {
         assert_eq!(memory.overflows(), 1, "there is room again, and one that is known needs none");
         let large = Memory::default();
         let message = request(&"x".repeat(limits::REMEMBERED_BYTES / 2)).unwrap();
-        (0..2).for_each(|number| large.remember(key(number), &message));
+        assert!(large.remember(key(0), &message) && !large.remember(key(1), &message));
         assert_eq!(large.overflows(), 1, "bytes count too");
     }
 }

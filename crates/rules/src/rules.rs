@@ -91,23 +91,29 @@ impl Rules {
                     .resume(at, resumed.answer)
             }
         };
-        self.remember(case, &facts, &judgement.verdict, remembers);
-        judgement
+        if self.remember(case, &facts, &judgement.verdict, remembers) {
+            return judgement;
+        }
+        let text = "too many calls wait for answers that rules have to compare with them; try again later";
+        let verdict = Verdict::Refuse(Fault::new(FaultKind::Overloaded, text));
+        Judgement { verdict, ..judgement }
     }
 
-    /// Keeps what the answer needs of a request, and what a cache wants of an answer.
-    fn remember(&self, case: &Case<'_>, facts: &Facts<'_>, verdict: &Verdict, remembers: bool) {
-        let Some(exchange) = facts.exchange else { return };
+    /// Keeps what the answer needs of a request, and what a cache wants of an answer. False where a request cannot be kept
+    /// without which no rule could judge its answer.
+    fn remember(&self, case: &Case<'_>, facts: &Facts<'_>, verdict: &Verdict, remembers: bool) -> bool {
+        let Some(exchange) = facts.exchange else { return true };
         let message: &Envelope = match verdict {
             Verdict::Pass => case.message,
             Verdict::Modify(message) => message,
-            _ => return,
+            _ => return true,
         };
         match case.phase {
-            Phase::Request if remembers => self.live.remember(exchange, message),
+            Phase::Request if remembers => return self.live.remember(exchange, message),
             Phase::Response => self.live.answered(exchange, message, case.now),
             _ => {}
         }
+        true
     }
 }
 

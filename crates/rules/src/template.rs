@@ -100,6 +100,25 @@ impl Template {
         out
     }
 
+    /// The text as a key: what fills a hole is set off from what stands around it, so that no two sets of values make one
+    /// key, and what a request is about has one name however the client called it.
+    pub fn render_key(&self, filling: &Filling<'_, '_>, longest: usize) -> String {
+        let mut out = String::new();
+        for piece in &self.pieces {
+            match piece {
+                Piece::Literal(text) => out.push_str(text),
+                Piece::Hole(hole) => {
+                    let token = filling.key(hole);
+                    out.push_str(&format!("<{}:{token}>", token.len()));
+                }
+            }
+            if out.len() > longest {
+                break;
+            }
+        }
+        out
+    }
+
     pub fn holes(&self) -> impl Iterator<Item = &Hole> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Hole(hole) => Some(hole),
@@ -155,6 +174,17 @@ impl Filling<'_, '_> {
                 None => Cow::Borrowed(""),
                 Some(token) => json::string(token).unwrap_or_else(|| String::from_utf8_lossy(token)),
             },
+        }
+    }
+
+    /// What fills a hole of a key: a value with its quotes, so that a text is no number.
+    fn key(&self, hole: &Hole) -> Cow<'_, str> {
+        match hole {
+            Hole::Name(Name::Tool) => self.view.names().map_or(Cow::Borrowed(""), |names| names.canonical().into()),
+            Hole::Name(name) => self.name(*name),
+            Hole::Value(root, pointer) => {
+                self.view.seek(*root, pointer).map_or(Cow::Borrowed(""), String::from_utf8_lossy)
+            }
         }
     }
 

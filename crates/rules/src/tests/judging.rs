@@ -248,3 +248,52 @@ fn notifications_can_be_changed_and_dropped() {
     let mut dialogue = Dialogue::rule(r#"method = "notifications/message""#, "\"block\"");
     assert_eq!(dialogue.notifies(Phase::FromBackend, told), "refuse refused: rule `r` does not let this pass");
 }
+
+/// Issue 13, point 3: a rule that needs the request with the answer is not passed by filling its memory.
+#[test]
+fn a_request_that_cannot_be_remembered_for_its_answer_is_refused() {
+    let mut dialogue = Dialogue::rule(
+        r#"tool = "read", params = { "/arguments/path" = "secret" }, result = { "/content" = { exists = true } }"#,
+        r#"{ block = "no" }"#,
+    );
+    let call = |path: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"read","arguments":{{"path":"{path}"}}}}}}"#
+        )
+    };
+    let large = "x".repeat(crate::limits::REMEMBERED_BYTES - 1000);
+    assert_eq!(dialogue.asks(&call(&large)), "pass");
+    let said = (0..20).map(|_| dialogue.asks(&call("secret"))).last().unwrap();
+    assert!(said.starts_with("refuse") && said.contains("too many calls wait"), "{said}");
+}
+
+/// Issue 13, point 3: what fills one hole of a key cannot take part of what fills another.
+#[test]
+fn keys_with_holes_do_not_collide() {
+    let mut dialogue = Dialogue::rule(
+        r#"tool = "t""#,
+        r#"{ cache = { key = "{{/params/arguments/a}}-{{/params/arguments/b}}", ttl = "1h" } }"#,
+    );
+    let call = |a: &str, b: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","arguments":{{"a":{a},"b":{b}}}}}}}"#
+        )
+    };
+    assert_eq!(dialogue.asks(&call(r#""x-y""#, r#""z""#)), "pass");
+    dialogue.answers(RESULT);
+    for (a, b) in [(r#""x""#, r#""y-z""#), (r#""x-y-z""#, "null"), (r#""x\"-\"y""#, r#""z""#)] {
+        assert_eq!(dialogue.asks(&call(a, b)), "pass", "{a} {b}");
+    }
+    assert!(dialogue.asks(&call(r#""x-y""#, r#""z""#)).starts_with("reply"));
+}
+
+/// Issue 13, point 2: a limit for a tool counts all names of it.
+#[test]
+fn a_limit_counts_a_tool_under_all_its_names() {
+    let mut dialogue =
+        Dialogue::rule(r#"method = "tools/call""#, r#"{ rate_limit = { key = "${tool}", limit = 2, per = "1h" } }"#);
+    let call = |tool: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}"}}}}"#);
+    assert_eq!(dialogue.asks(&call("read")), "pass");
+    assert_eq!(dialogue.asks(&call("files__read")), "pass");
+    assert!(dialogue.asks(&call("read")).starts_with("refuse"));
+}
