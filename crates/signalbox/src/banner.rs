@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 /// Where it is, where it keeps things, how to connect, and what to do next.
 #[must_use]
-pub fn serving(config: &Config, url: &str) -> String {
+pub fn serving(config: &Config, url: &str, not_recording: Option<&str>) -> String {
     let mut text = format!("signalbox {} serves MCP at {url}\n", env!("CARGO_PKG_VERSION"));
     let mut line = |label: &str, value: &str| {
         // Writing to a string cannot fail.
@@ -16,7 +16,10 @@ pub fn serving(config: &Config, url: &str) -> String {
     line("data", &config.data_dir.display().to_string());
     line("config", &source(config));
     line("backends", &backends(config));
-    line("tape", recording(config));
+    match not_recording {
+        Some(why) => line("tape", &format!("NOTHING CAN BE RECORDED: {why}")),
+        None => line("tape", recording(config)),
+    }
     for (label, value) in connect(config.listen.transport, url) {
         line(label, &value);
     }
@@ -126,7 +129,7 @@ mod tests {
         let env = |name: &str| (name == "HOME").then(|| "/home/me".to_owned());
         let config = Config::load(&Located::Defaults, &env, &Overrides::default()).unwrap().config;
         assert_eq!(
-            serving(&config, "http://127.0.0.1:8080/mcp"),
+            serving(&config, "http://127.0.0.1:8080/mcp", None),
             concat!(
                 "signalbox ",
                 env!("CARGO_PKG_VERSION"),

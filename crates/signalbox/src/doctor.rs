@@ -12,6 +12,7 @@ pub mod finding;
 mod open_files;
 mod port;
 mod program;
+mod recording;
 pub mod report;
 mod running;
 
@@ -90,6 +91,7 @@ async fn machine_and_backends(config: &Config, env: &Env<'_>, now: SystemTime) -
     findings.push(open_files::check(config.gateway.max_connections));
     let (running, told) = running::check(&config.data_dir).await;
     findings.extend(told);
+    findings.extend(recording::check(config).await);
     findings.push(port::check(&config.listen, &running));
     let address = SocketAddr::new(config.listen.host, config.listen.port);
     let serving = running.iter().find(|status| port::serves(status, address));

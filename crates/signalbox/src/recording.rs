@@ -26,6 +26,8 @@ use tape_sink::TapeSink;
 pub const STORE_FILE: &str = "tapes.db";
 /// How long the end of the process waits for what is still to be written.
 const STOP_WITHIN: Duration = Duration::from_secs(10);
+/// How often it is looked whether the store has been tried.
+const LOOK: Duration = Duration::from_millis(10);
 /// How often what is too old or too much is forgotten.
 const PRUNE_EVERY: Duration = Duration::from_secs(600);
 
@@ -78,6 +80,7 @@ pub struct Recording {
     place: StorePlace,
     tape: TapeInfo,
     last_prune: Mutex<Option<StoreError>>,
+    required: bool,
     /// The rules that decide, to be told again.
     rules: Mutex<Option<RulesEntry>>,
     /// Dropped with the recording, which ends the thread that prunes.
@@ -134,6 +137,7 @@ impl Recording {
             place,
             tape,
             last_prune: Mutex::default(),
+            required: record.readiness,
             rules,
             running: Mutex::default(),
         });
@@ -175,10 +179,28 @@ impl Recording {
         &self.tape
     }
 
+    /// True where the gateway is not ready without it.
+    #[must_use]
+    pub fn is_required(&self) -> bool {
+        self.required
+    }
+
     /// How it goes.
     #[must_use]
     pub fn stats(&self) -> RecorderStats {
         self.recorder.stats()
+    }
+
+    /// Why nothing can be recorded, where that is known within this time.
+    pub async fn failing(&self, within: Duration) -> Option<String> {
+        let deadline = tokio::time::Instant::now() + within;
+        loop {
+            let stats = self.stats();
+            if stats.tried || tokio::time::Instant::now() >= deadline {
+                return stats.failing;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// Why what is too old could not be forgotten, the last time it was tried.
@@ -191,6 +213,12 @@ impl Recording {
     pub async fn stop(&self) {
         let recorder = Arc::clone(&self.recorder);
         let _ = tokio::task::spawn_blocking(move || recorder.stop(STOP_WITHIN)).await;
+        let stats = self.stats();
+        let missing: u64 = stats.gaps.iter().map(|(_, facts)| facts).sum();
+        if missing > 0 {
+            let why = stats.last_error.unwrap_or_else(|| "they came faster than they could be written".to_owned());
+            tracing::warn!(missing, tape = %self.tape.id, "not everything was recorded: {why}");
+        }
     }
 
     /// Forgets what is not to be kept, on a thread of its own: a store may take its time.

@@ -97,6 +97,9 @@ struct TapeStatus {
     gaps: u64,
     queue: u64,
     sampled_out: u64,
+    /// Why nothing can be written now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failing: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
 }
@@ -111,6 +114,7 @@ impl TapeStatus {
             gaps: stats.gaps.iter().map(|(_, facts)| facts).sum(),
             queue: stats.queue_depth,
             sampled_out: stats.sampled_out,
+            failing: stats.failing,
             last_error: stats.last_error.or(prune),
         }
     }

@@ -279,3 +279,35 @@ async fn calls_are_counted_by_what_is_known_of_them() {
     let table = signalbox(&data_dir, &["tape", "search", "--facets"]).await.unwrap();
     assert!(table.contains("backend") && table.contains("only"), "{table}");
 }
+
+/// Issue 13, point 17: a store that cannot be used is told of at once and everywhere, and mended without a restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_cannot_be_written_is_told_of_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    std::fs::set_permissions(&data, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::write(data.join("tapes.db"), "this is no database, and long enough to be looked at by anybody").unwrap();
+    let config = "[record]\nreadiness = true\n".to_owned() + &child("one", Era::Old, "").unwrap();
+    let gateway = GatewayProcess::serve_in(folder, &config).await.unwrap();
+    let data_dir = gateway.data_dir();
+    assert_eq!(data_dir, data);
+    let banner = gateway.process.lines().join("\n");
+    assert!(banner.contains("NOTHING CAN BE RECORDED") && !banner.contains("every call is recorded"), "{banner}");
+    let log = gateway.process.error_lines().join("\n");
+    assert!(log.contains("calls are NOT recorded"), "{log}");
+    let shown = signalbox(&data_dir, &["status"]).await.unwrap();
+    assert!(shown.contains("NOTHING CAN BE RECORDED"), "{shown}");
+    let doctor = signalbox(&data_dir, &["doctor"]).await;
+    let doctor = doctor.map_or_else(|error| error.to_string(), |said| panic!("doctor found nothing: {said}"));
+    assert!(doctor.contains("nothing can be recorded"), "{doctor}");
+    let ready = HttpClient::new(gateway.address()).get("/readyz").await.unwrap();
+    assert_eq!(ready.status, 503, "{ready:?}");
+    // Calls are served all the same, and recorded once the store is there.
+    ask(&session(&gateway).await, "greet", json!({"name": "Ann"})).await.unwrap();
+    std::fs::remove_file(data_dir.join("tapes.db")).unwrap();
+    let mended = async || status(&data_dir).await.ok()?["recording"]["failing"].is_null().then_some(());
+    eventually("it records again", mended).await.unwrap();
+    assert_eq!(HttpClient::new(gateway.address()).get("/readyz").await.unwrap().status, 200);
+    calls(&data_dir, 1).await;
+}

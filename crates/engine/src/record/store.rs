@@ -52,6 +52,25 @@ pub enum StoreError {
     Other(String),
 }
 
+impl StoreError {
+    /// What whoever runs the program can do about it.
+    #[must_use]
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Open { .. } => {
+                "see that it exists and that this user may write to it, or record elsewhere (`--data-dir`, `record.postgres`)"
+            }
+            Self::Locked(_) => "end the other process, or record elsewhere (`--data-dir`)",
+            Self::Full(_) => "make room on the disk, or keep less (`record.max_size`, `signalbox tape prune`)",
+            Self::Future { .. } => "run the newer version, or record elsewhere (`--data-dir`)",
+            Self::Damaged { .. } => {
+                "move the file away: a new one is begun at the next start, and `signalbox tape` can still be tried on the old one"
+            }
+            Self::NoTape(_) | Self::Query(_) | Self::Other(_) => "see docs/recording.md",
+        }
+    }
+}
+
 /// The writing side of one tape. One thread owns it.
 pub trait TapeWriter: Send {
     /// Keeps these entries, all or none, and has them on disk when it returns where `durable` is asked for.

@@ -15,19 +15,27 @@ pub(super) async fn alive(_: Arc<Served>, _: Request) -> Answered {
 }
 
 pub(super) async fn ready(served: Arc<Served>, _: Request) -> Answered {
-    Ok(readiness(&served.app().gateway))
+    let app = served.app();
+    let recording = app.recording.as_ref().filter(|recording| recording.is_required());
+    let failing = recording.and_then(|recording| recording.stats().failing);
+    Ok(readiness(&app.gateway, failing))
 }
 
 pub(super) async fn counted(served: Arc<Served>, _: Request) -> Answered {
     Ok(Answer::whole(StatusCode::OK, metrics::CONTENT_TYPE, metrics::render(served.app())))
 }
 
-/// Ready while something can be served; the backends that cannot be are named either way.
-fn readiness(gateway: &Gateway) -> Answer {
-    let ready = gateway.is_ready() || (gateway.backends().is_empty() && !gateway.is_draining());
+/// Ready while something can be served, and recorded where that is asked for; the backends that cannot be are named either
+/// way.
+fn readiness(gateway: &Gateway, not_recording: Option<String>) -> Answer {
+    let serves = gateway.is_ready() || (gateway.backends().is_empty() && !gateway.is_draining());
+    let ready = serves && not_recording.is_none();
     let mut body = if ready { "ready\n" } else { "not ready\n" }.to_owned();
     if gateway.is_draining() {
         body.push_str("the gateway is shutting down\n");
+    }
+    if let Some(why) = not_recording {
+        body.push_str(&format!("calls cannot be recorded: {why}\n"));
     }
     for backend in gateway.status().backends.iter().filter(|backend| backend.state != "up") {
         body.push_str(&format!("backend `{}` is {}\n", backend.name, backend.state));

@@ -32,6 +32,8 @@ use tokio::sync::watch;
 
 /// The exit code after a second signal: what a shell gives to a program that Ctrl-C ended.
 pub(super) const FORCED: u8 = 130;
+/// How long the store of tapes may take to say whether it can be used before the banner is shown without knowing.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// How long connections may take to end once all sessions are closed.
 const CONNECTIONS_END: Duration = Duration::from_secs(2);
 
@@ -51,7 +53,11 @@ pub(super) async fn run(loaded: Loaded, loader: Loader, json: bool) -> Result<Ex
     if json {
         tracing::info!(url = server.url(), data = %config.data_dir.display(), "serving MCP");
     } else {
-        output::say(banner::serving(&config, server.url()));
+        let not_recording = match &server.app().recording {
+            Some(recording) => recording.failing(FIRST_LOOK).await,
+            None => None,
+        };
+        output::say(banner::serving(&config, server.url(), not_recording.as_deref()));
     }
     if let Some(security) = server.security() {
         security.announce(json);

@@ -42,6 +42,8 @@ pub struct Record {
     pub queue_bytes: usize,
     /// An answer leaves only after it is on disk.
     pub strict: bool,
+    /// The gateway is not ready while nothing can be written.
+    pub readiness: bool,
     /// What is forgotten.
     pub retention: Retention,
     /// What is taken out before anything is stored.
@@ -96,6 +98,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Record, ConfigError> {
         queue_facts: table.count("queue")?,
         queue_bytes: table.count("queue_bytes")?,
         strict: table.choice("durability")? == "strict",
+        readiness: table.flag("readiness")?,
         retention: Retention {
             max_age: Some(Duration::from_secs(DAY * table.count::<u64>("max_age_days")?)),
             max_bytes: Some(table.count("max_size")?),

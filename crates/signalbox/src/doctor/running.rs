@@ -1,6 +1,7 @@
 //! The processes that run with this data folder, as their control sockets tell.
 
 use super::finding::Finding;
+use super::recording;
 use crate::api::routes;
 use crate::control;
 use crate::data_dir::run_folder;
@@ -27,6 +28,7 @@ pub(super) async fn check(data_dir: &Path) -> (Vec<Value>, Vec<Finding>) {
         match told.map(|bytes| serde_json::from_slice::<Value>(&bytes)) {
             Ok(Ok(status)) => {
                 findings.push(process(&status));
+                findings.extend(recording::told(&status));
                 running.push(status);
             }
             Ok(Err(error)) => findings.push(mute(socket, &format!("it answers something else than JSON ({error})"))),

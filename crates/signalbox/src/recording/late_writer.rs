@@ -2,36 +2,48 @@
 //! tried again.
 
 use super::StorePlace;
-use signalbox_engine::record::{Entry, StoreError, TapeInfo, TapeWriter};
+use signalbox_engine::record::{Entry, StoreError, TapeInfo, TapeStore, TapeWriter};
+use std::sync::Arc;
 
 /// Begins its tape at the first append that finds the store there.
 pub struct LateWriter {
     place: StorePlace,
     tape: TapeInfo,
+    store: Option<Arc<dyn TapeStore>>,
     open: Option<Box<dyn TapeWriter>>,
 }
 
 impl LateWriter {
     /// A tape with this head, in this place.
     pub fn new(place: StorePlace, tape: TapeInfo) -> Self {
-        Self { place, tape, open: None }
+        Self { place, tape, store: None, open: None }
+    }
+
+    /// The store, opened where it is not.
+    fn store(&mut self) -> Result<Arc<dyn TapeStore>, StoreError> {
+        let store = match self.store.take() {
+            Some(store) => store,
+            None => self.place.open()?,
+        };
+        Ok(Arc::clone(self.store.insert(store)))
     }
 }
 
 impl TapeWriter for LateWriter {
     fn append(&mut self, entries: &[Entry], durable: bool) -> Result<(), StoreError> {
-        let writer = match &mut self.open {
-            Some(writer) => writer,
-            empty => {
-                stand_back();
-                empty.insert(self.place.open()?.begin(&self.tape)?)
-            }
-        };
-        writer.append(entries, durable)
+        if self.open.is_none() {
+            stand_back();
+            self.open = Some(self.store()?.begin(&self.tape)?);
+        }
+        self.open.as_mut().map_or(Ok(()), |writer| writer.append(entries, durable))
     }
 
     fn idle(&mut self) -> Result<bool, StoreError> {
-        self.open.as_mut().map_or(Ok(false), |writer| writer.idle())
+        match &mut self.open {
+            Some(writer) => writer.idle(),
+            // Nothing is to be written yet, but it should be known early that nothing can be.
+            None => self.store().map(|_| false),
+        }
     }
 
     fn end(&mut self, at: u64) -> Result<(), StoreError> {

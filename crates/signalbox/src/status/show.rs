@@ -86,8 +86,10 @@ fn recorded(recording: &RecordingView) -> String {
             text.push_str(&format!(", {what}: {count}"));
         }
     }
-    if let Some(error) = &recording.last_error {
-        text.push_str(&format!(", last error: {error}"));
+    match (&recording.failing, &recording.last_error) {
+        (Some(why), _) => text.insert_str(0, &format!("NOTHING CAN BE RECORDED: {why}; ")),
+        (None, Some(error)) => text.push_str(&format!(", last error: {error}")),
+        (None, None) => {}
     }
     text
 }

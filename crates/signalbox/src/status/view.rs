@@ -97,6 +97,8 @@ pub struct RecordingView {
     pub queue: u64,
     /// Facts that sampling and filters left out.
     pub sampled_out: u64,
+    /// Why nothing can be written now.
+    pub failing: Option<String>,
     /// Why the store could not write, the last time it could not.
     pub last_error: Option<String>,
 }

@@ -40,7 +40,16 @@ pub(crate) struct Counters {
     pub(crate) orphans: AtomicU64,
     pub(crate) redacted: AtomicU64,
     pub(crate) withheld: AtomicU64,
-    last_error: Mutex<Option<String>>,
+    health: Mutex<Health>,
+}
+
+/// Whether the tape can be written.
+#[derive(Clone, Default, Debug)]
+struct Health {
+    /// The store was tried at least once.
+    tried: bool,
+    failing: Option<String>,
+    last_error: Option<String>,
 }
 
 impl Counters {
@@ -50,13 +59,25 @@ impl Counters {
         }
     }
 
-    pub(crate) fn error(&self, error: String) {
+    /// The store could not do what was asked. True where it could until now.
+    pub(crate) fn error(&self, error: String) -> bool {
         self.store_errors.fetch_add(1, Relaxed);
-        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        health.tried = true;
+        health.last_error = Some(error.clone());
+        health.failing.replace(error).is_none()
+    }
+
+    /// The store has done what was asked. True where it could not before.
+    pub(crate) fn fine(&self) -> bool {
+        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        health.tried = true;
+        health.failing.take().is_some()
     }
 
     pub(crate) fn snapshot(&self) -> RecorderStats {
         let read = |counter: &AtomicU64| counter.load(Relaxed);
+        let health = self.health.lock().unwrap_or_else(PoisonError::into_inner).clone();
         RecorderStats {
             entries: read(&self.entries),
             bytes: read(&self.bytes),
@@ -68,7 +89,9 @@ impl Counters {
             withheld: read(&self.withheld),
             queue_depth: 0,
             queue_bytes: 0,
-            last_error: self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            tried: health.tried,
+            failing: health.failing,
+            last_error: health.last_error,
         }
     }
 }
@@ -96,6 +119,10 @@ pub struct RecorderStats {
     pub queue_depth: u64,
     /// Bytes of facts that wait.
     pub queue_bytes: u64,
+    /// The store was tried at least once.
+    pub tried: bool,
+    /// Why nothing can be written now, and what to do about it.
+    pub failing: Option<String>,
     /// What the store said last when it could not.
     pub last_error: Option<String>,
 }

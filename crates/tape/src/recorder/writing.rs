@@ -49,6 +49,8 @@ impl Writing {
         let mut out: Vec<Entry> = Vec::with_capacity(self.settings.batch);
         let mut idled = Instant::now();
         let mut wait = self.settings.idle_every;
+        // A store that cannot be used is told of before anything is lost.
+        self.idle();
         loop {
             let taken = self.queue.take(&mut facts, wait, self.settings.gather);
             let quiet = facts.is_empty();
@@ -94,11 +96,29 @@ impl Writing {
 
     fn idle(&mut self) -> bool {
         match self.tape.idle() {
-            Ok(more) => more,
+            Ok(more) => {
+                self.works();
+                more
+            }
             Err(error) => {
-                self.counters.error(error.to_string());
+                self.fails(&error);
                 false
             }
+        }
+    }
+
+    /// Tells once that nothing can be recorded.
+    fn fails(&self, error: &StoreError) {
+        if self.counters.error(format!("{error}; {}", error.advice())) {
+            tracing::error!("calls are NOT recorded: {error}; {}", error.advice());
+        }
+    }
+
+    /// Tells once that it is over.
+    fn works(&self) {
+        if self.counters.fine() {
+            let missing: u64 = self.counters.snapshot().gaps.iter().map(|(_, facts)| facts).sum();
+            tracing::info!(missing, "calls are recorded again");
         }
     }
 
@@ -110,7 +130,7 @@ impl Writing {
         if self.counters.snapshot().lost(GapReason::Disk) == lost
             && let Err(error) = self.tape.end(ended)
         {
-            self.counters.error(error.to_string());
+            self.fails(&error);
         }
     }
 
@@ -129,7 +149,7 @@ impl Writing {
                 Err(error) => error,
             };
             tries += 1;
-            self.counters.error(error.to_string());
+            self.fails(&error);
             self.queue.set_failing(true);
             waiting.iter().for_each(|barrier| barrier.resolve(Err(NotRecorded::Store)));
             let about_one = !matches!(error, StoreError::Full(_) | StoreError::Locked(_) | StoreError::Open { .. });
@@ -145,6 +165,9 @@ impl Writing {
         }
         if tries > 0 {
             self.queue.set_failing(false);
+        }
+        if !entries.is_empty() {
+            self.works();
         }
         self.count(entries);
         entries.clear();

@@ -118,7 +118,11 @@ pub const KEYS: &[Key] = &[
     key("gateway.max_streams", count(64, 1, 10_000), "How many event streams one session may hold open."),
     key("gateway.max_in_flight", count(1024, 1, 1_000_000), "How many requests of one session may be unanswered."),
     key("gateway.max_message", count(16 * MIB, 1024, 1024 * MIB), "The largest message, in bytes."),
-    key("gateway.allowed_origins", Kind::Texts, "Web origins let in besides those of loopback: `https://app.example`."),
+    key(
+        "gateway.allowed_origins",
+        Kind::Texts,
+        "Origins of web pages let in besides the gateway's own: `https://app.example`.",
+    ),
     key("gateway.allowed_hosts", Kind::Texts, "`Host` headers let in besides those of loopback: `box.example:8080`."),
     key(
         "gateway.demo_root",
@@ -362,6 +366,7 @@ pub const KEYS: &[Key] = &[
         one_of(&["normal", "strict"], "normal"),
         "With `strict` an answer leaves only after its record is on disk.",
     ),
+    key("record.readiness", Kind::Flag(false), "`/readyz` answers 503 while calls cannot be recorded."),
     key("record.max_age_days", count(30, 1, 3650), "What is older is forgotten."),
     key("record.max_size", count(1024 * MIB, MIB, 1024 * 1024 * MIB), "Beyond so many bytes the oldest is forgotten."),
     key("record.redact.enabled", Kind::Flag(true), "Take secrets out before anything is stored."),

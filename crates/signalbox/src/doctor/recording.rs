@@ -1,0 +1,59 @@
+//! Whether calls can be recorded.
+
+use super::finding::Finding;
+use crate::config::Config;
+use crate::recording::StorePlace;
+use serde_json::Value;
+use std::time::Duration;
+
+const CHECK: &str = "recording";
+/// How long a store may take to be opened.
+const WITHIN: Duration = Duration::from_secs(5);
+
+/// Opens the store that the configuration names, where there is one.
+pub(super) async fn check(config: &Config) -> Option<Finding> {
+    if !config.record.enabled {
+        return Some(Finding::note(CHECK, "nothing is recorded: `record.enabled` is false"));
+    }
+    let place = StorePlace::of(&config.record, &config.data_dir);
+    if let StorePlace::Sqlite(file) = &place
+        && !file.exists()
+    {
+        return None;
+    }
+    let opening = tokio::task::spawn_blocking(move || place.open().and_then(|store| store.tapes()));
+    Some(match tokio::time::timeout(WITHIN, opening).await {
+        Ok(Ok(Ok(tapes))) => Finding::ok(CHECK, format!("the store can be used; tapes: {}", tapes.len())),
+        Ok(Ok(Err(error))) => Finding::problem(CHECK, format!("nothing can be recorded: {error}"), error.advice()),
+        Ok(Err(error)) => Finding::warning(CHECK, format!("the store could not be looked at: {error}"), "try again"),
+        Err(_) => Finding::warning(CHECK, "the store does not answer in time", "see that it can be reached"),
+    })
+}
+
+/// What a running process says of its own tape.
+pub(super) fn told(status: &Value) -> Option<Finding> {
+    let recording = status.get("recording")?;
+    let (failing, missing) = (recording["failing"].as_str(), recording["gaps"].as_u64().unwrap_or(0));
+    let running = format!("pid {}", status["pid"]);
+    if let Some(why) = failing {
+        let found = format!("{running} cannot record: {why}");
+        return Some(Finding::problem(CHECK, found, "it records again by itself once that is mended"));
+    }
+    let advice = "see `signalbox status`, and docs/recording.md about gaps";
+    (missing > 0).then(|| Finding::warning(CHECK, format!("{running}: facts missing on the tape: {missing}"), advice))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::finding::Severity;
+    use serde_json::json;
+
+    #[test]
+    fn a_process_that_cannot_record_is_a_problem() {
+        let say = |recording: Value| told(&json!({"pid": 7, "recording": recording})).map(|found| found.severity);
+        assert_eq!(say(json!({"failing": "no space left", "gaps": 0})), Some(Severity::Problem));
+        assert_eq!(say(json!({"gaps": 3})), Some(Severity::Warning));
+        assert_eq!(say(json!({"gaps": 0})), None);
+    }
+}
