@@ -8,7 +8,8 @@ use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, DecisionEntry, FinishedEntry, Gap, MessageEntry, MessageKind};
 use std::sync::Arc;
 
-const SESSION: u8 = 1;
+/// What is known of a session.
+pub const SESSION: u8 = 1;
 const SESSION_ENDED: u8 = 2;
 const DECISION: u8 = 3;
 /// The end of an exchange.

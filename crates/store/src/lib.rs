@@ -5,6 +5,8 @@ mod content;
 mod extra;
 mod limits;
 mod lookup;
+mod merge;
+mod notifications;
 mod pack;
 mod percentiles;
 mod postgres;

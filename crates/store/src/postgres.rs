@@ -1,15 +1,14 @@
 //! Tapes in a PostgreSQL database, in a schema of their own.
 //!
 //! All calls block; they are made from threads that are not part of an async runtime.
-//!
-//! Of version 2 it does not keep yet what SQLite has columns for: number, marks and carrier of a message, seals, proof, claims
-//! and address of sessions (their entries have them), the parent of a tape, and how many notifications of each method passed.
 
+mod convert;
 mod copy;
 mod escape;
 mod find;
 mod forget;
 mod link;
+mod notifications;
 mod place;
 mod prune;
 mod row;

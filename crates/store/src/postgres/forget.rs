@@ -1,6 +1,6 @@
 //! Forgetting tapes, or the beginning of one, a slice at a time.
 
-use super::{Failure, row};
+use super::{Failure, notifications, row};
 use crate::content;
 use crate::pack::Torn;
 use crate::splice;
@@ -21,7 +21,7 @@ pub fn forget_number(client: &mut Client, tape: i64) -> Result<u64, Failure> {
         // The writer of the tape waits here, so that nothing comes in between the last entry and the head.
         transaction.execute("SELECT 1 FROM tapes WHERE number = $1 FOR UPDATE", &[&tape])?;
         let Some(first) = first(&mut transaction, tape)? else {
-            for table in ["exchanges", "sessions", "tape_words"] {
+            for table in ["exchanges", "notifications", "sessions", "tape_words"] {
                 transaction.execute(&format!("DELETE FROM {table} WHERE tape = $1"), &[&tape])?;
             }
             transaction.execute("DELETE FROM tapes WHERE number = $1", &[&tape])?;
@@ -49,6 +49,7 @@ pub fn forget_below(client: &mut Client, tape: i64, below: u64) -> Result<u64, F
         let end = below.min(first + SLICE);
         detach(&mut transaction, &mut squeezer, tape, end)?;
         take_off(&mut transaction, tape, end)?;
+        notifications::take_off(&mut transaction, tape, end)?;
         forgotten += delete(&mut transaction, tape, end)?;
         let sql = "UPDATE tapes SET first_at =
             coalesce((SELECT at FROM tape_entries WHERE tape = $1 ORDER BY seq LIMIT 1), last_at) WHERE number = $1";

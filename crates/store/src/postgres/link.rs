@@ -1,6 +1,6 @@
 //! The connection of a writer, and what it has made ready there.
 
-use super::copy;
+use super::{copy, notifications};
 use ::postgres::{Client, Statement};
 
 /// A connection.
@@ -22,6 +22,8 @@ pub struct Ready {
     pub words: Statement,
     /// Keeps exchanges.
     pub exchanges: Statement,
+    /// Adds notifications to those of a tape.
+    pub notifications: Statement,
     /// Adds to the head of a tape.
     pub sums: Statement,
 }
@@ -67,6 +69,7 @@ impl Link {
             entries: prepare(&copy::entries_sql())?,
             words: prepare(copy::WORDS_SQL)?,
             exchanges: prepare(EXCHANGES)?,
+            notifications: prepare(notifications::KEEP)?,
             sums: prepare(SUMS)?,
         };
         Ok(self.ready.insert(ready).clone())

@@ -3,6 +3,7 @@
 use super::Failure;
 use super::escape::unescape;
 use crate::content::{self, Columns};
+use crate::extra;
 use crate::pack::Torn;
 use crate::splice;
 use crate::squeeze::Squeezer;
@@ -13,7 +14,7 @@ use signalbox_engine::record::{Body, Entry, Hit};
 
 /// The columns, in the order in which they are read.
 pub const COLUMNS: &str = "e.tape, t.id, e.seq, e.at, e.session, e.exchange, e.principal, e.what, e.method, e.subject,
-    e.backend, e.error_code, e.length, e.form, e.body";
+    e.backend, e.error_code, e.length, e.form, e.body, e.extra";
 
 /// A row, with its body as it is kept.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ pub struct StoredRow {
     /// Its body.
     pub body: Body,
     columns: Option<Columns>,
+    extra: Option<Vec<u8>>,
 }
 
 impl StoredRow {
@@ -49,7 +51,8 @@ impl StoredRow {
             exchange: optional(5).map(|number| number as u64),
             ..Entry::new(number(2), number(3), unescape(row.get(6)).into(), content)
         };
-        Ok(Self { tape: row.get(0), hit: Hit { tape: unescape(row.get(1)), entry }, body, columns: Some(columns) })
+        let hit = Hit { tape: unescape(row.get(1)), entry };
+        Ok(Self { tape: row.get(0), hit, body, columns: Some(columns), extra: row.get(15) })
     }
 
     /// True where it is a message.
@@ -81,6 +84,9 @@ impl StoredRow {
         let columns = self.columns.take().unwrap_or_default();
         let body = if content::is_message(columns.what) { whole.map_or(Body::Left, Body::Whole) } else { self.body };
         self.hit.entry.content = content::unpack(columns, body)?;
+        if let Some(packed) = &self.extra {
+            extra::unpack(packed, &mut self.hit.entry)?;
+        }
         Ok(self.hit)
     }
 }

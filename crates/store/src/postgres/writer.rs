@@ -5,8 +5,10 @@ use super::escape::escape;
 use super::link::{Link, Ready};
 use super::place::Place;
 use super::words::Runs;
-use super::{Failure, row, tapes};
+use super::{Failure, notifications, row, tapes};
 use crate::content;
+use crate::extra;
+use crate::notifications::Notifications;
 use crate::seen::Seen;
 use crate::splice;
 use crate::squeeze::Squeezer;
@@ -98,16 +100,19 @@ impl PostgresWriter {
         }
         let mut sums = Sums::default();
         let mut seen = Seen::default();
+        let mut counted = Notifications::default();
         let bases = self.bases(&mut transaction, entries)?;
         for entry in entries {
             self.keep_aside(&mut transaction, entry)?;
             seen.add(entry);
+            counted.add(content::what(&entry.content), content::names(&entry.content).method);
         }
         let mut left = entries;
         while !left.is_empty() {
             left = self.copy(&mut transaction, &ready, left, &bases, &mut sums)?;
         }
         keep_exchanges(&mut transaction, &ready.exchanges, self.number, seen)?;
+        notifications::keep(&mut transaction, &ready.notifications, self.number, &counted)?;
         keep_sums(&mut transaction, &ready.sums, self.number, &sums)?;
         transaction.commit()?;
         self.remember(entries);
@@ -126,12 +131,14 @@ impl PostgresWriter {
     ) -> Result<&'a [Entry], Failure> {
         let mut runs = Runs::new(self.number);
         let mut rows = Copy::new();
+        let mut extra = Vec::new();
         let mut done = 0;
         let mut writer = transaction.copy_in(&ready.entries)?;
         for entry in entries {
             let packed = content::pack(&entry.content, &mut self.squeezer);
             sums.add(entry, packed.bytes.len());
-            rows.entry(&EntryRow { tape: self.number, entry, packed: &packed });
+            let extra = extra::pack(entry, &mut extra);
+            rows.entry(&EntryRow { tape: self.number, entry, packed: &packed, extra });
             runs.add(entry, searched(entry, bases).as_deref());
             done += 1;
             if rows.len() >= SENT_BYTES {

@@ -1,7 +1,7 @@
 //! The steps from an older version of the tables to the next.
 
 use super::key::{MAX_SEQ, key, seq_of};
-use super::notifications::Notifications;
+use super::notifications;
 use rusqlite::{OptionalExtension, Transaction};
 
 /// How many places are counted at a time.
@@ -37,6 +37,6 @@ fn count(file: &Transaction<'_>, tape: i64) -> rusqlite::Result<()> {
         let first: Option<i64> = next.query_row([key(tape, from), key(tape, MAX_SEQ)], |row| row.get(0)).optional()?;
         let Some(first) = first.map(seq_of) else { return Ok(()) };
         from = first + SLICE;
-        Notifications::between(file, tape, first, from)?.keep(file, tape)?;
+        notifications::keep(&notifications::between(file, tape, first, from)?, file, tape)?;
     }
 }

@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::index;
 use super::key::{MAX_SEQ, key, seq_of};
-use super::notifications::Notifications;
+use super::notifications;
 use super::reader::learn;
 use super::row::{Bases, StoredRow};
 use super::writer::NEAR;
@@ -73,7 +73,8 @@ pub fn forget_below(
         };
         detach(&transaction, squeezer, tape, end)?;
         let sums = Kept::of(&transaction, tape, first, end)?;
-        Notifications::between(&transaction, tape, first, end)?.take_off(&transaction, tape)?;
+        let counted = notifications::between(&transaction, tape, first, end)?;
+        notifications::take_off(&counted, &transaction, tape)?;
         forgotten += forget_rows(&transaction, tape, first, end)?;
         sums.take_off(&transaction, tape)?;
         transaction.commit()?;

@@ -1,8 +1,9 @@
 //! The heads of tapes, and their sessions.
 
 use super::failure::Failure;
+use crate::around::{pack_claims, unpack_claims};
 use crate::lookup;
-use crate::pack::{Torn, Unpack, put_pairs};
+use crate::pack::Torn;
 use crate::tape_row::TapeRow;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use signalbox_engine::record::{SessionInfo, StoreError, TapeInfo, TapeKind};
@@ -115,7 +116,7 @@ pub fn sessions(connection: &Connection, asked: &str) -> Result<Vec<(u64, Sessio
             transport: row.get(5)?,
             proof: row.get(6)?,
             address: row.get(7)?,
-            claims: claims.map(|packed| Unpack(packed).pairs()).transpose()?.unwrap_or_default(),
+            claims: unpack_claims(claims)?,
         };
         Ok((row.get::<_, i64>(0)? as u64, info))
     };
@@ -140,11 +141,6 @@ pub fn keep_session(
         ON CONFLICT (tape, number) DO UPDATE SET external = excluded.external, client = excluded.client,
         client_version = excluded.client_version, revision = excluded.revision, transport = excluded.transport,
         proof = excluded.proof, address = excluded.address, claims = excluded.claims";
-    let claims = (!info.claims.is_empty()).then(|| {
-        let mut packed = Vec::new();
-        put_pairs(&mut packed, &info.claims);
-        packed
-    });
     connection.prepare_cached(sql)?.execute(params![
         tape,
         number as i64,
@@ -156,7 +152,7 @@ pub fn keep_session(
         at as i64,
         info.proof,
         info.address,
-        claims,
+        pack_claims(&info.claims),
     ])?;
     Ok(())
 }

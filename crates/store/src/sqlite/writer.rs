@@ -6,11 +6,12 @@ use super::failure::Failure;
 use super::index;
 use super::key::{MAX_TAPE, key};
 use super::names::{NameIds, Role};
-use super::notifications::Notifications;
+use super::notifications;
 use super::reader::learn;
 use super::tapes;
 use crate::content;
 use crate::extra;
+use crate::notifications::Notifications;
 use crate::seen::Seen;
 use crate::squeeze::{Squeezer, refers_to};
 use crate::sums::{Sums, check_order};
@@ -206,7 +207,7 @@ impl Batch<'_> {
     fn write(&mut self, transaction: &Transaction<'_>, entries: &[Entry]) -> rusqlite::Result<Sums> {
         let mut sums = Sums::default();
         let mut seen = Seen::default();
-        let mut notifications = Notifications::default();
+        let mut counted = Notifications::default();
         let mut more = Vec::new();
         let sql = "INSERT INTO tape_entries
             (id, at, session, exchange, principal, what, method, subject, backend, error_code, length, form, body, extra)
@@ -225,7 +226,7 @@ impl Batch<'_> {
                 name.map(|name| self.names.id(transaction, self.tape, role, name)).transpose()
             };
             let method = id(Role::Method, asked.method)?;
-            notifications.add(what, method);
+            counted.add(what, method);
             insert.execute(params![
                 key(self.tape, entry.seq),
                 entry.at as i64,
@@ -253,7 +254,7 @@ impl Batch<'_> {
         }
         drop(insert);
         exchanges::keep(seen, transaction, self.tape, self.names)?;
-        notifications.keep(transaction, self.tape)?;
+        notifications::keep(&counted, transaction, self.tape)?;
         Ok(sums)
     }
 
