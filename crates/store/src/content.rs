@@ -14,7 +14,8 @@ const SESSION_ENDED: u8 = 2;
 const DECISION: u8 = 3;
 /// The end of an exchange.
 pub const FINISHED: u8 = 4;
-const GAP: u8 = 5;
+/// Facts that are missing.
+pub const GAP: u8 = 5;
 /// A list of decisions; a single one, as older stores have it, is a list of one.
 const DECISIONS: u8 = 6;
 /// A caller without a session.

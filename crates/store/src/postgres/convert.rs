@@ -1,6 +1,7 @@
 //! The steps from an older version of the tables to the next. Tables of an older version are told here as they were then.
 
 use super::escape::escape;
+use super::row::aside;
 use super::words::MARKS_SQL;
 use super::{Failure, notifications};
 use crate::around::pack_claims;
@@ -46,12 +47,18 @@ fn to_version_2(tables: &mut Transaction<'_>) -> Result<(), Failure> {
 /// Version 3 only adds columns, which most rows of version 2 do not have, and counts notifications by their method.
 fn to_version_3(tables: &mut Transaction<'_>) -> Result<(), Failure> {
     tables.batch_execute(
-        "ALTER TABLE tapes ADD COLUMN parent TEXT, ADD COLUMN seal BYTEA;
+        "ALTER TABLE tapes ADD COLUMN parent TEXT, ADD COLUMN seal BYTEA, ADD COLUMN aside BIGINT NOT NULL DEFAULT 0;
         ALTER TABLE sessions ADD COLUMN proof TEXT, ADD COLUMN address TEXT, ADD COLUMN claims BYTEA;
         ALTER TABLE tape_entries ADD COLUMN extra BYTEA;",
     )?;
     tables.batch_execute(notifications::TABLE)?;
     notifications::count_all(tables)?;
+    let weigh = format!(
+        "UPDATE tapes SET aside = weighed.aside FROM (SELECT tape, {} AS aside FROM tape_entries GROUP BY tape) AS weighed
+        WHERE number = weighed.tape",
+        aside()
+    );
+    tables.batch_execute(&weigh)?;
     tell_proofs(tables)
 }
 

@@ -44,7 +44,7 @@ const SUMS: &str = "UPDATE tapes SET entries = entries + $2,
     disordered = disordered OR $6 OR $3 < coalesce(last_at, $3),
     first_at = least(first_at, $3), last_at = greatest(last_at, $4), last_seq = $5,
     kinds = (SELECT array_agg(a + b ORDER BY n) FROM unnest(kinds, $7::bigint[]) WITH ORDINALITY AS k (a, b, n)),
-    gaps = gaps + $8, passed = passed + $9, kept = kept + $10 WHERE number = $1";
+    gaps = gaps + $8, passed = passed + $9, kept = kept + $10, aside = aside + $11 WHERE number = $1";
 
 impl Link {
     /// A connection on which nothing is ready yet.

@@ -1,8 +1,8 @@
 //! One row of the table of entries, and how it becomes an entry again.
 
 use super::Failure;
-use super::escape::unescape;
-use crate::content::{self, Columns};
+use super::escape::{escape, unescape};
+use crate::content::{self, Columns, MESSAGE};
 use crate::extra;
 use crate::pack::Torn;
 use crate::splice;
@@ -10,11 +10,30 @@ use crate::squeeze::Squeezer;
 use ::postgres::{GenericClient, Row};
 use bytes::Bytes;
 use foldhash::HashMap;
-use signalbox_engine::record::{Body, Entry, Hit};
+use signalbox_engine::record::{Body, Content, Entry, Hit};
 
 /// The columns, in the order in which they are read.
 pub const COLUMNS: &str = "e.tape, t.id, e.seq, e.at, e.session, e.exchange, e.principal, e.what, e.method, e.subject,
     e.backend, e.error_code, e.length, e.form, e.body, e.extra";
+
+/// How many bytes an entry keeps, in SQL. The names of an end stand with its exchange as well.
+pub const BYTES: &str =
+    "(octet_length(body) + coalesce(octet_length(extra), 0) + (CASE WHEN what = 4 THEN 2 ELSE 1 END)
+    * (octet_length(principal) + coalesce(octet_length(method), 0) + coalesce(octet_length(subject), 0)
+    + coalesce(octet_length(backend), 0)))";
+
+/// How many bytes some entries keep besides the bodies of messages, in SQL.
+pub fn aside() -> String {
+    format!("coalesce(sum({BYTES} - CASE WHEN what < {MESSAGE} THEN 0 ELSE octet_length(body) END), 0)::bigint")
+}
+
+/// How many bytes the names of an entry take, as [`BYTES`] has it.
+pub fn name_bytes(entry: &Entry) -> usize {
+    let names = content::names(&entry.content);
+    let all = [Some(&*entry.principal), names.method, names.subject, names.backend];
+    let bytes: usize = all.into_iter().flatten().map(|name| escape(name).len()).sum();
+    if matches!(entry.content, Content::Finished(_)) { 2 * bytes } else { bytes }
+}
 
 /// A row, with its body as it is kept.
 #[derive(Debug)]
@@ -45,7 +64,7 @@ impl StoredRow {
             error_code: optional(11),
             length: optional(12).map(|length| length as u64),
         };
-        let content = signalbox_engine::record::Content::SessionEnded;
+        let content = Content::SessionEnded;
         let entry = Entry {
             session: optional(4).map(|number| number as u64),
             exchange: optional(5).map(|number| number as u64),
@@ -108,4 +127,14 @@ pub fn bases(
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_what_its_code_says() {
+        assert!(BYTES.contains(&format!("what = {} ", content::FINISHED)));
+    }
 }

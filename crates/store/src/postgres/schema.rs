@@ -36,7 +36,8 @@ CREATE TABLE tapes (
     passed BIGINT NOT NULL DEFAULT 0,
     kept BIGINT NOT NULL DEFAULT 0,
     parent TEXT,
-    seal BYTEA
+    seal BYTEA,
+    aside BIGINT NOT NULL DEFAULT 0
 );
 
 CREATE TABLE sessions (

@@ -6,10 +6,11 @@ use crate::around::{pack_claims, unpack_claims};
 use crate::lookup;
 use crate::tape_row::TapeRow;
 use ::postgres::{Client, GenericClient, Row};
+use foldhash::HashMap;
 use signalbox_engine::record::{SessionInfo, StoreError, TapeInfo, TapeKind};
 
 const COLUMNS: &str = "number, id, kind, target, started, ended, program, redaction, sampling, entries,
-    coalesce(first_at, started), coalesce(last_at, started), last_seq, disordered, kept, parent, seal";
+    coalesce(first_at, started), coalesce(last_at, started), last_seq, disordered, kept, parent, seal, aside";
 
 fn read(row: &Row) -> TapeRow {
     let number = |place: usize| row.get::<_, i64>(place) as u64;
@@ -39,6 +40,8 @@ fn read(row: &Row) -> TapeRow {
         // Words are kept with their entry.
         indexed: last_seq,
         kept: number(14),
+        aside: number(17),
+        rest: 0,
     }
 }
 
@@ -82,6 +85,22 @@ pub fn insert(
 pub fn all(client: &mut Client) -> Result<Vec<TapeRow>, Failure> {
     let sql = format!("SELECT {COLUMNS} FROM tapes WHERE hidden_since IS NULL ORDER BY started DESC, id DESC");
     Ok(client.query(&sql, &[])?.iter().map(read).collect())
+}
+
+/// All tapes that can be seen, the newest first, with all that each of them keeps counted.
+pub fn weighed(client: &mut Client) -> Result<Vec<TapeRow>, Failure> {
+    let columns = ["external", "client", "client_version", "revision", "transport", "proof", "address", "claims"];
+    let size = columns.map(|column| format!("coalesce(octet_length({column}), 0)")).join(" + ");
+    let sql = format!(
+        "SELECT tape, sum(size)::bigint FROM (SELECT tape, {size} AS size FROM sessions
+        UNION ALL SELECT tape, octet_length(method) FROM notifications) AS sizes GROUP BY tape"
+    );
+    let sizes: HashMap<i64, i64> = client.query(&sql, &[])?.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let mut tapes = all(client)?;
+    for tape in &mut tapes {
+        tape.rest = sizes.get(&tape.number).map_or(0, |size| *size as u64);
+    }
+    Ok(tapes)
 }
 
 /// The tape that somebody means.

@@ -136,8 +136,8 @@ impl PostgresWriter {
         let mut writer = transaction.copy_in(&ready.entries)?;
         for entry in entries {
             let packed = content::pack(&entry.content, &mut self.squeezer);
-            sums.add(entry, packed.bytes.len());
             let extra = extra::pack(entry, &mut extra);
+            sums.add(entry, packed.bytes.len(), extra.map_or(0, <[u8]>::len) + row::name_bytes(entry));
             rows.entry(&EntryRow { tape: self.number, entry, packed: &packed, extra });
             runs.add(entry, searched(entry, bases).as_deref());
             done += 1;
@@ -317,6 +317,7 @@ fn keep_sums(transaction: &mut Transaction<'_>, statement: &Statement, tape: i64
             &sums.gaps,
             &sums.passed,
             &sums.kept,
+            &sums.aside,
         ],
     )?;
     Ok(())

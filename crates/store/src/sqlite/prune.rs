@@ -2,12 +2,13 @@
 
 use super::failure::Failure;
 use super::find::place_of;
-use super::forget;
+use super::forget::{self, Cut};
 use super::key::{key, seq_of};
 use super::reader::Reader;
+use super::row::BYTES;
 use super::tapes;
 use crate::retention::{self, Measure, Scale, Step};
-use crate::tape_row::TapeRow;
+use crate::tape_row::{ENTRY_BYTES, TapeRow};
 use rusqlite::Connection;
 use signalbox_engine::record::{Pruned, Retention};
 
@@ -83,7 +84,8 @@ fn take(reader: &mut Reader, step: &Step, dry_run: bool, pruned: &mut Pruned) ->
         (true, _) => step.entries,
         (false, None) => forget::forget_number(&mut reader.connection, step.tape.number)?,
         (false, Some(below)) => {
-            forget::forget_below(&mut reader.connection, &mut reader.squeezer, step.tape.number, below)?
+            let cut = Cut { tape: step.tape.number, below, marked: step.marked };
+            forget::forget_below(&mut reader.connection, &mut reader.squeezer, cut)?
         }
     };
     pruned.entries += entries;
@@ -103,28 +105,36 @@ impl Measure for Inside<'_> {
         place_of(self.0, tape, time)
     }
 
-    fn place_behind(&mut self, tape: &TapeRow, entries: u64) -> Result<u64, Failure> {
-        let sql = "SELECT id FROM tape_entries WHERE id >= ?1 ORDER BY id LIMIT 1 OFFSET ?2";
-        let id = self.0.query_row(sql, [key(tape.number, 0), entries as i64], |row| row.get(0))?;
-        Ok(seq_of(id))
+    fn place_behind(&mut self, tape: &TapeRow, entries: u64, bytes: u64) -> Result<u64, Failure> {
+        let sql = format!("SELECT id, {BYTES} FROM tape_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id");
+        let mut select = self.0.prepare_cached(&sql)?;
+        let mut rows = select.query([key(tape.number, 0), key(tape.number, tape.last_seq)])?;
+        let mut before = (0, 0);
+        while let Some(row) = rows.next()? {
+            if before.0 >= entries && before.1 >= bytes {
+                return Ok(seq_of(row.get(0)?));
+            }
+            before = (before.0 + 1, before.1 + row.get::<_, i64>(1)? as u64 + ENTRY_BYTES);
+        }
+        Ok(tape.last_seq + 1)
     }
 
     fn below(&mut self, tape: &TapeRow, place: u64) -> Result<(u64, u64), Failure> {
-        let sql = "SELECT count(*), coalesce(sum(length(body)), 0) FROM tape_entries WHERE id >= ?1 AND id < ?2";
+        let sql = format!("SELECT count(*), coalesce(sum({BYTES}), 0) FROM tape_entries WHERE id >= ?1 AND id < ?2");
         let keys = [key(tape.number, 0), key(tape.number, place)];
-        let (entries, kept): (i64, i64) = self.0.query_row(sql, keys, |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (entries, kept): (i64, i64) = self.0.query_row(&sql, keys, |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok((entries as u64, kept as u64))
     }
 }
 
 fn by_age(connection: &Connection, cutoff: u64, now: u64) -> Result<Vec<Step>, Failure> {
-    let tapes = tapes::all(connection)?;
+    let tapes = tapes::weighed(connection)?;
     let scale = Scale::new(forget::used(connection)?, &tapes);
     retention::by_age(&mut Inside(connection), &scale, tapes, cutoff, now)
 }
 
 fn by_size(connection: &Connection, excess: u64, now: u64, gone: &[String]) -> Result<Vec<Step>, Failure> {
-    let tapes = tapes::all(connection)?;
+    let tapes = tapes::weighed(connection)?;
     let scale = Scale::new(forget::used(connection)?, &tapes);
     retention::by_size(&mut Inside(connection), &scale, tapes, excess, now, gone)
 }

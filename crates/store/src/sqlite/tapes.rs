@@ -5,12 +5,13 @@ use crate::around::{pack_claims, unpack_claims};
 use crate::lookup;
 use crate::pack::Torn;
 use crate::tape_row::TapeRow;
+use foldhash::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use signalbox_engine::record::{SessionInfo, StoreError, TapeInfo, TapeKind};
 
 const COLUMNS: &str = "number, id, kind, target, started, ended, program, redaction, sampling, entries,
     coalesce(first_at, started), coalesce(last_at, started), last_seq, disordered, indexed, kept,
-    parent, seal";
+    parent, seal, aside";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<TapeRow> {
     let number = |place: usize| row.get::<_, i64>(place).map(|number| number as u64);
@@ -39,6 +40,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TapeRow> {
         disordered: row.get(13)?,
         indexed: number(14)?,
         kept: number(15)?,
+        aside: number(18)?,
+        rest: 0,
     })
 }
 
@@ -78,6 +81,30 @@ pub fn all(connection: &Connection) -> Result<Vec<TapeRow>, Failure> {
     let mut select = connection.prepare_cached(&sql)?;
     let rows = select.query_map([], read)?.collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(rows)
+}
+
+/// All tapes that can be seen, the newest first, with all that each of them keeps counted.
+pub fn weighed(connection: &Connection) -> Result<Vec<TapeRow>, Failure> {
+    let size = |columns: &[&str]| {
+        let sizes: Vec<String> =
+            columns.iter().map(|column| format!("coalesce(length(CAST({column} AS BLOB)), 0)")).collect();
+        sizes.join(" + ")
+    };
+    let session =
+        size(&["external", "client", "client_version", "revision", "transport", "proof", "address", "claims"]);
+    let sql = format!(
+        "SELECT tape, sum(size) FROM (SELECT tape, {session} AS size FROM sessions
+        UNION ALL SELECT tape, {} FROM names) GROUP BY tape",
+        size(&["name"])
+    );
+    let mut select = connection.prepare_cached(&sql)?;
+    let sizes: HashMap<i64, i64> =
+        select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
+    let mut tapes = all(connection)?;
+    for tape in &mut tapes {
+        tape.rest = sizes.get(&tape.number).map_or(0, |size| *size as u64);
+    }
+    Ok(tapes)
 }
 
 /// All tapes with the number of their entries, the newest first.

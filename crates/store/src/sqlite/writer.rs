@@ -250,7 +250,7 @@ impl Batch<'_> {
                 keep_far(transaction, self.tape, base, entry.seq)?;
             }
             seen.add(entry);
-            sums.add(entry, packed.bytes.len());
+            sums.add(entry, packed.bytes.len(), more.map_or(0, <[u8]>::len));
         }
         drop(insert);
         exchanges::keep(seen, transaction, self.tape, self.names)?;
@@ -282,7 +282,8 @@ fn keep_sums(sums: &Sums, transaction: &Transaction<'_>, tape: i64) -> rusqlite:
             disordered = disordered OR ?6 OR ?3 < coalesce(last_at, ?3),
             first_at = min(coalesce(first_at, ?3), ?3), last_at = max(coalesce(last_at, ?4), ?4), last_seq = ?5,
             requests = requests + ?7, notifications = notifications + ?8, results = results + ?9,
-            errors = errors + ?10, raws = raws + ?11, gaps = gaps + ?12, passed = passed + ?13, kept = kept + ?14
+            errors = errors + ?10, raws = raws + ?11, gaps = gaps + ?12, passed = passed + ?13, kept = kept + ?14,
+            aside = aside + ?15
             WHERE number = ?1";
     let [requests, notifications, results, errors, raws] = sums.kinds;
     transaction.prepare_cached(sql)?.execute(params![
@@ -300,6 +301,7 @@ fn keep_sums(sums: &Sums, transaction: &Transaction<'_>, tape: i64) -> rusqlite:
         sums.gaps,
         sums.passed,
         sums.kept,
+        sums.aside,
     ])?;
     Ok(())
 }

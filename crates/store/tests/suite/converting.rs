@@ -1,6 +1,6 @@
 //! PostgreSQL databases that older programs wrote. What version 1 shows is told by the golden stores.
 
-use crate::make::{all, call, places};
+use crate::make::{all, call, keep, places};
 use crate::postgres_server::PostgresServer;
 use crate::version_2::{entries, found, info, session};
 use postgres::{Client, NoTls};
@@ -51,6 +51,15 @@ fn a_database_of_version_2_shows_what_it_has_and_takes_what_is_new() {
         assert_eq!(places(&store, &Query { text: Some("\"answer 3\"".into()), ..all() }), [13]);
     }
     let store = PostgresStore::open(&url).unwrap();
+    keep(
+        &store,
+        "calls again",
+        &(0..3).flat_map(|n| call(5 * n + 1, n + 1, "echo", "success", n * 1_000_000)).collect::<Vec<_>>(),
+    );
+    let sql = "SELECT aside FROM signalbox.tapes WHERE id LIKE 'calls%'";
+    let aside = Client::connect(&url, NoTls).unwrap().query(sql, &[]).unwrap();
+    let aside: Vec<i64> = aside.iter().map(|row| row.get(0)).collect();
+    assert!(matches!(aside[..], [old, new] if old == new && old > 100), "{aside:?}");
     let new = TapeInfo { id: "new".into(), ..info() };
     store.import(&new, &mut entries().into_iter().map(Ok)).unwrap();
     assert_eq!(store.tape("new").unwrap(), new);

@@ -13,6 +13,7 @@ mod keeping;
 mod make;
 mod naming;
 mod postgres_server;
+mod room;
 mod searching;
 mod telling;
 mod tls;
@@ -69,6 +70,9 @@ suite![
     version_2::notifications_are_counted_by_method_and_durations_on_average,
     version_2::notifications_that_are_forgotten_are_not_counted_any_more,
     version_2::a_method_of_any_length_is_counted,
+    room::what_clients_say_of_themselves_is_counted,
+    room::sessions_that_are_over_go_with_their_entries,
+    room::a_tape_that_is_too_large_alone_loses_its_oldest_entries_and_says_so,
     writing::several_writers_write_at_once,
     writing::a_batch_that_is_refused_leaves_nothing_and_the_next_one_is_kept,
     writing::a_batch_that_is_durable_is_there_for_others,
