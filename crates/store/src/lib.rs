@@ -11,6 +11,7 @@ mod pack;
 mod percentiles;
 mod postgres;
 mod retention;
+mod room;
 mod seen;
 mod splice;
 mod sqlite;

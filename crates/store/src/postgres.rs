@@ -20,6 +20,7 @@ mod tls;
 mod words;
 mod writer;
 
+use crate::room::Room;
 use ::postgres::Client;
 use place::Place;
 use signalbox_engine::record::{
@@ -62,6 +63,7 @@ impl Failure {
 /// Tapes in a PostgreSQL database.
 pub struct PostgresStore {
     place: Place,
+    most: Option<u64>,
     client: Mutex<Option<Client>>,
 }
 
@@ -76,7 +78,13 @@ impl PostgresStore {
         let mut client = place.connect()?;
         let prepared = schema::prepare(&mut client, &place);
         place.told(prepared)?;
-        Ok(Self { place, client: Mutex::new(Some(client)) })
+        Ok(Self { place, most: None, client: Mutex::new(Some(client)) })
+    }
+
+    /// Lets whoever writes to it forget the oldest before the store becomes larger than so many bytes.
+    #[must_use]
+    pub fn limited_to(self, bytes: u64) -> Self {
+        Self { most: Some(bytes), ..self }
     }
 
     /// Says what is wrong with the URL of a database, without asking it and without reading files.
@@ -105,7 +113,7 @@ impl PostgresStore {
 
 impl TapeStore for PostgresStore {
     fn begin(&self, tape: &TapeInfo) -> Result<Box<dyn TapeWriter>, StoreError> {
-        Ok(Box::new(PostgresWriter::begin(self.place.clone(), tape, false)?))
+        Ok(Box::new(PostgresWriter::begin(self.place.clone(), tape, false, self.most.map(Room::new))?))
     }
 
     fn tapes(&self) -> Result<Vec<(TapeInfo, u64)>, StoreError> {
@@ -134,7 +142,7 @@ impl TapeStore for PostgresStore {
         entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>,
     ) -> Result<u64, StoreError> {
         // Nobody sees the tape before it is whole.
-        let mut writer = PostgresWriter::begin(self.place.clone(), tape, true)?;
+        let mut writer = PostgresWriter::begin(self.place.clone(), tape, true, None)?;
         let mut count = 0;
         let mut keep = || {
             let mut batch = Vec::with_capacity(IMPORT_BATCH);

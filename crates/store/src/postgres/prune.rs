@@ -30,21 +30,18 @@ pub fn prune(client: &mut Client, retention: &Retention, now: u64) -> Result<Pru
             take(client, &step, retention.dry_run, &mut pruned)?;
         }
     }
-    if let Some(most) = retention.max_bytes {
-        for _ in 0..if retention.dry_run { 1 } else { MAX_ROUNDS } {
+    match retention.max_bytes {
+        Some(most) if retention.dry_run => {
             let tapes = tapes::weighed(client)?;
             let used = weight(&tapes);
-            let going = if retention.dry_run { pruned.bytes } else { 0 };
-            let excess = used.saturating_sub(going).saturating_sub(most);
+            let excess = used.saturating_sub(pruned.bytes).saturating_sub(most);
             let scale = Scale::new(used, &tapes);
-            let steps = retention::by_size(&mut Inside(client), &scale, tapes, excess, now, &pruned.tapes)?;
-            if steps.is_empty() {
-                break;
-            }
-            for step in steps {
-                take(client, &step, retention.dry_run, &mut pruned)?;
+            for step in retention::by_size(&mut Inside(client), &scale, tapes, excess, now, &pruned.tapes)? {
+                take(client, &step, true, &mut pruned)?;
             }
         }
+        Some(most) => shrink_to(client, most, now, &mut pruned)?,
+        None => {}
     }
     if pruned.entries > 0 && !retention.dry_run {
         // The server does that by itself sooner or later; it may not let us.
@@ -53,6 +50,24 @@ pub fn prune(client: &mut Client, retention: &Retention, now: u64) -> Result<Pru
         }
     }
     Ok(pruned)
+}
+
+/// Forgets the oldest until tapes take no more than so many bytes.
+pub fn shrink_to(client: &mut Client, most: u64, now: u64, pruned: &mut Pruned) -> Result<(), Failure> {
+    for _ in 0..MAX_ROUNDS {
+        let tapes = tapes::weighed(client)?;
+        let used = weight(&tapes);
+        let scale = Scale::new(used, &tapes);
+        let excess = used.saturating_sub(most);
+        let steps = retention::by_size(&mut Inside(client), &scale, tapes, excess, now, &[])?;
+        if steps.is_empty() {
+            break;
+        }
+        for step in steps {
+            take(client, &step, false, pruned)?;
+        }
+    }
+    Ok(())
 }
 
 /// What removals and imports that were interrupted have left.

@@ -8,6 +8,7 @@ use super::reader::Reader;
 use super::row::BYTES;
 use super::tapes;
 use crate::retention::{self, Measure, Scale, Step};
+use crate::squeeze::Squeezer;
 use crate::tape_row::{ENTRY_BYTES, TapeRow};
 use rusqlite::Connection;
 use signalbox_engine::record::{Pruned, Retention};
@@ -30,7 +31,7 @@ pub fn prune(reader: &mut Reader, retention: &Retention, now: u64) -> Result<Pru
         let cutoff = now.saturating_sub(age.as_nanos().min(u128::from(u64::MAX)) as u64);
         for step in by_age(&reader.connection, cutoff, now)? {
             freed += step.bytes;
-            take(reader, &step, retention.dry_run, &mut pruned)?;
+            take(&mut reader.connection, &mut reader.squeezer, &step, retention.dry_run, &mut pruned)?;
         }
     }
     if let Some(most) = retention.max_bytes {
@@ -38,10 +39,10 @@ pub fn prune(reader: &mut Reader, retention: &Retention, now: u64) -> Result<Pru
             let excess = before.saturating_sub(freed).saturating_sub(most);
             for step in by_size(&reader.connection, excess, now, &pruned.tapes)? {
                 freed += step.bytes;
-                take(reader, &step, true, &mut pruned)?;
+                take(&mut reader.connection, &mut reader.squeezer, &step, true, &mut pruned)?;
             }
         } else {
-            shrink_to(reader, most, now, &mut pruned)?;
+            shrink_to(&mut reader.connection, &mut reader.squeezer, most, now, &mut pruned)?;
         }
     }
     pruned.bytes = freed;
@@ -52,16 +53,23 @@ pub fn prune(reader: &mut Reader, retention: &Retention, now: u64) -> Result<Pru
     Ok(pruned)
 }
 
-fn shrink_to(reader: &mut Reader, most: u64, now: u64, pruned: &mut Pruned) -> Result<(), Failure> {
+/// Forgets the oldest until no more than so many bytes are in use.
+pub fn shrink_to(
+    connection: &mut Connection,
+    squeezer: &mut Squeezer,
+    most: u64,
+    now: u64,
+    pruned: &mut Pruned,
+) -> Result<(), Failure> {
     for _ in 0..MAX_ROUNDS {
-        forget::shrink(&mut reader.connection)?;
-        let excess = forget::used(&reader.connection)?.saturating_sub(most);
-        let steps = if excess == 0 { Vec::new() } else { by_size(&reader.connection, excess, now, &[])? };
+        forget::shrink(connection)?;
+        let excess = forget::used(connection)?.saturating_sub(most);
+        let steps = if excess == 0 { Vec::new() } else { by_size(connection, excess, now, &[])? };
         if steps.is_empty() {
             break;
         }
         for step in steps {
-            take(reader, &step, false, pruned)?;
+            take(connection, squeezer, &step, false, pruned)?;
         }
     }
     Ok(())
@@ -79,13 +87,19 @@ fn sweep(connection: &mut Connection, now: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-fn take(reader: &mut Reader, step: &Step, dry_run: bool, pruned: &mut Pruned) -> Result<(), Failure> {
+fn take(
+    connection: &mut Connection,
+    squeezer: &mut Squeezer,
+    step: &Step,
+    dry_run: bool,
+    pruned: &mut Pruned,
+) -> Result<(), Failure> {
     let entries = match (dry_run, step.below) {
         (true, _) => step.entries,
-        (false, None) => forget::forget_number(&mut reader.connection, step.tape.number)?,
+        (false, None) => forget::forget_number(connection, step.tape.number)?,
         (false, Some(below)) => {
             let cut = Cut { tape: step.tape.number, below, marked: step.marked };
-            forget::forget_below(&mut reader.connection, &mut reader.squeezer, cut)?
+            forget::forget_below(connection, squeezer, cut)?
         }
     };
     pruned.entries += entries;

@@ -73,6 +73,7 @@ suite![
     room::what_clients_say_of_themselves_is_counted,
     room::sessions_that_are_over_go_with_their_entries,
     room::a_tape_that_is_too_large_alone_loses_its_oldest_entries_and_says_so,
+    room::a_store_stays_within_its_room_while_it_is_written,
     writing::several_writers_write_at_once,
     writing::a_batch_that_is_refused_leaves_nothing_and_the_next_one_is_kept,
     writing::a_batch_that_is_durable_is_there_for_others,

@@ -98,3 +98,22 @@ pub fn a_tape_that_is_too_large_alone_loses_its_oldest_entries_and_says_so(house
     let text = Query { text: Some(noise(last, 1_000)), ..all() };
     assert_eq!(places(&*store, &text), [last]);
 }
+
+pub fn a_store_stays_within_its_room_while_it_is_written(house: &House) {
+    let most = 3 << 20;
+    let store = house.open_limited_to(most);
+    keep(&*store, "old", &(1..=500).map(noisy).collect::<Vec<_>>());
+    let mut writer = store.begin(&tape("live", 600)).unwrap();
+    for batch in (1..=8_000).collect::<Vec<u64>>().chunks(50) {
+        writer
+            .append(&batch.iter().map(|seq| Entry { at: 600 + seq, ..noisy(*seq) }).collect::<Vec<_>>(), false)
+            .unwrap();
+        assert!(is_enough(&*store, most), "after entry {:?}", batch.last());
+    }
+    writer.idle().unwrap();
+    assert_eq!(store.tapes().unwrap().len(), 1, "the old one went first");
+    let left = find(&*store, &all()).hits;
+    assert!(left.len() > 1_000 && left.last().is_some_and(|hit| hit.entry.seq == 8_000), "{} are left", left.len());
+    let missing = Gap { facts: 8_001 - left.len() as u64, reason: "pruned".into() };
+    assert_eq!(left[0].entry.content, Content::Gap(missing));
+}
