@@ -38,6 +38,20 @@ pub fn unpack_session(raw: &mut Unpack<'_>) -> Result<SessionInfo, Torn> {
     Ok(session)
 }
 
+/// Packs claims for a column of their own; none where there are none.
+pub fn pack_claims(claims: &[(String, String)]) -> Option<Vec<u8>> {
+    (!claims.is_empty()).then(|| {
+        let mut packed = Vec::new();
+        put_pairs(&mut packed, claims);
+        packed
+    })
+}
+
+/// The way back.
+pub fn unpack_claims(packed: Option<&[u8]>) -> Result<Vec<(String, String)>, Torn> {
+    packed.map_or(Ok(Vec::new()), |packed| Unpack(packed).pairs())
+}
+
 /// Packs what is known of a caller without a session.
 pub fn pack_client(raw: &mut Vec<u8>, client: &ClientEntry) {
     put_number(raw, client.number);

@@ -8,12 +8,14 @@ use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, DecisionEntry, FinishedEntry, Gap, MessageEntry, MessageKind};
 use std::sync::Arc;
 
-const SESSION: u8 = 1;
+/// What is known of a session.
+pub const SESSION: u8 = 1;
 const SESSION_ENDED: u8 = 2;
 const DECISION: u8 = 3;
 /// The end of an exchange.
 pub const FINISHED: u8 = 4;
-const GAP: u8 = 5;
+/// Facts that are missing.
+pub const GAP: u8 = 5;
 /// A list of decisions; a single one, as older stores have it, is a list of one.
 const DECISIONS: u8 = 6;
 /// A caller without a session.

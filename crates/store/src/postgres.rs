@@ -1,15 +1,14 @@
 //! Tapes in a PostgreSQL database, in a schema of their own.
 //!
 //! All calls block; they are made from threads that are not part of an async runtime.
-//!
-//! Of version 2 it does not keep yet what SQLite has columns for: number, marks and carrier of a message, seals, proof, claims
-//! and address of sessions (their entries have them), the parent of a tape, and how many notifications of each method passed.
 
+mod convert;
 mod copy;
 mod escape;
 mod find;
 mod forget;
 mod link;
+mod notifications;
 mod place;
 mod prune;
 mod row;
@@ -21,6 +20,7 @@ mod tls;
 mod words;
 mod writer;
 
+use crate::room::Room;
 use ::postgres::Client;
 use place::Place;
 use signalbox_engine::record::{
@@ -63,6 +63,7 @@ impl Failure {
 /// Tapes in a PostgreSQL database.
 pub struct PostgresStore {
     place: Place,
+    most: Option<u64>,
     client: Mutex<Option<Client>>,
 }
 
@@ -77,7 +78,13 @@ impl PostgresStore {
         let mut client = place.connect()?;
         let prepared = schema::prepare(&mut client, &place);
         place.told(prepared)?;
-        Ok(Self { place, client: Mutex::new(Some(client)) })
+        Ok(Self { place, most: None, client: Mutex::new(Some(client)) })
+    }
+
+    /// Lets whoever writes to it forget the oldest before the store becomes larger than so many bytes.
+    #[must_use]
+    pub fn limited_to(self, bytes: u64) -> Self {
+        Self { most: Some(bytes), ..self }
     }
 
     /// Says what is wrong with the URL of a database, without asking it and without reading files.
@@ -106,7 +113,7 @@ impl PostgresStore {
 
 impl TapeStore for PostgresStore {
     fn begin(&self, tape: &TapeInfo) -> Result<Box<dyn TapeWriter>, StoreError> {
-        Ok(Box::new(PostgresWriter::begin(self.place.clone(), tape, false)?))
+        Ok(Box::new(PostgresWriter::begin(self.place.clone(), tape, false, self.most.map(Room::new))?))
     }
 
     fn tapes(&self) -> Result<Vec<(TapeInfo, u64)>, StoreError> {
@@ -135,7 +142,7 @@ impl TapeStore for PostgresStore {
         entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>,
     ) -> Result<u64, StoreError> {
         // Nobody sees the tape before it is whole.
-        let mut writer = PostgresWriter::begin(self.place.clone(), tape, true)?;
+        let mut writer = PostgresWriter::begin(self.place.clone(), tape, true, None)?;
         let mut count = 0;
         let mut keep = || {
             let mut batch = Vec::with_capacity(IMPORT_BATCH);

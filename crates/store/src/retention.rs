@@ -1,12 +1,13 @@
 //! What has to go so that only what is to be kept stays, oldest first.
 
-use crate::tape_row::TapeRow;
-
-/// About how many bytes an entry takes besides its body, index included.
-const ENTRY_BYTES: u64 = 120;
+use crate::tape_row::{ENTRY_BYTES, TapeRow};
+use signalbox_engine::record::{Content, Gap};
 
 /// Fewer entries are not forgotten at a time, so that every round gets on.
 const MIN_CUT: u64 = 100;
+
+/// Why entries at the beginning of a tape are missing: there was no room for them.
+const PRUNED: &str = "pruned";
 
 /// One thing to forget.
 pub struct Step {
@@ -14,6 +15,8 @@ pub struct Step {
     pub tape: TapeRow,
     /// Everything below this place; none for the whole tape.
     pub below: Option<u64>,
+    /// True where the tape says afterwards that its beginning is missing. What is too old is not missed.
+    pub marked: bool,
     /// How many entries that are.
     pub entries: u64,
     /// About how many bytes.
@@ -28,10 +31,10 @@ pub trait Measure {
     /// The first place at or after a time. Asked only where the clock of the tape does not go backwards.
     fn place_of(&mut self, tape: &TapeRow, time: u64) -> Result<u64, Self::Error>;
 
-    /// The place behind the first so many entries, which are fewer than all.
-    fn place_behind(&mut self, tape: &TapeRow, entries: u64) -> Result<u64, Self::Error>;
+    /// The place behind the first entries that are so many and take so many bytes; the one behind the last where all are less.
+    fn place_behind(&mut self, tape: &TapeRow, entries: u64, bytes: u64) -> Result<u64, Self::Error>;
 
-    /// How many entries lie below a place, and how many bytes of bodies.
+    /// How many entries lie below a place, and how many bytes they keep.
     fn below(&mut self, tape: &TapeRow, place: u64) -> Result<(u64, u64), Self::Error>;
 }
 
@@ -47,24 +50,50 @@ impl Scale {
         Self { used, weight: weight(tapes) }
     }
 
-    fn bytes(&self, kept: u64, entries: u64) -> u64 {
-        let weight = u128::from(kept + ENTRY_BYTES * entries);
-        (u128::from(self.used) * weight / u128::from(self.weight.max(1))) as u64
+    fn bytes(&self, weight: u64) -> u64 {
+        (u128::from(self.used) * u128::from(weight) / u128::from(self.weight.max(1))) as u64
     }
 
     fn whole(&self, tape: TapeRow) -> Step {
-        Step { below: None, entries: tape.entries, bytes: self.bytes(tape.kept, tape.entries), tape }
+        Step { below: None, marked: false, entries: tape.entries, bytes: self.bytes(tape.bytes()), tape }
     }
 
     fn below<M: Measure>(&self, measure: &mut M, tape: TapeRow, place: u64) -> Result<Step, M::Error> {
         let (entries, kept) = measure.below(&tape, place)?;
-        Ok(Step { below: Some(place), entries, bytes: self.bytes(kept, entries), tape })
+        Ok(Step { below: Some(place), marked: false, entries, bytes: self.bytes(kept + ENTRY_BYTES * entries), tape })
+    }
+}
+
+/// The marks of earlier cuts among entries that are forgotten; see [`Step::marked`].
+#[derive(Default, Debug)]
+pub struct Marks {
+    /// How many.
+    pub count: u64,
+    facts: u64,
+}
+
+impl Marks {
+    /// One more gap that is forgotten, which may be no such mark.
+    pub fn add(&mut self, content: &Content) {
+        if let Content::Gap(Gap { facts, reason }) = content
+            && reason == PRUNED
+        {
+            self.count += 1;
+            self.facts = self.facts.saturating_add(*facts);
+        }
+    }
+
+    /// The mark that takes the place of so many entries, these marks included; none where nothing else is forgotten.
+    pub fn next(&self, entries: u64) -> Option<Content> {
+        let more = entries.saturating_sub(self.count);
+        let gap = Gap { facts: self.facts.saturating_add(more), reason: PRUNED.to_owned() };
+        (more > 0).then_some(Content::Gap(gap))
     }
 }
 
 /// About how many bytes these tapes take.
 pub fn weight(tapes: &[TapeRow]) -> u64 {
-    tapes.iter().map(|tape| tape.kept + ENTRY_BYTES * tape.entries).sum()
+    tapes.iter().map(TapeRow::bytes).sum()
 }
 
 /// What is older than `cutoff`. The tapes come newest first.
@@ -108,16 +137,20 @@ pub fn by_size<M: Measure>(
         if left == 0 {
             break;
         }
-        let size = scale.bytes(tape.kept, tape.entries);
-        let step = if size <= left && tape.may_go(now) {
+        let size = scale.bytes(tape.bytes());
+        let of_entries = tape.of_entries();
+        let part = (u128::from(of_entries) * u128::from(left) / u128::from(size.max(1))) as u64;
+        // A little more, so that one round is enough as a rule.
+        let part = part.saturating_add(part / 20).max(1);
+        let all = part >= of_entries;
+        let step = if all && tape.may_go(now) {
             scale.whole(tape)
         } else {
-            let part = (u128::from(tape.entries) * u128::from(left) / u128::from(size.max(1))) as u64;
-            // A little more, so that one round is enough as a rule.
-            let part = (part + part / 20).max(MIN_CUT);
-            let all = part >= tape.entries;
-            let end = if all { tape.last_seq + 1 } else { measure.place_behind(&tape, part)? };
-            scale.below(measure, tape, end)?
+            let least = MIN_CUT.min(tape.entries / 10);
+            let end = if all { tape.last_seq + 1 } else { measure.place_behind(&tape, least, part)? };
+            // Where a part is less than it seemed, the next round takes more of it, before anything newer goes.
+            left = if all { left } else { 0 };
+            Step { marked: true, ..scale.below(measure, tape, end)? }
         };
         left = left.saturating_sub(step.bytes.max(1));
         steps.push(step);

@@ -18,6 +18,7 @@ mod stats;
 mod tapes;
 mod writer;
 
+use crate::room::Room;
 use connection::Place;
 use failure::Failure;
 use reader::Reader;
@@ -41,6 +42,7 @@ const IMPORT_BATCH: usize = 500;
 /// Tapes in a SQLite file. Only its owner can read the file.
 pub struct SqliteStore {
     place: Place,
+    most: Option<u64>,
     readers: Mutex<Vec<Reader>>,
 }
 
@@ -60,7 +62,13 @@ impl SqliteStore {
     pub fn open_waiting(path: impl AsRef<Path>, wait: Duration) -> Result<Self, StoreError> {
         let place = Place::new(path.as_ref(), wait);
         let reader = place.told(connection::create(&place).map(Reader::new))?;
-        Ok(Self { place, readers: Mutex::new(vec![reader]) })
+        Ok(Self { place, most: None, readers: Mutex::new(vec![reader]) })
+    }
+
+    /// Lets whoever writes to it forget the oldest before the store becomes larger than so many bytes.
+    #[must_use]
+    pub fn limited_to(self, bytes: u64) -> Self {
+        Self { most: Some(bytes), ..self }
     }
 
     /// Answers a question with a connection that nobody else uses meanwhile.
@@ -81,7 +89,8 @@ impl SqliteStore {
 
     fn writer(&self, tape: &TapeInfo, hidden: bool) -> Result<SqliteWriter, StoreError> {
         let connection = self.place.told(connection::open(&self.place))?;
-        SqliteWriter::begin(self.place.clone(), connection, tape, hidden)
+        let room = self.most.filter(|_| !hidden).map(Room::new);
+        SqliteWriter::begin(self.place.clone(), connection, tape, hidden, room)
     }
 }
 

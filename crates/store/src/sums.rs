@@ -22,18 +22,24 @@ pub struct Sums {
     pub gaps: i64,
     /// Bytes of messages as they passed.
     pub passed: i64,
-    /// Bytes of bodies as they are kept.
+    /// Bytes of the bodies of messages as they are kept.
     pub kept: i64,
+    /// Bytes of other bodies, and of what is kept beside any.
+    pub aside: i64,
 }
 
 impl Sums {
-    /// One more entry, whose body takes `kept` bytes.
-    pub fn add(&mut self, entry: &Entry, kept: usize) {
+    /// One more entry, whose body takes `kept` bytes, and what is known besides `aside` bytes.
+    pub fn add(&mut self, entry: &Entry, kept: usize, aside: usize) {
         self.first_at = if self.entries == 0 { entry.at } else { self.first_at.min(entry.at) };
         self.disordered |= entry.at < self.last_at;
         self.last_at = self.last_at.max(entry.at);
         self.entries += 1;
         self.last_seq = entry.seq;
+        self.aside = self.aside.saturating_add_unsigned(aside as u64);
+        if !matches!(entry.content, Content::Message(_)) {
+            self.aside = self.aside.saturating_add_unsigned(kept as u64);
+        }
         match &entry.content {
             Content::Message(message) => {
                 let place = MessageKind::ALL.iter().position(|kind| *kind == message.kind).unwrap_or(0);

@@ -19,6 +19,8 @@ pub struct EntryRow<'a> {
     pub entry: &'a Entry,
     /// The rest of it, as it is kept.
     pub packed: &'a Packed,
+    /// What is known of some entries only; see [`crate::extra`].
+    pub extra: Option<&'a [u8]>,
 }
 
 /// A column: its name, and what stands in it.
@@ -41,6 +43,10 @@ const COLUMNS: &[Column] = &[
     ("form", |copy, row| copy.small(row.packed.form)),
     ("body", |copy, row| copy.bytes(&row.packed.bytes)),
     ("base", |copy, row| copy.optional(refers_to(row.packed.form, &row.packed.bytes).map(|base| base as i64))),
+    ("extra", |copy, row| match row.extra {
+        Some(extra) => copy.bytes(extra),
+        None => copy.null(),
+    }),
 ];
 
 /// The statement that takes rows of entries.

@@ -1,13 +1,15 @@
 //! Forgetting tapes, or the beginning of one, a slice at a time.
 
-use super::{Failure, row};
-use crate::content;
+use super::row::{self, aside};
+use super::{Failure, notifications};
+use crate::content::{self, Columns};
 use crate::pack::Torn;
+use crate::retention::Marks;
 use crate::splice;
 use crate::squeeze::{Packed, Squeezer, refers_to};
 use ::postgres::{Client, Transaction};
 use bytes::Bytes;
-use signalbox_engine::record::Body;
+use signalbox_engine::record::{Body, Content};
 
 /// How many places are forgotten in one transaction.
 const SLICE: i64 = 10_000;
@@ -21,7 +23,7 @@ pub fn forget_number(client: &mut Client, tape: i64) -> Result<u64, Failure> {
         // The writer of the tape waits here, so that nothing comes in between the last entry and the head.
         transaction.execute("SELECT 1 FROM tapes WHERE number = $1 FOR UPDATE", &[&tape])?;
         let Some(first) = first(&mut transaction, tape)? else {
-            for table in ["exchanges", "sessions", "tape_words"] {
+            for table in ["exchanges", "notifications", "sessions", "tape_words"] {
                 transaction.execute(&format!("DELETE FROM {table} WHERE tape = $1"), &[&tape])?;
             }
             transaction.execute("DELETE FROM tapes WHERE number = $1", &[&tape])?;
@@ -33,28 +35,91 @@ pub fn forget_number(client: &mut Client, tape: i64) -> Result<u64, Failure> {
     }
 }
 
+/// What goes of a tape that goes on.
+#[derive(Copy, Clone, Debug)]
+pub struct Cut {
+    /// The number of the tape.
+    pub tape: i64,
+    /// Everything below this place.
+    pub below: u64,
+    /// True where the tape says afterwards that its beginning is missing.
+    pub marked: bool,
+}
+
 /// Forgets what lies below a place of a tape that goes on.
-pub fn forget_below(client: &mut Client, tape: i64, below: u64) -> Result<u64, Failure> {
-    let below = below as i64;
+pub fn forget_below(client: &mut Client, cut: Cut) -> Result<u64, Failure> {
+    let Cut { tape, marked, .. } = cut;
+    let below = cut.below as i64;
     let mut squeezer = Squeezer::new();
     let mut forgotten = 0;
     loop {
         let mut transaction = client.transaction()?;
         transaction.execute("SELECT 1 FROM tapes WHERE number = $1 FOR UPDATE", &[&tape])?;
         let Some(first) = first(&mut transaction, tape)?.filter(|first| *first < below) else {
-            transaction.execute("DELETE FROM exchanges WHERE tape = $1 AND last < $2", &[&tape, &below])?;
-            transaction.commit()?;
-            return Ok(forgotten);
+            return finish_cut(transaction, cut).map(|()| forgotten);
         };
         let end = below.min(first + SLICE);
+        let marks = if marked { marks(&mut transaction, &mut squeezer, tape, end)? } else { Marks::default() };
+        let sql = "SELECT count(*) FROM tape_entries WHERE tape = $1 AND seq < $2";
+        let entries = transaction.query_one(sql, &[&tape, &end])?.get::<_, i64>(0) as u64;
+        let mark = marks.next(entries).filter(|_| marked);
+        if marked && mark.is_none() {
+            return finish_cut(transaction, cut).map(|()| forgotten);
+        }
         detach(&mut transaction, &mut squeezer, tape, end)?;
         take_off(&mut transaction, tape, end)?;
-        forgotten += delete(&mut transaction, tape, end)?;
+        notifications::take_off(&mut transaction, tape, end)?;
+        forgotten += delete(&mut transaction, tape, end)? - marks.count;
+        if let Some(content) = mark {
+            put_mark(&mut transaction, &mut squeezer, (tape, end - 1), &content, entries - marks.count)?;
+        }
         let sql = "UPDATE tapes SET first_at =
             coalesce((SELECT at FROM tape_entries WHERE tape = $1 ORDER BY seq LIMIT 1), last_at) WHERE number = $1";
         transaction.execute(sql, &[&tape])?;
         transaction.commit()?;
     }
+}
+
+/// Forgets what belongs to no entry any more.
+fn finish_cut(mut transaction: Transaction<'_>, Cut { tape, below, .. }: Cut) -> Result<(), Failure> {
+    let below = below as i64;
+    transaction.execute("DELETE FROM exchanges WHERE tape = $1 AND last < $2", &[&tape, &below])?;
+    let sql = "DELETE FROM sessions WHERE tape = $1 AND ended < coalesce(
+        (SELECT at FROM tape_entries WHERE tape = $1 AND seq >= $2 ORDER BY seq LIMIT 1), ended + 1)";
+    transaction.execute(sql, &[&tape, &below])?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// The marks that earlier cuts left below a place.
+fn marks(transaction: &mut Transaction<'_>, squeezer: &mut Squeezer, tape: i64, below: i64) -> Result<Marks, Failure> {
+    let mut marks = Marks::default();
+    let sql = "SELECT form, body FROM tape_entries WHERE tape = $1 AND seq < $2 AND what = $3";
+    for row in transaction.query(sql, &[&tape, &below, &i16::from(content::GAP)])? {
+        let form = u8::try_from(row.get::<_, i16>(0)).map_err(|_| Torn("a code is no code"))?;
+        let columns = Columns { what: content::GAP, ..Columns::default() };
+        marks.add(&content::unpack(columns, squeezer.unpack(form, row.get(1))?)?);
+    }
+    Ok(marks)
+}
+
+/// Says that so many entries are missing up to this place.
+fn put_mark(
+    transaction: &mut Transaction<'_>,
+    squeezer: &mut Squeezer,
+    (tape, place): (i64, i64),
+    content: &Content,
+    missing: u64,
+) -> Result<(), Failure> {
+    let packed = content::pack(content, squeezer);
+    let sql = "INSERT INTO tape_entries (tape, seq, at, principal, what, form, body) VALUES ($1, $2, coalesce(
+        (SELECT at FROM tape_entries WHERE tape = $1 AND seq > $2 ORDER BY seq LIMIT 1),
+        (SELECT last_at FROM tapes WHERE number = $1), 0), '', $3, $4, $5)";
+    let what = i16::from(content::what(content));
+    transaction.execute(sql, &[&tape, &place, &what, &i16::from(packed.form), &&packed.bytes[..]])?;
+    let sql = "UPDATE tapes SET entries = entries + 1, gaps = gaps + $2, aside = aside + $3 WHERE number = $1";
+    transaction.execute(sql, &[&tape, &(missing as i64), &(packed.bytes.len() as i64)])?;
+    Ok(())
 }
 
 fn first(transaction: &mut Transaction<'_>, tape: i64) -> Result<Option<i64>, Failure> {
@@ -69,12 +134,16 @@ fn delete(transaction: &mut Transaction<'_>, tape: i64, below: i64) -> Result<u6
 
 /// What a slice takes off the sums of its tape.
 fn take_off(transaction: &mut Transaction<'_>, tape: i64, below: i64) -> Result<(), Failure> {
-    let sql = "SELECT what, count(*), coalesce(sum(length), 0)::bigint, sum(octet_length(body))::bigint
-        FROM tape_entries WHERE tape = $1 AND seq < $2 GROUP BY what";
-    let (mut entries, mut kinds, mut passed, mut kept) = (0, vec![0i64; 5], 0, 0);
-    for row in transaction.query(sql, &[&tape, &below])? {
+    let sql = format!(
+        "SELECT what, count(*), coalesce(sum(length), 0)::bigint, sum(octet_length(body))::bigint, {}
+        FROM tape_entries WHERE tape = $1 AND seq < $2 GROUP BY what",
+        aside()
+    );
+    let (mut entries, mut kinds, mut passed, mut kept, mut besides) = (0, vec![0i64; 5], 0, 0, 0);
+    for row in transaction.query(&sql, &[&tape, &below])? {
         let count: i64 = row.get(1);
         entries += count;
+        besides += row.get::<_, i64>(4);
         if let Some(kind) = u8::try_from(row.get::<_, i16>(0)).ok().and_then(content::kind_of) {
             kinds[kind] += count;
             passed += row.get::<_, i64>(2);
@@ -82,9 +151,9 @@ fn take_off(transaction: &mut Transaction<'_>, tape: i64, below: i64) -> Result<
         }
     }
     let sql = "UPDATE tapes SET entries = entries - $2, passed = passed - $3, kept = kept - $4,
-        kinds = (SELECT array_agg(a - b ORDER BY n) FROM unnest(kinds, $5::bigint[]) WITH ORDINALITY AS k (a, b, n))
+        aside = aside - $6, kinds = (SELECT array_agg(a - b ORDER BY n) FROM unnest(kinds, $5::bigint[]) WITH ORDINALITY AS k (a, b, n))
         WHERE number = $1";
-    transaction.execute(sql, &[&tape, &entries, &passed, &kept, &kinds])?;
+    transaction.execute(sql, &[&tape, &entries, &passed, &kept, &kinds, &besides])?;
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The connection of a writer, and what it has made ready there.
 
-use super::copy;
+use super::{copy, notifications};
 use ::postgres::{Client, Statement};
 
 /// A connection.
@@ -22,6 +22,8 @@ pub struct Ready {
     pub words: Statement,
     /// Keeps exchanges.
     pub exchanges: Statement,
+    /// Adds notifications to those of a tape.
+    pub notifications: Statement,
     /// Adds to the head of a tape.
     pub sums: Statement,
 }
@@ -42,7 +44,7 @@ const SUMS: &str = "UPDATE tapes SET entries = entries + $2,
     disordered = disordered OR $6 OR $3 < coalesce(last_at, $3),
     first_at = least(first_at, $3), last_at = greatest(last_at, $4), last_seq = $5,
     kinds = (SELECT array_agg(a + b ORDER BY n) FROM unnest(kinds, $7::bigint[]) WITH ORDINALITY AS k (a, b, n)),
-    gaps = gaps + $8, passed = passed + $9, kept = kept + $10 WHERE number = $1";
+    gaps = gaps + $8, passed = passed + $9, kept = kept + $10, aside = aside + $11 WHERE number = $1";
 
 impl Link {
     /// A connection on which nothing is ready yet.
@@ -67,6 +69,7 @@ impl Link {
             entries: prepare(&copy::entries_sql())?,
             words: prepare(copy::WORDS_SQL)?,
             exchanges: prepare(EXCHANGES)?,
+            notifications: prepare(notifications::KEEP)?,
             sums: prepare(SUMS)?,
         };
         Ok(self.ready.insert(ready).clone())

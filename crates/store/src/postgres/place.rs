@@ -17,6 +17,17 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// What every connection begins with. Another process may hold a table for so long before it counts as locked.
 const SETTINGS: &str = "SET lock_timeout = '5s'; SET search_path = signalbox; SET client_min_messages = warning";
 
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+enum NoConnection {
+    /// What TLS needs cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The database does not answer, or said so.
+    #[error("{}", why(.0))]
+    Database(#[from] ::postgres::Error),
+}
+
 /// Where the database is.
 #[derive(Clone)]
 pub struct Place {
@@ -41,10 +52,10 @@ impl Place {
 
     /// One more connection.
     pub fn connect(&self) -> Result<Client, StoreError> {
-        self.greet().map_err(|why| StoreError::Open { place: self.shown.to_string(), why })
+        self.greet().map_err(|error| StoreError::Open { place: self.shown.to_string(), why: error.to_string() })
     }
 
-    fn greet(&self) -> Result<Client, String> {
+    fn greet(&self) -> Result<Client, NoConnection> {
         let all_local = self.config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)));
         let mut client = match self.ssl.mode {
             // There is no TLS on a local socket.
@@ -56,9 +67,8 @@ impl Place {
                 connected => connected,
             },
             Mode::Require | Mode::VerifyCa | Mode::VerifyFull => self.secure(SslMode::Require)?,
-        }
-        .map_err(|error| why(&error))?;
-        client.batch_execute(SETTINGS).map_err(|error| why(&error))?;
+        }?;
+        client.batch_execute(SETTINGS)?;
         Ok(client)
     }
 
@@ -67,8 +77,8 @@ impl Place {
     }
 
     /// Certificates are read each time, so that new ones are used without a restart.
-    fn secure(&self, mode: SslMode) -> Result<Result<Client, ::postgres::Error>, String> {
-        let connector = Connector::read(&self.ssl).map_err(|error| error.to_string())?;
+    fn secure(&self, mode: SslMode) -> Result<Result<Client, ::postgres::Error>, TlsError> {
+        let connector = Connector::read(&self.ssl)?;
         Ok(self.config.clone().ssl_mode(mode).connect(connector))
     }
 

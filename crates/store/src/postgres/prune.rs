@@ -1,9 +1,11 @@
 //! Forgetting what is older or more than what is to be kept, oldest first.
 
 use super::find::place_of;
-use super::{Failure, forget, tapes};
+use super::forget::{self, Cut};
+use super::row::BYTES;
+use super::{Failure, tapes};
 use crate::retention::{self, Measure, Scale, Step, weight};
-use crate::tape_row::TapeRow;
+use crate::tape_row::{ENTRY_BYTES, TapeRow};
 use ::postgres::Client;
 use signalbox_engine::record::{Pruned, Retention};
 
@@ -22,27 +24,24 @@ pub fn prune(client: &mut Client, retention: &Retention, now: u64) -> Result<Pru
     }
     if let Some(age) = retention.max_age {
         let cutoff = now.saturating_sub(age.as_nanos().min(u128::from(u64::MAX)) as u64);
-        let tapes = tapes::all(client)?;
+        let tapes = tapes::weighed(client)?;
         let scale = Scale::new(weight(&tapes), &tapes);
         for step in retention::by_age(&mut Inside(client), &scale, tapes, cutoff, now)? {
             take(client, &step, retention.dry_run, &mut pruned)?;
         }
     }
-    if let Some(most) = retention.max_bytes {
-        for _ in 0..if retention.dry_run { 1 } else { MAX_ROUNDS } {
-            let tapes = tapes::all(client)?;
+    match retention.max_bytes {
+        Some(most) if retention.dry_run => {
+            let tapes = tapes::weighed(client)?;
             let used = weight(&tapes);
-            let going = if retention.dry_run { pruned.bytes } else { 0 };
-            let excess = used.saturating_sub(going).saturating_sub(most);
+            let excess = used.saturating_sub(pruned.bytes).saturating_sub(most);
             let scale = Scale::new(used, &tapes);
-            let steps = retention::by_size(&mut Inside(client), &scale, tapes, excess, now, &pruned.tapes)?;
-            if steps.is_empty() {
-                break;
-            }
-            for step in steps {
-                take(client, &step, retention.dry_run, &mut pruned)?;
+            for step in retention::by_size(&mut Inside(client), &scale, tapes, excess, now, &pruned.tapes)? {
+                take(client, &step, true, &mut pruned)?;
             }
         }
+        Some(most) => shrink_to(client, most, now, &mut pruned)?,
+        None => {}
     }
     if pruned.entries > 0 && !retention.dry_run {
         // The server does that by itself sooner or later; it may not let us.
@@ -51,6 +50,24 @@ pub fn prune(client: &mut Client, retention: &Retention, now: u64) -> Result<Pru
         }
     }
     Ok(pruned)
+}
+
+/// Forgets the oldest until tapes take no more than so many bytes.
+pub fn shrink_to(client: &mut Client, most: u64, now: u64, pruned: &mut Pruned) -> Result<(), Failure> {
+    for _ in 0..MAX_ROUNDS {
+        let tapes = tapes::weighed(client)?;
+        let used = weight(&tapes);
+        let scale = Scale::new(used, &tapes);
+        let excess = used.saturating_sub(most);
+        let steps = retention::by_size(&mut Inside(client), &scale, tapes, excess, now, &[])?;
+        if steps.is_empty() {
+            break;
+        }
+        for step in steps {
+            take(client, &step, false, pruned)?;
+        }
+    }
+    Ok(())
 }
 
 /// What removals and imports that were interrupted have left.
@@ -66,7 +83,9 @@ fn take(client: &mut Client, step: &Step, dry_run: bool, pruned: &mut Pruned) ->
     pruned.entries += match (dry_run, step.below) {
         (true, _) => step.entries,
         (false, None) => forget::forget_number(client, step.tape.number)?,
-        (false, Some(below)) => forget::forget_below(client, step.tape.number, below)?,
+        (false, Some(below)) => {
+            forget::forget_below(client, Cut { tape: step.tape.number, below, marked: step.marked })?
+        }
     };
     pruned.bytes += step.bytes;
     if step.below.is_none() {
@@ -85,16 +104,22 @@ impl Measure for Inside<'_> {
         place_of(self.0, tape, time)
     }
 
-    fn place_behind(&mut self, tape: &TapeRow, entries: u64) -> Result<u64, Failure> {
-        let sql = "SELECT seq FROM tape_entries WHERE tape = $1 ORDER BY seq LIMIT 1 OFFSET $2";
-        let place = self.0.query_opt(sql, &[&tape.number, &(entries as i64)])?;
+    fn place_behind(&mut self, tape: &TapeRow, entries: u64, bytes: u64) -> Result<u64, Failure> {
+        let sql = format!(
+            "SELECT seq FROM (SELECT seq, {BYTES} + {ENTRY_BYTES} AS own, sum({BYTES} + {ENTRY_BYTES}) OVER so_far AS bytes,
+            row_number() OVER so_far AS number FROM tape_entries WHERE tape = $1 WINDOW so_far AS (ORDER BY seq)) AS walked
+            WHERE number > $2 AND bytes - own >= $3 ORDER BY seq LIMIT 1"
+        );
+        let bytes = bytes.min(i64::MAX as u64) as i64;
+        let place = self.0.query_opt(&sql, &[&tape.number, &(entries as i64), &bytes])?;
         Ok(place.map_or(tape.last_seq + 1, |row| row.get::<_, i64>(0) as u64))
     }
 
     fn below(&mut self, tape: &TapeRow, place: u64) -> Result<(u64, u64), Failure> {
-        let sql = "SELECT count(*), coalesce(sum(octet_length(body)), 0)::bigint FROM tape_entries
-            WHERE tape = $1 AND seq < $2";
-        let row = self.0.query_one(sql, &[&tape.number, &(place as i64)])?;
+        let sql = format!(
+            "SELECT count(*), coalesce(sum({BYTES}), 0)::bigint FROM tape_entries WHERE tape = $1 AND seq < $2"
+        );
+        let row = self.0.query_one(&sql, &[&tape.number, &(place as i64)])?;
         Ok((row.get::<_, i64>(0) as u64, row.get::<_, i64>(1) as u64))
     }
 }

@@ -1,19 +1,39 @@
 //! One row of the table of entries, and how it becomes an entry again.
 
 use super::Failure;
-use super::escape::unescape;
-use crate::content::{self, Columns};
+use super::escape::{escape, unescape};
+use crate::content::{self, Columns, MESSAGE};
+use crate::extra;
 use crate::pack::Torn;
 use crate::splice;
 use crate::squeeze::Squeezer;
 use ::postgres::{GenericClient, Row};
 use bytes::Bytes;
 use foldhash::HashMap;
-use signalbox_engine::record::{Body, Entry, Hit};
+use signalbox_engine::record::{Body, Content, Entry, Hit};
 
 /// The columns, in the order in which they are read.
 pub const COLUMNS: &str = "e.tape, t.id, e.seq, e.at, e.session, e.exchange, e.principal, e.what, e.method, e.subject,
-    e.backend, e.error_code, e.length, e.form, e.body";
+    e.backend, e.error_code, e.length, e.form, e.body, e.extra";
+
+/// How many bytes an entry keeps, in SQL. The names of an end stand with its exchange as well.
+pub const BYTES: &str =
+    "(octet_length(body) + coalesce(octet_length(extra), 0) + (CASE WHEN what = 4 THEN 2 ELSE 1 END)
+    * (octet_length(principal) + coalesce(octet_length(method), 0) + coalesce(octet_length(subject), 0)
+    + coalesce(octet_length(backend), 0)))";
+
+/// How many bytes some entries keep besides the bodies of messages, in SQL.
+pub fn aside() -> String {
+    format!("coalesce(sum({BYTES} - CASE WHEN what < {MESSAGE} THEN 0 ELSE octet_length(body) END), 0)::bigint")
+}
+
+/// How many bytes the names of an entry take, as [`BYTES`] has it.
+pub fn name_bytes(entry: &Entry) -> usize {
+    let names = content::names(&entry.content);
+    let all = [Some(&*entry.principal), names.method, names.subject, names.backend];
+    let bytes: usize = all.into_iter().flatten().map(|name| escape(name).len()).sum();
+    if matches!(entry.content, Content::Finished(_)) { 2 * bytes } else { bytes }
+}
 
 /// A row, with its body as it is kept.
 #[derive(Debug)]
@@ -25,6 +45,7 @@ pub struct StoredRow {
     /// Its body.
     pub body: Body,
     columns: Option<Columns>,
+    extra: Option<Vec<u8>>,
 }
 
 impl StoredRow {
@@ -43,13 +64,14 @@ impl StoredRow {
             error_code: optional(11),
             length: optional(12).map(|length| length as u64),
         };
-        let content = signalbox_engine::record::Content::SessionEnded;
+        let content = Content::SessionEnded;
         let entry = Entry {
             session: optional(4).map(|number| number as u64),
             exchange: optional(5).map(|number| number as u64),
             ..Entry::new(number(2), number(3), unescape(row.get(6)).into(), content)
         };
-        Ok(Self { tape: row.get(0), hit: Hit { tape: unescape(row.get(1)), entry }, body, columns: Some(columns) })
+        let hit = Hit { tape: unescape(row.get(1)), entry };
+        Ok(Self { tape: row.get(0), hit, body, columns: Some(columns), extra: row.get(15) })
     }
 
     /// True where it is a message.
@@ -81,6 +103,9 @@ impl StoredRow {
         let columns = self.columns.take().unwrap_or_default();
         let body = if content::is_message(columns.what) { whole.map_or(Body::Left, Body::Whole) } else { self.body };
         self.hit.entry.content = content::unpack(columns, body)?;
+        if let Some(packed) = &self.extra {
+            extra::unpack(packed, &mut self.hit.entry)?;
+        }
         Ok(self.hit)
     }
 }
@@ -102,4 +127,14 @@ pub fn bases(
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_what_its_code_says() {
+        assert!(BYTES.contains(&format!("what = {} ", content::FINISHED)));
+    }
 }

@@ -1,13 +1,13 @@
 //! The tables, and their version.
 
-use super::Failure;
+use super::convert::CONVERTERS;
 use super::place::Place;
-use super::words::MARKS_SQL;
+use super::{Failure, notifications};
 use ::postgres::{Client, Transaction};
 use signalbox_engine::record::StoreError;
 
 /// The version of the tables below.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// The key under which one process at a time makes the tables.
 const LOCK: i64 = 0x7369_676e_616c;
@@ -34,7 +34,10 @@ CREATE TABLE tapes (
     kinds BIGINT[] NOT NULL DEFAULT '{0,0,0,0,0}',
     gaps BIGINT NOT NULL DEFAULT 0,
     passed BIGINT NOT NULL DEFAULT 0,
-    kept BIGINT NOT NULL DEFAULT 0
+    kept BIGINT NOT NULL DEFAULT 0,
+    parent TEXT,
+    seal BYTEA,
+    aside BIGINT NOT NULL DEFAULT 0
 );
 
 CREATE TABLE sessions (
@@ -47,6 +50,9 @@ CREATE TABLE sessions (
     transport TEXT NOT NULL,
     began BIGINT NOT NULL,
     ended BIGINT,
+    proof TEXT,
+    address TEXT,
+    claims BYTEA,
     PRIMARY KEY (tape, number)
 );
 
@@ -66,6 +72,7 @@ CREATE TABLE tape_entries (
     form SMALLINT NOT NULL,
     body BYTEA NOT NULL,
     base BIGINT,
+    extra BYTEA,
     PRIMARY KEY (tape, seq)
 );
 ALTER TABLE tape_entries ALTER COLUMN body SET STORAGE EXTERNAL;
@@ -98,52 +105,39 @@ CREATE TABLE tape_words (
     PRIMARY KEY (tape, first)
 );
 ALTER TABLE tape_words ALTER COLUMN words SET STORAGE EXTERNAL;
+CREATE INDEX tape_search ON tape_words USING gin (words);
 ";
 
-const WORDS_INDEX: &str = "CREATE INDEX tape_search ON tape_words USING gin (words)";
-
-/// Version 1 had words in each entry, and an index for each column that can be asked for.
-fn convert_1(transaction: &mut Transaction<'_>) -> Result<(), Failure> {
-    transaction.batch_execute("DROP INDEX tape_search")?;
-    transaction.batch_execute(WORDS)?;
-    let fill = format!(
-        "INSERT INTO tape_words SELECT tape, seq, seq, coalesce(words, '') || array_to_tsvector({MARKS_SQL}) FROM tape_entries"
-    );
-    transaction.batch_execute(&fill)?;
-    transaction.batch_execute(WORDS_INDEX)?;
-    transaction.batch_execute(
-        "ALTER TABLE tape_entries DROP COLUMN words;
-        DROP INDEX entries_exchange, entries_session, entries_at, entries_method, entries_subject, entries_backend,
-        entries_principal, entries_error",
-    )?;
-    Ok(())
-}
-
-/// Makes the tables, or checks their version.
+/// Makes the tables, or checks their version and converts them. One process at a time does that, all of it or nothing.
 pub fn prepare(client: &mut Client, place: &Place) -> Result<(), Failure> {
     let mut transaction = client.transaction()?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK])?;
     let there: Option<String> = transaction.query_one("SELECT to_regclass('signalbox.meta')::text", &[])?.get(0);
     if there.is_none() {
         transaction.batch_execute("CREATE SCHEMA IF NOT EXISTS signalbox")?;
-        transaction.batch_execute(&[TABLES, WORDS, WORDS_INDEX].concat())?;
+        transaction.batch_execute(&[TABLES, WORDS, notifications::TABLE].concat())?;
         transaction.execute("INSERT INTO meta VALUES ('version', $1)", &[&VERSION.to_string()])?;
     }
-    let version: String = transaction.query_one("SELECT value FROM meta WHERE key = 'version'", &[])?.get(0);
-    match version.parse() {
-        Ok(found) if found > VERSION => {
-            return Err(StoreError::Future { place: place.shown().to_owned(), found, known: VERSION }.into());
-        }
-        Ok(VERSION) => {}
-        Ok(1) => {
-            convert_1(&mut transaction)?;
-            transaction.execute("UPDATE meta SET value = $1 WHERE key = 'version'", &[&VERSION.to_string()])?;
-        }
-        _ => {
-            let why = format!("it has format version {version}, which this program does not read any more");
-            return Err(StoreError::Open { place: place.shown().to_owned(), why }.into());
-        }
-    }
+    convert(&mut transaction, place)?;
     transaction.commit()?;
+    Ok(())
+}
+
+/// Takes one step after the other up to this version.
+fn convert(transaction: &mut Transaction<'_>, place: &Place) -> Result<(), Failure> {
+    let found: String = transaction.query_one("SELECT value FROM meta WHERE key = 'version'", &[])?.get(0);
+    let mut version: u32 = found.parse().unwrap_or(0);
+    if version > VERSION {
+        return Err(StoreError::Future { place: place.shown().to_owned(), found: version, known: VERSION }.into());
+    }
+    while version < VERSION {
+        let Some((_, step)) = CONVERTERS.iter().find(|(from, _)| *from == version) else {
+            let why = format!("it has format version {found}, which this program does not read any more");
+            return Err(StoreError::Open { place: place.shown().to_owned(), why }.into());
+        };
+        step(transaction)?;
+        version += 1;
+        transaction.execute("UPDATE meta SET value = $1 WHERE key = 'version'", &[&version.to_string()])?;
+    }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! Numbers over exchanges and messages.
 
 use super::escape::unescape;
-use super::{Failure, tapes};
+use super::{Failure, notifications, tapes};
+use crate::notifications::Told;
 use crate::tally::{Finished, SUCCESS, Tally};
 use ::postgres::Client;
 use ::postgres::fallible_iterator::FallibleIterator;
@@ -26,6 +27,9 @@ pub fn stats(client: &mut Client, tape: Option<&str>) -> Result<Stats, Failure> 
         stats.bytes.0 = stats.bytes.0.saturating_add(number(2));
         stats.bytes.1 = stats.bytes.1.saturating_add(number(3));
     }
+    let mut told = Told::default();
+    notifications::add(client, &numbers, &mut told)?;
+    stats.notifications = told.finish();
     let mut tally = Tally::default();
     let sql = "SELECT method, subject, outcome, took, coalesce(bytes_in, 0), coalesce(bytes_out, 0) FROM exchanges
         WHERE tape = ANY($1) AND took IS NOT NULL";

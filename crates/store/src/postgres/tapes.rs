@@ -2,13 +2,15 @@
 
 use super::Failure;
 use super::escape::{escape, unescape};
+use crate::around::{pack_claims, unpack_claims};
 use crate::lookup;
 use crate::tape_row::TapeRow;
 use ::postgres::{Client, GenericClient, Row};
+use foldhash::HashMap;
 use signalbox_engine::record::{SessionInfo, StoreError, TapeInfo, TapeKind};
 
 const COLUMNS: &str = "number, id, kind, target, started, ended, program, redaction, sampling, entries,
-    coalesce(first_at, started), coalesce(last_at, started), last_seq, disordered, kept";
+    coalesce(first_at, started), coalesce(last_at, started), last_seq, disordered, kept, parent, seal, aside";
 
 fn read(row: &Row) -> TapeRow {
     let number = |place: usize| row.get::<_, i64>(place) as u64;
@@ -23,8 +25,8 @@ fn read(row: &Row) -> TapeRow {
         program: text(6),
         redaction: text(7).lines().map(str::to_owned).collect(),
         sampling: text(8),
-        parent: None,
-        seal: None,
+        parent: row.get::<_, Option<String>>(15).map(unescape),
+        seal: row.get::<_, Option<Vec<u8>>>(16).map(Vec::into_boxed_slice),
     };
     let last_seq = number(12);
     TapeRow {
@@ -38,6 +40,8 @@ fn read(row: &Row) -> TapeRow {
         // Words are kept with their entry.
         indexed: last_seq,
         kept: number(14),
+        aside: number(17),
+        rest: 0,
     }
 }
 
@@ -52,8 +56,8 @@ pub fn insert(
         Some(number) => number,
         None => client.query_one("SELECT nextval(pg_get_serial_sequence('signalbox.tapes', 'number'))", &[])?.get(0),
     };
-    let sql = "INSERT INTO tapes (number, id, kind, target, started, ended, program, redaction, sampling, hidden_since)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (id) DO NOTHING";
+    let sql = "INSERT INTO tapes (number, id, kind, target, started, ended, program, redaction, sampling, hidden_since,
+        parent, seal) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (id) DO NOTHING";
     let kept = client.execute(
         sql,
         &[
@@ -67,6 +71,8 @@ pub fn insert(
             &escape(&tape.redaction.join("\n")),
             &escape(&tape.sampling),
             &hidden_since,
+            &tape.parent.as_deref().map(escape),
+            &tape.seal.as_deref(),
         ],
     )?;
     if kept == 0 {
@@ -79,6 +85,22 @@ pub fn insert(
 pub fn all(client: &mut Client) -> Result<Vec<TapeRow>, Failure> {
     let sql = format!("SELECT {COLUMNS} FROM tapes WHERE hidden_since IS NULL ORDER BY started DESC, id DESC");
     Ok(client.query(&sql, &[])?.iter().map(read).collect())
+}
+
+/// All tapes that can be seen, the newest first, with all that each of them keeps counted.
+pub fn weighed(client: &mut Client) -> Result<Vec<TapeRow>, Failure> {
+    let columns = ["external", "client", "client_version", "revision", "transport", "proof", "address", "claims"];
+    let size = columns.map(|column| format!("coalesce(octet_length({column}), 0)")).join(" + ");
+    let sql = format!(
+        "SELECT tape, sum(size)::bigint FROM (SELECT tape, {size} AS size FROM sessions
+        UNION ALL SELECT tape, octet_length(method) FROM notifications) AS sizes GROUP BY tape"
+    );
+    let sizes: HashMap<i64, i64> = client.query(&sql, &[])?.iter().map(|row| (row.get(0), row.get(1))).collect();
+    let mut tapes = all(client)?;
+    for tape in &mut tapes {
+        tape.rest = sizes.get(&tape.number).map_or(0, |size| *size as u64);
+    }
+    Ok(tapes)
 }
 
 /// The tape that somebody means.
@@ -95,9 +117,10 @@ pub fn meant(client: &mut Client, asked: &str) -> Result<TapeRow, Failure> {
 /// The sessions of a tape, by their number.
 pub fn sessions(client: &mut Client, asked: &str) -> Result<Vec<(u64, SessionInfo)>, Failure> {
     let tape = meant(client, asked)?.number;
-    let sql = "SELECT number, external, client, client_version, revision, transport FROM sessions
+    let sql =
+        "SELECT number, external, client, client_version, revision, transport, proof, address, claims FROM sessions
         WHERE tape = $1 ORDER BY number";
-    let read = |row: &Row| {
+    let read = |row: &Row| -> Result<(u64, SessionInfo), Failure> {
         let text = |place: usize| row.get::<_, Option<String>>(place).map(unescape);
         let info = SessionInfo {
             external: text(1),
@@ -105,11 +128,13 @@ pub fn sessions(client: &mut Client, asked: &str) -> Result<Vec<(u64, SessionInf
             client_version: text(3),
             revision: text(4),
             transport: unescape(row.get(5)),
-            ..SessionInfo::default()
+            proof: text(6),
+            address: text(7),
+            claims: unpack_claims(row.get(8))?,
         };
-        (row.get::<_, i64>(0) as u64, info)
+        Ok((row.get::<_, i64>(0) as u64, info))
     };
-    Ok(client.query(sql, &[&tape])?.iter().map(read).collect())
+    client.query(sql, &[&tape])?.iter().map(read).collect()
 }
 
 /// Keeps what is known of a session; the later replaces the earlier.
@@ -120,10 +145,11 @@ pub fn keep_session(
     info: &SessionInfo,
     at: u64,
 ) -> Result<(), Failure> {
-    let sql = "INSERT INTO sessions (tape, number, external, client, client_version, revision, transport, began)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    let sql = "INSERT INTO sessions (tape, number, external, client, client_version, revision, transport, began,
+        proof, address, claims) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
         ON CONFLICT (tape, number) DO UPDATE SET external = excluded.external, client = excluded.client,
-        client_version = excluded.client_version, revision = excluded.revision, transport = excluded.transport";
+        client_version = excluded.client_version, revision = excluded.revision, transport = excluded.transport,
+        proof = excluded.proof, address = excluded.address, claims = excluded.claims";
     client.execute(
         sql,
         &[
@@ -135,6 +161,9 @@ pub fn keep_session(
             &info.revision.as_deref().map(escape),
             &escape(&info.transport),
             &(at as i64),
+            &info.proof.as_deref().map(escape),
+            &info.address.as_deref().map(escape),
+            &pack_claims(&info.claims),
         ],
     )?;
     Ok(())

@@ -5,8 +5,12 @@ use super::escape::escape;
 use super::link::{Link, Ready};
 use super::place::Place;
 use super::words::Runs;
-use super::{Failure, row, tapes};
+use super::{Failure, notifications, prune, row, tapes};
 use crate::content;
+use crate::extra;
+use crate::notifications::Notifications;
+use crate::retention::weight;
+use crate::room::Room;
 use crate::seen::Seen;
 use crate::splice;
 use crate::squeeze::Squeezer;
@@ -15,7 +19,7 @@ use crate::text::is_searched;
 use ::postgres::{Client, Statement, Transaction};
 use bytes::Bytes;
 use foldhash::HashMap;
-use signalbox_engine::record::{Body, Content, Entry, MessageEntry, StoreError, TapeInfo, TapeWriter};
+use signalbox_engine::record::{Body, Content, Entry, MessageEntry, Pruned, StoreError, TapeInfo, TapeWriter};
 use std::collections::VecDeque;
 use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -41,11 +45,14 @@ pub struct PostgresWriter {
     hidden: bool,
     last_seq: u64,
     ended: bool,
+    room: Option<Room>,
+    /// Why there was no room to be made; told when there is time.
+    no_room: Option<StoreError>,
 }
 
 impl PostgresWriter {
     /// Keeps the head of a tape.
-    pub fn begin(place: Place, info: &TapeInfo, hidden: bool) -> Result<Self, StoreError> {
+    pub fn begin(place: Place, info: &TapeInfo, hidden: bool, room: Option<Room>) -> Result<Self, StoreError> {
         let mut client = place.connect()?;
         let number = place.told(begin(&mut client, info, hidden))?;
         Ok(Self {
@@ -58,6 +65,8 @@ impl PostgresWriter {
             hidden,
             last_seq: 0,
             ended: false,
+            room,
+            no_room: None,
         })
     }
 
@@ -86,7 +95,7 @@ impl PostgresWriter {
         self.place.told(done)
     }
 
-    fn write(&mut self, link: &mut Link, entries: &[Entry], durable: bool) -> Result<(), Failure> {
+    fn write(&mut self, link: &mut Link, entries: &[Entry], durable: bool) -> Result<Sums, Failure> {
         let ready = link.prepare(durable)?;
         let mut transaction = link.client.transaction()?;
         if transaction.query_opt(&ready.hold, &[&self.number])?.is_none() {
@@ -98,20 +107,36 @@ impl PostgresWriter {
         }
         let mut sums = Sums::default();
         let mut seen = Seen::default();
+        let mut counted = Notifications::default();
         let bases = self.bases(&mut transaction, entries)?;
         for entry in entries {
             self.keep_aside(&mut transaction, entry)?;
             seen.add(entry);
+            counted.add(content::what(&entry.content), content::names(&entry.content).method);
         }
         let mut left = entries;
         while !left.is_empty() {
             left = self.copy(&mut transaction, &ready, left, &bases, &mut sums)?;
         }
         keep_exchanges(&mut transaction, &ready.exchanges, self.number, seen)?;
+        notifications::keep(&mut transaction, &ready.notifications, self.number, &counted)?;
         keep_sums(&mut transaction, &ready.sums, self.number, &sums)?;
         transaction.commit()?;
         self.remember(entries);
-        Ok(())
+        Ok(sums)
+    }
+
+    /// Forgets the oldest of the store where it is about to become too large.
+    fn make_room(&mut self, sums: &Sums) -> Result<(), StoreError> {
+        let Some(room) = &mut self.room else { return Ok(()) };
+        if !room.add(sums) {
+            return Ok(());
+        }
+        let room = room.clone();
+        self.with(|_, link| {
+            let Some(left) = room.left(weight(&tapes::weighed(&mut link.client)?)) else { return Ok(()) };
+            prune::shrink_to(&mut link.client, left, unix_nanos(), &mut Pruned::default())
+        })
     }
 
     /// Hands entries over, the first while the next are packed, and then their words. Returns what is left when these become
@@ -126,12 +151,14 @@ impl PostgresWriter {
     ) -> Result<&'a [Entry], Failure> {
         let mut runs = Runs::new(self.number);
         let mut rows = Copy::new();
+        let mut extra = Vec::new();
         let mut done = 0;
         let mut writer = transaction.copy_in(&ready.entries)?;
         for entry in entries {
             let packed = content::pack(&entry.content, &mut self.squeezer);
-            sums.add(entry, packed.bytes.len());
-            rows.entry(&EntryRow { tape: self.number, entry, packed: &packed });
+            let extra = extra::pack(entry, &mut extra);
+            sums.add(entry, packed.bytes.len(), extra.map_or(0, <[u8]>::len) + row::name_bytes(entry));
+            rows.entry(&EntryRow { tape: self.number, entry, packed: &packed, extra });
             runs.add(entry, searched(entry, bases).as_deref());
             done += 1;
             if rows.len() >= SENT_BYTES {
@@ -221,15 +248,19 @@ impl TapeWriter for PostgresWriter {
         let Some(last) = entries.last() else { return Ok(()) };
         let written = self.with(|writer, link| writer.write(link, entries, durable));
         match &written {
-            Ok(()) => self.last_seq = last.seq,
+            Ok(sums) => {
+                self.last_seq = last.seq;
+                // The batch is kept, whatever becomes of older ones.
+                self.no_room = self.make_room(sums).err();
+            }
             Err(_) => self.recent.clear(),
         }
-        written
+        written.map(drop)
     }
 
     fn idle(&mut self) -> Result<bool, StoreError> {
         // Words are kept with their entries, in the same transaction.
-        Ok(false)
+        self.no_room.take().map_or(Ok(false), Err)
     }
 
     fn end(&mut self, at: u64) -> Result<(), StoreError> {
@@ -243,13 +274,17 @@ impl TapeWriter for PostgresWriter {
 
 fn begin(client: &mut Client, info: &TapeInfo, hidden: bool) -> Result<i64, Failure> {
     let mut transaction = client.transaction()?;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
+    let since = unix_nanos() as i64;
     // What a failed import or a removal left behind does not stand in the way of its name.
     let left = "UPDATE tapes SET id = id || ' ' || number WHERE id = $1 AND hidden_since IS NOT NULL";
     transaction.execute(left, &[&escape(&info.id)])?;
     let number = tapes::insert(&mut transaction, info, None, hidden.then_some(since))?;
     transaction.commit()?;
     Ok(number)
+}
+
+fn unix_nanos() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// The whole body of an entry of a batch.
@@ -310,6 +345,7 @@ fn keep_sums(transaction: &mut Transaction<'_>, statement: &Statement, tape: i64
             &sums.gaps,
             &sums.passed,
             &sums.kept,
+            &sums.aside,
         ],
     )?;
     Ok(())

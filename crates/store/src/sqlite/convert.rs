@@ -1,7 +1,8 @@
 //! The steps from an older version of the tables to the next.
 
 use super::key::{MAX_SEQ, key, seq_of};
-use super::notifications::Notifications;
+use super::notifications;
+use super::row::ASIDE;
 use rusqlite::{OptionalExtension, Transaction};
 
 /// How many places are counted at a time.
@@ -29,6 +30,20 @@ pub fn to_version_2(file: &Transaction<'_>) -> rusqlite::Result<()> {
     tapes.into_iter().try_for_each(|tape| count(file, tape))
 }
 
+/// Version 3 knows how much a tape keeps besides the bodies of messages.
+pub fn to_version_3(file: &Transaction<'_>) -> rusqlite::Result<()> {
+    file.execute_batch("ALTER TABLE tapes ADD COLUMN aside INTEGER NOT NULL DEFAULT 0")?;
+    let sql = format!(
+        "UPDATE tapes SET aside = (SELECT {ASIDE} FROM tape_entries WHERE id BETWEEN ?2 AND ?3) WHERE number = ?1"
+    );
+    let mut select = file.prepare("SELECT number FROM tapes")?;
+    let tapes = select.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
+    for tape in tapes {
+        file.execute(&sql, [tape, key(tape, 0), key(tape, MAX_SEQ)])?;
+    }
+    Ok(())
+}
+
 fn count(file: &Transaction<'_>, tape: i64) -> rusqlite::Result<()> {
     let mut from = 0;
     loop {
@@ -37,6 +52,6 @@ fn count(file: &Transaction<'_>, tape: i64) -> rusqlite::Result<()> {
         let first: Option<i64> = next.query_row([key(tape, from), key(tape, MAX_SEQ)], |row| row.get(0)).optional()?;
         let Some(first) = first.map(seq_of) else { return Ok(()) };
         from = first + SLICE;
-        Notifications::between(file, tape, first, from)?.keep(file, tape)?;
+        notifications::keep(&notifications::between(file, tape, first, from)?, file, tape)?;
     }
 }

@@ -3,15 +3,18 @@
 use super::failure::Failure;
 use super::index;
 use super::key::{MAX_SEQ, key, seq_of};
-use super::notifications::Notifications;
+use super::names::{NameIds, Role};
+use super::notifications;
 use super::reader::learn;
-use super::row::{Bases, StoredRow};
+use super::row::{ASIDE, Bases, StoredRow};
 use super::writer::NEAR;
+use crate::content::{self, Columns};
+use crate::retention::Marks;
 use crate::splice;
 use crate::squeeze::{Packed, Squeezer};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
-use signalbox_engine::record::Body;
+use signalbox_engine::record::{Body, Content};
 
 /// How many entries are forgotten in one transaction.
 const SLICE: u64 = 5_000;
@@ -55,29 +58,100 @@ fn forget_head(transaction: &Transaction<'_>, tape: i64) -> rusqlite::Result<()>
     Ok(())
 }
 
+/// What goes of a tape that goes on.
+#[derive(Copy, Clone, Debug)]
+pub struct Cut {
+    /// The number of the tape.
+    pub tape: i64,
+    /// Everything below this place.
+    pub below: u64,
+    /// True where the tape says afterwards that its beginning is missing.
+    pub marked: bool,
+}
+
 /// Forgets what lies below a place of a tape that goes on.
-pub fn forget_below(
-    connection: &mut Connection,
-    squeezer: &mut Squeezer,
-    tape: i64,
-    below: u64,
-) -> Result<u64, Failure> {
+pub fn forget_below(connection: &mut Connection, squeezer: &mut Squeezer, cut: Cut) -> Result<u64, Failure> {
     learn(connection, squeezer)?;
+    let Cut { tape, below, marked } = cut;
     let mut forgotten = 0;
     loop {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let Some((first, end)) = next_slice(&transaction, tape, below)? else {
-            transaction.execute("DELETE FROM exchanges WHERE tape = ?1 AND last < ?2", [tape, below as i64])?;
-            transaction.commit()?;
-            return Ok(forgotten);
+            return finish_cut(transaction, cut).map(|()| forgotten);
         };
+        let mut sums = Kept::of(&transaction, tape, first, end)?;
+        let marks = if marked { marks(&transaction, squeezer, tape, (first, end))? } else { Marks::default() };
+        let mark = marks.next(sums.entries as u64).filter(|_| marked);
+        if marked && mark.is_none() {
+            return finish_cut(transaction, cut).map(|()| forgotten);
+        }
+        forgotten += sums.entries as u64 - marks.count;
         detach(&transaction, squeezer, tape, end)?;
-        let sums = Kept::of(&transaction, tape, first, end)?;
-        Notifications::between(&transaction, tape, first, end)?.take_off(&transaction, tape)?;
-        forgotten += forget_rows(&transaction, tape, first, end)?;
+        let counted = notifications::between(&transaction, tape, first, end)?;
+        notifications::take_off(&counted, &transaction, tape)?;
+        forget_rows(&transaction, tape, first, end)?;
+        if let Some(content) = mark {
+            sums.entries -= 1;
+            sums.gaps = (sums.entries + 1 - marks.count as i64).max(0);
+            sums.aside -= put_mark(&transaction, squeezer, tape, end - 1, &content)?;
+        }
         sums.take_off(&transaction, tape)?;
         transaction.commit()?;
     }
+}
+
+/// Forgets what belongs to no entry any more.
+fn finish_cut(transaction: Transaction<'_>, Cut { tape, below, .. }: Cut) -> Result<(), Failure> {
+    transaction.execute("DELETE FROM exchanges WHERE tape = ?1 AND last < ?2", [tape, below as i64])?;
+    let sql = "DELETE FROM sessions WHERE tape = ?1
+        AND ended < coalesce((SELECT at FROM tape_entries WHERE id BETWEEN ?2 AND ?3 LIMIT 1), ended + 1)";
+    transaction.execute(sql, [tape, key(tape, below), key(tape, MAX_SEQ)])?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// The marks that earlier cuts left in a slice.
+fn marks(
+    transaction: &Transaction<'_>,
+    squeezer: &mut Squeezer,
+    tape: i64,
+    (first, below): (u64, u64),
+) -> Result<Marks, Failure> {
+    let mut marks = Marks::default();
+    let sql = "SELECT form, body FROM tape_entries WHERE id >= ?1 AND id < ?2 AND what = ?3";
+    let mut select = transaction.prepare_cached(sql)?;
+    let mut rows = select.query([key(tape, first), key(tape, below), i64::from(content::GAP)])?;
+    while let Some(row) = rows.next()? {
+        let packed = row.get_ref(1)?.as_blob().unwrap_or_default();
+        let columns = Columns { what: content::GAP, ..Columns::default() };
+        marks.add(&content::unpack(columns, squeezer.unpack(row.get(0)?, packed)?)?);
+    }
+    Ok(marks)
+}
+
+/// Says that entries are missing up to this place. Returns how many bytes that takes.
+fn put_mark(
+    transaction: &Transaction<'_>,
+    squeezer: &mut Squeezer,
+    tape: i64,
+    place: u64,
+    content: &Content,
+) -> rusqlite::Result<i64> {
+    let packed = content::pack(content, squeezer);
+    let principal = NameIds::default().id(transaction, tape, Role::Principal, "")?;
+    let sql = "INSERT INTO tape_entries (id, at, principal, what, form, body) VALUES (?1,
+        coalesce((SELECT at FROM tape_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT 1),
+        (SELECT last_at FROM tapes WHERE number = ?3), 0), ?4, ?5, ?6, ?7)";
+    transaction.prepare_cached(sql)?.execute(params![
+        key(tape, place),
+        key(tape, MAX_SEQ),
+        tape,
+        principal,
+        content::what(content),
+        packed.form,
+        &packed.bytes[..],
+    ])?;
+    Ok(packed.bytes.len() as i64)
 }
 
 /// The next places to forget: from, and below which.
@@ -165,19 +239,25 @@ struct Kept {
     kinds: [i64; 5],
     passed: i64,
     kept: i64,
+    aside: i64,
+    /// How many of them a mark tells of.
+    gaps: i64,
 }
 
 impl Kept {
     fn of(transaction: &Transaction<'_>, tape: i64, first: u64, below: u64) -> rusqlite::Result<Self> {
-        let sql = "SELECT what, count(*), coalesce(sum(length), 0), sum(length(body)) FROM tape_entries
-            WHERE id >= ?1 AND id < ?2 GROUP BY what";
-        let mut select = transaction.prepare_cached(sql)?;
+        let sql = format!(
+            "SELECT what, count(*), coalesce(sum(length), 0), sum(length(body)), {ASIDE} FROM tape_entries
+            WHERE id >= ?1 AND id < ?2 GROUP BY what"
+        );
+        let mut select = transaction.prepare_cached(&sql)?;
         let mut rows = select.query([key(tape, first), key(tape, below)])?;
-        let mut sums = Self { entries: 0, kinds: [0; 5], passed: 0, kept: 0 };
+        let mut sums = Self { entries: 0, kinds: [0; 5], passed: 0, kept: 0, aside: 0, gaps: 0 };
         while let Some(row) = rows.next()? {
             let (what, count): (u8, i64) = (row.get(0)?, row.get(1)?);
             sums.entries += count;
-            if let Some(kind) = crate::content::kind_of(what) {
+            sums.aside += row.get::<_, i64>(4)?;
+            if let Some(kind) = content::kind_of(what) {
                 sums.kinds[kind] += count;
                 sums.passed += row.get::<_, i64>(2)?;
                 sums.kept += row.get::<_, i64>(3)?;
@@ -190,7 +270,7 @@ impl Kept {
         let [requests, notifications, results, errors, raws] = self.kinds;
         let sql = "UPDATE tapes SET entries = entries - ?2, requests = requests - ?3,
             notifications = notifications - ?4, results = results - ?5, errors = errors - ?6, raws = raws - ?7,
-            passed = passed - ?8, kept = kept - ?9,
+            passed = passed - ?8, kept = kept - ?9, aside = aside - ?12, gaps = gaps + ?13,
             first_at = coalesce((SELECT at FROM tape_entries WHERE id BETWEEN ?10 AND ?11 LIMIT 1), last_at)
             WHERE number = ?1";
         let (low, high) = (key(tape, 0), key(tape, u64::MAX));
@@ -206,6 +286,8 @@ impl Kept {
             self.kept,
             low,
             high,
+            self.aside,
+            self.gaps,
         ])?;
         Ok(())
     }

@@ -2,12 +2,14 @@
 
 use super::failure::Failure;
 use super::find::place_of;
-use super::forget;
+use super::forget::{self, Cut};
 use super::key::{key, seq_of};
 use super::reader::Reader;
+use super::row::BYTES;
 use super::tapes;
 use crate::retention::{self, Measure, Scale, Step};
-use crate::tape_row::TapeRow;
+use crate::squeeze::Squeezer;
+use crate::tape_row::{ENTRY_BYTES, TapeRow};
 use rusqlite::Connection;
 use signalbox_engine::record::{Pruned, Retention};
 
@@ -29,7 +31,7 @@ pub fn prune(reader: &mut Reader, retention: &Retention, now: u64) -> Result<Pru
         let cutoff = now.saturating_sub(age.as_nanos().min(u128::from(u64::MAX)) as u64);
         for step in by_age(&reader.connection, cutoff, now)? {
             freed += step.bytes;
-            take(reader, &step, retention.dry_run, &mut pruned)?;
+            take(&mut reader.connection, &mut reader.squeezer, &step, retention.dry_run, &mut pruned)?;
         }
     }
     if let Some(most) = retention.max_bytes {
@@ -37,10 +39,10 @@ pub fn prune(reader: &mut Reader, retention: &Retention, now: u64) -> Result<Pru
             let excess = before.saturating_sub(freed).saturating_sub(most);
             for step in by_size(&reader.connection, excess, now, &pruned.tapes)? {
                 freed += step.bytes;
-                take(reader, &step, true, &mut pruned)?;
+                take(&mut reader.connection, &mut reader.squeezer, &step, true, &mut pruned)?;
             }
         } else {
-            shrink_to(reader, most, now, &mut pruned)?;
+            shrink_to(&mut reader.connection, &mut reader.squeezer, most, now, &mut pruned)?;
         }
     }
     pruned.bytes = freed;
@@ -51,16 +53,23 @@ pub fn prune(reader: &mut Reader, retention: &Retention, now: u64) -> Result<Pru
     Ok(pruned)
 }
 
-fn shrink_to(reader: &mut Reader, most: u64, now: u64, pruned: &mut Pruned) -> Result<(), Failure> {
+/// Forgets the oldest until no more than so many bytes are in use.
+pub fn shrink_to(
+    connection: &mut Connection,
+    squeezer: &mut Squeezer,
+    most: u64,
+    now: u64,
+    pruned: &mut Pruned,
+) -> Result<(), Failure> {
     for _ in 0..MAX_ROUNDS {
-        forget::shrink(&mut reader.connection)?;
-        let excess = forget::used(&reader.connection)?.saturating_sub(most);
-        let steps = if excess == 0 { Vec::new() } else { by_size(&reader.connection, excess, now, &[])? };
+        forget::shrink(connection)?;
+        let excess = forget::used(connection)?.saturating_sub(most);
+        let steps = if excess == 0 { Vec::new() } else { by_size(connection, excess, now, &[])? };
         if steps.is_empty() {
             break;
         }
         for step in steps {
-            take(reader, &step, false, pruned)?;
+            take(connection, squeezer, &step, false, pruned)?;
         }
     }
     Ok(())
@@ -78,12 +87,19 @@ fn sweep(connection: &mut Connection, now: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-fn take(reader: &mut Reader, step: &Step, dry_run: bool, pruned: &mut Pruned) -> Result<(), Failure> {
+fn take(
+    connection: &mut Connection,
+    squeezer: &mut Squeezer,
+    step: &Step,
+    dry_run: bool,
+    pruned: &mut Pruned,
+) -> Result<(), Failure> {
     let entries = match (dry_run, step.below) {
         (true, _) => step.entries,
-        (false, None) => forget::forget_number(&mut reader.connection, step.tape.number)?,
+        (false, None) => forget::forget_number(connection, step.tape.number)?,
         (false, Some(below)) => {
-            forget::forget_below(&mut reader.connection, &mut reader.squeezer, step.tape.number, below)?
+            let cut = Cut { tape: step.tape.number, below, marked: step.marked };
+            forget::forget_below(connection, squeezer, cut)?
         }
     };
     pruned.entries += entries;
@@ -103,28 +119,36 @@ impl Measure for Inside<'_> {
         place_of(self.0, tape, time)
     }
 
-    fn place_behind(&mut self, tape: &TapeRow, entries: u64) -> Result<u64, Failure> {
-        let sql = "SELECT id FROM tape_entries WHERE id >= ?1 ORDER BY id LIMIT 1 OFFSET ?2";
-        let id = self.0.query_row(sql, [key(tape.number, 0), entries as i64], |row| row.get(0))?;
-        Ok(seq_of(id))
+    fn place_behind(&mut self, tape: &TapeRow, entries: u64, bytes: u64) -> Result<u64, Failure> {
+        let sql = format!("SELECT id, {BYTES} FROM tape_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id");
+        let mut select = self.0.prepare_cached(&sql)?;
+        let mut rows = select.query([key(tape.number, 0), key(tape.number, tape.last_seq)])?;
+        let mut before = (0, 0);
+        while let Some(row) = rows.next()? {
+            if before.0 >= entries && before.1 >= bytes {
+                return Ok(seq_of(row.get(0)?));
+            }
+            before = (before.0 + 1, before.1 + row.get::<_, i64>(1)? as u64 + ENTRY_BYTES);
+        }
+        Ok(tape.last_seq + 1)
     }
 
     fn below(&mut self, tape: &TapeRow, place: u64) -> Result<(u64, u64), Failure> {
-        let sql = "SELECT count(*), coalesce(sum(length(body)), 0) FROM tape_entries WHERE id >= ?1 AND id < ?2";
+        let sql = format!("SELECT count(*), coalesce(sum({BYTES}), 0) FROM tape_entries WHERE id >= ?1 AND id < ?2");
         let keys = [key(tape.number, 0), key(tape.number, place)];
-        let (entries, kept): (i64, i64) = self.0.query_row(sql, keys, |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let (entries, kept): (i64, i64) = self.0.query_row(&sql, keys, |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok((entries as u64, kept as u64))
     }
 }
 
 fn by_age(connection: &Connection, cutoff: u64, now: u64) -> Result<Vec<Step>, Failure> {
-    let tapes = tapes::all(connection)?;
+    let tapes = tapes::weighed(connection)?;
     let scale = Scale::new(forget::used(connection)?, &tapes);
     retention::by_age(&mut Inside(connection), &scale, tapes, cutoff, now)
 }
 
 fn by_size(connection: &Connection, excess: u64, now: u64, gone: &[String]) -> Result<Vec<Step>, Failure> {
-    let tapes = tapes::all(connection)?;
+    let tapes = tapes::weighed(connection)?;
     let scale = Scale::new(forget::used(connection)?, &tapes);
     retention::by_size(&mut Inside(connection), &scale, tapes, excess, now, gone)
 }

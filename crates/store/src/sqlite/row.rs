@@ -17,6 +17,13 @@ use std::sync::Arc;
 /// How many bodies that others refer to are remembered while one question is answered.
 const MAX_BASES: usize = 16;
 
+/// How many bytes an entry keeps, in SQL.
+pub const BYTES: &str = "(length(body) + coalesce(length(extra), 0))";
+
+/// How many bytes some entries keep besides the bodies of messages, in SQL.
+pub const ASIDE: &str =
+    "coalesce(sum(coalesce(length(extra), 0) + CASE WHEN what < 16 THEN length(body) ELSE 0 END), 0)";
+
 /// A row as it is stored.
 #[derive(Debug)]
 pub struct StoredRow<'a> {
@@ -166,6 +173,11 @@ fn load(connection: &Connection, squeezer: &mut Squeezer, id: i64) -> Result<Opt
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_message_is_what_the_code_says() {
+        assert!(ASIDE.contains(&format!("what < {}", content::MESSAGE)));
+    }
 
     #[test]
     fn a_base_lies_in_the_same_tape() {

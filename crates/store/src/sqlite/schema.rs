@@ -6,13 +6,13 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use signalbox_engine::record::StoreError;
 
 /// The version of the tables below.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// One step: makes version `n + 1` of version `n`.
 pub type Converter = (u32, fn(&Transaction<'_>) -> rusqlite::Result<()>);
 
 /// Every step there is. A file takes them one after the other, each in a transaction of its own.
-pub const CONVERTERS: &[Converter] = &[(1, convert::to_version_2)];
+pub const CONVERTERS: &[Converter] = &[(1, convert::to_version_2), (2, convert::to_version_3)];
 
 /// Exchanges that took this long, in nanoseconds, have an index of their own.
 pub const SLOW: u64 = 100_000_000;
@@ -47,7 +47,8 @@ CREATE TABLE tapes (
     passed INTEGER NOT NULL DEFAULT 0,
     kept INTEGER NOT NULL DEFAULT 0,
     parent TEXT,
-    seal BLOB
+    seal BLOB,
+    aside INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 CREATE TABLE sessions (

@@ -4,10 +4,10 @@ use super::failure::Failure;
 use super::names::NamesById;
 use super::notifications;
 use super::tapes;
+use crate::notifications::Told;
 use crate::tally::{Finished, Tally};
 use rusqlite::Connection;
 use signalbox_engine::record::{MessageKind, Stats};
-use std::collections::BTreeMap;
 
 /// Numbers over one tape, or over all.
 pub fn stats(connection: &Connection, tape: Option<&str>) -> Result<Stats, Failure> {
@@ -19,13 +19,13 @@ pub fn stats(connection: &Connection, tape: Option<&str>) -> Result<Stats, Failu
         Stats { messages: MessageKind::ALL.map(|kind| (kind.word().to_owned(), 0)).into(), ..Stats::default() };
     let mut tally = Tally::default();
     let mut names = NamesById::default();
-    let mut told = BTreeMap::new();
+    let mut told = Told::default();
     for tape in tapes {
         count(connection, tape.number, &mut stats)?;
         add(connection, tape.number, &mut tally, &mut names)?;
         notifications::add(connection, tape.number, &mut names, &mut told)?;
     }
-    stats.notifications = told.into_iter().collect();
+    stats.notifications = told.finish();
     tally.tell(&mut stats);
     Ok(stats)
 }

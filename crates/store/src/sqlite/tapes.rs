@@ -1,15 +1,17 @@
 //! The heads of tapes, and their sessions.
 
 use super::failure::Failure;
+use crate::around::{pack_claims, unpack_claims};
 use crate::lookup;
-use crate::pack::{Torn, Unpack, put_pairs};
+use crate::pack::Torn;
 use crate::tape_row::TapeRow;
+use foldhash::HashMap;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use signalbox_engine::record::{SessionInfo, StoreError, TapeInfo, TapeKind};
 
 const COLUMNS: &str = "number, id, kind, target, started, ended, program, redaction, sampling, entries,
     coalesce(first_at, started), coalesce(last_at, started), last_seq, disordered, indexed, kept,
-    parent, seal";
+    parent, seal, aside";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<TapeRow> {
     let number = |place: usize| row.get::<_, i64>(place).map(|number| number as u64);
@@ -38,6 +40,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TapeRow> {
         disordered: row.get(13)?,
         indexed: number(14)?,
         kept: number(15)?,
+        aside: number(18)?,
+        rest: 0,
     })
 }
 
@@ -79,6 +83,30 @@ pub fn all(connection: &Connection) -> Result<Vec<TapeRow>, Failure> {
     Ok(rows)
 }
 
+/// All tapes that can be seen, the newest first, with all that each of them keeps counted.
+pub fn weighed(connection: &Connection) -> Result<Vec<TapeRow>, Failure> {
+    let size = |columns: &[&str]| {
+        let sizes: Vec<String> =
+            columns.iter().map(|column| format!("coalesce(length(CAST({column} AS BLOB)), 0)")).collect();
+        sizes.join(" + ")
+    };
+    let session =
+        size(&["external", "client", "client_version", "revision", "transport", "proof", "address", "claims"]);
+    let sql = format!(
+        "SELECT tape, sum(size) FROM (SELECT tape, {session} AS size FROM sessions
+        UNION ALL SELECT tape, {} FROM names) GROUP BY tape",
+        size(&["name"])
+    );
+    let mut select = connection.prepare_cached(&sql)?;
+    let sizes: HashMap<i64, i64> =
+        select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
+    let mut tapes = all(connection)?;
+    for tape in &mut tapes {
+        tape.rest = sizes.get(&tape.number).map_or(0, |size| *size as u64);
+    }
+    Ok(tapes)
+}
+
 /// All tapes with the number of their entries, the newest first.
 pub fn list(connection: &Connection) -> Result<Vec<(TapeInfo, u64)>, Failure> {
     Ok(all(connection)?.into_iter().map(|row| (row.info, row.entries)).collect())
@@ -115,7 +143,7 @@ pub fn sessions(connection: &Connection, asked: &str) -> Result<Vec<(u64, Sessio
             transport: row.get(5)?,
             proof: row.get(6)?,
             address: row.get(7)?,
-            claims: claims.map(|packed| Unpack(packed).pairs()).transpose()?.unwrap_or_default(),
+            claims: unpack_claims(claims)?,
         };
         Ok((row.get::<_, i64>(0)? as u64, info))
     };
@@ -140,11 +168,6 @@ pub fn keep_session(
         ON CONFLICT (tape, number) DO UPDATE SET external = excluded.external, client = excluded.client,
         client_version = excluded.client_version, revision = excluded.revision, transport = excluded.transport,
         proof = excluded.proof, address = excluded.address, claims = excluded.claims";
-    let claims = (!info.claims.is_empty()).then(|| {
-        let mut packed = Vec::new();
-        put_pairs(&mut packed, &info.claims);
-        packed
-    });
     connection.prepare_cached(sql)?.execute(params![
         tape,
         number as i64,
@@ -156,7 +179,7 @@ pub fn keep_session(
         at as i64,
         info.proof,
         info.address,
-        claims,
+        pack_claims(&info.claims),
     ])?;
     Ok(())
 }

@@ -3,19 +3,23 @@
 use super::connection::Place;
 use super::exchanges;
 use super::failure::Failure;
+use super::forget;
 use super::index;
 use super::key::{MAX_TAPE, key};
 use super::names::{NameIds, Role};
-use super::notifications::Notifications;
+use super::notifications;
+use super::prune;
 use super::reader::learn;
 use super::tapes;
 use crate::content;
 use crate::extra;
+use crate::notifications::Notifications;
+use crate::room::Room;
 use crate::seen::Seen;
 use crate::squeeze::{Squeezer, refers_to};
 use crate::sums::{Sums, check_order};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
-use signalbox_engine::record::{Content, Entry, StoreError, TapeInfo, TapeWriter};
+use signalbox_engine::record::{Content, Entry, Pruned, StoreError, TapeInfo, TapeWriter};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A reference over more places than this is written down, so that forgetting its base finds it.
@@ -39,13 +43,22 @@ pub struct SqliteWriter {
     last_seq: u64,
     durable: bool,
     ended: bool,
+    room: Option<Room>,
+    /// Why there was no room to be made; told when there is time.
+    no_room: Option<Failure>,
     /// Tapes whose writers died before they were indexed; none before they were looked for.
     orphans: Option<Vec<i64>>,
 }
 
 impl SqliteWriter {
     /// Keeps the head of a tape.
-    pub fn begin(place: Place, mut connection: Connection, info: &TapeInfo, hidden: bool) -> Result<Self, StoreError> {
+    pub fn begin(
+        place: Place,
+        mut connection: Connection,
+        info: &TapeInfo,
+        hidden: bool,
+        room: Option<Room>,
+    ) -> Result<Self, StoreError> {
         let number = place.told(begin(&mut connection, info, hidden))?;
         Ok(Self {
             place,
@@ -58,6 +71,8 @@ impl SqliteWriter {
             last_seq: 0,
             durable: false,
             ended: false,
+            room,
+            no_room: None,
             orphans: None,
         })
     }
@@ -97,7 +112,7 @@ impl SqliteWriter {
         Ok(())
     }
 
-    fn write(&mut self, entries: &[Entry]) -> Result<(), Failure> {
+    fn write(&mut self, entries: &[Entry]) -> Result<Sums, Failure> {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let there = "SELECT 1 FROM tapes WHERE number = ?1";
         if transaction.prepare_cached(there)?.query_row([self.number], |_| Ok(())).optional()?.is_none() {
@@ -112,7 +127,18 @@ impl SqliteWriter {
         let sums = batch.write(&transaction, entries)?;
         keep_sums(&sums, &transaction, self.number)?;
         transaction.commit()?;
-        Ok(())
+        Ok(sums)
+    }
+
+    /// Forgets the oldest of the store where it is about to become too large.
+    fn make_room(&mut self, sums: &Sums) -> Result<(), Failure> {
+        let Some(room) = &mut self.room else { return Ok(()) };
+        if !room.add(sums) {
+            return Ok(());
+        }
+        let Some(left) = room.left(forget::used(&self.connection)?) else { return Ok(()) };
+        let mut pruned = Pruned::default();
+        prune::shrink_to(&mut self.connection, &mut self.squeezer, left, unix_nanos(), &mut pruned)
     }
 
     /// Makes a dictionary of the first bodies, unless the store has one.
@@ -164,14 +190,18 @@ impl TapeWriter for SqliteWriter {
         let Some(last) = entries.last() else { return Ok(()) };
         let written = self.set_durable(durable).and_then(|()| self.write(entries));
         match &written {
-            Ok(()) => self.last_seq = last.seq,
+            Ok(sums) => {
+                self.last_seq = last.seq;
+                // The batch is kept, whatever becomes of older ones.
+                self.no_room = self.make_room(sums).err();
+            }
             Err(_) => self.names.forget(),
         }
-        self.place.told(written)
+        self.place.told(written).map(drop)
     }
 
     fn idle(&mut self) -> Result<bool, StoreError> {
-        let worked = self.work();
+        let worked = self.no_room.take().map_or_else(|| self.work(), Err);
         self.place.told(worked)
     }
 
@@ -183,7 +213,7 @@ impl TapeWriter for SqliteWriter {
 
 fn begin(connection: &mut Connection, info: &TapeInfo, hidden: bool) -> Result<i64, Failure> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
+    let since = unix_nanos() as i64;
     // What a failed import or a removal left behind does not stand in the way of its name.
     let left = "UPDATE tapes SET id = id || ' ' || number WHERE id = ?1 AND hidden_since IS NOT NULL";
     transaction.execute(left, [&info.id])?;
@@ -193,6 +223,10 @@ fn begin(connection: &mut Connection, info: &TapeInfo, hidden: bool) -> Result<i
     }
     transaction.commit()?;
     Ok(number)
+}
+
+fn unix_nanos() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// Entries on their way into the tables.
@@ -206,7 +240,7 @@ impl Batch<'_> {
     fn write(&mut self, transaction: &Transaction<'_>, entries: &[Entry]) -> rusqlite::Result<Sums> {
         let mut sums = Sums::default();
         let mut seen = Seen::default();
-        let mut notifications = Notifications::default();
+        let mut counted = Notifications::default();
         let mut more = Vec::new();
         let sql = "INSERT INTO tape_entries
             (id, at, session, exchange, principal, what, method, subject, backend, error_code, length, form, body, extra)
@@ -225,7 +259,7 @@ impl Batch<'_> {
                 name.map(|name| self.names.id(transaction, self.tape, role, name)).transpose()
             };
             let method = id(Role::Method, asked.method)?;
-            notifications.add(what, method);
+            counted.add(what, method);
             insert.execute(params![
                 key(self.tape, entry.seq),
                 entry.at as i64,
@@ -249,11 +283,11 @@ impl Batch<'_> {
                 keep_far(transaction, self.tape, base, entry.seq)?;
             }
             seen.add(entry);
-            sums.add(entry, packed.bytes.len());
+            sums.add(entry, packed.bytes.len(), more.map_or(0, <[u8]>::len));
         }
         drop(insert);
         exchanges::keep(seen, transaction, self.tape, self.names)?;
-        notifications.keep(transaction, self.tape)?;
+        notifications::keep(&counted, transaction, self.tape)?;
         Ok(sums)
     }
 
@@ -281,7 +315,8 @@ fn keep_sums(sums: &Sums, transaction: &Transaction<'_>, tape: i64) -> rusqlite:
             disordered = disordered OR ?6 OR ?3 < coalesce(last_at, ?3),
             first_at = min(coalesce(first_at, ?3), ?3), last_at = max(coalesce(last_at, ?4), ?4), last_seq = ?5,
             requests = requests + ?7, notifications = notifications + ?8, results = results + ?9,
-            errors = errors + ?10, raws = raws + ?11, gaps = gaps + ?12, passed = passed + ?13, kept = kept + ?14
+            errors = errors + ?10, raws = raws + ?11, gaps = gaps + ?12, passed = passed + ?13, kept = kept + ?14,
+            aside = aside + ?15
             WHERE number = ?1";
     let [requests, notifications, results, errors, raws] = sums.kinds;
     transaction.prepare_cached(sql)?.execute(params![
@@ -299,6 +334,7 @@ fn keep_sums(sums: &Sums, transaction: &Transaction<'_>, tape: i64) -> rusqlite:
         sums.gaps,
         sums.passed,
         sums.kept,
+        sums.aside,
     ])?;
     Ok(())
 }

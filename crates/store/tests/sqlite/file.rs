@@ -39,10 +39,29 @@ fn a_file_of_the_future_is_refused_by_name_and_left_alone() {
     };
     set(9);
     let error = SqliteStore::open(&path).map(|_| ()).unwrap_err();
-    assert_eq!(error, StoreError::Future { place: path.display().to_string(), found: 9, known: 2 });
-    assert!(error.to_string().ends_with("has format version 9; this program reads versions up to 2"));
-    set(2);
+    assert_eq!(error, StoreError::Future { place: path.display().to_string(), found: 9, known: 3 });
+    assert!(error.to_string().ends_with("has format version 9; this program reads versions up to 3"));
+    set(3);
     assert_eq!(places(&SqliteStore::open(&path).unwrap(), &all()), [1, 2, 3, 4, 5]);
+}
+
+// Issue 13, point 5.
+#[test]
+fn a_file_of_version_2_learns_how_much_its_tapes_keep() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("tapes.db");
+    keep(&SqliteStore::open(&path).unwrap(), "t", &call(1, 1, "echo", "success", 5));
+    let aside = || -> i64 {
+        Connection::open(&path).unwrap().query_row("SELECT aside FROM tapes", [], |row| row.get(0)).unwrap()
+    };
+    let before = aside();
+    assert!(before > 0, "the end of a call is no message");
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch("ALTER TABLE tapes DROP COLUMN aside; UPDATE meta SET value = 2 WHERE key = 'version'")
+        .unwrap();
+    assert_eq!(places(&SqliteStore::open(&path).unwrap(), &all()), [1, 2, 3, 4, 5]);
+    assert_eq!(aside(), before);
 }
 
 #[test]

@@ -8,4 +8,3 @@ mod killing;
 #[allow(dead_code, reason = "the suite uses all of it")]
 mod make;
 mod room;
-mod version_2;

@@ -180,6 +180,22 @@ pub fn a_tape_whose_clock_went_backwards_is_found_by_time_all_the_same(house: &H
     assert_eq!(places(&*store, &Query { text: Some("word".into()), newest_first: true, ..query }), [3, 2, 1]);
 }
 
+pub fn a_tape_keeps_its_order_among_others_whatever_its_clock_did(house: &House) {
+    let store = house.open();
+    let timed = |seq: u64, at: u64| Entry { at, ..request(seq, "{}") };
+    keep(&*store, "a", &[timed(1, 100), timed(2, 10), timed(3, 120)]);
+    keep(&*store, "b", &[timed(1, 50), timed(2, 105)]);
+    keep(&*store, "c", &[timed(1, 20), timed(2, 110)]);
+    let seen = |query: &Query| {
+        let hits = find(&*store, query).hits;
+        hits.iter().map(|hit| format!("{}{}", hit.tape, hit.entry.seq)).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(seen(&all()), "c1 b1 a1 a2 b2 c2 a3");
+    assert_eq!(seen(&Query { newest_first: true, ..all() }), "a3 c2 b2 b1 c1 a2 a1");
+    assert_eq!(seen(&Query { limit: Some(4), ..all() }), "c1 b1 a1 a2");
+    assert_eq!(seen(&Query { newest_first: true, limit: Some(4), ..all() }), "a3 c2 b2 b1");
+}
+
 pub fn limits_are_kept(house: &House) {
     let store = house.open();
     let entries: Vec<Entry> =

@@ -23,6 +23,16 @@ impl House {
         Self::Postgres(server.database())
     }
 
+    /// Opens it, once more, with room for so many bytes.
+    pub fn open_limited_to(&self, bytes: u64) -> Arc<dyn TapeStore> {
+        match self {
+            Self::Sqlite(folder) => {
+                Arc::new(SqliteStore::open(folder.path().join("tapes.db")).unwrap().limited_to(bytes))
+            }
+            Self::Postgres(url) => Arc::new(PostgresStore::open(url).unwrap().limited_to(bytes)),
+        }
+    }
+
     /// Opens it, once more.
     pub fn open(&self) -> Arc<dyn TapeStore> {
         match self {

@@ -3,7 +3,9 @@
 //! S-31, S-32, S-34 to S-37, SO-8, SO-9, SO-11.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "all of this is a test, its helpers too")]
 
+mod both;
 mod certificates;
+mod converting;
 mod finding;
 mod forgetting;
 mod house;
@@ -11,9 +13,11 @@ mod keeping;
 mod make;
 mod naming;
 mod postgres_server;
+mod room;
 mod searching;
 mod telling;
 mod tls;
+mod version_2;
 mod writing;
 
 use house::House;
@@ -42,6 +46,7 @@ suite![
     finding::messages_of_an_exchange_are_found_by_how_it_ended,
     finding::several_tapes_are_one_stream_by_time,
     finding::a_tape_whose_clock_went_backwards_is_found_by_time_all_the_same,
+    finding::a_tape_keeps_its_order_among_others_whatever_its_clock_did,
     finding::limits_are_kept,
     finding::the_index_and_what_is_behind_it_find_the_same,
     searching::words_and_phrases_are_found,
@@ -61,6 +66,14 @@ suite![
     forgetting::what_is_too_old_goes,
     forgetting::what_is_too_much_goes_oldest_first,
     forgetting::a_body_whose_base_went_is_still_whole,
+    version_2::everything_of_version_2_comes_back_as_it_was,
+    version_2::notifications_are_counted_by_method_and_durations_on_average,
+    version_2::notifications_that_are_forgotten_are_not_counted_any_more,
+    version_2::a_method_of_any_length_is_counted,
+    room::what_clients_say_of_themselves_is_counted,
+    room::sessions_that_are_over_go_with_their_entries,
+    room::a_tape_that_is_too_large_alone_loses_its_oldest_entries_and_says_so,
+    room::a_store_stays_within_its_room_while_it_is_written,
     writing::several_writers_write_at_once,
     writing::a_batch_that_is_refused_leaves_nothing_and_the_next_one_is_kept,
     writing::a_batch_that_is_durable_is_there_for_others,
@@ -114,5 +127,5 @@ fn a_database_of_the_future_is_refused() {
     let mut client = postgres::Client::connect(&url, postgres::NoTls).unwrap();
     client.batch_execute("UPDATE signalbox.meta SET value = '7' WHERE key = 'version'").unwrap();
     let error = signalbox_store::PostgresStore::open(&url).map(|_| ()).unwrap_err();
-    assert!(matches!(error, StoreError::Future { found: 7, known: 2, .. }), "{error}");
+    assert!(matches!(error, StoreError::Future { found: 7, known: 3, .. }), "{error}");
 }

@@ -21,7 +21,7 @@ fn a_full_file_keeps_nothing_of_the_batch_and_all_of_it_later() {
     let place = Place::new(&folder.path().join("tapes.db"), Duration::from_secs(5));
     let connection = connection::create(&place).unwrap();
     let info = TapeInfo::new("t".into(), TapeKind::Serve, String::new(), 1);
-    let mut writer = SqliteWriter::begin(place, connection, &info, false).unwrap();
+    let mut writer = SqliteWriter::begin(place, connection, &info, false, None).unwrap();
     let limit = |writer: &SqliteWriter, pages: u32| {
         writer.connection.query_row(&format!("PRAGMA max_page_count = {pages}"), [], |_| Ok(())).unwrap();
     };

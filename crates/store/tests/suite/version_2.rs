@@ -1,5 +1,6 @@
 //! What came with version 2 is kept: marks of messages, callers, backends, rules, losses, refusals and seals.
 
+use crate::house::House;
 use bytes::Bytes;
 use signalbox_engine::carried::{Carried, HttpHead};
 use signalbox_engine::fact::Point;
@@ -7,18 +8,16 @@ use signalbox_engine::record::{
     BackendSeen, Body, ClientEntry, Content, DecisionEntry, Entry, FinishedEntry, LostEntry, MessageEntry, MessageKind,
     NotificationStats, Query, RefusedEntry, Retention, RulesEntry, SessionInfo, TapeInfo, TapeKind, TapeStore,
 };
-use signalbox_store::SqliteStore;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
-use tempfile::TempDir;
 
-fn info() -> TapeInfo {
+pub fn info() -> TapeInfo {
     let info = TapeInfo::new("t".into(), TapeKind::Serve, "x".into(), 1);
     TapeInfo { parent: Some("before".into()), seal: Some([0, 1, 255].into()), ..info }
 }
 
-fn session() -> SessionInfo {
+pub fn session() -> SessionInfo {
     SessionInfo {
         external: Some("hmac:00".into()),
         client: Some("agent".into()),
@@ -91,7 +90,7 @@ fn contents() -> Vec<Content> {
     ]
 }
 
-fn entries() -> Vec<Entry> {
+pub fn entries() -> Vec<Entry> {
     let entry = |(place, content)| {
         let seq = place as u64 + 1;
         let seal = seq.is_multiple_of(2).then(|| vec![seq as u8; 70].into_boxed_slice());
@@ -100,34 +99,26 @@ fn entries() -> Vec<Entry> {
     contents().into_iter().enumerate().map(entry).collect()
 }
 
-fn open(folder: &TempDir) -> SqliteStore {
-    SqliteStore::open(folder.path().join("tapes.db")).unwrap()
-}
-
-fn found(store: &SqliteStore, query: &Query) -> Vec<Entry> {
+pub fn found(store: &dyn TapeStore, query: &Query) -> Vec<Entry> {
     store.find(query).unwrap().hits.into_iter().map(|hit| hit.entry).collect()
 }
 
 // S-28, S-29, S-71, S-15, S-16
-#[test]
-fn everything_of_version_2_comes_back_as_it_was() {
-    let folder = TempDir::new().unwrap();
-    let store = open(&folder);
+pub fn everything_of_version_2_comes_back_as_it_was(house: &House) {
+    let store = house.open();
     store.import(&info(), &mut entries().into_iter().map(Ok)).unwrap();
     drop(store);
-    let store = open(&folder);
+    let store = house.open();
     assert_eq!(store.tape("t").unwrap(), info());
     assert_eq!(store.sessions("t").unwrap(), [(1, session())]);
-    assert_eq!(found(&store, &Query::default()), entries());
-    let of_backend = found(&store, &Query { backend: Some("math".into()), ..Query::default() });
+    assert_eq!(found(&*store, &Query::default()), entries());
+    let of_backend = found(&*store, &Query { backend: Some("math".into()), ..Query::default() });
     assert!(matches!(&of_backend[..], [Entry { content: Content::Backend(_), .. }]), "{of_backend:?}");
 }
 
 // S-30
-#[test]
-fn notifications_are_counted_by_method_and_durations_on_average() {
-    let folder = TempDir::new().unwrap();
-    let store = open(&folder);
+pub fn notifications_are_counted_by_method_and_durations_on_average(house: &House) {
+    let store = house.open();
     store.import(&info(), &mut entries().into_iter().map(Ok)).unwrap();
     let second = TapeInfo { id: "u".into(), ..info() };
     let mut more = entries();
@@ -143,10 +134,8 @@ fn notifications_are_counted_by_method_and_durations_on_average() {
     assert_eq!(store.stats(None).unwrap().notifications, progress(1, 1));
 }
 
-#[test]
-fn notifications_that_are_forgotten_are_not_counted_any_more() {
-    let folder = TempDir::new().unwrap();
-    let store = open(&folder);
+pub fn notifications_that_are_forgotten_are_not_counted_any_more(house: &House) {
+    let store = house.open();
     let mut writer = store.begin(&info()).unwrap();
     let day = 24 * 3_600 * 1_000_000_000;
     let at = |seq: u64| {
@@ -156,8 +145,31 @@ fn notifications_that_are_forgotten_are_not_counted_any_more() {
     writer.append(&(1..=10).map(at).collect::<Vec<_>>(), false).unwrap();
     let week = Retention { max_age: Some(Duration::from_secs(7 * 24 * 3_600)), ..Retention::default() };
     store.prune(&week, 10 * day).unwrap();
-    let left = found(&store, &Query::default()).len() as u64;
+    let left = found(&*store, &Query::default()).len() as u64;
     assert!((1..10).contains(&left), "{left}");
     let counted = store.stats(Some("t")).unwrap().notifications;
     assert_eq!(counted, [("notifications/x".to_owned(), NotificationStats { came: left, went: 0 })]);
+}
+
+// A key of an index has a length; a method has none.
+pub fn a_method_of_any_length_is_counted(house: &House) {
+    let store = house.open();
+    let noise = |seed: u64| -> String {
+        let number = |n: u64| (n + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (1..=2_000).map(|n| format!("{:x}", number(n))).collect()
+    };
+    let methods = [noise(0), noise(9_000), "a\0b\\".to_owned(), String::new()];
+    let notification = |(place, method): (usize, &String)| {
+        let content = Content::Message(message(Point::ClientOut, MessageKind::Notification, method));
+        Entry::new(place as u64 + 1, 1, "ann".into(), content)
+    };
+    let entries: Vec<Entry> = methods.iter().chain(&methods).enumerate().map(notification).collect();
+    let mut writer = store.begin(&info()).unwrap();
+    for batch in entries.chunks(3) {
+        writer.append(batch, false).unwrap();
+    }
+    let mut expected: Vec<_> =
+        methods.into_iter().map(|method| (method, NotificationStats { came: 0, went: 2 })).collect();
+    expected.sort_by(|(one, _), (other, _)| one.cmp(other));
+    assert_eq!(store.stats(None).unwrap().notifications, expected);
 }

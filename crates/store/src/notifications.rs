@@ -1,0 +1,96 @@
+//! How many notifications of each method came and went.
+
+use crate::content::{MESSAGE, kind_of, of_message};
+use foldhash::HashMap;
+use signalbox_engine::fact::Point;
+use signalbox_engine::record::{MessageKind, NotificationStats};
+use std::collections::BTreeMap;
+use std::hash::Hash;
+
+/// Most methods that are told apart in numbers over all tapes; the rest is one line.
+const MAX_METHODS: usize = 10_000;
+/// The line of those beyond.
+const OTHERS: &str = "(others)";
+
+/// The points at which notifications come.
+pub const CAME: [Point; 2] = [Point::ClientIn, Point::BackendIn];
+/// The points at which notifications go.
+pub const WENT: [Point; 2] = [Point::BackendOut, Point::ClientOut];
+
+/// The codes of entries that are notifications at these points.
+pub fn codes(points: [Point; 2]) -> [u8; 2] {
+    points.map(|point| of_message(point, MessageKind::Notification))
+}
+
+/// Whether a notification came (0) or went (1), by the code of its entry; none where it is no notification. Points where
+/// messages come and go take turns in the codes.
+fn way(what: u8) -> Option<usize> {
+    let notification = MessageKind::ALL.get(kind_of(what)?) == Some(&MessageKind::Notification);
+    notification.then(|| usize::from((what - MESSAGE) / 8) % 2)
+}
+
+/// Counts the notifications of a batch or a slice, by their method as the store knows it.
+#[derive(Debug)]
+pub struct Notifications<Method>(HashMap<Method, [i64; 2]>);
+
+impl<Method> Default for Notifications<Method> {
+    fn default() -> Self {
+        Self(HashMap::default())
+    }
+}
+
+impl<Method: Eq + Hash> Notifications<Method> {
+    /// One more entry, which may be none of them.
+    pub fn add(&mut self, what: u8, method: Option<Method>) {
+        if let (Some(way), Some(method)) = (way(what), method) {
+            self.0.entry(method).or_default()[way] += 1;
+        }
+    }
+
+    /// True where there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many of each method came and went.
+    pub fn counts(&self) -> impl Iterator<Item = (&Method, [i64; 2])> {
+        self.0.iter().map(|(method, counts)| (method, *counts))
+    }
+}
+
+/// The numbers of several tapes, by the name of the method.
+#[derive(Default, Debug)]
+pub struct Told(BTreeMap<String, NotificationStats>);
+
+impl Told {
+    /// Adds how many of a method came and went on a tape.
+    pub fn add(&mut self, method: String, [came, went]: [u64; 2]) {
+        if (came, went) == (0, 0) {
+            return;
+        }
+        let known = self.0.contains_key(&method) || self.0.len() < MAX_METHODS;
+        let stats = self.0.entry(if known { method } else { OTHERS.to_owned() }).or_default();
+        stats.came += came;
+        stats.went += went;
+    }
+
+    /// All of them, by name.
+    pub fn finish(self) -> Vec<(String, NotificationStats)> {
+        self.0.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s_30_what_came_and_what_went_are_told_apart() {
+        let of = |point| way(of_message(point, MessageKind::Notification));
+        assert_eq!([of(Point::ClientIn), of(Point::BackendIn)], [Some(0); 2]);
+        assert_eq!([of(Point::ClientOut), of(Point::BackendOut)], [Some(1); 2]);
+        assert_eq!(way(of_message(Point::ClientIn, MessageKind::Request)), None);
+        assert_eq!((way(0), way(4)), (None, None));
+        assert_eq!([codes(CAME), codes(WENT)].map(|codes| codes.map(way)), [[Some(0); 2], [Some(1); 2]]);
+    }
+}

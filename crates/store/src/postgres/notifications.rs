@@ -1,0 +1,80 @@
+//! The table that says how many notifications of each method came and went.
+
+use super::Failure;
+use super::escape::{escape, unescape};
+use crate::notifications::{CAME, Notifications, Told, WENT, codes};
+use crate::pack::Torn;
+use ::postgres::{Client, GenericClient, Statement};
+use std::borrow::Cow;
+
+/// The table. A method may be longer than an index takes, so its digest is the key.
+pub const TABLE: &str = "
+CREATE TABLE notifications (
+    tape BIGINT NOT NULL,
+    method BYTEA NOT NULL,
+    came BIGINT NOT NULL,
+    went BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX notifications_of ON notifications (tape, sha256(method));
+";
+
+/// The statement that adds those of a batch.
+pub const KEEP: &str = "INSERT INTO notifications AS known (tape, method, came, went)
+    SELECT $1, * FROM unnest($2::bytea[], $3::bigint[], $4::bigint[])
+    ON CONFLICT (tape, sha256(method)) DO UPDATE SET
+    came = known.came + excluded.came, went = known.went + excluded.went";
+
+/// Counts the notifications of entries, by tape and method, in SQL.
+fn counted(condition: &str) -> String {
+    let list = |codes: [u8; 2]| codes.map(|code| code.to_string()).join(", ");
+    let (came, went) = (list(codes(CAME)), list(codes(WENT)));
+    format!(
+        "SELECT tape, convert_to(method, 'UTF8') AS method, count(*) FILTER (WHERE what IN ({came})) AS came,
+        count(*) FILTER (WHERE what IN ({went})) AS went FROM tape_entries
+        WHERE what IN ({came}, {went}) AND method IS NOT NULL AND {condition} GROUP BY tape, method"
+    )
+}
+
+/// Adds those of a batch to those of their tape.
+pub fn keep(
+    client: &mut impl GenericClient,
+    statement: &Statement,
+    tape: i64,
+    batch: &Notifications<&str>,
+) -> Result<(), Failure> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    let methods: Vec<Cow<'_, str>> = batch.counts().map(|(method, _)| escape(method)).collect();
+    let methods: Vec<&[u8]> = methods.iter().map(|method| method.as_bytes()).collect();
+    let (came, went): (Vec<i64>, Vec<i64>) = batch.counts().map(|(_, [came, went])| (came, went)).unzip();
+    client.execute(statement, &[&tape, &methods, &came, &went])?;
+    Ok(())
+}
+
+/// Counts all that there are, for a store that did not count them.
+pub fn count_all(client: &mut impl GenericClient) -> Result<(), Failure> {
+    client.execute(&format!("INSERT INTO notifications (tape, method, came, went) {}", counted("true")), &[])?;
+    Ok(())
+}
+
+/// Takes those below a place of a tape off those of their tape.
+pub fn take_off(client: &mut impl GenericClient, tape: i64, below: i64) -> Result<(), Failure> {
+    let sql = format!(
+        "UPDATE notifications AS known SET came = known.came - gone.came, went = known.went - gone.went
+        FROM ({}) AS gone WHERE known.tape = $1 AND sha256(known.method) = sha256(gone.method)",
+        counted("tape = $1 AND seq < $2")
+    );
+    client.execute(&sql, &[&tape, &below])?;
+    Ok(())
+}
+
+/// Adds the numbers of these tapes to those by name.
+pub fn add(client: &mut Client, tapes: &[i64], told: &mut Told) -> Result<(), Failure> {
+    let sql = "SELECT method, came, went FROM notifications WHERE tape = ANY($1) ORDER BY tape";
+    for row in client.query(sql, &[&tapes])? {
+        let method = String::from_utf8(row.get(0)).map_err(|_| Torn("a method is no text"))?;
+        told.add(unescape(method), [row.get::<_, i64>(1) as u64, row.get::<_, i64>(2) as u64]);
+    }
+    Ok(())
+}
