@@ -66,9 +66,22 @@ impl StorePlace {
     /// # Errors
     /// What the store says.
     pub fn open(&self) -> Result<Arc<dyn TapeStore>, StoreError> {
+        self.open_for(u64::MAX)
+    }
+
+    /// Opens it for a writer that keeps it below so many bytes.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn open_for(&self, most: u64) -> Result<Arc<dyn TapeStore>, StoreError> {
         match self {
-            Self::Sqlite(path) => Ok(Arc::new(SqliteStore::open(path)?)),
-            Self::Postgres(url) => Ok(Arc::new(PostgresStore::open(url.expose())?)),
+            // Whoever may put a link there could have the tape written to any file of this user.
+            Self::Sqlite(path) if path.is_symlink() => {
+                let (place, why) = (path.display().to_string(), "it is a symbolic link".to_owned());
+                Err(StoreError::Open { place, why })
+            }
+            Self::Sqlite(path) => Ok(Arc::new(SqliteStore::open(path)?.limited_to(most))),
+            Self::Postgres(url) => Ok(Arc::new(PostgresStore::open(url.expose())?.limited_to(most))),
         }
     }
 }
@@ -127,7 +140,8 @@ impl Recording {
             sampling: settings.sampling_words(),
             ..TapeInfo::new(tape_id()?, kind, target, unix_nanos())
         };
-        let writer = LateWriter::new(place.clone(), tape.clone());
+        let most = record.retention.max_bytes.unwrap_or(u64::MAX);
+        let writer = LateWriter::new(place.clone(), most, tape.clone());
         let recorder = Arc::new(Recorder::start(settings, redactor, Box::new(writer), Anchor::now())?);
         let sink = Arc::new(TapeSink::new(Arc::clone(&recorder), record.strict));
         let rules = Mutex::default();

@@ -8,6 +8,8 @@ use std::sync::Arc;
 /// Begins its tape at the first append that finds the store there.
 pub struct LateWriter {
     place: StorePlace,
+    /// The store is kept below so many bytes.
+    most: u64,
     tape: TapeInfo,
     store: Option<Arc<dyn TapeStore>>,
     open: Option<Box<dyn TapeWriter>>,
@@ -15,15 +17,15 @@ pub struct LateWriter {
 
 impl LateWriter {
     /// A tape with this head, in this place.
-    pub fn new(place: StorePlace, tape: TapeInfo) -> Self {
-        Self { place, tape, store: None, open: None }
+    pub fn new(place: StorePlace, most: u64, tape: TapeInfo) -> Self {
+        Self { place, most, tape, store: None, open: None }
     }
 
     /// The store, opened where it is not.
     fn store(&mut self) -> Result<Arc<dyn TapeStore>, StoreError> {
         let store = match self.store.take() {
             Some(store) => store,
-            None => self.place.open()?,
+            None => self.place.open_for(self.most)?,
         };
         Ok(Arc::clone(self.store.insert(store)))
     }
