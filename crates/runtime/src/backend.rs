@@ -230,7 +230,7 @@ impl Backend {
             let mut replaced = None;
             if home {
                 inner.home = Home::Up(Arc::clone(peer));
-                inner.up_since = Some(Instant::now());
+                inner.up_since = Some(crate::clock::now());
                 self.begin_slowly(&mut inner);
                 inner.last_error = None;
                 inner.last_words.clear();

@@ -25,13 +25,13 @@ impl Peer {
 
     /// Somebody uses it.
     pub fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = crate::clock::now();
     }
 
     /// How long nobody has taken it.
     #[must_use]
     pub fn unused_for(&self) -> Duration {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        crate::clock::now().saturating_duration_since(*self.used.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// For how long it was given no call and had none, as far as was looked.
@@ -56,7 +56,7 @@ impl Peer {
         lease: Option<Lease>,
     ) -> Option<Box<Call>> {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let now = Instant::now();
+        let now = crate::clock::now();
         let mut inner = self.lock();
         if inner.lost || inner.closing {
             return Some(call);
@@ -120,7 +120,7 @@ impl Peer {
     pub(crate) fn release(&self, call: &Arc<Berthed>) {
         let mut inner = self.lock();
         if let Some(key) = inner.machine.key_of(|origin| origin.is_berth(call)) {
-            inner.machine.release(key, Instant::now());
+            inner.machine.release(key, crate::clock::now());
         }
     }
 

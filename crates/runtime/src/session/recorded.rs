@@ -7,7 +7,6 @@ use signalbox_engine::fact::{Lost, Point, SessionFact};
 use signalbox_engine::front::{Mode, ToClient};
 use signalbox_engine::{Command, Event, Fact, Fault, FaultKind};
 use std::sync::Arc;
-use std::time::Instant;
 
 impl Session {
     /// True for a session that lasts longer than one request.
@@ -27,7 +26,7 @@ impl Session {
         let wanted = self.gateway.message_facts() && self.is_kept();
         wanted.then(|| {
             Fact::Session(Arc::new(SessionFact {
-                at: Instant::now(),
+                at: crate::clock::now(),
                 session: self.key,
                 caller: self.caller.clone(),
                 external: (!self.external.is_empty()).then(|| Arc::from(&*self.external)),
@@ -40,7 +39,7 @@ impl Session {
     /// The fact that a message to the client was lost after it was said to have left.
     pub(super) fn lost(&self, number: u64, reason: &'static str) -> Fact {
         Fact::Lost(Arc::new(Lost {
-            at: Instant::now(),
+            at: crate::clock::now(),
             session: self.key,
             caller: self.caller.clone(),
             exchange: None,
