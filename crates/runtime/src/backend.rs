@@ -173,10 +173,11 @@ impl Backend {
             inner.waiting.retain(|one| one.session.key != session.key);
             inner.owned.remove(&session.key)
         };
-        if let Some(peer) = owned {
-            peer.close();
+        let unwatched = self.forget(session.key);
+        match owned {
+            Some(peer) => peer.close(),
+            None => self.unwatch(&session.principal, &unwatched),
         }
-        self.forget(session.key);
     }
 
     /// Gives up what has waited too long.

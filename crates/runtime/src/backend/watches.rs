@@ -164,14 +164,32 @@ impl Backend {
         }
     }
 
-    /// Forgets everything a session wanted to hear.
-    pub(super) fn forget(&self, session: SessionKey) {
+    /// Forgets everything a session wanted to hear; the resources that it followed.
+    pub(super) fn forget(&self, session: SessionKey) -> Vec<String> {
         let mut inner = self.lock();
         inner.levels.remove(&session);
         inner.follows.retain(|(key, _), _| *key != session);
-        inner.watches.retain(|_, sessions| {
-            sessions.remove(&session);
+        let mut unwatched = Vec::new();
+        inner.watches.retain(|uri, sessions| {
+            if sessions.remove(&session).is_some() {
+                unwatched.push(String::from(&**uri));
+            }
             !sessions.is_empty()
         });
+        unwatched
+    }
+
+    /// Has the connection that a principal shares stop telling of those of these resources that nobody follows any more.
+    pub(super) fn unwatch(&self, principal: &Principal, uris: &[String]) {
+        if uris.is_empty() {
+            return;
+        }
+        let era = self.target(Era::Legacy);
+        let shared = self.lock().shared.get(&(principal.clone(), era)).cloned();
+        match shared.filter(|peer| peer.is_ready()) {
+            Some(peer) if era == Era::Modern => peer.watch_anew(None),
+            Some(peer) => self.unsubscribe(&peer, uris),
+            None => {}
+        }
     }
 }
