@@ -303,6 +303,10 @@ impl Gateway {
         if followed.is_empty() {
             return;
         }
+        // A client that left before its wishes were noted could not take them back.
+        if !session.waits_for(exchange) {
+            return self.unlisten(session, exchange);
+        }
         let session = Arc::clone(session);
         tokio::spawn(async move {
             // A backend that is away follows them as soon as it is back; the client need not wait for that.

@@ -26,6 +26,10 @@ impl Backend {
             Ok(inner) => inner,
             Err(heir) => return heir.watch(session, uri, on),
         };
+        // A session that ends is forgotten behind this lock; what came later would stay for good.
+        if session.is_ended() {
+            return Err(Fault::new(FaultKind::SessionClosed, "the session has ended"));
+        }
         if on {
             if inner.watches.len() >= MAX_WATCHES && !inner.watches.contains_key(uri) {
                 let text = format!("{MAX_WATCHES} resources of backend `{}` are followed already", self.name);
@@ -84,6 +88,9 @@ impl Backend {
                 Ok(inner) => inner,
                 Err(heir) => return heir.set_level(session, level),
             };
+            if session.is_ended() {
+                return;
+            }
             inner.levels.insert(session.key, level);
             let owned = inner.owned.get(&session.key);
             owned.or_else(|| inner.shared.get(&(session.principal.clone(), Era::Legacy))).cloned()

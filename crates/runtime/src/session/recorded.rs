@@ -5,7 +5,7 @@ use super::running::Facts;
 use signalbox_engine::command::Watch;
 use signalbox_engine::fact::{Lost, Point, SessionFact};
 use signalbox_engine::front::{Mode, ToClient};
-use signalbox_engine::{Command, Event, Fact, Fault, FaultKind};
+use signalbox_engine::{Command, Event, ExchangeId, Fact, Fault, FaultKind};
 use std::sync::Arc;
 
 impl Session {
@@ -98,6 +98,10 @@ impl Session {
         tokio::spawn(async move {
             let kept = written.await;
             for command in waiting {
+                // Whoever has cancelled the call or left meanwhile does not want it carried out.
+                if exchange_of(&command).is_some_and(|exchange| !session.waits_for(exchange)) {
+                    continue;
+                }
                 match command {
                     command if kept => session.perform(command),
                     Command::Forward { exchange, .. } | Command::Watch(Watch { exchange, .. }) => {
@@ -110,5 +114,13 @@ impl Session {
                 }
             }
         });
+    }
+}
+
+/// The exchange that waits for what a command brings to a backend.
+fn exchange_of(command: &Command) -> Option<ExchangeId> {
+    match command {
+        Command::Forward { exchange, .. } | Command::Watch(Watch { exchange, .. }) => Some(*exchange),
+        _ => None,
     }
 }
