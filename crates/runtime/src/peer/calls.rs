@@ -171,6 +171,14 @@ impl Peer {
         !inner.machine.is_ready() && inner.machine.waiting().next().is_none()
     }
 
+    /// How many requests wait for an answer that somebody but the gateway wants.
+    #[cfg(feature = "testing")]
+    pub(crate) fn waits_for_others(&self) -> usize {
+        let inner = self.lock();
+        let others = inner.machine.waiting().filter(|origin| !matches!(origin, Origin::Own(_)));
+        others.count() + inner.queue.len() + inner.resend.len()
+    }
+
     /// Ends the connection unless a call is on it. True where it has ended. No call slips in between.
     pub(crate) fn close_if_idle(self: &Arc<Self>) -> bool {
         {
