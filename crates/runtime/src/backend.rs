@@ -299,8 +299,13 @@ impl Backend {
             inner.support.refused(peer.wish);
         }
         let died_of_probe = home && !was_ready && peer.wish == Wish::Auto && fault.kind == FaultKind::BackendDied;
-        // Lists that another era or another attempt will still bring are waited for.
-        let no_lists = !matches!(fault.kind, FaultKind::Draining | FaultKind::EraRefused) && !died_of_probe;
+        // Lists that another era or another attempt will still bring are waited for. A backend that refuses an era which it
+        // spoke on another connection would be asked for that era again and again.
+        let no_lists = match fault.kind {
+            FaultKind::Draining => false,
+            FaultKind::EraRefused => !home && !inner.support.lacks(peer.wish),
+            _ => !died_of_probe,
+        };
         if !was_ready && no_lists && !inner.others_reading(&peer.caps, Some(peer.id)) {
             inner.failed(peer.caps.clone());
         }
@@ -339,7 +344,7 @@ impl Backend {
             self.set_listed(false);
         }
         // What was meant for the era that it does not speak is carried over the other one.
-        let retry = fault.kind == FaultKind::EraRefused && self.lock().support.known();
+        let retry = fault.kind == FaultKind::EraRefused && self.lock().support.lacks(peer.wish);
         for one in queue {
             if retired {
                 self.dispatch_until(&one.session, one.exchange, one.call, one.deadline);
