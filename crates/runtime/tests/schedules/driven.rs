@@ -106,7 +106,8 @@ impl Driven {
         (0..state.wires.len()).filter(|link| state.wires[*link].open).collect()
     }
 
-    /// While it is silent it answers nothing at all by itself, not even a greeting.
+    /// While it is silent it answers nothing at all by itself, not even a greeting. A greeting that the schedule answers later
+    /// is answered in whichever era it came, as if servers of several versions stood behind one address.
     pub fn set_silent(&self, silent: bool) {
         self.lock().silent = silent;
     }

@@ -19,10 +19,13 @@ use schedule::Ended;
 use signalbox_runtime::Gateway;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const SCHEDULES: u64 = 200;
+/// How long one schedule may take; most take a tenth of a second.
+const LONGEST: Duration = Duration::from_secs(60);
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
@@ -30,6 +33,7 @@ fn number(name: &str) -> Option<u64> {
 
 /// Runs one schedule on a thread of its own, since a thread works for one gateway only.
 fn run(seed: u64) -> Ended {
+    let (done, waiting) = mpsc::channel();
     let thread = std::thread::Builder::new().name(format!("schedule {seed}"));
     let running = thread.spawn(move || {
         let working_for: Arc<OnceLock<Weak<Gateway>>> = Arc::default();
@@ -41,14 +45,19 @@ fn run(seed: u64) -> Ended {
         };
         let mut builder = tokio::runtime::Builder::new_current_thread();
         let runtime = builder.enable_time().start_paused(true).on_thread_park(idle).build().unwrap();
-        runtime.block_on(schedule::run(seed, |gateway| {
+        let ended = runtime.block_on(schedule::run(seed, |gateway| {
             working_for.set(Arc::downgrade(gateway)).unwrap();
-        }))
+        }));
+        let _ = done.send(ended);
     });
-    match running.unwrap().join() {
-        Ok(ended) => ended,
-        Err(_) => Ended { counts: BTreeMap::new(), faults: vec!["it panicked, see above".to_owned()] },
-    }
+    drop(running);
+    waiting.recv_timeout(LONGEST).unwrap_or_else(|error| {
+        let fault = match error {
+            RecvTimeoutError::Timeout => "it does not come to its end",
+            RecvTimeoutError::Disconnected => "it panicked, see above",
+        };
+        Ended { counts: BTreeMap::new(), faults: vec![fault.to_owned()] }
+    })
 }
 
 #[test]
