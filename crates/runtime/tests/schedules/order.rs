@@ -82,7 +82,7 @@ fn tell(session: &Arc<Session>, method: &str, params: &Value) {
 }
 
 async fn greeted(gateway: &Arc<Gateway>, number: u64, seen: &mut Seen) -> Arc<Session> {
-    let caller = Caller::local(["ann", "bob"][usize::from(number % 2 == 0)], "test");
+    let caller = Caller::local(["ann", "bob"][usize::from(number.is_multiple_of(2))], "test");
     let session = gateway.open_session(caller, Mode::Session, &format!("s{number}"), "test").unwrap();
     let hello =
         json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});

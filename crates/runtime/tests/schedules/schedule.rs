@@ -210,7 +210,7 @@ impl World {
             3 => self.backends.reverse(),
             _ if !self.backends.is_empty() => {
                 let index = dice.below(self.backends.len());
-                let heir = backend(&self.backends[index].0.name.to_string(), dice);
+                let heir = backend(&self.backends[index].0.name, dice);
                 let before = std::mem::replace(&mut self.backends[index], heir);
                 self.retired.push(before.1);
             }
