@@ -173,10 +173,11 @@ impl Backend {
             inner.waiting.retain(|one| one.session.key != session.key);
             inner.owned.remove(&session.key)
         };
-        if let Some(peer) = owned {
-            peer.close();
+        let unwatched = self.forget(session.key);
+        match owned {
+            Some(peer) => peer.close(),
+            None => self.unwatch(&session.principal, &unwatched),
         }
-        self.forget(session.key);
     }
 
     /// Gives up what has waited too long.
@@ -230,7 +231,7 @@ impl Backend {
             let mut replaced = None;
             if home {
                 inner.home = Home::Up(Arc::clone(peer));
-                inner.up_since = Some(Instant::now());
+                inner.up_since = Some(crate::clock::now());
                 self.begin_slowly(&mut inner);
                 inner.last_error = None;
                 inner.last_words.clear();
@@ -298,8 +299,13 @@ impl Backend {
             inner.support.refused(peer.wish);
         }
         let died_of_probe = home && !was_ready && peer.wish == Wish::Auto && fault.kind == FaultKind::BackendDied;
-        // Lists that another era or another attempt will still bring are waited for.
-        let no_lists = !matches!(fault.kind, FaultKind::Draining | FaultKind::EraRefused) && !died_of_probe;
+        // Lists that another era or another attempt will still bring are waited for. A backend that refuses an era which it
+        // spoke on another connection would be asked for that era again and again.
+        let no_lists = match fault.kind {
+            FaultKind::Draining => false,
+            FaultKind::EraRefused => !home && !inner.support.lacks(peer.wish),
+            _ => !died_of_probe,
+        };
         if !was_ready && no_lists && !inner.others_reading(&peer.caps, Some(peer.id)) {
             inner.failed(peer.caps.clone());
         }
@@ -338,7 +344,7 @@ impl Backend {
             self.set_listed(false);
         }
         // What was meant for the era that it does not speak is carried over the other one.
-        let retry = fault.kind == FaultKind::EraRefused && self.lock().support.known();
+        let retry = fault.kind == FaultKind::EraRefused && self.lock().support.lacks(peer.wish);
         for one in queue {
             if retired {
                 self.dispatch_until(&one.session, one.exchange, one.call, one.deadline);

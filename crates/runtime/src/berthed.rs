@@ -166,7 +166,7 @@ impl Berthed {
 
     fn drive(self: &Arc<Self>, run: impl FnOnce(&mut Berth<Waiter>, Instant, &mut Vec<BerthCommand<Waiter>>)) {
         let mut commands = Vec::new();
-        run(&mut self.lock(), Instant::now(), &mut commands);
+        run(&mut self.lock(), crate::clock::now(), &mut commands);
         for command in commands {
             self.perform(command);
         }

@@ -1,4 +1,4 @@
-//! The clock of what waits for a backend to recover.
+//! The clock of everything that waits, times out or is told of.
 
 use std::time::Instant;
 

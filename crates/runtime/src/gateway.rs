@@ -123,7 +123,7 @@ impl Gateway {
             counters: Counters::default(),
             caller: Caller::gateway(parts.principal.clone()),
             principal: parts.principal,
-            started: Instant::now(),
+            started: crate::clock::now(),
             parks: ParkLot::new(max_parked_bytes)?,
             reads: Reads::default(),
             tasks: TaskBook::default(),
@@ -151,7 +151,7 @@ impl Gateway {
     /// Milliseconds since it began: the clock of its tickets.
     #[must_use]
     pub fn millis(&self) -> u64 {
-        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+        u64::try_from(crate::clock::now().saturating_duration_since(self.started).as_millis()).unwrap_or(u64::MAX)
     }
 
     /// Starts every backend and the clock.
@@ -304,6 +304,10 @@ impl Gateway {
         if followed.is_empty() {
             return;
         }
+        // A client that left before its wishes were noted could not take them back.
+        if !session.waits_for(exchange) {
+            return self.unlisten(session, exchange);
+        }
         let session = Arc::clone(session);
         tokio::spawn(async move {
             // A backend that is away follows them as soon as it is back; the client need not wait for that.
@@ -374,10 +378,10 @@ impl Gateway {
         if !self.message_facts() {
             return;
         }
-        if !self.refusals.take(Instant::now()) {
+        if !self.refusals.take(crate::clock::now()) {
             return self.counters.dropped("refusal_fact");
         }
-        let at = Instant::now();
+        let at = crate::clock::now();
         if let Some(reply) = reply {
             let passed = MessageFact::new(at, SessionKey::GATEWAY, caller.clone(), Point::ClientOut, reply.clone());
             self.note_own(Fact::Message(MessageFact { number: self.numbers.message(), own: true, ..passed }));
@@ -391,7 +395,7 @@ impl Gateway {
         self.sessions.remove(session);
         if self.message_facts() && session.is_kept() {
             let caller = session.caller.clone();
-            let ended = Fact::SessionEnded { at: Instant::now(), session: session.key, caller };
+            let ended = Fact::SessionEnded { at: crate::clock::now(), session: session.key, caller };
             self.note(session, [ended]);
         }
         for backend in self.backends().all() {
@@ -416,8 +420,8 @@ impl Gateway {
         self.draining.store(true, Ordering::Relaxed);
         // Nobody is to wait for a person who may be away.
         self.holds.end();
-        let deadline = Instant::now() + within;
-        while self.counters.in_flight.load(Ordering::Relaxed) > 0 && Instant::now() < deadline {
+        let deadline = crate::clock::now() + within;
+        while self.counters.in_flight.load(Ordering::Relaxed) > 0 && crate::clock::now() < deadline {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         // Backends first: what is still in flight fails with an answer, which a session that is closed cannot give.
@@ -448,10 +452,10 @@ impl Gateway {
 async fn tick(gateway: Arc<Gateway>) {
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut swept = Instant::now();
+    let mut swept = crate::clock::now();
     loop {
         ticks.tick().await;
-        let now = Instant::now();
+        let now = crate::clock::now();
         for backend in gateway.backends().all() {
             backend.tick(now);
         }

@@ -18,6 +18,8 @@ pub mod holds;
 pub mod hosted_task;
 pub mod lease;
 mod ledger;
+#[cfg(feature = "testing")]
+mod leftovers;
 pub mod link;
 pub mod lists;
 pub mod origin;

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// A boxed future, as trait objects need it.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -78,7 +77,7 @@ pub trait LinkEvents: Send + Sync {
 
     /// The transport asks something for itself, before there is a connection.
     fn asks(&self, message: Outbound) -> ToBackend {
-        message.leave(0, None, Instant::now()).0
+        message.leave(0, None, crate::clock::now()).0
     }
 
     /// What the backend answered to that.

@@ -124,7 +124,7 @@ impl Peer {
             lists_turn: tokio::sync::Mutex::new(()),
             busy: Arc::default(),
             quiet: AtomicBool::new(false),
-            used: Mutex::new(Instant::now()),
+            used: Mutex::new(crate::clock::now()),
             calls: AtomicU64::new(0),
             unused: Mutex::new((0, crate::clock::now())),
             backend: Arc::downgrade(backend),
@@ -250,7 +250,7 @@ impl Peer {
         if inner.lost {
             return Err(self.gone());
         }
-        let message = inner.machine.own_request(origin, name, params, timeout, Instant::now())?;
+        let message = inner.machine.own_request(origin, name, params, timeout, crate::clock::now())?;
         self.transmit(&mut inner, message)
     }
 
@@ -317,7 +317,7 @@ impl Peer {
     fn drive(self: &Arc<Self>, run: impl FnOnce(&mut BackMachine<Origin>, Instant, &mut Vec<BackCommand<Origin>>)) {
         let mut inner = self.lock();
         let mut commands = std::mem::take(&mut inner.buffer);
-        run(&mut inner.machine, Instant::now(), &mut commands);
+        run(&mut inner.machine, crate::clock::now(), &mut commands);
         if commands.is_empty() {
             inner.buffer = commands;
             return;
@@ -388,7 +388,7 @@ impl Peer {
             self.open_general();
         }
         backend.peer_ready(self, profile);
-        let now = Instant::now();
+        let now = crate::clock::now();
         for queued in queue {
             let left = queued.deadline.saturating_duration_since(now);
             if let Some(call) = self.call(&queued.session, queued.exchange, queued.call, left, queued.lease) {

@@ -7,7 +7,6 @@ use signalbox_engine::read_cache::{Generation, ReadCache, Terms};
 use signalbox_engine::{Call, Event, ExchangeId, bridge};
 use signalbox_wire::{Edits, Envelope, RawId, Revision, builder, json, method};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
 /// The kept reads of a gateway.
 #[derive(Default)]
@@ -28,7 +27,7 @@ impl Reads {
         terms: Terms,
         asked: Generation,
     ) {
-        self.lock().keep(backend, uri, &session.principal, result, terms, asked, Instant::now());
+        self.lock().keep(backend, uri, &session.principal, result, terms, asked, crate::clock::now());
     }
 
     /// What is known of the changes of a resource.
@@ -59,7 +58,7 @@ impl Gateway {
     ) -> bool {
         let plain = call.method == method::RESOURCES_READ && call.round.is_none();
         let Some(uri) = call.name.as_deref().filter(|_| plain) else { return false };
-        let found = self.reads.lock().get(backend, uri, &session.principal, Instant::now());
+        let found = self.reads.lock().get(backend, uri, &session.principal, crate::clock::now());
         let Some((result, left)) = found else { return false };
         // It says how long it is still good, so that nobody who keeps it does so for longer.
         let mut aged = Edits::new();

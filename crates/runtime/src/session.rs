@@ -92,7 +92,7 @@ impl Session {
             caller,
             external,
             via,
-            started: Instant::now(),
+            started: crate::clock::now(),
             mode,
             gateway,
             last_used: AtomicU64::new(0),
@@ -190,7 +190,7 @@ impl Session {
 
     /// Feeds the machine one event and does what it asks for.
     pub fn handle(self: &Arc<Self>, event: Event) {
-        self.handle_at(event, Carrier::default(), Instant::now());
+        self.handle_at(event, Carrier::default(), crate::clock::now());
     }
 
     /// The backend closed the stream of this call for now: the client's stream closes too, where its revision knows how
@@ -283,12 +283,12 @@ impl Session {
             return Duration::ZERO;
         }
         let used = Duration::from_millis(self.last_used.load(Ordering::Relaxed));
-        self.started.elapsed().saturating_sub(used)
+        crate::clock::now().saturating_duration_since(self.started).saturating_sub(used)
     }
 
     /// Notes that the client gave a sign of life; tells when.
     fn touch(&self) -> Instant {
-        let now = Instant::now();
+        let now = crate::clock::now();
         let millis = u64::try_from(now.saturating_duration_since(self.started).as_millis()).unwrap_or(u64::MAX);
         self.last_used.store(millis, Ordering::Relaxed);
         now

@@ -129,7 +129,7 @@ impl Gateway {
         Status {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION"),
-            uptime_seconds: self.started.elapsed().as_secs(),
+            uptime_seconds: crate::clock::now().saturating_duration_since(self.started).as_secs(),
             sessions: self.sessions.len(),
             sessions_opened: self.counters.sessions_opened.load(Ordering::Relaxed),
             in_flight: self.counters.in_flight.load(Ordering::Relaxed),

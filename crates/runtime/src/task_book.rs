@@ -63,7 +63,7 @@ impl TaskBook {
     /// Writes down where a task of a backend of the new era is. False where there is no room.
     #[must_use]
     pub fn note(&self, principal: &Principal, state: &TaskState, backend: Arc<str>) -> bool {
-        let until = Instant::now() + state.ttl.map_or(MAX_STAY, Duration::from_millis).min(MAX_STAY);
+        let until = crate::clock::now() + state.ttl.map_or(MAX_STAY, Duration::from_millis).min(MAX_STAY);
         let mut places = self.lock();
         let known = places.get(principal).and_then(|own| own.get(state.id.as_str()));
         if known.is_some_and(|place| place.hosted.is_some()) {
@@ -81,7 +81,7 @@ impl TaskBook {
     /// same principal has that. `None` where there is no room.
     #[must_use]
     pub fn host(&self, task: &Arc<HostedTask>, backend: &Arc<str>) -> Option<Box<str>> {
-        let until = Instant::now() + task.stay().unwrap_or(MAX_STAY).min(MAX_STAY);
+        let until = crate::clock::now() + task.stay().unwrap_or(MAX_STAY).min(MAX_STAY);
         let mut places = self.lock();
         if !has_room(&mut places, &task.principal) {
             return None;
@@ -108,7 +108,7 @@ impl TaskBook {
 }
 
 fn tidy(places: &mut HashMap<Principal, HashMap<Box<str>, Place>>) {
-    let now = Instant::now();
+    let now = crate::clock::now();
     places.retain(|_, own| {
         own.retain(|_, place| place.until > now && !place.hosted.as_ref().is_some_and(|task| task.is_lost()));
         !own.is_empty()

@@ -124,7 +124,7 @@ impl Backend {
     }
 
     /// Tells an old backend to stop telling what nobody follows on this connection.
-    fn unsubscribe(&self, peer: &Peer, uris: &[String]) {
+    pub(super) fn unsubscribe(&self, peer: &Peer, uris: &[String]) {
         // Under the lock, so that whoever follows it from now on subscribes after this.
         let inner = self.lock();
         for uri in uris.iter().filter(|uri| !inner.wants(peer, uri)) {

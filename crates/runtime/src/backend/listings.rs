@@ -8,7 +8,7 @@ use signalbox_engine::catalog::{Changed, ListKind, MAX_VIEWS, Selector, Snapshot
 use signalbox_engine::{Event, Fault, ServerProfile};
 use signalbox_wire::{Era, method};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long changes are gathered before a list is read again.
 const SETTLE: Duration = Duration::from_millis(30);
@@ -38,7 +38,7 @@ impl Backend {
     /// True where lists that the backend never tells changes of are older than it says they may be.
     fn is_stale(&self, view: &ViewKey) -> bool {
         let inner = self.lock();
-        let over = inner.good_until.get(view).is_some_and(|until| *until <= Instant::now());
+        let over = inner.good_until.get(view).is_some_and(|until| *until <= crate::clock::now());
         over && matches!(inner.home, Home::Up(_)) && !inner.failed_views.contains(&view.caps)
     }
 
@@ -65,7 +65,7 @@ impl Backend {
         {
             let mut inner = self.lock();
             // What another connection has read since the backend came up holds for this one too.
-            let stale = inner.good_until.get(&key).is_some_and(|until| *until <= Instant::now());
+            let stale = inner.good_until.get(&key).is_some_and(|until| *until <= crate::clock::now());
             if inner.read_views.contains(&key) && !stale || !inner.reading.insert(peer.id) {
                 return;
             }
@@ -211,7 +211,7 @@ impl Backend {
                 inner.good_until.clear();
             }
             if let Some(good) = good {
-                inner.good_until.insert(key.clone(), Instant::now() + good);
+                inner.good_until.insert(key.clone(), crate::clock::now() + good);
             }
             if inner.read_views.len() >= MAX_VIEWS {
                 inner.read_views.clear();
@@ -235,7 +235,7 @@ impl Backend {
         let mut inner = self.lock();
         if let Some((_, key)) = known {
             // What is known serves on, and is read again after a while.
-            inner.good_until.insert(key, Instant::now() + lists::OLD_TTL);
+            inner.good_until.insert(key, crate::clock::now() + lists::OLD_TTL);
         } else if !inner.others_reading(&peer.caps, Some(peer.id)) {
             inner.failed(peer.caps.clone());
         }

@@ -6,7 +6,6 @@ use crate::peer::Queued;
 use signalbox_engine::{Fault, FaultKind, retry};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 impl Backend {
     /// True where a call that waited for a connection is to be tried on another one. A transport of single requests has
@@ -15,7 +14,7 @@ impl Backend {
         fault.kind == FaultKind::BackendDown
             && !self.connector.carries_headers()
             && one.call.tries < self.spec().failing.retries
-            && Instant::now() + retry::delay(one.call.tries, u64::MAX) < one.deadline
+            && crate::clock::now() + retry::delay(one.call.tries, u64::MAX) < one.deadline
     }
 
     pub(super) fn dispatch_later(self: &Arc<Self>, one: Queued) {

@@ -55,7 +55,7 @@ enum Way {
 impl Backend {
     /// Brings a call to a connection that may carry it; opens one, or lets the call wait, where there is none yet.
     pub(crate) fn dispatch(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
-        self.bring(session, exchange, call, || Instant::now() + self.spec().timeout);
+        self.bring(session, exchange, call, || crate::clock::now() + self.spec().timeout);
     }
 
     pub(super) fn dispatch_until(

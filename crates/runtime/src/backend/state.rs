@@ -63,6 +63,16 @@ impl Support {
         }
     }
 
+    /// True where it is known that the backend does not speak the era of this wish, so that the other one is tried.
+    #[must_use]
+    pub fn lacks(self, wish: Wish) -> bool {
+        match wish {
+            Wish::Legacy => self.legacy == Some(false),
+            Wish::Modern => self.modern == Some(false),
+            Wish::Auto => false,
+        }
+    }
+
     /// Takes over that the backend refused an era although it is there.
     pub fn refused(&mut self, wish: Wish) {
         match wish {

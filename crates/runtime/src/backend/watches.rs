@@ -26,6 +26,10 @@ impl Backend {
             Ok(inner) => inner,
             Err(heir) => return heir.watch(session, uri, on),
         };
+        // A session that ends is forgotten behind this lock; what came later would stay for good.
+        if session.is_ended() {
+            return Err(Fault::new(FaultKind::SessionClosed, "the session has ended"));
+        }
         if on {
             if inner.watches.len() >= MAX_WATCHES && !inner.watches.contains_key(uri) {
                 let text = format!("{MAX_WATCHES} resources of backend `{}` are followed already", self.name);
@@ -84,6 +88,9 @@ impl Backend {
                 Ok(inner) => inner,
                 Err(heir) => return heir.set_level(session, level),
             };
+            if session.is_ended() {
+                return;
+            }
             inner.levels.insert(session.key, level);
             let owned = inner.owned.get(&session.key);
             owned.or_else(|| inner.shared.get(&(session.principal.clone(), Era::Legacy))).cloned()
@@ -164,14 +171,32 @@ impl Backend {
         }
     }
 
-    /// Forgets everything a session wanted to hear.
-    pub(super) fn forget(&self, session: SessionKey) {
+    /// Forgets everything a session wanted to hear; the resources that it followed.
+    pub(super) fn forget(&self, session: SessionKey) -> Vec<String> {
         let mut inner = self.lock();
         inner.levels.remove(&session);
         inner.follows.retain(|(key, _), _| *key != session);
-        inner.watches.retain(|_, sessions| {
-            sessions.remove(&session);
+        let mut unwatched = Vec::new();
+        inner.watches.retain(|uri, sessions| {
+            if sessions.remove(&session).is_some() {
+                unwatched.push(String::from(&**uri));
+            }
             !sessions.is_empty()
         });
+        unwatched
+    }
+
+    /// Has the connection that a principal shares stop telling of those of these resources that nobody follows any more.
+    pub(super) fn unwatch(&self, principal: &Principal, uris: &[String]) {
+        if uris.is_empty() {
+            return;
+        }
+        let era = self.target(Era::Legacy);
+        let shared = self.lock().shared.get(&(principal.clone(), era)).cloned();
+        match shared.filter(|peer| peer.is_ready()) {
+            Some(peer) if era == Era::Modern => peer.watch_anew(None),
+            Some(peer) => self.unsubscribe(&peer, uris),
+            None => {}
+        }
     }
 }

@@ -8,7 +8,7 @@ use signalbox_engine::bridge::Reach;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind};
 use signalbox_wire::{Edits, Envelope, json};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 impl Peer {
     pub(super) fn answer(self: &Arc<Self>, to: Origin, message: Envelope, edits: Edits, status: Option<u16>) {
@@ -66,7 +66,7 @@ impl Peer {
         let origin = Origin::Fork(Arc::clone(session), exchange);
         let sent = inner
             .machine
-            .call(origin, call, timeout, Instant::now())
+            .call(origin, call, timeout, crate::clock::now())
             .and_then(|message| self.transmit(&mut inner, message));
         sent.is_ok()
     }
@@ -76,7 +76,7 @@ impl Peer {
         let mut inner = self.lock();
         let sent = inner
             .machine
-            .call(Origin::Nobody, call, timeout, Instant::now())
+            .call(Origin::Nobody, call, timeout, crate::clock::now())
             .and_then(|message| self.transmit(&mut inner, message));
         if let Err(fault) = sent {
             tracing::debug!(peer = %self.id, %fault, "an errand could not be run");

@@ -25,13 +25,13 @@ impl Peer {
 
     /// Somebody uses it.
     pub fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = crate::clock::now();
     }
 
     /// How long nobody has taken it.
     #[must_use]
     pub fn unused_for(&self) -> Duration {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        crate::clock::now().saturating_duration_since(*self.used.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// For how long it was given no call and had none, as far as was looked.
@@ -56,7 +56,7 @@ impl Peer {
         lease: Option<Lease>,
     ) -> Option<Box<Call>> {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let now = Instant::now();
+        let now = crate::clock::now();
         let mut inner = self.lock();
         if inner.lost || inner.closing {
             return Some(call);
@@ -120,7 +120,7 @@ impl Peer {
     pub(crate) fn release(&self, call: &Arc<Berthed>) {
         let mut inner = self.lock();
         if let Some(key) = inner.machine.key_of(|origin| origin.is_berth(call)) {
-            inner.machine.release(key, Instant::now());
+            inner.machine.release(key, crate::clock::now());
         }
     }
 
@@ -169,6 +169,14 @@ impl Peer {
     pub(crate) fn is_unused(&self) -> bool {
         let inner = self.lock();
         !inner.machine.is_ready() && inner.machine.waiting().next().is_none()
+    }
+
+    /// How many requests wait for an answer that somebody but the gateway wants.
+    #[cfg(feature = "testing")]
+    pub(crate) fn waits_for_others(&self) -> usize {
+        let inner = self.lock();
+        let others = inner.machine.waiting().filter(|origin| !matches!(origin, Origin::Own(_)));
+        others.count() + inner.queue.len() + inner.resend.len()
     }
 
     /// Ends the connection unless a call is on it. True where it has ended. No call slips in between.

@@ -9,7 +9,7 @@ use signalbox_engine::back::{BackCommand, Outbound, ToBackend};
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::{Envelope, Kind, Rejected, batch, limits, method, scan};
 use std::sync::Weak;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a backend may take to say whether it knows the session.
 const DOUBT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -91,7 +91,7 @@ impl LinkEvents for PeerEvents {
     fn asks(&self, message: Outbound) -> ToBackend {
         match self.0.upgrade() {
             Some(peer) => peer.leaves_unasked(message),
-            None => message.leave(0, None, Instant::now()).0,
+            None => message.leave(0, None, crate::clock::now()).0,
         }
     }
 
@@ -145,7 +145,7 @@ impl LinkEvents for PeerEvents {
         let Some(key) = message.key() else {
             return tracing::debug!(peer = %peer.id, method = %message.method(), "a notification met an expired session");
         };
-        let verdict = peer.lock().expired(message, Instant::now());
+        let verdict = peer.lock().expired(message, crate::clock::now());
         match verdict {
             Expired::Waits => {}
             Expired::Resend(message) => peer.resend(vec![message]),

@@ -8,7 +8,6 @@ use signalbox_engine::back::{BackCommand, Outbound, ToBackend};
 use signalbox_engine::fact::{MessageFact, Point};
 use signalbox_engine::{Fact, Fault};
 use std::sync::{Arc, MutexGuard};
-use std::time::Instant;
 
 impl Peer {
     /// Hands a message to the link while the connection is locked, so that messages leave in the order they were made, and
@@ -38,7 +37,7 @@ impl Peer {
     ) -> Result<(), Fault> {
         let key = message.key();
         let wanted = told.as_ref().map(|(gateway, party)| (party.account(gateway), &self.name, &gateway.numbers));
-        let (leaving, fact) = message.leave(inner.epoch, wanted, Instant::now());
+        let (leaving, fact) = message.leave(inner.epoch, wanted, crate::clock::now());
         let sent = match self.link.get() {
             Some(link) => link.send(leaving),
             None => Err(self.gone()),
@@ -57,7 +56,7 @@ impl Peer {
     pub(super) fn leaves_unasked(&self, message: Outbound) -> ToBackend {
         let recording = self.recording();
         let wanted = recording.as_ref().map(|gateway| (Party::GATEWAY.account(gateway), &self.name, &gateway.numbers));
-        let (leaving, fact) = message.leave(0, wanted, Instant::now());
+        let (leaving, fact) = message.leave(0, wanted, crate::clock::now());
         if let (Some(gateway), Some(fact)) = (recording.as_ref(), fact) {
             Party::GATEWAY.note(gateway, Fact::Message(fact));
         }
@@ -70,7 +69,7 @@ impl Peer {
         let Some(gateway) = self.recording() else { return };
         let party = heard.whose.map_or_else(|| self.unasked_party(), Origin::party);
         let (number, bytes) = (gateway.numbers.message(), heard.message.bytes());
-        let fact = party.account(&gateway).fact(Instant::now(), Point::BackendIn, &self.name, bytes, number);
+        let fact = party.account(&gateway).fact(crate::clock::now(), Point::BackendIn, &self.name, bytes, number);
         party.note(&gateway, Fact::Message(MessageFact { lost: heard.lost, ..fact }));
     }
 

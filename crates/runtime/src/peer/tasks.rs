@@ -10,7 +10,7 @@ use signalbox_engine::{ClientProfile, Fault, FaultKind};
 use signalbox_wire::{Edits, Envelope, json, meta, method};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long the backend may take to acknowledge that a task is not wanted any more.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -61,7 +61,8 @@ impl Peer {
         let timeout = stay.max(timeout).min(MAX_CALL);
         let sent = {
             let mut inner = self.lock();
-            let request = inner.machine.await_task(to.clone(), &state.id, client.revision, timeout, Instant::now());
+            let request =
+                inner.machine.await_task(to.clone(), &state.id, client.revision, timeout, crate::clock::now());
             request.and_then(|message| self.transmit(&mut inner, message))
         };
         if let Err(fault) = sent {

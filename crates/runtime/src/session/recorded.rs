@@ -5,9 +5,8 @@ use super::running::Facts;
 use signalbox_engine::command::Watch;
 use signalbox_engine::fact::{Lost, Point, SessionFact};
 use signalbox_engine::front::{Mode, ToClient};
-use signalbox_engine::{Command, Event, Fact, Fault, FaultKind};
+use signalbox_engine::{Command, Event, ExchangeId, Fact, Fault, FaultKind};
 use std::sync::Arc;
-use std::time::Instant;
 
 impl Session {
     /// True for a session that lasts longer than one request.
@@ -27,7 +26,7 @@ impl Session {
         let wanted = self.gateway.message_facts() && self.is_kept();
         wanted.then(|| {
             Fact::Session(Arc::new(SessionFact {
-                at: Instant::now(),
+                at: crate::clock::now(),
                 session: self.key,
                 caller: self.caller.clone(),
                 external: (!self.external.is_empty()).then(|| Arc::from(&*self.external)),
@@ -40,7 +39,7 @@ impl Session {
     /// The fact that a message to the client was lost after it was said to have left.
     pub(super) fn lost(&self, number: u64, reason: &'static str) -> Fact {
         Fact::Lost(Arc::new(Lost {
-            at: Instant::now(),
+            at: crate::clock::now(),
             session: self.key,
             caller: self.caller.clone(),
             exchange: None,
@@ -99,6 +98,10 @@ impl Session {
         tokio::spawn(async move {
             let kept = written.await;
             for command in waiting {
+                // Whoever has cancelled the call or left meanwhile does not want it carried out.
+                if exchange_of(&command).is_some_and(|exchange| !session.waits_for(exchange)) {
+                    continue;
+                }
                 match command {
                     command if kept => session.perform(command),
                     Command::Forward { exchange, .. } | Command::Watch(Watch { exchange, .. }) => {
@@ -111,5 +114,13 @@ impl Session {
                 }
             }
         });
+    }
+}
+
+/// The exchange that waits for what a command brings to a backend.
+fn exchange_of(command: &Command) -> Option<ExchangeId> {
+    match command {
+        Command::Forward { exchange, .. } | Command::Watch(Watch { exchange, .. }) => Some(*exchange),
+        _ => None,
     }
 }

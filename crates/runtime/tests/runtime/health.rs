@@ -7,6 +7,7 @@ use serde_json::json;
 use signalbox_engine::back::Wish;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// A backend that answers no pings while it hangs. Only its first connection can.
 fn hanging(shape: Shape) -> (Fake, Arc<AtomicBool>) {
@@ -106,7 +107,7 @@ async fn a_child_at_work_is_not_taken_for_hung() {
         "tools/call" => vec![Step::Wait(2_000_000), Step::Say(said("done"))],
         _ => plain(heard),
     });
-    let gateway = start(&fake, Setup::default());
+    let gateway = start(&fake, Setup { timeout: Duration::from_secs(3600), ..Setup::default() });
     let client = Client::open(&gateway, json!({})).await;
     client.tools().await;
     pass(31_000).await;

@@ -45,6 +45,7 @@ use std::time::Duration;
 struct Setup {
     wish: Wish,
     max_children: usize,
+    timeout: Duration,
     settings: Settings,
     failing: FailureRules,
     catalog_file: Option<PathBuf>,
@@ -56,6 +57,7 @@ impl Default for Setup {
         Self {
             wish: Wish::Legacy,
             max_children: 8,
+            timeout: Duration::from_secs(60),
             settings: Settings::default(),
             failing: FailureRules::default(),
             catalog_file: None,
@@ -72,7 +74,7 @@ fn start(fake: &Fake, setup: Setup) -> Arc<Gateway> {
 /// The same with interceptors.
 fn start_with(fake: &Fake, setup: Setup, chain: Chain) -> Arc<Gateway> {
     let spec = BackendSpec {
-        timeout: Duration::from_secs(60),
+        timeout: setup.timeout,
         start_timeout: Duration::from_secs(60),
         max_children: setup.max_children,
         wish: setup.wish,

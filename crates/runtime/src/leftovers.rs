@@ -1,0 +1,53 @@
+//! What a gateway still keeps for clients, for tests that look for what was left behind.
+
+use crate::backend::Backend;
+use crate::gateway::Gateway;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+impl Gateway {
+    /// Everything that is kept for clients at this moment, by kind and number; empty where no client left anything behind.
+    /// The gateway's own connections do not count, nor does what is kept under a bound of its own for whoever comes next:
+    /// lists, reads, and the states of calls that may go on.
+    #[must_use]
+    pub fn leftovers(&self) -> BTreeMap<String, usize> {
+        let mut kept: BTreeMap<String, usize> = BTreeMap::new();
+        let in_flight = self.counters.in_flight.load(Ordering::Relaxed);
+        kept.insert("sessions".to_owned(), self.sessions.len().max(self.sessions.all().len()));
+        kept.insert("requests in flight".to_owned(), usize::try_from(in_flight.unsigned_abs()).unwrap_or(usize::MAX));
+        kept.insert("event streams".to_owned(), self.counters.event_streams.load(Ordering::Relaxed));
+        kept.insert("parked calls".to_owned(), self.parks.len());
+        kept.insert("bytes of parked calls".to_owned(), self.parks.bytes());
+        kept.insert("held messages".to_owned(), self.holds.list().len());
+        kept.insert("retiring backends".to_owned(), self.backends().retiring().len());
+        for backend in self.backends().all() {
+            for (what, count) in backend.leftovers() {
+                *kept.entry(format!("{what} at backend `{}`", backend.name)).or_default() += count;
+            }
+        }
+        kept.retain(|_, count| *count > 0);
+        kept
+    }
+}
+
+impl Backend {
+    fn leftovers(&self) -> Vec<(&'static str, usize)> {
+        let inner = self.state();
+        let peers = inner.peers();
+        let homes = usize::from(inner.home_peer.is_some());
+        vec![
+            ("connections besides its own", peers.len().saturating_sub(homes)),
+            ("connections of sessions", inner.owned.len()),
+            ("pools of connections", inner.pooled.len()),
+            ("calls that wait for a connection", inner.waiting.len()),
+            ("requests that wait for an answer", peers.iter().map(|peer| peer.waits_for_others()).sum()),
+            ("watched resources", inner.watches.len()),
+            ("log levels", inner.levels.len()),
+            ("followed listen requests", inner.follows.len()),
+            ("changes to be told", inner.told.len()),
+            ("connections to be opened again", inner.reopening.len()),
+            ("connections that read lists", inner.reading.len()),
+            ("lists that are read again", inner.refreshing.len()),
+        ]
+    }
+}
