@@ -121,7 +121,8 @@ async fn who_may_not_connect_is_told_so_before_anything_is_opened() {
         assert!(refused.to_string().starts_with(expected), "{header}: {refused}");
     }
     assert_eq!(status(&gateway.data_dir()).await.unwrap()["sessions_opened"], 0);
-    let local = PipeClient::websocket(gateway.address(), &[("origin", "http://localhost:3000")]).await;
+    let own = format!("http://{}", gateway.address());
+    let local = PipeClient::websocket(gateway.address(), &[("origin", &own)]).await;
     local.unwrap().initialize(VERSION, json!({})).await.unwrap();
     // Without an upgrade it is the GET it always was.
     assert_eq!(HttpClient::new(gateway.address()).get("/mcp").await.unwrap().status, 400);

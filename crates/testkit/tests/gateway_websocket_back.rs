@@ -138,7 +138,7 @@ async fn a_real_server_on_another_library() {
     let config = format!("[backends.far]\nurl = \"{url}?a=1\"\nheaders = {{ X-Key = \"open sesame\" }}\n");
     let gateway = GatewayProcess::serve(&config).await.unwrap();
     let client = HttpClient::new(gateway.address()).initialize(VERSION, json!({})).await.unwrap();
-    assert_eq!(tool_names(&client).await.unwrap(), ["greeted_with", "shout"]);
+    assert_eq!(tool_names(&client).await.unwrap(), ["shout", "greeted_with"]);
     // Longer than any buffer on the way, in both directions and in fragments on the way back.
     let long = "ab\u{e9}\u{1f600}".repeat(50_000);
     let shouted = ask(&client, "shout", json!({"text": long})).await.unwrap();

@@ -164,7 +164,7 @@ async fn n44_the_documents_own_examples() {
     dialogue.send(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#).await;
     let never = STUB.replace("stub_tool", "never");
     let slow = STUB.replace("stub_tool", "slow");
-    dialogue.expect(&format!(r#"{{"jsonrpc":"2.0","id":2,"result":{{"tools":[{never},{slow},{STUB}]}}}}"#)).await;
+    dialogue.expect(&format!(r#"{{"jsonrpc":"2.0","id":2,"result":{{"tools":[{STUB},{never},{slow}]}}}}"#)).await;
     dialogue.send(r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#).await;
     dialogue.expect(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#).await;
     assert!(matches!(dialogue.end().await, (rest, Ok(())) if rest.is_empty()));

@@ -20,7 +20,7 @@ async fn a_strange_host_or_origin_is_refused_on_routes_as_on_mcp() {
         }
     }
     assert_eq!(scene.streams.open(), 0);
-    let local = "GET /plain HTTP/1.1\r\nhost: localhost\r\norigin: http://localhost:3000\r\nconnection: close\r\n\r\n";
+    let local = "GET /plain HTTP/1.1\r\nhost: localhost\r\norigin: http://localhost\r\nconnection: close\r\n\r\n";
     assert_eq!(status(&scene.listener(local).await), 200);
     // Nobody but its owner opens the control socket, and it has no name.
     let any = "GET /plain HTTP/1.1\r\nhost: whatever\r\nconnection: close\r\n\r\n";
