@@ -2,9 +2,13 @@
 
 use crate::bridge::{self, capabilities};
 use crate::capset::CapSet;
+use crate::fault::{Fault, FaultKind};
 use bytes::Bytes;
 use signalbox_wire::{Era, Revision, json};
 use std::sync::OnceLock;
+
+/// The longest `clientInfo`, and the longest list of capabilities, that a client may give of itself.
+pub const MAX_CLAIMED: usize = 64 << 10;
 
 /// What a client said about itself: once at `initialize`, or with every request since 2026-07-28.
 #[derive(Clone, Debug)]
@@ -20,6 +24,20 @@ pub struct ClientProfile {
 }
 
 impl ClientProfile {
+    /// Refuses what is longer than anybody needs to introduce itself: it is kept for each session.
+    ///
+    /// # Errors
+    /// Which part is too long.
+    pub fn check(capabilities: &[u8], info: Option<&[u8]>) -> Result<(), Fault> {
+        for (what, length) in [("clientInfo", info.map_or(0, <[u8]>::len)), ("capabilities", capabilities.len())] {
+            if length > MAX_CLAIMED {
+                let text = format!("{what} has {length} bytes; {MAX_CLAIMED} are allowed");
+                return Err(Fault::new(FaultKind::InvalidParams, text));
+            }
+        }
+        Ok(())
+    }
+
     /// What a client of this revision said.
     #[must_use]
     pub fn new(revision: Revision, capabilities: Bytes, info: Option<Bytes>) -> Self {

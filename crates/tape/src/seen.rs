@@ -10,9 +10,9 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 /// Largest part that is kept.
-const MAX_PART: usize = 1 << 20;
+pub const MAX_PART: usize = 1 << 20;
 /// Most bytes of all parts together.
-const MAX_PARTS: usize = 3 << 20;
+pub const MAX_PARTS: usize = 3 << 20;
 /// How many bytes of the hash are written.
 const HASH_BYTES: usize = 16;
 

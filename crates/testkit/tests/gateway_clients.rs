@@ -145,7 +145,7 @@ const MORE: &[&str] = &[
 fn check_more(client: &str, document: &Value) {
     let steps = &document["steps"];
     let prompts = steps["prompts"]["names"].to_string();
-    assert!(prompts.contains("ev__args-prompt") && prompts.contains("web__args-prompt"), "{client}: {prompts}");
+    assert!(prompts.contains("\"args-prompt\"") && prompts.contains("web__args-prompt"), "{client}: {prompts}");
     assert!(steps["getPrompt"][1]["result"].to_string().contains("Oslo"), "{client}: {}", steps["getPrompt"]);
     let uris = steps["resources"]["uris"].to_string();
     assert!(uris.contains("\"demo://resource/static/document/features.md\""), "{client}: {uris}");

@@ -84,7 +84,9 @@ fn read_client(message: &Envelope) -> Result<ClientProfile, Fault> {
     if !capabilities.starts_with(b"{") {
         return Err(bad("params.capabilities must be an object"));
     }
-    let info = raw("clientInfo").map(Bytes::copy_from_slice);
+    let info = raw("clientInfo");
+    ClientProfile::check(capabilities, info)?;
+    let info = info.map(Bytes::copy_from_slice);
     Ok(ClientProfile::new(agreed(&version), Bytes::copy_from_slice(capabilities), info))
 }
 

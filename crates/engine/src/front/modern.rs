@@ -106,6 +106,7 @@ fn read_client(message: &Envelope, params: &Params) -> Result<ClientProfile, Fau
     {
         return Err(bad(format!("params._meta[\"{}\"] is not a log level", meta::LOG_LEVEL)));
     }
+    ClientProfile::check(capabilities, raw(own.info))?;
     let info = raw(own.info).map(|info| message.bytes().slice_ref(info));
     Ok(ClientProfile::new(revision, message.bytes().slice_ref(capabilities), info))
 }

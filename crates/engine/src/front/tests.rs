@@ -439,3 +439,23 @@ fn a_cancelled_call_of_a_batch_on_a_pipe_ends_its_own_stream_and_never_the_pipe(
     dialogue.event(Event::Received { stream, message });
     assert_eq!(dialogue.says(&cancel(2)), ["cancel at a", "end"]);
 }
+
+/// Issue 13, point 5: what a client says of itself is kept for each session, so it has a bound.
+#[test]
+fn a_client_that_says_too_much_of_itself_is_refused() {
+    let long = "x".repeat(crate::profile::MAX_CLAIMED);
+    let mut dialogue = Dialogue::new(Mode::Pipe);
+    let hello = |info: &str, caps: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"2025-06-18","capabilities":{{"x":"{caps}"}},"clientInfo":{{"name":"{info}","version":"1"}}}}}}"#
+        )
+    };
+    assert!(dialogue.says(&hello(&long, ""))[0].contains("clientInfo has 65561 bytes; 65536 are allowed"));
+    assert!(dialogue.says(&hello("", &long))[0].contains("capabilities has"));
+    let modern = modern("1", "tools/list", "").replace(
+        r#"clientCapabilities":{}"#,
+        &format!(r#"clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"{long}","version":"1"}}"#),
+    );
+    assert!(dialogue.says(&modern)[0].contains("clientInfo has"));
+    assert!(dialogue.says(&hello("c", ""))[0].contains("serverInfo"));
+}

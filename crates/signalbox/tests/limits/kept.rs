@@ -4,8 +4,10 @@ use super::Most::{Bytes, Count, Time};
 use super::{OVERLOADED, Row, row};
 use signalbox::live;
 use signalbox_rules::limits;
+use signalbox_runtime::gateway::MAX_REFUSALS;
 use signalbox_runtime::{breakpoints, holds, webhooks};
 use signalbox_tape::recorder::{MAX_BARRIERS, MAX_EXCHANGES, RecorderSettings};
+use signalbox_tape::seen;
 use signalbox_transport::web_post;
 
 const RULE: &str = "the rules are not taken; the error names the place";
@@ -115,6 +117,18 @@ pub(super) fn of_holds() -> Vec<Row> {
 pub(super) fn of_recording() -> Vec<Row> {
     let settings = RecorderSettings::default();
     vec![
+        row(
+            "requests refused before there is a session, told of in a second",
+            vec![Count(MAX_REFUSALS as usize, "refusals")],
+            None,
+        )
+        .answer("they are refused all the same, and not told of")
+        .metric("signalbox_dropped_total")
+        .shown(&["so_many_in_a_second_and_as_many_in_the_next"]),
+        row("what a backend offers, on a tape", vec![Bytes(seen::MAX_PART), Bytes(seen::MAX_PARTS)], None)
+            .answer("a list that is larger is left out, and the tape says so")
+            .metric("signalbox_tape_entries_total")
+            .shown(&["a_list_that_is_too_large_is_left_out_and_said_so"]),
         row("facts that wait to be written", vec![Count(settings.queue_facts, "facts")], Some("record.queue"))
             .answer("a counted gap on the tape, or calls wait, as `record.on_full` says")
             .metric("signalbox_tape_gaps_total")

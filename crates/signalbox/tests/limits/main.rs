@@ -13,8 +13,11 @@ use signalbox::data_dir::DataDir;
 use signalbox::metrics;
 use signalbox::recording::Recording;
 use signalbox_engine::bridge::berth;
+use signalbox_engine::operations::{MAX_OPERATION_BYTES, MAX_OPERATIONS};
+use signalbox_engine::profile::MAX_CLAIMED;
 use signalbox_engine::record::TapeKind;
 use signalbox_engine::{Limit, Principal, front};
+use signalbox_runtime::backend::idle::SHARED_IDLE;
 use signalbox_runtime::backend::{MAX_POOLED, MAX_WATCHES, MAX_WATCHES_EACH};
 use signalbox_runtime::{FailureRules, Settings, lists, outbox, park_lot, task_book};
 use signalbox_transport::http_front::{self, FrontSpec};
@@ -149,6 +152,10 @@ fn of_sessions() -> Vec<Row> {
             "one_session_too_many_is_refused_until_another_ends",
             "one_session_or_connection_too_many_is_refused",
         ]),
+        row("what a client says of itself", vec![Bytes(MAX_CLAIMED)], None)
+            .answer("error -32602, which says what is too long")
+            .metric(BY_OUTCOME)
+            .shown(&["a_client_that_says_too_much_of_itself_is_refused"]),
         row("an idle session", vec![Time(settings.session_timeout)], Some("mcp.protocol.security.session_timeout"))
             .answer("the next request gets HTTP 404 and initializes again")
             .metric("signalbox_sessions")
@@ -210,6 +217,14 @@ fn resting() -> Vec<Most> {
 fn of_calls() -> Vec<Row> {
     let settings = Settings::default();
     vec![
+        row(
+            "calls of 2026-07-28 whose rounds are known as one",
+            vec![Count(MAX_OPERATIONS, "calls"), Bytes(MAX_OPERATION_BYTES)],
+            None,
+        )
+        .answer("the oldest is forgotten, and its next round counts as a call of its own")
+        .metric(BY_OUTCOME)
+        .shown(&["the_oldest_states_are_forgotten_by_number_and_by_size"]),
         row("a call", vec![], Some("gateway.call_timeout"))
             .answer("error `timed_out`")
             .metric(BY_OUTCOME)
@@ -302,6 +317,10 @@ fn of_backends() -> Vec<Row> {
             .answer("error `overloaded` once the call has waited in vain")
             .metric("signalbox_backend_connections")
             .shown(&["with_no_process_left_a_call_waits_for_one"]),
+        row("a shared connection that nobody uses", vec![Time(SHARED_IDLE)], None)
+            .answer("it ends, and is opened again for the next call")
+            .metric("signalbox_backend_up")
+            .shown(&["the_connection_of_a_principal_who_came_once_ends_and_is_opened_again_when_he_comes_back"]),
         row("pooled connections to a backend", vec![Count(MAX_POOLED, "connections")], None)
             .answer(OVERLOADED)
             .metric("signalbox_backend_connections")
