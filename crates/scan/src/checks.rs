@@ -6,25 +6,93 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 
 /// Parts of values that stand for a password instead of being one.
 const PLACEHOLDERS: &[&str] = &[
-    "example", "your", "changeme", "change-me", "change_me", "placeholder", "redacted", "xxxx", "****", "....", "...",
-    "dummy", "insert", "replace", "process.env", "environ", "getenv", "undefined", "<", "${", "{{", "$(", "%(", "()",
-    "hash:", "enc:", "self.", "this.", "args.", "config.", "settings.", "options.", "params.",
+    "example",
+    "your",
+    "changeme",
+    "change-me",
+    "change_me",
+    "placeholder",
+    "redacted",
+    "xxxx",
+    "****",
+    "....",
+    "...",
+    "dummy",
+    "insert",
+    "replace",
+    "process.env",
+    "environ",
+    "getenv",
+    "undefined",
+    "<",
+    "${",
+    "{{",
+    "$(",
+    "%(",
+    "()",
+    "hash:",
+    "enc:",
+    "self.",
+    "this.",
+    "args.",
+    "config.",
+    "settings.",
+    "options.",
+    "params.",
 ];
 /// Values that are words of a language or of a schema.
 const WORDS: &[&str] = &[
-    "true", "false", "null", "none", "nil", "string", "password", "passwd", "secret", "token", "required", "optional",
-    "integer", "number", "boolean", "object", "array", "bearer", "basic", "undefined", "default", "disabled", "enabled",
+    "true",
+    "false",
+    "null",
+    "none",
+    "nil",
+    "string",
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "required",
+    "optional",
+    "integer",
+    "number",
+    "boolean",
+    "object",
+    "array",
+    "bearer",
+    "basic",
+    "undefined",
+    "default",
+    "disabled",
+    "enabled",
 ];
 
-/// Whether what was found passes the check.
-pub(crate) fn passes(check: Check, secret: &[u8]) -> bool {
+/// Parts of names whose values are places in a list or numbers of a request, and no secrets.
+const OTHER_NAMES: &[&str] = &["page", "progress", "continuation", "cursor", "sync", "next", "count", "public"];
+/// How far before a match its name may begin, in bytes.
+const LONGEST_NAME: usize = 40;
+
+/// Whether what was found passes the check. The match begins at `start` of the text.
+pub(crate) fn passes(check: Check, secret: &[u8], text: &[u8], start: usize) -> bool {
     match check {
         Check::Mixed => is_mixed(secret),
         Check::Password => is_password(secret),
-        Check::Secret => is_secret(secret),
+        Check::Secret => is_secret(secret) && !is_other_name(text, start),
         Check::Basic => is_basic(secret),
         Check::Pairs => secret.contains(&b'=') && !is_placeholder(secret),
     }
+}
+
+/// Whether the name around the beginning of a match is that of something else.
+fn is_other_name(text: &[u8], start: usize) -> bool {
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
+    let before = text.get(start.saturating_sub(LONGEST_NAME)..start).unwrap_or_default();
+    let before = before.iter().rev().take_while(|byte| is_name(byte)).count();
+    let behind = text.get(start..).unwrap_or_default().iter().take(LONGEST_NAME);
+    // A match may begin with the sign before its name.
+    let behind = behind.skip_while(|byte| !is_name(byte)).take_while(|byte| is_name(byte)).count() + 1;
+    let name = text.get(start - before..(start + behind).min(text.len())).unwrap_or_default().to_ascii_lowercase();
+    OTHER_NAMES.iter().any(|other| memchr::memmem::find(&name, other.as_bytes()).is_some())
 }
 
 /// Bits per character, by how often each character occurs.
@@ -41,7 +109,15 @@ pub(crate) fn entropy(secret: &[u8]) -> f32 {
 }
 
 fn is_mixed(secret: &[u8]) -> bool {
-    secret.iter().any(u8::is_ascii_digit) && secret.iter().any(u8::is_ascii_alphabetic)
+    let digits = secret.iter().any(u8::is_ascii_digit) && secret.iter().any(u8::is_ascii_alphabetic);
+    digits || is_jumbled(secret)
+}
+
+/// Whether small and large letters change more often than in the words of a name.
+fn is_jumbled(secret: &[u8]) -> bool {
+    let changes = |pair: &&[u8]| matches!(pair, [one, other] if one.is_ascii_uppercase() != other.is_ascii_uppercase());
+    let letters = secret.iter().all(u8::is_ascii_alphabetic);
+    letters && secret.len() >= 10 && secret.windows(2).filter(changes).count() * 3 >= secret.len()
 }
 
 fn is_placeholder(secret: &[u8]) -> bool {
@@ -84,7 +160,8 @@ mod tests {
         for secret in ["hunter2", "S3cure!pass", "correct-horse-battery"] {
             assert!(is_password(secret.as_bytes()), "{secret}");
         }
-        for word in ["password", "String", "12345", "OTHER_TOKEN", "xxxxxxxx", "aaaaaa", "${DB_PASSWORD}", "your_token"] {
+        for word in ["password", "String", "12345", "OTHER_TOKEN", "xxxxxxxx", "aaaaaa", "${DB_PASSWORD}", "your_token"]
+        {
             assert!(!is_password(word.as_bytes()), "{word}");
         }
     }

@@ -44,7 +44,8 @@ mod tests {
                         input.splice(at..at, other.iter().copied());
                     }
                     _ => {
-                        let piece = [&b"%41"[..], b"\\n", b"\"", b"==", b"\xff", b"%", b"password=", b"eyJ"][random.below(8)];
+                        let piece =
+                            [&b"%41"[..], b"\\n", b"\"", b"==", b"\xff", b"%", b"password=", b"eyJ"][random.below(8)];
                         input.splice(at..at, piece.iter().copied());
                     }
                 }

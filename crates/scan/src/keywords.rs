@@ -62,10 +62,11 @@ impl Keywords {
         self.search.find_overlapping_iter(text).flat_map(move |hit| {
             let (from, to) = (hit.start(), hit.end());
             let entries = self.entries.get(hit.pattern().as_usize()).map(Vec::as_slice).unwrap_or_default();
-            entries
-                .iter()
-                .filter(move |entry| entry.fits(text, from, to))
-                .map(move |entry| Hit { rule: entry.rule, from, to })
+            entries.iter().filter(move |entry| entry.fits(text, from, to)).map(move |entry| Hit {
+                rule: entry.rule,
+                from,
+                to,
+            })
         })
     }
 }

@@ -32,7 +32,7 @@ const CACHE: usize = 256 << 10;
 /// What patterns may be written with besides regular expressions, so that all rules mean the same by it.
 const SHORTHANDS: &[(&str, &str)] = &[
     // Between a name and its value: `NAME=value`, `name: "value"`, `"name": "value"`, and the same within a JSON string.
-    ("<is>", r#"(?:\\*["'`])?\]?\s{0,4}(?:=>|:=|==?|:|,|>|\s)\s{0,4}(?:\\*["'`])?"#),
+    ("<is>", r#"(?:\\*["'`])?\]?[ \t]{0,4}(?:=>|:=|==?|:|,|>|[ \t])[ \t]{0,4}(?:\\*["'`])?"#),
     // The rest of a name.
     ("<name>", r"[A-Za-z0-9_.\-]{0,40}"),
     // No letter, digit or underscore stands before this, but for the letter of an escape like `\n`.
@@ -59,7 +59,7 @@ pub enum BadRules {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {
-    /// It has letters and digits.
+    /// It has letters and digits, or small and large letters without order.
     Mixed,
     /// It is no placeholder, variable or word of a programming language.
     Password,
@@ -139,10 +139,7 @@ impl Rule {
         for (short, long) in SHORTHANDS {
             pattern = pattern.replace(short, long);
         }
-        let config = Regex::config()
-            .nfa_size_limit(Some(MAX_COMPILED))
-            .hybrid_cache_capacity(CACHE)
-            .utf8_empty(false);
+        let config = Regex::config().nfa_size_limit(Some(MAX_COMPILED)).hybrid_cache_capacity(CACHE).utf8_empty(false);
         Regex::builder()
             .configure(config)
             .syntax(syntax::Config::new().unicode(false).utf8(false))

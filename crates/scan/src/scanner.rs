@@ -112,7 +112,8 @@ impl Scanner {
         if text.len() > MAX_TEXT {
             return Findings { found: vec![], more: true };
         }
-        let mut search = Search { found: vec![], work: text.len().saturating_mul(WORK_PER_BYTE).max(WORK), more: false };
+        let mut search =
+            Search { found: vec![], work: text.len().saturating_mul(WORK_PER_BYTE).max(WORK), more: false };
         let hit = self.plain(text, &mut search, |from, to| (from, to));
         let escapes = percent::escapes(text);
         if escapes == Escapes::Hiding || hit && escapes == Escapes::Usual {
@@ -188,8 +189,9 @@ impl<'a> Search<'a> {
             // What stands behind the secret may belong to the next one.
             at = secret.end.max(at + 1);
             let bytes = text.get(secret.range()).unwrap_or_default();
+            let name = captures.get_match().map_or(secret.start, |whole| whole.start());
             let random = rule.entropy.is_none_or(|least| checks::entropy(bytes) >= least);
-            if !bytes.is_empty() && random && rule.check.is_none_or(|check| checks::passes(check, bytes)) {
+            if !bytes.is_empty() && random && rule.check.is_none_or(|check| checks::passes(check, bytes, text, name)) {
                 let (start, end) = place(secret.start, secret.end);
                 self.found.push(Found { start, end, kind: &rule.id });
             }

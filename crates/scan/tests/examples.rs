@@ -30,7 +30,10 @@ fn fault(rule: &Rule, form: &str, text: &str, secret: Range<usize>) -> Option<St
     let covered = at >= secret.end;
     let possible = scanner().may_hold(text.as_bytes());
     (!covered || !possible || findings.more).then(|| {
-        format!("{} as {form}: {text:?} secret {:?} found {:?}, may hold {possible}", rule.id, &text[secret], findings.found)
+        format!(
+            "{} as {form}: {text:?} secret {:?} found {:?}, may hold {possible}",
+            rule.id, &text[secret], findings.found
+        )
     })
 }
 
@@ -116,7 +119,8 @@ fn issue_13_point_9_every_example_is_found_in_full_wherever_it_stands() {
     let mut faults = Vec::new();
     for rule in scanner().rules() {
         for example in examples(rule) {
-            let mut look = |form: &str, (text, secret): (String, Range<usize>)| faults.extend(fault(rule, form, &text, secret));
+            let mut look =
+                |form: &str, (text, secret): (String, Range<usize>)| faults.extend(fault(rule, form, &text, secret));
             look("it is", (example.text.clone(), example.secret.clone()));
             look("a value", between("VALUE=", &example, "\n"));
             look("part of a sentence", between("Here it is: ", &example, " and more of the text follows."));
