@@ -113,11 +113,13 @@ fn is_mixed(secret: &[u8]) -> bool {
     digits || is_jumbled(secret)
 }
 
-/// Whether small and large letters change more often than in the words of a name.
+/// Whether small and large letters change more often than in the words of a name, whose capitals stand alone.
 fn is_jumbled(secret: &[u8]) -> bool {
-    let changes = |pair: &&[u8]| matches!(pair, [one, other] if one.is_ascii_uppercase() != other.is_ascii_uppercase());
-    let letters = secret.iter().all(u8::is_ascii_alphabetic);
-    letters && secret.len() >= 10 && secret.windows(2).filter(changes).count() * 3 >= secret.len()
+    let pairs = || secret.windows(2).filter_map(|pair| Some((pair.first()?, pair.get(1)?)));
+    let changes = pairs().filter(|(one, other)| one.is_ascii_uppercase() != other.is_ascii_uppercase()).count();
+    let together = pairs().any(|(one, other)| one.is_ascii_uppercase() && other.is_ascii_uppercase());
+    let letters = secret.iter().all(|byte| byte.is_ascii_alphabetic() || b"_-".contains(byte));
+    letters && together && secret.len() >= 10 && changes * 3 >= secret.len()
 }
 
 fn is_placeholder(secret: &[u8]) -> bool {
@@ -135,7 +137,7 @@ fn is_password(secret: &[u8]) -> bool {
 }
 
 /// Names of secrets within a value tell that it is a name itself: `new_password_2`.
-const NAMES: &[&str] = &["password", "passwd", "secret", "token", "credential", "api_key", "apikey"];
+const NAMES: &[&str] = &["password", "passwd", "secret", "token", "credential", "api_key", "apikey", "private"];
 
 fn is_secret(secret: &[u8]) -> bool {
     let lower = secret.to_ascii_lowercase();

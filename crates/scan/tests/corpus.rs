@@ -92,7 +92,10 @@ fn issue_13_point_9_nothing_is_found_in_another_folder_where_one_is_named() {
     walk(Path::new(&folder), &mut files);
     let mut found = Vec::new();
     for path in files {
-        found.extend(faults(&path.to_string_lossy(), &fs::read(&path).unwrap_or_default()));
+        let text = fs::read(&path).unwrap_or_default();
+        if !text.contains(&0) {
+            found.extend(faults(&path.to_string_lossy(), &text));
+        }
     }
     assert!(found.is_empty(), "{}\n{}", found.len(), found.join("\n"));
 }
