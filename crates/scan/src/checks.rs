@@ -126,14 +126,14 @@ fn is_placeholder(secret: &[u8]) -> bool {
     let lower = secret.to_ascii_lowercase();
     let holds = |part: &&str| memchr::memmem::find(&lower, part.as_bytes()).is_some();
     let same = secret.first().is_none_or(|first| secret.iter().all(|byte| byte == first));
-    same || PLACEHOLDERS.iter().any(|part| holds(&part))
+    same || PLACEHOLDERS.iter().any(holds)
 }
 
 fn is_password(secret: &[u8]) -> bool {
     let is_word = |word: &&str| secret.eq_ignore_ascii_case(word.as_bytes());
     let is_constant = secret.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_');
     let is_number = secret.iter().all(|byte| byte.is_ascii_digit() || b".,_-+eE".contains(byte));
-    !is_constant && !is_number && !WORDS.iter().any(|word| is_word(&word)) && !is_placeholder(secret)
+    !is_constant && !is_number && !WORDS.iter().any(is_word) && !is_placeholder(secret)
 }
 
 /// Names of secrets within a value tell that it is a name itself: `new_password_2`.

@@ -1,7 +1,9 @@
 //! All keywords of all rules, looked for in one pass.
 
 use crate::rule::{BadRules, Rule};
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use aho_corasick::automaton::{Automaton as _, StateID};
+use aho_corasick::dfa::DFA;
+use aho_corasick::{Anchored, Input, MatchKind};
 use std::collections::BTreeMap;
 
 /// How many bytes behind the first letters of a credential must belong to it for the rule to be tried.
@@ -9,9 +11,13 @@ const TAIL: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Keywords {
-    search: AhoCorasick,
+    search: DFA,
+    /// Where every search begins.
+    start: StateID,
     /// For every keyword, the rules that name it.
     entries: Vec<Vec<Entry>>,
+    /// Length of the longest keyword.
+    longest: usize,
 }
 
 /// A keyword of a rule.
@@ -47,27 +53,45 @@ impl Keywords {
                 words.entry(lower).or_default().push(entry);
             }
         }
-        let search = AhoCorasick::builder()
-            .kind(Some(AhoCorasickKind::DFA))
+        let bad = |error: &dyn std::fmt::Display| BadRules::Keywords(error.to_string());
+        let search = DFA::builder()
             .match_kind(MatchKind::Standard)
             .ascii_case_insensitive(true)
+            .prefilter(false)
             .build(words.keys())
-            .map_err(|error| BadRules::Keywords(error.to_string()))?;
-        Ok(Self { search, entries: words.into_values().collect() })
+            .map_err(|error| bad(&error))?;
+        let start = search.start_state(Anchored::No).map_err(|error| bad(&error))?;
+        let longest = words.keys().map(String::len).max().unwrap_or(0);
+        Ok(Self { search, start, entries: words.into_values().collect(), longest })
     }
 
     /// Every keyword of a text for which its rule should be tried.
     #[inline]
     pub(crate) fn hits<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = Hit> + 'a {
-        self.search.find_overlapping_iter(text).flat_map(move |hit| {
-            let (from, to) = (hit.start(), hit.end());
-            let entries = self.entries.get(hit.pattern().as_usize()).map(Vec::as_slice).unwrap_or_default();
-            entries.iter().filter(move |entry| entry.fits(text, from, to)).map(move |entry| Hit {
-                rule: entry.rule,
-                from,
-                to,
-            })
+        // Most texts hold no keyword at all, which is found out faster than all that may overlap are.
+        self.first_end(text).into_iter().flat_map(move |end| {
+            let input = Input::new(text).span(end.saturating_sub(self.longest)..text.len());
+            let all = self.search.try_find_overlapping_iter(input).into_iter().flatten();
+            all.flat_map(move |hit| self.entries_of(text, hit.pattern().as_usize(), hit.start(), hit.end()))
         })
+    }
+
+    /// Where the first keyword ends.
+    #[inline]
+    fn first_end(&self, text: &[u8]) -> Option<usize> {
+        let mut state = self.start;
+        text.iter()
+            .position(|byte| {
+                state = self.search.next_state(Anchored::No, state, *byte);
+                self.search.is_special(state)
+            })
+            .map(|last| last + 1)
+    }
+
+    fn entries_of<'a>(&'a self, text: &'a [u8], word: usize, from: usize, to: usize) -> impl Iterator<Item = Hit> + 'a {
+        let entries = self.entries.get(word).map(Vec::as_slice).unwrap_or_default();
+        let fitting = entries.iter().filter(move |entry| entry.fits(text, from, to));
+        fitting.map(move |entry| Hit { rule: entry.rule, from, to })
     }
 }
 

@@ -8,11 +8,13 @@ use std::sync::OnceLock;
 /// The rule files, one for each field.
 pub(crate) const BUILT_IN: &[&str] = &[
     include_str!("../rules/ai.toml"),
+    include_str!("../rules/builds.toml"),
     include_str!("../rules/chat.toml"),
     include_str!("../rules/cloud.toml"),
     include_str!("../rules/code.toml"),
     include_str!("../rules/data.toml"),
     include_str!("../rules/generic.toml"),
+    include_str!("../rules/hosting.toml"),
     include_str!("../rules/keys.toml"),
     include_str!("../rules/mail.toml"),
     include_str!("../rules/money.toml"),
