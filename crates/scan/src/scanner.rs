@@ -217,3 +217,46 @@ impl<'a> Search<'a> {
         Findings { found: self.found, more: self.more }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Issue 13, point 9
+    #[test]
+    fn what_cannot_be_seen_in_full_is_said() {
+        let scanner = Scanner::built_in();
+        assert!(scanner.find(&vec![b' '; MAX_TEXT + 1]).more);
+        let many = "AKIAABCDEFGHIJKLMNOP ".repeat(MAX_FOUND + 1);
+        let findings = scanner.find(many.as_bytes());
+        assert!(findings.more);
+        assert_eq!(findings.found.len(), MAX_FOUND);
+        assert!(!scanner.find(many.as_bytes().get(21..).unwrap()).more);
+    }
+
+    // Issue 13, point 9
+    #[test]
+    fn no_pattern_looks_at_a_text_more_often_than_the_bound() {
+        let words = Scanner::built_in().rules().iter().flat_map(|rule| &rule.keywords);
+        let soup: String = words.flat_map(|word| [word.as_str(), "=0 "]).collect();
+        // Windows of one rule become one, and beyond the bound no further pattern runs.
+        let findings = Scanner::built_in().find(soup.repeat(40).as_bytes());
+        assert!(findings.more, "so many rules at once are more than the bound allows");
+        for piece in
+            ["-----BEGIN PRIVATE KEY-----\n", "password=", "eyJaaaaaaaa.", "https://a:b", "Cookie: a=aaaaaaaaaa;"]
+        {
+            let _ = Scanner::built_in().find(piece.repeat(20_000).as_bytes());
+        }
+    }
+
+    #[test]
+    fn rules_that_make_no_sense_are_refused() {
+        assert!(matches!(Scanner::new(&["rule = 1"]), Err(BadRules::Text(_))));
+        let rule = |keyword: &str, pattern: &str| {
+            format!("[[rule]]\nid = 'a'\nabout = 'b'\nsource = 'c'\nkeywords = ['{keyword}']\npattern = '{pattern}'\n")
+        };
+        assert_eq!(Scanner::new(&[&rule("ab", "x")]).unwrap_err(), BadRules::NoKeyword("a".to_owned()));
+        assert!(Scanner::new(&[&rule("abc", "(")]).unwrap().compile_all().is_err());
+        assert_eq!(Scanner::new(&[&rule("abc", "abc[0-9]{8}")]).unwrap().find(b"(abc12345678)").found.len(), 1);
+    }
+}

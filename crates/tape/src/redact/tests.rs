@@ -276,6 +276,16 @@ fn the_name_of_a_member_tells_what_its_value_is() {
 
 // Issue 13, point 9
 #[test]
+fn a_message_that_cannot_be_searched_to_its_end_is_not_kept() {
+    let many = "AKIAABCDEFGHIJKLMNOP ".repeat(20_000);
+    assert_eq!(by_default(&format!(r#"{{"a":"{many}"}}"#)), "withheld");
+    assert_eq!(by_default(&many), "withheld");
+    let within = serde_json::json!({ "t": format!(r#"{{"a":"{many}"}}"#) }).to_string();
+    assert_eq!(by_default(&within), "withheld");
+}
+
+// Issue 13, point 9
+#[test]
 fn innocent_words_stay() {
     for text in ["task-management-system-overview", "Bearer authentication", "basic understanding of tokens"] {
         let message = format!(r#"{{"a":"{text}","b":["{text}"]}}"#);
