@@ -149,8 +149,8 @@ fn token(bytes: &[u8], start: usize) -> Option<Token<'_>> {
     Some(Token { id: &rest[..id], sealed: &sealed[..length], end })
 }
 
-/// Where a token is all of a string: in how many strings of JSON within JSON that string stands. Its quotes are `"`, `\\"`,
-/// `\\\\\\"` and so on.
+/// Where a token is all of a string: in how many strings of JSON within JSON that string stands. Its quotes are `"`, `\"`,
+/// `\\\"` and so on.
 fn alone(bytes: &[u8], start: usize, end: usize) -> Option<u32> {
     let slashes = bytes.get(end..)?.iter().take_while(|byte| **byte == b'\\').count();
     let quote = bytes.get(end..end + slashes + 1)?;
