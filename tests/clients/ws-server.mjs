@@ -16,10 +16,10 @@ function transport(socket) {
     },
     async send(message) {
       // Large messages go in fragments, as some servers send them.
-      const text = JSON.stringify(message);
-      const half = text.length >> 1;
-      socket.send(text.slice(0, half), { fin: false });
-      socket.send(text.slice(half), { fin: true });
+      const bytes = Buffer.from(JSON.stringify(message));
+      const half = bytes.length >> 1;
+      socket.send(bytes.subarray(0, half), { fin: false, binary: false });
+      socket.send(bytes.subarray(half), { fin: true, binary: false });
     },
     async close() {
       socket.close();

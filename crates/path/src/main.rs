@@ -1,12 +1,15 @@
-//! The way of a call through the sans-IO core, as often as asked: `script/instructions` counts the instructions of it.
+//! The way of a call through the sans-IO core, as often as asked, and the look for credentials in text that has none:
+//! `script/instructions` counts the instructions of both.
 //!
 //! Nothing here opens a socket or reads a clock more than once, so that two runs of one build differ by the calls alone.
 
 mod case;
+mod clean;
 mod gateway;
 mod messages;
 
 use case::Case;
+use clean::Clean;
 use gateway::Gateway;
 use std::process::ExitCode;
 
@@ -51,11 +54,17 @@ fn run() -> Result<(), PathError> {
             for case in Case::all() {
                 println!("{case}");
             }
+            for clean in Clean::all() {
+                println!("{clean}");
+            }
             Ok(())
         }
         [name, calls] => {
-            let case = Case::all().into_iter().find(|case| case.to_string() == *name).ok_or(PathError::Usage)?;
             let calls: u32 = calls.parse().map_err(|_| PathError::Usage)?;
+            if let Some(clean) = Clean::all().into_iter().find(|clean| clean.to_string() == *name) {
+                return clean.look(calls);
+            }
+            let case = Case::all().into_iter().find(|case| case.to_string() == *name).ok_or(PathError::Usage)?;
             let mut gateway = Gateway::open(case)?;
             for _ in 0..calls {
                 gateway.call()?;

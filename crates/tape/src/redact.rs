@@ -3,6 +3,7 @@
 //! It works on the bytes as they are: what is not named by a rule stays byte for byte.
 
 mod action;
+mod changes;
 mod cipher;
 mod decryptor;
 mod keys;
@@ -12,6 +13,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod walk;
+mod written;
 
 pub use action::Action;
 pub use cipher::{BadKey, EncryptionKey, MAX_KEY_ID};
@@ -20,10 +22,11 @@ pub use settings::{BadRedaction, KeyRule, PathRule, PatternRule, RedactionSettin
 
 use action::Hashing;
 use bytes::Bytes;
+use changes::Changes;
 use keys::Keys;
 use patterns::Patterns;
 use pointers::Pointers;
-use signalbox_wire::{Edits, Envelope, Span, json};
+use signalbox_wire::{Envelope, Span, json};
 use std::sync::Arc;
 use walk::{Walk, Walked};
 
@@ -66,7 +69,7 @@ impl Redactor {
         let rules = Rules {
             keys: Keys::new(&settings.keys)?,
             pointers: Pointers::new(&settings.paths)?,
-            patterns: Patterns::new(&settings.patterns)?,
+            patterns: Patterns::new(settings)?,
             hashing: Hashing::new(key),
             describe: settings.describe(),
         };
@@ -117,17 +120,20 @@ impl Rules {
         if u32::try_from(bytes.len()).is_err() {
             return Redacted::Withheld;
         }
-        let mut edits = Edits::new();
-        let walked = Walk::new(self, bytes, method).run(&mut edits);
+        let mut changes = Changes::default();
+        let walked = Walk::new(self, bytes, method).run(&mut changes);
         match walked {
             Walked::Json => {}
-            Walked::NotJson => self.patterns.raw(bytes, &self.hashing, &mut edits),
+            Walked::NotJson => self.patterns.raw(bytes, &self.hashing, &mut changes),
             Walked::TooDeep => return Redacted::Withheld,
         }
-        if edits.is_empty() {
+        if changes.incomplete {
+            return Redacted::Withheld;
+        }
+        if changes.is_empty() {
             return Redacted::Same;
         }
-        let changed = edits.apply(bytes);
+        let changed = changes.into_edits().apply(bytes);
         if walked == Walked::Json && !still_valid(bytes, &changed) {
             return Redacted::Withheld;
         }

@@ -17,15 +17,16 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("transport", &["wire", "engine", "runtime"]),
     ("rules", &["wire", "engine"]),
     ("store", &["engine"]),
-    ("tape", &["wire", "engine"]),
+    ("scan", &[]),
+    ("tape", &["wire", "engine", "scan"]),
     ("signalbox", &["wire", "engine", "runtime", "transport", "rules", "store", "tape"]),
     ("testkit", &["wire", "engine", "runtime", "transport"]),
     ("bench", &["wire", "engine", "runtime"]),
-    ("path", &["wire", "engine"]),
+    ("path", &["wire", "engine", "scan"]),
 ];
 
 /// Crates that own no socket, task, file, clock or random source, and what must not appear in them.
-const PURE: &[&str] = &["wire", "engine"];
+const PURE: &[&str] = &["wire", "engine", "scan"];
 const IMPURE: &[&str] = &[
     "tokio::",
     "std::net",

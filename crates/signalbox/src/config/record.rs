@@ -173,7 +173,7 @@ fn redaction(table: &Table<'_>) -> Result<RedactionSettings, ConfigError> {
     }
     let mut settings = if table.flag("defaults")? { RedactionSettings::default() } else { RedactionSettings::none() };
     settings.keys.iter_mut().for_each(|rule| rule.action = action.clone());
-    settings.patterns.iter_mut().for_each(|rule| rule.action = action.clone());
+    settings.credentials = settings.credentials.map(|_| action.clone());
     for name in texts(table, "keys")? {
         settings.keys.push(KeyRule { name, action: action.clone() });
     }

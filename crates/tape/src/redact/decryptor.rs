@@ -100,10 +100,13 @@ impl Decryptor {
             };
             at = token.end;
             let Some((what, plain)) = self.open(&token) else { continue };
-            let whole = start > 0 && bytes.get(start - 1) == Some(&b'"') && bytes.get(token.end) == Some(&b'"');
-            let (from, to, put) = match (what, is_json, whole) {
-                (Sealed::Json, true, true) => (start - 1, token.end + 1, plain),
-                (_, true, _) => (start, token.end, escaped(&plain)),
+            let (from, to, put) = match (what, is_json, alone(bytes, start, token.end)) {
+                (Sealed::Json, true, Some(depth)) => {
+                    let quote = 1 << depth;
+                    (start - quote, token.end + quote, escaped(&plain, depth))
+                }
+                (Sealed::Text, true, Some(depth)) => (start, token.end, escaped(&plain, depth + 1)),
+                (_, true, None) => (start, token.end, escaped(&plain, 1)),
                 (_, false, _) => (start, token.end, plain),
             };
             out.extend_from_slice(&bytes[done..from]);
@@ -146,8 +149,22 @@ fn token(bytes: &[u8], start: usize) -> Option<Token<'_>> {
     Some(Token { id: &rest[..id], sealed: &sealed[..length], end })
 }
 
-/// A text as it stands between the quotes of a JSON string.
-fn escaped(plain: &[u8]) -> Vec<u8> {
-    let quoted = json::quote(&String::from_utf8_lossy(plain));
-    quoted.as_bytes()[1..quoted.len() - 1].to_vec()
+/// Where a token is all of a string: in how many strings of JSON within JSON that string stands. Its quotes are `"`, `\"`,
+/// `\\\"` and so on.
+fn alone(bytes: &[u8], start: usize, end: usize) -> Option<u32> {
+    let slashes = bytes.get(end..)?.iter().take_while(|byte| **byte == b'\\').count();
+    let quote = bytes.get(end..end + slashes + 1)?;
+    let same = quote.ends_with(b"\"") && bytes.get(..start)?.ends_with(quote);
+    let closes = !bytes.get(..start - quote.len())?.ends_with(b"\\");
+    (same && closes && quote.len().is_power_of_two()).then(|| quote.len().trailing_zeros())
+}
+
+/// A text as it stands between the quotes of a string, so many strings deep.
+fn escaped(plain: &[u8], depth: u32) -> Vec<u8> {
+    let mut text = plain.to_vec();
+    for _ in 0..depth {
+        let quoted = json::quote(&String::from_utf8_lossy(&text));
+        text = quoted.as_bytes()[1..quoted.len() - 1].to_vec();
+    }
+    text
 }

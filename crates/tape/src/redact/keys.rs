@@ -49,6 +49,27 @@ impl Keys {
         self.find(token, name)
     }
 
+    /// Whether JSON within a string may have a member that is to be taken out, told from how the string is written.
+    pub(crate) fn may_be_within(&self, inside: &[u8]) -> bool {
+        !self.rules.is_empty() && memchr::memchr_iter(b':', inside).any(|colon| self.is_named_before(inside, colon))
+    }
+
+    /// Whether a name that is to be taken out stands before this colon. What cannot be told from here may be one.
+    fn is_named_before(&self, inside: &[u8], colon: usize) -> bool {
+        let before = inside.get(..colon).unwrap_or_default().trim_ascii_end();
+        // Between a name and its colon there may be white space, which is written as an escape within a string.
+        let [rest @ .., b'"'] = before else { return before.ends_with(b"\\n") || before.ends_with(b"\\t") };
+        let end = rest.len() - rest.iter().rev().take_while(|byte| **byte == b'\\').count();
+        let name = rest.get(end.saturating_sub(2 * MAX_NAME)..end).unwrap_or_default();
+        match memchr::memrchr(b'"', name) {
+            Some(quote) => {
+                let name = name.get(quote + 1..).unwrap_or_default();
+                name.contains(&b'\\') || self.action(&[b"\"", name, b"\""].concat()).is_some()
+            }
+            None => false,
+        }
+    }
+
     #[inline(never)]
     fn find(&self, token: &[u8], name: &[u8]) -> Option<&Action> {
         let name = match name.contains(&b'\\') {

@@ -1,9 +1,13 @@
-//! Secrets by their shape.
+//! Secrets by their shape: patterns of the configuration, and the kinds of credentials that the scanner knows.
 
 use super::action::{Action, Hashing};
-use super::settings::{BadRedaction, PatternRule};
+use super::changes::Changes;
+use super::settings::{BadRedaction, PatternRule, RedactionSettings};
+use super::written::Written;
+use memchr::{memchr, memmem};
 use regex::bytes::{Regex, RegexBuilder};
-use signalbox_wire::{Edits, Span, json};
+use signalbox_scan::Scanner;
+use signalbox_wire::{Span, json};
 
 /// Largest compiled form of a pattern.
 const MAX_COMPILED: usize = 1 << 20;
@@ -17,10 +21,27 @@ pub(crate) struct Patterns {
     each: Vec<(Regex, Action)>,
     /// A pattern that asks where its text begins or ends: only each string by itself can tell.
     anchored: bool,
+    /// Finds credentials, and what is done with them.
+    scanner: Option<(&'static Scanner, Action)>,
 }
 
+/// What a string is in its message.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Role<'a> {
+    /// The name of a member.
+    Name,
+    /// The value of the member whose name is this token.
+    Member(&'a [u8]),
+    /// An element of an array.
+    Element,
+}
+
+/// A part of a text, and what takes its place.
+pub(crate) type Hit = (usize, usize, String);
+
 impl Patterns {
-    pub(crate) fn new(rules: &[PatternRule]) -> Result<Self, BadRedaction> {
+    pub(crate) fn new(settings: &RedactionSettings) -> Result<Self, BadRedaction> {
+        let rules = &settings.patterns;
         let mut each = Vec::with_capacity(rules.len());
         for rule in rules {
             each.push((compile(&rule.pattern, &rule.pattern, MAX_COMPILED)?, rule.action.clone()));
@@ -37,62 +58,60 @@ impl Patterns {
             false => Some(compile(&all.join("|"), "all patterns together", MAX_COMPILED_TOGETHER)?),
         };
         let anchored = rules.iter().any(|rule| asks_for_ends(&rule.pattern));
-        Ok(Self { any, each, anchored })
+        let scanner = settings.credentials.clone().map(|action| (Scanner::built_in(), action));
+        Ok(Self { any, each, anchored, scanner })
     }
 
     /// Whether a string without escapes may hold one, told from the whole message at once.
     pub(crate) fn possible(&self, message: &[u8]) -> bool {
-        self.any.as_ref().is_some_and(|any| self.anchored || any.is_match(message))
+        let own = self.any.as_ref().is_some_and(|any| self.anchored || any.is_match(message));
+        own || self.scanner.as_ref().is_some_and(|(scanner, _)| scanner.may_hold(message))
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.any.is_none()
+    /// Whether escapes of a message may hide one: any of them from a pattern of the configuration, and from the scanner those
+    /// that stand for letters and digits.
+    pub(crate) fn may_be_hidden(&self, message: &[u8]) -> bool {
+        self.any.is_some() && memchr(b'\\', message).is_some()
+            || self.scanner.is_some() && memmem::find(message, b"\\u00").is_some()
     }
 
-    /// Finds them in a string token that begins at `start` of the message. In a key they are always hashed, since two
-    /// members must not come to have the same name.
-    pub(crate) fn string(&self, token: &[u8], start: usize, is_key: bool, hashing: &Hashing, edits: &mut Edits) {
+    /// What is done with credentials, if they are looked for.
+    pub(crate) fn credentials(&self) -> Option<&Action> {
+        self.scanner.as_ref().map(|(_, action)| action)
+    }
+
+    /// Finds them in a string token that begins at `start` of the message.
+    pub(crate) fn string(&self, token: &[u8], start: usize, role: Role<'_>, hashing: &Hashing, changes: &mut Changes) {
         let [b'"', inside @ .., b'"'] = token else { return };
-        if !inside.contains(&b'\\') {
-            for (from, to, text) in self.found(inside, is_key, hashing) {
-                edits.replace(Span::new(start + 1 + from, start + 1 + to), inner(&text));
-            }
-            return;
-        }
         let Some(decoded) = json::string(token) else { return };
-        let found = self.found(decoded.as_bytes(), is_key, hashing);
+        let found = self.found(decoded.as_bytes(), role, hashing, changes);
         if found.is_empty() {
             return;
         }
-        let places = places(inside);
+        let written = Written::new(inside, start + 1);
         for (from, to, text) in found {
-            let place = |at: usize| places.get(at).copied().unwrap_or(inside.len()) + start + 1;
-            edits.replace(Span::new(place(from), place(to)), inner(&text));
+            changes.replace(written.span(from, to), inner(&text));
         }
     }
 
     /// Finds them in bytes that are no JSON.
-    pub(crate) fn raw(&self, bytes: &[u8], hashing: &Hashing, edits: &mut Edits) {
-        for (from, to, text) in self.found(bytes, false, hashing) {
-            edits.replace(Span::new(from, to), text);
+    pub(crate) fn raw(&self, bytes: &[u8], hashing: &Hashing, changes: &mut Changes) {
+        for (from, to, text) in self.found(bytes, Role::Element, hashing, changes) {
+            changes.replace(Span::new(from, to), text);
         }
     }
 
     /// What to replace in `text` and with what, in order and without overlaps: where two overlap, what the first
-    /// of them puts there stands for both.
-    fn found(&self, text: &[u8], is_key: bool, hashing: &Hashing) -> Vec<(usize, usize, String)> {
-        let mut found: Vec<(usize, usize, String)> = Vec::new();
-        if !self.any.as_ref().is_some_and(|any| any.is_match(text)) {
-            return found;
-        }
-        for (regex, action) in &self.each {
-            for captures in regex.captures_iter(text) {
-                // A group named `secret` is the part that must go; without one it is the whole.
-                let Some(hit) = captures.name("secret").or_else(|| captures.get(0)) else { continue };
-                let action = if is_key { &Action::Hash } else { action };
-                if !hit.is_empty() {
-                    found.push((hit.start(), hit.end(), action.text(hit.as_bytes(), hashing)));
-                }
+    /// of them puts there stands for both. In a name they are always hashed, since two members must not come to have the
+    /// same name.
+    fn found(&self, text: &[u8], role: Role<'_>, hashing: &Hashing, changes: &mut Changes) -> Vec<Hit> {
+        let mut found = self.own(text, role, hashing);
+        if let Some((scanner, action)) = &self.scanner {
+            let action = if role == Role::Name { &Action::Hash } else { action };
+            let findings = credentials(scanner, text, role);
+            changes.incomplete |= findings.1;
+            for (from, to) in findings.0 {
+                found.push((from, to, action.text(text.get(from..to).unwrap_or_default(), hashing)));
             }
         }
         found.sort_by_key(|(from, to, _)| (*from, std::cmp::Reverse(*to)));
@@ -105,6 +124,43 @@ impl Patterns {
         });
         found
     }
+
+    /// What the patterns of the configuration find.
+    pub(crate) fn own(&self, text: &[u8], role: Role<'_>, hashing: &Hashing) -> Vec<Hit> {
+        let mut found: Vec<Hit> = Vec::new();
+        if !self.any.as_ref().is_some_and(|any| any.is_match(text)) {
+            return found;
+        }
+        for (regex, action) in &self.each {
+            for captures in regex.captures_iter(text) {
+                // A group named `secret` is the part that must go; without one it is the whole.
+                let Some(hit) = captures.name("secret").or_else(|| captures.get(0)) else { continue };
+                let action = if role == Role::Name { &Action::Hash } else { action };
+                if !hit.is_empty() {
+                    found.push((hit.start(), hit.end(), action.text(hit.as_bytes(), hashing)));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Where the scanner finds credentials, and whether there may be more. The value of a member is read together with its name
+/// where that tells of a kind of credential: `"datadog_api_key": "…"`.
+fn credentials(scanner: &Scanner, text: &[u8], role: Role<'_>) -> (Vec<(usize, usize)>, bool) {
+    let name = match role {
+        Role::Member(token) => json::string(token).map(|name| format!("\"{name}\":\"").into_bytes()),
+        Role::Name | Role::Element => None,
+    };
+    let Some(name) = name.filter(|name| scanner.may_hold(name)) else {
+        let findings = scanner.find(text);
+        return (findings.found.iter().map(|found| (found.start, found.end)).collect(), findings.more);
+    };
+    let (before, end) = (name.len(), name.len() + text.len());
+    let findings = scanner.find(&[&name, text, b"\""].concat());
+    let in_value = findings.found.iter().filter(|found| found.end > before);
+    let shifted = in_value.map(|found| (found.start.max(before) - before, found.end.min(end) - before));
+    (shifted.collect(), findings.more)
 }
 
 fn compile(pattern: &str, shown: &str, most: usize) -> Result<Regex, BadRedaction> {
@@ -117,33 +173,7 @@ fn asks_for_ends(pattern: &str) -> bool {
 }
 
 /// A text as it stands between the quotes of a JSON string.
-fn inner(text: &str) -> String {
+pub(crate) fn inner(text: &str) -> String {
     let quoted = json::quote(text);
     quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()
-}
-
-/// For every byte of what the inside of a string means, where it is written; escapes count as a whole.
-fn places(inside: &[u8]) -> Vec<usize> {
-    let mut places = Vec::with_capacity(inside.len() + 1);
-    let mut at = 0;
-    while let Some(byte) = inside.get(at) {
-        let written = match (byte, inside.get(at + 1)) {
-            (b'\\', Some(b'u')) if is_high(inside.get(at + 2..at + 6)) => 12,
-            (b'\\', Some(b'u')) => 6,
-            (b'\\', _) => 2,
-            _ => 1,
-        };
-        let mut token = vec![b'"'];
-        token.extend_from_slice(inside.get(at..at + written).unwrap_or_default());
-        token.push(b'"');
-        let meant = if written == 1 { 1 } else { json::string(&token).map_or(1, |text| text.len()) };
-        places.extend(std::iter::repeat_n(at, meant));
-        at += written;
-    }
-    places.push(inside.len());
-    places
-}
-
-fn is_high(digits: Option<&[u8]>) -> bool {
-    matches!(digits, Some([b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B', ..]))
 }

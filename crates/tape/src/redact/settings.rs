@@ -1,6 +1,7 @@
 //! Which secrets are taken out, in the words of the configuration.
 
 use super::action::Action;
+use signalbox_scan::Scanner;
 
 /// What is taken out before anything is stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -11,6 +12,8 @@ pub struct RedactionSettings {
     pub paths: Vec<PathRule>,
     /// By shape, in every string, and in whole messages that are no JSON.
     pub patterns: Vec<PatternRule>,
+    /// Every kind of credential that the scanner knows, in the same places: what is done with them; none leaves them.
+    pub credentials: Option<Action>,
 }
 
 /// Members of this name, whole, without regard to case, hyphens and underscores.
@@ -106,34 +109,17 @@ const NAMES: &[&str] = &[
     "connection_string",
 ];
 
-/// Shapes that are secrets wherever they stand. Each begins with letters of its own, so that they are found fast.
-const SHAPES: &[&str] = &[
-    r"(?:Bearer|bearer|BEARER) +(?P<secret>[A-Za-z0-9._~+/=-]{8,})",
-    r"(?:Basic|basic) +(?P<secret>[A-Za-z0-9+/]{12,}={0,2})",
-    r"(?:AKIA|ASIA)[A-Z0-9]{16}",
-    r"gh[pousr]_[A-Za-z0-9]{20,}",
-    r"github_pat_[A-Za-z0-9_]{20,}",
-    r"glpat-[A-Za-z0-9_-]{16,}",
-    r"xox[abeoprs]-[A-Za-z0-9-]{10,}",
-    r"sk-[A-Za-z0-9_-]{20,}",
-    r"sk_live_[A-Za-z0-9]{16,}",
-    r"AIza[A-Za-z0-9_-]{35}",
-    r"npm_[A-Za-z0-9]{36}",
-    r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+",
-    r"-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
-];
-
 impl RedactionSettings {
     /// Nothing is taken out.
     #[must_use]
     pub fn none() -> Self {
-        Self { keys: vec![], paths: vec![], patterns: vec![] }
+        Self { keys: vec![], paths: vec![], patterns: vec![], credentials: None }
     }
 
     /// Whether nothing is taken out.
     #[must_use]
     pub fn is_none(&self) -> bool {
-        self.keys.is_empty() && self.paths.is_empty() && self.patterns.is_empty()
+        self.keys.is_empty() && self.paths.is_empty() && self.patterns.is_empty() && self.credentials.is_none()
     }
 
     /// The rules in words, one a line.
@@ -145,16 +131,18 @@ impl RedactionSettings {
             format!("path {}{method}: {}", rule.path, rule.action.words())
         });
         let patterns = self.patterns.iter().map(|rule| format!("pattern {}: {}", rule.pattern, rule.action.words()));
-        keys.chain(paths).chain(patterns).collect()
+        let credentials = self
+            .credentials
+            .iter()
+            .map(|action| format!("credentials of {} kinds: {}", Scanner::built_in().rules().len(), action.words()));
+        keys.chain(paths).chain(patterns).chain(credentials).collect()
     }
 }
 
 impl Default for RedactionSettings {
-    /// The usual names and shapes of credentials, replaced.
+    /// The usual names of secrets and every known kind of credential, replaced.
     fn default() -> Self {
         let keys = NAMES.iter().map(|name| KeyRule { name: (*name).to_owned(), action: Action::default() });
-        let patterns =
-            SHAPES.iter().map(|shape| PatternRule { pattern: (*shape).to_owned(), action: Action::default() });
-        Self { keys: keys.collect(), paths: vec![], patterns: patterns.collect() }
+        Self { keys: keys.collect(), credentials: Some(Action::default()), ..Self::none() }
     }
 }

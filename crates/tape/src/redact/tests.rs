@@ -133,7 +133,7 @@ fn well_known_shapes_are_found_in_every_string() {
         ("ghp_abcdefghijklmnopqrstuvwxyz0123456789".to_owned(), "[redacted]"),
         ("xoxb-123456789012-abcdef".to_owned(), "[redacted]"),
         (format!("sk-ant-{}", "api03-abcdefghijklmnop"), "[redacted]"),
-        ("sk-abcdefghijklmnopqrstuvwx".to_owned(), "[redacted]"),
+        ("sk-abcdefghijk0lmnopqrstuvwx".to_owned(), "[redacted]"),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl".to_owned(), "[redacted]"),
         ("Bearer abcdef.123456".to_owned(), "Bearer [redacted]"),
     ] {
@@ -205,6 +205,94 @@ fn the_head_of_a_tape_says_what_was_taken_out() {
     assert!(redactor(&RedactionSettings::none()).describe().is_empty());
 }
 
+// Issue 13, point 9
+#[test]
+fn every_kind_of_credential_goes_from_a_message_wherever_it_stands() {
+    let redactor = redactor(&RedactionSettings::default());
+    let quoted = |text: &str| serde_json::to_string(text).unwrap();
+    let mut left = Vec::new();
+    for rule in signalbox_scan::Scanner::built_in().rules() {
+        for (number, text) in rule.examples.iter().enumerate() {
+            let example = signalbox_scan::made_up::example(text, &format!("{} tape {number}", rule.id));
+            let secret = &example.text[example.secret.clone()];
+            let plain = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"text":{}}}}}"#, quoted(&example.text));
+            let inner = format!(r#"{{"rows":[1,{{"note":{}}}]}}"#, quoted(&example.text));
+            let within = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"text":{}}}}}"#, quoted(&inner));
+            for message in [plain, within, example.text.clone()] {
+                let kept = with(&redactor, &message);
+                let found = [secret.to_owned(), quoted(secret), quoted(&quoted(secret))];
+                let found = found.iter().any(|form| kept.contains(form.trim_matches(['"', '\\'])));
+                if found || kept == message {
+                    left.push(format!("{}: {kept}", rule.id));
+                }
+            }
+        }
+    }
+    assert!(left.is_empty(), "{}\n{}", left.len(), left.join("\n"));
+}
+
+// Issue 13, point 9
+#[test]
+fn json_in_a_text_is_read_like_the_message_and_stays_valid() {
+    let kept = by_default(r#"{"text":"{\"user\":\"ann\",\"password\":\"a\\\"b \\u00e9\",\"n\":[1,2]}","x":"\/"}"#);
+    assert_eq!(kept, r#"{"text":"{\"user\":\"ann\",\"password\":\"[redacted]\",\"n\":[1,2]}","x":"\/"}"#);
+    let kept = by_default(r#"{"text":" \n{\"token\" : {\"a\":[1]}, \"b\":\"{\\\"pwd\\\":7}\"}"}"#);
+    assert_eq!(kept, r#"{"text":" \n{\"token\" : \"[redacted]\", \"b\":\"{\\\"pwd\\\":\\\"[redacted]\\\"}\"}"}"#);
+    let removed = with(&only("pin", Action::Remove), r#"{"t":"{\"a\":1,\"pin\":\"2\",\"b\":[{\"PIN\":3}]}"}"#);
+    assert_eq!(removed, r#"{"t":"{\"a\":1,\"b\":[{}]}"}"#);
+    let schema = r#"{"text":"{\"properties\":{\"token\":{\"type\":\"string\"}}}"}"#;
+    assert_eq!(by_default(schema), schema);
+    // Nobody looks for JSON in strings within strings without end.
+    let mut deep = r#"{"password":"x"}"#.to_owned();
+    for _ in 0..7 {
+        deep = format!(r#"{{"t":{}}}"#, serde_json::to_string(&deep).unwrap());
+    }
+    assert!(serde_json::from_str::<serde_json::Value>(&by_default(&deep)).is_ok());
+}
+
+// Issue 13, point 9
+#[test]
+fn own_patterns_hold_in_json_within_strings_as_well() {
+    let own = |pattern: &str| {
+        let patterns = vec![PatternRule { pattern: pattern.into(), action: Action::Mask { visible: 1 } }];
+        redactor(&RedactionSettings { patterns, ..RedactionSettings::none() })
+    };
+    let text = r#"{"t":"{\"a\":\"1234\",\"b\":\"12345\"}"}"#;
+    assert_eq!(with(&own("^[0-9]{4}$"), text), r#"{"t":"{\"a\":\"****4\",\"b\":\"12345\"}"}"#);
+    assert_eq!(with(&own(r#""b":"[0-9]*"#), text), r#"{"t":"{\"a\":\"1234\",****5\"}"}"#);
+}
+
+// Issue 13, point 9
+#[test]
+fn the_name_of_a_member_tells_what_its_value_is() {
+    let secret = "0123456789abcdef".repeat(2);
+    assert_eq!(
+        by_default(&format!(r#"{{"DATADOG_API_KEY":"{secret}","etag":"{secret}"}}"#)),
+        format!(r#"{{"DATADOG_API_KEY":"[redacted]","etag":"{secret}"}}"#)
+    );
+    let clean = r#"{"next_page_token":"abc123def456","authorization_endpoint":"https://idp.test/a1"}"#;
+    assert_eq!(by_default(clean), clean);
+}
+
+// Issue 13, point 9
+#[test]
+fn a_message_that_cannot_be_searched_to_its_end_is_not_kept() {
+    let many = "AKIAABCDEFGHIJKLMNOP ".repeat(20_000);
+    assert_eq!(by_default(&format!(r#"{{"a":"{many}"}}"#)), "withheld");
+    assert_eq!(by_default(&many), "withheld");
+    let within = serde_json::json!({ "t": format!(r#"{{"a":"{many}"}}"#) }).to_string();
+    assert_eq!(by_default(&within), "withheld");
+}
+
+// Issue 13, point 9
+#[test]
+fn innocent_words_stay() {
+    for text in ["task-management-system-overview", "Bearer authentication", "basic understanding of tokens"] {
+        let message = format!(r#"{{"a":"{text}","b":["{text}"]}}"#);
+        assert_eq!(by_default(&message), message);
+    }
+}
+
 fn key(text: &str, id: Option<&str>) -> EncryptionKey {
     EncryptionKey::read(text, id).unwrap()
 }
@@ -217,14 +305,14 @@ fn an_encrypted_secret_is_gone_for_all_but_the_holder_of_the_key() {
     let ours = key(HEX, Some("ops-1"));
     let mut settings = RedactionSettings::default();
     settings.keys.iter_mut().for_each(|rule| rule.action = Action::Encrypt(ours.clone()));
-    settings.patterns.iter_mut().for_each(|rule| rule.action = Action::Encrypt(ours.clone()));
+    settings.credentials = Some(Action::Encrypt(ours.clone()));
     let redactor = redactor(&settings);
     // Of every length, so that every form of a token is met; beside letters that could belong to it.
     for length in 1..40 {
         let secret: String = "p\u{e9}\\\"x".chars().cycle().take(length).collect();
         let secret = serde_json::to_string(&secret).unwrap();
         let message = format!(
-            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"password":{secret},"token":{{"a":[1,null]}},"pwd":7,"text":"key AKIAABCDEFGHIJKLMNOPabc= and = AKIAABCDEFGHIJKLMNOP","esc":"\u0041KIAABCDEFGHIJKLMNOP"}}}}"#
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"password":{secret},"token":{{"a":[1,null]}},"pwd":7,"text":"key AKIAABCDEFGHIJKLMNOP=abc and = AKIAABCDEFGHIJKLMNOP","esc":"\u0041KIAABCDEFGHIJKLMNOP"}}}}"#
         );
         let kept = with(&redactor, &message);
         assert!(!kept.contains("AKIA") && !kept.contains(&secret) && !kept.contains("null"), "{kept}");
@@ -245,8 +333,23 @@ fn an_encrypted_secret_is_gone_for_all_but_the_holder_of_the_key() {
         let passed_off = Decryptor::new(vec![key(HEX, Some("ops-2"))]).message(&Bytes::from(renamed.clone()));
         assert_eq!(passed_off, renamed, "a token belongs to the name of its key");
     }
-    assert_eq!(with(&redactor, "no JSON, Bearer abcdefghijk!").matches("enc:ops-1:").count(), 1);
+    assert_eq!(with(&redactor, "no JSON, Bearer abcdefghijk1!").matches("enc:ops-1:").count(), 1);
     assert!(redactor.describe().contains(&"key password: encrypt ops-1".to_owned()));
+}
+
+// Issue 13, point 9
+#[test]
+fn what_was_encrypted_in_json_within_a_string_comes_back_as_it_was() {
+    let ours = key(HEX, Some("ops-1"));
+    let mut settings = RedactionSettings::default();
+    settings.keys.iter_mut().for_each(|rule| rule.action = Action::Encrypt(ours.clone()));
+    let redactor = redactor(&settings);
+    let inner = r#"{"password":"a\"b\\","token":{"a":[1,null]},"pwd":7,"n":"{\"secret\":\"\\n\",\"token\":[\"x\"]}"}"#;
+    let message = serde_json::json!({ "text": inner }).to_string();
+    let kept = with(&redactor, &message);
+    assert_eq!(kept.matches("enc:ops-1:").count(), 5, "{kept}");
+    let opened = Decryptor::new(vec![ours]).message(&Bytes::from(kept));
+    assert_eq!(String::from_utf8_lossy(&opened), message);
 }
 
 // SO-10

@@ -1,13 +1,18 @@
 //! One pass over a message that finds what the rules name.
 
 use super::action::Action;
+use super::changes::Changes;
+use super::patterns::Role;
 use super::pointers::Possible;
+use super::written::Written;
 use super::{Place, Rules};
-use signalbox_wire::{Edits, Span, json};
+use signalbox_wire::{Span, json};
 use std::borrow::Cow;
 
 /// Deepest nesting that is walked. What is deeper is not kept at all.
 const MAX_DEPTH: usize = 512;
+/// How deep JSON within strings within JSON is followed.
+const MAX_EMBEDDED: usize = 4;
 /// Most messages are not deeper.
 const USUAL_DEPTH: usize = 8;
 
@@ -17,6 +22,13 @@ const SCHEMA_LISTS: &[&str] = &["properties", "patternProperties", "$defs", "def
 const SCHEMA_SIGNS: &[&str] = &["type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const", "description"];
 /// Members of such a description that hold values after all.
 const SCHEMA_VALUES: &[&str] = &["default", "const", "enum", "example", "examples"];
+
+/// The member by which a JSON web key is known (RFC 7517).
+const KEY_SIGN: &str = "kty";
+/// How far into an object that member is looked for, in bytes.
+const MAX_KEY: usize = 16 << 10;
+/// Members of such a key that are secret (RFC 7518, 6).
+const KEY_SECRETS: &[&str] = &["d", "p", "q", "dp", "dq", "qi", "oth", "k"];
 
 /// What the bytes turned out to be.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -31,8 +43,12 @@ pub(crate) struct Walk<'a> {
     bytes: &'a [u8],
     /// Some string without escapes may match a pattern.
     possible: bool,
-    /// Some string may hold escapes.
+    /// Some string may hold escapes that hide a match.
     escapes: bool,
+    /// Some object may be a JSON web key.
+    web_keys: bool,
+    /// How many strings stand around this JSON.
+    embedded: usize,
     stack: Vec<Frame<'a>>,
 }
 
@@ -49,6 +65,8 @@ struct Frame<'a> {
     describes: bool,
     /// It describes a secret: what it holds as its value goes too.
     secret: Option<&'a Action>,
+    /// It is a JSON web key: what is done with its secret members.
+    web_key: Option<&'a Action>,
     /// It is a JSON-RPC message, whose own members must stay.
     message: bool,
 }
@@ -67,24 +85,30 @@ struct Item<'a> {
 
 impl<'a> Walk<'a> {
     pub(crate) fn new(rules: &'a Rules, bytes: &'a [u8], method: Option<&str>) -> Self {
-        let possible = rules.patterns.possible(bytes);
-        let escapes = !rules.patterns.is_empty() && memchr::memchr(b'\\', bytes).is_some();
         let root = Frame { possible: rules.pointers.start(method), message: true, ..Frame::default() };
+        Self::from(rules, bytes, root, 0)
+    }
+
+    fn from(rules: &'a Rules, bytes: &'a [u8], root: Frame<'a>, embedded: usize) -> Self {
+        let possible = rules.patterns.possible(bytes);
+        let escapes = rules.patterns.may_be_hidden(bytes);
+        let web_keys = possible && memchr::memmem::find(bytes, KEY_SIGN.as_bytes()).is_some();
         let mut stack = Vec::with_capacity(USUAL_DEPTH);
         stack.push(root);
-        Self { rules, bytes, possible, escapes, stack }
+        Self { rules, bytes, possible, escapes, web_keys, embedded, stack }
     }
 
     /// Walks to the end and gathers the changes.
-    pub(crate) fn run(mut self, edits: &mut Edits) -> Walked {
+    pub(crate) fn run(mut self, changes: &mut Changes) -> Walked {
         let start = json::skip_whitespace(self.bytes, 0);
         let object = match self.bytes.get(start) {
             Some(b'{') => true,
             Some(b'[') => false,
             _ => return Walked::NotJson,
         };
+        let web_key = self.web_key(start);
         if let Some(root) = self.stack.last_mut() {
-            root.object = object;
+            (root.object, root.web_key) = (object, web_key);
         }
         let mut at = start + 1;
         loop {
@@ -98,7 +122,7 @@ impl<'a> Walk<'a> {
                     }
                     _ => None,
                 },
-                _ => self.item(at).and_then(|item| self.value(item, edits)),
+                _ => self.item(at).and_then(|item| self.value(item, changes)),
             };
             match next {
                 Some(_) if self.stack.len() > MAX_DEPTH => return Walked::TooDeep,
@@ -150,6 +174,9 @@ impl<'a> Walk<'a> {
         if let (None, Some(key)) = (item.action, item.key) {
             item.by_place = false;
             item.action = rules.keys.action(key);
+            if let Some(action) = frame.web_key.filter(|_| KEY_SECRETS.iter().any(|name| json::key_eq(key, name))) {
+                (item.action, item.by_place) = (Some(action), true);
+            }
             if frame.secret.is_some() && SCHEMA_VALUES.iter().any(|name| json::key_eq(key, name)) {
                 (item.action, item.by_place) = (frame.secret, true);
             }
@@ -158,10 +185,10 @@ impl<'a> Walk<'a> {
     }
 
     /// Does what is to be done with a value, or goes on inside it. Gives where the walk goes on.
-    fn value(&mut self, item: Item<'a>, edits: &mut Edits) -> Option<usize> {
+    fn value(&mut self, item: Item<'a>, changes: &mut Changes) -> Option<usize> {
         let bytes = self.bytes;
         if let Some(key) = item.key {
-            self.string(key, item.start, true, edits);
+            self.string(key, item.start, Role::Name, changes);
         }
         let mut secret = None;
         if let Some(action) = item.action {
@@ -169,7 +196,7 @@ impl<'a> Walk<'a> {
             let describes = self.stack.last().is_some_and(|frame| frame.describes);
             if !item.by_place && describes && is_schema(bytes.get(item.value..end)?) {
                 secret = Some(action);
-            } else if self.replace(item, end, action, edits) {
+            } else if self.replace(item, end, action, changes) {
                 return Some(end);
             }
         }
@@ -179,16 +206,25 @@ impl<'a> Walk<'a> {
                 let describes = item.key.is_some_and(|key| SCHEMA_LISTS.iter().any(|name| json::key_eq(key, name)));
                 let possible = item.possible;
                 let object = *open == b'{';
-                self.stack.push(Frame { object, possible, describes, secret, message, ..Frame::default() });
+                let web_key = self.web_key(item.value);
+                self.stack.push(Frame { object, possible, describes, secret, web_key, message, ..Frame::default() });
                 Some(item.value + 1)
             }
             b'"' => {
                 let end = json::skip_string(bytes, item.value)?;
-                self.string(bytes.get(item.value..end)?, item.value, false, edits);
+                let role = item.key.map_or(Role::Element, Role::Member);
+                self.string(bytes.get(item.value..end)?, item.value, role, changes);
                 self.stays(end)
             }
             _ => self.stays(json::skip_value(bytes, item.value)?),
         }
+    }
+
+    /// What is done with the secret members of the object that begins here, if it is a JSON web key.
+    fn web_key(&self, start: usize) -> Option<&'a Action> {
+        let end = self.bytes.len().min(start + MAX_KEY);
+        let object = self.bytes.get(start..end).filter(|_| self.web_keys)?;
+        json::member(object, KEY_SIGN).and(self.rules.patterns.credentials())
     }
 
     fn stays(&mut self, end: usize) -> Option<usize> {
@@ -196,14 +232,40 @@ impl<'a> Walk<'a> {
         Some(end)
     }
 
-    fn string(&self, token: &[u8], start: usize, is_key: bool, edits: &mut Edits) {
-        if self.possible || self.escapes && memchr::memchr(b'\\', token).is_some() {
-            self.rules.patterns.string(token, start, is_key, &self.rules.hashing, edits);
+    fn string(&self, token: &[u8], start: usize, role: Role<'_>, changes: &mut Changes) {
+        let escaped = memchr::memchr(b'\\', token).is_some();
+        if escaped && role != Role::Name && self.json_within(token, start, role, changes) {
+            return;
+        }
+        if self.possible || self.escapes && escaped {
+            self.rules.patterns.string(token, start, role, &self.rules.hashing, changes);
         }
     }
 
+    /// Walks through the JSON that a string holds. False where it holds none.
+    fn json_within(&self, token: &[u8], start: usize, role: Role<'_>, changes: &mut Changes) -> bool {
+        let [b'"', inside @ .., b'"'] = token else { return false };
+        if self.embedded == MAX_EMBEDDED || !begins_like_json(inside) {
+            return false;
+        }
+        if !self.possible && !self.escapes && !self.rules.keys.may_be_within(inside) {
+            return false;
+        }
+        let Some(text) = json::string(token) else { return false };
+        let mut within = Changes::default();
+        let walk = Walk::from(self.rules, text.as_bytes(), Frame::default(), self.embedded + 1);
+        if walk.run(&mut within) != Walked::Json {
+            return false;
+        }
+        let others = self.rules.patterns.own(text.as_bytes(), role, &self.rules.hashing);
+        if within.incomplete || !within.is_empty() || !others.is_empty() {
+            changes.within(within, others, &Written::new(inside, start + 1));
+        }
+        true
+    }
+
     /// Takes a value out. False where it stays, since it holds nothing or the message needs it.
-    fn replace(&mut self, item: Item<'a>, end: usize, action: &Action, edits: &mut Edits) -> bool {
+    fn replace(&mut self, item: Item<'a>, end: usize, action: &Action, changes: &mut Changes) -> bool {
         let Some(raw) = self.bytes.get(item.value..end) else { return false };
         if matches!(raw, b"null" | b"true" | b"false" | b"\"\"") {
             return false;
@@ -216,17 +278,27 @@ impl<'a> Walk<'a> {
         }
         let needed = is("error") || is("params") && *action != Action::Remove;
         if needed || is("result") && *action == Action::Remove {
-            edits.replace(value, if needed { "{}" } else { "null" });
+            changes.replace(value, if needed { "{}" } else { "null" });
         } else if *action == Action::Remove {
             let place = Place { whole: Span::new(item.start, end), value, before: frame.before };
-            remove(self.bytes, place, edits);
+            remove(self.bytes, place, changes);
             // What goes next must not take what has gone already.
             frame.before = frame.before.map(|_| value.end);
             return true;
         } else {
-            edits.replace(value, action.value(raw, &self.rules.hashing));
+            changes.replace(value, action.value(raw, &self.rules.hashing));
         }
         self.stays(end).is_some()
+    }
+}
+
+/// Whether the inside of a string begins with a bracket, behind white space in either form.
+fn begins_like_json(mut inside: &[u8]) -> bool {
+    loop {
+        inside = match inside {
+            [b' ', rest @ ..] | [b'\\', b'n' | b'r' | b't', rest @ ..] => rest,
+            _ => return matches!(inside, [b'{' | b'[', ..]),
+        };
     }
 }
 
@@ -237,7 +309,7 @@ enum Closed {
 }
 
 /// Takes a member or element out with its comma: the one before it, or where nothing stays before it the one behind.
-fn remove(bytes: &[u8], place: Place, edits: &mut Edits) {
+fn remove(bytes: &[u8], place: Place, changes: &mut Changes) {
     let end = place.value.end;
     let span = match place.before {
         Some(before) => Span { start: before, end },
@@ -247,7 +319,7 @@ fn remove(bytes: &[u8], place: Place, edits: &mut Edits) {
             Span::new(place.whole.start as usize, next.unwrap_or(end as usize))
         }
     };
-    edits.remove(span);
+    changes.remove(span);
 }
 
 /// Whether an object describes a value instead of being one.

@@ -370,7 +370,11 @@ pub const KEYS: &[Key] = &[
     key("record.max_age_days", count(30, 1, 3650), "What is older is forgotten."),
     key("record.max_size", count(1024 * MIB, MIB, 1024 * 1024 * MIB), "Beyond so many bytes the oldest is forgotten."),
     key("record.redact.enabled", Kind::Flag(true), "Take secrets out before anything is stored."),
-    key("record.redact.defaults", Kind::Flag(true), "The usual names and shapes of credentials are secrets."),
+    key(
+        "record.redact.defaults",
+        Kind::Flag(true),
+        "The usual names of secrets, and every known kind of credential, are secrets.",
+    ),
     key("record.redact.keys", Kind::Texts, "Members of these names are secrets too, anywhere."),
     key(
         "record.redact.paths",

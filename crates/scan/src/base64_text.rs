@@ -1,0 +1,148 @@
+//! Text in base64, in either alphabet, decoded once.
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::general_purpose::GeneralPurpose;
+use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
+
+/// Shortest run that is looked into: 15 bytes of text.
+const SHORTEST: usize = 20;
+/// Longest run that is decoded, in characters; what stands behind is not looked into.
+const LONGEST: usize = 1 << 20;
+/// How many characters are decoded to see whether there is text at all.
+const GLANCE: usize = 16;
+
+/// Takes what encoders leave out or get wrong: no padding, bits to spare.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone),
+);
+
+/// Characters of either alphabet.
+const OF_BASE64: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'+' | b'/' | b'-' | b'_');
+        byte += 1;
+    }
+    table
+};
+
+/// A run of base64 that means text.
+pub(crate) struct Run {
+    /// Where it begins.
+    start: usize,
+    /// Where its digits end.
+    end: usize,
+    /// What it means.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Run {
+    /// The characters that hold the bytes `from..to`.
+    pub(crate) fn place(&self, from: usize, to: usize) -> (usize, usize) {
+        (self.start + from / 3 * 4, (self.start + to.div_ceil(3) * 4).min(self.end))
+    }
+}
+
+/// The runs of a text that mean text themselves.
+pub(crate) fn runs(text: &[u8]) -> impl Iterator<Item = Run> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let (start, end) = next(text, at)?;
+            at = end;
+            if let Some(run) = read(text, start, end) {
+                return Some(run);
+            }
+        }
+    })
+}
+
+/// The next run of digits that is long enough. Looks at the far end of each stretch first, so that most bytes of ordinary
+/// text are never looked at.
+fn next(text: &[u8], from: usize) -> Option<(usize, usize)> {
+    let is_digit = |byte: &u8| OF_BASE64.get(usize::from(*byte)).is_some_and(|digit| *digit);
+    let mut start = from;
+    loop {
+        let stretch = text.get(start..start + SHORTEST)?;
+        match stretch.iter().rposition(|byte| !is_digit(byte)) {
+            Some(other) => start += other + 1,
+            None => {
+                let rest = text.get(start + SHORTEST..).unwrap_or_default();
+                let more = rest.iter().position(|byte| !is_digit(byte)).unwrap_or(rest.len());
+                return Some((start, start + SHORTEST + more));
+            }
+        }
+    }
+}
+
+/// What a run means, if that is text. Behind a backslash the first letter belongs to an escape like `\n`.
+fn read(text: &[u8], start: usize, end: usize) -> Option<Run> {
+    let escaped = start.checked_sub(1).and_then(|before| text.get(before)) == Some(&b'\\');
+    let start = start + usize::from(escaped);
+    let digits = text.get(start..end.min(start + LONGEST))?;
+    if !is_text(&decode(digits.get(..GLANCE)?)?) {
+        return None;
+    }
+    let whole = digits.len() - usize::from(digits.len() % 4 == 1);
+    Some(Run { start, end, bytes: decode(digits.get(..whole)?)? })
+}
+
+fn is_text(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~'))
+}
+
+fn decode(digits: &[u8]) -> Option<Vec<u8>> {
+    let usual = |byte: &u8| match byte {
+        b'-' => b'+',
+        b'_' => b'/',
+        other => *other,
+    };
+    LENIENT.decode(digits.iter().map(usual).collect::<Vec<u8>>()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meant(text: &str) -> Vec<String> {
+        runs(text.as_bytes()).map(|run| String::from_utf8_lossy(&run.bytes).into_owned()).collect()
+    }
+
+    #[test]
+    fn text_is_decoded_with_and_without_padding_and_in_both_alphabets() {
+        let plain = "user: ann, password: ~~~???>>> and so on";
+        let padded = base64::engine::general_purpose::STANDARD.encode(plain);
+        let url = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(plain);
+        assert_ne!(padded, url);
+        assert_eq!(meant(&format!("x = {padded};")), [plain]);
+        assert_eq!(meant(&format!("\"{url}\"")), [plain]);
+        assert_eq!(meant(&format!("first\\n{url}\\n")), [plain], "behind an escape within a JSON string");
+    }
+
+    #[test]
+    fn identifiers_paths_and_pictures_mean_no_text() {
+        for text in [
+            "a_rather_long_identifier_of_some_program",
+            "/usr/local/lib/python3/site-packages/something",
+            "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
+            "0123456789abcdef0123456789abcdef01234567",
+        ] {
+            assert_eq!(meant(text), Vec::<String>::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_place_of_a_part_covers_all_of_its_digits() {
+        let text = base64::engine::general_purpose::STANDARD.encode("before SECRET behind it");
+        let run = runs(text.as_bytes()).next().unwrap();
+        let (from, to) = run.place(7, 13);
+        let left = format!("{}{}", &text[..from], &text[to..]);
+        let left = base64::engine::general_purpose::STANDARD.decode(left).unwrap();
+        assert!(!String::from_utf8_lossy(&left).contains(['S', 'E', 'C', 'R', 'T']));
+    }
+}

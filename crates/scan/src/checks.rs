@@ -1,0 +1,183 @@
+//! What must hold of a match besides its shape.
+
+use crate::rule::Check;
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+
+/// Parts of values that stand for a password instead of being one.
+const PLACEHOLDERS: &[&str] = &[
+    "example",
+    "your",
+    "changeme",
+    "change-me",
+    "change_me",
+    "placeholder",
+    "redacted",
+    "xxxx",
+    "****",
+    "....",
+    "...",
+    "dummy",
+    "insert",
+    "replace",
+    "process.env",
+    "environ",
+    "getenv",
+    "undefined",
+    "<",
+    "${",
+    "{{",
+    "$(",
+    "%(",
+    "()",
+    "hash:",
+    "enc:",
+    "self.",
+    "this.",
+    "args.",
+    "config.",
+    "settings.",
+    "options.",
+    "params.",
+];
+/// Values that are words of a language or of a schema.
+const WORDS: &[&str] = &[
+    "true",
+    "false",
+    "null",
+    "none",
+    "nil",
+    "string",
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "required",
+    "optional",
+    "integer",
+    "number",
+    "boolean",
+    "object",
+    "array",
+    "bearer",
+    "basic",
+    "undefined",
+    "default",
+    "disabled",
+    "enabled",
+];
+
+/// Parts of names whose values are places in a list or numbers of a request, and no secrets.
+const OTHER_NAMES: &[&str] = &["page", "progress", "continuation", "cursor", "sync", "next", "count", "public"];
+/// How far before a match its name may begin, in bytes.
+const LONGEST_NAME: usize = 40;
+
+/// Whether what was found passes the check. The match begins at `start` of the text.
+pub(crate) fn passes(check: Check, secret: &[u8], text: &[u8], start: usize) -> bool {
+    match check {
+        Check::Mixed => is_mixed(secret),
+        Check::Password => is_password(secret),
+        Check::Secret => is_secret(secret) && !is_other_name(text, start),
+        Check::Basic => is_basic(secret),
+        Check::Pairs => secret.contains(&b'=') && !is_placeholder(secret),
+    }
+}
+
+/// Whether the name around the beginning of a match is that of something else.
+fn is_other_name(text: &[u8], start: usize) -> bool {
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
+    let before = text.get(start.saturating_sub(LONGEST_NAME)..start).unwrap_or_default();
+    let before = before.iter().rev().take_while(|byte| is_name(byte)).count();
+    let behind = text.get(start..).unwrap_or_default().iter().take(LONGEST_NAME);
+    // A match may begin with the sign before its name.
+    let behind = behind.skip_while(|byte| !is_name(byte)).take_while(|byte| is_name(byte)).count() + 1;
+    let name = text.get(start - before..(start + behind).min(text.len())).unwrap_or_default().to_ascii_lowercase();
+    OTHER_NAMES.iter().any(|other| memchr::memmem::find(&name, other.as_bytes()).is_some())
+}
+
+/// Bits per character, by how often each character occurs.
+pub(crate) fn entropy(secret: &[u8]) -> f32 {
+    let mut counts = [0_u32; 256];
+    for byte in secret {
+        if let Some(count) = counts.get_mut(usize::from(*byte)) {
+            *count += 1;
+        }
+    }
+    let length = secret.len() as f32;
+    let share = |count: &u32| *count as f32 / length;
+    -counts.iter().filter(|count| **count > 0).map(|count| share(count) * share(count).log2()).sum::<f32>()
+}
+
+fn is_mixed(secret: &[u8]) -> bool {
+    let digits = secret.iter().any(u8::is_ascii_digit) && secret.iter().any(u8::is_ascii_alphabetic);
+    digits || is_jumbled(secret)
+}
+
+/// Whether small and large letters change more often than in the words of a name, whose capitals stand alone.
+fn is_jumbled(secret: &[u8]) -> bool {
+    let pairs = || secret.windows(2).filter_map(|pair| Some((pair.first()?, pair.get(1)?)));
+    let changes = pairs().filter(|(one, other)| one.is_ascii_uppercase() != other.is_ascii_uppercase()).count();
+    let together = pairs().any(|(one, other)| one.is_ascii_uppercase() && other.is_ascii_uppercase());
+    let letters = secret.iter().all(|byte| byte.is_ascii_alphabetic() || b"_-".contains(byte));
+    letters && together && secret.len() >= 10 && changes * 3 >= secret.len()
+}
+
+fn is_placeholder(secret: &[u8]) -> bool {
+    let lower = secret.to_ascii_lowercase();
+    let holds = |part: &&str| memchr::memmem::find(&lower, part.as_bytes()).is_some();
+    let same = secret.first().is_none_or(|first| secret.iter().all(|byte| byte == first));
+    same || PLACEHOLDERS.iter().any(holds)
+}
+
+fn is_password(secret: &[u8]) -> bool {
+    let is_word = |word: &&str| secret.eq_ignore_ascii_case(word.as_bytes());
+    let is_constant = secret.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'_');
+    let is_number = secret.iter().all(|byte| byte.is_ascii_digit() || b".,_-+eE".contains(byte));
+    !is_constant && !is_number && !WORDS.iter().any(is_word) && !is_placeholder(secret)
+}
+
+/// Names of secrets within a value tell that it is a name itself: `new_password_2`.
+const NAMES: &[&str] = &["password", "passwd", "secret", "token", "credential", "api_key", "apikey", "private"];
+
+fn is_secret(secret: &[u8]) -> bool {
+    let lower = secret.to_ascii_lowercase();
+    let is_name = NAMES.iter().any(|name| memchr::memmem::find(&lower, name.as_bytes()).is_some());
+    let both = secret.iter().any(u8::is_ascii_uppercase) && secret.iter().any(u8::is_ascii_lowercase);
+    let long = secret.len() >= 20 && both && entropy(secret) >= 4.0;
+    !is_name && is_password(secret) && (is_mixed(secret) || long)
+}
+
+fn is_basic(secret: &[u8]) -> bool {
+    let decoded = STANDARD.decode(secret).or_else(|_| STANDARD_NO_PAD.decode(secret));
+    let is_text = |bytes: &[u8]| bytes.iter().all(|byte| !byte.is_ascii_control());
+    decoded.is_ok_and(|pair| pair.contains(&b':') && is_text(&pair) && std::str::from_utf8(&pair).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_told_from_what_stands_for_them() {
+        for secret in ["hunter2", "S3cure!pass", "correct-horse-battery"] {
+            assert!(is_password(secret.as_bytes()), "{secret}");
+        }
+        for word in ["password", "String", "12345", "OTHER_TOKEN", "xxxxxxxx", "aaaaaa", "${DB_PASSWORD}", "your_token"]
+        {
+            assert!(!is_password(word.as_bytes()), "{word}");
+        }
+    }
+
+    #[test]
+    fn entropy_is_counted_in_bits_per_character() {
+        assert!(entropy(b"aaaaaaaa") < 0.01);
+        assert!((entropy(b"abcdefgh") - 3.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn basic_credentials_have_a_colon_in_them() {
+        assert!(is_basic(STANDARD.encode("ann:hunter2").as_bytes()));
+        assert!(!is_basic(STANDARD.encode("ann, hunter2").as_bytes()));
+        assert!(!is_basic(b"authentication"));
+    }
+}

@@ -1,0 +1,119 @@
+//! All keywords of all rules, looked for in one pass.
+
+use crate::rule::{BadRules, Rule};
+use aho_corasick::automaton::{Automaton as _, StateID};
+use aho_corasick::dfa::DFA;
+use aho_corasick::{Anchored, Input, MatchKind};
+use std::collections::BTreeMap;
+
+/// How many bytes behind the first letters of a credential must belong to it for the rule to be tried.
+const TAIL: usize = 8;
+
+#[derive(Debug)]
+pub(crate) struct Keywords {
+    search: DFA,
+    /// Where every search begins.
+    start: StateID,
+    /// For every keyword, the rules that name it.
+    entries: Vec<Vec<Entry>>,
+    /// Length of the longest keyword.
+    longest: usize,
+}
+
+/// A keyword of a rule.
+#[derive(Clone, Debug)]
+struct Entry {
+    rule: u16,
+    /// How it must be written; none where case does not matter.
+    exactly: Option<Box<[u8]>>,
+    /// The credential begins with it.
+    first: bool,
+}
+
+/// A keyword in a text.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Hit {
+    /// The rule to try.
+    pub(crate) rule: u16,
+    /// Where the keyword begins.
+    pub(crate) from: usize,
+    /// Where it ends.
+    pub(crate) to: usize,
+}
+
+impl Keywords {
+    pub(crate) fn new(rules: &[Rule]) -> Result<Self, BadRules> {
+        let mut words: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
+        for (index, rule) in rules.iter().enumerate() {
+            let index = u16::try_from(index).map_err(|error| BadRules::Keywords(error.to_string()))?;
+            for word in &rule.keywords {
+                let lower = word.to_ascii_lowercase();
+                let exactly = (lower != *word).then(|| word.as_bytes().into());
+                let entry = Entry { rule: index, exactly, first: rule.begins_with(word) };
+                words.entry(lower).or_default().push(entry);
+            }
+        }
+        let bad = |error: &dyn std::fmt::Display| BadRules::Keywords(error.to_string());
+        let search = DFA::builder()
+            .match_kind(MatchKind::Standard)
+            .ascii_case_insensitive(true)
+            .prefilter(false)
+            .build(words.keys())
+            .map_err(|error| bad(&error))?;
+        let start = search.start_state(Anchored::No).map_err(|error| bad(&error))?;
+        let longest = words.keys().map(String::len).max().unwrap_or(0);
+        Ok(Self { search, start, entries: words.into_values().collect(), longest })
+    }
+
+    /// Every keyword of a text for which its rule should be tried.
+    #[inline]
+    pub(crate) fn hits<'a>(&'a self, text: &'a [u8]) -> impl Iterator<Item = Hit> + 'a {
+        // Most texts hold no keyword at all, which is found out faster than all that may overlap are.
+        self.first_end(text).into_iter().flat_map(move |end| {
+            let input = Input::new(text).span(end.saturating_sub(self.longest)..text.len());
+            let all = self.search.try_find_overlapping_iter(input).into_iter().flatten();
+            all.flat_map(move |hit| self.entries_of(text, hit.pattern().as_usize(), hit.start(), hit.end()))
+        })
+    }
+
+    /// Where the first keyword ends.
+    #[inline]
+    fn first_end(&self, text: &[u8]) -> Option<usize> {
+        let mut state = self.start;
+        text.iter()
+            .position(|byte| {
+                state = self.search.next_state(Anchored::No, state, *byte);
+                self.search.is_special(state)
+            })
+            .map(|last| last + 1)
+    }
+
+    fn entries_of<'a>(&'a self, text: &'a [u8], word: usize, from: usize, to: usize) -> impl Iterator<Item = Hit> + 'a {
+        let entries = self.entries.get(word).map(Vec::as_slice).unwrap_or_default();
+        let fitting = entries.iter().filter(move |entry| entry.fits(text, from, to));
+        fitting.map(move |entry| Hit { rule: entry.rule, from, to })
+    }
+}
+
+impl Entry {
+    /// Whether a keyword found without regard to case is this one, in a place where a credential may begin.
+    fn fits(&self, text: &[u8], from: usize, to: usize) -> bool {
+        if self.exactly.as_deref().is_some_and(|word| text.get(from..to) != Some(word)) {
+            return false;
+        }
+        !self.first || begins_word(text, from) && has_tail(text, to)
+    }
+}
+
+/// Whether no word goes on here: nothing of one stands before, but for the letter of an escape like `\n` or of a `%XX`.
+fn begins_word(text: &[u8], at: usize) -> bool {
+    let before = |count: usize| at.checked_sub(count).and_then(|at| text.get(at)).copied().unwrap_or(b' ');
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    !is_word(before(1)) || before(2) == b'\\' || before(3) == b'%' || before(6) == b'\\'
+}
+
+/// Whether something follows that is no space, quote or bracket.
+fn has_tail(text: &[u8], at: usize) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.+/=%:|~$\\".contains(byte);
+    text.get(at..at + TAIL).is_some_and(|tail| tail.iter().all(is_part))
+}

@@ -1,0 +1,22 @@
+//! Finds credentials in text: one scanner for what is recorded and for what is cleaned.
+//!
+//! The kinds of credentials are data (`rules/*.toml`): keywords, a pattern, the issuer's page that describes the format, made-up
+//! examples and counter-examples. One pass looks for the keywords of all rules at once. Only around a keyword does the pattern
+//! of its rule run, in linear time, so that clean text costs nothing but that pass.
+//!
+//! Text is found as it is, in JSON within strings, URL-encoded and in base64. Nothing is decoded more than once, and size,
+//! matches and work are bounded: where a bound is reached the scanner says that it did not see everything.
+
+mod base64_text;
+mod checks;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
+mod keywords;
+#[cfg(any(test, feature = "examples"))]
+pub mod made_up;
+mod percent;
+mod rule;
+mod scanner;
+
+pub use rule::{BadRules, Check, Rule};
+pub use scanner::{Findings, Found, MAX_FOUND, MAX_TEXT, Scanner};

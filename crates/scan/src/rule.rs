@@ -1,0 +1,174 @@
+//! One kind of credential, as the rule files describe it.
+
+use regex_automata::meta::Regex;
+use regex_automata::util::syntax;
+use serde::Deserialize;
+use std::sync::OnceLock;
+
+/// The rule files, one for each field.
+pub(crate) const BUILT_IN: &[&str] = &[
+    include_str!("../rules/ai.toml"),
+    include_str!("../rules/builds.toml"),
+    include_str!("../rules/chat.toml"),
+    include_str!("../rules/cloud.toml"),
+    include_str!("../rules/code.toml"),
+    include_str!("../rules/data.toml"),
+    include_str!("../rules/generic.toml"),
+    include_str!("../rules/hosting.toml"),
+    include_str!("../rules/keys.toml"),
+    include_str!("../rules/mail.toml"),
+    include_str!("../rules/money.toml"),
+    include_str!("../rules/operations.toml"),
+    include_str!("../rules/work.toml"),
+];
+
+/// How far before a keyword a match may begin, in bytes.
+const BEFORE: usize = 96;
+/// How far behind a keyword a match may end, in bytes, where the rule does not say otherwise.
+const REACH: usize = 512;
+/// Largest compiled form of one pattern, in bytes.
+const MAX_COMPILED: usize = 1 << 20;
+/// Most memory that the search of one pattern keeps, in bytes.
+const CACHE: usize = 256 << 10;
+
+/// What patterns may be written with besides regular expressions, so that all rules mean the same by it.
+const SHORTHANDS: &[(&str, &str)] = &[
+    // Between a name and its value: `NAME=value`, `name: "value"`, `"name": "value"`, and the same within a JSON string.
+    ("<is>", r#"(?:\\*["'`])?\]?[ \t]{0,4}(?:=>|:=|==?|:|,|>|[ \t])[ \t]{0,4}(?:\\*["'`])?"#),
+    // The rest of a name.
+    ("<name>", r"[A-Za-z0-9_.\-]{0,40}"),
+    // No letter, digit or underscore stands before this, but for the letter of an escape like `\n`.
+    ("<start>", r"(?:\b{start-half}|\\[nrt])"),
+    // No letter, digit or underscore stands behind this.
+    ("<end>", r"\b{end-half}"),
+];
+
+/// Rules that cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BadRules {
+    /// The text is no list of rules.
+    #[error("the rules cannot be read: {0}")]
+    Text(String),
+    /// A rule has no keyword, so that it would never be tried.
+    #[error("rule `{0}` has no keyword of at least three characters")]
+    NoKeyword(String),
+    /// All keywords together make too large a search.
+    #[error("the keywords cannot be searched for: {0}")]
+    Keywords(String),
+}
+
+/// What must hold of a match besides its shape.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Check {
+    /// It has letters and digits, or small and large letters without order.
+    Mixed,
+    /// It is no placeholder, variable or word of a programming language.
+    Password,
+    /// It is a password, and more than a word: it has letters and digits, or is long and in both cases.
+    Secret,
+    /// It is base64 of `name:password`.
+    Basic,
+    /// It has `name=value` in it.
+    Pairs,
+}
+
+/// One kind of credential.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// Its name, which is told where one is found.
+    pub id: String,
+    /// What it is, in words.
+    pub about: String,
+    /// The page on which the issuer describes the format.
+    pub source: String,
+    /// Texts of which one stands in or near every such credential. Case matters only in those with large letters.
+    pub keywords: Vec<String>,
+    /// What it looks like. Where it has a group named `secret` only that part is the credential; without one, word boundaries
+    /// are required around the whole.
+    pub pattern: String,
+    /// Bits per character that it must have at the least.
+    pub entropy: Option<f32>,
+    /// What else must hold of it.
+    pub check: Option<Check>,
+    /// A text that must stand behind the keyword, within reach; looked for before the pattern runs.
+    pub needs: Option<String>,
+    /// How far behind the keyword it may end, in bytes.
+    reach: Option<usize>,
+    /// Texts in which it is found. `{hex:32}` and the like stand for made-up characters, `«` and `»` stand around the secret.
+    #[serde(default)]
+    pub examples: Vec<String>,
+    /// Texts in which no rule finds anything.
+    #[serde(default)]
+    pub counter_examples: Vec<String>,
+    /// Compiled when it is first needed.
+    #[serde(skip)]
+    regex: OnceLock<Option<Regex>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleFile {
+    rule: Vec<Rule>,
+}
+
+impl Rule {
+    /// The rules of a file.
+    pub(crate) fn read(text: &str) -> Result<Vec<Self>, BadRules> {
+        let file: RuleFile = toml::from_str(text).map_err(|error| BadRules::Text(error.to_string()))?;
+        let without = |rule: &&Self| rule.keywords.is_empty() || rule.keywords.iter().any(|word| word.len() < 3);
+        match file.rule.iter().find(without) {
+            Some(rule) => Err(BadRules::NoKeyword(rule.id.clone())),
+            None => Ok(file.rule),
+        }
+    }
+
+    /// The compiled pattern; none where it makes no sense.
+    pub(crate) fn regex(&self) -> Option<&Regex> {
+        self.regex.get_or_init(|| self.compile().ok()).as_ref()
+    }
+
+    /// Compiles the pattern.
+    ///
+    /// # Errors
+    /// Where it is no regular expression, in words.
+    pub(crate) fn compile(&self) -> Result<Regex, BadRules> {
+        let mut pattern = match self.pattern.contains("(?<secret>") {
+            true => self.pattern.clone(),
+            false => format!("<start>(?<secret>{})<end>", self.pattern),
+        };
+        for (short, long) in SHORTHANDS {
+            pattern = pattern.replace(short, long);
+        }
+        let config = Regex::config().nfa_size_limit(Some(MAX_COMPILED)).hybrid_cache_capacity(CACHE).utf8_empty(false);
+        Regex::builder()
+            .configure(config)
+            .syntax(syntax::Config::new().unicode(false).utf8(false))
+            .build(&pattern)
+            .map_err(|error| BadRules::Text(format!("{}: {error}", self.id)))
+    }
+
+    /// Whether the credential itself begins with this keyword.
+    pub(crate) fn begins_with(&self, keyword: &str) -> bool {
+        let plain = self.pattern.replace('\\', "");
+        !self.pattern.contains("(?<secret>") && !plain.contains('|') && plain.starts_with(keyword)
+    }
+
+    /// Whether a match is possible around a keyword.
+    pub(crate) fn is_possible(&self, text: &[u8], from: usize, to: usize) -> bool {
+        let (start, end) = self.window(from, to, text.len());
+        self.has_needs(text.get(start..end).unwrap_or_default())
+    }
+
+    /// Whether the text that the rule needs is there.
+    pub(crate) fn has_needs(&self, part: &[u8]) -> bool {
+        self.needs.as_ref().is_none_or(|needs| memchr::memmem::find(part, needs.as_bytes()).is_some())
+    }
+
+    /// The part of a text of this length in which a match may stand whose keyword stands at `from..to`.
+    pub(crate) fn window(&self, from: usize, to: usize, length: usize) -> (usize, usize) {
+        let reach = self.reach.unwrap_or(REACH);
+        (from.saturating_sub(BEFORE), to.saturating_add(reach).min(length))
+    }
+}

@@ -1,0 +1,262 @@
+//! Finds credentials in a text.
+
+use crate::keywords::Keywords;
+use crate::percent::{self, Escapes};
+use crate::rule::{BUILT_IN, BadRules, Rule};
+use crate::{base64_text, checks};
+use regex_automata::Input;
+use std::sync::LazyLock;
+
+/// Longest text that is looked at, in bytes.
+pub const MAX_TEXT: usize = 64 << 20;
+/// Most credentials that are told of one text.
+pub const MAX_FOUND: usize = 16_384;
+/// How many bytes patterns may look at, for each byte of a text and in any case.
+const WORK_PER_BYTE: usize = 32;
+const WORK: usize = 1 << 20;
+
+/// All rules, ready to be applied.
+#[derive(Debug)]
+pub struct Scanner {
+    keywords: Keywords,
+    rules: Vec<Rule>,
+}
+
+/// A credential in a text.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Found<'a> {
+    /// Where it begins, in bytes.
+    pub start: usize,
+    /// Where it ends.
+    pub end: usize,
+    /// The id of the rule that found it.
+    pub kind: &'a str,
+}
+
+/// What was found in a text.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Findings<'a> {
+    /// In order, without overlaps.
+    pub found: Vec<Found<'a>>,
+    /// Whether there may be more: the text was too long, or held more than can be told.
+    pub more: bool,
+}
+
+/// What a search has gathered, and how much it may still do.
+struct Search<'a> {
+    found: Vec<Found<'a>>,
+    /// Bytes that patterns may still look at.
+    work: usize,
+    more: bool,
+}
+
+static SCANNER: LazyLock<Scanner> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "the rules are part of the program, and a test reads and compiles each")]
+    Scanner::new(BUILT_IN).expect("the built-in rules can be read")
+});
+
+impl Scanner {
+    /// The scanner of the built-in rules. The first call reads them.
+    #[must_use]
+    pub fn built_in() -> &'static Self {
+        &SCANNER
+    }
+
+    /// A scanner of the rules in these files.
+    ///
+    /// # Errors
+    /// Rules that cannot be read.
+    pub fn new(files: &[&str]) -> Result<Self, BadRules> {
+        let mut rules = Vec::new();
+        for file in files {
+            rules.extend(Rule::read(file)?);
+        }
+        Ok(Self { keywords: Keywords::new(&rules)?, rules })
+    }
+
+    /// All kinds that it knows.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// Compiles every pattern now instead of when it is first needed.
+    ///
+    /// # Errors
+    /// A pattern that is no regular expression.
+    pub fn compile_all(&self) -> Result<(), BadRules> {
+        self.rules.iter().try_for_each(|rule| rule.compile().map(drop))
+    }
+
+    /// Whether there may be a credential: fast, and never wrongly no. Text of which this says no needs no further look.
+    #[must_use]
+    pub fn may_hold(&self, text: &[u8]) -> bool {
+        let mut keyword = false;
+        for hit in self.keywords.hits(text) {
+            keyword = true;
+            if self.rules.get(usize::from(hit.rule)).is_some_and(|rule| rule.is_possible(text, hit.from, hit.to)) {
+                return true;
+            }
+        }
+        match percent::escapes(text) {
+            Escapes::Hiding => return true,
+            Escapes::Usual if keyword => return true,
+            _ => {}
+        }
+        base64_text::runs(text).any(|run| self.keywords.hits(&run.bytes).next().is_some())
+    }
+
+    /// Every credential of a text.
+    #[must_use]
+    pub fn find(&self, text: &[u8]) -> Findings<'_> {
+        if text.len() > MAX_TEXT {
+            return Findings { found: vec![], more: true };
+        }
+        let mut search =
+            Search { found: vec![], work: text.len().saturating_mul(WORK_PER_BYTE).max(WORK), more: false };
+        let hit = self.plain(text, &mut search, |from, to| (from, to));
+        let escapes = percent::escapes(text);
+        if escapes == Escapes::Hiding || hit && escapes == Escapes::Usual {
+            let decoded = percent::decode(text);
+            self.plain(&decoded.bytes, &mut search, |from, to| (decoded.place(from), decoded.place(to)));
+        }
+        for run in base64_text::runs(text) {
+            self.plain(&run.bytes, &mut search, |from, to| run.place(from, to));
+        }
+        search.done()
+    }
+
+    /// Searches one form of the text; `place` tells where in the text itself a part of this form stands. Tells whether there
+    /// was a keyword at all.
+    fn plain<'a>(
+        &'a self,
+        text: &[u8],
+        search: &mut Search<'a>,
+        place: impl Fn(usize, usize) -> (usize, usize),
+    ) -> bool {
+        // Windows of one rule that touch become one, so that no rule looks at a byte twice.
+        let mut windows: Vec<(u16, usize, usize)> = Vec::new();
+        let mut last: Vec<Option<usize>> = Vec::new();
+        for hit in self.keywords.hits(text) {
+            if last.is_empty() {
+                last.resize(self.rules.len(), None);
+            }
+            let index = usize::from(hit.rule);
+            let (Some(rule), Some(last)) = (self.rules.get(index), last.get_mut(index)) else { continue };
+            let (start, end) = rule.window(hit.from, hit.to, text.len());
+            match last.and_then(|at| windows.get_mut(at)) {
+                Some(window) if window.2 >= start => window.2 = window.2.max(end),
+                _ => {
+                    *last = Some(windows.len());
+                    windows.push((hit.rule, start, end));
+                }
+            }
+        }
+        for (index, start, end) in &windows {
+            if let Some(rule) = self.rules.get(usize::from(*index)) {
+                search.window(rule, text, *start, *end, &place);
+            }
+        }
+        !windows.is_empty()
+    }
+}
+
+impl<'a> Search<'a> {
+    /// Runs the pattern of a rule over a part of the text.
+    fn window(
+        &mut self,
+        rule: &'a Rule,
+        text: &[u8],
+        start: usize,
+        end: usize,
+        place: impl Fn(usize, usize) -> (usize, usize),
+    ) {
+        let part = text.get(start..end).unwrap_or_default();
+        if !rule.has_needs(part) {
+            return;
+        }
+        let Some(regex) = rule.regex() else { return };
+        let Some(left) = self.work.checked_sub(part.len()) else {
+            self.more = true;
+            return;
+        };
+        self.work = left;
+        let mut captures = regex.create_captures();
+        let mut at = start;
+        while at < end {
+            regex.search_captures(&Input::new(text).span(at..end), &mut captures);
+            let Some(secret) = captures.get_group_by_name("secret") else { return };
+            // What stands behind the secret may belong to the next one.
+            at = secret.end.max(at + 1);
+            let bytes = text.get(secret.range()).unwrap_or_default();
+            let name = captures.get_match().map_or(secret.start, |whole| whole.start());
+            let random = rule.entropy.is_none_or(|least| checks::entropy(bytes) >= least);
+            if !bytes.is_empty() && random && rule.check.is_none_or(|check| checks::passes(check, bytes, text, name)) {
+                let (start, end) = place(secret.start, secret.end);
+                self.found.push(Found { start, end, kind: &rule.id });
+            }
+            if self.found.len() > 4 * MAX_FOUND {
+                self.more = true;
+                return;
+            }
+        }
+    }
+
+    /// In order, and where two overlap the first with all that both cover.
+    fn done(mut self) -> Findings<'a> {
+        self.found.sort_by_key(|found| (found.start, std::cmp::Reverse(found.end)));
+        self.found.dedup_by(|next, kept| {
+            let overlap = next.start < kept.end;
+            if overlap {
+                kept.end = kept.end.max(next.end);
+            }
+            overlap
+        });
+        self.more |= self.found.len() > MAX_FOUND;
+        self.found.truncate(MAX_FOUND);
+        Findings { found: self.found, more: self.more }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Issue 13, point 9
+    #[test]
+    fn what_cannot_be_seen_in_full_is_said() {
+        let scanner = Scanner::built_in();
+        assert!(scanner.find(&vec![b' '; MAX_TEXT + 1]).more);
+        let many = "AKIAABCDEFGHIJKLMNOP ".repeat(MAX_FOUND + 1);
+        let findings = scanner.find(many.as_bytes());
+        assert!(findings.more);
+        assert_eq!(findings.found.len(), MAX_FOUND);
+        assert!(!scanner.find(many.as_bytes().get(21..).unwrap()).more);
+    }
+
+    // Issue 13, point 9
+    #[test]
+    fn no_pattern_looks_at_a_text_more_often_than_the_bound() {
+        let words = Scanner::built_in().rules().iter().flat_map(|rule| &rule.keywords);
+        let soup: String = words.flat_map(|word| [word.as_str(), "=0 "]).collect();
+        // Windows of one rule become one, and beyond the bound no further pattern runs.
+        let findings = Scanner::built_in().find(soup.repeat(12).as_bytes());
+        assert!(findings.more, "so many rules at once are more than the bound allows");
+        for piece in
+            ["-----BEGIN PRIVATE KEY-----\n", "password=", "eyJaaaaaaaa.", "https://a:b", "Cookie: a=aaaaaaaaaa;"]
+        {
+            let _ = Scanner::built_in().find(piece.repeat(4_000).as_bytes());
+        }
+    }
+
+    #[test]
+    fn rules_that_make_no_sense_are_refused() {
+        assert!(matches!(Scanner::new(&["rule = 1"]), Err(BadRules::Text(_))));
+        let rule = |keyword: &str, pattern: &str| {
+            format!("[[rule]]\nid = 'a'\nabout = 'b'\nsource = 'c'\nkeywords = ['{keyword}']\npattern = '{pattern}'\n")
+        };
+        assert_eq!(Scanner::new(&[&rule("ab", "x")]).unwrap_err(), BadRules::NoKeyword("a".to_owned()));
+        assert!(Scanner::new(&[&rule("abc", "(")]).unwrap().compile_all().is_err());
+        assert_eq!(Scanner::new(&[&rule("abc", "abc[0-9]{8}")]).unwrap().find(b"(abc12345678)").found.len(), 1);
+    }
+}

@@ -1,0 +1,52 @@
+//! What is to be changed in a message, or in JSON within one of its strings.
+
+use super::patterns::{Hit, inner};
+use super::written::Written;
+use signalbox_wire::{Edits, Span};
+
+/// Changes in positions of one text.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    all: Vec<(Span, String)>,
+    /// There may be more to change than was found, so that nothing may be kept.
+    pub(crate) incomplete: bool,
+}
+
+impl Changes {
+    pub(crate) fn replace(&mut self, span: Span, text: impl Into<String>) {
+        self.all.push((span, text.into()));
+    }
+
+    pub(crate) fn remove(&mut self, span: Span) {
+        self.replace(span, "");
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(crate) fn into_edits(self) -> Edits {
+        let mut edits = Edits::new();
+        self.all.into_iter().for_each(|(span, text)| edits.replace(span, text));
+        edits
+    }
+
+    /// Takes over the changes to the JSON within a string, and what else was found in its text. Where two overlap, what the
+    /// first of them puts there stands for both.
+    pub(crate) fn within(&mut self, embedded: Self, others: Vec<Hit>, written: &Written) {
+        self.incomplete |= embedded.incomplete;
+        let others = others.into_iter().map(|(from, to, text)| (Span::new(from, to), text));
+        let mut all: Vec<(Span, String)> = embedded.all.into_iter().chain(others).collect();
+        all.sort_by_key(|(span, _)| (span.start, std::cmp::Reverse(span.end)));
+        all.dedup_by(|(next, _), (kept, _)| {
+            let overlap = next.start < kept.end;
+            if overlap {
+                kept.end = kept.end.max(next.end);
+            }
+            overlap
+        });
+        for (span, text) in all {
+            self.replace(written.span(span.start as usize, span.end as usize), inner(&text));
+        }
+    }
+}
