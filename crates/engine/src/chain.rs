@@ -22,6 +22,8 @@ pub use person::{EditError, edited, settle};
 pub use rulings::Rulings;
 
 use crate::fact::Finished;
+use crate::fault::{Fault, FaultKind};
+use signalbox_wire::Envelope;
 use std::sync::Arc;
 
 /// One concern that looks at every exchange.
@@ -118,7 +120,7 @@ impl Chain {
             } else {
                 outcome.effects.extend(judgement.effects);
             }
-            match judgement.verdict {
+            match replaceable(case.message, judgement.verdict, one.name()) {
                 Verdict::Pass => {}
                 Verdict::Modify(message) => changed = Some(message),
                 Verdict::Hold(mut hold) => {
@@ -149,6 +151,26 @@ impl Chain {
     fn at(&self, phase: Phase, passed: usize) -> Option<&dyn Interceptor> {
         let index = if phase.is_inward() { self.0.len().checked_sub(passed + 1)? } else { passed };
         self.0.get(index).map(AsRef::as_ref)
+    }
+}
+
+/// The verdict, where the message that it puts in the place of another may stand there; a refusal where it may not.
+fn replaceable(before: &Envelope, verdict: Verdict, who: &str) -> Verdict {
+    let after = match &verdict {
+        Verdict::Modify(message) => Some(message),
+        Verdict::Hold(hold) => hold.message.as_ref(),
+        _ => None,
+    };
+    let unfit = after.and_then(|after| {
+        let same_id = after.id_token() == before.id_token();
+        person::fits(before, after)
+            .err()
+            .map(|error| error.to_string())
+            .or_else(|| (!same_id).then(|| "the edited message must keep its id".to_owned()))
+    });
+    match unfit {
+        Some(why) => Verdict::Refuse(Fault::new(FaultKind::Refused, format!("{who}: {why}"))),
+        None => verdict,
     }
 }
 

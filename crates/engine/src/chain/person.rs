@@ -14,7 +14,7 @@ pub enum EditError {
     #[error("the edited message is not valid: {0}")]
     NotValid(#[from] Refusal),
     /// It is something else than what was held.
-    #[error("the edited message must be {wanted}, like the one that is held")]
+    #[error("the edited message must be {wanted}, like the one in whose place it comes")]
     Kind {
         /// What is wanted.
         wanted: &'static str,
@@ -34,8 +34,20 @@ pub enum EditError {
 /// What is wrong with it.
 pub fn edited(held: &Envelope, message: Bytes, limits: &Limits) -> Result<Envelope, EditError> {
     let edited = Envelope::read(message, limits)?;
+    fits(held, &edited)?;
+    match held.id_token() {
+        Some(id) if edited.id_token() != Some(id) => Ok(Envelope::read(edited.with_id(id), limits)?),
+        _ => Ok(edited),
+    }
+}
+
+/// Says whether a message may go on in the place of another: whoever wrote it, it is of the same kind and method.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn fits(held: &Envelope, edited: &Envelope) -> Result<(), EditError> {
     let is_answer = |message: &Envelope| matches!(message.kind(), Kind::Response | Kind::Error);
-    if is_answer(held) != is_answer(&edited) || (!is_answer(held) && held.kind() != edited.kind()) {
+    if is_answer(held) != is_answer(edited) || (!is_answer(held) && held.kind() != edited.kind()) {
         let wanted = match held.kind() {
             Kind::Request => "a request with an id",
             Kind::Notification => "a notification",
@@ -46,10 +58,7 @@ pub fn edited(held: &Envelope, message: Bytes, limits: &Limits) -> Result<Envelo
     if let Some(method) = held.method().filter(|method| edited.method() != Some(method)) {
         return Err(EditError::Method(method.to_owned()));
     }
-    match held.id_token() {
-        Some(id) if edited.id_token() != Some(id) => Ok(Envelope::read(edited.with_id(id), limits)?),
-        _ => Ok(edited),
-    }
+    Ok(())
 }
 
 /// A result that a person wrote, if it is one.

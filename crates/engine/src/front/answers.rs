@@ -142,7 +142,7 @@ fn keep_read(exchange: &Exchange, message: &Envelope) -> Option<Command> {
 /// In the new era the status follows the error as it is sent; in the old one every answer is 200. Of the statuses that a
 /// backend gives, those that revision 2026-07-28 has for errors are the client's to see, with the error they came with; the
 /// others, as 401, are about the gateway's own way to the backend.
-fn http_status(era: Era, message: &Envelope, sent: &Bytes, given: Option<u16>) -> u16 {
+pub(super) fn http_status(era: Era, message: &Envelope, sent: &Bytes, given: Option<u16>) -> u16 {
     if era == Era::Legacy || message.kind() != Kind::Error {
         return 200;
     }
@@ -155,7 +155,7 @@ fn http_status(era: Era, message: &Envelope, sent: &Bytes, given: Option<u16>) -
     }
 }
 
-fn error_code(message: &Envelope) -> Option<&[u8]> {
+pub(super) fn error_code(message: &Envelope) -> Option<&[u8]> {
     let error = message.error()?;
     json::member(error, "code").map(|span| span.of(error))
 }

@@ -9,7 +9,7 @@ use crate::command::{Command, Held};
 use crate::fact::Outcome;
 use crate::keys::ExchangeId;
 use crate::profile::ClientProfile;
-use signalbox_wire::{Envelope, builder, method};
+use signalbox_wire::{Envelope, Era, builder, method};
 use std::sync::Arc;
 
 /// By how much the progress of a call seems to grow each time its client is told that it waits. It is small, so that what
@@ -37,9 +37,15 @@ pub(super) enum Then {
 }
 
 impl Then {
-    pub(super) fn with_outcome(self, changed: Outcome) -> Self {
+    /// The same for an answer that was changed on its way. A status that its backend gave stays with the error it came with.
+    pub(super) fn changed(self, before: &Envelope, message: &Envelope, era: Era) -> Self {
+        use super::answers::error_code;
         match self {
-            Self::Answer { status, own, .. } => Self::Answer { status, outcome: changed, own },
+            Self::Answer { status, own, .. } => {
+                let given = Some(status).filter(|_| error_code(before) == error_code(message));
+                let status = super::answers::http_status(era, message, message.bytes(), given);
+                Self::Answer { status, outcome: super::answers::outcome(message), own }
+            }
             other => other,
         }
     }

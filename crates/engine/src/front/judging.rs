@@ -213,9 +213,10 @@ impl FrontMachine {
         let judged = self.consult(About::whole(then.phase(), id), &message, resume, ctx, out);
         match judged.verdict {
             Verdict::Pass => self.answer(id, Passed::judged(message.into_bytes()), &then, ctx, out),
-            Verdict::Modify(message) => {
-                let then = then.with_outcome(super::answers::outcome(&message));
-                self.answer(id, Passed::judged(message.into_bytes()), &then, ctx, out);
+            Verdict::Modify(changed) => {
+                let era = self.exchanges.get(&id).map_or(Era::Legacy, |exchange| exchange.era);
+                let then = then.changed(&message, &changed, era);
+                self.answer(id, Passed::judged(changed.into_bytes()), &then, ctx, out);
             }
             Verdict::Hold(hold) => self.hold(id, message, then, hold, judged.passed, ctx, out),
             end => self.end_by(id, end, ctx, out),

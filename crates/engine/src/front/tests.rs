@@ -62,6 +62,10 @@ impl Dialogue {
     }
 
     fn event(&mut self, event: Event) -> Vec<String> {
+        self.commands(event).into_iter().filter_map(|command| self.tell(command)).collect()
+    }
+
+    fn commands(&mut self, event: Event) -> Vec<Command> {
         let snapshot = self.catalog.snapshot();
         let ready = self.ready;
         let chain = self.chain.clone();
@@ -90,7 +94,7 @@ impl Dialogue {
         };
         let mut out = Vec::new();
         self.machine.handle(event, &ctx, &mut out);
-        out.into_iter().filter_map(|command| self.tell(command)).collect()
+        out
     }
 
     fn says(&mut self, json: &str) -> Vec<String> {

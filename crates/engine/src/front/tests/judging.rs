@@ -325,3 +325,51 @@ fn answers_are_judged_where_they_travel_in_a_request() {
     ));
     assert!(said.len() == 1 && said[0].contains(r#""reason":"refused""#), "{said:?}");
 }
+
+/// Changes whatever says WORD into another call, and errors that say TEXT into others.
+struct Unfaithful;
+
+impl Interceptor for Unfaithful {
+    fn name(&self) -> &'static str {
+        "unfaithful"
+    }
+
+    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+        let text = String::from_utf8_lossy(case.message.bytes()).into_owned();
+        let changed = match text {
+            text if text.contains("METHOD") => text.replace("tools/call", "tools/list"),
+            text if text.contains("ID") => text.replace(r#""id":2"#, r#""id":3"#),
+            text if text.contains("CODE") => text.replace("-5", "-32601"),
+            text if text.contains("FINE") => {
+                text.replace(r#""error":{"code":-32601,"message":"FINE"}"#, r#""result":{}"#)
+            }
+            _ => return Judgement::pass(),
+        };
+        Verdict::Modify(Envelope::parse(changed.into()).unwrap()).into()
+    }
+}
+
+/// Issue 13, point 11: whoever changes a message, it stays the same call; and a changed answer has the status of what it is.
+#[test]
+fn a_message_that_was_made_another_call_is_refused_and_never_hangs() {
+    let mut dialogue = Dialogue::new(Mode::Stateless);
+    dialogue.chain = Chain::new(vec![Arc::new(Unfaithful)]);
+    for (id, word, why) in [(1, "METHOD", "must keep the method tools/call"), (2, "ID", "must keep its id")] {
+        let call = modern(&id.to_string(), "tools/call", &format!(r#""name":"one","arguments":{{"a":"{word}"}}"#));
+        let said = dialogue.says(&call);
+        assert!(said[0].starts_with('<') && said[0].contains(why), "{said:?}");
+    }
+    let status = |commands: Vec<Command>| {
+        commands.into_iter().find_map(|command| match command {
+            Command::Send(sent) => Some(sent.status()),
+            _ => None,
+        })
+    };
+    for (text, expected) in [(r#"{"code":-5,"message":"CODE"}"#, 404), (r#"{"code":-32601,"message":"FINE"}"#, 200)] {
+        dialogue.says(&modern("9", "tools/call", r#""name":"one""#));
+        let (exchange, _) = dialogue.calls.pop().unwrap();
+        let message = envelope(&format!(r#"{{"jsonrpc":"2.0","id":1,"error":{text}}}"#));
+        let answered = Event::Answered { exchange, message, edits: Edits::new(), status: Some(404) };
+        assert_eq!(status(dialogue.commands(answered)), Some(expected), "{text}");
+    }
+}
