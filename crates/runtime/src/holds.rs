@@ -171,8 +171,15 @@ fn word(answer: &Answer) -> &'static str {
 pub(crate) async fn consult(session: Arc<Session>, exchange: ExchangeId, question: Question, held: Box<Held>) {
     let answer = match question {
         Question::Pause(time) => {
+            // Who goes away meanwhile leaves nothing behind: neither the message nor the session waits with the clock.
+            drop(held);
+            let waiting = Arc::downgrade(&session);
+            drop(session);
             tokio::time::sleep(time).await;
-            Answer::GoOn { by: None }
+            if let Some(session) = waiting.upgrade() {
+                session.handle(Event::Consulted { exchange, answer: Answer::GoOn { by: None } });
+            }
+            return;
         }
         Question::Webhook { url, body, within } => match session.gateway.webhooks.ask(&url, body, within).await {
             Ok((status, body)) => Answer::Webhook { status, body },

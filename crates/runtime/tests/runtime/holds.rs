@@ -6,9 +6,9 @@ use crate::fake::{Fake, Heard, Shape, Step, plain, said};
 use crate::{Setup, pass, start_with};
 use bytes::Bytes;
 use serde_json::json;
-use signalbox_engine::Chain;
 use signalbox_engine::back::Wish;
-use signalbox_engine::chain::{Answer, Phase};
+use signalbox_engine::chain::{Answer, Case, Hold, Judgement, Phase, Question, Resumed};
+use signalbox_engine::{Chain, Interceptor, Verdict};
 use signalbox_runtime::holds::MAX_HELD;
 use signalbox_runtime::{Breakpoint, Breakpoints, Gateway, HeldMessage, HoldError};
 use signalbox_wire::Limits;
@@ -263,4 +263,38 @@ async fn a_gateway_that_ends_refuses_what_is_held_and_waits_for_nobody() {
     ending.await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(600), "it did not wait for the person");
     assert!(scene.fake.heard("tools/call").is_empty());
+}
+
+/// Lets every call wait for ten minutes.
+struct Slow;
+
+impl Interceptor for Slow {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+
+    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+        if case.message.method() != Some("tools/call") {
+            return Judgement::pass();
+        }
+        let question = Question::Pause(Duration::from_secs(600));
+        Verdict::Hold(Hold { question, cursor: 0, message: None }).into()
+    }
+}
+
+/// Issue 13, point 8: a cancelled call under a delay gives up its body at once.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cancelled_while_it_is_delayed_leaves_nothing_behind() {
+    let gateway = start_with(&backend(), Setup::default(), Chain::new(vec![Arc::new(Slow)]));
+    let client = Client::open(&gateway, json!({})).await;
+    let (session, memory) = (Arc::downgrade(&client.session), Bytes::from(vec![b'x'; 1 << 20]));
+    let params = json!({"name": "t1", "arguments": {"text": String::from_utf8_lossy(&memory)}});
+    let stream = client.post("tools/call", params);
+    pass(10).await;
+    assert_eq!(client.session.in_flight(), 1);
+    client.session.close();
+    drop((stream, client));
+    pass(1_000).await;
+    assert!(session.upgrade().is_none(), "the session waits with the clock");
+    assert_eq!(gateway.leftovers(), std::collections::BTreeMap::new());
 }

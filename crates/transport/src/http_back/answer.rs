@@ -4,8 +4,10 @@ use bytes::Bytes;
 use signalbox_runtime::LinkEvents;
 use signalbox_wire::{Envelope, Kind, Limits, Message, Rejected};
 
-/// Larger bodies that begin like a message are taken for the answer unseen, in bytes.
+/// Larger bodies that name the request at their beginning or end are taken for the answer unseen, in bytes.
 const LOOKED_INTO: usize = 64 * 1024;
+/// How far from either end its id is looked for.
+const ENDS: usize = 256;
 
 /// What came with a body or an event.
 #[derive(PartialEq, Eq, Debug)]
@@ -27,10 +29,11 @@ pub(crate) struct Post<'a> {
 }
 
 impl Post<'_> {
-    /// Posts a whole body. What is wrong with a large one is left to whoever reads it next: looking through it twice
-    /// costs too much, and one that large is hardly anything but the answer.
+    /// Posts a whole body. What is wrong with a large one that names the request is left to whoever reads it next: looking
+    /// through it twice costs too much.
     pub(crate) fn body(&self, bytes: Bytes) -> Came {
-        if bytes.len() > LOOKED_INTO && bytes.first() == Some(&b'{') {
+        if bytes.len() > LOOKED_INTO && bytes.first() == Some(&b'{') && self.about.is_some_and(|key| names(&bytes, key))
+        {
             self.post(bytes);
             return Came::Answer;
         }
@@ -81,6 +84,18 @@ impl Post<'_> {
     fn post(&self, bytes: Bytes) {
         self.events.received(bytes, self.about, self.status);
     }
+}
+
+/// True where the id of a request stands near either end of a message. Most libraries write it there, before or behind the
+/// result.
+fn names(bytes: &[u8], key: u64) -> bool {
+    let id = format!("\"id\":{key}");
+    let (head, tail) = (&bytes[..ENDS.min(bytes.len())], &bytes[bytes.len().saturating_sub(ENDS)..]);
+    let found = |part: &[u8]| {
+        let ends = |at: usize| part.get(at + id.len()).is_none_or(|byte| !byte.is_ascii_digit());
+        part.windows(id.len()).enumerate().any(|(at, window)| window == id.as_bytes() && ends(at))
+    };
+    found(head) || found(tail)
 }
 
 /// An answer names its request. An error may fail to, if the request could not be read.

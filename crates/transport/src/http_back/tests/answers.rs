@@ -65,6 +65,19 @@ async fn an_answer_to_somebody_else_fails_the_request() {
     opened.next().await.failed(7, FaultKind::BackendGarbage);
 }
 
+/// Issue 13, point 8: a large answer to somebody else fails the request at once, as a small one does.
+#[tokio::test]
+async fn a_large_answer_to_somebody_else_fails_the_request_too() {
+    let large = |id: u64| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"text":"{}"}}}}"#, "x".repeat(100_000));
+    let server = Server::start(move |_| Act::Write(json(&large(70)))).await;
+    let mut opened = Opened::new(&server).await;
+    assert_eq!(opened.ask(call(7)).await.received().0, large(70));
+    opened.next().await.failed(7, FaultKind::BackendGarbage);
+    for own in [large(7), format!(r#"{{"result":{{"text":"{}"}},"jsonrpc":"2.0","id":7}}"#, "x".repeat(100_000))] {
+        assert_eq!(answered(json(&own)).await.received().0, own);
+    }
+}
+
 #[tokio::test]
 async fn a_refusal_that_is_an_answer_is_posted_with_its_status() {
     let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no session"}}"#;
