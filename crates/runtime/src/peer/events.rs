@@ -7,7 +7,7 @@ use crate::origin::Origin;
 use bytes::Bytes;
 use signalbox_engine::back::{BackCommand, Outbound, ToBackend};
 use signalbox_engine::{Fault, FaultKind};
-use signalbox_wire::{Envelope, Kind, Rejected, batch, limits, method, scan};
+use signalbox_wire::{Envelope, Kind, Rejected, batch, json, limits, method, scan};
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -55,6 +55,12 @@ impl PeerEvents {
     }
 }
 
+/// The request that something answers which is no valid message: one with an id and without a method.
+fn answers(rejected: &Rejected, bytes: &[u8]) -> Option<u64> {
+    let id = rejected.id.as_ref()?.as_u64()?;
+    json::member(bytes, "method").is_none().then_some(id)
+}
+
 impl LinkEvents for PeerEvents {
     fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
         if batch::is_array(&bytes) {
@@ -62,12 +68,13 @@ impl LinkEvents for PeerEvents {
         }
         let backend = self.0.upgrade().and_then(|peer| peer.backend.upgrade());
         let read = match backend.as_ref().and_then(|backend| backend.strict_limits()) {
-            Some(limits) => Envelope::look(bytes, limits),
-            None => Envelope::parse(bytes),
+            Some(limits) => Envelope::look(bytes.clone(), limits),
+            None => Envelope::parse(bytes.clone()),
         };
         match read {
             Ok(message) => self.message(message, about, status),
-            Err(rejected) => self.refuse(about, &rejected.error),
+            // On a pipe only what it says tells which request it would have answered.
+            Err(rejected) => self.refuse(about.or_else(|| answers(&rejected, &bytes)), &rejected.error),
         }
     }
 

@@ -63,7 +63,7 @@ while IFS= read -r line; do
     *'"sh_garbage"'*) echo 'garbage'; echo '{'; echo '[]'; echo '[1,2]'; printf '\000\377\376\n'; echo 'null'; echo '{"id":'; right "$id" ;;
     *'"sh_double_key"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"right","text":"WRONG"}]}}\n' "$id" ;;
     *'"sh_double_id"'*) printf '{"jsonrpc":"2.0","id":%s,"id":%s,"result":{"content":[{"type":"text","text":"WRONG"}]}}\n' "$id" "$id" ;;
-    *'"sh_long_line"'*) head -c 100000000 /dev/zero | tr '\0' x; echo; right "$id" ;;
+    *'"sh_long_line"'*) head -c 40000000 /dev/zero | tr '\0' x; echo; right "$id" ;;
     *'"sh_deep"'*) printf '{"jsonrpc":"2.0","id":%s,"result":' "$id"; head -c 100000 /dev/zero | tr '\0' '['; echo ;;
     *'"sh_questions"'*) i=0; while [ $i -lt 400 ]; do i=$((i+1)); printf '{"jsonrpc":"2.0","id":%s,"method":"sampling/createMessage","params":{}}\n' $i; done; right "$id" ;;
     *'"sh_notes"'*) i=0; while [ $i -lt 2000 ]; do i=$((i+1)); printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}\n' $i; done; right "$id" ;;
@@ -83,7 +83,8 @@ const SH_TOOLS: &[(&str, Outcome)] = &[
     ("sh_null_id", LATE),
     ("sh_error_without_id", LATE),
     ("sh_garbage", Outcome::Right),
-    ("sh_double_key", GARBAGE_OR_LATE),
+    // Issue 13, point 21: it fails at once, not after the time-out.
+    ("sh_double_key", Outcome::Error(&["backend_garbage"])),
     ("sh_double_id", GARBAGE_OR_LATE),
     ("sh_long_line", Outcome::Right),
     ("sh_deep", GARBAGE_OR_LATE),
