@@ -95,6 +95,8 @@ pub struct Context<'a> {
     pub trace: Option<&'a trace::Begin<'a>>,
     /// The backend at which the caller has a task of this id, as far as the gateway knows.
     pub task_home: &'a dyn Fn(&str) -> Option<Arc<str>>,
+    /// The time at this very moment, which is later than `now` by as long as the event has been worked on.
+    pub clock: &'a dyn Fn() -> Instant,
     /// What the caller sees of the catalog; everything where it is none.
     pub sight: Option<&'a Sight<'a>>,
     /// Says whether the lists this kind of client needs are known, or have been waited for long enough.

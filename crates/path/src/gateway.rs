@@ -183,6 +183,7 @@ impl Gateway {
             message_facts: false,
             trace: None,
             task_home: &|_| None,
+            clock: &Instant::now,
             sight: None,
             lists_ready: &|_| true,
         };

@@ -72,6 +72,7 @@ fn reaches(
         changes: &|_, _| Generation::default(),
         message_facts: false,
         trace: None,
+        clock: &Instant::now,
         sight: None,
         lists_ready: &|_| true,
     };

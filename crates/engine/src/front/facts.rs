@@ -64,8 +64,10 @@ impl FrontMachine {
         answer: Option<&Bytes>,
         ctx: &Context<'_>,
     ) -> Command {
+        // What the gateway answers itself begins and ends with one event.
+        let now = if exchange.started == ctx.now { (ctx.clock)() } else { ctx.now };
         let finished = Finished {
-            at: ctx.now,
+            at: now,
             session: self.session,
             caller: exchange.caller.clone(),
             exchange: exchange.id,
@@ -77,7 +79,7 @@ impl FrontMachine {
             operation: exchange.operation,
             round: exchange.round,
             outcome,
-            took: ctx.now.saturating_duration_since(exchange.started),
+            took: now.saturating_duration_since(exchange.started),
             bytes_in: exchange.bytes_in,
             bytes_out: answer.map_or(0, Bytes::len),
             trace: trace::finished(exchange, self.client.as_ref(), answer),

@@ -169,7 +169,7 @@ impl FrontMachine {
             number,
             own: passed.is_own(),
             lost,
-            ..MessageFact::new(ctx.now, self.session, caller, Point::ClientOut, passed.bytes().clone())
+            ..MessageFact::new((ctx.clock)(), self.session, caller, Point::ClientOut, passed.bytes().clone())
         })));
         number
     }

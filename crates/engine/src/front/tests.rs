@@ -26,6 +26,8 @@ struct Dialogue {
     visibility: Option<Arc<dyn crate::catalog::Visibility>>,
 }
 
+/// How long every event takes to be worked on.
+const PACE: Duration = Duration::from_micros(3);
 const STREAM: StreamId = StreamId(1);
 
 impl Dialogue {
@@ -89,6 +91,7 @@ impl Dialogue {
             changes: &|_, _| Generation::default(),
             message_facts: false,
             trace: None,
+            clock: &|| self.now + PACE,
             sight: sight.as_ref(),
             lists_ready: &|_| ready,
         };
@@ -405,6 +408,7 @@ fn s58_ten_thousand_pending_calls_fit() {
         changes: &|_, _| Generation::default(),
         message_facts: false,
         trace: None,
+        clock: &Instant::now,
         sight: None,
         lists_ready: &|_| true,
     };
@@ -462,4 +466,17 @@ fn a_client_that_says_too_much_of_itself_is_refused() {
     );
     assert!(dialogue.says(&modern)[0].contains("clientInfo has"));
     assert!(dialogue.says(&hello("c", ""))[0].contains("serverInfo"));
+}
+
+/// Issue 13, point 18: what the gateway answers itself takes time too.
+#[test]
+fn what_the_gateway_answers_itself_is_timed() {
+    let mut dialogue = Dialogue::operational();
+    let message = envelope(r#"{"jsonrpc":"2.0","id":5,"method":"tools/list"}"#);
+    let commands = dialogue.commands(Event::Received { stream: STREAM, message });
+    let took = commands.iter().find_map(|command| match command {
+        Command::Fact(crate::Fact::Finished(finished)) => Some(finished.took),
+        _ => None,
+    });
+    assert_eq!(took, Some(PACE));
 }

@@ -45,6 +45,7 @@ impl Session {
             message_facts: self.gateway.message_facts(),
             trace: tracer.map(|_| &begin as _),
             task_home: &task_home,
+            clock: &crate::clock::now,
             sight: sight.as_ref(),
             lists_ready: &ready,
         };
