@@ -60,12 +60,13 @@ impl Counters {
     }
 
     /// The store could not do what was asked. True where it could until now.
-    pub(crate) fn error(&self, error: String) -> bool {
+    pub(crate) fn error(&self, error: String, advice: &str) -> bool {
         self.store_errors.fetch_add(1, Relaxed);
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         health.tried = true;
-        health.last_error = Some(error.clone());
-        health.failing.replace(error).is_none()
+        let failing = format!("{error}; {advice}");
+        health.last_error = Some(error);
+        health.failing.replace(failing).is_none()
     }
 
     /// The store has done what was asked. True where it could not before.

@@ -11,6 +11,7 @@ use super::told::Told;
 use signalbox_engine::Fact;
 use signalbox_engine::chain::{Ruling, Rulings};
 use signalbox_engine::fact::MessageFact;
+use signalbox_wire::{Envelope, Kind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -86,7 +87,7 @@ impl Queue {
         let before = state.facts.len();
         for fact in facts {
             let weight = weight(fact);
-            if self.full(&state, weight) {
+            if self.full(&state, weight) || self.is_nearly_full(&state, weight) && is_notification(fact) {
                 self.lose(&mut state);
                 continue;
             }
@@ -247,6 +248,13 @@ impl Queue {
         !state.facts.is_empty() && (state.facts.len() >= self.limits.facts || state.bytes + weight > self.limits.bytes)
     }
 
+    /// From here on the room is kept for requests, answers and ends, so that whoever floods others with notifications does
+    /// not push them off the tape.
+    fn is_nearly_full(&self, state: &State, weight: usize) -> bool {
+        let most = |limit: usize| limit - limit / 8;
+        state.facts.len() >= most(self.limits.facts) || state.bytes + weight > most(self.limits.bytes)
+    }
+
     /// The writer is woken for the first fact, for a whole batch, and for what is urgent; not for every fact, since that
     /// costs whoever brings it. `before` is how many there were.
     fn wake(&self, state: &State, before: usize) {
@@ -279,6 +287,12 @@ fn wait<'a>(
     condvar.wait_timeout_while(state, within, until).unwrap_or_else(PoisonError::into_inner).0
 }
 
+/// Reads the message, which is done only where room is scarce.
+fn is_notification(fact: &Fact) -> bool {
+    let Fact::Message(message) = fact else { return false };
+    Envelope::parse(message.bytes.clone()).is_ok_and(|message| message.kind() == Kind::Notification)
+}
+
 fn weight(fact: &Fact) -> usize {
     FACT_WEIGHT
         + match fact {
@@ -301,6 +315,7 @@ fn told(rulings: &Rulings) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use signalbox_engine::fact::Point;
     use signalbox_engine::{Caller, SessionKey};
 
     #[test]
@@ -313,6 +328,25 @@ mod tests {
             Err(NotRecorded::Late),
             "the last of them still waits"
         );
+    }
+
+    /// Issue 13, point 18: a flood of notifications leaves room for the end of the call in which it comes.
+    #[test]
+    fn notifications_do_not_push_off_what_the_call_came_to() {
+        let settings = RecorderSettings { queue_facts: 80, ..RecorderSettings::default() };
+        let counters = Arc::new(Counters::default());
+        let queue = Queue::new(&settings, Arc::clone(&counters));
+        let fact = |text: &'static str| {
+            let bytes = bytes::Bytes::from_static(text.as_bytes());
+            let caller = Caller::anonymous("http");
+            Fact::Message(MessageFact::new(Instant::now(), SessionKey(1), caller, Point::BackendIn, bytes))
+        };
+        let flood: Vec<Fact> =
+            (0..1000).map(|_| fact(r#"{"jsonrpc":"2.0","method":"notifications/message"}"#)).collect();
+        queue.push(&flood);
+        assert_eq!((queue.depth().0, counters.snapshot().lost(GapReason::QueueFull)), (70, 930));
+        queue.push(&[fact(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)]);
+        assert_eq!((queue.depth().0, counters.snapshot().lost(GapReason::QueueFull)), (71, 930));
     }
 
     /// Issue 12: a fact that has no room is lost at once, and nobody's thread is held for it.

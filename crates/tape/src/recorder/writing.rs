@@ -27,7 +27,7 @@ struct Leaving {
 impl Drop for Leaving {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.counters.error("the thread that writes the tape has panicked".to_owned());
+            self.counters.error("the thread that writes the tape has panicked".to_owned(), "start the program again");
         }
         self.queue.set_failing(true);
     }
@@ -109,7 +109,7 @@ impl Writing {
 
     /// Tells once that nothing can be recorded.
     fn fails(&self, error: &StoreError) {
-        if self.counters.error(format!("{error}; {}", error.advice())) {
+        if self.counters.error(error.to_string(), error.advice()) {
             tracing::error!("calls are NOT recorded: {error}; {}", error.advice());
         }
     }
