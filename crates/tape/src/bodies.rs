@@ -10,6 +10,10 @@ const MAX_REMEMBERED: usize = 64 << 20;
 const MAX_BODIES: usize = 100_000;
 /// Largest body that is made.
 const MAX_BODY: usize = 64 << 20;
+/// A recorder tells a message by at most so many others that are like it, so no more is made of what was there whole.
+const MAX_LIKE: u64 = 8;
+/// So much is made at least.
+const MAX_MADE: u64 = 64 << 20;
 
 /// Sees entries in their order and makes their bodies whole. What an entry is like must have come shortly before, as
 /// recorders have it.
@@ -18,6 +22,9 @@ pub struct Bodies {
     whole: HashMap<u64, Bytes>,
     order: VecDeque<u64>,
     bytes: usize,
+    /// Bytes of all bodies that came whole, and of all that were made of them: a small file must not become gigabytes.
+    came: u64,
+    made: u64,
 }
 
 impl Bodies {
@@ -28,15 +35,26 @@ impl Bodies {
         let in_exchange = entry.exchange.is_some();
         if let Content::Message(message) = &mut entry.content {
             match &message.body {
-                Body::Whole(bytes) if in_exchange => self.remember(seq, bytes.clone()),
-                Body::Like { seq, prefix, suffix, middle } => {
-                    let made = self.whole.get(seq).and_then(|base| join(base, *prefix, *suffix, middle));
-                    message.body = made.map_or(Body::Left, Body::Whole);
+                Body::Whole(bytes) => {
+                    self.came += bytes.len() as u64;
+                    if in_exchange {
+                        self.remember(seq, bytes.clone());
+                    }
                 }
-                Body::Whole(_) | Body::Left => {}
+                Body::Like { seq, prefix, suffix, middle } => {
+                    self.came += middle.len() as u64;
+                    let made = self.whole.get(seq).and_then(|base| join(base, *prefix, *suffix, middle));
+                    message.body = made.filter(|made| self.affords(made)).map_or(Body::Left, Body::Whole);
+                }
+                Body::Left => {}
             }
         }
         entry
+    }
+
+    fn affords(&mut self, made: &Bytes) -> bool {
+        self.made += made.len() as u64;
+        self.made <= self.came.saturating_mul(MAX_LIKE).saturating_add(MAX_MADE)
     }
 
     fn remember(&mut self, seq: u64, bytes: Bytes) {
@@ -65,6 +83,9 @@ fn join(base: &Bytes, prefix: u64, suffix: u64, middle: &Bytes) -> Option<Bytes>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use signalbox_engine::fact::Point;
+    use signalbox_engine::record::{MessageEntry, MessageKind};
+    use std::sync::Arc;
 
     #[test]
     fn differences_that_do_not_fit_make_nothing() {
@@ -72,5 +93,27 @@ mod tests {
         let made = |prefix, suffix| join(&base, prefix, suffix, &Bytes::from_static(b"-"));
         assert_eq!(made(2, 1).unwrap(), "ab-f");
         assert_eq!((made(7, 0), made(0, 7), made(u64::MAX, 0)), (None, None, None));
+    }
+
+    /// Issue 13, point 7: a file of a few kilobytes in which thousands of messages are like one large one.
+    #[test]
+    fn what_bodies_expand_to_is_bounded() {
+        let entry = |seq, body| {
+            let message = MessageEntry::new(Point::ClientOut, MessageKind::Result, 0, body);
+            Entry { exchange: Some(1), ..Entry::new(seq, 0, Arc::default(), Content::Message(message)) }
+        };
+        let mut bodies = Bodies::default();
+        let size = 16 << 20;
+        let mut made = 0;
+        let _ = bodies.whole(entry(1, Body::Whole(Bytes::from(vec![b'x'; size]))));
+        for seq in 2..1000 {
+            let like = Body::Like { seq: 1, prefix: 0, suffix: size as u64, middle: Bytes::from_static(b"y") };
+            if let Content::Message(MessageEntry { body: Body::Whole(bytes), .. }) =
+                bodies.whole(entry(seq, like)).content
+            {
+                made += bytes.len();
+            }
+        }
+        assert!(made > size && made < 13 * size, "{made}");
     }
 }
