@@ -83,6 +83,8 @@ pub struct Context<'a> {
     pub session_started: Instant,
     /// Our own `serverInfo` object.
     pub server_info: &'a str,
+    /// What the gateway itself has to tell a model, before what its backends say; empty for nothing.
+    pub instructions: &'a str,
     /// Most requests in flight in one session.
     pub max_in_flight: usize,
     /// How long a client may take to answer what a backend wants to know.

@@ -177,6 +177,7 @@ impl Gateway {
             session: None,
             session_started: self.now,
             server_info: INFO,
+            instructions: "",
             max_in_flight: 64,
             round_timeout: TIMEOUT,
             changes: &|_, _| Generation::default(),

@@ -67,6 +67,7 @@ fn reaches(
         session: None,
         session_started: now,
         server_info: "{}",
+        instructions: "",
         max_in_flight: 4,
         round_timeout: Duration::from_secs(300),
         changes: &|_, _| Generation::default(),

@@ -10,6 +10,8 @@ use std::time::Duration;
 pub struct Settings {
     /// Our own `serverInfo`/`clientInfo` object, as JSON.
     pub server_info: String,
+    /// What the gateway itself has to tell a model; empty for nothing.
+    pub instructions: String,
     /// Bounds on messages.
     pub limits: Limits,
     /// Governed messages pass the strict scan.
@@ -38,6 +40,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             server_info: format!(r#"{{"name":"signalbox","version":"{}"}}"#, env!("CARGO_PKG_VERSION")),
+            instructions: String::new(),
             limits: Limits::default(),
             strict: true,
             first_list_wait: Duration::from_secs(30),

@@ -197,6 +197,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
             sse_event: gateway.max_message,
             ..Limits::default()
         },
+        instructions: gateway.instructions.clone(),
         first_list_wait: gateway.first_list_wait,
         drain: gateway.drain,
         max_in_flight: gateway.max_in_flight,

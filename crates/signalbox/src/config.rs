@@ -80,6 +80,8 @@ pub struct Config {
 pub struct Gateway {
     /// How long the first list waits for backends whose list is not known from before.
     pub first_list_wait: Duration,
+    /// What the gateway itself has to tell a model.
+    pub instructions: String,
     /// How long calls in flight may finish when stopping.
     pub drain: Duration,
     /// How long a call may take where its backend does not say.

@@ -163,19 +163,21 @@ fn extensions(ctx: &Context<'_>, selector: &crate::catalog::Selector) -> Vec<Str
     seen.into_iter().map(|(key, value)| format!("{key}:{value}")).collect()
 }
 
-/// The backends' instructions under each other, each under its backend's name where there are several.
+/// The gateway's own instructions, and the backends' under them, each under its backend's name where there are several
+/// texts.
 fn instructions(ctx: &Context<'_>, selector: &crate::catalog::Selector) -> Option<String> {
     let texts: Vec<(&Arc<str>, &str)> = ctx
         .catalog
         .profiles(selector, ctx.sight)
         .filter_map(|(name, profile)| Some((name, clip(profile.instructions.as_deref()?))))
         .collect();
-    match &texts[..] {
-        [] => None,
-        [(_, only)] => Some((*only).to_owned()),
-        many => {
-            let parts: Vec<String> = many.iter().map(|(name, text)| format!("## {name}\n\n{text}")).collect();
-            Some(parts.join("\n\n"))
+    match (ctx.instructions, &texts[..]) {
+        ("", []) => None,
+        ("", [(_, only)]) => Some((*only).to_owned()),
+        (own, many) => {
+            let own = Some(own.to_owned()).filter(|own| !own.is_empty());
+            let named = many.iter().map(|(name, text)| format!("## {name}\n\n{text}"));
+            Some(own.into_iter().chain(named).collect::<Vec<_>>().join("\n\n"))
         }
     }
 }

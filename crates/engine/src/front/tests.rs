@@ -24,6 +24,7 @@ struct Dialogue {
     numbers: Numbers,
     operations: Operations,
     visibility: Option<Arc<dyn crate::catalog::Visibility>>,
+    instructions: &'static str,
 }
 
 /// How long every event takes to be worked on.
@@ -52,6 +53,7 @@ impl Dialogue {
             numbers: Numbers::default(),
             operations: Operations::default(),
             visibility: None,
+            instructions: "",
         }
     }
 
@@ -86,6 +88,7 @@ impl Dialogue {
             session: None,
             session_started: self.now,
             server_info: r#"{"name":"signalbox","version":"0"}"#,
+            instructions: self.instructions,
             max_in_flight: 4,
             round_timeout: Duration::from_secs(300),
             changes: &|_, _| Generation::default(),
@@ -403,6 +406,7 @@ fn s58_ten_thousand_pending_calls_fit() {
         session: None,
         session_started: Instant::now(),
         server_info: "{}",
+        instructions: "",
         max_in_flight: 20_000,
         round_timeout: Duration::from_secs(300),
         changes: &|_, _| Generation::default(),

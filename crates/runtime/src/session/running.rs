@@ -39,6 +39,7 @@ impl Session {
             session,
             session_started: self.started,
             server_info: &settings.server_info,
+            instructions: &settings.instructions,
             max_in_flight: settings.max_in_flight,
             round_timeout: settings.park_timeout,
             changes: &changes,

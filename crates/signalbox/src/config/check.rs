@@ -77,6 +77,7 @@ fn required<'a>(table: &Table<'a>, key: &str) -> Result<Text<'a>, ConfigError> {
 fn gateway(table: &Table<'_>, security: &Table<'_>) -> Result<Gateway, ConfigError> {
     Ok(Gateway {
         first_list_wait: table.duration("first_list_wait")?,
+        instructions: table.text("instructions")?.map_or_else(String::new, |text| text.value),
         drain: table.duration("drain")?,
         call_timeout: table.duration("call_timeout")?,
         session_timeout: security.duration("session_timeout")?,

@@ -121,6 +121,7 @@ fn a_full_file() {
     assert_eq!(config.listen, listen);
     let gateway = Gateway {
         first_list_wait: Duration::from_millis(1500),
+        instructions: String::new(),
         drain: Duration::from_secs(2),
         call_timeout: Duration::from_secs(90),
         session_timeout: Duration::from_secs(1800),
@@ -204,6 +205,7 @@ fn defaults() {
     assert_eq!(config.listen.path, "/mcp");
     let gateway = Gateway {
         first_list_wait: Duration::from_secs(30),
+        instructions: String::new(),
         drain: Duration::from_secs(10),
         call_timeout: Duration::from_secs(60),
         session_timeout: Duration::from_secs(3600),

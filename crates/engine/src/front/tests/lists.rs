@@ -136,3 +136,26 @@ fn what_a_caller_does_not_see_it_cannot_reach_either() {
     let told = dialogue.event(Event::Notified { backend: "a".into(), peer: PeerId(1), message, about: None });
     assert!(told.is_empty(), "{told:?}");
 }
+
+/// N-18, issue 13, point 13: the gateway's own instructions, and several backends' joined.
+#[test]
+fn n18_instructions_of_the_gateway_and_of_all_backends_are_joined() {
+    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    let told = |own: &'static str, texts: [Option<&str>; 2]| {
+        let mut dialogue = Dialogue::new(Mode::Pipe);
+        dialogue.instructions = own;
+        for (name, text) in ["a", "b"].into_iter().zip(texts) {
+            let mut lists = view(ListKind::Tools, &[]);
+            Arc::make_mut(&mut lists.profile).instructions = text.map(str::to_owned);
+            dialogue.catalog.set_view(name, bare(Era::Legacy), lists);
+        }
+        let said = dialogue.says(hello).remove(0);
+        let answer: serde_json::Value = serde_json::from_str(&said[2..]).unwrap();
+        answer["result"]["instructions"].as_str().map(str::to_owned)
+    };
+    assert_eq!(told("", [None, None]), None);
+    assert_eq!(told("", [Some("A"), None]).as_deref(), Some("A"));
+    assert_eq!(told("", [Some("A"), Some("B")]).as_deref(), Some("## a\n\nA\n\n## b\n\nB"));
+    assert_eq!(told("Own.", [Some("A"), None]).as_deref(), Some("Own.\n\n## a\n\nA"));
+    assert_eq!(told("Own.", [None, None]).as_deref(), Some("Own."));
+}

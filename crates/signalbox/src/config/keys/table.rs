@@ -103,6 +103,11 @@ pub const KEYS: &[Key] = &[
     key("mcp.protocol.audit.sinks.remote_sink", Kind::Flag(false), "To a remote service.").not_yet(AUDIT),
     key("mcp.protocol.audit.sinks.remote_endpoint", Kind::Text(""), "Which service.").not_yet(AUDIT),
     key(
+        "gateway.instructions",
+        Kind::Text(""),
+        "What models are told of the gateway as a whole, before the instructions of its backends.",
+    ),
+    key(
         "gateway.first_list_wait",
         seconds(30.0, HOUR),
         "How long the first list waits for backends whose list is not known from before.",
