@@ -15,7 +15,7 @@ use crate::exchange::{Call, MethodName};
 use crate::fault::{Fault, FaultKind};
 use crate::profile::{ClientProfile, ServerProfile};
 use bytes::Bytes;
-use handshake::Phase;
+use handshake::{Handshake, Phase, Word};
 use signalbox_wire::id::Digits;
 use signalbox_wire::{Edits, Envelope, Era, Kind, RawId, Revision, builder, header_params, json, meta, method};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// Why a request is on the connection.
 #[derive(Clone, Debug)]
 enum Purpose<O> {
-    Handshake,
+    Handshake(Word),
     Call {
         origin: O,
         method: MethodName,
@@ -46,6 +46,7 @@ pub struct BackMachine<O> {
     offer: ClientOffer,
     mirror_headers: bool,
     phase: Phase,
+    handshake: Handshake,
     profile: Option<Arc<ServerProfile>>,
     offered: Offered,
     calls: Correlator<Purpose<O>>,
@@ -61,6 +62,7 @@ impl<O: Clone> BackMachine<O> {
             offer,
             mirror_headers,
             phase: Phase::Opening,
+            handshake: Handshake::default(),
             profile: None,
             offered: Offered::default(),
             calls: Correlator::default(),
@@ -209,7 +211,7 @@ impl<O: Clone> BackMachine<O> {
         let key = self.key_of(fits)?;
         match &self.calls.get(key)?.origin {
             Purpose::Call { task, .. } => task.clone(),
-            Purpose::Handshake => None,
+            Purpose::Handshake(_) => None,
         }
     }
 
@@ -289,9 +291,9 @@ impl<O: Clone> BackMachine<O> {
             }
         };
         match pending.origin {
-            Purpose::Handshake => {
+            Purpose::Handshake(word) => {
                 out.push(BackCommand::Own(message.clone()));
-                self.shaken(&message, now, out);
+                self.shaken(word, &message, now, out);
             }
             Purpose::Call { origin, method, client, kept, asker, .. } => {
                 let backend = self.profile.as_ref().map_or(client, |profile| profile.revision);
@@ -367,7 +369,7 @@ impl<O: Clone> BackMachine<O> {
     /// One request failed on its way: the transport says why.
     pub fn failed(&mut self, key: u64, fault: Fault, now: Instant, out: &mut Vec<BackCommand<O>>) {
         match self.calls.give_up(key).map(|pending| pending.origin) {
-            Some(Purpose::Handshake) => self.refused(&fault, now, out),
+            Some(Purpose::Handshake(word)) => self.refused(word, &fault, now, out),
             Some(Purpose::Call { origin, .. }) => out.push(BackCommand::Fail { to: origin, fault, message: None }),
             None => {}
         }
@@ -385,11 +387,12 @@ impl<O: Clone> BackMachine<O> {
 
     /// Gives up what has waited too long.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        self.greet_silent(now, out);
         for (key, pending) in self.calls.expire(now) {
             match pending.origin {
-                Purpose::Handshake => {
+                Purpose::Handshake(word) => {
                     let text = format!("backend `{}` did not answer the handshake in time", self.backend);
-                    self.refused(&Fault::new(FaultKind::TimedOut, text), now, out);
+                    self.refused(word, &Fault::new(FaultKind::TimedOut, text), now, out);
                 }
                 Purpose::Call { origin, .. } => {
                     let text =
@@ -429,7 +432,7 @@ impl<O: Clone> BackMachine<O> {
     pub fn origin(&self, key: u64) -> Option<&O> {
         match &self.calls.get(key)?.origin {
             Purpose::Call { origin, .. } => Some(origin),
-            Purpose::Handshake => None,
+            Purpose::Handshake(_) => None,
         }
     }
 
@@ -437,7 +440,7 @@ impl<O: Clone> BackMachine<O> {
     pub fn waiting(&self) -> impl Iterator<Item = &O> {
         self.calls.iter().filter_map(|(_, pending)| match &pending.origin {
             Purpose::Call { origin, .. } => Some(origin),
-            Purpose::Handshake => None,
+            Purpose::Handshake(_) => None,
         })
     }
 

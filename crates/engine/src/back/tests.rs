@@ -155,6 +155,48 @@ fn silence_after_the_probe_means_the_old_era_and_silence_after_that_the_end() {
     assert_eq!(end, ["unusable: backend `a` did not answer the handshake in time"]);
 }
 
+/// Issue point 16: a server that starts slowly answers the probe after `initialize` was sent, and is of the new era.
+#[test]
+fn a_late_answer_to_the_probe_still_tells_the_era() {
+    for refused_first in [false, true] {
+        let mut dialogue = Dialogue::new(Wish::Auto, false);
+        dialogue.opened();
+        dialogue.now += Duration::from_secs(6);
+        assert!(dialogue.run(|machine, now, out| machine.tick(now, out))[0].contains("initialize"));
+        dialogue.now += Duration::from_secs(20);
+        let refusal = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"no"}}"#;
+        if refused_first {
+            assert_eq!(dialogue.says(refusal, None), [""; 0]);
+        }
+        let ready = dialogue.says(DISCOVERED, None);
+        assert_eq!(ready.last().unwrap(), "ready 2026-07-28", "{ready:?}");
+        if !refused_first {
+            assert_eq!(dialogue.says(refusal, None), ["stray answer"]);
+        }
+        assert!(dialogue.machine.is_ready());
+    }
+}
+
+/// Issue point 16: an old server that starts slowly refuses the probe late, and is greeted once.
+#[test]
+fn a_late_refusal_of_the_probe_leaves_initialize_to_be_answered() {
+    let no = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#;
+    let mut dialogue = Dialogue::new(Wish::Auto, false);
+    dialogue.opened();
+    dialogue.now += Duration::from_secs(6);
+    assert_eq!(dialogue.run(|machine, now, out| machine.tick(now, out)).len(), 1);
+    assert_eq!(dialogue.says(no, None), [""; 0]);
+    assert_eq!(dialogue.says(&INITIALIZED.replace("ID", "2"), None).last().unwrap(), "ready 2025-06-18");
+
+    let mut dialogue = Dialogue::new(Wish::Auto, false);
+    dialogue.opened();
+    dialogue.now += Duration::from_secs(6);
+    dialogue.run(|machine, now, out| machine.tick(now, out));
+    let refusal = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"never"}}"#;
+    assert_eq!(dialogue.says(refusal, None), [""; 0]);
+    assert_eq!(dialogue.says(no, None), ["unusable: backend `a` refused `initialize`: never"]);
+}
+
 #[test]
 fn an_unreachable_backend_is_not_asked_twice() {
     let mut dialogue = Dialogue::new(Wish::Auto, true);
