@@ -210,7 +210,9 @@ impl<O: Clone> BackMachine<O> {
             Word::Initialize => self.handshake.initialize = None,
         }
         match (word, self.phase) {
-            (Word::Probe, Phase::Probing { .. }) if self.wish == Wish::Auto && !unreachable => self.initialize(now, out),
+            (Word::Probe, Phase::Probing { .. }) if self.wish == Wish::Auto && !unreachable => {
+                self.initialize(now, out)
+            }
             (Word::Probe, Phase::Initializing) => self.probe_failed(out),
             (Word::Initialize, _)
                 if self.handshake.probe.is_some() && !unreachable && fault.kind != FaultKind::TimedOut =>
