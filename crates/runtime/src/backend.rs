@@ -358,7 +358,7 @@ impl Backend {
                 self.refuse(&one.session, one.exchange, fault);
             }
         }
-        if !home && !stopping {
+        if !home && !stopping && !peer.is_displaced() {
             self.reopen_later(peer);
         }
         if let Some(gateway) = self.gateway() {

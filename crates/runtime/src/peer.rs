@@ -75,6 +75,10 @@ pub struct Peer {
     /// Held while its lists are read.
     pub(crate) lists_turn: tokio::sync::Mutex<()>,
     busy: Arc<AtomicBool>,
+    /// A client asked for a task here, which ends with the process.
+    tasked: AtomicBool,
+    /// Gave up its place to another.
+    displaced: AtomicBool,
     /// Nothing waits here for anything that may become late.
     quiet: AtomicBool,
     used: Mutex<Instant>,
@@ -123,6 +127,8 @@ impl Peer {
             wish,
             lists_turn: tokio::sync::Mutex::new(()),
             busy: Arc::default(),
+            tasked: AtomicBool::new(false),
+            displaced: AtomicBool::new(false),
             quiet: AtomicBool::new(false),
             used: Mutex::new(crate::clock::now()),
             calls: AtomicU64::new(0),

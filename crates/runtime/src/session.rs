@@ -74,6 +74,8 @@ pub struct Session {
     ended: AtomicBool,
     pub(crate) noted: LastNoted,
     event_streams: Arc<AtomicUsize>,
+    /// How many streams somebody reads.
+    readers: AtomicUsize,
     inner: Mutex<Inner>,
 }
 
@@ -100,6 +102,7 @@ impl Session {
             ended: AtomicBool::new(false),
             noted: LastNoted::default(),
             event_streams: Arc::default(),
+            readers: AtomicUsize::new(0),
             inner: Mutex::new(Inner {
                 machine,
                 streams: KeyMap::default(),
@@ -124,6 +127,7 @@ impl Session {
         inner.next_stream += 1;
         let outbox = Arc::new(Outbox::default());
         inner.streams.insert(id, Arc::clone(&outbox));
+        self.readers.fetch_add(1, Ordering::Relaxed);
         Some(StreamReader { session: Arc::clone(self), id, outbox })
     }
 
@@ -216,6 +220,18 @@ impl Session {
     #[must_use]
     pub fn at_stream_limit(&self) -> bool {
         self.event_streams.load(Ordering::Relaxed) >= self.gateway.settings().max_streams
+    }
+
+    /// True while its client is connected: a request waits for its answer, or a stream is open.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.readers.load(Ordering::Relaxed) > 0
+    }
+
+    /// When its client last sent something.
+    #[must_use]
+    pub fn last_seen(&self) -> Instant {
+        self.started + Duration::from_millis(self.last_used.load(Ordering::Relaxed))
     }
 
     /// True once the session is over: nothing may be opened for it any more.
@@ -384,5 +400,6 @@ impl Drop for StreamReader {
         self.outbox.close();
         self.session.tell_lost(&self.outbox.drain());
         self.session.gone(self.id);
+        self.session.readers.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -248,7 +248,7 @@ impl Backend {
         if let Some(fault) = self.down(inner) {
             return Pick::Refuse(fault);
         }
-        if let Some(fault) = self.no_room(inner) {
+        if let Some(fault) = self.no_room(inner).filter(|_| !self.displace(inner)) {
             return if self.make_room(inner, None) { Pick::Wait } else { Pick::Refuse(fault) };
         }
         let wish = match target {

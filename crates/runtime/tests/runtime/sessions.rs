@@ -88,3 +88,52 @@ async fn a_call_that_waits_for_a_start_is_answered_when_the_gateway_stops() {
     assert!(refused["error"]["message"].as_str().unwrap().contains("shutting down"), "{refused}");
     assert_eq!(gateway.status().in_flight, 0);
 }
+
+/// Issue point 16(a): clients that come, call once and leave their session open do not lock the backend for others.
+#[tokio::test(start_paused = true)]
+async fn the_child_of_a_session_without_a_connection_makes_room_and_is_started_again() {
+    let fake = Fake::new(Shape::Pipe, plain);
+    let gateway = start(&fake, Setup { max_children: 3, ..Setup::default() });
+    let mut clients = Vec::new();
+    for number in 0..20 {
+        let client = Client::open(&gateway, json!({"roots": {}})).await;
+        assert_eq!(client.tools().await, ["t1"], "client {number}");
+        let said = client.call("t1").await;
+        assert!(said["result"].is_object(), "client {number}: {said}");
+        clients.push(client);
+        pass(50).await;
+        assert!(fake.open_links().len() <= 3, "{:?}", fake.open_links());
+    }
+    let before = fake.heard("open").len();
+    assert!(clients[0].call("t1").await["result"].is_object(), "the first comes back");
+    assert_eq!(fake.heard("open").len(), before + 1);
+}
+
+/// Issue point 16(a): a child that is of use to its session keeps its place.
+#[tokio::test(start_paused = true)]
+async fn a_child_with_a_connection_call_or_subscription_keeps_its_place() {
+    let fake = Fake::new(Shape::Pipe, |heard| match (&*heard.method, &heard.params["arguments"]["slow"]) {
+        ("tools/call", slow) if slow.is_boolean() => [Step::Wait(30_000)].into_iter().chain(plain(heard)).collect(),
+        _ => plain(heard),
+    });
+    let gateway = start(&fake, Setup { max_children: 4, ..Setup::default() });
+    let roots = || json!({"roots": {}});
+    let connected = Client::open(&gateway, roots()).await;
+    assert_eq!(text(&connected.call("t1").await), "link 2");
+    let general = connected.session.open_general().unwrap();
+    let follows = Client::open(&gateway, roots()).await;
+    let followed = follows.ask("resources/subscribe", json!({"uri": "x://y"})).await;
+    assert!(followed["result"].is_object(), "{followed}");
+    let busy = Client::open(&gateway, roots()).await;
+    // Its client is gone before the answer, and may come back for it.
+    drop(busy.post("tools/call", json!({"name": "t1", "arguments": {"slow": true}})));
+    pass(500).await;
+    let late = Client::open(&gateway, roots()).await;
+    let refused = late.call("t1").await;
+    assert_eq!(refused["error"]["data"]["reason"], "overloaded", "{refused}");
+    assert_eq!(fake.open_links(), [1, 2, 3, 4]);
+    drop(general);
+    assert_eq!(text(&late.call("t1").await), "link 5");
+    pass(100).await;
+    assert_eq!(fake.open_links(), [1, 3, 4, 5]);
+}
