@@ -5,6 +5,7 @@
 
 mod handshake;
 mod outbound;
+mod questions;
 
 pub use handshake::{ClientOffer, Wish};
 pub use outbound::{Account, BackCommand, Draft, Heard, Outbound, ToBackend, probe};
@@ -16,6 +17,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::profile::{ClientProfile, ServerProfile};
 use bytes::Bytes;
 use handshake::{Handshake, Phase, Word};
+use questions::Questions;
 use signalbox_wire::id::Digits;
 use signalbox_wire::{Edits, Envelope, Era, Kind, RawId, Revision, builder, header_params, json, meta, method};
 use std::sync::Arc;
@@ -50,6 +52,7 @@ pub struct BackMachine<O> {
     profile: Option<Arc<ServerProfile>>,
     offered: Offered,
     calls: Correlator<Purpose<O>>,
+    questions: Questions,
 }
 
 impl<O: Clone> BackMachine<O> {
@@ -66,6 +69,7 @@ impl<O: Clone> BackMachine<O> {
             profile: None,
             offered: Offered::default(),
             calls: Correlator::default(),
+            questions: Questions::default(),
         }
     }
 
@@ -260,7 +264,7 @@ impl<O: Clone> BackMachine<O> {
         match message.kind() {
             Kind::Response | Kind::Error => self.answered(message, about, status, now, out),
             Kind::Notification => self.notified(message, about, now, out),
-            Kind::Request => self.asked(message, about, out),
+            Kind::Request => self.asked(message, about, now, out),
         }
     }
 
@@ -339,6 +343,9 @@ impl<O: Clone> BackMachine<O> {
             method::PROGRESS => number(&["progressToken"]),
             _ => number(&["_meta", meta::SUBSCRIPTION_ID]).or(about),
         };
+        if name == method::CANCELLED {
+            self.question_cancelled(params, now);
+        }
         if let Some(key) = about {
             self.calls.touch(key, now);
         }
@@ -349,7 +356,7 @@ impl<O: Clone> BackMachine<O> {
         out.push(BackCommand::Notify { about: to, message });
     }
 
-    fn asked(&mut self, message: Envelope, about: Option<u64>, out: &mut Vec<BackCommand<O>>) {
+    fn asked(&mut self, message: Envelope, about: Option<u64>, now: Instant, out: &mut Vec<BackCommand<O>>) {
         let Some(id) = message.id() else { return };
         if message.method() == Some(method::PING) {
             let pong = builder::response(&id, b"{}");
@@ -362,6 +369,7 @@ impl<O: Clone> BackMachine<O> {
             out.push(BackCommand::Own(message));
             return out.push(BackCommand::Transmit(self.refuse(&id, &no)));
         }
+        self.question_opened(&message, about, now);
         let about = about.and_then(|key| self.origin(key)).cloned();
         out.push(BackCommand::Ask { about, message });
     }

@@ -36,6 +36,8 @@ pub struct ClientOffer {
     pub start_timeout: Duration,
     /// How long a probe for the new era may stay unanswered.
     pub probe_timeout: Duration,
+    /// How long a call may be silent because the backend has asked the client something.
+    pub question_timeout: Duration,
 }
 
 /// How far the connection is.

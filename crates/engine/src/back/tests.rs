@@ -17,6 +17,7 @@ impl Dialogue {
             info: Arc::from(r#"{"name":"g","version":"0"}"#),
             start_timeout: Duration::from_secs(30),
             probe_timeout: Duration::from_secs(5),
+            question_timeout: Duration::from_secs(300),
         };
         Self { machine: BackMachine::new(Arc::from("a"), wish, offer, headers), now: Instant::now() }
     }
@@ -360,4 +361,43 @@ fn a_task_that_an_old_server_makes_of_a_new_call_can_be_waited_for_in_its_place(
             r#"ann: {"jsonrpc":"2.0","id":3,"result":{"content":[],"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}}"#
         ]
     );
+}
+
+/// Issue point 12: an old server's question extends the silence time-out of its call, until it is answered.
+#[test]
+fn a_call_may_be_silent_while_the_client_is_asked() {
+    let call = r#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"t"}}"#;
+    let question = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}"#;
+    // On a pipe the question does not say which call it is about; over HTTP it comes on the call's stream.
+    for about in [None, Some(2)] {
+        let mut dialogue = Dialogue::legacy();
+        dialogue.calls("x", Era::Legacy, call).unwrap();
+        assert_eq!(dialogue.says(question, about).len(), 1);
+        dialogue.now += Duration::from_secs(61);
+        assert_eq!(dialogue.run(|machine, now, out| machine.tick(now, out)), [""; 0], "{about:?}");
+        let reply = Draft::word("", builder::response(&RawId::from_token(Bytes::from_static(b"\"q\"")), b"{}"));
+        assert!(dialogue.machine.replies(&reply, dialogue.now));
+        dialogue.now += Duration::from_secs(59);
+        assert_eq!(dialogue.run(|machine, now, out| machine.tick(now, out)), [""; 0]);
+        dialogue.now += Duration::from_secs(2);
+        assert!(dialogue.run(|machine, now, out| machine.tick(now, out))[0].contains("did not answer within 60"));
+    }
+}
+
+/// Issue point 12: nor does a question that is never answered keep its call for ever, or one that was taken back.
+#[test]
+fn a_question_holds_its_call_for_a_bounded_time() {
+    let call = r#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"t"}}"#;
+    let question = r#"{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{}}"#;
+    let withdrawn = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
+    for taken_back in [false, true] {
+        let mut dialogue = Dialogue::legacy();
+        dialogue.calls("x", Era::Legacy, call).unwrap();
+        dialogue.says(question, None);
+        if taken_back {
+            dialogue.says(withdrawn, None);
+        }
+        dialogue.now += Duration::from_secs(if taken_back { 61 } else { 361 });
+        assert!(dialogue.run(|machine, now, out| machine.tick(now, out))[0].contains("did not answer within 60"));
+    }
 }

@@ -61,7 +61,7 @@ impl Peer {
         if inner.lost || inner.closing {
             return Some(call);
         }
-        if !inner.machine.is_ready() {
+        if !inner.takes_calls() {
             let backend = self.backend.upgrade();
             if let Some(backend) = backend.filter(|backend| inner.queue.len() >= backend.spec().failing.max_queue) {
                 drop(inner);

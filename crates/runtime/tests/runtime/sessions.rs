@@ -1,12 +1,14 @@
 //! Sessions that end, clients that do not read, and a gateway that stops.
 
 use crate::client::{Client, answer, envelope, next, text};
-use crate::fake::{Fake, Shape, Step, plain};
+use crate::fake::{Fake, Heard, Shape, Step, plain, said};
 use crate::{Setup, pass, start, status};
 use serde_json::json;
 use signalbox_engine::Caller;
 use signalbox_engine::front::Mode;
 use signalbox_runtime::outbox::OUTBOX_LIMIT;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// H1: a session that ended while it waited for lists gets no connection when the backend comes up.
@@ -136,4 +138,71 @@ async fn a_child_with_a_connection_call_or_subscription_keeps_its_place() {
     assert_eq!(text(&late.call("t1").await), "link 5");
     pass(100).await;
     assert_eq!(fake.open_links(), [1, 3, 4, 5]);
+}
+
+/// A server that asks for roots when it hears `initialized`, and says in each call whether it has them.
+fn rooted(heard: &Heard, has: &AtomicBool) -> Vec<Step> {
+    match &*heard.method {
+        "notifications/initialized" if heard.link > 1 => vec![Step::Ask(7, "roots/list", json!({}))],
+        "answer" => {
+            has.store(true, Ordering::SeqCst);
+            Vec::new()
+        }
+        "tools/call" => vec![Step::Say(said(if has.load(Ordering::SeqCst) { "inside" } else { "anywhere" }))],
+        _ => plain(heard),
+    }
+}
+
+/// Issue point 16(c): the first call on a new connection comes after the roots that the server asked for.
+#[tokio::test(start_paused = true)]
+async fn the_first_call_waits_until_the_server_knows_the_roots() {
+    for shape in [Shape::Pipe, Shape::Web] {
+        let has = Arc::new(AtomicBool::new(false));
+        let known = Arc::clone(&has);
+        let fake = Fake::new(shape, move |heard| rooted(heard, &known));
+        let gateway = start(&fake, Setup::default());
+        let client = Client::open(&gateway, json!({"roots": {}})).await;
+        let general = client.session.open_general().unwrap();
+        let call = client.post("tools/call", json!({"name": "t1", "arguments": {}}));
+        let question = next(&general).await.unwrap();
+        assert_eq!(question["method"], "roots/list");
+        pass(300).await;
+        let stream = client.session.open_stream().unwrap();
+        let roots = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}});
+        client.session.receive(&stream, envelope(&roots));
+        assert_eq!(text(&answer(&call).await.unwrap()), "inside");
+        assert_eq!(text(&client.call("t1").await), "inside");
+        assert_eq!(fake.heard_on(2, "ping").len(), 1);
+    }
+}
+
+/// Issue point 16(c): a client that does not tell its roots, or a server that answers no ping, holds the call up for 2 s.
+#[tokio::test(start_paused = true)]
+async fn the_first_call_waits_for_two_seconds_at_most() {
+    let fake = Fake::new(Shape::Pipe, |heard| match &*heard.method {
+        "ping" => Vec::new(),
+        _ => rooted(heard, &AtomicBool::new(false)),
+    });
+    let gateway = start(&fake, Setup::default());
+    pass(500).await;
+    let client = Client::open(&gateway, json!({"roots": {}})).await;
+    let _general = client.session.open_general().unwrap();
+    let asked = tokio::time::Instant::now();
+    assert_eq!(text(&client.call("t1").await), "anywhere");
+    let waited = asked.elapsed().as_millis();
+    assert!((1_900..2_600).contains(&waited), "{waited} ms");
+}
+
+/// Issue point 12: a call that waited for the handshake may afterwards be silent for as long as any other.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_waited_for_the_handshake_has_its_whole_time() {
+    let fake = Fake::new(Shape::Web, |heard| match (&*heard.method, heard.link) {
+        ("initialize", 2) => [Step::Wait(8_000)].into_iter().chain(plain(heard)).collect(),
+        ("tools/call", _) => [Step::Wait(9_000)].into_iter().chain(plain(heard)).collect(),
+        _ => plain(heard),
+    });
+    let gateway = start(&fake, Setup { timeout: Duration::from_secs(10), ..Setup::default() });
+    pass(500).await;
+    let client = Client::open(&gateway, json!({})).await;
+    assert_eq!(text(&client.call("t1").await), "link 2");
 }
