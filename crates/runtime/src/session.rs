@@ -128,7 +128,17 @@ impl Session {
         let outbox = Arc::new(Outbox::default());
         inner.streams.insert(id, Arc::clone(&outbox));
         self.readers.fetch_add(1, Ordering::Relaxed);
-        Some(StreamReader { session: Arc::clone(self), id, outbox })
+        Some(StreamReader { session: Arc::clone(self), id, outbox, answers_only: false })
+    }
+
+    /// The same for a client that takes nothing but the answer: whatever would come before it finds another way, or is refused
+    /// and counted.
+    #[must_use]
+    pub fn open_answer_stream(self: &Arc<Self>) -> Option<StreamReader> {
+        let mut reader = self.open_stream()?;
+        reader.answers_only = true;
+        self.handle(Event::AnswersOnly { stream: reader.id });
+        Some(reader)
     }
 
     /// Opens the stream for what belongs to no call. An earlier one ends: its client has come back by another way.
@@ -323,7 +333,7 @@ impl Session {
         self.gateway.session_closed(self);
     }
 
-    fn gone(self: &Arc<Self>, stream: StreamId) {
+    fn gone(self: &Arc<Self>, stream: StreamId, answers_only: bool) {
         let known = {
             let mut inner = self.lock();
             if inner.general == Some(stream) {
@@ -333,7 +343,7 @@ impl Session {
             inner.streams.remove(&stream).is_some()
         };
         // A stream that ended with its answer is nobody's loss.
-        if known {
+        if known || answers_only {
             self.handle(Event::Gone { stream });
         }
     }
@@ -348,6 +358,7 @@ pub struct StreamReader {
     session: Arc<Session>,
     id: StreamId,
     outbox: Arc<Outbox>,
+    answers_only: bool,
 }
 
 impl StreamReader {
@@ -399,7 +410,7 @@ impl Drop for StreamReader {
     fn drop(&mut self) {
         self.outbox.close();
         self.session.tell_lost(&self.outbox.drain());
-        self.session.gone(self.id);
+        self.session.gone(self.id, self.answers_only);
         self.session.readers.fetch_sub(1, Ordering::Relaxed);
     }
 }

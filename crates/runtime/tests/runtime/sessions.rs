@@ -206,3 +206,27 @@ async fn a_call_that_waited_for_the_handshake_has_its_whole_time() {
     let client = Client::open(&gateway, json!({})).await;
     assert_eq!(text(&client.call("t1").await), "link 2");
 }
+
+/// Issue point 12: a client that takes only JSON cannot be asked on its call's stream; the server is told, and it is counted.
+#[tokio::test(start_paused = true)]
+async fn a_question_to_a_client_that_takes_only_json_is_refused_and_counted() {
+    let fake = Fake::new(Shape::Web, |heard| match &*heard.method {
+        "tools/call" => vec![Step::Ask(7, "elicitation/create", json!({})), Step::Hear, Step::Say(said("done"))],
+        _ => plain(heard),
+    });
+    let gateway = start(&fake, Setup::default());
+    let client = Client::open(&gateway, json!({"elicitation": {}})).await;
+    let stream = client.session.open_answer_stream().unwrap();
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "t1", "arguments": {}}});
+    client.session.receive(&stream, envelope(&call));
+    assert_eq!(text(&next(&stream).await.unwrap()), "done");
+    assert!(fake.heard("answer")[0].params["error"].is_object());
+    assert_eq!(gateway.status().dropped.get("no_stream"), Some(&1));
+    drop(stream);
+
+    // On a stream of its own the client can be asked all the same.
+    let general = client.session.open_general().unwrap();
+    let stream = client.session.open_answer_stream().unwrap();
+    client.session.receive(&stream, envelope(&call));
+    assert_eq!(next(&general).await.unwrap()["method"], "elicitation/create");
+}
