@@ -5,6 +5,7 @@
 
 mod handshake;
 mod outbound;
+mod questions;
 
 pub use handshake::{ClientOffer, Wish};
 pub use outbound::{Account, BackCommand, Draft, Heard, Outbound, ToBackend, probe};
@@ -15,7 +16,8 @@ use crate::exchange::{Call, MethodName};
 use crate::fault::{Fault, FaultKind};
 use crate::profile::{ClientProfile, ServerProfile};
 use bytes::Bytes;
-use handshake::Phase;
+use handshake::{Handshake, Phase, Word};
+use questions::Questions;
 use signalbox_wire::id::Digits;
 use signalbox_wire::{Edits, Envelope, Era, Kind, RawId, Revision, builder, header_params, json, meta, method};
 use std::sync::Arc;
@@ -24,7 +26,7 @@ use std::time::{Duration, Instant};
 /// Why a request is on the connection.
 #[derive(Clone, Debug)]
 enum Purpose<O> {
-    Handshake,
+    Handshake(Word),
     Call {
         origin: O,
         method: MethodName,
@@ -46,9 +48,11 @@ pub struct BackMachine<O> {
     offer: ClientOffer,
     mirror_headers: bool,
     phase: Phase,
+    handshake: Handshake,
     profile: Option<Arc<ServerProfile>>,
     offered: Offered,
     calls: Correlator<Purpose<O>>,
+    questions: Questions,
 }
 
 impl<O: Clone> BackMachine<O> {
@@ -61,9 +65,11 @@ impl<O: Clone> BackMachine<O> {
             offer,
             mirror_headers,
             phase: Phase::Opening,
+            handshake: Handshake::default(),
             profile: None,
             offered: Offered::default(),
             calls: Correlator::default(),
+            questions: Questions::default(),
         }
     }
 
@@ -209,7 +215,7 @@ impl<O: Clone> BackMachine<O> {
         let key = self.key_of(fits)?;
         match &self.calls.get(key)?.origin {
             Purpose::Call { task, .. } => task.clone(),
-            Purpose::Handshake => None,
+            Purpose::Handshake(_) => None,
         }
     }
 
@@ -258,7 +264,7 @@ impl<O: Clone> BackMachine<O> {
         match message.kind() {
             Kind::Response | Kind::Error => self.answered(message, about, status, now, out),
             Kind::Notification => self.notified(message, about, now, out),
-            Kind::Request => self.asked(message, about, out),
+            Kind::Request => self.asked(message, about, now, out),
         }
     }
 
@@ -289,9 +295,9 @@ impl<O: Clone> BackMachine<O> {
             }
         };
         match pending.origin {
-            Purpose::Handshake => {
+            Purpose::Handshake(word) => {
                 out.push(BackCommand::Own(message.clone()));
-                self.shaken(&message, now, out);
+                self.shaken(word, &message, now, out);
             }
             Purpose::Call { origin, method, client, kept, asker, .. } => {
                 let backend = self.profile.as_ref().map_or(client, |profile| profile.revision);
@@ -337,6 +343,9 @@ impl<O: Clone> BackMachine<O> {
             method::PROGRESS => number(&["progressToken"]),
             _ => number(&["_meta", meta::SUBSCRIPTION_ID]).or(about),
         };
+        if name == method::CANCELLED {
+            self.question_cancelled(params, now);
+        }
         if let Some(key) = about {
             self.calls.touch(key, now);
         }
@@ -347,7 +356,7 @@ impl<O: Clone> BackMachine<O> {
         out.push(BackCommand::Notify { about: to, message });
     }
 
-    fn asked(&mut self, message: Envelope, about: Option<u64>, out: &mut Vec<BackCommand<O>>) {
+    fn asked(&mut self, message: Envelope, about: Option<u64>, now: Instant, out: &mut Vec<BackCommand<O>>) {
         let Some(id) = message.id() else { return };
         if message.method() == Some(method::PING) {
             let pong = builder::response(&id, b"{}");
@@ -360,6 +369,7 @@ impl<O: Clone> BackMachine<O> {
             out.push(BackCommand::Own(message));
             return out.push(BackCommand::Transmit(self.refuse(&id, &no)));
         }
+        self.question_opened(&message, about, now);
         let about = about.and_then(|key| self.origin(key)).cloned();
         out.push(BackCommand::Ask { about, message });
     }
@@ -367,7 +377,7 @@ impl<O: Clone> BackMachine<O> {
     /// One request failed on its way: the transport says why.
     pub fn failed(&mut self, key: u64, fault: Fault, now: Instant, out: &mut Vec<BackCommand<O>>) {
         match self.calls.give_up(key).map(|pending| pending.origin) {
-            Some(Purpose::Handshake) => self.refused(&fault, now, out),
+            Some(Purpose::Handshake(word)) => self.refused(word, &fault, now, out),
             Some(Purpose::Call { origin, .. }) => out.push(BackCommand::Fail { to: origin, fault, message: None }),
             None => {}
         }
@@ -385,11 +395,12 @@ impl<O: Clone> BackMachine<O> {
 
     /// Gives up what has waited too long.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        self.greet_silent(now, out);
         for (key, pending) in self.calls.expire(now) {
             match pending.origin {
-                Purpose::Handshake => {
+                Purpose::Handshake(word) => {
                     let text = format!("backend `{}` did not answer the handshake in time", self.backend);
-                    self.refused(&Fault::new(FaultKind::TimedOut, text), now, out);
+                    self.refused(word, &Fault::new(FaultKind::TimedOut, text), now, out);
                 }
                 Purpose::Call { origin, .. } => {
                     let text =
@@ -429,7 +440,7 @@ impl<O: Clone> BackMachine<O> {
     pub fn origin(&self, key: u64) -> Option<&O> {
         match &self.calls.get(key)?.origin {
             Purpose::Call { origin, .. } => Some(origin),
-            Purpose::Handshake => None,
+            Purpose::Handshake(_) => None,
         }
     }
 
@@ -437,7 +448,7 @@ impl<O: Clone> BackMachine<O> {
     pub fn waiting(&self) -> impl Iterator<Item = &O> {
         self.calls.iter().filter_map(|(_, pending)| match &pending.origin {
             Purpose::Call { origin, .. } => Some(origin),
-            Purpose::Handshake => None,
+            Purpose::Handshake(_) => None,
         })
     }
 

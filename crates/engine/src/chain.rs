@@ -21,6 +21,10 @@ pub use judgement::{Effect, Hold, Judgement, Ruling, Verdict};
 pub use person::{EditError, edited, settle};
 pub use rulings::Rulings;
 
+/// Largest answer of a web address that is read, in bytes: as large as the largest message that it is shown, which it may
+/// send back changed.
+pub const MAX_WEBHOOK_ANSWER: usize = 4 * 1024 * 1024;
+
 use crate::fact::Finished;
 use crate::fault::{Fault, FaultKind};
 use signalbox_wire::Envelope;

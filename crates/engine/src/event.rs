@@ -36,6 +36,11 @@ pub enum Event {
         /// The stream.
         stream: StreamId,
     },
+    /// The client takes nothing but answers on this stream: one JSON body.
+    AnswersOnly {
+        /// The stream.
+        stream: StreamId,
+    },
     /// Nobody reads this stream any more.
     Gone {
         /// The stream.

@@ -57,7 +57,7 @@ use rounds::Round;
 use sending::Way;
 use signalbox_wire::{Envelope, Era, RawId, Revision, meta};
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -145,6 +145,7 @@ pub struct FrontMachine {
     client: Option<Arc<ClientProfile>>,
     log_level: Option<LogLevel>,
     general: Option<StreamId>,
+    answers_only: HashSet<StreamId>,
     exchanges: KeyMap<ExchangeId, Exchange>,
     by_client_id: TextMap<RawId, ExchangeId>,
     asked: KeyMap<u64, Asked>,
@@ -172,6 +173,7 @@ impl FrontMachine {
             client: None,
             log_level: None,
             general: None,
+            answers_only: HashSet::new(),
             exchanges: KeyMap::default(),
             by_client_id: TextMap::default(),
             asked: KeyMap::default(),
@@ -192,6 +194,7 @@ impl FrontMachine {
         match event {
             Event::Received { stream, message } => self.received(stream, message, ctx, out),
             Event::GeneralStream { stream } => self.general = Some(stream),
+            Event::AnswersOnly { stream } => drop(self.answers_only.insert(stream)),
             Event::Gone { stream } => self.gone(stream, ctx, out),
             Event::Answered { exchange, message, edits, status } => {
                 self.answered(exchange, &message, edits, status, ctx, out);
@@ -454,6 +457,7 @@ impl FrontMachine {
         if self.general == Some(stream) {
             self.general = None;
         }
+        self.answers_only.remove(&stream);
         let mut lost = Vec::new();
         for exchange in self.exchanges.values_mut().filter(|exchange| exchange.stream == stream) {
             exchange.stream_open = false;

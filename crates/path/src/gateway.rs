@@ -55,6 +55,7 @@ impl Gateway {
             info: Arc::from(INFO),
             start_timeout: TIMEOUT,
             probe_timeout: TIMEOUT,
+            question_timeout: Duration::from_secs(300),
         };
         let mode = if case.client == Era::Modern { Mode::Stateless } else { Mode::Session };
         let mut gateway = Self {

@@ -69,8 +69,8 @@ pub const REMEMBERED_BYTES: usize = 64 * 1024 * 1024;
 /// Versions of the rules that are kept for messages which are held while the rules change.
 pub const VERSIONS: usize = 10;
 /// Largest message that a webhook is shown, in bytes.
-pub const WEBHOOK_MESSAGE: usize = 4 * 1024 * 1024;
+pub const WEBHOOK_MESSAGE: usize = WEBHOOK_ANSWER;
 /// Largest answer of a webhook that is read, in bytes.
-pub const WEBHOOK_ANSWER: usize = 4 * 1024 * 1024;
+pub use signalbox_engine::chain::MAX_WEBHOOK_ANSWER as WEBHOOK_ANSWER;
 /// Largest outside input that a ruling holds whole, in bytes; of a larger one its length and hash.
 pub const INPUT: usize = 16 * 1024;

@@ -25,6 +25,7 @@ pub(crate) use guard::{CallKey, Guard};
 pub use health::HealthStatus;
 pub use pool::{MAX_POOLED, MAX_POOLED_EACH};
 pub use state::{Home, Support};
+pub(crate) use supervisor::backoff;
 pub use watches::{MAX_WATCHES, MAX_WATCHES_EACH};
 
 use crate::failure_rules::FailureRules;
@@ -357,7 +358,7 @@ impl Backend {
                 self.refuse(&one.session, one.exchange, fault);
             }
         }
-        if !home && !stopping {
+        if !home && !stopping && !peer.is_displaced() {
             self.reopen_later(peer);
         }
         if let Some(gateway) = self.gateway() {

@@ -6,6 +6,7 @@ mod events;
 mod expiry;
 mod facts;
 mod notices;
+mod settling;
 mod tasks;
 mod watching;
 
@@ -55,6 +56,8 @@ struct Inner {
     floor: Option<LogLevel>,
     watching: Watching,
     buffer: Vec<BackCommand<Origin>>,
+    /// Calls wait until the server has its client's roots.
+    settling: bool,
     /// Takes no further call, since it is about to end.
     closing: bool,
     lost: bool,
@@ -75,6 +78,10 @@ pub struct Peer {
     /// Held while its lists are read.
     pub(crate) lists_turn: tokio::sync::Mutex<()>,
     busy: Arc<AtomicBool>,
+    /// A client asked for a task here, which ends with the process.
+    tasked: AtomicBool,
+    /// Gave up its place to another.
+    displaced: AtomicBool,
     /// Nothing waits here for anything that may become late.
     quiet: AtomicBool,
     used: Mutex<Instant>,
@@ -86,6 +93,8 @@ pub struct Peer {
     name: Arc<str>,
     guard: Arc<Guard>,
     link: OnceLock<Arc<dyn Link>>,
+    /// A question of the backend was answered.
+    replied: tokio::sync::Notify,
     inner: Mutex<Inner>,
 }
 
@@ -123,6 +132,8 @@ impl Peer {
             wish,
             lists_turn: tokio::sync::Mutex::new(()),
             busy: Arc::default(),
+            tasked: AtomicBool::new(false),
+            displaced: AtomicBool::new(false),
             quiet: AtomicBool::new(false),
             used: Mutex::new(crate::clock::now()),
             calls: AtomicU64::new(0),
@@ -131,6 +142,7 @@ impl Peer {
             name: Arc::clone(&backend.name),
             guard: Arc::clone(&backend.guard),
             link: OnceLock::new(),
+            replied: tokio::sync::Notify::new(),
             inner: Mutex::new(Inner {
                 machine,
                 queue: VecDeque::new(),
@@ -142,6 +154,7 @@ impl Peer {
                 floor: None,
                 watching: Watching::default(),
                 buffer: Vec::new(),
+                settling: false,
                 closing: false,
                 lost: false,
             }),
@@ -257,6 +270,9 @@ impl Peer {
     /// Sends what gets no answer: a notification, or the answer to a question.
     pub fn tell(&self, draft: Draft, party: &Party) {
         let mut inner = self.lock();
+        if inner.machine.replies(&draft, crate::clock::now()) {
+            self.replied.notify_one();
+        }
         let message = inner.machine.tell(draft);
         if let Err(fault) = self.transmit_for(&mut inner, message, party) {
             tracing::debug!(peer = %self.id, %fault, "message to the backend dropped");
@@ -340,7 +356,12 @@ impl Peer {
                         link.abort(key);
                     }
                 }
-                other => after.push(other),
+                other => {
+                    if let BackCommand::Ready(profile) = &other {
+                        inner.settling = self.must_settle(profile);
+                    }
+                    after.push(other);
+                }
             }
         }
         inner.buffer = commands;
@@ -377,9 +398,9 @@ impl Peer {
 
     fn ready(self: &Arc<Self>, profile: &Arc<ServerProfile>) {
         let Some(backend) = self.backend.upgrade() else { return };
-        let (queue, resend) = {
+        let (resend, settling) = {
             let mut inner = self.lock();
-            (std::mem::take(&mut inner.queue), std::mem::take(&mut inner.resend))
+            (std::mem::take(&mut inner.resend), inner.settling)
         };
         tracing::debug!(backend = %backend.name, peer = %self.id, revision = profile.revision.as_str(), "connection ready");
         self.resend(resend);
@@ -388,12 +409,10 @@ impl Peer {
             self.open_general();
         }
         backend.peer_ready(self, profile);
-        let now = crate::clock::now();
-        for queued in queue {
-            let left = queued.deadline.saturating_duration_since(now);
-            if let Some(call) = self.call(&queued.session, queued.exchange, queued.call, left, queued.lease) {
-                backend.dispatch(&queued.session, queued.exchange, call);
-            }
+        if settling {
+            self.settle();
+        } else {
+            self.send_queue(&backend);
         }
     }
 

@@ -74,6 +74,8 @@ pub struct Session {
     ended: AtomicBool,
     pub(crate) noted: LastNoted,
     event_streams: Arc<AtomicUsize>,
+    /// How many streams somebody reads.
+    readers: AtomicUsize,
     inner: Mutex<Inner>,
 }
 
@@ -100,6 +102,7 @@ impl Session {
             ended: AtomicBool::new(false),
             noted: LastNoted::default(),
             event_streams: Arc::default(),
+            readers: AtomicUsize::new(0),
             inner: Mutex::new(Inner {
                 machine,
                 streams: KeyMap::default(),
@@ -124,7 +127,18 @@ impl Session {
         inner.next_stream += 1;
         let outbox = Arc::new(Outbox::default());
         inner.streams.insert(id, Arc::clone(&outbox));
-        Some(StreamReader { session: Arc::clone(self), id, outbox })
+        self.readers.fetch_add(1, Ordering::Relaxed);
+        Some(StreamReader { session: Arc::clone(self), id, outbox, answers_only: false })
+    }
+
+    /// The same for a client that takes nothing but the answer: whatever would come before it finds another way, or is refused
+    /// and counted.
+    #[must_use]
+    pub fn open_answer_stream(self: &Arc<Self>) -> Option<StreamReader> {
+        let mut reader = self.open_stream()?;
+        reader.answers_only = true;
+        self.handle(Event::AnswersOnly { stream: reader.id });
+        Some(reader)
     }
 
     /// Opens the stream for what belongs to no call. An earlier one ends: its client has come back by another way.
@@ -218,6 +232,18 @@ impl Session {
         self.event_streams.load(Ordering::Relaxed) >= self.gateway.settings().max_streams
     }
 
+    /// True while its client is connected: a request waits for its answer, or a stream is open.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.readers.load(Ordering::Relaxed) > 0
+    }
+
+    /// When its client last sent something.
+    #[must_use]
+    pub fn last_seen(&self) -> Instant {
+        self.started + Duration::from_millis(self.last_used.load(Ordering::Relaxed))
+    }
+
     /// True once the session is over: nothing may be opened for it any more.
     #[must_use]
     pub fn is_ended(&self) -> bool {
@@ -307,7 +333,7 @@ impl Session {
         self.gateway.session_closed(self);
     }
 
-    fn gone(self: &Arc<Self>, stream: StreamId) {
+    fn gone(self: &Arc<Self>, stream: StreamId, answers_only: bool) {
         let known = {
             let mut inner = self.lock();
             if inner.general == Some(stream) {
@@ -317,7 +343,7 @@ impl Session {
             inner.streams.remove(&stream).is_some()
         };
         // A stream that ended with its answer is nobody's loss.
-        if known {
+        if known || answers_only {
             self.handle(Event::Gone { stream });
         }
     }
@@ -332,6 +358,7 @@ pub struct StreamReader {
     session: Arc<Session>,
     id: StreamId,
     outbox: Arc<Outbox>,
+    answers_only: bool,
 }
 
 impl StreamReader {
@@ -383,6 +410,7 @@ impl Drop for StreamReader {
     fn drop(&mut self) {
         self.outbox.close();
         self.session.tell_lost(&self.outbox.drain());
-        self.session.gone(self.id);
+        self.session.gone(self.id, self.answers_only);
+        self.session.readers.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -146,6 +146,8 @@ async fn two_sessions_that_can_be_asked_never_see_each_others_questions() {
 async fn one_session_too_many_is_refused_by_name() {
     let gateway = GatewayProcess::serve(&child("one", Era::Old, "max_children = 2").unwrap()).await.unwrap();
     let first = with_elicitation(&gateway).await;
+    // Its client stays connected, so that its process cannot make room.
+    let _connected = first.open(http::Method::GET, "/mcp", bytes::Bytes::new()).await.unwrap();
     let own = process_of(&first, "whoami").await.unwrap();
     // Of another kind, so that its lists are not known either: they must not be waited for.
     let second = HttpClient::new(gateway.address()).initialize(VERSION, json!({"sampling": {}})).await.unwrap();

@@ -8,13 +8,12 @@ use crate::tls::BackTlsSpec;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderValue, Method};
+use signalbox_engine::chain::MAX_WEBHOOK_ANSWER;
 use signalbox_runtime::{Post, Posted, WebhookError};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Most bytes of an answer.
-pub const MAX_ANSWER: usize = 1024 * 1024;
 /// Most addresses whose connections are kept.
 const MAX_PLACES: usize = 64;
 /// Most idle connections to one address, and for how long.
@@ -100,7 +99,38 @@ fn request(target: &Target, body: Bytes) -> Request {
 
 async fn read(place: &Place, mut conn: Box<Conn>, head: &Head) -> Result<(u16, Bytes), WebhookError> {
     let failed = |why: String| WebhookError::Failed(format!("{}: {why}", place.target));
-    let bytes = body::whole(&mut conn, MAX_ANSWER).await.map_err(|error| failed(error.to_string()))?;
+    let bytes = body::whole(&mut conn, MAX_WEBHOOK_ANSWER).await.map_err(|error| failed(error.to_string()))?;
     place.pool.put(conn);
     Ok((head.status.as_u16(), bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    /// A server that answers one request with a body of this size.
+    async fn answering(size: usize) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut buffer = [0; 4096];
+            let _ = stream.read(&mut buffer).await;
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {size}\r\n\r\n");
+            let _ = stream.write_all(head.as_bytes()).await;
+            let _ = stream.write_all(&vec![b' '; size]).await;
+        });
+        url
+    }
+
+    /// Issue point 12: the bound of an answer is one, here and where the rules read it.
+    #[tokio::test]
+    async fn an_answer_as_large_as_rules_take_is_read_and_no_larger_one() {
+        let asked = |url: String| async move { WebPost::default().post(&url, Bytes::from_static(b"{}")).await };
+        let (status, body) = asked(answering(MAX_WEBHOOK_ANSWER).await).await.unwrap();
+        assert_eq!((status, body.len()), (200, MAX_WEBHOOK_ANSWER));
+        assert!(asked(answering(MAX_WEBHOOK_ANSWER + 1).await).await.is_err());
+    }
 }

@@ -36,36 +36,78 @@ pub struct ClientOffer {
     pub start_timeout: Duration,
     /// How long a probe for the new era may stay unanswered.
     pub probe_timeout: Duration,
+    /// How long a call may be silent because the backend has asked the client something.
+    pub question_timeout: Duration,
 }
 
 /// How far the connection is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     Opening,
-    Probing { again: bool },
+    /// The probe is alone on the connection until then.
+    Probing {
+        until: Instant,
+    },
     Initializing,
     Ready,
     Dead,
 }
+
+/// A request of the handshake.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Word {
+    Probe,
+    Initialize,
+}
+
+/// What is under way while the connection opens. A server that starts slowly answers the probe after `initialize` was sent
+/// too, and that answer still tells its era.
+#[derive(Default, Debug)]
+pub(super) struct Handshake {
+    /// How often the backend was asked for the new era.
+    probes: u8,
+    /// The probe that has no answer.
+    probe: Option<u64>,
+    /// The `initialize` that has none.
+    initialize: Option<u64>,
+    /// Why `initialize` was refused, while the probe may still be answered.
+    refusal: Option<Fault>,
+}
+
+/// Most probes on one connection.
+const MAX_PROBES: u8 = 2;
 
 impl<O: Clone> BackMachine<O> {
     /// The link is open: say the first word.
     pub fn opened(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
         match self.wish {
             Wish::Legacy => self.initialize(now, out),
-            Wish::Auto | Wish::Modern => self.probe(false, now, out),
+            Wish::Auto | Wish::Modern => self.probe(now, out),
         }
     }
 
-    fn probe(&mut self, again: bool, now: Instant, out: &mut Vec<BackCommand<O>>) {
-        self.phase = Phase::Probing { again };
-        let timeout = match self.wish {
-            Wish::Auto => self.offer.probe_timeout,
-            _ => self.offer.start_timeout,
+    fn probe(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        // Where `initialize` may follow, an answer counts for as long as the answer to that.
+        let (alone, timeout) = match self.wish {
+            Wish::Auto => (self.offer.probe_timeout, self.offer.probe_timeout + self.offer.start_timeout),
+            _ => (self.offer.start_timeout, self.offer.start_timeout),
         };
-        let id = self.calls.open(Purpose::Handshake, now, timeout);
+        self.phase = Phase::Probing { until: now + alone };
+        let id = self.calls.open(Purpose::Handshake(Word::Probe), now, timeout);
+        self.handshake.probes += 1;
+        self.handshake.probe = Some(id);
         let probe = self.request(id, method::SERVER_DISCOVER, "", Revision::LATEST);
         out.push(BackCommand::Transmit(probe));
+    }
+
+    /// Sends `initialize` to a backend that has been silent about the probe for long enough.
+    pub(super) fn greet_silent(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        if let Phase::Probing { until } = self.phase
+            && until <= now
+            && self.wish == Wish::Auto
+        {
+            self.initialize(now, out);
+        }
     }
 
     /// The backend forgot our session: make a new one on the same link. Calls in flight stay in flight.
@@ -75,7 +117,8 @@ impl<O: Clone> BackMachine<O> {
 
     fn initialize(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
         self.phase = Phase::Initializing;
-        let id = self.calls.open(Purpose::Handshake, now, self.offer.start_timeout);
+        let id = self.calls.open(Purpose::Handshake(Word::Initialize), now, self.offer.start_timeout);
+        self.handshake.initialize = Some(id);
         let bytes = builder::Request::new(method::INITIALIZE)
             .id(RawId::number(id))
             .param_str("protocolVersion", self.offer.revision.as_str())
@@ -108,28 +151,45 @@ impl<O: Clone> BackMachine<O> {
         Draft { key: Some(id), revision: Some(revision), ..Draft::word(name, bytes) }.depart()
     }
 
-    /// The answer to the word we said last.
-    pub(super) fn shaken(&mut self, message: &Envelope, now: Instant, out: &mut Vec<BackCommand<O>>) {
-        match self.phase {
-            Phase::Probing { again } => self.probed(message, again, now, out),
-            Phase::Initializing => self.initialized(message, out),
-            _ => {}
+    /// The answer to a request of the handshake.
+    pub(super) fn shaken(&mut self, word: Word, message: &Envelope, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        match word {
+            Word::Probe => self.probed(message, now, out),
+            Word::Initialize => self.initialized(message, out),
         }
     }
 
-    fn probed(&mut self, message: &Envelope, again: bool, now: Instant, out: &mut Vec<BackCommand<O>>) {
+    fn probed(&mut self, message: &Envelope, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        self.handshake.probe = None;
         match message.result().and_then(read_discovery) {
             Some(profile) => self.ready(profile, out),
             // A refusal of the version that names this very version among those it serves: asked once more, no oftener.
-            None if !again && offers_latest(message) => self.probe(true, now, out),
+            None if self.handshake.probes < MAX_PROBES && offers_latest(message) => {
+                self.drop_unanswered(out);
+                self.probe(now, out);
+            }
+            None if self.phase == Phase::Initializing => self.probe_failed(out),
             None if self.wish == Wish::Auto && !only_modern(message) => self.initialize(now, out),
             None => self.unusable("does not serve revision 2026-07-28", out),
         }
     }
 
+    /// The probe says nothing any more: what became of `initialize` counts, as soon as that is known.
+    fn probe_failed(&mut self, out: &mut Vec<BackCommand<O>>) {
+        if let Some(fault) = self.handshake.refusal.take() {
+            self.die(fault, out);
+        }
+    }
+
     fn initialized(&mut self, message: &Envelope, out: &mut Vec<BackCommand<O>>) {
+        self.handshake.initialize = None;
         let Some(result) = message.result() else {
             let why = format!("refused `initialize`: {}", error_text(message));
+            // A server of the new era refuses it too, and says which era it is when it comes to the probe.
+            if self.handshake.probe.is_some() {
+                self.handshake.refusal = Some(self.era_refused(&why));
+                return;
+            }
             return self.unusable(&why, out);
         };
         match read_initialize(result) {
@@ -144,19 +204,38 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// The word we said last was refused by the transport, or never answered.
-    pub(super) fn refused(&mut self, fault: &Fault, now: Instant, out: &mut Vec<BackCommand<O>>) {
-        if matches!(self.phase, Phase::Probing { .. })
-            && self.wish == Wish::Auto
-            && fault.kind != FaultKind::BackendDown
-        {
-            return self.initialize(now, out);
+    /// A request of the handshake was refused by the transport, or never answered.
+    pub(super) fn refused(&mut self, word: Word, fault: &Fault, now: Instant, out: &mut Vec<BackCommand<O>>) {
+        let unreachable = fault.kind == FaultKind::BackendDown;
+        match word {
+            Word::Probe => self.handshake.probe = None,
+            Word::Initialize => self.handshake.initialize = None,
         }
-        self.phase = Phase::Dead;
-        out.push(BackCommand::Unusable(fault.clone()));
+        match (word, self.phase) {
+            (Word::Probe, Phase::Probing { .. }) if self.wish == Wish::Auto && !unreachable => {
+                self.initialize(now, out)
+            }
+            (Word::Probe, Phase::Initializing) => self.probe_failed(out),
+            (Word::Initialize, _)
+                if self.handshake.probe.is_some() && !unreachable && fault.kind != FaultKind::TimedOut =>
+            {
+                self.handshake.refusal = Some(fault.clone());
+            }
+            _ => self.die(fault.clone(), out),
+        }
+    }
+
+    /// Gives up what is left of the handshake.
+    fn drop_unanswered(&mut self, out: &mut Vec<BackCommand<O>>) {
+        self.handshake.refusal = None;
+        for key in [self.handshake.probe.take(), self.handshake.initialize.take()].into_iter().flatten() {
+            self.calls.give_up(key);
+            out.push(BackCommand::Abort(key));
+        }
     }
 
     fn ready(&mut self, profile: ServerProfile, out: &mut Vec<BackCommand<O>>) {
+        self.drop_unanswered(out);
         let profile = Arc::new(profile);
         self.offered = Offered::read(&profile);
         self.phase = Phase::Ready;
@@ -165,9 +244,17 @@ impl<O: Clone> BackMachine<O> {
     }
 
     fn unusable(&mut self, why: &str, out: &mut Vec<BackCommand<O>>) {
-        self.phase = Phase::Dead;
+        self.die(self.era_refused(why), out);
+    }
+
+    fn era_refused(&self, why: &str) -> Fault {
         let text = format!("backend `{}` {why}", self.backend);
-        out.push(BackCommand::Unusable(Fault::new(FaultKind::EraRefused, text).with_str("backend", &self.backend)));
+        Fault::new(FaultKind::EraRefused, text).with_str("backend", &self.backend)
+    }
+
+    fn die(&mut self, fault: Fault, out: &mut Vec<BackCommand<O>>) {
+        self.phase = Phase::Dead;
+        out.push(BackCommand::Unusable(fault));
     }
 }
 

@@ -17,6 +17,7 @@ impl Dialogue {
             info: Arc::from(r#"{"name":"g","version":"0"}"#),
             start_timeout: Duration::from_secs(30),
             probe_timeout: Duration::from_secs(5),
+            question_timeout: Duration::from_secs(300),
         };
         Self { machine: BackMachine::new(Arc::from("a"), wish, offer, headers), now: Instant::now() }
     }
@@ -153,6 +154,48 @@ fn silence_after_the_probe_means_the_old_era_and_silence_after_that_the_end() {
     dialogue.now += Duration::from_secs(31);
     let end = dialogue.run(|machine, now, out| machine.tick(now, out));
     assert_eq!(end, ["unusable: backend `a` did not answer the handshake in time"]);
+}
+
+/// Issue point 16: a server that starts slowly answers the probe after `initialize` was sent, and is of the new era.
+#[test]
+fn a_late_answer_to_the_probe_still_tells_the_era() {
+    for refused_first in [false, true] {
+        let mut dialogue = Dialogue::new(Wish::Auto, false);
+        dialogue.opened();
+        dialogue.now += Duration::from_secs(6);
+        assert!(dialogue.run(|machine, now, out| machine.tick(now, out))[0].contains("initialize"));
+        dialogue.now += Duration::from_secs(20);
+        let refusal = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"no"}}"#;
+        if refused_first {
+            assert_eq!(dialogue.says(refusal, None), [""; 0]);
+        }
+        let ready = dialogue.says(DISCOVERED, None);
+        assert_eq!(ready.last().unwrap(), "ready 2026-07-28", "{ready:?}");
+        if !refused_first {
+            assert_eq!(dialogue.says(refusal, None), ["stray answer"]);
+        }
+        assert!(dialogue.machine.is_ready());
+    }
+}
+
+/// Issue point 16: an old server that starts slowly refuses the probe late, and is greeted once.
+#[test]
+fn a_late_refusal_of_the_probe_leaves_initialize_to_be_answered() {
+    let no = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#;
+    let mut dialogue = Dialogue::new(Wish::Auto, false);
+    dialogue.opened();
+    dialogue.now += Duration::from_secs(6);
+    assert_eq!(dialogue.run(|machine, now, out| machine.tick(now, out)).len(), 1);
+    assert_eq!(dialogue.says(no, None), [""; 0]);
+    assert_eq!(dialogue.says(&INITIALIZED.replace("ID", "2"), None).last().unwrap(), "ready 2025-06-18");
+
+    let mut dialogue = Dialogue::new(Wish::Auto, false);
+    dialogue.opened();
+    dialogue.now += Duration::from_secs(6);
+    dialogue.run(|machine, now, out| machine.tick(now, out));
+    let refusal = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"never"}}"#;
+    assert_eq!(dialogue.says(refusal, None), [""; 0]);
+    assert_eq!(dialogue.says(no, None), ["unusable: backend `a` refused `initialize`: never"]);
 }
 
 #[test]
@@ -318,4 +361,43 @@ fn a_task_that_an_old_server_makes_of_a_new_call_can_be_waited_for_in_its_place(
             r#"ann: {"jsonrpc":"2.0","id":3,"result":{"content":[],"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"}}}}"#
         ]
     );
+}
+
+/// Issue point 12: an old server's question extends the silence time-out of its call, until it is answered.
+#[test]
+fn a_call_may_be_silent_while_the_client_is_asked() {
+    let call = r#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"t"}}"#;
+    let question = r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{}}"#;
+    // On a pipe the question does not say which call it is about; over HTTP it comes on the call's stream.
+    for about in [None, Some(2)] {
+        let mut dialogue = Dialogue::legacy();
+        dialogue.calls("x", Era::Legacy, call).unwrap();
+        assert_eq!(dialogue.says(question, about).len(), 1);
+        dialogue.now += Duration::from_secs(61);
+        assert_eq!(dialogue.run(|machine, now, out| machine.tick(now, out)), [""; 0], "{about:?}");
+        let reply = Draft::word("", builder::response(&RawId::from_token(Bytes::from_static(b"\"q\"")), b"{}"));
+        assert!(dialogue.machine.replies(&reply, dialogue.now));
+        dialogue.now += Duration::from_secs(59);
+        assert_eq!(dialogue.run(|machine, now, out| machine.tick(now, out)), [""; 0]);
+        dialogue.now += Duration::from_secs(2);
+        assert!(dialogue.run(|machine, now, out| machine.tick(now, out))[0].contains("did not answer within 60"));
+    }
+}
+
+/// Issue point 12: nor does a question that is never answered keep its call for ever, or one that was taken back.
+#[test]
+fn a_question_holds_its_call_for_a_bounded_time() {
+    let call = r#"{"jsonrpc":"2.0","id":"x","method":"tools/call","params":{"name":"t"}}"#;
+    let question = r#"{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{}}"#;
+    let withdrawn = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
+    for taken_back in [false, true] {
+        let mut dialogue = Dialogue::legacy();
+        dialogue.calls("x", Era::Legacy, call).unwrap();
+        dialogue.says(question, None);
+        if taken_back {
+            dialogue.says(withdrawn, None);
+        }
+        dialogue.now += Duration::from_secs(if taken_back { 61 } else { 361 });
+        assert!(dialogue.run(|machine, now, out| machine.tick(now, out))[0].contains("did not answer within 60"));
+    }
 }

@@ -5,6 +5,7 @@ use super::sending::Way;
 use super::{Context, FrontMachine, Mode};
 use crate::chain::Phase;
 use crate::command::Command;
+use crate::exchange::Exchange;
 use crate::keys::{ExchangeId, PeerId, StreamId};
 use crate::log_level::LogLevel;
 use signalbox_wire::{Edits, Envelope, Era, RawId, json, meta, method};
@@ -140,14 +141,16 @@ impl FrontMachine {
         }
     }
 
-    /// The stream of the call it is about, else the general one, else that of the newest call in flight.
+    /// The stream of the call it is about, else the general one, else that of the newest call in flight. One that takes nothing
+    /// but answers is none of them.
     pub(super) fn way_to_client(&self, about: Option<ExchangeId>) -> Option<StreamId> {
-        let of_call = about.and_then(|id| self.exchanges.get(&id)).filter(|exchange| exchange.stream_open);
+        let carries = |exchange: &&Exchange| exchange.stream_open && !self.answers_only.contains(&exchange.stream);
+        let of_call = about.and_then(|id| self.exchanges.get(&id)).filter(carries);
         if let Some(exchange) = of_call {
             return Some(exchange.stream);
         }
         self.general.or_else(|| {
-            let open = self.exchanges.values().filter(|exchange| exchange.stream_open);
+            let open = self.exchanges.values().filter(carries);
             open.max_by_key(|exchange| exchange.id).map(|exchange| exchange.stream)
         })
     }

@@ -3,6 +3,7 @@
 use super::Backend;
 use super::state::Inner;
 use crate::peer::Peer;
+use signalbox_engine::SessionKey;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,32 @@ impl Backend {
                 tracing::debug!(backend = %self.name, peer = %peer.id, "a shared connection that nobody uses is ended");
             }
         }
+    }
+}
+
+impl Backend {
+    /// Has the child of a session whose client is away give up its place to another, the longest unused first. It is started
+    /// again when the client comes back. False where there is none.
+    pub(super) fn displace(&self, inner: &mut Inner) -> bool {
+        if !self.connector.is_process() {
+            return false;
+        }
+        let watches = |key| inner.watches.values().any(|sessions| sessions.contains_key(key));
+        let mut away: Vec<(Instant, SessionKey)> = inner
+            .owned
+            .iter()
+            .filter(|(key, peer)| !watches(key) && !self.works_on_task(peer))
+            .filter_map(|(key, peer)| peer.owner().map(|session| (session.last_seen(), *key)))
+            .collect();
+        away.sort_unstable_by_key(|(seen, _)| *seen);
+        let found = away.iter().find(|(_, key)| inner.owned.get(key).is_some_and(|peer| peer.displace()));
+        let Some(peer) = found.and_then(|(_, key)| inner.owned.remove(key)) else { return false };
+        tracing::info!(
+            backend = %self.name, peer = %peer.id,
+            "a process of a session without a connection makes room for another; it is started again when the client comes back"
+        );
+        tokio::spawn(async move { peer.close() });
+        true
     }
 }
 

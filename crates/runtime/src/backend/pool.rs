@@ -49,6 +49,9 @@ impl Backend {
         if crowded || self.is_full(inner) {
             // A connection that nobody uses makes room; else the call waits for one, if there are any to wait for.
             let among = crowded.then_some(&key.principal);
+            if !crowded && self.displace(inner) {
+                return self.pick_pooled(inner, caller);
+            }
             if self.make_room(inner, among) || inner.pooled_count() > 0 {
                 return Pick::Wait;
             }

@@ -248,7 +248,7 @@ impl Backend {
         if let Some(fault) = self.down(inner) {
             return Pick::Refuse(fault);
         }
-        if let Some(fault) = self.no_room(inner) {
+        if let Some(fault) = self.no_room(inner).filter(|_| !self.displace(inner)) {
             return if self.make_room(inner, None) { Pick::Wait } else { Pick::Refuse(fault) };
         }
         let wish = match target {
@@ -318,14 +318,16 @@ impl Backend {
 
     /// What the gateway says about itself to a backend.
     pub(super) fn offer(&self) -> ClientOffer {
-        let info = self.gateway().map_or_else(String::new, |gateway| gateway.settings().server_info.clone());
-        let start_timeout = self.spec().start_timeout;
+        let settings = self.gateway().map(|gateway| gateway.settings());
+        let info = settings.as_ref().map_or_else(String::new, |settings| settings.server_info.clone());
+        let (start_timeout, timeout) = (self.spec().start_timeout, self.spec().timeout);
         ClientOffer {
             revision: Revision::LATEST_LEGACY,
             capabilities: bytes::Bytes::from_static(b"{}"),
             info: Arc::from(info),
             start_timeout,
             probe_timeout: PROBE_TIMEOUT.min(start_timeout),
+            question_timeout: settings.map_or(timeout, |settings| settings.park_timeout),
         }
     }
 

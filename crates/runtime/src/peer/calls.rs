@@ -1,6 +1,6 @@
 //! The calls of clients on a connection: sent, held while they are parked, given up.
 
-use super::{Inner, Peer, Queued};
+use super::{Inner, Peer, Queued, Use};
 use crate::berthed::Berthed;
 use crate::lease::Lease;
 use crate::origin::Origin;
@@ -8,7 +8,7 @@ use crate::session::Session;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::breaker::Outcome;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, bridge};
-use signalbox_wire::Era;
+use signalbox_wire::{Era, method};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -61,7 +61,7 @@ impl Peer {
         if inner.lost || inner.closing {
             return Some(call);
         }
-        if !inner.machine.is_ready() {
+        if !inner.takes_calls() {
             let backend = self.backend.upgrade();
             if let Some(backend) = backend.filter(|backend| inner.queue.len() >= backend.spec().failing.max_queue) {
                 drop(inner);
@@ -72,6 +72,7 @@ impl Peer {
             inner.queue.push_back(Queued { session, exchange, call, deadline: now + timeout, lease });
             return None;
         }
+        self.note_task(&call);
         let origin = self.origin(&inner, session, exchange, &call, lease);
         let sent =
             inner.machine.call(origin, call, timeout, now).and_then(|message| self.transmit(&mut inner, message));
@@ -80,6 +81,17 @@ impl Peer {
             self.refuse(session, exchange, fault);
         }
         None
+    }
+
+    /// Notes that a session has a task on its own connection: only the backend knows when that is over.
+    fn note_task(&self, call: &Call) {
+        if matches!(self.use_of, Use::Session(_))
+            && call.client.revision.tasks_core()
+            && call.method == method::TOOLS_CALL
+            && call.envelope.params().and_then(bridge::tasks::wish).is_some()
+        {
+            self.tasked.store(true, Ordering::Relaxed);
+        }
     }
 
     /// A call ends here, before it reached the backend.
@@ -181,14 +193,33 @@ impl Peer {
 
     /// Ends the connection unless a call is on it. True where it has ended. No call slips in between.
     pub(crate) fn close_if_idle(self: &Arc<Self>) -> bool {
-        {
-            let mut inner = self.lock();
-            if inner.machine.waiting().any(Origin::is_call) || !inner.queue.is_empty() {
-                return false;
-            }
-            inner.closing = true;
+        let ends = self.stop_taking_calls();
+        if ends {
+            self.close();
         }
-        self.close();
-        true
+        ends
+    }
+
+    /// Takes no further call, unless one is here. True where it may be ended.
+    fn stop_taking_calls(&self) -> bool {
+        let mut inner = self.lock();
+        let idle = inner.queue.is_empty() && !inner.machine.waiting().any(Origin::is_call);
+        inner.closing |= idle;
+        idle
+    }
+
+    /// Gives up the place of a connection that is of no use to its session for now. False where it is in use.
+    pub(crate) fn displace(&self) -> bool {
+        let away = self.owner().is_some_and(|session| !session.is_connected());
+        let displaced = away && !self.tasked.load(Ordering::Relaxed) && self.stop_taking_calls();
+        if displaced {
+            self.displaced.store(true, Ordering::Relaxed);
+        }
+        displaced
+    }
+
+    /// True where it has given up its place, so that it is opened again at the next call only.
+    pub(crate) fn is_displaced(&self) -> bool {
+        self.displaced.load(Ordering::Relaxed)
     }
 }

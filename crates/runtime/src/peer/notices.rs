@@ -157,6 +157,7 @@ impl Peer {
                 self.refuse_caller(about, &message);
                 let text = "no client can be asked this now: the question belongs to no call that could carry it";
                 let mut inner = self.lock();
+                inner.machine.question_closed(&id, crate::clock::now());
                 let refusal = inner.machine.refuse(&id, &Fault::new(FaultKind::MethodNotFound, text));
                 let _ = self.transmit_for(&mut inner, refusal, &party);
             }

@@ -1,6 +1,7 @@
 //! The doing of what a session's machine asks for, after the session is unlocked.
 
 use super::Session;
+use crate::gateway::Gateway;
 use crate::holds;
 use crate::party::Party;
 use bytes::Bytes;
@@ -99,7 +100,11 @@ impl Session {
     }
 
     fn watch(self: &Arc<Self>, watch: Watch) {
-        let Some(backend) = self.gateway.backend(&watch.backend) else { return };
+        let Some(backend) = self.gateway.backend(&watch.backend) else {
+            // It was removed from the configuration since the route was found.
+            let fault = Gateway::no_backend(&watch.backend);
+            return self.handle(Event::Failed { exchange: watch.exchange, fault });
+        };
         let tell = match backend.watch(self, &watch.uri, watch.on) {
             Ok(tell) => tell,
             Err(fault) => return self.handle(Event::Failed { exchange: watch.exchange, fault }),

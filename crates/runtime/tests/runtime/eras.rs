@@ -31,6 +31,22 @@ fn both(heard: &Heard) -> Vec<Step> {
     }
 }
 
+/// Issue point 16: a backend of both eras that takes longer than the probe to start comes up at its first start.
+#[tokio::test(start_paused = true)]
+async fn a_backend_that_starts_slowly_is_of_the_era_that_its_late_answer_tells() {
+    let fake = Fake::new(Shape::Pipe, |heard| match &*heard.method {
+        "server/discover" => [vec![Step::Wait(6_000)], both(heard)].into_iter().flatten().collect(),
+        // It came to the probe first, and takes no greeting of the other era on this pipe any more.
+        "initialize" => vec![Step::Wait(1_100), Step::Deny(-32600)],
+        _ => both(heard),
+    });
+    let gateway = start(&fake, Setup { wish: Wish::Auto, ..Setup::default() });
+    pass(8_000).await;
+    assert_eq!(text(&modern_call(&gateway, "t1").await), "new");
+    assert_eq!(fake.heard("initialize").len(), 1);
+    assert_eq!((status(&gateway).restarts, fake.open_links()), (0, vec![1]));
+}
+
 /// H3: a backend that is configured as old is never asked in the new era, and serves clients of it all the same.
 #[tokio::test(start_paused = true)]
 async fn a_backend_configured_as_old_serves_calls_of_the_new_era() {

@@ -3,11 +3,13 @@
 use crate::bridged_following::new_era;
 use crate::client::{Client, Modern, answer, next, text};
 use crate::fake::{ANSWER, Fake, Heard, OPEN, Shape, Step, plain, said, tools};
-use crate::{Setup, pass, start};
+use crate::{Setup, pass, start, start_with};
 use serde_json::{Value, json};
+use signalbox_engine::Chain;
 use signalbox_engine::back::Wish;
+use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Verdict};
 use signalbox_runtime::{Backend, BackendSpec, Gateway, Settings, StreamReader};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 const UPDATED: &str = "notifications/resources/updated";
@@ -360,4 +362,43 @@ async fn no_call_is_lost_while_backends_are_replaced_again_and_again() {
     }
     assert!(fakes.iter().all(|fake| fake.open_links().is_empty()), "what was replaced has ended");
     assert!(!last.open_links().is_empty());
+}
+
+/// Takes the backend away in the very moment in which a session is about to follow one of its resources.
+#[derive(Default)]
+struct Remover(OnceLock<Arc<Gateway>>);
+
+impl Interceptor for Remover {
+    fn name(&self) -> &'static str {
+        "remover"
+    }
+
+    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+        if case.phase == Phase::Request && case.message.method() == Some("resources/subscribe") {
+            let gateway = Arc::clone(self.0.get().unwrap());
+            let (reloads, runtime) = (Arc::clone(&gateway), tokio::runtime::Handle::current());
+            // Sessions are told at the end of it, and this one is locked here: it goes on meanwhile.
+            std::thread::spawn(move || {
+                let _runtime = runtime.enter();
+                reloads.replace(Vec::new());
+            });
+            while !gateway.backends().is_empty() {
+                std::thread::yield_now();
+            }
+        }
+        Verdict::Pass.into()
+    }
+}
+
+/// Issue point 12: `resources/subscribe` is answered though its backend is removed at the same time.
+#[tokio::test(start_paused = true)]
+async fn a_subscription_that_races_the_removal_of_its_backend_is_answered() {
+    let remover = Arc::new(Remover::default());
+    let chain = Chain::new(vec![Arc::clone(&remover) as Arc<dyn Interceptor>]);
+    let gateway = start_with(&Fake::new(Shape::Web, plain), Setup::default(), chain);
+    remover.0.set(Arc::clone(&gateway)).ok().unwrap();
+    let client = Client::open(&gateway, json!({})).await;
+    assert_eq!(client.tools().await, ["t1"]);
+    let refused = client.ask("resources/subscribe", json!({"uri": "x://y"})).await;
+    assert!(error(&refused).contains("`a`"), "{refused}");
 }

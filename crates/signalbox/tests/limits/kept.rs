@@ -93,7 +93,7 @@ pub(super) fn of_holds() -> Vec<Row> {
             .shown(&["only_so_many_web_addresses_are_told_at_a_time"]),
         row(
             "a message for a webhook, and its answer",
-            vec![Bytes(limits::WEBHOOK_MESSAGE), Bytes(web_post::MAX_ANSWER)],
+            vec![Bytes(limits::WEBHOOK_MESSAGE), Bytes(limits::WEBHOOK_ANSWER)],
             None,
         )
         .answer("a larger message is told by its length; a larger answer is none, and the rule's `on_failure` counts")

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use signalbox_runtime::LinkEvents;
-use signalbox_wire::{Envelope, Kind, Limits, Message, Rejected};
+use signalbox_wire::{Envelope, Kind, Limits, Message, Rejected, json};
 
 /// Larger bodies that name the request at their beginning or end are taken for the answer unseen, in bytes.
 const LOOKED_INTO: usize = 64 * 1024;
@@ -96,6 +96,51 @@ fn names(bytes: &[u8], key: u64) -> bool {
         part.windows(id.len()).enumerate().any(|(at, window)| window == id.as_bytes() && ends(at))
     };
     found(head) || found(tail)
+}
+
+/// What a response of HTTP 400 in a session says about that session.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum OnSession {
+    /// The server does not know it, and has not looked at the message.
+    Unknown,
+    /// The server answered this very request, so it does.
+    Known,
+    /// Nothing.
+    Unclear,
+}
+
+/// The words in which the servers of the public SDKs, and those built after their examples, say that they do not know a session.
+const UNKNOWN_SESSION: [&str; 8] = [
+    "no valid session",
+    "invalid session",
+    "unknown session",
+    "missing session",
+    "session not found",
+    "session expired",
+    "session has expired",
+    "server not initialized",
+];
+/// A plain refusal is short, in bytes.
+const REFUSAL: usize = 256;
+
+/// Reads the body of such a response to the request under this key.
+pub(super) fn on_session(body: &[u8], key: Option<u64>) -> OnSession {
+    let says = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        UNKNOWN_SESSION.iter().any(|words| text.contains(words))
+    };
+    let Ok(message) = Envelope::parse(Bytes::copy_from_slice(body)) else {
+        let plain = std::str::from_utf8(body).ok().filter(|text| text.len() <= REFUSAL);
+        return if plain.is_some_and(says) { OnSession::Unknown } else { OnSession::Unclear };
+    };
+    let Some(error) = message.error().filter(|_| message.kind() == Kind::Error) else { return OnSession::Known };
+    let member = |name: &str| json::member(error, name).map(|span| span.of(error));
+    // These two codes are the transport's; a tool that speaks of sessions of its own has others, and HTTP 200.
+    let transport = matches!(member("code"), Some(b"-32000" | b"-32001"));
+    if transport && member("message").and_then(json::string).is_some_and(|text| says(&text)) {
+        return OnSession::Unknown;
+    }
+    if key.is_some() && message.id_number() == key { OnSession::Known } else { OnSession::Unclear }
 }
 
 /// An answer names its request. An error may fail to, if the request could not be read.

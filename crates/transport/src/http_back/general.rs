@@ -57,7 +57,7 @@ pub(super) async fn run(
                         reader.read(&mut conn).await;
                     }
                     (500..=599, _) => {}
-                    (404, _) if session.is_some() => {
+                    (400 | 404, _) if session.is_some() => {
                         tracing::debug!(backend = %backend.name, "no general stream, and perhaps no session");
                         return shared.events.doubted();
                     }

@@ -1,6 +1,6 @@
 //! One message on its way: the POST, and what is made of the response to it.
 
-use super::answer::{Came, Post};
+use super::answer::{self, Came, OnSession, Post};
 use super::backend::Backend;
 use super::body::{self, BodyError};
 use super::conn::Conn;
@@ -91,6 +91,7 @@ async fn post(running: &Running, message: &ToBackend, session: Option<&HeaderVal
     let (status, content) = (head.status.as_u16(), head.content);
     let reply = Reply { running, revision: message.revision(), session, conn, status, content };
     match (message.key(), status, content) {
+        (_, 400, _) if session.is_some() => Box::pin(reply.bad_request(message)).await,
         (Some(key), 200, Content::Json) => reply.json(key).await,
         (Some(key), ..) => Box::pin(reply.answered(key, head)).await,
         (None, ..) => Box::pin(reply.accepted(head)).await,
@@ -157,6 +158,29 @@ impl<'a> Reply<'a> {
         Err(backend.fault(FaultKind::BackendGarbage, text))
     }
 
+    /// Some servers say in this way that they do not know the session. Where the body says so, the message was surely not
+    /// processed; where it does not, a ping finds out, and only the ping is sent again.
+    async fn bad_request(mut self, message: &ToBackend) -> Result<(), Fault> {
+        let events = self.running.events();
+        let bytes = match self.content {
+            Content::Events => Bytes::new(),
+            Content::Json | Content::Other => self.read().await?,
+        };
+        let ping = message.method() == method::PING;
+        match answer::on_session(&bytes, message.key()) {
+            OnSession::Known => self.denied(message.key(), bytes),
+            OnSession::Unclear if !ping => {
+                events.doubted();
+                self.denied(message.key(), bytes)
+            }
+            OnSession::Unclear | OnSession::Unknown => {
+                self.release();
+                events.expired(message.clone());
+                Ok(())
+            }
+        }
+    }
+
     /// A status that says no. The body may still be an answer.
     async fn refused(mut self, key: Option<u64>) -> Result<(), Fault> {
         // A stream may never end, and holds nothing that would explain the status.
@@ -164,13 +188,25 @@ impl<'a> Reply<'a> {
             return Err(self.refusal(b""));
         }
         let bytes = self.read().await?;
+        self.denied(key, bytes)
+    }
+
+    /// Posts the body of such a response where it is an answer.
+    fn denied(self, key: Option<u64>, bytes: Bytes) -> Result<(), Fault> {
         let rest = match key {
             Some(key) => self.post(key).answer(bytes),
             None => Err(bytes),
         };
         let ended = rest.map_err(|bytes| self.refusal(&bytes));
-        self.backend().pool.put(self.conn);
+        self.release();
         ended
+    }
+
+    /// Gives the connection back, unless a stream that may never end is on it.
+    fn release(self) {
+        if self.content != Content::Events {
+            self.running.backend().pool.put(self.conn);
+        }
     }
 
     fn refusal(&self, bytes: &[u8]) -> Fault {

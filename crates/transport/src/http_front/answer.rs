@@ -64,6 +64,7 @@ async fn last_of(reader: &StreamReader) -> Option<Out> {
         if out.last {
             return Some(out);
         }
+        reader.count_dropped("json_only");
     }
     None
 }

@@ -39,7 +39,8 @@ pub async fn handle(line: &Arc<Line>, headers: HeaderMap, bytes: &Bytes, accepts
     // A session with too many event streams still gets its answers, but nothing that comes before them.
     let full = expects_answers && session.at_stream_limit();
     let accepts = if full { Accepts { sse: false, rather_sse: false, ..accepts } } else { accepts };
-    let Some(reader) = session.open_stream().filter(|_| !accepts.nothing()) else {
+    let opened = if accepts.sse { session.open_stream() } else { session.open_answer_stream() };
+    let Some(reader) = opened.filter(|_| !accepts.nothing()) else {
         front.gateway.counters.refused(Limit::Streams);
         let fault = Fault::new(FaultKind::Overloaded, "too many streams are open in this session");
         return refusal(StatusCode::TOO_MANY_REQUESTS, None, Era::Legacy, &fault);

@@ -57,6 +57,66 @@ async fn an_expired_session_gives_the_message_back() {
     assert_eq!(text, result(2));
 }
 
+/// Issue point 16(b): a server that has restarted and says 400 instead of 404.
+#[tokio::test]
+async fn a_400_that_denies_the_session_gives_the_message_back() {
+    let bodies = [
+        r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":2}"#,
+        r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Server not initialized"},"id":null}"#,
+        "Invalid or missing session ID",
+    ];
+    for body in bodies {
+        let script = sessions();
+        let server = Server::start(move |seen| match seen.header("mcp-session-id") {
+            Some("s1") => Act::Write(response("400 Bad Request", "content-type: application/json\r\n", body)),
+            _ => script(seen),
+        })
+        .await;
+        let mut opened = Opened::new(&server).await;
+        opened.ask(initialize(1)).await.received();
+        let Event::Expired(message) = opened.ask(call(2)).await else { panic!("{body}") };
+        opened.link.forget_session();
+        opened.ask(initialize(3)).await.received();
+        assert_eq!(opened.ask(message).await.received().0, result(2));
+    }
+}
+
+/// Issue point 16(b): what a 400 does not show to be unprocessed is not sent again; a ping finds out about the session.
+#[tokio::test]
+async fn a_400_that_says_nothing_of_the_session_raises_a_doubt() {
+    let script = sessions();
+    let server = Server::start(move |seen| match seen.header("mcp-session-id") {
+        Some(_) => Act::Write(response("400 Bad Request", "", "what is this?")),
+        None => script(seen),
+    })
+    .await;
+    let mut opened = Opened::new(&server).await;
+    opened.ask(initialize(1)).await.received();
+    assert!(matches!(opened.ask(call(2)).await, Event::Doubted));
+    opened.next().await.failed(2, signalbox_engine::FaultKind::BackendGarbage);
+    let ping = message(3, signalbox_wire::method::PING, signalbox_wire::Revision::V2025_11_25);
+    assert!(matches!(opened.ask(ping).await, Event::Expired(_)));
+}
+
+/// A 400 that answers the request says nothing against the session.
+#[tokio::test]
+async fn a_400_with_an_answer_to_the_request_is_that_answer() {
+    let script = sessions();
+    let server = Server::start(move |seen| match seen.header("mcp-session-id") {
+        Some(_) => {
+            let id = seen.id();
+            let error = r#"{"code":-32602,"message":"your session not found in the database"}"#;
+            Act::Write(response("400 Bad Request", "", &format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)))
+        }
+        None => script(seen),
+    })
+    .await;
+    let mut opened = Opened::new(&server).await;
+    opened.ask(initialize(1)).await.received();
+    assert_eq!(opened.ask(call(2)).await.received().2, Some(400));
+    assert!(opened.events.try_recv().is_err());
+}
+
 /// The stream for what belongs to no request may be all that is ever asked of a session.
 #[tokio::test]
 async fn a_general_stream_that_meets_an_expired_session_says_so() {
