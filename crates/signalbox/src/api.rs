@@ -2,10 +2,12 @@
 
 mod breakpoints;
 mod holds;
+mod mcp;
 mod probes;
 mod process;
 pub mod routes;
 mod sessions;
+mod tools;
 
 use crate::assemble::App;
 use crate::reload::Reloader;

@@ -199,9 +199,16 @@ Example, an entry of a client's mcpServers file:
   \"signalbox\": {\"command\": \"signalbox\", \"args\": [\"stdio\", \"-c\", \"/home/me/signalbox.toml\"]}";
 
 const TOOLS_HELP: &str = "\
+Asks the gateway that runs with this data folder, by its control socket and as the local user; rules, limits and recording \
+are those of any call. Where none runs, where -c names another file than it runs with, or with --fresh, the configured \
+backends are started for as long as it takes.
+
 Examples:
   signalbox tools list
+  signalbox tools list --fresh
   signalbox tools list --json --url http://127.0.0.1:8080/mcp
+  signalbox tools call echo text=hello
+  signalbox tools call countdown from=3 interval_ms=100
   signalbox tools call echo --args '{\"text\": \"hello\"}'";
 
 const DOCTOR_HELP: &str = "\
@@ -263,6 +270,9 @@ pub enum ToolsCommand {
     Call {
         /// Name of the tool, as `tools list` shows it
         name: String,
+        /// Arguments, each a value that is read as JSON where it is JSON, else as text
+        #[arg(value_name = "KEY=VALUE")]
+        pairs: Vec<String>,
         /// Arguments, a JSON object
         #[arg(long, value_name = "JSON", default_value = "{}")]
         args: String,
@@ -275,9 +285,15 @@ pub enum ToolsCommand {
 /// Where the tools are.
 #[derive(Debug, Clone, Args)]
 pub struct From {
-    /// Ask a running gateway, or any MCP server, instead of starting the configured backends
+    /// Ask this gateway, or any MCP server
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+    /// Start the configured backends anew, even where a gateway with this data folder runs them
+    #[arg(long, conflicts_with = "url")]
+    pub fresh: bool,
+    /// Which process.
+    #[command(flatten)]
+    pub which: Which,
 }
 
 /// Arguments of `import`.

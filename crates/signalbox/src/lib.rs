@@ -34,6 +34,7 @@ pub mod status;
 pub mod table;
 pub mod tape_to_file;
 pub mod terminal;
+pub mod tool_list;
 pub mod transparent_tape;
 pub mod watch;
 pub mod watch_screen;

@@ -6,6 +6,7 @@ mod doctor;
 mod manual;
 mod program;
 mod status;
+mod tools;
 
 use program::{Program, run};
 use serde_json::{Value, json};
