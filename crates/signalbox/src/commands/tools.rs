@@ -16,6 +16,8 @@ use http::Method;
 use serde_json::{Map, Value, json};
 use signalbox_engine::{Caller, Principal, Proof};
 use signalbox_transport::tls::BackTlsSpec;
+use signalbox_wire::printable;
+use std::io::{IsTerminal as _, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -168,7 +170,13 @@ fn configuration(global: &Global, from: &From) -> Result<Config, Failure> {
 }
 
 fn show_result(result: &Value, json: bool) -> Result<ExitCode, Failure> {
-    output::result(&if json { format!("{result}\n") } else { content(result) })?;
+    let text = match json {
+        true => format!("{result}\n"),
+        // A program gets the text as it is; a terminal would act on some of it.
+        false if stdout().is_terminal() => printable::lines(&content(result)),
+        false => content(result),
+    };
+    output::result(&text)?;
     Ok(if result["isError"] == true { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 

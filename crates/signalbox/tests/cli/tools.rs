@@ -60,7 +60,7 @@ async fn tools_ask_the_gateway_that_runs_and_are_judged_and_recorded_like_any_cl
 #[tokio::test]
 async fn arguments_are_json_where_they_can_be_and_text_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
-    let counted = run(folder.path(), &["tools", "call", "countdown", "from=2", "interval_ms=1"], "").await;
+    let counted = run(folder.path(), &["tools", "call", "countdown", "from=2", "interval_ms=10"], "").await;
     assert_eq!(counted.code, 0, "{}{}", counted.stdout, counted.stderr);
     let said = run(folder.path(), &["tools", "call", "echo", "text=a=b {"], "").await;
     assert_eq!((said.code, said.stdout.trim()), (0, "a=b {"), "{}", said.stderr);

@@ -5,7 +5,7 @@ use super::progress::Progress;
 use super::source::TapeSource;
 use crate::cli::{ExportArgs, Format, Global};
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, table};
 use signalbox_engine::record::{Entry, SessionInfo, StoreError, TapeInfo};
 use signalbox_tape::TapeFileWriter;
 use signalbox_tape::export::{ExportError, Source, har, html, jsonl, otlp};
@@ -48,7 +48,7 @@ pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failur
     progress.done();
     keys::tell(decryptor.as_ref());
     if let Some(missing) = source.missing() {
-        output::say(format_args!("the tape is not whole: {missing}"));
+        output::say(format_args!("the tape is not whole: {}", table::harmless(missing)));
     }
     Ok(ExitCode::SUCCESS)
 }

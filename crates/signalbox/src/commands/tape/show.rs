@@ -168,7 +168,7 @@ fn about(source: &mut TapeSource) -> Result<String, Failure> {
     let tape = source.info();
     let mut text = format!(
         "tape {} by `signalbox {}` of {}, began {}\n",
-        tape.id,
+        table::harmless(&tape.id),
         tape.kind.word(),
         table::harmless(&tape.target),
         moment::shown(tape.started)
