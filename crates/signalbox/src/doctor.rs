@@ -103,6 +103,21 @@ async fn machine_and_backends(config: &Config, env: &Env<'_>, now: SystemTime) -
     findings
 }
 
+/// How a local backend is started.
+fn start<'a>(backend: &'a BackendConfig, env: &Env<'_>) -> Option<Start<'a>> {
+    let Target::Command { program, args, env: set, cwd, .. } = &backend.target else { return None };
+    let path = set.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.expose().to_owned());
+    let path = path.or_else(|| env("PATH")).map(OsString::from);
+    Some(Start { backend: &backend.name, program, args, cwd: cwd.as_deref(), path })
+}
+
+/// What is surely wrong with the programs of local backends, told without starting one.
+#[must_use]
+pub fn bad_programs(config: &Config, env: &Env<'_>) -> Vec<Finding> {
+    let enabled = config.backends.iter().filter(|backend| !backend.disabled);
+    enabled.filter_map(|backend| start(backend, env)?.fault()).collect()
+}
+
 /// Looks at each backend from outside, then starts those that may start, unless a gateway runs them already.
 async fn look_at_backends(
     config: &Config,
@@ -120,13 +135,10 @@ async fn look_at_backends(
             continue;
         }
         let fault = match &backend.target {
-            Target::Command { program, args, env: set, cwd, .. } => {
-                let path = set.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.expose().to_owned());
-                let path = path.or_else(|| env("PATH")).map(OsString::from);
-                let start = Start { backend: &backend.name, program, args, cwd: cwd.as_deref(), path: path.clone() };
-                versions.extend(start.runtime().map(|program| (program, path)));
+            Target::Command { .. } => start(backend, env).and_then(|start| {
+                versions.extend(start.runtime().map(|program| (program, start.path.clone())));
                 start.fault()
-            }
+            }),
             Target::Url { url, headers, tls, .. } => {
                 findings.extend(certificate::of_backend(tls, SystemTime::now()));
                 let address = Address { backend: &backend.name, url, headers };

@@ -20,6 +20,7 @@ pub mod live;
 pub mod logging;
 pub mod metrics;
 pub mod moment;
+pub mod name_check;
 pub mod open_files;
 #[cfg(feature = "otel")]
 pub mod otel;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::error::{self, ConfigError, Origin, Place, Position, Problem};
 use super::expand::{Dialect, Env, ExpandFault, expand};
+use super::faults::Faults;
 use super::keys::{self, Key, Kind, Known, LEAST_SECONDS, State};
 use super::path::KeyPath;
 use super::raw::{Entry, Node, Value};
@@ -289,14 +290,16 @@ impl<'a> Table<'a> {
 
     /// Refuse unknown keys, values of a wrong type, and what is not built yet, in the order of the file.
     pub(crate) fn check_keys(&self) -> Result<(), ConfigError> {
+        let mut faults = Faults::default();
         for entry in self.entries {
-            match keys::look_up(self.known_as.child(&entry.key).segments()) {
-                Known::Key(known) => self.check_key(entry, known)?,
-                Known::Table => self.inside(entry)?.check_keys()?,
-                Known::Unknown => return Err(self.unknown(&entry.key)),
-            }
+            let checked = match keys::look_up(self.known_as.child(&entry.key).segments()) {
+                Known::Key(known) => self.check_key(entry, known),
+                Known::Table => self.inside(entry).and_then(|table| table.check_keys()),
+                Known::Unknown => Err(self.unknown(&entry.key)),
+            };
+            faults.take(checked);
         }
-        Ok(())
+        faults.none()
     }
 
     fn check_key(&self, entry: &'a Entry, known: &Key) -> Result<(), ConfigError> {
@@ -319,6 +322,17 @@ impl<'a> Table<'a> {
             State::OnlyFalse(feature) if entry.node.value == Value::Bool(true) => {
                 not_built(feature, "remove the key or set it to false".to_owned())
             }
+            _ => self.check_value(&entry.key, known.kind),
+        }
+    }
+
+    /// Refuses a value out of the bounds that the table of keys gives it.
+    fn check_value(&self, key: &str, kind: Kind) -> Result<(), ConfigError> {
+        match kind {
+            Kind::Seconds { .. } => self.seconds(key).map(drop),
+            Kind::Count { .. } => self.count::<u64>(key).map(drop),
+            Kind::Fraction(_) => self.fraction(key).map(drop),
+            Kind::Choice { .. } => self.choice(key).map(drop),
             _ => Ok(()),
         }
     }
