@@ -151,8 +151,10 @@ fn outcome(out: &mut String, entries: &[Entry]) {
     if let Some(first) = finished.operation {
         let _ = writeln!(out, "It is round {} of the operation that began with exchange {first}.", finished.round);
     }
-    let reached =
-        entries.iter().any(|entry| matches!(&entry.content, Content::Message(one) if one.point == Point::BackendOut));
+    let reached = entries.iter().any(|entry| match &entry.content {
+        Content::Message(message) => reached(message, &finished.outcome),
+        _ => false,
+    });
     let decisive = entries.iter().rev().find_map(|entry| match &entry.content {
         Content::Decisions(list) => list.iter().rev().find(|decision| decision.verdict != "pass"),
         _ => None,
@@ -163,6 +165,16 @@ fn outcome(out: &mut String, entries: &[Entry]) {
     }
     if !reached {
         out.push_str("It never reached a backend.\n");
+    }
+}
+
+/// Whether a message shows that its exchange reached a backend. A transparent proxy sees each message once, on its way in, and
+/// calls a request that the server got and said nothing to unanswered.
+fn reached(message: &MessageEntry, outcome: &str) -> bool {
+    match message.point {
+        Point::BackendOut | Point::BackendIn => true,
+        Point::ClientIn => message.backend.is_some() && outcome == "unanswered",
+        Point::ClientOut => false,
     }
 }
 
