@@ -27,7 +27,6 @@ pub mod otel;
 pub mod output;
 pub mod own_pipes;
 pub mod pipe;
-pub mod pretty;
 pub mod recording;
 pub mod reload;
 pub mod signals;

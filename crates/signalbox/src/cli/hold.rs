@@ -20,10 +20,18 @@ pub enum HoldCommand {
         #[command(flatten)]
         which: Which,
     },
+    /// Show a held message whole, with everything that is known of it
+    Show {
+        /// Its number, as `hold list` shows it; the only one that is held, without
+        id: Option<u64>,
+        /// Which process.
+        #[command(flatten)]
+        which: Which,
+    },
     /// Let a held message go on as it is
     Release {
-        /// Its number, as `hold list` shows it
-        id: u64,
+        /// Its number, as `hold list` shows it; the only one that is held, without
+        id: Option<u64>,
         /// Which process.
         #[command(flatten)]
         which: Which,
@@ -31,13 +39,14 @@ pub enum HoldCommand {
     /// Change a held message and let it go on
     ///
     /// Without --message, --params or --result, $VISUAL or $EDITOR (else vi) opens the message in a private file, and what is
-    /// saved there goes on. Leaving the editor without a change, or with an empty file, leaves the message held.
+    /// saved there goes on. What cannot go on is opened again, with the reason. Leaving the editor without a change, or with
+    /// an empty file, leaves the message held; an edit that could not go on is then kept in a file.
     #[command(after_help = EDIT_HELP)]
     Edit(EditArgs),
     /// Answer a held request in the backend's place, or replace a held answer
     Answer {
-        /// Its number, as `hold list` shows it
-        id: u64,
+        /// Its number, as `hold list` shows it; the only one that is held, without
+        id: Option<u64>,
         /// The result, a JSON object; `-` reads standard input
         #[arg(long, value_name = "JSON", required_unless_present = "text")]
         result: Option<String>,
@@ -50,8 +59,8 @@ pub enum HoldCommand {
     },
     /// Refuse a held message: its client gets an error
     Refuse {
-        /// Its number, as `hold list` shows it
-        id: u64,
+        /// Its number, as `hold list` shows it; the only one that is held, without
+        id: Option<u64>,
         /// Why, for the client
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
@@ -116,8 +125,8 @@ pub struct How {
 /// Arguments of `hold edit`.
 #[derive(Debug, Clone, Args)]
 pub struct EditArgs {
-    /// Its number, as `hold list` shows it
-    pub id: u64,
+    /// Its number, as `hold list` shows it; the only one that is held, without
+    pub id: Option<u64>,
     /// The whole message, as JSON; `-` reads standard input
     #[arg(long, value_name = "JSON", group = "what")]
     pub message: Option<String>,
@@ -195,6 +204,8 @@ Examples:
   signalbox hold next
   signalbox hold tool 'write_*' --within 5m
   signalbox hold list
+  signalbox hold show
+  signalbox hold release
   signalbox hold edit 1
   signalbox hold edit 1 --params '{\"name\": \"echo\", \"arguments\": {\"text\": \"hi\"}}'
   signalbox hold answer 2 --text 'not today'

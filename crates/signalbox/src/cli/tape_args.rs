@@ -10,6 +10,7 @@ A TAPE is the id of one in the store, an unambiguous beginning of it, `last`, or
 Examples:
   signalbox tape list
   signalbox tape show last
+  signalbox tape show last --tail 20 --tool deploy --follow
   signalbox tape show last --exchange 12
   signalbox tape search 'connection refused' --tool deploy --since 2026-11-15
   signalbox tape search timeout --facets
@@ -44,6 +45,9 @@ pub enum TapeCommand {
     Delete {
         /// The tape
         tape: String,
+        /// Also where it is being written
+        #[arg(long)]
+        yes: bool,
     },
 }
 
@@ -59,9 +63,30 @@ pub struct ShowArgs {
     /// Only calls of this session
     #[arg(long, value_name = "NUMBER")]
     pub session: Option<u64>,
+    /// Only calls of this tool, prompt or URI
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<String>,
+    /// Only calls through this backend
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// Only calls of this method; a trailing * stands for any rest. May be given several times
+    #[arg(long, value_name = "METHOD")]
+    pub method: Vec<String>,
+    /// Only calls that ended so: success, tool_error, error, timed_out, …
+    #[arg(long, value_name = "OUTCOME")]
+    pub outcome: Option<String>,
+    /// Notifications too
+    #[arg(long)]
+    pub notifications: bool,
     /// At most so many calls
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     pub limit: usize,
+    /// Only the last calls
+    #[arg(long, value_name = "COUNT", conflicts_with = "limit")]
+    pub tail: Option<usize>,
+    /// Go on with what is recorded from now on, until the tape ends
+    #[arg(short, long, conflicts_with = "exchange")]
+    pub follow: bool,
     /// Show what was encrypted under the key in this file. May be given several times
     #[arg(long, value_name = "FILE")]
     pub key_file: Vec<PathBuf>,
@@ -142,7 +167,7 @@ pub struct ExportArgs {
     /// Where to write; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// What to write [default: by the end of the file's name, else a tape file]
+    /// What to write [default: by the end of the file's name: .tape, .jsonl, .har, .otlp or .json, .html]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
     /// Only this session

@@ -306,6 +306,9 @@ pub enum Note {
     /// A name that had to change.
     #[error("the name cannot be used in tool names; it is called `{0}` here")]
     Renamed(String),
+    /// A name that a server of another project has.
+    #[error("another server has this name; it is called `{0}` here")]
+    NameTaken(String),
     /// A command that looks like a whole command line.
     #[error("holds spaces and there are no `args`; if it is a command line, move the arguments to `args`")]
     CommandLine,

@@ -1,6 +1,6 @@
 //! `signalbox tape prune` and `tape delete`: forgetting.
 
-use super::{config, store};
+use super::{config, running, store};
 use crate::cli::{Global, PruneArgs};
 use crate::failure::Failure;
 use crate::output;
@@ -36,9 +36,14 @@ pub(super) fn run(global: &Global, args: &PruneArgs) -> Result<ExitCode, Failure
 }
 
 /// Forgets one tape.
-pub(super) fn delete(global: &Global, tape: &str) -> Result<ExitCode, Failure> {
+pub(super) fn delete(global: &Global, tape: &str, yes: bool) -> Result<ExitCode, Failure> {
     let store = store(global)?;
     let tape = store.tape(tape)?;
+    if !yes && tape.ended.is_none() && running::tapes(global)?.contains(&tape.id) {
+        let id = &tape.id;
+        let why = format!("tape {id} is being written; `signalbox tape delete {id} --yes` deletes it anyway");
+        return Err(Failure::Refused(why));
+    }
     store.remove(&tape.id)?;
     output::result(&format!("{} is forgotten\n", tape.id))?;
     Ok(ExitCode::SUCCESS)
