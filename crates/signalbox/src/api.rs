@@ -10,6 +10,7 @@ mod sessions;
 mod tools;
 
 use crate::assemble::App;
+use crate::name_check;
 use crate::reload::Reloader;
 use crate::status::{Overview, Place};
 use http::StatusCode;
@@ -32,6 +33,7 @@ impl Served {
     /// A process that is kept to its configuration by this, at this place. Needs a runtime.
     #[must_use]
     pub fn new(reloader: &Arc<Reloader>, place: Place) -> Arc<Self> {
+        name_check::follow(reloader.gateway());
         Arc::new(Self { reloader: Arc::clone(reloader), overview: Overview::new(reloader, place) })
     }
 

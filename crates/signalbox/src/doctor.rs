@@ -18,6 +18,7 @@ mod running;
 
 use crate::assemble::uses_demo;
 use crate::config::{BackendConfig, Config, ConfigError, Env, Loaded, Located, Target};
+use crate::name_check;
 use address::{Address, Seen};
 use backends::Outcome;
 use finding::{Finding, Severity};
@@ -93,6 +94,9 @@ async fn machine_and_backends(config: &Config, env: &Env<'_>, now: SystemTime) -
     findings.extend(told);
     findings.extend(recording::check(config).await);
     findings.push(port::check(&config.listen, &running));
+    let advice = "call it by that name, or leave it out with `tools.exclude`";
+    let names = name_check::collisions(&name_check::kept_catalog(config));
+    findings.extend(names.into_iter().map(|found| Finding::warning("names", found, advice)));
     let address = SocketAddr::new(config.listen.host, config.listen.port);
     let serving = running.iter().find(|status| port::serves(status, address));
     let mut dates = Vec::new();

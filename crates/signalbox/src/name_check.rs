@@ -5,6 +5,9 @@ use crate::config::Config;
 use crate::config::tools::matches;
 use signalbox_engine::catalog::{BackendEntry, Catalog, ListKind, Snapshot, read_saved};
 use signalbox_rules::KnownNames;
+use signalbox_runtime::Gateway;
+use signalbox_wire::printable;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Most collisions that are told one by one.
@@ -84,6 +87,27 @@ pub fn collisions(catalog: &Snapshot) -> Vec<String> {
         all.push(format!("and {more} more names that several backends have"));
     }
     all
+}
+
+/// Logs every name that several backends have, when it first shows, until the gateway is gone. Needs a runtime.
+pub fn follow(gateway: &Arc<Gateway>) {
+    let (mut changes, gateway) = (gateway.catalog.follow(), Arc::downgrade(gateway));
+    tokio::spawn(async move {
+        let mut told: HashSet<String> = HashSet::new();
+        loop {
+            let Some(catalog) = gateway.upgrade().map(|gateway| Arc::clone(&gateway.catalog.snapshot())) else {
+                return;
+            };
+            let now = collisions(&catalog);
+            for collision in now.iter().filter(|collision| !told.contains(*collision)) {
+                tracing::warn!("{}", printable::one_line(collision));
+            }
+            told = now.into_iter().collect();
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    });
 }
 
 /// Everything that is odd about the names of a configuration.

@@ -1,6 +1,6 @@
 //! `signalbox check` and `signalbox rules`: everything that is wrong or surely not meant, before anything starts.
 
-use crate::program::{Done, run};
+use crate::program::{Done, Program, eventually, run};
 use crate::{INITIALIZE, INITIALIZED};
 use serde_json::Value;
 use std::path::Path;
@@ -100,4 +100,45 @@ async fn rules_test_goes_on_behind_a_delay_and_speaks_words() {
     let held = run(folder.path(), &call, "").await;
     assert!(held.stdout.contains("it waits 2s"), "{}{}", held.stdout, held.stderr);
     assert!(held.stdout.contains("verdict: hold a person decides within 20s: look\n"), "{}", held.stdout);
+}
+
+// N-20; issue 13, point 13: exchanges have their numbers in the log.
+#[tokio::test]
+async fn names_that_several_backends_have_are_warned_of_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_signalbox");
+    let mut text = String::new();
+    for name in ["a", "b"] {
+        let inner = folder.path().join(name);
+        text += &format!(
+            "[backends.{name}]\ncommand = {program:?}\nargs = [\"stdio\", \"--data-dir\", {inner:?}, \"-c\", \"/dev/null\"]\n"
+        );
+    }
+    std::fs::write(folder.path().join("signalbox.toml"), text).unwrap();
+    let mut gateway = Program::start(folder.path(), &["stdio", "--log-level", "debug"]);
+    gateway.write(INITIALIZE).await;
+    gateway.answer(1).await;
+    gateway.write(INITIALIZED).await;
+    gateway.write(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#).await;
+    let list = gateway.answer(2).await;
+    assert!(list.contains("b__echo"), "{list}");
+    let warning = "`echo` of backend `b` is called `b__echo`";
+    eventually(async || gateway.stderr().contains(warning).then_some(())).await;
+    eventually(async || gateway.stderr().contains("method=tools/list").then_some(())).await;
+    let ended = gateway.stderr();
+    let line = ended.lines().find(|line| line.contains("method=tools/list")).unwrap();
+    assert!(line.contains("exchange="), "{line}");
+    let status = run(folder.path(), &["status"], "").await;
+    assert!(status.stdout.contains(warning), "{}", status.stdout);
+    gateway.signal("TERM").await;
+    gateway.ended().await;
+    for command in ["check", "doctor"] {
+        let done = run(folder.path(), &[command], "").await;
+        assert!(
+            format!("{}{}", done.stdout, done.stderr).contains(warning),
+            "{command}: {}{}",
+            done.stdout,
+            done.stderr
+        );
+    }
 }

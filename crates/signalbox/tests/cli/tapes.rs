@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 async fn gateway(folder: &Path) -> Program {
     let mut program = Program::start(folder, &["stdio"]);
     program.write(INITIALIZE).await;
-    program.line().await;
+    program.answer(1).await;
     program.write(INITIALIZED).await;
     for (id, tool, arguments) in [
         (2, "echo", json!({"text": "hi"})),
@@ -20,7 +20,7 @@ async fn gateway(folder: &Path) -> Program {
         (4, "echo", json!({"text": "hi"})),
     ] {
         program.write(&call(id, tool, &arguments)).await;
-        program.line().await;
+        program.answer(u64::from(id)).await;
     }
     program
 }
@@ -135,7 +135,8 @@ async fn the_only_held_message_needs_no_number_and_a_bad_edit_is_opened_again() 
     let editor = r#"if grep -q broken "$1"; then sed -i -e 's/broken//' -e 's/before/after/' "$1"; else echo broken >> "$1"; fi"#;
     let (code, said) = edited(folder.path(), &["hold", "edit"], editor).await;
     assert!(code == 0 && said.contains("opens again"), "{code} {said}");
-    assert!(gateway.line().await.contains("after"));
+    let answer = gateway.answer(20).await;
+    assert!(answer.contains("after"), "{answer}");
     gateway.signal("TERM").await;
 }
 

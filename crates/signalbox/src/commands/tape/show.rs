@@ -180,8 +180,13 @@ fn follow(
         if !tell(global, &lines.take())? || ended {
             return Ok(());
         }
-        std::thread::sleep(LOOK);
+        pause();
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the command reads a store and nothing else, on its only thread")]
+fn pause() {
+    std::thread::sleep(LOOK);
 }
 
 /// How often a tape that is followed is looked at.
