@@ -11,6 +11,7 @@ pub mod control;
 pub mod data_dir;
 pub mod demo;
 pub mod doctor;
+pub mod duration;
 pub mod failure;
 pub mod front_tls;
 pub mod import;

@@ -1,5 +1,6 @@
 //! The command lines of `hold`, `watch` and `sessions`.
 
+use crate::duration::{self, NoDuration};
 use clap::{Args, Subcommand};
 use std::time::Duration;
 
@@ -176,25 +177,10 @@ pub enum SessionsCommand {
     },
 }
 
-/// A time with a unit.
-fn time(text: &str) -> Result<Duration, TimeError> {
-    let split = text.find(|char: char| !char.is_ascii_digit()).ok_or(TimeError)?;
-    let (number, unit) = text.split_at(split);
-    let number: u64 = number.parse().map_err(|_| TimeError)?;
-    let millis = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(TimeError),
-    };
-    number.checked_mul(millis).map(Duration::from_millis).ok_or(TimeError)
+/// A time; a plain number is one of seconds.
+fn time(text: &str) -> Result<Duration, NoDuration> {
+    duration::read_or(text, Duration::from_secs(1))
 }
-
-/// A text that is no time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("expected a time such as 500ms, 20s, 5m or 1h")]
-struct TimeError;
 
 pub(super) const HOLD_HELP: &str = "\
 A held message waits until somebody decides, or until its time is over (50s unless --within says otherwise: clients give \
@@ -231,17 +217,3 @@ Examples:
   signalbox sessions list
   signalbox sessions show 3
   signalbox sessions end 3";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_has_a_number_and_a_unit() {
-        assert_eq!(time("20s"), Ok(Duration::from_secs(20)));
-        assert_eq!(time("5m"), Ok(Duration::from_secs(300)));
-        for bad in ["", "5", "s", "5 s", "-1s", "99999999999999999999s", "1d"] {
-            assert_eq!(time(bad), Err(TimeError), "{bad}");
-        }
-    }
-}

@@ -1,7 +1,17 @@
 //! The command line of `signalbox tape`.
 
+use crate::duration::{self, NoDuration};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
+
+fn millis(text: &str) -> Result<Duration, NoDuration> {
+    duration::read_or(text, Duration::from_millis(1))
+}
+
+fn days(text: &str) -> Result<Duration, NoDuration> {
+    duration::read_or(text, Duration::from_secs(24 * 60 * 60))
+}
 
 /// What is shown below the help of `signalbox tape`.
 pub const TAPE_HELP: &str = "\
@@ -16,7 +26,7 @@ Examples:
   signalbox tape search timeout --facets
   signalbox tape stats last
   signalbox tape export last -o calls.html
-  signalbox tape prune --older-than 7 --dry-run";
+  signalbox tape prune --older-than 7d --dry-run";
 
 /// Commands about tapes.
 #[derive(Debug, Subcommand)]
@@ -124,9 +134,9 @@ pub struct SearchArgs {
     /// Only errors with this code
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub code: Option<i64>,
-    /// Only calls that took at least so many milliseconds
-    #[arg(long, value_name = "MS")]
-    pub slower_than: Option<u64>,
+    /// Only calls that took at least so long, such as 500ms or 2s; a plain number is one of milliseconds
+    #[arg(long, value_name = "TIME", value_parser = millis)]
+    pub slower_than: Option<Duration>,
     /// Only from this moment on: 2026-11-15, 2026-11-15T09:05:00Z, or 2h, 30m, 7d ago
     #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
@@ -181,9 +191,9 @@ pub struct ExportArgs {
 /// Arguments of `tape prune`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PruneArgs {
-    /// Forget what is older than so many days [default: record.max_age_days]
-    #[arg(long, value_name = "DAYS")]
-    pub older_than: Option<u64>,
+    /// Forget what is older, such as 12h or 7d; a plain number is one of days [default: record.max_age_days]
+    #[arg(long, value_name = "TIME", value_parser = days)]
+    pub older_than: Option<Duration>,
     /// Forget the oldest beyond so many bytes [default: record.max_size]
     #[arg(long, value_name = "BYTES")]
     pub max_size: Option<u64>,

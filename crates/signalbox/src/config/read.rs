@@ -9,6 +9,7 @@ use super::faults::Faults;
 use super::keys::{self, Key, Kind, Known, LEAST_SECONDS, State};
 use super::path::KeyPath;
 use super::raw::{Entry, Node, Value};
+use crate::duration;
 
 /// A file being read.
 pub(crate) struct Document<'a> {
@@ -173,6 +174,7 @@ impl<'a> Table<'a> {
             Value::Float(seconds) => seconds,
             // The bound is far below where whole numbers stop being exact.
             Value::Integer(seconds) => seconds as f64,
+            Value::Text(_) => self.spelled(node, key, kind)?,
             _ => return Err(self.wrong_type(key, node, kind)),
         };
         if !(LEAST_SECONDS..=max).contains(&seconds) {
@@ -181,6 +183,13 @@ impl<'a> Table<'a> {
         Duration::try_from_secs_f64(seconds)
             .map(Some)
             .map_err(|_| self.out_of_range(key, node, kind, &seconds.to_string()))
+    }
+
+    /// The seconds of a time with its unit, such as `"30s"`.
+    fn spelled(&self, node: &'a Node, key: &str, kind: Kind) -> Result<f64, ConfigError> {
+        let text = self.text_at(node, self.path.child(key), kind)?;
+        let read = duration::read_or(&text.value, Duration::from_secs(1));
+        read.map(|time| time.as_secs_f64()).map_err(|_| self.out_of_range(key, node, kind, &error::shown(text.raw)))
     }
 
     /// A time whose key has a default.
@@ -343,7 +352,8 @@ fn fits(kind: &Kind, value: &Value) -> bool {
     match kind {
         Kind::Text(_) | Kind::Choice { .. } => matches!(value, Value::Text(_)),
         Kind::Flag(_) => matches!(value, Value::Bool(_)),
-        Kind::Seconds { .. } | Kind::Fraction(_) => matches!(value, Value::Integer(_) | Value::Float(_)),
+        Kind::Seconds { .. } => matches!(value, Value::Text(_) | Value::Integer(_) | Value::Float(_)),
+        Kind::Fraction(_) => matches!(value, Value::Integer(_) | Value::Float(_)),
         Kind::Count { .. } => matches!(value, Value::Integer(_)),
         Kind::Texts | Kind::Addresses | Kind::Tables | Kind::Rules => matches!(value, Value::List(_)),
         Kind::TextTable | Kind::Table => matches!(value, Value::Table(_)),
