@@ -2,14 +2,31 @@
 
 use std::fmt;
 
-/// A rule file that cannot be used, and the one reason shown to the user.
+/// A rule file that cannot be used, and every reason for it, one a line.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{place}{problem}")]
+#[error("{place}{problem}{}", more.iter().map(|one| format!("\n{one}")).collect::<String>())]
 pub struct RuleError {
     /// Where it is.
     pub place: Place,
     /// What it is.
     pub problem: Box<Problem>,
+    /// What else is wrong.
+    pub more: Vec<RuleError>,
+}
+
+impl RuleError {
+    /// One thing that is wrong.
+    pub(crate) fn new(place: Place, problem: Problem) -> Self {
+        Self { place, problem: Box::new(problem), more: Vec::new() }
+    }
+
+    /// All of these as one error; nothing where there is none.
+    pub(crate) fn of(all: Vec<Self>) -> Option<Self> {
+        let mut all = all.into_iter();
+        let mut first = all.next()?;
+        first.more.extend(all);
+        Some(first)
+    }
 }
 
 /// Where something stands: printed as `FILE:LINE:COLUMN: KEY: `, without the parts that are not known.

@@ -74,3 +74,6 @@ pub const WEBHOOK_MESSAGE: usize = WEBHOOK_ANSWER;
 pub use signalbox_engine::chain::MAX_WEBHOOK_ANSWER as WEBHOOK_ANSWER;
 /// Largest outside input that a ruling holds whole, in bytes; of a larger one its length and hash.
 pub const INPUT: usize = 16 * 1024;
+
+/// Most rules of a file of which is told what is wrong with them.
+pub const FAULTS: usize = 50;

@@ -58,7 +58,7 @@ impl<'a> Node<'a> {
     }
 
     pub fn fail(&self, problem: Problem) -> RuleError {
-        RuleError { place: self.place(), problem: Box::new(problem) }
+        RuleError::new(self.place(), problem)
     }
 
     /// The error that says what belongs here.
@@ -106,7 +106,7 @@ impl<'a> Node<'a> {
                 let place = self.source.place(key.span().start, &self.child(name, value).key);
                 let suggestion = closest(name, known);
                 let problem = Problem::UnknownKey { suggestion, known: known.to_vec() };
-                return Err(RuleError { place, problem: Box::new(problem) });
+                return Err(RuleError::new(place, problem));
             }
         }
         Ok(Table { node: self.clone(), table })

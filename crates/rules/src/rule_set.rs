@@ -7,6 +7,7 @@ use crate::files::{Files, NoFiles};
 use crate::glance::Candidate;
 use crate::index::Index;
 use crate::limits;
+use crate::names::KnownNames;
 use crate::node::{Node, Source};
 use crate::outcomes::Outcomes;
 use crate::phases::Phases;
@@ -78,7 +79,7 @@ impl RuleSet {
     /// Reads a file of rules. `file` is the name for messages.
     ///
     /// # Errors
-    /// The first thing that is wrong, and where it stands.
+    /// What is wrong, the first thing in each rule, and where it stands.
     pub fn parse(file: &str, text: &str) -> Result<Self, RuleError> {
         Self::read(Source { file, text, files: &NoFiles }, true)
     }
@@ -86,7 +87,7 @@ impl RuleSet {
     /// Reads a file of rules, and the files that these name.
     ///
     /// # Errors
-    /// The first thing that is wrong, and where it stands.
+    /// What is wrong, the first thing in each rule, and where it stands.
     pub fn parse_beside(file: &str, text: &str, files: &dyn Files) -> Result<Self, RuleError> {
         Self::read(Source { file, text, files }, true)
     }
@@ -94,14 +95,14 @@ impl RuleSet {
     /// Reads the rules of a file that holds other things too: its `rules` and nothing else, and the files that these name.
     ///
     /// # Errors
-    /// The first thing that is wrong, and where it stands.
+    /// What is wrong, the first thing in each rule, and where it stands.
     pub fn parse_within(file: &str, text: &str, files: &dyn Files) -> Result<Self, RuleError> {
         Self::read(Source { file, text, files }, false)
     }
 
     fn read(source: Source<'_>, alone: bool) -> Result<Self, RuleError> {
         let text = source.text;
-        let fail = |at, problem| RuleError { place: source.place(at, ""), problem: Box::new(problem) };
+        let fail = |at, problem| RuleError::new(source.place(at, ""), problem);
         if text.len() > limits::FILE {
             return Err(fail(0, Problem::FileTooLarge { limit: limits::FILE }));
         }
@@ -121,10 +122,18 @@ impl RuleSet {
             return Err(rules.fail(too_many()));
         }
         let mut set = Vec::new();
+        let mut faults = Vec::new();
         for item in &items {
-            set.push(Rule::read(item)?);
+            match Rule::read(item) {
+                Ok(rule) => set.push(rule),
+                Err(fault) if faults.len() < limits::FAULTS => faults.push(fault),
+                Err(_) => break,
+            }
             check_patterns(&set)?;
             check_files(&set)?;
+        }
+        if let Some(faults) = RuleError::of(faults) {
+            return Err(faults);
         }
         check_ids(&set)?;
         Ok(Self::of(set))
@@ -140,7 +149,7 @@ impl RuleSet {
         check_patterns(&rules)?;
         check_files(&rules)?;
         match rules.get(limits::RULES) {
-            Some(rule) => Err(RuleError { place: rule.place.clone(), problem: Box::new(too_many()) }),
+            Some(rule) => Err(RuleError::new(rule.place.clone(), too_many())),
             None => Ok(Self::of(rules)),
         }
     }
@@ -193,6 +202,12 @@ impl RuleSet {
     #[must_use]
     pub fn describe(&self) -> Vec<RuleRow> {
         self.rules.iter().map(row).collect()
+    }
+
+    /// Conditions and actions of rules in force that name a backend or a tool which nobody has.
+    #[must_use]
+    pub fn unknown_names(&self, known: &KnownNames) -> Vec<Warning> {
+        crate::names::unknown(&self.rules, known)
     }
 
     /// What is odd about the rules: those that can never fit, and those that are never reached.
@@ -273,7 +288,7 @@ fn check_patterns(rules: &[Rule]) -> Result<(), RuleError> {
         Some(rule) if many => {
             let (what, limit) = ("regular expressions", limits::PATTERNS);
             let remedy = "use `in`, `starts_with` or `contains`, or join some with `|`";
-            Err(RuleError { place: rule.place.clone(), problem: Box::new(Problem::TooMany { what, limit, remedy }) })
+            Err(RuleError::new(rule.place.clone(), Problem::TooMany { what, limit, remedy }))
         }
         _ => Ok(()),
     }
@@ -285,7 +300,7 @@ fn check_files(rules: &[Rule]) -> Result<(), RuleError> {
         Some(rule) if bytes > limits::MOCK_FILES => {
             let (what, limit) = ("bytes in the files of made up results", limits::MOCK_FILES);
             let remedy = "shorten them, or use fewer";
-            Err(RuleError { place: rule.place.clone(), problem: Box::new(Problem::TooMany { what, limit, remedy }) })
+            Err(RuleError::new(rule.place.clone(), Problem::TooMany { what, limit, remedy }))
         }
         _ => Ok(()),
     }
@@ -298,7 +313,7 @@ fn check_ids(rules: &[Rule]) -> Result<(), RuleError> {
             let line = first.place.position.map_or(0, |(line, _)| line);
             let first = format!("{}, line {line}", first.place.file);
             let problem = Problem::DuplicateId { id: rule.id.to_string(), first };
-            return Err(RuleError { place: rule.place.clone(), problem: Box::new(problem) });
+            return Err(RuleError::new(rule.place.clone(), problem));
         }
     }
     Ok(())

@@ -5,9 +5,9 @@ use crate::facts::Facts;
 use crate::outside::Outside;
 use crate::played::Fresh;
 use crate::rule_set::RuleSet;
-use crate::walk::Walk;
+use crate::walk::{Walk, place_of};
 use bytes::Bytes;
-use signalbox_engine::chain::{Effect, Phase, Rulings, Verdict};
+use signalbox_engine::chain::{Answer, Effect, Hold, Judgement, Phase, Question, Rulings, Verdict};
 use signalbox_wire::{Envelope, Kind, Limits, Refusal};
 use std::time::{Duration, Instant};
 
@@ -62,6 +62,8 @@ pub struct Tried {
     pub rulings: Rulings,
     /// What would be done besides.
     pub effects: Vec<Effect>,
+    /// How long it was made to wait before.
+    pub waited: Duration,
 }
 
 /// Judges one message as if nothing had happened before: every limit is free, every cache is empty.
@@ -109,6 +111,21 @@ pub fn try_with(
         request: request.as_ref(),
     };
     let ends = Ends::default();
-    let judged = Walk::new(set, 0, &ends, facts, &message, outside).run();
-    Ok(Tried { verdict: judged.verdict, rulings: judged.rulings, effects: judged.effects })
+    let mut judged = Walk::new(set, 0, &ends, facts, &message, outside).run();
+    let (mut waited, mut message) = (Duration::ZERO, message);
+    // A pause is over by itself, and the rules behind it are asked.
+    while let Verdict::Hold(Hold { question: Question::Pause(pause), cursor, message: changed }) = &judged.verdict {
+        waited = waited.saturating_add(*pause);
+        let (at, changed) = (place_of(*cursor).1, changed.clone());
+        let was_changed = changed.is_some();
+        message = changed.unwrap_or(message);
+        let mut next = Walk::new(set, 0, &ends, facts, &message, outside).resume(at, &Answer::GoOn { by: None });
+        if was_changed && matches!(next.verdict, Verdict::Pass) {
+            next.verdict = Verdict::Modify(message.clone());
+        }
+        let rulings: Vec<_> = judged.rulings.iter().chain(next.rulings.iter()).cloned().collect();
+        judged.effects.append(&mut next.effects);
+        judged = Judgement { verdict: next.verdict, rulings: rulings.into(), effects: judged.effects };
+    }
+    Ok(Tried { verdict: judged.verdict, rulings: judged.rulings, effects: judged.effects, waited })
 }

@@ -1,10 +1,14 @@
 //! Rules that are allowed, but surely not meant.
 
 use crate::action::Action;
+use crate::condition::{Leaf, MethodTest};
 use crate::error::Warning;
+use crate::facts::Root;
 use crate::phases::Phases;
+use crate::pointer::Pointer;
 use crate::reach::Methods;
 use crate::rule::Rule;
+use signalbox_wire::method;
 
 pub(crate) fn warnings(rules: &[Rule]) -> Vec<Warning> {
     let mut out = Vec::new();
@@ -30,6 +34,7 @@ pub(crate) fn warnings(rules: &[Rule]) -> Vec<Warning> {
             let (word, rest) = (rule.then[place].word(), rule.then.len() - place - 1);
             out.push(warn(format!("ends with `{word}`; the {rest} after it never run")));
         }
+        out.extend(odd_conditions(rule).into_iter().map(warn));
         let ender = rule.then.iter().find(|action| action.always_ends());
         if let (true, Methods::Any, Some(action)) = (takes_all(rule), &rule.methods, ender) {
             enders.push((rule, rule.phases.and(action.fits()), action));
@@ -38,9 +43,72 @@ pub(crate) fn warnings(rules: &[Rule]) -> Vec<Warning> {
     out
 }
 
+/// Questions about a method that no revision has, and about a place that no message has.
+fn odd_conditions(rule: &Rule) -> Vec<String> {
+    let mut leaves = Vec::new();
+    rule.when.leaves(&mut leaves);
+    let mut odd = Vec::new();
+    for leaf in leaves {
+        match leaf {
+            Leaf::Method(test) => odd.extend(unknown_method(test)),
+            Leaf::Value { root, pointer, .. } => odd.extend(no_such_place(rule, *root, pointer)),
+            _ => {}
+        }
+    }
+    odd
+}
+
+fn unknown_method(test: &MethodTest) -> Vec<String> {
+    let none = |what: String| vec![format!("no method of MCP {what}")];
+    match test {
+        MethodTest::In(list) => {
+            let unknown = list.iter().filter(|name| method::intern(name).is_none());
+            unknown.map(|name| format!("`{name}` is no method of MCP")).collect()
+        }
+        MethodTest::StartsWith(start) if !method::all().any(|name| name.starts_with(&**start)) => {
+            none(format!("starts with `{start}`"))
+        }
+        MethodTest::EndsWith(end) if !method::all().any(|name| name.ends_with(&**end)) => {
+            none(format!("ends with `{end}`"))
+        }
+        _ => vec![],
+    }
+}
+
+/// What the params and the result of a tool call may hold in any revision.
+const CALL_PARAMS: [&str; 6] = ["name", "arguments", "_meta", "task", "inputResponses", "requestState"];
+const CALL_RESULT: [&str; 9] = [
+    "content",
+    "structuredContent",
+    "isError",
+    "_meta",
+    "task",
+    "resultType",
+    "inputRequests",
+    "requestState",
+    "ttlMs",
+];
+
+/// A pointer begins inside the params or the result.
+fn no_such_place(rule: &Rule, root: Root, pointer: &Pointer) -> Option<String> {
+    let first = pointer.segments().first()?;
+    let (inside, known): (&str, &[&str]) = match root {
+        Root::Params => ("params", &CALL_PARAMS),
+        Root::Result => ("result", &CALL_RESULT),
+        Root::Error => ("error", &["code", "message", "data"]),
+    };
+    if ["params", "result", "error", "method", "jsonrpc"].contains(&&**first) {
+        let rest = pointer.as_str().get(first.len() + 1..).unwrap_or_default();
+        return Some(format!("`{}` begins inside `{inside}` already; write `{rest}`", pointer.as_str()));
+    }
+    let calls = matches!(&rule.methods, Methods::Only(some) if some.iter().all(|name| **name == *method::TOOLS_CALL));
+    (calls && !known.contains(&&**first))
+        .then(|| format!("the {inside} of a tool call has no `{}`; it may have {}", pointer.as_str(), known.join(", ")))
+}
+
 /// True where a rule fits every message of its phases.
 fn takes_all(rule: &Rule) -> bool {
-    use crate::condition::{Condition, Leaf};
+    use crate::condition::Condition;
     match &rule.when {
         Condition::Leaf(Leaf::Phase(_) | Leaf::Direction(_), _) => true,
         other => other.is_empty(),

@@ -2,12 +2,15 @@
 
 mod breakpoints;
 mod holds;
+mod mcp;
 mod probes;
 mod process;
 pub mod routes;
 mod sessions;
+mod tools;
 
 use crate::assemble::App;
+use crate::name_check;
 use crate::reload::Reloader;
 use crate::status::{Overview, Place};
 use http::StatusCode;
@@ -30,6 +33,7 @@ impl Served {
     /// A process that is kept to its configuration by this, at this place. Needs a runtime.
     #[must_use]
     pub fn new(reloader: &Arc<Reloader>, place: Place) -> Arc<Self> {
+        name_check::follow(reloader.gateway());
         Arc::new(Self { reloader: Arc::clone(reloader), overview: Overview::new(reloader, place) })
     }
 

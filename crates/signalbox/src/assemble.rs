@@ -4,6 +4,7 @@ use crate::config::{BackendConfig, Config, Era, Target, UrlTransport};
 use crate::demo::{DemoError, DemoServer};
 use crate::interceptors;
 use crate::live::Live;
+use crate::logging::ExchangeLog;
 use crate::recording::Recording;
 use signalbox_engine::back::Wish;
 use signalbox_engine::metrics::MethodMetrics;
@@ -124,7 +125,7 @@ pub fn assemble(
     let metrics = Arc::new(MethodMetrics::default());
     let live = Live::new();
     let breakpoints = Arc::new(Breakpoints::new(settings.limits));
-    let mut facts: Vec<Arc<dyn FactSink>> = vec![metrics.clone(), live.clone()];
+    let mut facts: Vec<Arc<dyn FactSink>> = vec![metrics.clone(), live.clone(), Arc::new(ExchangeLog)];
     facts.extend(recording.as_ref().map(|recording| recording.sink()));
     let rules = Arc::new(Rules::new(RuleSet::clone(&config.rules.set), seed()?));
     #[cfg(feature = "otel")]

@@ -10,6 +10,7 @@ use transparent::{PROXY_HELP, WRAP_HELP};
 pub use transparent::{ProxyArgs, TapeTo, WrapArgs};
 
 use crate::config::{ListenAddr, LogLevel};
+use crate::duration;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use rules_args::RULES_HELP;
@@ -167,10 +168,10 @@ pub struct ServeArgs {
 /// Arguments of `status`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct StatusArgs {
-    /// Show it again every so many seconds (2 if none are given) until Ctrl-C
+    /// Show it again after each such time (2s if none is given) until Ctrl-C
     ///
     /// Redraws in place on a terminal; elsewhere each look follows the one before, with --json as one line.
-    #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = seconds)]
+    #[arg(short, long, value_name = "TIME", num_args = 0..=1, default_missing_value = "2s", value_parser = seconds)]
     pub watch: Option<Duration>,
 }
 
@@ -199,9 +200,16 @@ Example, an entry of a client's mcpServers file:
   \"signalbox\": {\"command\": \"signalbox\", \"args\": [\"stdio\", \"-c\", \"/home/me/signalbox.toml\"]}";
 
 const TOOLS_HELP: &str = "\
+Asks the gateway that runs with this data folder, by its control socket and as the local user; rules, limits and recording \
+are those of any call. Where none runs, where -c names another file than it runs with, or with --fresh, the configured \
+backends are started for as long as it takes.
+
 Examples:
   signalbox tools list
+  signalbox tools list --fresh
   signalbox tools list --json --url http://127.0.0.1:8080/mcp
+  signalbox tools call echo text=hello
+  signalbox tools call countdown from=3 interval_ms=100
   signalbox tools call echo --args '{\"text\": \"hello\"}'";
 
 const DOCTOR_HELP: &str = "\
@@ -237,15 +245,15 @@ pub struct ManArgs {
     pub out: Option<PathBuf>,
 }
 
-/// A pause between two looks.
+/// A pause between two looks, such as 500ms or 2s; a plain number is one of seconds.
 fn seconds(text: &str) -> Result<Duration, PauseError> {
-    let seconds: f64 = text.parse().map_err(|_| PauseError)?;
-    if (0.1..=3600.0).contains(&seconds) { Ok(Duration::from_secs_f64(seconds)) } else { Err(PauseError) }
+    let pause = duration::read_or(text, Duration::from_secs(1)).map_err(|_| PauseError)?;
+    if (0.1..=3600.0).contains(&pause.as_secs_f64()) { Ok(pause) } else { Err(PauseError) }
 }
 
 /// A text that is no pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("expected a number of seconds from 0.1 to 3600")]
+#[error("expected a time such as 500ms, 2s or 1m, from 0.1 to 3600 seconds")]
 struct PauseError;
 
 /// Commands about tools.
@@ -263,6 +271,9 @@ pub enum ToolsCommand {
     Call {
         /// Name of the tool, as `tools list` shows it
         name: String,
+        /// Arguments, each a value that is read as JSON where it is JSON, else as text
+        #[arg(value_name = "KEY=VALUE")]
+        pairs: Vec<String>,
         /// Arguments, a JSON object
         #[arg(long, value_name = "JSON", default_value = "{}")]
         args: String,
@@ -275,9 +286,15 @@ pub enum ToolsCommand {
 /// Where the tools are.
 #[derive(Debug, Clone, Args)]
 pub struct From {
-    /// Ask a running gateway, or any MCP server, instead of starting the configured backends
+    /// Ask this gateway, or any MCP server
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
+    /// Start the configured backends anew, even where a gateway with this data folder runs them
+    #[arg(long, conflicts_with = "url")]
+    pub fresh: bool,
+    /// Which process.
+    #[command(flatten)]
+    pub which: Which,
 }
 
 /// Arguments of `import`.

@@ -1,7 +1,7 @@
 //! The configuration: one TOML file, or a client's `mcpServers` JSON file as it is.
 //!
 //! It is read in two stages. The first ([`raw`], [`json`]) says what the file holds and where; the second ([`check`],
-//! [`foreign`]) makes a [`Config`] of it that cannot be wrong, or one error that names the place and the remedy. Every key is
+//! [`foreign`]) makes a [`Config`] of it that cannot be wrong, or says all that is wrong, each with its place and the remedy. Every key is
 //! defined once, in [`keys`]. Over the file come the environment and the flags ([`layers`]).
 
 mod addresses;
@@ -10,6 +10,7 @@ mod check;
 pub mod error;
 pub(crate) mod expand;
 mod failing;
+mod faults;
 pub(crate) mod foreign;
 mod json;
 pub mod keys;
@@ -52,6 +53,7 @@ pub use tls::{Certificates, ListenTls};
 pub use tools::ToolFilter;
 
 use expand::Dialect;
+use faults::Faults;
 use read::{Document, Table};
 
 /// Everything that can be set, checked.
@@ -267,7 +269,11 @@ pub(crate) fn with_foreign(
         json::JsonFault::Syntax { message, at } => document.error(&path::KeyPath::root(), at, Problem::Json(message)),
     })?;
     let servers = foreign::servers(&document, &node, warnings)?;
-    servers.iter().try_for_each(|server| each(&document, server, warnings))
+    let mut faults = Faults::default();
+    for server in &servers {
+        faults.take(each(&document, server, warnings));
+    }
+    faults.none()
 }
 
 /// A client's file as a tree; nothing where it is not JSON.

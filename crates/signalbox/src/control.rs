@@ -4,7 +4,7 @@ mod ask;
 mod socket;
 mod stream;
 
-pub use ask::{AskError, ask, send, tell};
+pub use ask::{AskError, ask, ask_for_long, send, tell};
 pub use socket::{ControlSocket, SocketError, sockets};
 pub use stream::LineStream;
 

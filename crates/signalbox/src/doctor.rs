@@ -18,6 +18,7 @@ mod running;
 
 use crate::assemble::uses_demo;
 use crate::config::{BackendConfig, Config, ConfigError, Env, Loaded, Located, Target};
+use crate::name_check;
 use address::{Address, Seen};
 use backends::Outcome;
 use finding::{Finding, Severity};
@@ -93,6 +94,9 @@ async fn machine_and_backends(config: &Config, env: &Env<'_>, now: SystemTime) -
     findings.extend(told);
     findings.extend(recording::check(config).await);
     findings.push(port::check(&config.listen, &running));
+    let advice = "call it by that name, or leave it out with `tools.exclude`";
+    let names = name_check::collisions(&name_check::kept_catalog(config));
+    findings.extend(names.into_iter().map(|found| Finding::warning("names", found, advice)));
     let address = SocketAddr::new(config.listen.host, config.listen.port);
     let serving = running.iter().find(|status| port::serves(status, address));
     let mut dates = Vec::new();
@@ -101,6 +105,21 @@ async fn machine_and_backends(config: &Config, env: &Env<'_>, now: SystemTime) -
     let written: Vec<&Path> = program.as_deref().into_iter().chain(config.source.as_deref()).collect();
     findings.push(clock::check(now, &dates, &written));
     findings
+}
+
+/// How a local backend is started.
+fn start<'a>(backend: &'a BackendConfig, env: &Env<'_>) -> Option<Start<'a>> {
+    let Target::Command { program, args, env: set, cwd, .. } = &backend.target else { return None };
+    let path = set.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.expose().to_owned());
+    let path = path.or_else(|| env("PATH")).map(OsString::from);
+    Some(Start { backend: &backend.name, program, args, cwd: cwd.as_deref(), path })
+}
+
+/// What is surely wrong with the programs of local backends, told without starting one.
+#[must_use]
+pub fn bad_programs(config: &Config, env: &Env<'_>) -> Vec<Finding> {
+    let enabled = config.backends.iter().filter(|backend| !backend.disabled);
+    enabled.filter_map(|backend| start(backend, env)?.fault()).collect()
 }
 
 /// Looks at each backend from outside, then starts those that may start, unless a gateway runs them already.
@@ -120,13 +139,10 @@ async fn look_at_backends(
             continue;
         }
         let fault = match &backend.target {
-            Target::Command { program, args, env: set, cwd, .. } => {
-                let path = set.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.expose().to_owned());
-                let path = path.or_else(|| env("PATH")).map(OsString::from);
-                let start = Start { backend: &backend.name, program, args, cwd: cwd.as_deref(), path: path.clone() };
-                versions.extend(start.runtime().map(|program| (program, path)));
+            Target::Command { .. } => start(backend, env).and_then(|start| {
+                versions.extend(start.runtime().map(|program| (program, start.path.clone())));
                 start.fault()
-            }
+            }),
             Target::Url { url, headers, tls, .. } => {
                 findings.extend(certificate::of_backend(tls, SystemTime::now()));
                 let address = Address { backend: &backend.name, url, headers };

@@ -1,10 +1,10 @@
 //! The TLS of the listener, from its configuration to what the front uses.
 
-use crate::config::{Certificates, Config, Transport};
+use crate::config::{Certificates, Config, ListenTls, Transport};
 use crate::data_dir::DataDir;
 use crate::failure::Failure;
 use crate::{banner, output};
-use signalbox_transport::tls::{FrontTls, FrontTlsSpec, SelfSigned};
+use signalbox_transport::tls::{FrontTls, FrontTlsSpec, PairFiles, SelfSigned};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
@@ -32,15 +32,20 @@ impl FrontSecurity {
                 (vec![own.pair.clone()], Some(own))
             }
         };
-        let tls = FrontTls::new(FrontTlsSpec {
-            pairs,
-            client_auth: listen.client_auth.clone(),
-            min_version: listen.min_version,
-            http: config.listen.transport != Transport::Tcp,
-            handshake_timeout: listen.handshake_timeout,
-            max_handshakes: listen.max_handshakes,
-        })?;
-        Ok(Some(Self { tls, own }))
+        Ok(Some(Self { tls: FrontTls::new(spec(config, listen, pairs))?, own }))
+    }
+
+    /// Reads the files as [`Self::load`] does, and keeps nothing. A certificate for trying out is not made.
+    ///
+    /// # Errors
+    /// Says which file cannot be used, and why.
+    pub fn check(config: &Config) -> Result<(), Failure> {
+        if let Some(listen) = &config.listen.tls
+            && let Certificates::Files(pairs) = &listen.certificates
+        {
+            FrontTls::new(spec(config, listen, pairs.clone()))?;
+        }
+        Ok(())
     }
 
     /// Says what a client needs to trust a certificate of our own.
@@ -61,5 +66,16 @@ impl FrontSecurity {
         let mut watching = JoinSet::new();
         watching.spawn(FrontTls::watch(Arc::downgrade(&self.tls)));
         watching
+    }
+}
+
+fn spec(config: &Config, listen: &ListenTls, pairs: Vec<PairFiles>) -> FrontTlsSpec {
+    FrontTlsSpec {
+        pairs,
+        client_auth: listen.client_auth.clone(),
+        min_version: listen.min_version,
+        http: config.listen.transport != Transport::Tcp,
+        handshake_timeout: listen.handshake_timeout,
+        max_handshakes: listen.max_handshakes,
     }
 }

@@ -3,7 +3,10 @@
 //! Lines go through a bounded queue to a thread of their own: a client that starts us and never reads our standard error
 //! must not be able to stop us. Lines that find the queue full are counted and reported later.
 
+mod exchange_log;
 mod queue;
+
+pub use exchange_log::ExchangeLog;
 
 pub use queue::Flusher;
 

@@ -1,6 +1,7 @@
 //! The two streams a command writes to: results on standard output, everything else on standard error.
 
 use crate::failure::Failure;
+use signalbox_wire::printable;
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write as _};
 
@@ -30,7 +31,7 @@ pub fn say(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Says why a command failed.
+/// Says why a command failed. What others said in it does not speak to the terminal.
 pub fn complain(why: impl Display) {
-    say(format_args!("signalbox: {why}"));
+    say(format_args!("signalbox: {}", printable::lines(&why.to_string())));
 }

@@ -1,10 +1,13 @@
-//! A client of the gateway inside the same process, over the stdio front: what `tools` is made of.
+//! A client of the gateway, inside the same process over the stdio front or at its control socket: what `tools` is made of.
 
+use crate::api::routes::MCP;
+use crate::control::{AskError, LineStream};
 use serde_json::{Map, Value, json};
 use signalbox_engine::Caller;
 use signalbox_runtime::Gateway;
 use signalbox_transport::stdio_front;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf};
@@ -31,6 +34,9 @@ pub enum PipeError {
     /// The pipe cannot be used.
     #[error("the gateway cannot be asked: {0}")]
     Io(#[from] io::Error),
+    /// The process behind a control socket cannot be asked.
+    #[error(transparent)]
+    Control(#[from] AskError),
     /// What came is no answer.
     #[error("the gateway said something that is not JSON: {0}")]
     Garbage(#[from] serde_json::Error),
@@ -59,13 +65,8 @@ impl Pipe {
         });
         let (output, input) = tokio::io::split(ours);
         let mut pipe = Self { input, output: BufReader::new(output).lines(), last_id: 0 };
-        let params = json!({
-            "protocolVersion": REVISION,
-            "capabilities": {},
-            "clientInfo": {"name": "signalbox", "version": env!("CARGO_PKG_VERSION")},
-        });
-        pipe.request("initialize", params, |_| ()).await?;
-        pipe.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await?;
+        pipe.request("initialize", introduction(), |_| ()).await?;
+        pipe.send(&initialized()).await?;
         Ok(pipe)
     }
 
@@ -84,14 +85,10 @@ impl Pipe {
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await?;
         loop {
             let line = self.output.next_line().await?.ok_or(PipeError::Ended)?;
-            let mut message: Map<String, Value> = serde_json::from_str(&line)?;
-            if message.contains_key("method") {
-                on_notification(&Value::Object(message));
-            } else if message.get("id").and_then(Value::as_u64) == Some(id) {
-                return match message.remove("result") {
-                    Some(result) => Ok(result),
-                    None => Err(refused(message.get("error").unwrap_or(&Value::Null))),
-                };
+            match Heard::read(line.as_bytes(), id)? {
+                Heard::Notification(notification) => on_notification(&notification),
+                Heard::Answer(result) => return Ok(result),
+                Heard::Other => {}
             }
         }
     }
@@ -100,6 +97,72 @@ impl Pipe {
         self.input.write_all(format!("{message}\n").as_bytes()).await?;
         Ok(())
     }
+}
+
+/// What the gateway may say while a request waits for its answer.
+enum Heard {
+    Notification(Value),
+    Answer(Value),
+    /// A question, or the answer to another request.
+    Other,
+}
+
+impl Heard {
+    fn read(line: &[u8], id: u64) -> Result<Self, PipeError> {
+        let mut message: Map<String, Value> = serde_json::from_slice(line)?;
+        if message.contains_key("method") {
+            return Ok(if message.contains_key("id") { Self::Other } else { Self::Notification(message.into()) });
+        }
+        if message.get("id").and_then(Value::as_u64) != Some(id) {
+            return Ok(Self::Other);
+        }
+        match message.remove("result") {
+            Some(result) => Ok(Self::Answer(result)),
+            None => Err(refused(message.get("error").unwrap_or(&Value::Null))),
+        }
+    }
+}
+
+/// One request to the process behind a control socket, in a session of its own.
+///
+/// # Errors
+/// The JSON-RPC error, or that there was no answer.
+pub async fn request_of(
+    socket: &Path,
+    method: &str,
+    params: Value,
+    on_notification: impl Fn(&Value),
+) -> Result<Value, PipeError> {
+    let lines = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": introduction()}),
+        initialized(),
+        json!({"jsonrpc": "2.0", "id": 2, "method": method, "params": params}),
+    ];
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    let mut heard = LineStream::send(socket, MCP, lines.join("\n")).await?;
+    let mut waiting_for = 1;
+    loop {
+        let line = heard.next().await?.ok_or(PipeError::Ended)?;
+        match Heard::read(&line, waiting_for)? {
+            Heard::Notification(notification) => on_notification(&notification),
+            Heard::Answer(_) if waiting_for == 1 => waiting_for = 2,
+            Heard::Answer(result) => return Ok(result),
+            Heard::Other => {}
+        }
+    }
+}
+
+/// The params of `initialize`.
+fn introduction() -> Value {
+    json!({
+        "protocolVersion": REVISION,
+        "capabilities": {},
+        "clientInfo": {"name": "signalbox", "version": env!("CARGO_PKG_VERSION")},
+    })
+}
+
+fn initialized() -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
 }
 
 fn refused(error: &Value) -> PipeError {

@@ -14,8 +14,8 @@ use crate::assemble::{self, App, AssembleError};
 use crate::config::loader::{Loader, News};
 use crate::config::{Config, ConfigError};
 use crate::failure::log_warnings;
-use crate::logging;
 use crate::signals::{Hangup, Hangups};
+use crate::{logging, name_check};
 use arc_swap::ArcSwap;
 use plan::Course;
 use report::Record;
@@ -181,6 +181,9 @@ impl Reloader {
         let following: Vec<Apply> = self.followers.iter().map(|follower| follower(&next)).collect::<Result<_, _>>()?;
         // From here on nothing can fail.
         self.app.gateway.set_settings(assemble::settings(&next));
+        for warning in name_check::warnings(&next, &self.app.gateway.catalog.snapshot()) {
+            tracing::warn!("{warning}");
+        }
         if before.rules != next.rules {
             self.app.rules.replace(RuleSet::clone(&next.rules.set));
             if let Some(recording) = &self.app.recording {

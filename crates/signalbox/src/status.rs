@@ -12,6 +12,7 @@ pub mod trouble;
 pub mod view;
 
 use crate::config::{BackendConfig, Config, TrustLevel};
+use crate::name_check;
 use crate::recording::Recording;
 use crate::reload::{Reloader, Report};
 use limits::{Bounds, Limit};
@@ -81,6 +82,8 @@ struct Whole<'a> {
     limits: Vec<Limit>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tls: Option<TlsStatus>,
+    /// Names that several backends have.
+    collisions: Vec<String>,
     /// Messages that wait for a person.
     held: usize,
     /// How many rules are in force.
@@ -165,6 +168,7 @@ impl Overview {
             status,
             traffic: self.recent.traffic(),
             tls: place.tls.as_ref().map(|tls| tls.status()),
+            collisions: name_check::collisions(&reloader.gateway().catalog.snapshot()),
             held: reloader.gateway().holds.list().len(),
             rules: reloader.app().rules.set().len(),
             recording: reloader.app().recording.as_deref().map(TapeStatus::of),

@@ -1,5 +1,7 @@
 //! A table of text for people.
 
+use signalbox_wire::printable;
+
 /// Rows under headings, each column as wide as its widest cell. Control characters are shown, not obeyed.
 #[must_use]
 pub fn render(headings: &[&str], rows: &[Vec<String>]) -> String {
@@ -20,19 +22,7 @@ pub fn render(headings: &[&str], rows: &[Vec<String>]) -> String {
 /// The text on one line, without anything a terminal would act on.
 #[must_use]
 pub fn harmless(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for char in text.chars() {
-        match char {
-            '\n' | '\r' | '\t' => out.push(' '),
-            _ if char.is_control()
-                || matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
-            {
-                out.extend(char.escape_default());
-            }
-            _ => out.push(char),
-        }
-    }
-    out
+    printable::one_line(text)
 }
 
 #[cfg(test)]

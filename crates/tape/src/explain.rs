@@ -6,6 +6,7 @@ use crate::times::{millis, rfc3339};
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, DecisionEntry, Entry, FinishedEntry, LostEntry, MessageEntry};
+use signalbox_wire::printable::is_harmful;
 use std::fmt::Write;
 
 /// Most bytes of a message that are shown.
@@ -150,8 +151,10 @@ fn outcome(out: &mut String, entries: &[Entry]) {
     if let Some(first) = finished.operation {
         let _ = writeln!(out, "It is round {} of the operation that began with exchange {first}.", finished.round);
     }
-    let reached =
-        entries.iter().any(|entry| matches!(&entry.content, Content::Message(one) if one.point == Point::BackendOut));
+    let reached = entries.iter().any(|entry| match &entry.content {
+        Content::Message(message) => reached(message, &finished.outcome),
+        _ => false,
+    });
     let decisive = entries.iter().rev().find_map(|entry| match &entry.content {
         Content::Decisions(list) => list.iter().rev().find(|decision| decision.verdict != "pass"),
         _ => None,
@@ -162,6 +165,16 @@ fn outcome(out: &mut String, entries: &[Entry]) {
     }
     if !reached {
         out.push_str("It never reached a backend.\n");
+    }
+}
+
+/// Whether a message shows that its exchange reached a backend. A transparent proxy sees each message once, on its way in, and
+/// calls a request that the server got and said nothing to unanswered.
+fn reached(message: &MessageEntry, outcome: &str) -> bool {
+    match message.point {
+        Point::BackendOut | Point::BackendIn => true,
+        Point::ClientIn => message.backend.is_some() && outcome == "unanswered",
+        Point::ClientOut => false,
     }
 }
 
@@ -195,17 +208,15 @@ fn line(out: &mut String, sign: &str, bytes: &[u8]) {
     }
 }
 
-/// A text without control characters, which could speak to the terminal.
+/// A text that does not speak to the terminal: control characters, line breaks too, are shown as escapes.
 fn shown(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter.is_control() {
-            shown.extend(letter.escape_default());
-        } else {
-            shown.push(letter);
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, letter| {
+        match is_harmful(letter) {
+            true => shown.extend(letter.escape_default()),
+            false => shown.push(letter),
         }
-    }
-    shown
+        shown
+    })
 }
 
 #[cfg(test)]
@@ -292,8 +303,8 @@ It never reached a backend.
         assert!(story(4).contains("gateway to client: result, 20000000 bytes, not kept"));
         assert_eq!(explain(&[]), "There is nothing of it on the tape.\n");
         let mut entry = sample::entries().remove(1);
-        entry.principal = "\u{1b}[31mred".into();
+        entry.principal = "\u{1b}[31mred\u{202e}".into();
         let story = explain(&[entry]);
-        assert!(!story.contains('\u{1b}') && story.contains("Its end is not on the tape."), "{story}");
+        assert!(!story.contains(['\u{1b}', '\u{202e}']) && story.contains("Its end is not on the tape."), "{story}");
     }
 }

@@ -10,6 +10,7 @@ pub mod file;
 pub mod fuzzing;
 pub mod glob;
 pub mod marks;
+mod pretty;
 pub mod recorder;
 pub mod redact;
 #[cfg(test)]
@@ -20,5 +21,6 @@ mod times;
 pub use bodies::Bodies;
 pub use explain::explain;
 pub use file::{Select, TapeFile, TapeFileError, TapeFileWriter};
+pub use pretty::pretty;
 pub use recorder::{Anchor, Recorder, RecorderSettings};
 pub use redact::{RedactionSettings, Redactor};

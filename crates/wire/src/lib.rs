@@ -22,6 +22,7 @@ pub mod method;
 mod number;
 mod outline;
 mod parts;
+pub mod printable;
 mod rejected;
 pub mod revision;
 pub mod scan;

@@ -1,6 +1,6 @@
 //! The one list of what is answered besides MCP, with where each of it is mounted.
 
-use super::{Served, breakpoints, holds, probes, process, sessions};
+use super::{Served, breakpoints, holds, mcp, probes, process, sessions, tools};
 use http::Method;
 use signalbox_transport::router::{Answered, Mount, Request, Route, RouteError, Router};
 use std::sync::Arc;
@@ -25,8 +25,12 @@ pub const HOLDS: &str = "/api/v1/holds";
 pub const BREAKPOINTS: &str = "/api/v1/breakpoints";
 /// Who is connected.
 pub const SESSIONS: &str = "/api/v1/sessions";
+/// The tools, each with its backend.
+pub const TOOLS: &str = "/api/v1/tools";
+/// MCP, one message per line.
+pub const MCP: &str = "/api/v1/mcp";
 
-/// The largest message that can be sent to take the place of a held one.
+/// The largest message that can be sent, or take the place of a held one.
 const MAX_MESSAGE: usize = 64 * 1024 * 1024;
 
 /// The router of a process.
@@ -67,6 +71,9 @@ fn list(served: &Arc<Served>) -> Vec<Route> {
         to.route(Method::GET, SESSIONS, Control, sessions::list),
         to.route(Method::GET, "/api/v1/sessions/{id}", Control, sessions::show),
         to.route(Method::DELETE, "/api/v1/sessions/{id}", Control, sessions::end),
+
+        to.route(Method::GET, TOOLS, Control, tools::list),
+        to.route(Method::POST, MCP, Control, mcp::speak).max_body(MAX_MESSAGE),
     ]
 }
 

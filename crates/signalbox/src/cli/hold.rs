@@ -1,5 +1,6 @@
 //! The command lines of `hold`, `watch` and `sessions`.
 
+use crate::duration::{self, NoDuration};
 use clap::{Args, Subcommand};
 use std::time::Duration;
 
@@ -20,10 +21,18 @@ pub enum HoldCommand {
         #[command(flatten)]
         which: Which,
     },
+    /// Show a held message whole, with everything that is known of it
+    Show {
+        /// Its number, as `hold list` shows it; the only one that is held, without
+        id: Option<u64>,
+        /// Which process.
+        #[command(flatten)]
+        which: Which,
+    },
     /// Let a held message go on as it is
     Release {
-        /// Its number, as `hold list` shows it
-        id: u64,
+        /// Its number, as `hold list` shows it; the only one that is held, without
+        id: Option<u64>,
         /// Which process.
         #[command(flatten)]
         which: Which,
@@ -31,13 +40,14 @@ pub enum HoldCommand {
     /// Change a held message and let it go on
     ///
     /// Without --message, --params or --result, $VISUAL or $EDITOR (else vi) opens the message in a private file, and what is
-    /// saved there goes on. Leaving the editor without a change, or with an empty file, leaves the message held.
+    /// saved there goes on. What cannot go on is opened again, with the reason. Leaving the editor without a change, or with
+    /// an empty file, leaves the message held; an edit that could not go on is then kept in a file.
     #[command(after_help = EDIT_HELP)]
     Edit(EditArgs),
     /// Answer a held request in the backend's place, or replace a held answer
     Answer {
-        /// Its number, as `hold list` shows it
-        id: u64,
+        /// Its number, as `hold list` shows it; the only one that is held, without
+        id: Option<u64>,
         /// The result, a JSON object; `-` reads standard input
         #[arg(long, value_name = "JSON", required_unless_present = "text")]
         result: Option<String>,
@@ -50,8 +60,8 @@ pub enum HoldCommand {
     },
     /// Refuse a held message: its client gets an error
     Refuse {
-        /// Its number, as `hold list` shows it
-        id: u64,
+        /// Its number, as `hold list` shows it; the only one that is held, without
+        id: Option<u64>,
         /// Why, for the client
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
@@ -116,8 +126,8 @@ pub struct How {
 /// Arguments of `hold edit`.
 #[derive(Debug, Clone, Args)]
 pub struct EditArgs {
-    /// Its number, as `hold list` shows it
-    pub id: u64,
+    /// Its number, as `hold list` shows it; the only one that is held, without
+    pub id: Option<u64>,
     /// The whole message, as JSON; `-` reads standard input
     #[arg(long, value_name = "JSON", group = "what")]
     pub message: Option<String>,
@@ -167,25 +177,10 @@ pub enum SessionsCommand {
     },
 }
 
-/// A time with a unit.
-fn time(text: &str) -> Result<Duration, TimeError> {
-    let split = text.find(|char: char| !char.is_ascii_digit()).ok_or(TimeError)?;
-    let (number, unit) = text.split_at(split);
-    let number: u64 = number.parse().map_err(|_| TimeError)?;
-    let millis = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return Err(TimeError),
-    };
-    number.checked_mul(millis).map(Duration::from_millis).ok_or(TimeError)
+/// A time; a plain number is one of seconds.
+fn time(text: &str) -> Result<Duration, NoDuration> {
+    duration::read_or(text, Duration::from_secs(1))
 }
-
-/// A text that is no time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("expected a time such as 500ms, 20s, 5m or 1h")]
-struct TimeError;
 
 pub(super) const HOLD_HELP: &str = "\
 A held message waits until somebody decides, or until its time is over (50s unless --within says otherwise: clients give \
@@ -195,6 +190,8 @@ Examples:
   signalbox hold next
   signalbox hold tool 'write_*' --within 5m
   signalbox hold list
+  signalbox hold show
+  signalbox hold release
   signalbox hold edit 1
   signalbox hold edit 1 --params '{\"name\": \"echo\", \"arguments\": {\"text\": \"hi\"}}'
   signalbox hold answer 2 --text 'not today'
@@ -220,17 +217,3 @@ Examples:
   signalbox sessions list
   signalbox sessions show 3
   signalbox sessions end 3";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_has_a_number_and_a_unit() {
-        assert_eq!(time("20s"), Ok(Duration::from_secs(20)));
-        assert_eq!(time("5m"), Ok(Duration::from_secs(300)));
-        for bad in ["", "5", "s", "5 s", "-1s", "99999999999999999999s", "1d"] {
-            assert_eq!(time(bad), Err(TimeError), "{bad}");
-        }
-    }
-}

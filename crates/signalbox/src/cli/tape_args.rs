@@ -1,7 +1,17 @@
 //! The command line of `signalbox tape`.
 
+use crate::duration::{self, NoDuration};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
+
+fn millis(text: &str) -> Result<Duration, NoDuration> {
+    duration::read_or(text, Duration::from_millis(1))
+}
+
+fn days(text: &str) -> Result<Duration, NoDuration> {
+    duration::read_or(text, Duration::from_secs(24 * 60 * 60))
+}
 
 /// What is shown below the help of `signalbox tape`.
 pub const TAPE_HELP: &str = "\
@@ -10,12 +20,13 @@ A TAPE is the id of one in the store, an unambiguous beginning of it, `last`, or
 Examples:
   signalbox tape list
   signalbox tape show last
+  signalbox tape show last --tail 20 --tool deploy --follow
   signalbox tape show last --exchange 12
   signalbox tape search 'connection refused' --tool deploy --since 2026-11-15
   signalbox tape search timeout --facets
   signalbox tape stats last
   signalbox tape export last -o calls.html
-  signalbox tape prune --older-than 7 --dry-run";
+  signalbox tape prune --older-than 7d --dry-run";
 
 /// Commands about tapes.
 #[derive(Debug, Subcommand)]
@@ -44,6 +55,9 @@ pub enum TapeCommand {
     Delete {
         /// The tape
         tape: String,
+        /// Also where it is being written
+        #[arg(long)]
+        yes: bool,
     },
 }
 
@@ -59,9 +73,30 @@ pub struct ShowArgs {
     /// Only calls of this session
     #[arg(long, value_name = "NUMBER")]
     pub session: Option<u64>,
+    /// Only calls of this tool, prompt or URI
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<String>,
+    /// Only calls through this backend
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// Only calls of this method; a trailing * stands for any rest. May be given several times
+    #[arg(long, value_name = "METHOD")]
+    pub method: Vec<String>,
+    /// Only calls that ended so: success, tool_error, error, timed_out, …
+    #[arg(long, value_name = "OUTCOME")]
+    pub outcome: Option<String>,
+    /// Notifications too
+    #[arg(long)]
+    pub notifications: bool,
     /// At most so many calls
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     pub limit: usize,
+    /// Only the last calls
+    #[arg(long, value_name = "COUNT", conflicts_with = "limit")]
+    pub tail: Option<usize>,
+    /// Go on with what is recorded from now on, until the tape ends
+    #[arg(short, long, conflicts_with = "exchange")]
+    pub follow: bool,
     /// Show what was encrypted under the key in this file. May be given several times
     #[arg(long, value_name = "FILE")]
     pub key_file: Vec<PathBuf>,
@@ -99,9 +134,9 @@ pub struct SearchArgs {
     /// Only errors with this code
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub code: Option<i64>,
-    /// Only calls that took at least so many milliseconds
-    #[arg(long, value_name = "MS")]
-    pub slower_than: Option<u64>,
+    /// Only calls that took at least so long, such as 500ms or 2s; a plain number is one of milliseconds
+    #[arg(long, value_name = "TIME", value_parser = millis)]
+    pub slower_than: Option<Duration>,
     /// Only from this moment on: 2026-11-15, 2026-11-15T09:05:00Z, or 2h, 30m, 7d ago
     #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
@@ -142,7 +177,7 @@ pub struct ExportArgs {
     /// Where to write; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// What to write [default: by the end of the file's name, else a tape file]
+    /// What to write [default: by the end of the file's name: .tape, .jsonl, .har, .otlp or .json, .html]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
     /// Only this session
@@ -156,9 +191,9 @@ pub struct ExportArgs {
 /// Arguments of `tape prune`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PruneArgs {
-    /// Forget what is older than so many days [default: record.max_age_days]
-    #[arg(long, value_name = "DAYS")]
-    pub older_than: Option<u64>,
+    /// Forget what is older, such as 12h or 7d; a plain number is one of days [default: record.max_age_days]
+    #[arg(long, value_name = "TIME", value_parser = days)]
+    pub older_than: Option<Duration>,
     /// Forget the oldest beyond so many bytes [default: record.max_size]
     #[arg(long, value_name = "BYTES")]
     pub max_size: Option<u64>,

@@ -27,8 +27,8 @@ pub struct WrapArgs {
     /// Govern what passes with the rules of this file; it is not transparent then
     #[arg(long, value_name = "FILE", conflicts_with = "tape")]
     pub rules: Option<PathBuf>,
-    /// How long the server may go on by itself after its client has gone, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    /// How long the server may go on by itself after its client has gone
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = seconds)]
     pub grace: Duration,
     /// The server to run, and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]

@@ -2,9 +2,10 @@
 
 use crate::assemble;
 use crate::cli::Global;
-use crate::config::{Config, Overrides};
+use crate::config::{Config, Loaded, Overrides};
 use crate::failure::Failure;
-use crate::output;
+use crate::front_tls::FrontSecurity;
+use crate::{doctor, name_check, output, table};
 use serde_json::json;
 use signalbox_engine::Principal;
 use std::process::ExitCode;
@@ -14,8 +15,9 @@ pub(super) fn run(global: &Global) -> Result<ExitCode, Failure> {
     let loaded = super::load(global, Overrides::default())?;
     // Putting it together opens the demo folder and reads the addresses, and starts nothing.
     assemble::assemble(&loaded.config, Principal::anonymous(), None, None)?;
+    FrontSecurity::check(&loaded.config)?;
+    let warnings = warnings(&loaded);
     if global.json {
-        let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
         let answer = json!({
             "ok": true,
             "config": loaded.config.source,
@@ -26,12 +28,26 @@ pub(super) fn run(global: &Global) -> Result<ExitCode, Failure> {
         });
         output::result(&format!("{answer}\n"))?;
     } else {
-        for warning in &loaded.warnings {
-            output::say(format_args!("warning: {warning}"));
+        for warning in &warnings {
+            output::say(format_args!("warning: {}", table::harmless(warning)));
         }
         output::result(&summary(&loaded.config))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What can be used, but surely is not meant.
+fn warnings(loaded: &Loaded) -> Vec<String> {
+    let mut all: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    for program in doctor::bad_programs(&loaded.config, &super::env) {
+        let place = program.place.map(|place| format!("{place}: ")).unwrap_or_default();
+        let advice = program.advice.map(|advice| format!("; {advice}")).unwrap_or_default();
+        all.push(format!("{place}{}{advice}", program.found));
+    }
+    let catalog = name_check::kept_catalog(&loaded.config);
+    all.extend(name_check::warnings(&loaded.config, &catalog));
+    all.extend(name_check::collisions(&catalog));
+    all
 }
 
 fn summary(config: &Config) -> String {

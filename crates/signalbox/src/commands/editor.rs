@@ -1,7 +1,6 @@
 //! The user's editor on a message.
 
 use crate::failure::Failure;
-use crate::pretty::pretty;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -40,9 +39,18 @@ impl Drop for Private {
     }
 }
 
-/// Opens the message, pretty, and gives what was saved; none where nothing changed or the file is empty.
-pub(crate) fn edit(message: &str) -> Result<Option<String>, Failure> {
-    let before = format!("{}\n", pretty(message));
+/// Keeps a text in a file that only the user can read, and tells where.
+pub(crate) fn keep(text: &str) -> Result<PathBuf, Failure> {
+    let file = Private::create(text)?;
+    let path = file.0.clone();
+    // It is not to go away.
+    std::mem::forget(file);
+    Ok(path)
+}
+
+/// Opens the text and gives what was saved; none where nothing changed or the file is empty.
+pub(crate) fn edit(text: &str) -> Result<Option<String>, Failure> {
+    let before = format!("{}\n", text.trim_end());
     let file = Private::create(&before)?;
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let editor = set("VISUAL").or_else(|| set("EDITOR")).unwrap_or_else(|| "vi".to_owned());

@@ -9,6 +9,8 @@ use crate::{output, table};
 use http::Method;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use signalbox_tape::pretty;
+use signalbox_wire::printable;
 use std::io::Read as _;
 use std::process::ExitCode;
 
@@ -16,6 +18,7 @@ use std::process::ExitCode;
 pub(super) async fn run(global: &Global, command: HoldCommand) -> Result<ExitCode, Failure> {
     match command {
         HoldCommand::List { which } => list(global, &which).await,
+        HoldCommand::Show { id, which } => show(global, &which, id).await,
         HoldCommand::Release { id, which } => settle(global, &which, id, "release", None).await,
         HoldCommand::Edit(args) => edit(global, args).await,
         HoldCommand::Answer { id, result, text, which } => {
@@ -99,9 +102,72 @@ fn word(value: &Value, key: &str) -> String {
 /// A member of what is sent, its value as JSON that is sent as it is.
 type Member = Option<(&'static str, String)>;
 
-async fn settle(global: &Global, which: &Which, id: u64, what: &str, with: Member) -> Result<ExitCode, Failure> {
-    let (process, _) = processes::having(global, which, &format!("{HOLDS}/{id}")).await?;
-    send(global, &process, id, what, with).await
+async fn settle(
+    global: &Global,
+    which: &Which,
+    id: Option<u64>,
+    what: &str,
+    with: Member,
+) -> Result<ExitCode, Failure> {
+    let (process, held) = held(global, which, id).await?;
+    send(global, &process, number(&held), what, with).await
+}
+
+/// The message of this number, or the only one that is held.
+async fn held(global: &Global, which: &Which, id: Option<u64>) -> Result<(Process, Value), Failure> {
+    if let Some(id) = id {
+        return processes::having(global, which, &format!("{HOLDS}/{id}")).await;
+    }
+    let mut all = Vec::new();
+    for process in processes::all(global, which)? {
+        let held = process.send(Method::GET, HOLDS, None).await?;
+        all.extend(held.as_array().into_iter().flatten().map(|one| (process.clone(), number(one))));
+    }
+    match &all[..] {
+        [] => Err(Failure::Refused("nothing is held".to_owned())),
+        [(process, id)] => {
+            let whole = process.send(Method::GET, &format!("{HOLDS}/{id}"), None).await?;
+            Ok((process.clone(), whole))
+        }
+        several => {
+            let ids: Vec<String> = several.iter().map(|(_, id)| id.to_string()).collect();
+            Err(Failure::Usage(format!("several messages are held; say which: {}", ids.join(", "))))
+        }
+    }
+}
+
+fn number(held: &Value) -> u64 {
+    held["id"].as_u64().unwrap_or(0)
+}
+
+async fn show(global: &Global, which: &Which, id: Option<u64>) -> Result<ExitCode, Failure> {
+    let (_, held) = held(global, which, id).await?;
+    if global.json {
+        output::result(&format!("{held}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let seconds = |key: &str| format!("{} s", held[key].as_u64().unwrap_or(0).div_ceil(1000));
+    let mut text = String::new();
+    for (label, value) in [
+        ("held", held["id"].to_string()),
+        ("what", word(&held, "phase")),
+        ("method", word(&held, "method")),
+        ("about", word(&held, "subject")),
+        ("backend", word(&held, "backend")),
+        ("who", word(&held, "principal")),
+        ("why", word(&held, "reason")),
+        ("session", held["session"].to_string()),
+        ("call", held["exchange"].to_string()),
+        ("since", seconds("held_ms")),
+        ("left", seconds("left_ms")),
+        ("pid", held["pid"].to_string()),
+    ] {
+        text.push_str(&format!("{label:<8} {}\n", table::harmless(&value)));
+    }
+    let message = pretty(held["text"].as_str().unwrap_or_default());
+    text.push_str(&format!("\n{}\n", printable::lines(&message)));
+    output::result(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn send(global: &Global, process: &Process, id: u64, what: &str, with: Member) -> Result<ExitCode, Failure> {
@@ -125,20 +191,44 @@ async fn send(global: &Global, process: &Process, id: u64, what: &str, with: Mem
 }
 
 async fn edit(global: &Global, args: EditArgs) -> Result<ExitCode, Failure> {
-    let (process, held) = processes::having(global, &args.which, &format!("{HOLDS}/{}", args.id)).await?;
+    let (process, held) = held(global, &args.which, args.id).await?;
+    let id = number(&held);
     let parts = [("message", &args.message), ("params", &args.params), ("result", &args.result)];
-    let (name, text) = match parts.into_iter().find_map(|(name, text)| Some((name, text.as_deref()?))) {
-        Some((name, text)) => (name, given(text)?),
-        None => match editor::edit(held["text"].as_str().unwrap_or_default())? {
-            Some(text) => ("message", text),
-            None => {
-                output::say(format_args!("nothing changed; {} stays held", args.id));
-                return Ok(ExitCode::FAILURE);
+    if let Some((name, text)) = parts.into_iter().find_map(|(name, text)| Some((name, text.as_deref()?))) {
+        let text = raw(&given(text)?, name)?;
+        return send(global, &process, id, "edit", Some((name, text))).await;
+    }
+    let mut opened = pretty(held["text"].as_str().unwrap_or_default());
+    let mut refused = false;
+    loop {
+        let Some(text) = editor::edit(&opened)? else {
+            output::say(format_args!("nothing changed; {id} stays held"));
+            if refused {
+                output::say(format_args!("your edit is kept in {}", editor::keep(&opened)?.display()));
             }
-        },
-    };
-    let text = raw(&text, name)?;
-    send(global, &process, args.id, "edit", Some((name, text))).await
+            return Ok(ExitCode::FAILURE);
+        };
+        let sent = match raw(&text, "the message") {
+            Ok(message) => send(global, &process, id, "edit", Some(("message", message))).await,
+            Err(error) => Err(error),
+        };
+        match sent {
+            Err(error @ (Failure::Usage(_) | Failure::Refused(_))) if is_held(&process, id).await => {
+                output::complain(&error);
+                output::say("the editor opens again; leave it without a change to give up");
+                (opened, refused) = (text, true);
+            }
+            Err(error) => {
+                output::say(format_args!("your edit is kept in {}", editor::keep(&text)?.display()));
+                return Err(error);
+            }
+            done => return done,
+        }
+    }
+}
+
+async fn is_held(process: &Process, id: u64) -> bool {
+    matches!(process.find(&format!("{HOLDS}/{id}")).await, Ok(Some(_)))
 }
 
 /// The text of an argument, or of standard input.

@@ -45,18 +45,21 @@ impl Process {
     }
 }
 
-/// All processes that are meant.
+/// All processes that are meant, of which there is at least one.
 pub(super) fn all(global: &Global, which: &Which) -> Result<Vec<Process>, Failure> {
-    let (data_dir, sockets) = super::running(global)?;
+    let meant = any(global, which)?;
+    if meant.is_empty() { Err(Failure::NothingRuns(super::data_dir(global)?)) } else { Ok(meant) }
+}
+
+/// All processes that are meant. One that is named by its number is there.
+pub(super) fn any(global: &Global, which: &Which) -> Result<Vec<Process>, Failure> {
+    let (_, sockets) = super::running(global)?;
     let all = sockets.into_iter().map(Process::of);
     let pid = which.pid.map(|pid| pid.to_string());
     let meant: Vec<Process> = all.filter(|one| pid.as_ref().is_none_or(|pid| one.pid == *pid)).collect();
-    match (meant.is_empty(), pid) {
-        (false, _) => Ok(meant),
-        (true, None) => Err(Failure::NothingRuns(data_dir)),
-        (true, Some(pid)) => {
-            Err(Failure::Usage(format!("no signalbox with pid {pid} runs here; see `signalbox status`")))
-        }
+    match pid.filter(|_| meant.is_empty()) {
+        Some(pid) => Err(Failure::Usage(format!("no signalbox with pid {pid} runs here; see `signalbox status`"))),
+        None => Ok(meant),
     }
 }
 
@@ -69,7 +72,7 @@ pub(super) fn one(global: &Global, which: &Which) -> Result<Process, Failure> {
     }
 }
 
-fn several(all: &[Process]) -> Failure {
+pub(super) fn several(all: &[Process]) -> Failure {
     let pids: Vec<&str> = all.iter().map(|one| one.pid.as_str()).collect();
     Failure::Usage(format!("several processes fit; say which with --pid: {}", pids.join(", ")))
 }

@@ -6,9 +6,9 @@ use crate::config::rules::read_file;
 use crate::config::{Overrides, Rules};
 use crate::failure::Failure;
 use crate::recording::unix_nanos;
-use crate::{output, table};
+use crate::{name_check, output, table};
 use serde_json::{Value, json};
-use signalbox_engine::chain::{Effect, Phase, Verdict};
+use signalbox_engine::chain::{Effect, Phase, Question, Verdict};
 use signalbox_rules::{RuleRow, RuleSet, Supposed, Tried, try_message};
 use std::io::Read as _;
 use std::path::Path;
@@ -19,15 +19,26 @@ use std::time::Instant;
 /// Most bytes of a message to try.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
+/// What is said where nothing is configured.
+const NO_RULES: &str = "there are no rules";
+
 /// Does it.
 pub(super) fn run(global: &Global, command: RulesCommand) -> Result<ExitCode, Failure> {
     let file = match &command {
         RulesCommand::Check { file } | RulesCommand::List { file } => file,
         RulesCommand::Test(args) => &args.file,
     };
+    if let RulesCommand::Check { file: None } = &command {
+        let config = load(global, Overrides::default())?.config;
+        let warnings = name_check::warnings(&config, &name_check::kept_catalog(&config));
+        return check(global, &config.rules.set, &warnings);
+    }
     let set = rules(global, file.as_deref())?;
     match &command {
-        RulesCommand::Check { .. } => check(global, &set),
+        RulesCommand::Check { .. } => {
+            let warnings: Vec<String> = set.warnings().iter().map(ToString::to_string).collect();
+            check(global, &set, &warnings)
+        }
         RulesCommand::List { .. } => list(global, &set),
         RulesCommand::Test(args) => test(global, &set, args),
     }
@@ -41,14 +52,17 @@ fn rules(global: &Global, file: Option<&Path>) -> Result<Arc<RuleSet>, Failure> 
     Ok(set)
 }
 
-fn check(global: &Global, set: &RuleSet) -> Result<ExitCode, Failure> {
-    let warnings: Vec<String> = set.warnings().iter().map(ToString::to_string).collect();
+fn check(global: &Global, set: &RuleSet, warnings: &[String]) -> Result<ExitCode, Failure> {
     if global.json {
         output::result(&format!("{}\n", json!({"rules": set.len(), "version": set.version(), "warnings": warnings})))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut text: String = warnings.iter().map(|warning| format!("warning: {warning}\n")).collect();
-    text.push_str(&format!("{} rules are fine\n", set.len()));
+    let mut text: String = warnings.iter().map(|warning| format!("warning: {}\n", table::harmless(warning))).collect();
+    text.push_str(&match set.len() {
+        0 => format!("{NO_RULES}\n"),
+        1 => "1 rule is fine\n".to_owned(),
+        count => format!("{count} rules are fine\n"),
+    });
     output::result(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -107,7 +121,11 @@ fn test(global: &Global, set: &RuleSet, args: &TestArgs) -> Result<ExitCode, Fai
     };
     let tried = try_message(set, &message, &supposed, Instant::now())
         .map_err(|refusal| Failure::Usage(format!("the message cannot be used: {refusal}")))?;
-    let text = if global.json { format!("{}\n", tried_json(&tried)) } else { tried_text(&tried) };
+    let text = match global.json {
+        true => format!("{}\n", tried_json(set, &tried)),
+        false if set.is_empty() => format!("{NO_RULES}, so the message passes\n"),
+        false => tried_text(&tried),
+    };
     output::result(&text)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -144,8 +162,30 @@ fn verdict(verdict: &Verdict) -> (&'static str, String) {
         Verdict::Reply(result) => ("reply", text(result)),
         Verdict::Error(error) => ("error", text(error)),
         Verdict::Refuse(fault) => ("refuse", fault.message.clone()),
-        Verdict::Hold(hold) => ("hold", format!("{:?}", hold.question)),
+        Verdict::Hold(hold) => ("hold", question(&hold.question)),
     }
+}
+
+/// Who decides about a message that is held.
+fn question(question: &Question) -> String {
+    match question {
+        Question::Pause(time) => format!("it goes on after {}", spelled(*time)),
+        Question::Person { reason, within } if reason.is_empty() => {
+            format!("a person decides within {}", spelled(*within))
+        }
+        Question::Person { reason, within } => format!("a person decides within {}: {reason}", spelled(*within)),
+        Question::Webhook { url, within, .. } => format!("{} decides within {}", shown_url(url), spelled(*within)),
+    }
+}
+
+/// An address without what may be secret in it.
+fn shown_url(url: &str) -> &str {
+    url.split(['?', '#']).next().unwrap_or_default()
+}
+
+/// A time as it is written in rules.
+fn spelled(time: std::time::Duration) -> String {
+    format!("{time:?}")
 }
 
 fn tried_text(tried: &Tried) -> String {
@@ -159,6 +199,9 @@ fn tried_text(tried: &Tried) -> String {
         for (input, value) in &ruling.inputs {
             text.push_str(&format!("    {input}: {}\n", table::harmless(value)));
         }
+    }
+    if !tried.waited.is_zero() {
+        text.push_str(&format!("it waits {}, and the rules behind are asked\n", spelled(tried.waited)));
     }
     for effect in &tried.effects {
         text.push_str(&format!("besides: {}\n", table::harmless(&besides(effect))));
@@ -178,7 +221,7 @@ fn besides(effect: &Effect) -> String {
     }
 }
 
-fn tried_json(tried: &Tried) -> Value {
+fn tried_json(set: &RuleSet, tried: &Tried) -> Value {
     let rulings: Vec<Value> = tried
         .rulings
         .iter()
@@ -193,5 +236,10 @@ fn tried_json(tried: &Tried) -> Value {
         })
         .collect();
     let (word, detail) = verdict(&tried.verdict);
-    json!({"verdict": word, "detail": detail, "rulings": rulings})
+    let waited_ms = u64::try_from(tried.waited.as_millis()).unwrap_or(u64::MAX);
+    let besides: Vec<String> = tried.effects.iter().map(besides).collect();
+    json!({
+        "rules": set.len(), "verdict": word, "detail": detail, "waited_ms": waited_ms, "rulings": rulings,
+        "besides": besides,
+    })
 }

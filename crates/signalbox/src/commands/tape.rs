@@ -6,8 +6,10 @@ mod export;
 mod facets;
 mod import;
 mod keys;
+mod lines;
 mod progress;
 mod prune;
+mod running;
 mod search;
 mod session_id;
 mod shelf;
@@ -24,7 +26,8 @@ use crate::failure::Failure;
 use crate::recording::StorePlace;
 use crate::{moment, output, table};
 use serde_json::{Value, json};
-use signalbox_engine::record::{TapeInfo, TapeStore};
+use signalbox_engine::record::{TapeInfo, TapeKind, TapeStore};
+use std::collections::HashSet;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -38,7 +41,7 @@ pub(super) fn run(global: &Global, command: TapeCommand) -> Result<ExitCode, Fai
         TapeCommand::Export(args) => export::run(global, &args),
         TapeCommand::Import { file } => import::run(global, &file),
         TapeCommand::Prune(args) => prune::run(global, &args),
-        TapeCommand::Delete { tape } => prune::delete(global, &tape),
+        TapeCommand::Delete { tape, yes } => prune::delete(global, &tape, yes),
     }
 }
 
@@ -60,20 +63,37 @@ fn store(global: &Global) -> Result<Arc<dyn TapeStore>, Failure> {
 
 fn list(global: &Global) -> Result<ExitCode, Failure> {
     let tapes = store(global)?.tapes()?;
+    let running = running::tapes(global)?;
     if global.json {
-        let all: Vec<Value> = tapes.iter().map(|(tape, entries)| head(tape, Some(*entries))).collect();
+        let told = |(tape, entries): &(TapeInfo, u64)| {
+            let mut told = head(tape, Some(*entries));
+            told["state"] = state(tape, &running).into();
+            told
+        };
+        let all: Vec<Value> = tapes.iter().map(told).collect();
         output::result(&format!("{}\n", Value::from(all)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let rows: Vec<Vec<String>> = tapes.iter().map(|(tape, entries)| row(tape, *entries)).collect();
-    output::result(&table::render(&["TAPE", "BY", "BEGAN", "LASTED", "ENTRIES", "OF"], &rows))?;
+    let rows: Vec<Vec<String>> = tapes.iter().map(|(tape, entries)| row(tape, *entries, &running)).collect();
+    output::result(&table::render(&["TAPE", "BY", "BEGAN", "STATE", "LASTED", "ENTRIES", "OF"], &rows))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(tape: &TapeInfo, entries: u64) -> Vec<String> {
+/// Whether a tape is being written, came to its end, or broke off. `wrap` and `proxy` do not tell whether they run.
+fn state(tape: &TapeInfo, running: &HashSet<String>) -> &'static str {
+    match (tape.ended, tape.kind) {
+        (Some(_), _) => "ended",
+        _ if running.contains(&tape.id) => "running",
+        (None, TapeKind::Serve | TapeKind::Stdio) => "killed",
+        (None, _) => "open",
+    }
+}
+
+fn row(tape: &TapeInfo, entries: u64, running: &HashSet<String>) -> Vec<String> {
     let lasted = tape.ended.map_or_else(|| "-".to_owned(), |ended| moment::length(ended.saturating_sub(tape.started)));
     let (by, began) = (tape.kind.word().to_owned(), moment::shown(tape.started));
-    vec![tape.id.clone(), by, began, lasted, entries.to_string(), tape.target.clone()]
+    let state = state(tape, running).to_owned();
+    vec![tape.id.clone(), by, began, state, lasted, entries.to_string(), tape.target.clone()]
 }
 
 /// The head of a tape as JSON.

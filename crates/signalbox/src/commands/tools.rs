@@ -1,35 +1,119 @@
 //! `signalbox tools`: list and call what the backends offer, without any client.
 
+use super::processes::{self, Process};
+use crate::api::routes::{STATUS, TOOLS};
 use crate::assemble::{App, assemble};
 use crate::cli::{From, Global, ToolsCommand};
 use crate::config::{BackendConfig, Config, Era, Overrides, Target, ToolFilter, TrustLevel, UrlTransport};
+use crate::control;
 use crate::failure::{Failure, log_warnings};
 use crate::output;
-use crate::pipe::Pipe;
+use crate::pipe::{Pipe, request_of};
 use crate::signals::Signals;
 use crate::table;
+use crate::tool_list::{self, ToolList};
+use http::Method;
 use serde_json::{Map, Value, json};
 use signalbox_engine::{Caller, Principal, Proof};
 use signalbox_transport::tls::BackTlsSpec;
+use signalbox_wire::printable;
+use std::io::{IsTerminal as _, stdout};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// How long nothing may come before it is said what is waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Most characters shown of a description.
-const DESCRIPTION: usize = 100;
 
-/// Starts the backends, asks, and ends them again.
+/// Asks the gateway that runs, or starts the backends, asks, and ends them again.
 pub(super) async fn run(global: &Global, command: ToolsCommand) -> Result<ExitCode, Failure> {
+    let arguments = arguments(&command)?;
     let (ToolsCommand::List { from } | ToolsCommand::Call { from, .. }) = &command;
+    if let Some(process) = running(global, from).await? {
+        return match &command {
+            ToolsCommand::List { .. } => {
+                let told =
+                    control::ask_for_long(&process.socket, TOOLS).await.map_err(|error| process.failure(error))?;
+                show_list(&ToolList::from_json(told), global.json)
+            }
+            ToolsCommand::Call { name, .. } => {
+                let result = request_of(&process.socket, "tools/call", params(name, arguments), show_progress).await?;
+                show_result(&result, global.json)
+            }
+        };
+    }
+    fresh(global, &command, arguments).await
+}
+
+/// The process to ask, unless the backends are to be started for this: the only one with this data folder that runs with
+/// the file that was named, if one was.
+async fn running(global: &Global, from: &From) -> Result<Option<Process>, Failure> {
+    if from.fresh || from.url.is_some() {
+        return Ok(None);
+    }
+    let mut fitting = Vec::new();
+    for process in processes::any(global, &from.which)? {
+        let named = match &global.config {
+            Some(file) if from.which.pid.is_none() => runs_with(&process, file).await?,
+            _ => true,
+        };
+        fitting.extend(named.then_some(process));
+    }
+    match fitting.len() {
+        0 | 1 => Ok(fitting.pop()),
+        _ => Err(processes::several(&fitting)),
+    }
+}
+
+async fn runs_with(process: &Process, file: &Path) -> Result<bool, Failure> {
+    let status = process.send(Method::GET, STATUS, None).await?;
+    let same = |told: &str| match (Path::new(told).canonicalize(), file.canonicalize()) {
+        (Ok(told), Ok(file)) => told == file,
+        _ => Path::new(told) == file,
+    };
+    Ok(status["config"].as_str().is_some_and(same))
+}
+
+/// What the tool is called with.
+fn arguments(command: &ToolsCommand) -> Result<Map<String, Value>, Failure> {
+    let ToolsCommand::Call { args, pairs, .. } = command else { return Ok(Map::new()) };
+    let mut arguments: Map<String, Value> =
+        serde_json::from_str(args).map_err(|error| Failure::Usage(format!("--args must be a JSON object: {error}")))?;
+    for pair in pairs {
+        let Some((key, value)) = pair.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+            return Err(Failure::Usage(format!("`{pair}` is no argument; write KEY=VALUE, such as text=hello")));
+        };
+        let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+        if arguments.insert(key.to_owned(), value).is_some() {
+            return Err(Failure::Usage(format!("the argument `{key}` is given twice")));
+        }
+    }
+    Ok(arguments)
+}
+
+async fn fresh(global: &Global, command: &ToolsCommand, arguments: Map<String, Value>) -> Result<ExitCode, Failure> {
+    let (ToolsCommand::List { from } | ToolsCommand::Call { from, .. }) = command;
     let config = configuration(global, from)?;
     // Live lists only: what another process knew at its end says nothing about now.
     let principal = Principal::local("tools");
     let app = assemble(&config, principal.clone(), None, None)?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     app.gateway.start();
+    let asking = async {
+        let mut pipe = Pipe::open(&app.gateway, Caller::of(principal, Proof::LocalUser, "stdio")).await?;
+        match command {
+            ToolsCommand::List { .. } => {
+                show_list(&ToolList::ask(&mut pipe, &app.gateway, &config).await?, global.json)
+            }
+            ToolsCommand::Call { name, .. } => {
+                let called = pipe.request("tools/call", params(name, arguments), show_progress).await;
+                let result = called.inspect_err(|_| warn_of_missing(&tool_list::missing(&app.gateway)))?;
+                show_result(&result, global.json)
+            }
+        }
+    };
     let done = tokio::select! {
-        done = ask(&app, principal, global, &command) => done,
+        done = asking => done,
         () = say_what_is_waited_for(&app) => Ok(ExitCode::SUCCESS),
         _ = signals.next() => Ok(ExitCode::from(super::serve::FORCED)),
     };
@@ -37,29 +121,16 @@ pub(super) async fn run(global: &Global, command: ToolsCommand) -> Result<ExitCo
     done
 }
 
-async fn ask(app: &App, principal: Principal, global: &Global, command: &ToolsCommand) -> Result<ExitCode, Failure> {
-    let arguments = match command {
-        ToolsCommand::List { .. } => Map::new(),
-        ToolsCommand::Call { args, .. } => serde_json::from_str(args)
-            .map_err(|error| Failure::Usage(format!("--args must be a JSON object: {error}")))?,
-    };
-    let mut pipe = Pipe::open(&app.gateway, Caller::of(principal, Proof::LocalUser, "stdio")).await?;
-    let done = match command {
-        ToolsCommand::List { .. } => show_list(&mut pipe, app, global.json).await,
-        ToolsCommand::Call { name, .. } => call(&mut pipe, name, arguments, global.json).await,
-    };
-    if done.is_err() || matches!(command, ToolsCommand::List { .. }) {
-        warn_of_missing(app);
-    }
-    done
+fn params(name: &str, arguments: Map<String, Value>) -> Value {
+    json!({"name": name, "arguments": arguments, "_meta": {"progressToken": 1}})
 }
 
-async fn show_list(pipe: &mut Pipe, app: &App, json: bool) -> Result<ExitCode, Failure> {
-    let tools = list(pipe).await?;
-    if !app.gateway.backends().is_empty() && !app.gateway.is_ready() {
+fn show_list(tools: &ToolList, json: bool) -> Result<ExitCode, Failure> {
+    warn_of_missing(tools.missing());
+    if !tools.is_ready() {
         return Err(Failure::NoBackend);
     }
-    output::result(&if json { format!("{}\n", Value::from(tools)) } else { show(&tools) })?;
+    output::result(&if json { tools.json() } else { tools.shown() })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -98,41 +169,15 @@ fn configuration(global: &Global, from: &From) -> Result<Config, Failure> {
     Ok(config)
 }
 
-/// Every page of the list.
-async fn list(pipe: &mut Pipe) -> Result<Vec<Value>, Failure> {
-    let mut tools = Vec::new();
-    let mut params = json!({});
-    loop {
-        let mut page = pipe.request("tools/list", params, |_| ()).await?;
-        if let Some(more) = page["tools"].as_array_mut() {
-            tools.append(more);
-        }
-        match page["nextCursor"].take() {
-            Value::Null => return Ok(tools),
-            cursor => params = json!({"cursor": cursor}),
-        }
-    }
-}
-
-fn show(tools: &[Value]) -> String {
-    let row = |tool: &Value| {
-        let text = tool["description"].as_str().or(tool["title"].as_str()).unwrap_or_default();
-        let first = text.trim().lines().next().unwrap_or_default();
-        let mut short: String = first.chars().take(DESCRIPTION).collect();
-        if short.len() < first.len() {
-            short.push('…');
-        }
-        vec![tool["name"].as_str().unwrap_or_default().to_owned(), short]
+fn show_result(result: &Value, json: bool) -> Result<ExitCode, Failure> {
+    let text = match json {
+        true => format!("{result}\n"),
+        // A program gets the text as it is; a terminal would act on some of it.
+        false if stdout().is_terminal() => printable::lines(&content(result)),
+        false => content(result),
     };
-    table::render(&["TOOL", "DESCRIPTION"], &tools.iter().map(row).collect::<Vec<_>>())
-}
-
-async fn call(pipe: &mut Pipe, name: &str, arguments: Map<String, Value>, json: bool) -> Result<ExitCode, Failure> {
-    let params = json!({"name": name, "arguments": arguments, "_meta": {"progressToken": 1}});
-    let result = pipe.request("tools/call", params, show_progress).await?;
-    let failed = result["isError"] == true;
-    output::result(&if json { format!("{result}\n") } else { content(&result) })?;
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    output::result(&text)?;
+    Ok(if result["isError"] == true { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Text as it is; of anything else, what it is.
@@ -163,10 +208,9 @@ fn show_progress(notification: &Value) {
     }
 }
 
-fn warn_of_missing(app: &App) {
-    for backend in app.gateway.status().backends.iter().filter(|backend| backend.state != "up") {
-        let why = backend.last_error.as_deref().unwrap_or("it did not answer in time");
-        output::complain(table::harmless(&format!("backend `{}` is {}: {why}", backend.name, backend.state)));
+fn warn_of_missing(missing: &[String]) {
+    for backend in missing {
+        output::complain(table::harmless(backend));
     }
 }
 

@@ -14,6 +14,7 @@ use crate::watch::screen::Screen;
 use crate::watch::{Action, Event, View};
 use http::Method;
 use serde_json::{Value, json};
+use signalbox_tape::pretty;
 use std::io::{IsTerminal as _, stdin, stdout};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -148,7 +149,9 @@ impl Watch {
         let edited = {
             let _aside = self.keyboard.aside();
             let text = held["text"].as_str().unwrap_or_default();
-            self.screen.leave_for(|| tokio::task::block_in_place(|| editor::edit(text))).map_err(Failure::Output)?
+            self.screen
+                .leave_for(|| tokio::task::block_in_place(|| editor::edit(&pretty(text))))
+                .map_err(Failure::Output)?
         };
         Ok(match edited {
             Err(error) => error.to_string(),

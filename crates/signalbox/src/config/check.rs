@@ -2,11 +2,13 @@
 
 use http::uri::{Authority, PathAndQuery, Uri};
 use signalbox_transport::http_front::{POST_PATH, STREAM_PATH};
+use std::time::Duration;
 
 use crate::api::routes;
 
 use super::backend::{self, bad, folder};
 use super::error::{ConfigError, Problem, Warning};
+use super::faults::Faults;
 use super::listen::{self, Listen, Transport};
 use super::otel;
 use super::read::{Table, Text};
@@ -17,27 +19,50 @@ use super::{Gateway, LogLevel, Settings, tls};
 /// Paths that the gateway answers itself.
 const OWN_PATHS: [&str; 5] = [routes::HEALTH, routes::READY, routes::METRICS, STREAM_PATH, POST_PATH];
 
-/// Check a whole file.
+/// Check a whole file, and say all that is wrong with it.
 pub(super) fn check(root: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Settings, ConfigError> {
-    root.check_keys()?;
-    let protocol = root.table("mcp")?.table("protocol")?;
-    protocol.choice("version")?;
-    let gateway = gateway(&root.table("gateway")?, &protocol.table("security")?)?;
-    let backends = root.table("backends")?;
+    let mut faults = Faults::default();
+    faults.take(root.check_keys());
+    let settings = sections(root, warnings, &mut faults);
+    faults.none()?;
+    settings.ok_or_else(|| root.error(Problem::BadHiddenValue("a configuration")))
+}
+
+/// Every section whose keys are right; nothing where one of them cannot be used.
+fn sections(root: &Table<'_>, warnings: &mut Vec<Warning>, faults: &mut Faults) -> Option<Settings> {
+    let whole = |key: &str| root.table(key);
+    let protocol = faults.take(whole("mcp").and_then(|mcp| mcp.table("protocol")))?;
+    faults.take(protocol.choice("version"));
+    let own = faults.take(whole("gateway"))?;
+    let knobs = match faults.within(&["gateway"]) || faults.within(&["mcp"]) {
+        true => None,
+        false => faults.take(protocol.table("security").and_then(|security| gateway(&own, &security))),
+    };
+    let call_timeout = knobs.as_ref().map_or(Duration::ZERO, |knobs| knobs.call_timeout);
+    let backends = faults.take(whole("backends"))?;
     let mut checked = Vec::with_capacity(backends.entries.len());
-    for entry in backends.entries {
-        let table = backends.inside(entry)?;
-        checked.push(backend::check(&entry.key, &table, gateway.call_timeout, warnings)?);
+    for entry in backends.entries.iter() {
+        if !faults.within(&["backends", &entry.key]) {
+            let backend = backends.inside(entry);
+            let backend = backend.and_then(|table| backend::check(&entry.key, &table, call_timeout, warnings));
+            checked.extend(faults.take(backend));
+        }
     }
-    let own = root.table("gateway")?;
-    Ok(Settings {
-        listen: listen(&protocol.table("transport")?)?,
-        gateway,
-        record: record::check(&root.table("record")?)?,
-        rules: rules::check(root)?,
+    let section = |name: &str| !faults.within(&[name]);
+    let (mcp, recorded, ruled) = (section("mcp"), section("record"), section("rules") && section("gateway"));
+    let listen = mcp.then(|| faults.take(protocol.table("transport").and_then(|table| self::listen(&table)))).flatten();
+    let record = recorded.then(|| faults.take(whole("record").and_then(|table| record::check(&table)))).flatten();
+    let rules = ruled.then(|| faults.take(rules::check(root))).flatten();
+    let data_dir = faults.take(folder(&own, "data_dir"));
+    let log_level = faults.take(own.choice("log_level"))?.parse().unwrap_or(LogLevel::Info);
+    Some(Settings {
+        listen: listen?,
+        gateway: knobs?,
+        record: record?,
+        rules: rules?,
         backends: checked,
-        data_dir: folder(&own, "data_dir")?,
-        log_level: own.choice("log_level")?.parse().unwrap_or(LogLevel::Info),
+        data_dir: data_dir?,
+        log_level,
     })
 }
 

@@ -9,20 +9,22 @@ use std::path::PathBuf;
 
 use super::path::KeyPath;
 
-/// A configuration that cannot be used, and the one reason shown to the user.
+/// A configuration that cannot be used, and every reason for it, one a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{place}{problem}")]
+#[error("{place}{problem}{}", more.iter().map(|one| format!("\n{one}")).collect::<String>())]
 pub struct ConfigError {
     /// Where it is.
     pub place: Place,
     /// What it is.
     pub problem: Box<Problem>,
+    /// What else is wrong.
+    pub more: Vec<ConfigError>,
 }
 
 impl ConfigError {
     /// An error at `place`.
     pub fn new(place: Place, problem: Problem) -> Self {
-        Self { place, problem: Box::new(problem) }
+        Self { place, problem: Box::new(problem), more: Vec::new() }
     }
 }
 
@@ -304,6 +306,9 @@ pub enum Note {
     /// A name that had to change.
     #[error("the name cannot be used in tool names; it is called `{0}` here")]
     Renamed(String),
+    /// A name that a server of another project has.
+    #[error("another server has this name; it is called `{0}` here")]
+    NameTaken(String),
     /// A command that looks like a whole command line.
     #[error("holds spaces and there are no `args`; if it is a command line, move the arguments to `args`")]
     CommandLine,

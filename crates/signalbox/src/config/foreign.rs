@@ -16,6 +16,9 @@ use super::read::{Document, Table};
 /// The keys that a list of servers stands under, first come first served.
 pub(super) const LISTS: [&str; 2] = ["mcpServers", "servers"];
 
+/// The key that a client keeps its projects under, each with a list of its own.
+pub(super) const PROJECTS: &str = "projects";
+
 /// One server of a client's file, with only the keys that Signalbox reads.
 pub(crate) struct Server {
     /// Its name here.
@@ -50,15 +53,43 @@ pub(super) fn servers(
     warnings: &mut Vec<Warning>,
 ) -> Result<Vec<Server>, ConfigError> {
     let root = Table::root(document, root)?;
-    let Some(list) = LISTS.iter().find_map(|key| root.entry(key)) else {
+    let mut lists = Vec::new();
+    if let Some(list) = LISTS.iter().find_map(|key| root.entry(key)) {
+        let path = KeyPath::root().child(&list.key);
+        lists.push(Table::new(document, &list.node, path.clone(), path, list.key_at)?);
+    }
+    let own = lists.len();
+    lists.extend(of_projects(&root));
+    if lists.is_empty() {
         return Err(root.error(Problem::NoServers));
-    };
-    note_others(&root, list, warnings);
-    let path = KeyPath::root().child(&list.key);
-    let table = Table::new(document, &list.node, path.clone(), path, list.key_at)?;
-    let valid = table.entries.iter().filter(|entry| backend::is_name(&entry.key));
+    }
+    let read: Vec<&str> = lists.iter().filter_map(|list| list.path.segments().first().map(String::as_str)).collect();
+    note_others(&root, &read, warnings);
+    let valid = lists.iter().take(own).flat_map(|list| list.entries).filter(|entry| backend::is_name(&entry.key));
     let mut taken: HashSet<String> = valid.map(|entry| entry.key.clone()).collect();
-    table.entries.iter().map(|entry| server(&table, entry, &mut taken, warnings)).collect()
+    let mut servers = Vec::new();
+    for (number, list) in lists.iter().enumerate() {
+        for entry in list.entries {
+            // Several projects often have the same server.
+            let known = lists.iter().take(number).flat_map(|list| list.entries);
+            if known.filter(|other| other.key == entry.key).any(|other| other.node.value.is_like(&entry.node.value)) {
+                continue;
+            }
+            servers.push(server(list, entry, number >= own, &mut taken, warnings)?);
+        }
+    }
+    Ok(servers)
+}
+
+/// The lists of a client's projects, those that have entries.
+fn of_projects<'a>(root: &Table<'a>) -> Vec<Table<'a>> {
+    let Some(Ok(projects)) = root.entry(PROJECTS).map(|entry| root.inside(entry)) else { return Vec::new() };
+    let lists = projects.entries.iter().filter_map(|project| {
+        let project = projects.inside(project).ok()?;
+        let list = LISTS.iter().find_map(|key| project.entry(key))?;
+        project.inside(list).ok().filter(|list| !list.entries.is_empty())
+    });
+    lists.collect()
 }
 
 /// Check one server, as far as the environment allows.
@@ -81,9 +112,9 @@ pub(crate) fn check(
     backend::check(&server.name, &table, call_timeout, warnings)
 }
 
-fn note_others(root: &Table<'_>, list: &Entry, warnings: &mut Vec<Warning>) {
+fn note_others(root: &Table<'_>, read: &[&str], warnings: &mut Vec<Warning>) {
     const SHOWN: usize = 5;
-    let others: Vec<&Entry> = root.entries.iter().filter(|entry| entry.key != list.key).collect();
+    let others: Vec<&Entry> = root.entries.iter().filter(|entry| !read.contains(&entry.key.as_str())).collect();
     let Some(first) = others.first() else {
         return;
     };
@@ -101,6 +132,7 @@ fn note_others(root: &Table<'_>, list: &Entry, warnings: &mut Vec<Warning>) {
 fn server<'a>(
     list: &Table<'a>,
     entry: &'a Entry,
+    of_project: bool,
     taken: &mut HashSet<String>,
     warnings: &mut Vec<Warning>,
 ) -> Result<Server, ConfigError> {
@@ -109,11 +141,15 @@ fn server<'a>(
         let place = list.document.place(path, at);
         warnings.push(Warning { place, note });
     };
-    let name = if backend::is_name(&entry.key) {
+    // The names of the first list are taken already, by those that have them.
+    let free = !of_project || !taken.contains(&entry.key);
+    let name = if backend::is_name(&entry.key) && free {
+        taken.insert(entry.key.clone());
         entry.key.clone()
     } else {
         let name = valid_name(&entry.key, taken);
-        warn(&table.path, entry.key_at, Note::Renamed(name.clone()));
+        let note = if free { Note::Renamed } else { Note::NameTaken };
+        warn(&table.path, entry.key_at, note(name.clone()));
         taken.insert(name.clone());
         name
     };

@@ -6,6 +6,7 @@
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::foreign::PROJECTS;
 use super::path::KeyPath;
 use super::raw::{Entry, Node, Value};
 
@@ -21,7 +22,7 @@ pub(super) enum JsonFault {
     Syntax { message: String, at: usize },
 }
 
-/// Parse JSON with comments. Of the top-level keys only those in `wanted` are read in full.
+/// Parse JSON with comments. Of the top-level keys, and of the keys of each project, only those in `wanted` are read in full.
 pub(super) fn parse(text: &str, wanted: &[&str]) -> Result<Node, JsonFault> {
     let clean = without_comments(text);
     if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&clean) {
@@ -57,7 +58,7 @@ impl Reader<'_> {
         if depth > MAX_DEPTH {
             return Err(syntax("nested too deeply"));
         }
-        let wanted = depth != 1 || path.segments().iter().any(|key| self.wanted.contains(&key.as_str()));
+        let wanted = self.wants(path.segments());
         let value = match json.as_bytes().first() {
             _ if !wanted => Value::Skipped,
             Some(b'{') => Value::Table(self.entries(json, path, at)?),
@@ -73,6 +74,15 @@ impl Reader<'_> {
             _ => number(json),
         };
         Ok(Node { value, at })
+    }
+
+    /// Whether what stands at this path is read: the lists of servers, and those of each project.
+    fn wants(&self, path: &[String]) -> bool {
+        match path {
+            [key] => key == PROJECTS || self.wanted.contains(&key.as_str()),
+            [first, _, key] if first == PROJECTS => self.wanted.contains(&key.as_str()),
+            _ => true,
+        }
     }
 
     fn entries(&self, json: &str, path: &KeyPath, at: usize) -> Result<Vec<Entry>, JsonFault> {

@@ -36,7 +36,7 @@ pub enum Kind {
     },
     /// A boolean and its default.
     Flag(bool),
-    /// A number of seconds, whole or not.
+    /// A time with its unit, such as `"30s"`, or a number of seconds, whole or not.
     Seconds {
         /// The default, if there is one.
         default: Option<f64>,
@@ -96,7 +96,7 @@ impl Kind {
             Self::Choice { built, .. } => super::error::list(built),
             Self::Flag(_) => "`true` or `false`".to_owned(),
             Self::Seconds { max, .. } => {
-                format!("a number of seconds from {LEAST_SECONDS} to {max}")
+                format!("a time such as \"30s\", from {LEAST_SECONDS} to {max} seconds")
             }
             Self::Fraction(_) => "a number from 0 to 1".to_owned(),
             Self::Count { min, max, .. } => format!("a whole number from {min} to {max}"),

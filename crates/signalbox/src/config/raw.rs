@@ -31,6 +31,21 @@ pub(crate) enum Value {
 }
 
 impl Value {
+    /// The same, wherever it stands.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::List(one), Self::List(other)) => {
+                one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.value.is_like(&other.value))
+            }
+            (Self::Table(one), Self::Table(other)) => {
+                let same =
+                    |(one, other): (&Entry, &Entry)| one.key == other.key && one.node.value.is_like(&other.node.value);
+                one.len() == other.len() && one.iter().zip(other).all(same)
+            }
+            _ => self == other,
+        }
+    }
+
     /// The type with its article, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use super::error::{self, ConfigError, Origin, Place, Position, Problem};
 use super::expand::{Dialect, Env, ExpandFault, expand};
+use super::faults::Faults;
 use super::keys::{self, Key, Kind, Known, LEAST_SECONDS, State};
 use super::path::KeyPath;
 use super::raw::{Entry, Node, Value};
+use crate::duration;
 
 /// A file being read.
 pub(crate) struct Document<'a> {
@@ -172,6 +174,7 @@ impl<'a> Table<'a> {
             Value::Float(seconds) => seconds,
             // The bound is far below where whole numbers stop being exact.
             Value::Integer(seconds) => seconds as f64,
+            Value::Text(_) => self.spelled(node, key, kind)?,
             _ => return Err(self.wrong_type(key, node, kind)),
         };
         if !(LEAST_SECONDS..=max).contains(&seconds) {
@@ -180,6 +183,13 @@ impl<'a> Table<'a> {
         Duration::try_from_secs_f64(seconds)
             .map(Some)
             .map_err(|_| self.out_of_range(key, node, kind, &seconds.to_string()))
+    }
+
+    /// The seconds of a time with its unit, such as `"30s"`.
+    fn spelled(&self, node: &'a Node, key: &str, kind: Kind) -> Result<f64, ConfigError> {
+        let text = self.text_at(node, self.path.child(key), kind)?;
+        let read = duration::read_or(&text.value, Duration::from_secs(1));
+        read.map(|time| time.as_secs_f64()).map_err(|_| self.out_of_range(key, node, kind, &error::shown(text.raw)))
     }
 
     /// A time whose key has a default.
@@ -289,14 +299,16 @@ impl<'a> Table<'a> {
 
     /// Refuse unknown keys, values of a wrong type, and what is not built yet, in the order of the file.
     pub(crate) fn check_keys(&self) -> Result<(), ConfigError> {
+        let mut faults = Faults::default();
         for entry in self.entries {
-            match keys::look_up(self.known_as.child(&entry.key).segments()) {
-                Known::Key(known) => self.check_key(entry, known)?,
-                Known::Table => self.inside(entry)?.check_keys()?,
-                Known::Unknown => return Err(self.unknown(&entry.key)),
-            }
+            let checked = match keys::look_up(self.known_as.child(&entry.key).segments()) {
+                Known::Key(known) => self.check_key(entry, known),
+                Known::Table => self.inside(entry).and_then(|table| table.check_keys()),
+                Known::Unknown => Err(self.unknown(&entry.key)),
+            };
+            faults.take(checked);
         }
-        Ok(())
+        faults.none()
     }
 
     fn check_key(&self, entry: &'a Entry, known: &Key) -> Result<(), ConfigError> {
@@ -319,6 +331,17 @@ impl<'a> Table<'a> {
             State::OnlyFalse(feature) if entry.node.value == Value::Bool(true) => {
                 not_built(feature, "remove the key or set it to false".to_owned())
             }
+            _ => self.check_value(&entry.key, known.kind),
+        }
+    }
+
+    /// Refuses a value out of the bounds that the table of keys gives it.
+    fn check_value(&self, key: &str, kind: Kind) -> Result<(), ConfigError> {
+        match kind {
+            Kind::Seconds { .. } => self.seconds(key).map(drop),
+            Kind::Count { .. } => self.count::<u64>(key).map(drop),
+            Kind::Fraction(_) => self.fraction(key).map(drop),
+            Kind::Choice { .. } => self.choice(key).map(drop),
             _ => Ok(()),
         }
     }
@@ -329,7 +352,8 @@ fn fits(kind: &Kind, value: &Value) -> bool {
     match kind {
         Kind::Text(_) | Kind::Choice { .. } => matches!(value, Value::Text(_)),
         Kind::Flag(_) => matches!(value, Value::Bool(_)),
-        Kind::Seconds { .. } | Kind::Fraction(_) => matches!(value, Value::Integer(_) | Value::Float(_)),
+        Kind::Seconds { .. } => matches!(value, Value::Text(_) | Value::Integer(_) | Value::Float(_)),
+        Kind::Fraction(_) => matches!(value, Value::Integer(_) | Value::Float(_)),
         Kind::Count { .. } => matches!(value, Value::Integer(_)),
         Kind::Texts | Kind::Addresses | Kind::Tables | Kind::Rules => matches!(value, Value::List(_)),
         Kind::TextTable | Kind::Table => matches!(value, Value::Table(_)),

@@ -35,7 +35,7 @@ fn default(kind: &Kind) -> String {
         Kind::Text("") | Kind::Choice { default: "", .. } | Kind::Table => String::new(),
         Kind::Text(text) | Kind::Choice { default: text, .. } => format!("`\"{text}\"`"),
         Kind::Flag(flag) => format!("`{flag}`"),
-        Kind::Seconds { default, .. } => default.map_or(String::new(), |number| format!("`{number}`")),
+        Kind::Seconds { default, .. } => default.map_or(String::new(), |number| format!("`\"{number}s\"`")),
         Kind::Fraction(default) => format!("`{default}`"),
         Kind::Count { default, .. } => format!("`{default}`"),
         Kind::Texts | Kind::Addresses | Kind::Tables | Kind::Rules => "`[]`".to_owned(),
@@ -78,7 +78,7 @@ mod tests {
         for row in [
             "| `mcp.protocol.transport.port` | a whole number from 0 to 65535 | `8080` | The port to listen on; 0 takes any free one. |",
             "| `mcp.protocol.transport.type` | `\"http\"`, `\"websocket\"`, `\"tcp\"` | `\"http\"` | How clients connect. ",
-            "| `gateway.drain` | a number of seconds from 0.001 to 3600 | `10` | How long calls in flight may finish when stopping. |",
+            "| `gateway.drain` | a time such as \"30s\", from 0.001 to 3600 seconds | `\"10s\"` | How long calls in flight may finish when stopping. |",
             "| `mcp.protocol.security.require_authentication` | `true` or `false` | `false` | Refuse callers without credentials. Not in this version yet; can only be `false`. |",
         ] {
             assert!(page.contains(row), "{row}");

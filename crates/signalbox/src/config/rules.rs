@@ -1,6 +1,7 @@
 //! Where rules are: `[[rules]]` in the configuration itself, and files of their own.
 
 use super::error::{ConfigError, Place, Problem};
+use super::faults::Faults;
 use super::read::Table;
 use signalbox_rules::{FileError, Files, RuleError, RuleSet};
 use std::cell::RefCell;
@@ -91,20 +92,22 @@ pub(super) fn check(root: &Table<'_>) -> Result<Rules, ConfigError> {
     let texts = root.table("gateway")?.texts("rule_files")?;
     let own = |error: RuleError| ConfigError::new(Place::rules(), Problem::Rules(error.into()));
     let read = RefCell::default();
-    let mut sets = Vec::new();
+    let (mut sets, mut faults) = (Vec::new(), Faults::default());
     if root.has("rules") {
         let name = document.file.map_or_else(String::new, |file| file.display().to_string());
         let beside = Beside { folder: base, read: &read };
-        sets.push(RuleSet::parse_within(&name, document.text, &beside).map_err(own)?);
+        sets.extend(faults.take(RuleSet::parse_within(&name, document.text, &beside).map_err(own)));
     }
     let mut files = Vec::new();
     for named in &texts {
         let file = base.join(&named.value);
-        let text = text(&file).map_err(|error| document.error(&named.path, named.at, Problem::Rules(error)))?;
+        let text = text(&file).map_err(|error| document.error(&named.path, named.at, Problem::Rules(error)));
         let beside = Beside { folder: folder_of(&file), read: &read };
-        sets.push(RuleSet::parse_beside(&file.display().to_string(), &text, &beside).map_err(own)?);
+        let set = text.and_then(|text| RuleSet::parse_beside(&file.display().to_string(), &text, &beside).map_err(own));
+        sets.extend(faults.take(set));
         files.push(file);
     }
+    faults.none()?;
     let set = Arc::new(RuleSet::merge(sets).map_err(own)?);
     files.append(&mut read.into_inner());
     Ok(Rules { files, set })

@@ -475,8 +475,23 @@ fn no_cut_panics_or_leaks() {
         for (cut, _) in text.char_indices().step_by(3) {
             for part in [&text[..cut], &text[cut..]] {
                 let message = message(file, part);
-                assert!(!message.contains("s3cret") && !message.contains('\n'), "{message}");
+                assert!(!message.contains("s3cret"), "{message}");
+                assert!(message.lines().all(|line| line == "no error" || line.starts_with(file)), "{message}");
             }
         }
     }
+}
+
+// Issue 13, point 22.
+#[test]
+fn a_time_has_a_unit_or_is_one_of_seconds() {
+    for (spelled, millis) in [("'30s'", 30_000), ("'500ms'", 500), ("'2m'", 120_000), ("30", 30_000), ("'1.5'", 1_500)]
+    {
+        let text = format!("[gateway]\ndrain = {spelled}\n[backends.a]\ncommand = 'x'\ntimeout = {spelled}\n");
+        let config = load("a.toml", &text).expect(spelled).config;
+        let expected = std::time::Duration::from_millis(millis);
+        assert_eq!((config.gateway.drain, config.backends[0].timeout), (expected, expected), "{spelled}");
+    }
+    let long = load("a.toml", "[gateway]\ndrain = '2h'\n").expect_err("too long");
+    assert!(long.to_string().contains("from 0.001 to 3600 seconds, found `7200`"), "{long}");
 }

@@ -18,7 +18,8 @@ impl ToolFilter {
 }
 
 /// Whether all of `text` matches the pattern. Takes at most the product of both lengths.
-fn matches(pattern: &str, text: &str) -> bool {
+#[must_use]
+pub fn matches(pattern: &str, text: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();
     let (mut p, mut t) = (0, 0);

@@ -64,6 +64,15 @@ pub async fn tell(socket: &Path, path: &str) -> Result<Bytes, AskError> {
     within(DOING, exchange(socket, Method::POST, path, Bytes::new())).await
 }
 
+/// Asks the process behind a socket for something that it may have to wait for, and reads the answer as JSON.
+///
+/// # Errors
+/// If there is no answer, or another than 200.
+pub async fn ask_for_long(socket: &Path, path: &str) -> Result<Value, AskError> {
+    let answer = within(DOING, exchange(socket, Method::GET, path, Bytes::new())).await?;
+    serde_json::from_slice(&answer).map_err(|error| AskError::Body(error.to_string()))
+}
+
 /// Asks or tells something with a body, and reads the answer as JSON.
 ///
 /// # Errors

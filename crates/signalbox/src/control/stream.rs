@@ -3,8 +3,8 @@
 use super::ask::{AskError, refused};
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::header::HOST;
-use http::{Request, StatusCode};
-use http_body_util::{BodyExt as _, Empty};
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -16,12 +16,14 @@ use tokio::task::JoinHandle;
 /// How long a process may take until it begins to answer.
 const BEGIN: Duration = Duration::from_secs(5);
 /// The longest line.
-const MAX_LINE: usize = 8 * 1024 * 1024;
+const MAX_LINE: usize = 64 * 1024 * 1024;
 
 /// The lines of an answer, as they come.
 pub struct LineStream {
     body: Incoming,
     buffer: BytesMut,
+    /// How much of the buffer holds no line break.
+    searched: usize,
     connection: JoinHandle<()>,
 }
 
@@ -31,17 +33,29 @@ impl LineStream {
     /// # Errors
     /// If it does not begin to answer.
     pub async fn open(socket: &Path, path: &str) -> Result<Self, AskError> {
+        Self::request(socket, Method::GET, path, Bytes::new()).await
+    }
+
+    /// Sends the process behind a socket something that it answers line by line.
+    ///
+    /// # Errors
+    /// If it does not begin to answer.
+    pub async fn send(socket: &Path, path: &str, body: String) -> Result<Self, AskError> {
+        Self::request(socket, Method::POST, path, body.into()).await
+    }
+
+    async fn request(socket: &Path, method: Method, path: &str, body: Bytes) -> Result<Self, AskError> {
         let opening = async {
             let stream = UnixStream::connect(socket).await?;
-            let (mut sender, connection) = http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream)).await?;
+            let (mut sender, connection) = http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await?;
             let connection = tokio::spawn(async move {
                 // How it ended is seen by whoever reads.
                 let _ = connection.await;
             });
-            let request = Request::builder().uri(path).header(HOST, "signalbox").body(Empty::new());
+            let request = Request::builder().method(method).uri(path).header(HOST, "signalbox").body(Full::new(body));
             let answer = sender.send_request(request.map_err(|error| AskError::Body(error.to_string()))?).await?;
             if answer.status() == StatusCode::OK {
-                return Ok(Self { body: answer.into_body(), buffer: BytesMut::new(), connection });
+                return Ok(Self { body: answer.into_body(), buffer: BytesMut::new(), searched: 0, connection });
             }
             let status = answer.status();
             let body = answer.into_body().collect().await.map(|body| body.to_bytes()).ok();
@@ -56,11 +70,12 @@ impl LineStream {
     /// If a line is too long.
     pub async fn next(&mut self) -> Result<Option<Bytes>, AskError> {
         loop {
-            if let Some(end) = self.buffer.iter().position(|&byte| byte == b'\n') {
-                let line = self.buffer.split_to(end).freeze();
+            if let Some(end) = self.buffer[self.searched..].iter().position(|&byte| byte == b'\n') {
+                let line = self.buffer.split_to(std::mem::take(&mut self.searched) + end).freeze();
                 self.buffer.advance(1);
                 return Ok(Some(line));
             }
+            self.searched = self.buffer.len();
             if self.buffer.len() > MAX_LINE {
                 return Err(AskError::Body("a line is too long".to_owned()));
             }

@@ -73,6 +73,7 @@ fn lines(process: &ProcessView) -> Vec<(&str, String)> {
     if let Some(recording) = &process.recording {
         lines.push(("recording", recorded(recording)));
     }
+    lines.extend(process.collisions.iter().map(|collision| ("warning", collision.clone())));
     lines.extend(process.rest.iter().filter_map(|(name, value)| Some((name.as_str(), words(value)?))));
     lines
 }

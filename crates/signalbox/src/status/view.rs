@@ -54,6 +54,8 @@ pub struct ProcessView {
     pub labels: BTreeMap<String, LabelsView>,
     /// The backends.
     pub backends: Vec<BackendView>,
+    /// Names that several backends have.
+    pub collisions: Vec<String>,
     /// Messages that wait for a person.
     pub held: u64,
     /// How many rules are in force.

@@ -1,9 +1,9 @@
 //! Text of others, made fit for a terminal.
 
-use crate::pretty::pretty;
 use crate::table::harmless;
 use ratatui::text::Span;
 use serde_json::Value;
+use signalbox_tape::pretty;
 
 /// The longest text of a member that is kept.
 const MAX_WORD: usize = 200;

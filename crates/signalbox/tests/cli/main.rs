@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on fails")]
 
+mod check;
 mod doctor;
 mod manual;
 mod program;
 mod status;
+mod tapes;
+mod tools;
 
 use program::{Program, run};
 use serde_json::{Value, json};
@@ -81,6 +84,21 @@ async fn import_writes_a_config_that_passes_the_check() {
     let again = run(folder.path(), &["import", "client.json", "-o", "signalbox.toml"], "").await;
     assert_eq!((again.code, again.stderr.lines().last().unwrap().contains("exists already")), (2, true));
     assert_eq!(run(folder.path(), &["import", "none.json"], "").await.code, 2);
+}
+
+// Issue 13, point 22.
+#[tokio::test]
+async fn import_reads_the_servers_of_projects() {
+    let folder = tempfile::tempdir().unwrap();
+    let client = r#"{"numStartups": 3, "mcpServers": {"files": {"command": "npx"}}, "projects": {
+        "/home/me/a": {"history": [{"display": "x"}], "mcpServers": {"files": {"command": "npx"}, "git": {"command": "uvx"}}},
+        "/home/me/b": {"mcpServers": {"git": {"command": "other"}}}, "/home/me/c": {"allowedTools": []}}}"#;
+    std::fs::write(folder.path().join(".claude.json"), client).unwrap();
+    let done = run(folder.path(), &["import", ".claude.json"], "").await;
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    let servers: Vec<&str> = done.stdout.lines().filter(|line| line.starts_with('[')).collect();
+    assert_eq!(servers, ["[backends.files]", "[backends.git]", "[backends.git-2]"], "{}", done.stdout);
+    assert!(done.stderr.contains("projects") && done.stderr.contains("git-2"), "{}", done.stderr);
 }
 
 #[tokio::test]

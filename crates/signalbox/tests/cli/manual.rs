@@ -15,6 +15,7 @@ const COMMANDS: &[&[&str]] = &[
     &["status"],
     &["hold"],
     &["hold", "list"],
+    &["hold", "show"],
     &["hold", "release"],
     &["hold", "edit"],
     &["hold", "answer"],

@@ -91,6 +91,17 @@ impl Program {
         timeout(PATIENCE, self.output.next_line()).await.expect("a line in time").unwrap().expect("a line")
     }
 
+    /// The answer to the request of this id, whatever notifications come before it.
+    pub async fn answer(&mut self, id: u64) -> String {
+        loop {
+            let line = self.line().await;
+            let message: serde_json::Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == id && message["method"].is_null() {
+                return line;
+            }
+        }
+    }
+
     /// Where the banner says that clients connect.
     pub async fn url(&self) -> String {
         eventually(async || {

@@ -5,6 +5,7 @@ use super::story::{self, Story};
 use super::{ExportError, Source};
 use crate::explain::words;
 use crate::marks;
+use crate::pretty;
 use crate::times::{millis, rfc3339};
 use signalbox_engine::record::{BackendSeen, Content, DecisionEntry, Entry, MessageEntry, TapeInfo};
 use std::io::Write;
@@ -37,14 +38,16 @@ const SCRIPT: &str = include_str!("report.js");
 pub fn write(source: Source<'_>, bounds: Bounds, mut to: impl Write) -> Result<(), ExportError> {
     begin(source.info, &mut to)?;
     let (mut written, mut shown, mut left, mut gaps) = (0, 0, 0u64, 0u64);
+    // An exchange is gathered when it has ended, which is not the order in which they began.
+    let mut parts: Vec<(u64, String)> = Vec::new();
     for piece in Gather::new(source.entries) {
-        let part = match piece? {
+        let (place, part) = match piece? {
             Piece::Exchange(entries) => match Story::new(&entries) {
                 Some(_) if written >= bounds.bytes || shown >= bounds.exchanges => {
                     left += 1;
                     continue;
                 }
-                Some(story) => exchange(&story),
+                Some(story) => (entries.first().map_or(0, |first| first.seq), exchange(&story)),
                 None => continue,
             },
             Piece::Loose(entry) => {
@@ -54,11 +57,15 @@ pub fn write(source: Source<'_>, bounds: Bounds, mut to: impl Write) -> Result<(
                 if written >= bounds.bytes {
                     continue;
                 }
-                loose(&entry)
+                (entry.seq, loose(&entry))
             }
         };
         shown += 1;
         written += part.len();
+        parts.push((place, part));
+    }
+    parts.sort_by_key(|(place, _)| *place);
+    for (_, part) in parts {
         to.write_all(part.as_bytes())?;
     }
     end(left, gaps, &mut to)
@@ -107,8 +114,9 @@ fn exchange(story: &Story<'_>) -> String {
     let class = if story.is_good() { "good" } else { "bad" };
     let session = story.session.map(|number| format!("session {number}")).unwrap_or_default();
     let mut out = format!(
-        "<details class=\"exchange {class}\" id=\"x{}\"><summary><time>{}</time> <b>{}</b> <span class=\"subject\">{}</span> \
+        "<details class=\"exchange {class}\" id=\"x{}\"><summary><span class=\"number\">{}</span> <time>{}</time> <b>{}</b> <span class=\"subject\">{}</span> \
 <span class=\"outcome\">{}</span> <span class=\"took\">{}</span> <span class=\"who\">{} {} {}</span></summary>\n",
+        story.number,
         story.number,
         rfc3339(story.began),
         escape(story.method),
@@ -221,7 +229,9 @@ fn image(when: &str, message: &MessageEntry) -> String {
     let shown = shown_part(&text);
     let more = text.len() - shown.len();
     let more = if more > 0 { format!("<p class=\"note\">and {more} bytes more</p>") } else { String::new() };
-    format!("{head}<pre>{}</pre>{more}\n", escape(shown))
+    // What is no JSON, such as the page of an error, is shown as it came.
+    let indented = if shown.trim_start().starts_with(['{', '[']) { pretty(shown) } else { shown.to_owned() };
+    format!("{head}<pre>{}</pre>{more}\n", escape(&indented))
 }
 
 fn decided(when: &str, decision: &DecisionEntry) -> String {

@@ -79,11 +79,17 @@ impl<'a> Story<'a> {
         self.messages().map(|(_, message)| message).find(|message| message.point == Point::ClientIn)
     }
 
-    /// The answer as the client got it.
+    /// The answer as the client got it: as it left for the client, or as the server sent it, which is all that a transparent
+    /// proxy sees. What is no message is an answer there too: a page of an error.
     pub(crate) fn answer(&self) -> Option<&'a MessageEntry> {
-        let answers = |message: &&MessageEntry| matches!(message.kind, MessageKind::Result | MessageKind::Error);
-        let out = |message: &&MessageEntry| message.point == Point::ClientOut;
-        self.messages().map(|(_, message)| message).filter(out).filter(answers).last()
+        let answers = |message: &&MessageEntry| {
+            matches!(message.kind, MessageKind::Result | MessageKind::Error | MessageKind::Raw)
+        };
+        let at = |point: Point| {
+            let seen = self.messages().map(|(_, message)| message).filter(move |message| message.point == point);
+            seen.filter(answers).last()
+        };
+        at(Point::ClientOut).or_else(|| at(Point::BackendIn))
     }
 
     /// Whether it ended well.

@@ -3,7 +3,8 @@
 use super::*;
 use crate::sample;
 use serde_json::Value;
-use signalbox_engine::record::{Body, Content};
+use signalbox_engine::fact::Point;
+use signalbox_engine::record::{Body, Content, FinishedEntry, MessageEntry, MessageKind};
 
 fn with_source(make: impl FnOnce(Source<'_>) -> Result<(), ExportError>) {
     let (info, sessions) = (sample::info(), sample::sessions());
@@ -29,6 +30,66 @@ fn har_has_an_entry_for_each_exchange() {
     assert!(second.contains("\"id\":9001") && second.ends_with("\"b\":4}}}"), "bodies are made whole: {second}");
     assert_eq!((&entries[1]["time"], &entries[1]["response"]["status"]), (&Value::from(12.0), &Value::from(200)));
     assert_eq!(entries[2]["response"]["statusText"], "timeout");
+}
+
+/// A call as a transparent proxy sees it: each message once, on its way in.
+fn overheard(answer: MessageKind, body: &'static str, outcome: &'static str) -> Vec<Entry> {
+    let message = |point, kind, text: &'static str| {
+        let body = Body::Whole(bytes::Bytes::from_static(text.as_bytes()));
+        Content::Message(MessageEntry {
+            backend: Some("srv".into()),
+            ..MessageEntry::new(point, kind, text.len() as u64, body)
+        })
+    };
+    let finished = FinishedEntry {
+        method: "ping".into(),
+        backend: Some("srv".into()),
+        outcome: outcome.into(),
+        ..FinishedEntry::default()
+    };
+    let contents = [
+        message(Point::ClientIn, MessageKind::Request, r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#),
+        message(Point::BackendIn, answer, body),
+        Content::Finished(finished),
+    ];
+    let entry = |(seq, content)| Entry { exchange: Some(1), ..Entry::new(seq, seq, "ann".into(), content) };
+    (1..).zip(contents).map(entry).collect()
+}
+
+// Issue 13, point 19.
+#[test]
+fn a_call_through_a_transparent_proxy_has_its_answer_and_reached_its_server() {
+    for (kind, body, outcome) in
+        [(MessageKind::Result, "{\"result\":{}}", "success"), (MessageKind::Raw, "not implemented", "http_error")]
+    {
+        let (info, mut out) = (sample::info(), Vec::new());
+        let entries = overheard(kind, body, outcome);
+        assert!(!crate::explain(&entries).contains("never reached"), "{}", crate::explain(&entries));
+        har::write(Source { info: &info, sessions: &[], entries: &mut entries.into_iter().map(Ok) }, &mut out).unwrap();
+        let har: Value = serde_json::from_slice(&out).unwrap();
+        let entry = &har["log"]["entries"][0];
+        assert_eq!(entry["response"]["content"]["text"], body);
+        assert!(entry["request"]["postData"]["text"].as_str().unwrap().contains("ping"));
+    }
+}
+
+// Issue 13, point 22.
+#[test]
+fn the_report_is_in_order_with_numbers_and_indented() {
+    // The second call began before the first ended.
+    let mut all = sample::entries();
+    let html = text(|source, out| html::write(source, html::Bounds::default(), out));
+    let places: Vec<usize> = (1..=4).filter_map(|number| html.find(&format!("id=\"x{number}\""))).collect();
+    assert!(places.len() == 4 && places.is_sorted(), "{places:?}");
+    assert!(html.contains("<span class=\"number\">2</span>"), "{html}");
+    assert!(html.contains("{\n  &quot;jsonrpc&quot;: &quot;2.0&quot;"), "{html}");
+    // A call that never ends stands where it began, not at the end.
+    all.retain(|entry| !(entry.exchange == Some(1) && matches!(entry.content, Content::Finished(_))));
+    let (info, mut out) = (sample::info(), Vec::new());
+    let source = Source { info: &info, sessions: &[], entries: &mut all.into_iter().map(Ok) };
+    html::write(source, html::Bounds::default(), &mut out).unwrap();
+    let html = String::from_utf8(out).unwrap();
+    assert!(html.find("id=\"x1\"").unwrap() < html.find("id=\"x2\"").unwrap());
 }
 
 #[test]

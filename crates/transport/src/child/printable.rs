@@ -1,5 +1,6 @@
 //! Text from a child, made fit for a log, a terminal and an error message.
 
+use signalbox_wire::printable::is_harmful;
 use std::fmt::Write as _;
 
 /// The text on one line, at most `max` bytes of it. Whatever could forge a log line, move a cursor or turn the reading
@@ -35,19 +36,6 @@ fn push(out: &mut String, char: char) {
         _ if is_harmful(char) => out.extend(char.escape_default()),
         _ => out.push(char),
     }
-}
-
-/// Controls of both ranges, line and paragraph separators, and the marks that turn the reading direction.
-fn is_harmful(char: char) -> bool {
-    char.is_control()
-        || matches!(
-            char,
-            '\u{61c}'
-                | '\u{200b}'..='\u{200f}'
-                | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{2069}'
-                | '\u{feff}'
-        )
 }
 
 #[cfg(test)]

@@ -134,6 +134,12 @@ impl Conversation {
         exchange
     }
 
+    /// Hears what the server sent in the place of an answer to this exchange: a page that says why, or nothing but a status.
+    pub fn hear_page(&mut self, at: Instant, exchange: ExchangeId, bytes: Bytes, out: &mut Vec<Fact>) {
+        self.counts.unread += 1;
+        self.passed(at, Side::Server, Some(exchange), bytes, out);
+    }
+
     /// Hears a part of a message that is too long to be held as a whole.
     pub fn hear_piece(&mut self, at: Instant, side: Side, bytes: Bytes, out: &mut Vec<Fact>) {
         self.counts.pieces += 1;

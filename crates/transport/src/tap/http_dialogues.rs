@@ -133,9 +133,9 @@ fn a_request_that_is_refused_by_its_status_or_never_arrives_is_over() {
     talk.post(1, Some("abc"), PING);
     talk.head(1, None, 500, false);
     talk.say(1, "oh no");
-    assert_eq!(talk.done(1), [r#"< - "oh no""#, "finished 1 ping http_error 40+0"]);
+    assert_eq!(talk.done(1), [r#"< 1 "oh no""#, "finished 1 ping http_error 40+0"]);
     talk.post(2, Some("abc"), PING);
-    assert_eq!(talk.step(2, Step::Failed), ["finished 2 ping http_error 40+0"]);
+    assert_eq!(talk.step(2, Step::Failed), ["refused http_error", "finished 2 ping http_error 40+0"]);
 }
 
 #[test]
@@ -231,6 +231,18 @@ fn s_29_s_71_heads_come_with_the_first_message_of_each_side_and_events_with_thei
         carried(&mut talk, 1, body(Side::Server, events)),
         [r#"Some("a1") Some((None, None, Some(200)))"#, r#"Some("a2") None"#]
     );
+}
+
+// Issue 13, point 19.
+#[test]
+fn a_status_without_a_body_is_told_with_the_call_that_it_answers() {
+    let mut talk = Dialogue::new();
+    carried(&mut talk, 1, asked());
+    carried(&mut talk, 1, Step::Body(Side::Client, Bytes::from_static(PING.as_bytes())));
+    carried(&mut talk, 1, Step::BodyEnd { side: Side::Client, complete: true });
+    carried(&mut talk, 1, answered(501, false));
+    let told = carried(&mut talk, 1, Step::BodyEnd { side: Side::Server, complete: true });
+    assert_eq!(told, ["refused Some(501) POST /mcp", "None Some((None, None, Some(501)))"]);
 }
 
 #[test]

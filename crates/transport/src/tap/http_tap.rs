@@ -17,6 +17,8 @@ use std::time::Instant;
 
 /// Most bytes of unfinished bodies that are held, of all requests together. Bodies beyond are told in pieces.
 pub const MAX_GATHERED: usize = 64 * 1024 * 1024;
+/// What the client of a proxy gets where the server cannot be reached.
+const BAD_GATEWAY: u16 = 502;
 /// The event by which HTTP+SSE says where to post.
 const ENDPOINT: &str = "endpoint";
 
@@ -193,9 +195,26 @@ impl HttpTap {
         if !whole {
             return conversation.hear_piece(at, side, bytes, out);
         }
+        if side == Side::Server
+            && call.status >= 400
+            && let Some(exchange) = call.exchange
+            && Message::parse(bytes.clone(), 1).is_err()
+        {
+            return conversation.hear_page(at, exchange, bytes, out);
+        }
         let exchange = conversation.hear(at, side, bytes, out);
         if side == Side::Client {
             call.exchange = exchange;
+        }
+    }
+
+    /// The server could not be reached, and the client got an error of the proxy.
+    fn unreachable(&mut self, at: Instant, number: u64, out: &mut Vec<Fact>) {
+        self.finish_body(at, number, Side::Client, out);
+        if let Some(call) = self.calls.get(&number).filter(|call| call.endpoint)
+            && let Some(conversation) = self.talks.get(call.talk)
+        {
+            conversation.refused(at, BAD_GATEWAY, format!("{}: the server gave no answer", call.asked), out);
         }
     }
 
@@ -207,10 +226,14 @@ impl HttpTap {
         // The head of an answer that held a message was told with it.
         if call.endpoint
             && call.status >= 400
-            && call.heads[1].is_some()
+            && let Some(head) = call.heads[1].take()
             && let Some(conversation) = self.talks.get(call.talk)
         {
             conversation.refused(at, call.status, std::mem::take(&mut call.asked), out);
+            if let Some(exchange) = call.exchange {
+                conversation.carried(Carried { event_id: None, http: Some(*head) });
+                conversation.hear_page(at, exchange, Bytes::new(), out);
+            }
         }
         // What was refused by its status, or never reached the server, gets no answer later.
         let refused = call.status >= 400 || call.status == 0;
@@ -236,7 +259,10 @@ impl Tap for HttpTap {
             Step::Body(side, bytes) => self.body(at, number, side, &bytes, out),
             Step::BodyEnd { side: Side::Client, .. } => self.finish_body(at, number, Side::Client, out),
             Step::BodyEnd { side: Side::Server, complete } => self.over(at, number, complete, out),
-            Step::Failed => self.over(at, number, true, out),
+            Step::Failed => {
+                self.unreachable(at, number, out);
+                self.over(at, number, true, out);
+            }
         }
     }
 

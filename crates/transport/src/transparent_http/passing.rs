@@ -5,10 +5,15 @@ use crate::tap::{Feed, HttpSeen, Side, Step};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How much of a body that goes nowhere is read, and for how long.
+const READ_OUT_BYTES: usize = 16 << 20;
+const READ_OUT_TIME: Duration = Duration::from_secs(5);
 
 /// The body of a request or an answer, passed on frame by frame, or one of our own.
 pub(super) struct Passing {
@@ -49,6 +54,20 @@ impl Passing {
     /// A body of our own.
     pub(super) fn own(text: impl Into<Bytes>) -> Self {
         Self { content: Content::Own(Some(text.into())), watch: None, connection: None }
+    }
+
+    /// Reads a body that goes nowhere, so that it is told of; not for ever, and not without end.
+    pub(super) async fn read_out(mut self) {
+        let reading = async {
+            let mut read = 0;
+            while let Some(Ok(frame)) = poll_fn(|cx| Pin::new(&mut self).poll_frame(cx)).await {
+                read += frame.data_ref().map_or(0, Bytes::len);
+                if read > READ_OUT_BYTES {
+                    break;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(READ_OUT_TIME, reading).await;
     }
 
     /// The end is told once, and as soon as it is known: nobody asks a body of a known length again after its last byte.

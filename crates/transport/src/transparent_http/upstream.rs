@@ -57,7 +57,14 @@ impl Upstream {
                 },
             }
         }
-        let mut sender = self.open().await?;
+        let mut sender = match self.open().await {
+            Ok(sender) => sender,
+            Err(error) => {
+                // Nobody takes the body, and the tape is to have what the client wanted.
+                request.into_body().read_out().await;
+                return Err(error);
+            }
+        };
         let response = sender.send_request(request).await?;
         Ok((response, sender))
     }

@@ -5,7 +5,7 @@ use super::progress::Progress;
 use super::source::TapeSource;
 use crate::cli::{ExportArgs, Format, Global};
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, table};
 use signalbox_engine::record::{Entry, SessionInfo, StoreError, TapeInfo};
 use signalbox_tape::TapeFileWriter;
 use signalbox_tape::export::{ExportError, Source, har, html, jsonl, otlp};
@@ -21,7 +21,10 @@ pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failur
     let info = source.info().clone();
     let mut sessions = source.sessions()?;
     sessions.retain(|(number, _)| args.session.is_none_or(|wanted| wanted == *number));
-    let format = args.format.unwrap_or_else(|| by_name(&args.output));
+    let format = match args.format {
+        Some(format) => format,
+        None => by_name(&args.output)?,
+    };
     let mut progress = Progress::new("exported", global.json);
     let mut decryptor = keys::decryptor(&args.key_file)?;
     let mut decrypted = |entry: Entry| match &mut decryptor {
@@ -48,7 +51,7 @@ pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failur
     progress.done();
     keys::tell(decryptor.as_ref());
     if let Some(missing) = source.missing() {
-        output::say(format_args!("the tape is not whole: {missing}"));
+        output::say(format_args!("the tape is not whole: {}", table::harmless(missing)));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -58,13 +61,19 @@ fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
-fn by_name(path: &Path) -> Format {
+/// What a file of this name holds.
+fn by_name(path: &Path) -> Result<Format, Failure> {
     match path.extension().and_then(|end| end.to_str()) {
-        Some("jsonl" | "ndjson") => Format::Jsonl,
-        Some("har") => Format::Har,
-        Some("otlp" | "json") => Format::Otlp,
-        Some("html" | "htm") => Format::Html,
-        _ => Format::Tape,
+        Some("tape") => Ok(Format::Tape),
+        Some("jsonl" | "ndjson") => Ok(Format::Jsonl),
+        Some("har") => Ok(Format::Har),
+        Some("otlp" | "json") => Ok(Format::Otlp),
+        Some("html" | "htm") => Ok(Format::Html),
+        _ => Err(Failure::Usage(format!(
+            "`{}` does not tell what to write; name a file that ends in .tape, .jsonl, .har, .otlp, .json or .html, or say \
+             --format",
+            path.display()
+        ))),
     }
 }
 

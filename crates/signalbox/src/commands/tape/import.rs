@@ -5,8 +5,8 @@ use super::{config, head};
 use crate::cli::Global;
 use crate::data_dir::DataDir;
 use crate::failure::Failure;
-use crate::output;
 use crate::recording::StorePlace;
+use crate::{output, table};
 use signalbox_engine::record::{Entry, StoreError, TapeInfo};
 use signalbox_tape::export::jsonl::Reader;
 use signalbox_tape::{Select, TapeFile};
@@ -41,9 +41,12 @@ pub(super) fn run(global: &Global, path: &Path) -> Result<ExitCode, Failure> {
     };
     progress.done();
     if let Some(missing) = missing {
-        output::say(format_args!("the file is not whole: {missing}"));
+        output::say(format_args!("the file is not whole: {}", table::harmless(&missing)));
     }
-    let text = if global.json { head(&info, Some(count)).to_string() } else { format!("{}: {count} entries", info.id) };
+    let text = match global.json {
+        true => head(&info, Some(count)).to_string(),
+        false => format!("{}: {count} entries", table::harmless(&info.id)),
+    };
     output::result(&format!("{text}\n"))?;
     Ok(ExitCode::SUCCESS)
 }

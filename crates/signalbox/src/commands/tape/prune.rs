@@ -1,6 +1,6 @@
 //! `signalbox tape prune` and `tape delete`: forgetting.
 
-use super::{config, store};
+use super::{config, running, store};
 use crate::cli::{Global, PruneArgs};
 use crate::failure::Failure;
 use crate::output;
@@ -8,17 +8,13 @@ use crate::recording::unix_nanos;
 use serde_json::json;
 use signalbox_engine::record::Retention;
 use std::process::ExitCode;
-use std::time::Duration;
-
-const DAY: u64 = 24 * 3600;
 
 /// Forgets what is old, or too much.
 pub(super) fn run(global: &Global, args: &PruneArgs) -> Result<ExitCode, Failure> {
     let kept = config(global)?.record.retention;
     let said = args.older_than.is_some() || args.max_size.is_some();
-    let older_than = args.older_than.map(|days| Duration::from_secs(days.saturating_mul(DAY)));
     let retention = Retention {
-        max_age: if said { older_than } else { kept.max_age },
+        max_age: if said { args.older_than } else { kept.max_age },
         max_bytes: if said { args.max_size } else { kept.max_bytes },
         dry_run: args.dry_run,
     };
@@ -36,9 +32,14 @@ pub(super) fn run(global: &Global, args: &PruneArgs) -> Result<ExitCode, Failure
 }
 
 /// Forgets one tape.
-pub(super) fn delete(global: &Global, tape: &str) -> Result<ExitCode, Failure> {
+pub(super) fn delete(global: &Global, tape: &str, yes: bool) -> Result<ExitCode, Failure> {
     let store = store(global)?;
     let tape = store.tape(tape)?;
+    if !yes && tape.ended.is_none() && running::tapes(global)?.contains(&tape.id) {
+        let id = &tape.id;
+        let why = format!("tape {id} is being written; `signalbox tape delete {id} --yes` deletes it anyway");
+        return Err(Failure::Refused(why));
+    }
     store.remove(&tape.id)?;
     output::result(&format!("{} is forgotten\n", tape.id))?;
     Ok(ExitCode::SUCCESS)

@@ -42,7 +42,7 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<ExitCode, Failur
         principal: args.principal.clone(),
         outcome: args.outcome.clone(),
         error_code: args.code,
-        slower_than: args.slower_than.map(|millis| millis.saturating_mul(1_000_000)),
+        slower_than: args.slower_than.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
         since: when(&args.since)?,
         until: when(&args.until)?,
         only_ends: false,

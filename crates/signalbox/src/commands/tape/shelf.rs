@@ -6,8 +6,8 @@ use super::source::is_file;
 use super::store;
 use crate::cli::Global;
 use crate::failure::Failure;
-use crate::output;
 use crate::recording::StorePlace;
+use crate::{output, table};
 use signalbox_engine::record::{StoreError, TapeInfo, TapeStore};
 use signalbox_tape::{Select, TapeFile};
 use std::fs::File;
@@ -49,7 +49,7 @@ impl Shelf {
         store.import(&info, &mut entries.inspect(|_| progress.step()))?;
         progress.done();
         if let Some(missing) = file.missing() {
-            output::say(format_args!("the file is not whole: {missing}"));
+            output::say(format_args!("the file is not whole: {}", table::harmless(missing)));
         }
         Ok(Self { store, tape: Some(info), _folder: Some(folder) })
     }

@@ -1,23 +1,26 @@
 //! `signalbox tape show`: the calls of a tape, or one of them.
 
 use super::entry_json::entry_json;
+use super::lines::{Line, Lines};
 use super::source::TapeSource;
 use super::{head, keys, moment};
 use crate::cli::{Global, ShowArgs};
 use crate::failure::Failure;
 use crate::{output, table};
 use serde_json::{Value, json};
-use signalbox_engine::record::{ClientEntry, Content, Entry, FinishedEntry, Gap};
+use signalbox_engine::record::{ClientEntry, Content, Entry, Gap};
 use signalbox_tape::redact::Decryptor;
 use signalbox_tape::{explain, marks};
-use std::collections::HashMap;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::time::Duration;
 
 /// Does it.
 pub(super) fn run(global: &Global, args: &ShowArgs) -> Result<ExitCode, Failure> {
     let mut source = TapeSource::find(global, &args.tape)?;
     let mut decryptor = keys::decryptor(&args.key_file)?;
+    if args.follow && matches!(source, TapeSource::File(_)) {
+        return Err(Failure::Usage("--follow needs a tape of the store; nothing is added to a file".to_owned()));
+    }
     let done = match args.exchange {
         Some(number) => exchange(global, &mut source, number, decryptor.as_mut()),
         None => calls(global, &mut source, args, decryptor.as_mut()),
@@ -49,13 +52,6 @@ fn exchange(
         output::result(&explain(&entries))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// One line of the list.
-struct Call {
-    entry: Entry,
-    finished: FinishedEntry,
-    decisions: usize,
 }
 
 /// What is told beside the calls.
@@ -126,41 +122,86 @@ fn calls(
     args: &ShowArgs,
     mut decryptor: Option<&mut Decryptor>,
 ) -> Result<ExitCode, Failure> {
-    let mut calls = Vec::new();
-    let mut decisions: HashMap<u64, usize> = HashMap::new();
-    let (mut beside, mut more) = (Beside::default(), false);
+    let mut beside = Beside::default();
+    let mut lines = Lines::new(args);
     for entry in source.entries(args.session) {
-        let mut entry = match &mut decryptor {
-            Some(decryptor) => decryptor.entry(entry?),
-            None => entry?,
-        };
+        let entry = decrypted(entry?, &mut decryptor);
         beside.add(&entry);
-        match &mut entry.content {
-            Content::Decisions(list) => {
-                let told = list.iter().filter(|one| one.verdict != "pass" && one.by != "route").count();
-                *decisions.entry(entry.exchange.unwrap_or(0)).or_default() += told;
-            }
-            Content::Finished(finished) if calls.len() < args.limit => {
-                let finished = finished.clone();
-                let decisions = entry.exchange.and_then(|number| decisions.remove(&number)).unwrap_or(0);
-                calls.push(Call { entry, finished, decisions });
-            }
-            Content::Finished(_) => more = true,
-            _ => {}
-        }
+        lines.add(entry);
+    }
+    if global.json && !args.follow {
+        return as_json(source, &lines.take(), &beside);
     }
     if global.json {
-        return as_json(source, &calls, &beside);
+        tell(global, &lines.take())?;
+    } else {
+        let mut text = about(source)?;
+        let rows: Vec<Vec<String>> = lines.take().iter().map(Line::row).collect();
+        text.push_str(&table::render(&HEADINGS, &rows));
+        text.push_str(&beside.text());
+        if lines.left_out() {
+            text.push_str(&format!(
+                "only the first {} calls are shown; see --tail, --limit and --session\n",
+                args.limit
+            ));
+        }
+        output::result(&text)?;
     }
-    let mut text = about(source)?;
-    let rows: Vec<Vec<String>> = calls.iter().map(row).collect();
-    text.push_str(&table::render(&["CALL", "AT", "WHO", "METHOD", "ABOUT", "BACKEND", "OUTCOME", "TOOK", ""], &rows));
-    text.push_str(&beside.text());
-    if more {
-        text.push_str(&format!("only the first {} calls are shown; see --limit and --session\n", args.limit));
+    if args.follow {
+        follow(global, source, args, lines, decryptor)?;
     }
-    output::result(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+const HEADINGS: [&str; 9] = ["CALL", "AT", "WHO", "METHOD", "ABOUT", "BACKEND", "OUTCOME", "TOOK", ""];
+
+fn decrypted(entry: Entry, decryptor: &mut Option<&mut Decryptor>) -> Entry {
+    match decryptor {
+        Some(decryptor) => decryptor.entry(entry),
+        None => entry,
+    }
+}
+
+/// Shows what is recorded from now on, until the tape ends or nobody reads any more.
+fn follow(
+    global: &Global,
+    source: &mut TapeSource,
+    args: &ShowArgs,
+    mut lines: Lines<'_>,
+    mut decryptor: Option<&mut Decryptor>,
+) -> Result<(), Failure> {
+    lines.go_on();
+    loop {
+        // Asked before it is read: what was written until its end is read after it.
+        let ended = source.has_ended()?;
+        for entry in source.later(args.session, lines.last()) {
+            lines.add(decrypted(entry?, &mut decryptor));
+        }
+        if !tell(global, &lines.take())? || ended {
+            return Ok(());
+        }
+        pause();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the command reads a store and nothing else, on its only thread")]
+fn pause() {
+    std::thread::sleep(LOOK);
+}
+
+/// How often a tape that is followed is looked at.
+const LOOK: Duration = Duration::from_millis(300);
+
+/// Writes lines without headings; false where their reader has gone.
+fn tell(global: &Global, lines: &[Line]) -> Result<bool, Failure> {
+    let text: String = lines
+        .iter()
+        .map(|line| match global.json {
+            true => format!("{}\n", entry_json(line.entry())),
+            false => format!("{}\n", table::harmless(line.row().join("  ").trim_end())),
+        })
+        .collect();
+    output::frame(&text)
 }
 
 fn about(source: &mut TapeSource) -> Result<String, Failure> {
@@ -168,7 +209,7 @@ fn about(source: &mut TapeSource) -> Result<String, Failure> {
     let tape = source.info();
     let mut text = format!(
         "tape {} by `signalbox {}` of {}, began {}\n",
-        tape.id,
+        table::harmless(&tape.id),
         tape.kind.word(),
         table::harmless(&tape.target),
         moment::shown(tape.started)
@@ -188,38 +229,7 @@ fn about(source: &mut TapeSource) -> Result<String, Failure> {
 /// Most sessions that are told one by one.
 const MOST_SESSIONS: usize = 20;
 
-fn row(call: &Call) -> Vec<String> {
-    let finished = &call.finished;
-    let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
-    vec![
-        call.entry.exchange.map(|number| number.to_string()).unwrap_or_default(),
-        moment::time_of_day(call.entry.at),
-        call.entry.principal.to_string(),
-        finished.method.to_string(),
-        text(&finished.subject),
-        text(&finished.backend),
-        finished.outcome.to_string(),
-        moment::length(finished.took),
-        remarks(call),
-    ]
-}
-
-/// What is special about a call.
-fn remarks(call: &Call) -> String {
-    let mut remarks = Vec::new();
-    if let Some(first) = call.finished.operation {
-        remarks.push(format!("round {} of {first}", call.finished.round));
-    }
-    if let Some(client) = call.finished.client {
-        remarks.push(format!("caller {client}"));
-    }
-    if call.decisions > 0 {
-        remarks.push(format!("{} decided", call.decisions));
-    }
-    remarks.join(", ")
-}
-
-fn as_json(source: &mut TapeSource, calls: &[Call], beside: &Beside) -> Result<ExitCode, Failure> {
+fn as_json(source: &mut TapeSource, calls: &[Line], beside: &Beside) -> Result<ExitCode, Failure> {
     let sessions: Vec<Value> = source
         .sessions()?
         .into_iter()
@@ -237,7 +247,7 @@ fn as_json(source: &mut TapeSource, calls: &[Call], beside: &Beside) -> Result<E
             })
         })
         .collect();
-    let calls: Vec<Value> = calls.iter().map(|call| entry_json(&call.entry)).collect();
+    let calls: Vec<Value> = calls.iter().map(|line| entry_json(line.entry())).collect();
     let gaps: Vec<Value> = beside.gaps.iter().map(|gap| json!({"facts": gap.facts, "reason": gap.reason})).collect();
     let client = |one: &ClientEntry| {
         json!({

@@ -76,6 +76,29 @@ impl TapeSource {
         }
     }
 
+    /// The entries behind this place. A file has none.
+    pub fn later(
+        &mut self,
+        session: Option<u64>,
+        after: Option<u64>,
+    ) -> Box<dyn Iterator<Item = Result<Entry, StoreError>> + '_> {
+        match self {
+            Self::Stored(store, tape) => {
+                let query = Query { tape: Some(tape.id.clone()), session, after, ..Query::default() };
+                Box::new(Pages::new(&**store, query))
+            }
+            Self::File(_) => Box::new(std::iter::empty()),
+        }
+    }
+
+    /// True once nothing is added any more.
+    pub fn has_ended(&self) -> Result<bool, Failure> {
+        match self {
+            Self::Stored(store, tape) => Ok(store.tape(&tape.id)?.ended.is_some()),
+            Self::File(_) => Ok(true),
+        }
+    }
+
     /// The entries of one exchange.
     pub fn exchange(&mut self, number: u64) -> Result<Vec<Entry>, Failure> {
         match self {

@@ -224,19 +224,19 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[backends.a]\ncommand = 'x'\ntimeout = 0\n",
-        "signalbox.toml:3:11: backends.a.timeout: expected a number of seconds from 0.001 to 86400, found `0`",
+        "signalbox.toml:3:11: backends.a.timeout: expected a time such as \"30s\", from 0.001 to 86400 seconds, found `0`",
     ),
     (
         "[backends.a]\ncommand = 'x'\ntimeout = nan\n",
-        "signalbox.toml:3:11: backends.a.timeout: expected a number of seconds from 0.001 to 86400, found `NaN`",
+        "signalbox.toml:3:11: backends.a.timeout: expected a time such as \"30s\", from 0.001 to 86400 seconds, found `NaN`",
     ),
     (
-        "[backends.a]\ncommand = 'x'\ntimeout = '60s'\n",
-        "signalbox.toml:3:11: backends.a.timeout: expected a number of seconds from 0.001 to 86400, found a string",
+        "[backends.a]\ncommand = 'x'\ntimeout = 'soon'\n",
+        "signalbox.toml:3:11: backends.a.timeout: expected a time such as \"30s\", from 0.001 to 86400 seconds, found `soon`",
     ),
     (
         "[backends.a]\ncommand = 'x'\nstart_timeout = 1e9\n",
-        "signalbox.toml:3:17: backends.a.start_timeout: expected a number of seconds from 0.001 to 3600, found `1000000000`",
+        "signalbox.toml:3:17: backends.a.start_timeout: expected a time such as \"30s\", from 0.001 to 3600 seconds, found `1000000000`",
     ),
     (
         "[backends.a]\ncommand = 'x'\nmax_children = 0\n",
@@ -337,7 +337,7 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[mcp.protocol.security]\nsession_timeout = -1\n",
-        "signalbox.toml:2:19: mcp.protocol.security.session_timeout: expected a number of seconds from 0.001 to 2592000, found `-1`",
+        "signalbox.toml:2:19: mcp.protocol.security.session_timeout: expected a time such as \"30s\", from 0.001 to 2592000 seconds, found `-1`",
     ),
     (
         "[mcp.protocol.security]\nmax_concurrent_sessions = 0\n",
@@ -369,7 +369,7 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[gateway]\nfirst_list_wait = 0.0\n",
-        "signalbox.toml:2:19: gateway.first_list_wait: expected a number of seconds from 0.001 to 3600, found `0`",
+        "signalbox.toml:2:19: gateway.first_list_wait: expected a time such as \"30s\", from 0.001 to 3600 seconds, found `0`",
     ),
     (
         "[gateway]\nallowed_origins = ['*']\n",

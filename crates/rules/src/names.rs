@@ -1,0 +1,68 @@
+//! Names in rules, held against those that there are.
+
+use crate::action::Action;
+use crate::condition::Leaf;
+use crate::error::Warning;
+use crate::glob::Globs;
+use crate::rule::Rule;
+
+/// The names that there are.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct KnownNames {
+    /// The backends.
+    pub backends: Vec<String>,
+    /// All tools, each as its backend calls it and by its qualified name; nothing while not all lists are known.
+    pub tools: Option<Vec<String>>,
+}
+
+impl KnownNames {
+    fn has_backend(&self, pattern: &str) -> bool {
+        self.backends.iter().any(|name| Globs::new(&[pattern]).fit(name))
+    }
+
+    fn has_tool(&self, pattern: &str) -> bool {
+        let Some(tools) = &self.tools else { return true };
+        tools.iter().any(|name| Globs::new(&[pattern]).fit(name))
+    }
+}
+
+/// What rules in force name although nobody has it.
+pub(crate) fn unknown(rules: &[Rule], known: &KnownNames) -> Vec<Warning> {
+    let mut out = Vec::new();
+    for rule in rules.iter().filter(|rule| rule.enabled) {
+        let mut warn = |text: String| {
+            out.push(Warning { place: rule.place.clone(), rule: rule.id.to_string(), text });
+        };
+        let mut leaves = Vec::new();
+        rule.when.leaves(&mut leaves);
+        for leaf in leaves {
+            match leaf {
+                Leaf::Backend(globs) => globs.0.iter().filter(|one| !known.has_backend(one)).for_each(|one| {
+                    warn(format!("no backend is called `{one}`; there are {}", listed(&known.backends)));
+                }),
+                Leaf::Tool(globs) => globs.0.iter().filter(|one| !known.has_tool(one)).for_each(|one| {
+                    warn(format!("no backend has listed a tool `{one}`; see `signalbox tools list`"));
+                }),
+                _ => {}
+            }
+        }
+        for action in &rule.then {
+            if let Action::Fork { backend } = action
+                && !known.backends.iter().any(|name| **name == **backend)
+            {
+                warn(format!("forks to `{backend}`, which is no backend; there are {}", listed(&known.backends)));
+            }
+        }
+    }
+    out
+}
+
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 10;
+    let some: Vec<String> = names.iter().take(MOST).map(|name| format!("`{name}`")).collect();
+    match names.len() {
+        0 => "none".to_owned(),
+        all if all > MOST => format!("{} and {} more", some.join(", "), all - MOST),
+        _ => some.join(", "),
+    }
+}

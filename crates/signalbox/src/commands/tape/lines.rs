@@ -1,0 +1,167 @@
+//! The lines of `tape show`: calls that ended, and notifications where they are wanted.
+
+use super::moment;
+use crate::cli::ShowArgs;
+use signalbox_engine::fact::Point;
+use signalbox_engine::record::{Content, Entry, FinishedEntry, MessageEntry, MessageKind};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// One line.
+pub(super) enum Line {
+    /// A call, and how much was decided about it.
+    Call { entry: Entry, finished: FinishedEntry, decisions: usize },
+    /// A notification, where it was seen first.
+    Notification { entry: Entry, message: MessageEntry },
+}
+
+impl Line {
+    /// What it is made of.
+    pub fn entry(&self) -> &Entry {
+        match self {
+            Self::Call { entry, .. } | Self::Notification { entry, .. } => entry,
+        }
+    }
+
+    /// Its cells.
+    pub fn row(&self) -> Vec<String> {
+        let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
+        let (number, at, who) = {
+            let entry = self.entry();
+            let number = entry.exchange.map(|number| number.to_string()).unwrap_or_default();
+            (number, moment::time_of_day(entry.at), entry.principal.to_string())
+        };
+        match self {
+            Self::Call { finished, decisions, .. } => vec![
+                number,
+                at,
+                who,
+                finished.method.to_string(),
+                text(&finished.subject),
+                text(&finished.backend),
+                finished.outcome.to_string(),
+                moment::length(finished.took),
+                remarks(finished, *decisions),
+            ],
+            Self::Notification { message, .. } => {
+                let from = if message.point == Point::ClientIn { "from the client" } else { "from the backend" };
+                let (method, about, backend) = (text(&message.method), text(&message.subject), text(&message.backend));
+                vec![number, at, who, method, about, backend, "notification".to_owned(), String::new(), from.to_owned()]
+            }
+        }
+    }
+}
+
+/// What is special about a call.
+fn remarks(finished: &FinishedEntry, decisions: usize) -> String {
+    let mut remarks = Vec::new();
+    if let Some(first) = finished.operation {
+        remarks.push(format!("round {} of {first}", finished.round));
+    }
+    if let Some(client) = finished.client {
+        remarks.push(format!("caller {client}"));
+    }
+    if decisions > 0 {
+        remarks.push(format!("{decisions} decided"));
+    }
+    remarks.join(", ")
+}
+
+/// The lines of a tape that are wanted, as its entries come.
+pub(super) struct Lines<'a> {
+    args: &'a ShowArgs,
+    decisions: HashMap<u64, usize>,
+    kept: VecDeque<Line>,
+    left_out: bool,
+    /// No bound any more: what is kept is told at once.
+    following: bool,
+    last: Option<u64>,
+}
+
+impl<'a> Lines<'a> {
+    pub fn new(args: &'a ShowArgs) -> Self {
+        let (decisions, kept) = (HashMap::new(), VecDeque::new());
+        Self { args, decisions, kept, left_out: false, following: false, last: None }
+    }
+
+    /// Takes the next entry of the tape.
+    pub fn add(&mut self, entry: Entry) {
+        self.last = Some(entry.seq);
+        match &entry.content {
+            Content::Decisions(list) => {
+                let told = list.iter().filter(|one| one.verdict != "pass" && one.by != "route").count();
+                *self.decisions.entry(entry.exchange.unwrap_or(0)).or_default() += told;
+            }
+            Content::Finished(finished) => {
+                let decisions = entry.exchange.and_then(|number| self.decisions.remove(&number)).unwrap_or(0);
+                if self.wants_call(finished) {
+                    let finished = finished.clone();
+                    self.keep(Line::Call { entry, finished, decisions });
+                }
+            }
+            Content::Message(message) if self.wants_notification(message) => {
+                let message = message.clone();
+                self.keep(Line::Notification { entry, message });
+            }
+            _ => {}
+        }
+    }
+
+    fn keep(&mut self, line: Line) {
+        match self.args.tail {
+            _ if self.following => self.kept.push_back(line),
+            Some(tail) => {
+                self.kept.push_back(line);
+                if self.kept.len() > tail {
+                    self.kept.pop_front();
+                }
+            }
+            None if self.kept.len() < self.args.limit => self.kept.push_back(line),
+            None => self.left_out = true,
+        }
+    }
+
+    fn wants_call(&self, finished: &FinishedEntry) -> bool {
+        self.wants(Some(&finished.method), finished.subject.as_deref(), finished.backend.as_deref())
+            && self.args.outcome.as_ref().is_none_or(|wanted| **wanted == *finished.outcome)
+    }
+
+    fn wants_notification(&self, message: &MessageEntry) -> bool {
+        self.args.notifications
+            && message.kind == MessageKind::Notification
+            && matches!(message.point, Point::ClientIn | Point::BackendIn)
+            && self.args.outcome.is_none()
+            && self.wants(message.method.as_deref(), message.subject.as_deref(), message.backend.as_deref())
+    }
+
+    fn wants(&self, method: Option<&str>, subject: Option<&str>, backend: Option<&str>) -> bool {
+        let fits = |pattern: &String| {
+            let method = method.unwrap_or_default();
+            pattern.strip_suffix('*').map_or(method == pattern, |start| method.starts_with(start))
+        };
+        let args = self.args;
+        (args.method.is_empty() || args.method.iter().any(fits))
+            && args.tool.as_ref().is_none_or(|wanted| subject == Some(wanted))
+            && args.backend.as_ref().is_none_or(|wanted| backend == Some(wanted))
+    }
+
+    /// The lines so far, which are not given again.
+    pub fn take(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.kept).into()
+    }
+
+    /// True where there are more calls than were wanted.
+    pub fn left_out(&self) -> bool {
+        self.left_out
+    }
+
+    /// Keeps everything from now on.
+    pub fn go_on(&mut self) {
+        self.following = true;
+    }
+
+    /// The place of the last entry.
+    pub fn last(&self) -> Option<u64> {
+        self.last
+    }
+}

@@ -1,0 +1,119 @@
+//! Names in a configuration that nothing has, and names that several backends have.
+
+use crate::assemble::{self, DEMO};
+use crate::config::Config;
+use crate::config::tools::matches;
+use signalbox_engine::catalog::{BackendEntry, Catalog, ListKind, Snapshot, read_saved};
+use signalbox_rules::KnownNames;
+use signalbox_runtime::Gateway;
+use signalbox_wire::printable;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Most collisions that are told one by one.
+const MOST_COLLISIONS: usize = 20;
+
+/// The lists that were kept at the end of an earlier run with this data folder; empty ones where there was none.
+#[must_use]
+pub fn kept_catalog(config: &Config) -> Snapshot {
+    let enabled = config.backends.iter().filter(|backend| !backend.disabled).map(|backend| backend.name.as_str());
+    let demo = assemble::uses_demo(config).then_some(DEMO);
+    let mut catalog = Catalog::new(enabled.chain(demo).map(Arc::from));
+    let file = config.data_dir.join("catalog.json");
+    if !file.is_symlink()
+        && let Ok(bytes) = std::fs::read(&file)
+        && let Err(error) = read_saved(&mut catalog, &bytes)
+    {
+        tracing::debug!(%error, "the lists of the last run are not used");
+    }
+    catalog.snapshot()
+}
+
+/// Backends and tools that rules and filters name although nothing has them, as far as the lists are known.
+#[must_use]
+pub fn unknown_names(config: &Config, catalog: &Snapshot) -> Vec<String> {
+    let mut out: Vec<String> =
+        config.rules.set.unknown_names(&known(config, catalog)).iter().map(ToString::to_string).collect();
+    for backend in config.backends.iter().filter(|backend| !backend.disabled) {
+        let Some(entry) = catalog.backends().iter().find(|entry| *entry.name == *backend.name) else { continue };
+        if entry.views.is_empty() {
+            continue;
+        }
+        // What `exclude` names is in no list any more, so only `include` can be held against one.
+        for pattern in &backend.tools.include {
+            if !own_tools(entry).any(|tool| matches(pattern, tool)) {
+                out.push(format!("backends.{}.tools.include: it has listed no tool `{pattern}`", backend.name));
+            }
+        }
+    }
+    out
+}
+
+fn known(config: &Config, catalog: &Snapshot) -> KnownNames {
+    let configured = config.backends.iter().map(|backend| backend.name.clone());
+    let demo = assemble::uses_demo(config).then(|| DEMO.to_owned());
+    let listed = catalog.backends().iter().all(|entry| !entry.views.is_empty());
+    let names = |entry: &BackendEntry| -> Vec<String> {
+        let qualified = |tool: &str| ListKind::Tools.style().qualify(&entry.name, tool);
+        own_tools(entry).flat_map(|tool| [tool.to_owned(), qualified(tool)]).collect()
+    };
+    KnownNames {
+        backends: configured.chain(demo).collect(),
+        tools: listed.then(|| catalog.backends().iter().flat_map(names).collect()),
+    }
+}
+
+fn own_tools(entry: &BackendEntry) -> impl Iterator<Item = &str> {
+    entry.views.values().flat_map(|view| &view.tools).map(|item| &*item.key)
+}
+
+/// Entries that clients see under a qualified name because another backend has the plain one, one sentence for each.
+#[must_use]
+pub fn collisions(catalog: &Snapshot) -> Vec<String> {
+    let mut all: Vec<String> = catalog
+        .collisions()
+        .map(|(kind, backend, name)| {
+            let shown = kind.style().qualify(backend, name);
+            format!(
+                "`{name}` of backend `{backend}` is called `{shown}`: another backend had that name first ({})",
+                kind.member()
+            )
+        })
+        .collect();
+    all.sort();
+    if all.len() > MOST_COLLISIONS {
+        let more = all.len() - MOST_COLLISIONS;
+        all.truncate(MOST_COLLISIONS);
+        all.push(format!("and {more} more names that several backends have"));
+    }
+    all
+}
+
+/// Logs every name that several backends have, when it first shows, until the gateway is gone. Needs a runtime.
+pub fn follow(gateway: &Arc<Gateway>) {
+    let (mut changes, gateway) = (gateway.catalog.follow(), Arc::downgrade(gateway));
+    tokio::spawn(async move {
+        let mut told: HashSet<String> = HashSet::new();
+        loop {
+            let Some(catalog) = gateway.upgrade().map(|gateway| Arc::clone(&gateway.catalog.snapshot())) else {
+                return;
+            };
+            let now = collisions(&catalog);
+            for collision in now.iter().filter(|collision| !told.contains(*collision)) {
+                tracing::warn!("{}", printable::one_line(collision));
+            }
+            told = now.into_iter().collect();
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    });
+}
+
+/// Everything that is odd about the names of a configuration.
+#[must_use]
+pub fn warnings(config: &Config, catalog: &Snapshot) -> Vec<String> {
+    let mut all: Vec<String> = config.rules.set.warnings().iter().map(ToString::to_string).collect();
+    all.extend(unknown_names(config, catalog));
+    all
+}

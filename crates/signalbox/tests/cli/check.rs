@@ -1,0 +1,144 @@
+//! `signalbox check` and `signalbox rules`: everything that is wrong or surely not meant, before anything starts.
+
+use crate::program::{Done, Program, eventually, run};
+use crate::{INITIALIZE, INITIALIZED};
+use serde_json::Value;
+use std::path::Path;
+
+async fn check(folder: &Path, text: &str) -> Done {
+    std::fs::write(folder.join("signalbox.toml"), text).unwrap();
+    run(folder, &["check"], "").await
+}
+
+// Issue 13, point 20.
+#[tokio::test]
+async fn check_refuses_the_certificates_that_serve_refuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[mcp.protocol.transport.tls]\nenabled = true\ncert_file = \"cert.pem\"\nkey_file = \"key.pem\"\n";
+    let missing = check(folder.path(), text).await;
+    assert!(missing.code == 2 && missing.stderr.contains("cert.pem"), "{}{}", missing.stdout, missing.stderr);
+    for file in ["cert.pem", "key.pem"] {
+        std::fs::write(folder.path().join(file), "no certificate").unwrap();
+    }
+    let garbage = check(folder.path(), text).await;
+    let served = run(folder.path(), &["serve", "--listen", "127.0.0.1:0"], "").await;
+    assert_eq!((garbage.code, served.code), (2, 2), "{}", served.stderr);
+    assert_eq!(garbage.stderr, served.stderr);
+}
+
+// Issue 13, point 20.
+#[tokio::test]
+async fn check_warns_of_programs_that_cannot_be_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[backends.a]\ncommand = \"no-such-program\"\n[backends.b]\ncommand = \"other\"\ndisabled = true\n";
+    let done = check(folder.path(), text).await;
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert!(done.stderr.contains("backends.a.command: program `no-such-program` was not found"), "{}", done.stderr);
+    assert!(!done.stderr.contains("other"), "{}", done.stderr);
+}
+
+// Issue 13, point 20.
+#[tokio::test]
+async fn all_errors_of_a_file_are_told_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[gateway]\ndrain = -1\nmax_streams = 0\n[backends.a]\ncomand = \"x\"\n[backends.b]\nargs = [\"x\"]\n\
+                [[rules]]\nid = \"one\"\nthen = [{ alow = true }]\n[[rules]]\nid = \"two\"\nwhen = { metod = \"x\" }\nthen = [\"allow\"]\n";
+    let done = check(folder.path(), text).await;
+    assert_eq!(done.code, 2, "{}", done.stderr);
+    for expected in ["gateway.drain", "gateway.max_streams", "backends.a.comand", "backends.b: has neither"] {
+        assert_eq!(done.stderr.matches(expected).count(), 1, "{expected}: {}", done.stderr);
+    }
+    let only_rules = check(
+        folder.path(),
+        text.split_once("[[rules]]").map(|(_, rest)| format!("[[rules]]{rest}")).unwrap().as_str(),
+    )
+    .await;
+    assert!(only_rules.stderr.contains("alow") && only_rules.stderr.contains("metod"), "{}", only_rules.stderr);
+    assert_eq!(only_rules.stderr.lines().count(), 2, "{}", only_rules.stderr);
+}
+
+// Issue 13, point 20.
+#[tokio::test]
+async fn names_that_nothing_has_are_warned_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[[rules]]\nid = \"r\"\nwhen = { backend = \"file*\", method = [\"tools/call\", \"tools/cal\"], params = { \"/params/arguments/x\" = { exists = true } } }\nthen = [{ fork = \"shadow\" }]\n\
+                [[rules]]\nid = \"s\"\nwhen = { tool = \"write_*\", params = { \"/path\" = { exists = true } } }\nthen = [{ block = \"no\" }]\n";
+    for command in [["check"].as_slice(), &["rules", "check"]] {
+        std::fs::write(folder.path().join("signalbox.toml"), text).unwrap();
+        let done = run(folder.path(), command, "").await;
+        let said = format!("{}{}", done.stdout, done.stderr);
+        assert_eq!(done.code, 0, "{said}");
+        for expected in [
+            "no backend is called `file*`",
+            "`tools/cal` is no method of MCP",
+            "`/params/arguments/x` begins inside `params` already; write `/arguments/x`",
+            "forks to `shadow`, which is no backend",
+            "the params of a tool call has no `/path`",
+        ] {
+            assert!(said.contains(expected), "{command:?}: {expected}: {said}");
+        }
+        // While nobody knows what tools there are, nothing is said of them.
+        assert!(!said.contains("write_*"), "{said}");
+    }
+    let list = [INITIALIZE, INITIALIZED, r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#].join("\n");
+    assert_eq!(run(folder.path(), &["stdio"], &list).await.code, 0);
+    let known = run(folder.path(), &["check", "--json"], "").await;
+    let known: Value = serde_json::from_str(&known.stdout).unwrap();
+    assert!(known["warnings"].to_string().contains("no backend has listed a tool `write_*`"), "{known}");
+}
+
+// Issue 13, point 20.
+#[tokio::test]
+async fn rules_test_goes_on_behind_a_delay_and_speaks_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let call = ["rules", "test", "--tool", "echo"];
+    let none = run(folder.path(), &call, "").await;
+    assert_eq!((none.code, none.stdout.as_str()), (0, "there are no rules, so the message passes\n"));
+    let text = "[[rules]]\nid = \"slow\"\npriority = 1\nthen = [{ delay = \"2s\" }]\n\
+                [[rules]]\nid = \"ask\"\nthen = [{ hold = { reason = \"look\", within = \"20s\" } }]\n";
+    std::fs::write(folder.path().join("signalbox.toml"), text).unwrap();
+    let held = run(folder.path(), &call, "").await;
+    assert!(held.stdout.contains("it waits 2s"), "{}{}", held.stdout, held.stderr);
+    assert!(held.stdout.contains("verdict: hold a person decides within 20s: look\n"), "{}", held.stdout);
+}
+
+// N-20; issue 13, point 13: exchanges have their numbers in the log.
+#[tokio::test]
+async fn names_that_several_backends_have_are_warned_of_everywhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_signalbox");
+    let mut text = String::new();
+    for name in ["a", "b"] {
+        let inner = folder.path().join(name);
+        text += &format!(
+            "[backends.{name}]\ncommand = {program:?}\nargs = [\"stdio\", \"--data-dir\", {inner:?}, \"-c\", \"/dev/null\"]\n"
+        );
+    }
+    std::fs::write(folder.path().join("signalbox.toml"), text).unwrap();
+    let mut gateway = Program::start(folder.path(), &["stdio", "--log-level", "debug"]);
+    gateway.write(INITIALIZE).await;
+    gateway.answer(1).await;
+    gateway.write(INITIALIZED).await;
+    gateway.write(r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#).await;
+    let list = gateway.answer(2).await;
+    assert!(list.contains("b__echo"), "{list}");
+    let warning = "`echo` of backend `b` is called `b__echo`";
+    eventually(async || gateway.stderr().contains(warning).then_some(())).await;
+    eventually(async || gateway.stderr().contains("method=tools/list").then_some(())).await;
+    let ended = gateway.stderr();
+    let line = ended.lines().find(|line| line.contains("method=tools/list")).unwrap();
+    assert!(line.contains("exchange="), "{line}");
+    let status = run(folder.path(), &["status"], "").await;
+    assert!(status.stdout.contains(warning), "{}", status.stdout);
+    gateway.signal("TERM").await;
+    gateway.ended().await;
+    for command in ["check", "doctor"] {
+        let done = run(folder.path(), &[command], "").await;
+        assert!(
+            format!("{}{}", done.stdout, done.stderr).contains(warning),
+            "{command}: {}{}",
+            done.stdout,
+            done.stderr
+        );
+    }
+}

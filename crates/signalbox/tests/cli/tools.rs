@@ -1,0 +1,72 @@
+//! `signalbox tools` beside a gateway that runs.
+
+use crate::program::{Program, run};
+use serde_json::Value;
+use std::path::Path;
+
+/// A gateway with one backend, this very program with its demo tools, and a rule. Its file is not the one that a command finds
+/// by itself.
+async fn gateway(folder: &Path) -> Program {
+    let (program, inner) = (env!("CARGO_BIN_EXE_signalbox"), folder.join("inner"));
+    let text = format!(
+        "[backends.inner]\ncommand = {program:?}\nargs = [\"stdio\", \"--data-dir\", {inner:?}, \"-c\", \"/dev/null\"]\n\
+         trust_level = \"verified\"\ncategory = \"demo\"\n\
+         [[rules]]\nid = \"quiet\"\nwhen = {{ tool = \"countdown\" }}\nthen = [{{ block = \"not today\" }}]\n"
+    );
+    std::fs::write(folder.join("other.toml"), text).unwrap();
+    let program = Program::start(folder, &["serve", "-c", "other.toml", "--listen", "127.0.0.1:0"]);
+    program.url().await;
+    program
+}
+
+// Issue 13, point 22: after `serve -c FILE` the hint of the banner must show that gateway's tools.
+#[tokio::test]
+async fn tools_ask_the_gateway_that_runs_and_are_judged_and_recorded_like_any_client() {
+    let folder = tempfile::tempdir().unwrap();
+    let gateway = gateway(folder.path()).await;
+    let list = run(folder.path(), &["tools", "list"], "").await;
+    assert_eq!(list.code, 0, "{}", list.stderr);
+    assert!(list.stdout.starts_with("TOOL") && list.stdout.contains("BACKEND"), "{}", list.stdout);
+    let echo = list.stdout.lines().find(|line| line.starts_with("echo ")).expect("the tool").to_owned();
+    let cells: Vec<&str> = echo.split_whitespace().take(4).collect();
+    assert_eq!(cells, ["echo", "inner", "verified", "demo"], "issue 13, point 13: labels are shown");
+
+    let json = run(folder.path(), &["tools", "list", "--json"], "").await;
+    let json: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert!(json.as_array().unwrap().iter().all(|tool| tool["backend"] == "inner"), "{json}");
+
+    let called = run(folder.path(), &["tools", "call", "echo", "text=by the gateway"], "").await;
+    assert_eq!((called.code, called.stdout.trim()), (0, "by the gateway"), "{}", called.stderr);
+    let refused = run(folder.path(), &["tools", "call", "countdown", "from=1"], "").await;
+    assert!(refused.code == 1 && refused.stderr.contains("not today"), "{}", refused.stderr);
+    let found = crate::program::eventually(async || {
+        let found = run(folder.path(), &["tape", "search", "gateway", "--json"], "").await;
+        (found.code == 0 && found.stdout.contains("echo")).then_some(found.stdout)
+    })
+    .await;
+    assert!(found.contains("uid:"), "the local user called: {found}");
+
+    // With --fresh, or another file, everything is started for this.
+    let fresh = run(folder.path(), &["tools", "list", "--fresh"], "").await;
+    assert!(fresh.stdout.contains("demo") && !fresh.stdout.contains("inner"), "{}", fresh.stdout);
+    std::fs::write(folder.path().join("empty.toml"), "").unwrap();
+    let another = run(folder.path(), &["tools", "list", "-c", "empty.toml"], "").await;
+    assert!(another.stdout.contains("demo") && !another.stdout.contains("inner"), "{}", another.stdout);
+    let same = run(folder.path(), &["tools", "list", "-c", "other.toml"], "").await;
+    assert!(same.stdout.contains("inner"), "{}", same.stdout);
+    gateway.signal("TERM").await;
+}
+
+#[tokio::test]
+async fn arguments_are_json_where_they_can_be_and_text_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let counted = run(folder.path(), &["tools", "call", "countdown", "from=2", "interval_ms=10"], "").await;
+    assert_eq!(counted.code, 0, "{}{}", counted.stdout, counted.stderr);
+    let said = run(folder.path(), &["tools", "call", "echo", "text=a=b {"], "").await;
+    assert_eq!((said.code, said.stdout.trim()), (0, "a=b {"), "{}", said.stderr);
+    for (bad, why) in [(["text"].as_slice(), "KEY=VALUE"), (&["text=a", "text=b"], "twice")] {
+        let line: Vec<&str> = ["tools", "call", "echo"].into_iter().chain(bad.iter().copied()).collect();
+        let done = run(folder.path(), &line, "").await;
+        assert!(done.code == 2 && done.stderr.contains(why), "{}", done.stderr);
+    }
+}

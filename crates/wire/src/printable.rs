@@ -1,0 +1,56 @@
+//! Text of others, made fit for a log, a terminal and an error message.
+
+/// True for what could forge a line, move a cursor or turn the reading direction: controls of both ranges, line and paragraph
+/// separators, and the marks that have no width or turn the direction.
+#[must_use]
+pub fn is_harmful(char: char) -> bool {
+    char.is_control()
+        || matches!(
+            char,
+            '\u{61c}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{2069}'
+                | '\u{feff}'
+        )
+}
+
+/// The text on one line: breaks and tabs become spaces, and whatever else is harmful an escape.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    cleaned(text, |char| matches!(char, '\n' | '\r' | '\t').then_some(' '))
+}
+
+/// The text with its line breaks and tabs, and whatever else is harmful as an escape.
+#[must_use]
+pub fn lines(text: &str) -> String {
+    cleaned(text, |char| matches!(char, '\n' | '\t').then_some(char))
+}
+
+fn cleaned(text: &str, space: impl Fn(char) -> Option<char>) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        match space(char) {
+            Some(space) => out.push(space),
+            None if is_harmful(char) => out.extend(char.escape_default()),
+            None => out.push(char),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Issue 13, point 10.
+    #[test]
+    fn what_a_terminal_would_obey_is_escaped() {
+        assert_eq!(one_line("plain ü 漢\n\tx"), "plain ü 漢  x");
+        assert_eq!(lines("a\n\tb\r\u{1b}[31m"), "a\n\tb\\r\\u{1b}[31m");
+        for char in ['\u{1b}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{200f}', '\u{feff}', '\u{61c}'] {
+            let text = format!("a{char}b");
+            assert!(!one_line(&text).contains(char) && !lines(&text).contains(char), "{char:?}");
+        }
+    }
+}
