@@ -13,7 +13,7 @@ use crate::walk::{Step, Walk};
 use crate::webhook::{self, Said};
 use bytes::Bytes;
 use signalbox_engine::bridge::made_up;
-use signalbox_engine::chain::{Answer, Effect, Question, Verdict};
+use signalbox_engine::chain::{Answer, Effect, Question, Verdict, edited};
 use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_wire::{Envelope, Limits, Revision, codes, json, scan};
 use std::sync::Arc;
@@ -303,7 +303,7 @@ impl<'a> Walk<'a> {
             }
             Answer::Edited { by, message } => {
                 self.input("person", format!("edited by {}", name(by)));
-                match patch::instead(view.message, message) {
+                match edited(view.message, message.clone(), &Limits::default()) {
                     Ok(message) => {
                         self.note("modify", format!("edited by {}", name(by)));
                         Step::Change(message)

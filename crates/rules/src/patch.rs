@@ -3,7 +3,7 @@
 use crate::facts::Root;
 use crate::pointer::{Pointer, index, step};
 use bytes::Bytes;
-use signalbox_wire::{Edits, Envelope, Kind, Limits, Refusal, Span, json};
+use signalbox_wire::{Edits, Envelope, Span, json};
 
 /// Gives a value to a place in the message; objects that are missing on the way are made. `None` where something on the way
 /// is neither an object nor an array.
@@ -66,37 +66,6 @@ pub(crate) fn replace(message: &Envelope, root: Root, value: &[u8]) -> Bytes {
         }
     }
     edits.apply(bytes)
-}
-
-/// Why a message from outside cannot take the place of another.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub(crate) enum Unfit {
-    #[error("{0}")]
-    Refused(#[from] Refusal),
-    #[error("expected {}, found {}", word(*.expected), word(*.found))]
-    Kind { expected: Kind, found: Kind },
-}
-
-/// A message from outside in the place of this one: of the same kind, strictly valid, and with the id of the one it replaces.
-pub(crate) fn instead(message: &Envelope, bytes: &Bytes) -> Result<Envelope, Unfit> {
-    let other = Envelope::read(bytes.clone(), &Limits::default())?;
-    let answer = |kind| matches!(kind, Kind::Response | Kind::Error);
-    if other.kind() != message.kind() && !(answer(other.kind()) && answer(message.kind())) {
-        return Err(Unfit::Kind { expected: message.kind(), found: other.kind() });
-    }
-    match message.id_token() {
-        Some(id) if other.id_token() != Some(id) => Ok(Envelope::parse(other.with_id(id)).map_err(Refusal::from)?),
-        _ => Ok(other),
-    }
-}
-
-fn word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Request => "a request",
-        Kind::Notification => "a notification",
-        Kind::Response => "an answer",
-        Kind::Error => "an error",
-    }
 }
 
 fn object(bytes: &[u8]) -> Option<Span> {

@@ -2,9 +2,9 @@
 
 use crate::facts::View;
 use crate::limits;
-use crate::patch;
 use crate::rule::Rule;
 use bytes::Bytes;
+use signalbox_engine::chain::{EditError, edited};
 use signalbox_wire::{Envelope, Limits, ScanError, json, scan};
 
 /// The version of both forms.
@@ -87,7 +87,7 @@ pub(crate) enum HookError {
     #[error("its answer has no `{0}`")]
     Missing(&'static str),
     #[error("its `message` cannot be used: {0}")]
-    Message(#[from] patch::Unfit),
+    Message(#[from] EditError),
     #[error("its `{0}` is not what belongs there")]
     Unfit(&'static str),
     #[error("its verdict is {0}; expected pass, modify, reply, error or refuse")]
@@ -111,7 +111,7 @@ pub(crate) fn read(status: u16, body: &Bytes, about: &Envelope) -> Result<Said, 
     let need = |name: &'static str| part(name).ok_or(HookError::Missing(name));
     match words("verdict").as_deref() {
         Some("pass") => Ok(Said::Pass),
-        Some("modify") => Ok(Said::Modify(patch::instead(about, &need("message")?)?)),
+        Some("modify") => Ok(Said::Modify(edited(about, need("message")?, &Limits::default())?)),
         Some("reply") => object(need("result")?).map(Said::Reply).ok_or(HookError::Unfit("result")),
         Some("error") => error_object(need("error")?).map(Said::Error).ok_or(HookError::Unfit("error")),
         Some("refuse") => Ok(Said::Refuse(words("reason").unwrap_or_else(|| "no reason given".to_owned()))),
