@@ -6,7 +6,6 @@ use signalbox::live;
 use signalbox_rules::limits;
 use signalbox_runtime::{breakpoints, holds, webhooks};
 use signalbox_tape::recorder::{MAX_BARRIERS, MAX_EXCHANGES, RecorderSettings};
-use signalbox_transport::web_post;
 
 const RULE: &str = "the rules are not taken; the error names the place";
 const RELOADS: &str = "signalbox_config_reloads_total";
