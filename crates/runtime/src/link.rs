@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A boxed future, as trait objects need it.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -66,8 +67,9 @@ pub trait LinkEvents: Send + Sync {
         true
     }
 
-    /// The backend closed this request's stream for now and will go on with it when asked to (2025-11-25 polling).
-    fn parted(&self, _key: u64) {}
+    /// The backend closed this request's stream for now and will go on with it when asked to (2025-11-25 polling), after this
+    /// wait where it named one.
+    fn parted(&self, _key: u64, _retry: Option<Duration>) {}
 
     /// The backend no longer knows our session, and has surely not processed this message.
     fn expired(&self, message: ToBackend);

@@ -10,6 +10,7 @@ use signalbox_wire::{Envelope, Era, batch, single_line};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// Most messages that wait for one slow reader before droppable ones are dropped.
 pub const OUTBOX_BOUND: usize = 256;
@@ -28,6 +29,8 @@ pub struct Out {
     pub status: u16,
     /// No message at all: the stream closes for now, and its client comes back for the rest.
     pub part: bool,
+    /// How long the client is to wait until then, where the backend says so.
+    pub retry: Option<Duration>,
     number: u64,
     /// The numbers of the others, where several answers go out as one array.
     others: Vec<u64>,
@@ -38,7 +41,7 @@ impl Out {
     #[must_use]
     pub fn new(message: ToClient) -> Self {
         let (last, status, number) = (message.is_last(), message.status(), message.number());
-        Self { bytes: message.into_bytes(), last, status, part: false, number, others: Vec::new() }
+        Self { bytes: message.into_bytes(), last, status, part: false, retry: None, number, others: Vec::new() }
     }
 
     /// Several answers as one array.
@@ -48,13 +51,13 @@ impl Out {
         let bytes: Vec<Bytes> = answers.into_iter().map(|answer| on_one_line(answer.bytes)).collect();
         let (number, others) = numbers.split_first().map_or((0, &[][..]), |(first, others)| (*first, others));
         let others = others.to_vec();
-        Self { bytes: batch::join(&bytes), last: true, status: 200, part: false, number, others }
+        Self { bytes: batch::join(&bytes), last: true, status: 200, part: false, retry: None, number, others }
     }
 
     /// The sign that a stream closes for now.
     #[must_use]
-    pub fn parting() -> Self {
-        Self { bytes: Bytes::new(), last: false, status: 200, part: true, number: 0, others: Vec::new() }
+    pub fn parting(retry: Option<Duration>) -> Self {
+        Self { bytes: Bytes::new(), last: false, status: 200, part: true, retry, number: 0, others: Vec::new() }
     }
 
     /// The message, or the array.
@@ -77,7 +80,7 @@ impl Out {
     #[cfg(test)]
     pub(crate) fn for_test(text: &'static str, last: bool) -> Self {
         let bytes = Bytes::from_static(text.as_bytes());
-        Self { bytes, last, status: 200, part: false, number: 0, others: Vec::new() }
+        Self { bytes, last, status: 200, part: false, retry: None, number: 0, others: Vec::new() }
     }
 }
 

@@ -80,6 +80,8 @@ pub struct Peer {
     busy: Arc<AtomicBool>,
     /// A client asked for a task here, which ends with the process.
     tasked: AtomicBool,
+    /// The gateway ended it on its own account.
+    closed: AtomicBool,
     /// Gave up its place to another.
     displaced: AtomicBool,
     /// Nothing waits here for anything that may become late.
@@ -133,6 +135,7 @@ impl Peer {
             lists_turn: tokio::sync::Mutex::new(()),
             busy: Arc::default(),
             tasked: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             displaced: AtomicBool::new(false),
             quiet: AtomicBool::new(false),
             used: Mutex::new(crate::clock::now()),
@@ -234,6 +237,12 @@ impl Peer {
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.lock().lost
+    }
+
+    /// True where it was the gateway that ended it.
+    #[must_use]
+    pub fn was_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// The session it belongs to; none for one that is shared.
@@ -429,6 +438,7 @@ impl Peer {
                 return;
             }
             inner.lost = true;
+            self.closed.store(fault.kind == FaultKind::Draining, Ordering::Relaxed);
             inner.machine.lost(&fault.message, &mut out);
             std::mem::take(&mut inner.queue)
         };

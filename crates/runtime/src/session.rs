@@ -208,15 +208,15 @@ impl Session {
     }
 
     /// The backend closed the stream of this call for now: the client's stream closes too, where its revision knows how
-    /// to come back for the rest.
-    pub(crate) fn part(&self, exchange: ExchangeId) {
+    /// to come back for the rest, after the wait that the backend named.
+    pub(crate) fn part(&self, exchange: ExchangeId, retry: Option<Duration>) {
         let inner = self.lock();
         let knows = inner.machine.client().is_some_and(|client| client.revision.priming_event());
         let stream = inner.machine.exchange(exchange).map(|exchange| exchange.stream);
         if let Some(outbox) =
             stream.filter(|_| knows && self.mode == Mode::Session).and_then(|id| inner.streams.get(&id))
         {
-            outbox.push(Out::parting(), true);
+            outbox.push(Out::parting(retry), true);
         }
     }
 

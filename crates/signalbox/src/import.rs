@@ -146,11 +146,32 @@ fn note_secrets(document: &Document<'_>, server: &Server, warnings: &mut Vec<War
 
 /// Whether a value under this name is likely one that others must not see.
 pub(crate) fn looks_secret(name: &str, value: &str) -> bool {
-    const NAMES: [&str; 9] = ["key", "token", "secret", "passw", "auth", "credential", "cookie", "bearer", "_pat"];
+    /// Beginnings of words that name a secret, wherever they stand in the name.
+    const NAMES: [&str; 8] = ["apikey", "token", "secret", "passw", "credential", "cookie", "bearer", "authoriz"];
+    /// Words that do so only alone: `KEYBOARD`, `AUTHOR` and `PATH` begin like them.
+    const WORDS: [&str; 5] = ["key", "keys", "auth", "pat", "pwd"];
     const VALUES: [&str; 8] = ["sk-", "ghp_", "gho_", "github_pat_", "xoxb-", "xoxp-", "glpat-", "AKIA"];
-    let name = name.to_ascii_lowercase();
-    !value.is_empty()
-        && (NAMES.iter().any(|part| name.contains(part)) || VALUES.iter().any(|start| value.starts_with(start)))
+    let lower = name.to_ascii_lowercase();
+    let named = NAMES.iter().any(|part| lower.contains(part)) || words(name).any(|word| WORDS.contains(&&*word));
+    !value.is_empty() && (named || VALUES.iter().any(|start| value.starts_with(start)))
+}
+
+/// The words of a name in small letters: those of `GH_PAT`, `X-Api-Key` and `apiKey`.
+fn words(name: &str) -> impl Iterator<Item = String> {
+    name.split(|c: char| !c.is_ascii_alphanumeric()).flat_map(|part| {
+        let mut words = vec![String::new()];
+        let mut small = false;
+        for c in part.chars() {
+            if small && c.is_ascii_uppercase() {
+                words.push(String::new());
+            }
+            small = c.is_ascii_lowercase();
+            if let Some(word) = words.last_mut() {
+                word.push(c.to_ascii_lowercase());
+            }
+        }
+        words
+    })
 }
 
 /// A name for a variable: `files_X-Api-Key` becomes `FILES_X_API_KEY`.
@@ -158,4 +179,40 @@ pub(crate) fn variable(text: &str) -> String {
     let upper = text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
     let variable: String = upper.collect();
     if variable.starts_with(|c: char| c.is_ascii_digit()) { format!("_{variable}") } else { variable }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Issue point 16(i): what only begins like the name of a secret is none.
+    #[test]
+    fn a_secret_is_told_from_a_name_that_only_looks_like_one() {
+        let plain =
+            ["MEMORY_FILE_PATH", "PATH", "AUTHOR", "KEYBOARD_LAYOUT", "monkeyMode", "LOG_PATTERN", "compatMode"];
+        for name in plain {
+            assert!(!looks_secret(name, "x"), "{name}");
+        }
+        let secret = [
+            "API_KEY",
+            "apiKey",
+            "OPENAI_APIKEY",
+            "X-Api-Key",
+            "GH_TOKEN",
+            "GITHUB_PAT",
+            "CLIENT_SECRET",
+            "DB_PASSWORD",
+            "Authorization",
+            "BASIC_AUTH",
+            "Cookie",
+            "AWS_ACCESS_KEY_ID",
+            "accessToken",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+        ];
+        for name in secret {
+            assert!(looks_secret(name, "x"), "{name}");
+            assert!(!looks_secret(name, ""), "{name}");
+        }
+        assert!(looks_secret("NAME", "ghp_0123"));
+    }
 }

@@ -182,8 +182,8 @@ impl LinkEvents for Watched {
         self.events.is_wanted(key)
     }
 
-    fn parted(&self, key: u64) {
-        self.events.parted(key);
+    fn parted(&self, key: u64, retry: Option<Duration>) {
+        self.events.parted(key, retry);
     }
 
     fn expired(&self, message: ToBackend) {

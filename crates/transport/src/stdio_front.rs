@@ -108,7 +108,15 @@ async fn read(mut input: impl AsyncRead + Unpin, max: usize, lines: mpsc::Sender
                 false
             }
             Err(error) => {
-                tracing::warn!(%error, "the input cannot be read any more");
+                let ordinary = matches!(
+                    error.kind(),
+                    io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof
+                );
+                if ordinary {
+                    tracing::debug!(%error, "the client is gone");
+                } else {
+                    tracing::warn!(%error, "the input cannot be read any more");
+                }
                 true
             }
         };

@@ -43,6 +43,9 @@ pub struct Page {
     pub next: Option<String>,
 }
 
+/// All that a rendered list depends on besides the catalog.
+type PageKey = (ListKind, Selector, Option<Audience>);
+
 /// The catalog at one moment.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -55,7 +58,7 @@ pub struct Snapshot {
     params: TextMap<Box<str>, Arc<[ParamHeader]>>,
     /// Whether any old connection of a backend runs tool calls as tasks, in the order of `backends`.
     task_hosts: Vec<bool>,
-    rendered: Mutex<HashMap<(ListKind, Selector, Option<Audience>), Page>>,
+    rendered: Mutex<HashMap<PageKey, Page>>,
     /// Somebody was shown a name, or used one.
     shown: AtomicBool,
 }

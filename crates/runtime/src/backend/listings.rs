@@ -227,7 +227,13 @@ impl Backend {
     }
 
     fn unread(&self, peer: &Peer, fault: &Fault) {
-        tracing::warn!(backend = %self.name, why = %fault, "the backend's lists could not be read");
+        // A connection that the gateway has ended itself, with its session for one, is no fault of the backend.
+        let closed = peer.was_closed();
+        if closed {
+            tracing::debug!(backend = %self.name, why = %fault, "the backend's lists were not read to their end");
+        } else {
+            tracing::warn!(backend = %self.name, why = %fault, "the backend's lists could not be read");
+        }
         let known = self
             .gateway()
             .zip(peer.view_key())
@@ -239,7 +245,9 @@ impl Backend {
         } else if !inner.others_reading(&peer.caps, Some(peer.id)) {
             inner.failed(peer.caps.clone());
         }
-        inner.last_error = Some(fault.message.clone());
+        if !closed {
+            inner.last_error = Some(fault.message.clone());
+        }
         drop(inner);
         if let Some(gateway) = self.gateway() {
             gateway.catalog.nudge();

@@ -136,11 +136,11 @@ impl LinkEvents for PeerEvents {
         self.0.upgrade().is_some_and(|peer| peer.lock().machine.is_pending(key))
     }
 
-    fn parted(&self, key: u64) {
+    fn parted(&self, key: u64, retry: Option<Duration>) {
         let Some(peer) = self.0.upgrade() else { return };
         let origin = peer.lock().machine.origin(key).cloned();
         if let Some((session, exchange)) = origin.and_then(|origin| origin.exchange()) {
-            session.part(exchange);
+            session.part(exchange, retry);
         }
     }
 

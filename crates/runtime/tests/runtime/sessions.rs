@@ -230,3 +230,22 @@ async fn a_question_to_a_client_that_takes_only_json_is_refused_and_counted() {
     client.session.receive(&stream, envelope(&call));
     assert_eq!(next(&general).await.unwrap()["method"], "elicitation/create");
 }
+
+/// Issue point 16(i): a session that ends while its own connection reads lists says nothing against the backend.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_session_is_no_error_of_its_backend() {
+    let fake = Fake::new(Shape::Pipe, |heard| match (&*heard.method, heard.link) {
+        ("tools/list", 2) => vec![Step::Wait(10_000)],
+        _ => plain(heard),
+    });
+    let gateway = start(&fake, Setup::default());
+    pass(500).await;
+    let client = Client::open(&gateway, json!({"sampling": {}})).await;
+    let _list = client.post("tools/list", json!({}));
+    pass(500).await;
+    assert_eq!(fake.heard_on(2, "tools/list").len(), 1);
+    client.session.close();
+    pass(500).await;
+    assert_eq!(fake.open_links(), [1]);
+    assert_eq!(status(&gateway).last_error, None);
+}

@@ -46,7 +46,16 @@ pub(super) async fn run(mut running: Running, message: ToBackend, session: Optio
     match (ended, key) {
         (Ok(()), _) => {}
         (Err(fault), Some(key)) => running.events().failed(key, fault),
-        (Err(fault), None) => tracing::warn!(%fault, "a notification or response was not delivered"),
+        (Err(fault), None) => undelivered(&fault),
+    }
+}
+
+/// A server that is gone does not hear that either; its end is told elsewhere.
+pub(crate) fn undelivered(fault: &Fault) {
+    if matches!(fault.kind, FaultKind::BackendDown | FaultKind::BackendDied) {
+        tracing::debug!(%fault, "a notification or response found no server");
+    } else {
+        tracing::warn!(%fault, "a notification or response was not delivered");
     }
 }
 

@@ -48,6 +48,11 @@ impl Cursor {
         std::mem::take(&mut self.moved)
     }
 
+    /// The wait that the backend has named, within bounds.
+    pub(super) fn retry(&self) -> Option<Duration> {
+        self.retry.map(|retry| retry.clamp(WAITS.0, WAITS.1))
+    }
+
     /// The wait before the next try, after this many that brought nothing.
     pub(super) fn wait(&self, fruitless: u32) -> Duration {
         let base = self.retry.unwrap_or(DEFAULT_WAIT);
@@ -90,7 +95,7 @@ impl<'a> Stream<'a> {
             let (true, Some(_)) = (may, &self.cursor.last_event) else {
                 return Err(self.died("closed the stream before the answer"));
             };
-            self.running.events().parted(self.key);
+            self.running.events().parted(self.key, self.cursor.retry());
             tokio::time::sleep(self.cursor.wait(fruitless)).await;
             end = self.resume().await?;
         }

@@ -154,7 +154,13 @@ impl SseBody {
         while !self.over && out.len() < CHUNK {
             match self.track.poll(self.turn, cx) {
                 Poll::Ready(Step::Event(number, data)) => self.encode(&mut out, number, &data),
-                Poll::Ready(Step::Part | Step::Over) => self.over = true,
+                Poll::Ready(Step::Part(number, retry)) => {
+                    if let Some(retry) = retry.and_then(|retry| u64::try_from(retry.as_millis()).ok()) {
+                        sse::encode_event(&mut out, self.track.event_id(number).as_deref(), None, Some(retry), b"");
+                    }
+                    self.over = true;
+                }
+                Poll::Ready(Step::Over) => self.over = true,
                 Poll::Pending => break,
             }
         }

@@ -1,17 +1,18 @@
 //! Streams that are lost, taken over and resumed, without sockets.
 
 use super::resume::{MAX_PARKED_PER_SESSION, ResumeStore};
-use super::sse_body::{KEPT_EVENTS, Resumable, SseBody};
+use super::sse_body::{KEPT_EVENTS, RETRY_MS, Resumable, SseBody};
 use super::track::{EventId, NoReplay};
 use bytes::Bytes;
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Caller, Chain, Event, PeerId, Principal};
 use signalbox_runtime::outbox::{AWAY_BYTES, OUTBOX_BOUND};
-use signalbox_runtime::{Gateway, Parts, Session, Settings};
+use signalbox_runtime::{Gateway, Out, Parts, Session, Settings};
 use signalbox_wire::{Envelope, SseDecoder};
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 /// A client's session and the front's memory of its streams.
 struct Scene {
@@ -209,4 +210,25 @@ fn event_ids_are_read_as_they_are_written() {
     for wrong in ["", "7", "-", "g-1", "x7-1", "7-+1", "+7-1", "gg7-1", "7-1-1", "99999999999999999999-1"] {
         assert_eq!(id(wrong), None, "{wrong}");
     }
+}
+
+/// Issue point 16(f): the wait that a server named for its own stream is the one that the client is told.
+#[tokio::test]
+async fn a_stream_that_closes_for_now_says_how_long_its_server_wants_its_client_to_wait() {
+    let scene = Scene::new();
+    let wait = Some(Duration::from_millis(250));
+    let reader = scene.session.open_stream().unwrap();
+    let stream = reader.id().0;
+    let mut body = SseBody::new(reader, [Out::parting(wait)], Some(Resumable { prime: true, ..scene.resumable() }));
+    let mut cx = Context::from_waker(Waker::noop());
+    let Poll::Ready(Some(chunk)) = body.poll_chunk(&mut cx) else { panic!() };
+    let mut decoder = SseDecoder::new(1 << 20);
+    decoder.push(&chunk);
+    let events: Vec<_> = std::iter::from_fn(|| decoder.next_event()).map(Result::unwrap).collect();
+    let told: Vec<_> = events.iter().map(|event| (event.id.clone().unwrap(), event.retry.unwrap())).collect();
+    let id = format!("{stream}-0");
+    assert_eq!(told, [(id.clone(), RETRY_MS), (id.clone(), 250)]);
+    assert_eq!(body.poll_chunk(&mut cx), Poll::Ready(None));
+    drop(body);
+    assert!(scene.resume(&id).is_ok(), "and its client can come back after that event");
 }

@@ -12,15 +12,16 @@ use signalbox_wire::framing::single_line;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What comes next on a stream.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Step {
     /// An event with its number.
     Event(u64, Bytes),
-    /// The stream closes for now, and its client comes back for the rest.
-    Part,
+    /// The stream closes for now after the event of this number, and its client comes back for the rest, after this wait
+    /// where the backend named one.
+    Part(u64, Option<Duration>),
     /// The stream is over, or another connection has it.
     Over,
 }
@@ -119,7 +120,7 @@ impl Track {
             if out.part {
                 // Without event ids the client could not come back, so the stream stays open.
                 if self.keeps {
-                    return Poll::Ready(Step::Part);
+                    return Poll::Ready(Step::Part(state.ring.last, out.retry));
                 }
                 continue;
             }

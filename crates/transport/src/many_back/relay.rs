@@ -8,6 +8,7 @@ use signalbox_engine::breaker::Outcome;
 use signalbox_runtime::{BoxFuture, LinkEvents};
 use signalbox_wire::{Envelope, Kind, Rejected, batch, limits};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// The events of the link to one address.
 pub(super) struct Relay {
@@ -71,9 +72,9 @@ impl LinkEvents for Relay {
         self.shared.upgrade().is_some_and(|shared| shared.events.is_wanted(key))
     }
 
-    fn parted(&self, key: u64) {
+    fn parted(&self, key: u64, retry: Option<Duration>) {
         if let Some(shared) = self.shared.upgrade() {
-            shared.events.parted(key);
+            shared.events.parted(key, retry);
         }
     }
 

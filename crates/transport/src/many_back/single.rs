@@ -8,6 +8,7 @@ use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{BoxFuture, Link, LinkEvents};
 use signalbox_wire::{Envelope, Rejected};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Opens a connection to the first address that lets us.
 pub(super) async fn open(targets: Arc<Targets>, events: Arc<dyn LinkEvents>) -> Result<Arc<dyn Link>, Fault> {
@@ -101,8 +102,8 @@ impl LinkEvents for Watched {
         self.events.is_wanted(key)
     }
 
-    fn parted(&self, key: u64) {
-        self.events.parted(key);
+    fn parted(&self, key: u64, retry: Option<Duration>) {
+        self.events.parted(key, retry);
     }
 
     fn expired(&self, message: ToBackend) {

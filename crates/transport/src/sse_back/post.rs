@@ -5,6 +5,7 @@ use super::stream::refusal;
 use crate::http_back::Request;
 use crate::http_back::backend::Backend;
 use crate::http_back::headers;
+use crate::http_back::post::undelivered;
 use http::header;
 use http::{Method, Uri};
 use signalbox_engine::back::ToBackend;
@@ -26,7 +27,7 @@ pub(super) async fn run(mut running: Running, message: ToBackend) {
             Err(_) => Err(shared.backend.fault(FaultKind::TimedOut, "did not accept a notification in time")),
         };
         if let Err(fault) = posted {
-            tracing::warn!(%fault, "a notification or response was not delivered");
+            undelivered(&fault);
         }
         return;
     };

@@ -223,6 +223,7 @@ pub enum Event {
     Failed(u64, Fault),
     Expired(ToBackend),
     Doubted,
+    Parted(u64, Option<Duration>),
     Garbage(String),
 }
 
@@ -268,6 +269,10 @@ impl LinkEvents for Recorder {
         self.0.try_send(Event::Doubted).unwrap();
     }
 
+    fn parted(&self, key: u64, retry: Option<Duration>) {
+        self.0.try_send(Event::Parted(key, retry)).unwrap();
+    }
+
     fn garbage(&self, why: &Rejected) {
         self.0.try_send(Event::Garbage(why.to_string())).unwrap();
     }
@@ -282,6 +287,8 @@ pub struct Opened {
     pub link: Arc<dyn Link>,
     pub events: mpsc::Receiver<Event>,
     pub connector: HttpConnector,
+    /// The waits that the backend has named when it closed streams.
+    pub parted: Vec<(u64, Option<Duration>)>,
 }
 
 impl Opened {
@@ -289,7 +296,7 @@ impl Opened {
         let connector = HttpConnector::new(spec).unwrap();
         let (sender, events) = mpsc::channel(10_000);
         let link = connector.open(Arc::new(Recorder(sender))).await.unwrap();
-        Self { link, events, connector }
+        Self { link, events, connector, parted: Vec::new() }
     }
 
     pub async fn new(server: &Server) -> Self {
@@ -297,8 +304,13 @@ impl Opened {
     }
 
     pub async fn next(&mut self) -> Event {
-        let next = tokio::time::timeout(Duration::from_secs(10), self.events.recv());
-        next.await.expect("nothing was posted").unwrap()
+        loop {
+            let next = tokio::time::timeout(Duration::from_secs(10), self.events.recv());
+            match next.await.expect("nothing was posted").unwrap() {
+                Event::Parted(key, retry) => self.parted.push((key, retry)),
+                other => return other,
+            }
+        }
     }
 
     /// Sends a request and gives what comes first.

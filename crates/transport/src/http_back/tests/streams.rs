@@ -85,10 +85,25 @@ async fn a_broken_stream_is_taken_up_after_the_last_event() {
     assert_eq!(opened.next().await.received().0, NOTE);
     assert_eq!(opened.next().await.received(), (result(7), Some(7), Some(200)));
     assert!(started.elapsed() >= Duration::from_millis(60), "it waits as it is told");
+    // Issue point 16(f): and its client is told to wait as long.
+    assert_eq!(opened.parted, [(7, Some(Duration::from_millis(30))); 2]);
     let seen = server.seen();
     assert_eq!(seen.len(), 3);
     assert_eq!(seen[1].header("accept"), Some("text/event-stream"));
     assert_eq!(seen[1].header("mcp-protocol-version"), Some("2025-11-25"));
+}
+
+/// Issue point 16(f): whatever a backend says, nobody is told to wait for ever, or not at all.
+#[tokio::test]
+async fn a_wait_that_is_passed_on_is_bounded() {
+    for (told, passed) in [("0", 20), ("99999999999", 30_000)] {
+        let text = format!("retry: {told}\nid: a\ndata: {NOTE}\n\n");
+        let server = Server::start(move |_| Act::Write(events(&text))).await;
+        let mut opened = Opened::new(&server).await;
+        opened.ask(call(7)).await.received();
+        let Some(Event::Parted(7, retry)) = opened.events.recv().await else { panic!() };
+        assert_eq!(retry, Some(Duration::from_millis(passed)));
+    }
 }
 
 #[tokio::test]
