@@ -4,6 +4,7 @@
 //! describes itself, so on a pipe both eras may come mixed, and telling the era comes before every gate.
 
 mod answers;
+mod context;
 mod effects;
 mod facts;
 mod holding;
@@ -25,26 +26,24 @@ mod rounds;
 mod sending;
 mod task_requests;
 
+pub use context::Context;
 pub use lifecycle::Lifecycle;
 pub use modern::supported_versions;
 pub use sending::ToClient;
 
 use crate::caller::Caller;
 use crate::capset::CapSet;
-use crate::catalog::{ListKind, Route, Selector, Sight, Snapshot};
-use crate::chain::{Chain, Ruling};
+use crate::catalog::Selector;
+use crate::chain::Ruling;
 use crate::command::Command;
 use crate::event::Event;
 use crate::exchange::{Exchange, MethodName};
 use crate::fact::{Outcome, Point};
 use crate::fault::{Fault, FaultKind};
-use crate::keys::{ExchangeId, KeyMap, Numbers, SessionKey, StreamId, TextMap};
+use crate::keys::{ExchangeId, KeyMap, SessionKey, StreamId, TextMap};
 use crate::limit::Limit;
 use crate::log_level::LogLevel;
-use crate::operations::Operations;
 use crate::profile::ClientProfile;
-use crate::read_cache::Generation;
-use crate::trace;
 use bytes::Bytes;
 use holding::Waiting;
 use inquiry::Inquiry;
@@ -59,63 +58,6 @@ use signalbox_wire::{Envelope, Era, RawId, Revision, meta};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// What a machine may look at while it handles an event.
-pub struct Context<'a> {
-    /// The time.
-    pub now: Instant,
-    /// The time as milliseconds since 1970, for what clients are told of moments.
-    pub unix_ms: &'a dyn Fn() -> u64,
-    /// The lists and names.
-    pub catalog: &'a Snapshot,
-    /// Who sent the message, where that is not whoever opened the session.
-    pub caller: Option<&'a Caller>,
-    /// The rounds that clients may go on with.
-    pub operations: &'a Operations,
-    /// Numbers for what is new.
-    pub numbers: &'a Numbers,
-    /// The interceptors.
-    pub chain: &'a Chain,
-    /// The id that the client of this session was given, where it was.
-    pub session: Option<&'a str>,
-    /// When the session began.
-    pub session_started: Instant,
-    /// Our own `serverInfo` object.
-    pub server_info: &'a str,
-    /// What the gateway itself has to tell a model, before what its backends say; empty for nothing.
-    pub instructions: &'a str,
-    /// Most requests in flight in one session.
-    pub max_in_flight: usize,
-    /// How long a client may take to answer what a backend wants to know.
-    pub round_timeout: Duration,
-    /// What is known of the changes of a resource, as (backend, its URI).
-    pub changes: &'a dyn Fn(&str, &str) -> Generation,
-    /// True where somebody wants message facts.
-    pub message_facts: bool,
-    /// The trace that a request belongs to, where somebody follows traces.
-    pub trace: Option<&'a trace::Begin<'a>>,
-    /// The backend at which the caller has a task of this id, as far as the gateway knows.
-    pub task_home: &'a dyn Fn(&str) -> Option<Arc<str>>,
-    /// The time at this very moment, which is later than `now` by as long as the event has been worked on.
-    pub clock: &'a dyn Fn() -> Instant,
-    /// What the caller sees of the catalog; everything where it is none.
-    pub sight: Option<&'a Sight<'a>>,
-    /// Says whether the lists this kind of client needs are known, or have been waited for long enough.
-    pub lists_ready: &'a dyn Fn(&Selector) -> bool,
-}
-
-impl Context<'_> {
-    /// True where the caller sees what the route leads to.
-    fn sees(&self, kind: ListKind, route: &Route) -> bool {
-        self.sight.is_none_or(|sight| sight.entry(kind, &route.backend, &route.name))
-    }
-
-    /// True where the caller sees anything of this backend.
-    fn sees_backend(&self, backend: &str) -> bool {
-        self.sight.is_none_or(|sight| sight.backend(backend))
-    }
-}
 
 /// Which eras a front serves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

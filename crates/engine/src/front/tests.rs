@@ -3,10 +3,14 @@
 use super::*;
 use crate::catalog::tests::{bare, view};
 use crate::catalog::{Catalog, Changed, ListKind};
+use crate::chain::Chain;
 use crate::command::Watch;
 use crate::exchange::Call;
-use crate::keys::PeerId;
+use crate::keys::{Numbers, PeerId};
+use crate::operations::Operations;
+use crate::read_cache::Generation;
 use signalbox_wire::Edits;
+use std::time::{Duration, Instant};
 
 mod holding;
 mod judging;
