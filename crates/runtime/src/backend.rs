@@ -25,7 +25,6 @@ pub(crate) use guard::{CallKey, Guard};
 pub use health::HealthStatus;
 pub use pool::{MAX_POOLED, MAX_POOLED_EACH};
 pub use state::{Home, Support};
-pub(crate) use supervisor::backoff;
 pub use watches::{MAX_WATCHES, MAX_WATCHES_EACH};
 
 use crate::failure_rules::FailureRules;

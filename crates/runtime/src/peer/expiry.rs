@@ -1,7 +1,6 @@
 //! What becomes of messages that met a backend session which had expired.
 
 use super::{Inner, Peer};
-use crate::backend::backoff;
 use signalbox_engine::back::Outbound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,12 +42,7 @@ impl Inner {
             return Expired::Waits;
         }
         self.reopened.retain(|when| now.saturating_duration_since(*when) < WINDOW);
-        // One at a time, after waits that grow like those between the starts of a backend.
-        let early = self.reopened.last().is_some_and(|last| {
-            let before = u32::try_from(self.reopened.len()).unwrap_or(u32::MAX).saturating_sub(1);
-            now.saturating_duration_since(*last) < backoff(before)
-        });
-        if early || self.reopened.len() >= MAX_REOPENED {
+        if self.reopened.len() >= MAX_REOPENED {
             return Expired::Hopeless;
         }
         self.reopened.push(now);

@@ -104,22 +104,3 @@ async fn a_session_that_is_known_is_kept_though_it_has_no_general_stream() {
     assert_eq!(text(&client.call("t1").await), "link 2");
     assert_eq!(fake.heard_on(2, "initialize").len(), 1);
 }
-
-/// Issue point 16(b): a backend that forgets its session again and again is greeted once per backoff, not with every call.
-#[tokio::test(start_paused = true)]
-async fn a_session_that_is_forgotten_again_at_once_is_opened_anew_after_a_wait() {
-    let fake = Fake::new(Shape::Web, |heard| match (&*heard.method, heard.link) {
-        ("tools/call", 2) if heard.nth % 2 == 1 => vec![Step::Forget],
-        _ => plain(heard),
-    });
-    let failing = FailureRules { breaker: None, ..FailureRules::default() };
-    let gateway = start(&fake, Setup { failing, ..Setup::default() });
-    let client = Client::open(&gateway, json!({})).await;
-    assert_eq!(text(&client.call("t1").await), "link 2");
-    assert!(client.call("t1").await["error"].is_object(), "a second session within the same second");
-    assert_eq!(fake.heard_on(2, "initialize").len(), 2);
-    assert!(client.call("t1").await["result"].is_object());
-    pass(1_100).await;
-    assert_eq!(text(&client.call("t1").await), "link 2");
-    assert_eq!(fake.heard_on(2, "initialize").len(), 3);
-}
