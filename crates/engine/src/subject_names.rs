@@ -6,6 +6,7 @@
 //! stands behind a "not", has to fit all of them: the backend decides which one it reads.
 
 use crate::catalog::Style;
+use signalbox_wire::endpoint::without_dots;
 use signalbox_wire::method;
 use std::borrow::Cow;
 
@@ -106,7 +107,7 @@ pub fn normalise(uri: &str) -> Option<String> {
         out.push_str(&decode_unreserved(host).to_ascii_lowercase());
     }
     let path = decode_unreserved(path);
-    out.push_str(&if path.starts_with('/') { remove_dot_segments(&path) } else { path });
+    out.push_str(&if path.starts_with('/') { without_dots(&path) } else { path });
     out.push_str(&decode_unreserved(query));
     out.push_str(&decode_unreserved(fragment));
     (out != uri).then_some(out)
@@ -147,27 +148,6 @@ fn decode_unreserved(text: &str) -> String {
         }
     }
     out
-}
-
-/// The path without `.` and `..`, which leave nothing above the root.
-fn remove_dot_segments(path: &str) -> String {
-    let mut kept: Vec<&str> = Vec::new();
-    let mut segments = path.split('/').skip(1).peekable();
-    while let Some(segment) = segments.next() {
-        let last = segments.peek().is_none();
-        match segment {
-            "." | ".." => {
-                if segment == ".." {
-                    kept.pop();
-                }
-                if last {
-                    kept.push("");
-                }
-            }
-            other => kept.push(other),
-        }
-    }
-    format!("/{}", kept.join("/"))
 }
 
 #[cfg(test)]

@@ -116,7 +116,8 @@ fn in_origin(base: Base<'_>, rest: &str) -> Result<String, EndpointError> {
 }
 
 /// A path with its `.` and `..` done away with (RFC 3986, 5.2.4).
-fn without_dots(path: &str) -> String {
+#[must_use]
+pub fn without_dots(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut segments = path.strip_prefix('/').unwrap_or(path).split('/').peekable();
     while let Some(segment) = segments.next() {
