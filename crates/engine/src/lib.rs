@@ -8,6 +8,7 @@ pub mod back;
 pub mod balance;
 pub mod breaker;
 pub mod bridge;
+pub mod budget;
 pub mod caller;
 pub mod capset;
 pub mod carried;
@@ -38,6 +39,7 @@ pub mod trace;
 
 pub use back::BackMachine;
 pub use breaker::{Breaker, BreakerRules};
+pub use budget::Budget;
 pub use caller::{Caller, Proof};
 pub use capset::CapSet;
 pub use catalog::{Catalog, Snapshot};

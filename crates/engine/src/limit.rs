@@ -23,11 +23,13 @@ pub enum Limit {
     Questions,
     /// A listen request names too many resources; the rest are not followed.
     Subscriptions,
+    /// The gateway holds as many bytes of messages as it may for whoever sends one.
+    Memory,
 }
 
 impl Limit {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::HeadTime,
         Self::HeadSize,
         Self::MessageTime,
@@ -38,6 +40,7 @@ impl Limit {
         Self::Behind,
         Self::Questions,
         Self::Subscriptions,
+        Self::Memory,
     ];
 
     /// Its word in metrics.
@@ -54,6 +57,7 @@ impl Limit {
             Self::Behind => "behind",
             Self::Questions => "questions",
             Self::Subscriptions => "subscriptions",
+            Self::Memory => "memory",
         }
     }
 

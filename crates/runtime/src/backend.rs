@@ -35,6 +35,7 @@ use crate::session::Session;
 use arc_swap::ArcSwap;
 use signalbox_engine::back::Wish;
 use signalbox_engine::breaker::Outcome;
+use signalbox_engine::budget::Share;
 use signalbox_engine::health::Health;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
 use signalbox_wire::Limits;
@@ -73,6 +74,7 @@ pub struct Backend {
     strict: Option<Limits>,
     pub(crate) guard: Arc<Guard>,
     gateway: OnceLock<Weak<Gateway>>,
+    share: OnceLock<Arc<Share>>,
     inner: Mutex<Inner>,
     changed: Notify,
     queue_refused: AtomicU64,
@@ -95,6 +97,7 @@ impl Backend {
             inner: Mutex::new(Inner { health: spec.failing.ping.map(Health::new), ..Inner::default() }),
             spec: ArcSwap::from_pointee(spec),
             gateway: OnceLock::new(),
+            share: OnceLock::new(),
             changed: Notify::new(),
             queue_refused: AtomicU64::new(0),
             retries: AtomicU64::new(0),
@@ -103,6 +106,12 @@ impl Backend {
 
     pub(crate) fn attach(&self, gateway: &Arc<Gateway>) {
         let _ = self.gateway.set(Arc::downgrade(gateway));
+        let _ = self.share.set(gateway.budget.backend());
+    }
+
+    /// What it may make the gateway hold.
+    pub(crate) fn share(&self) -> Option<&Arc<Share>> {
+        self.share.get()
     }
 
     pub(crate) fn gateway(&self) -> Option<Arc<Gateway>> {

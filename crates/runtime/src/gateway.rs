@@ -25,7 +25,8 @@ use signalbox_engine::front::Mode;
 use signalbox_engine::keys::Numbers;
 use signalbox_engine::operations::Operations;
 use signalbox_engine::{
-    Caller, CapSet, Chain, ClientProfile, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey,
+    Budget, Caller, CapSet, Chain, ClientProfile, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal,
+    SessionKey,
 };
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -62,6 +63,8 @@ pub struct Gateway {
     pub caller: Caller,
     /// When it began.
     pub started: Instant,
+    /// The bytes of messages that it holds, and for whom.
+    pub budget: Arc<Budget>,
     /// The calls that wait for input of their clients.
     pub parks: ParkLot,
     /// The reads that backends let us keep.
@@ -114,6 +117,7 @@ impl Gateway {
     pub fn new(parts: Parts) -> Result<Arc<Self>, Fault> {
         let backends = Backends::new(parts.backends);
         let max_parked_bytes = parts.settings.max_parked_bytes;
+        let budget = Budget::new(parts.settings.memory);
         let gateway = Arc::new(Self {
             catalog: CatalogKeeper::new(&backends, parts.catalog_file),
             settings: ArcSwap::from_pointee(parts.settings),
@@ -124,6 +128,7 @@ impl Gateway {
             caller: Caller::gateway(parts.principal.clone()),
             principal: parts.principal,
             started: crate::clock::now(),
+            budget,
             parks: ParkLot::new(max_parked_bytes)?,
             reads: Reads::default(),
             tasks: TaskBook::default(),

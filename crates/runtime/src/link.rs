@@ -7,6 +7,7 @@ use crate::status::AddressStatus;
 use bytes::Bytes;
 use signalbox_engine::Fault;
 use signalbox_engine::back::{Outbound, ToBackend};
+use signalbox_engine::budget::Share;
 use signalbox_wire::{Envelope, Rejected};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -59,6 +60,11 @@ pub trait LinkEvents: Send + Sync {
         None
     }
 
+    /// What the backend may make the gateway hold, where that is bounded.
+    fn share(&self) -> Option<Arc<Share>> {
+        None
+    }
+
     /// This request got no JSON-RPC answer and will not get one.
     fn failed(&self, key: u64, fault: Fault);
 
@@ -87,6 +93,9 @@ pub trait LinkEvents: Send + Sync {
 
     /// Something came that is no message and belongs to no request; it was dropped.
     fn garbage(&self, _why: &Rejected) {}
+
+    /// Something that came was dropped, for this reason in a word.
+    fn dropped(&self, _reason: &'static str) {}
 
     /// A child wrote this line where only messages belong; it is fit to be shown.
     fn stray_line(&self, _line: String) {}

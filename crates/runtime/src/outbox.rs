@@ -4,11 +4,12 @@
 //! log messages are dropped, and counted, once the bound is reached.
 
 use bytes::Bytes;
+use signalbox_engine::budget::{Share, WEIGHED};
 use signalbox_engine::front::ToClient;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::{Envelope, Era, batch, single_line};
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -70,6 +71,21 @@ impl Out {
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         self.bytes
+    }
+
+    /// Charges it to its session for as long as any copy of it lives.
+    pub(crate) fn charge(&mut self, share: &Arc<Share>) {
+        self.bytes = share.hold_anyway(std::mem::take(&mut self.bytes));
+    }
+
+    /// True where it is large enough to be charged.
+    pub(crate) fn is_weighed(&self) -> bool {
+        self.bytes.len() >= WEIGHED
+    }
+
+    /// True for several answers as one array.
+    pub(crate) fn is_joined(&self) -> bool {
+        !self.others.is_empty()
     }
 
     /// The numbers that its messages have in their facts.

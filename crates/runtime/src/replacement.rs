@@ -108,6 +108,7 @@ impl Gateway {
 
     /// Works with these bounds from now on.
     pub fn set_settings(&self, settings: Settings) {
+        self.budget.resize(settings.memory);
         let before = self.settings.swap(Arc::new(settings));
         if before.callers != self.settings().callers {
             let changed = Changed { tools: true, prompts: true, resources: true };

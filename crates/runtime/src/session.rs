@@ -14,6 +14,7 @@ use crate::outbox::{OUTBOX_BOUND, Out, Outbox};
 pub use calls::CallInFlight;
 use round_timers::RoundTimers;
 use signalbox_engine::bridge::capabilities;
+use signalbox_engine::budget::Share;
 use signalbox_engine::front::{Lifecycle, Mode};
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::log_level::LogLevel;
@@ -74,6 +75,7 @@ pub struct Session {
     ended: AtomicBool,
     pub(crate) noted: LastNoted,
     event_streams: Arc<AtomicUsize>,
+    share: OnceLock<Arc<Share>>,
     /// How many streams somebody reads.
     readers: AtomicUsize,
     inner: Mutex<Inner>,
@@ -102,6 +104,7 @@ impl Session {
             ended: AtomicBool::new(false),
             noted: LastNoted::default(),
             event_streams: Arc::default(),
+            share: OnceLock::new(),
             readers: AtomicUsize::new(0),
             inner: Mutex::new(Inner {
                 machine,
@@ -113,6 +116,11 @@ impl Session {
                 buffer: Vec::new(),
             }),
         })
+    }
+
+    /// What it may make the gateway hold.
+    pub fn share(&self) -> &Arc<Share> {
+        self.share.get_or_init(|| self.gateway.budget.session(&self.principal))
     }
 
     /// Opens a stream toward the client for the answer to one message. `None` when the session has too many.

@@ -2,6 +2,7 @@
 
 use crate::backend_callers::BackendCallers;
 use crate::park_lot::MAX_PARKED_BYTES_EACH;
+use signalbox_engine::budget;
 use signalbox_wire::Limits;
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ pub struct Settings {
     pub instructions: String,
     /// Bounds on messages.
     pub limits: Limits,
+    /// Most bytes of messages that the process holds.
+    pub memory: usize,
     /// Governed messages pass the strict scan.
     pub strict: bool,
     /// How long a list waits for backends whose lists are unknown.
@@ -42,6 +45,7 @@ impl Default for Settings {
             server_info: format!(r#"{{"name":"signalbox","version":"{}"}}"#, env!("CARGO_PKG_VERSION")),
             instructions: String::new(),
             limits: Limits::default(),
+            memory: budget::DEFAULT,
             strict: true,
             first_list_wait: Duration::from_secs(30),
             drain: Duration::from_secs(10),

@@ -38,6 +38,10 @@ pub struct Status {
     pub refused: BTreeMap<&'static str, u64>,
     /// Bytes of calls that wait for input of their clients.
     pub parked_bytes: usize,
+    /// Bytes of messages that are held, as far as they are charged to anybody.
+    pub message_bytes: usize,
+    /// How many there may be.
+    pub message_budget: usize,
     /// The interceptors, in order.
     pub interceptors: Vec<&'static str>,
     /// Backends that a reload has removed or replaced, and that still finish their calls.
@@ -140,6 +144,8 @@ impl Gateway {
             dropped: self.counters.all_dropped(),
             refused: self.counters.all_refused(),
             parked_bytes: self.parks.bytes(),
+            message_bytes: self.budget.used(),
+            message_budget: self.budget.total(),
             interceptors: self.chain.names(),
             retiring: self.backends().retiring().len(),
             backends: self.backends().iter().map(|backend| backend.status(self)).collect(),

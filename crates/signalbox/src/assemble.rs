@@ -7,6 +7,7 @@ use crate::live::Live;
 use crate::logging::ExchangeLog;
 use crate::recording::Recording;
 use signalbox_engine::back::Wish;
+use signalbox_engine::budget;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::{FactSink, Principal};
 use signalbox_rules::{RuleSet, Rules};
@@ -198,6 +199,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
             sse_event: gateway.max_message,
             ..Limits::default()
         },
+        memory: gateway.memory.max(budget::LEAST_MESSAGES * gateway.max_message),
         instructions: gateway.instructions.clone(),
         first_list_wait: gateway.first_list_wait,
         drain: gateway.drain,

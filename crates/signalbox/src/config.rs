@@ -102,6 +102,8 @@ pub struct Gateway {
     pub max_in_flight: usize,
     /// The largest message, in bytes.
     pub max_message: usize,
+    /// Most bytes of messages that the process holds at a time.
+    pub memory: usize,
     /// Web origins let in besides those of loopback, in lower case.
     pub allowed_origins: Vec<String>,
     /// `Host` headers let in besides those of loopback, in lower case.

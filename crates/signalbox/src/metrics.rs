@@ -86,6 +86,10 @@ fn process(page: &mut Page, gateway: &Gateway, status: &Status) {
         .sample(&[], status.parked as u64);
     page.family("signalbox_parked_bytes", "gauge", "Bytes of calls that wait for input of their clients.")
         .sample(&[], status.parked_bytes as u64);
+    page.family("signalbox_message_bytes", "gauge", "Bytes of the large messages that are held, of `gateway.memory`.")
+        .sample(&[], status.message_bytes as u64);
+    page.family("signalbox_message_budget_bytes", "gauge", "How many there may be.")
+        .sample(&[], status.message_budget as u64);
     page.family("signalbox_tasks", "gauge", "Tasks that run in this process.").sample(&[], status.tasks as u64);
     page.family("signalbox_sessions", "gauge", "Sessions open now.").sample(&[], status.sessions as u64);
     page.family("signalbox_sessions_opened_total", "counter", "Sessions ever opened.")

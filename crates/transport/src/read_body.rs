@@ -1,13 +1,16 @@
 //! Reading the body of a request within its bounds.
 
+use crate::read_charge::ReadCharge;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use signalbox_engine::Limit;
+use signalbox_engine::budget::{OverBudget, Share, WEIGHED};
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -23,6 +26,9 @@ pub enum BodyError {
     /// The connection broke.
     #[error("the body ended early")]
     Broken,
+    /// There is no room for it, and there was none for a while.
+    #[error("the body is not taken: {0}; try again later")]
+    NoRoom(OverBudget),
 }
 
 impl BodyError {
@@ -33,6 +39,7 @@ impl BodyError {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::Broken => StatusCode::BAD_REQUEST,
+            Self::NoRoom(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -43,14 +50,28 @@ impl BodyError {
             Self::TooLarge(_) => Some(Limit::MessageSize),
             Self::TooSlow => Some(Limit::MessageTime),
             Self::Broken => None,
+            Self::NoRoom(_) => Some(Limit::Memory),
         }
     }
 }
 
-/// The whole body. A timer is only set for a body that is not there yet.
-pub(crate) async fn read_body(body: Incoming, limit: usize, within: Duration) -> Result<Bytes, BodyError> {
-    if body.size_hint().lower() > limit as u64 {
+/// The whole body. A timer is only set for a body that is not there yet. One that is large, or may be, is charged to what
+/// `share` gives.
+pub(crate) async fn read_body(
+    body: Incoming,
+    limit: usize,
+    within: Duration,
+    share: impl FnOnce() -> Option<Arc<Share>>,
+) -> Result<Bytes, BodyError> {
+    let length = body.size_hint();
+    if length.lower() > limit as u64 {
         return Err(BodyError::TooLarge(limit));
+    }
+    if length.upper().is_none_or(|most| most >= WEIGHED as u64)
+        && let Some(share) = share()
+    {
+        let reading = Box::pin(collect_charged(body, limit, ReadCharge::new(Some(share))));
+        return tokio::time::timeout(within, reading).await.unwrap_or(Err(BodyError::TooSlow));
     }
     let mut reading = pin!(collect(body, limit));
     let at_once = std::future::poll_fn(|cx| Poll::Ready(reading.as_mut().poll(cx))).await;
@@ -58,6 +79,23 @@ pub(crate) async fn read_body(body: Incoming, limit: usize, within: Duration) ->
         Poll::Ready(done) => done,
         Poll::Pending => Box::pin(tokio::time::timeout(within, reading)).await.unwrap_or(Err(BodyError::TooSlow)),
     }
+}
+
+/// Room for a body whose length is known is made before any of it is read.
+async fn collect_charged(mut body: Incoming, limit: usize, mut charge: ReadCharge) -> Result<Bytes, BodyError> {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(0).min(limit);
+    charge.cover(announced).await.map_err(BodyError::NoRoom)?;
+    let mut whole = BytesMut::with_capacity(announced);
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| BodyError::Broken)?.into_data() else { continue };
+        let length = whole.len() + data.len();
+        if length > limit {
+            return Err(BodyError::TooLarge(limit));
+        }
+        charge.cover(length.max(announced)).await.map_err(BodyError::NoRoom)?;
+        whole.extend_from_slice(&data);
+    }
+    Ok(charge.give(whole.freeze()))
 }
 
 async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, BodyError> {

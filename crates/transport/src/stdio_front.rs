@@ -10,7 +10,10 @@ pub(crate) mod intake;
 mod tests;
 
 use crate::batch;
+use crate::line_writer::LineWriter;
+use crate::read_charge::ReadCharge;
 use bytes::Bytes;
+use signalbox_engine::budget::OverBudget;
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Caller, Fault, FaultKind, Limit};
 use signalbox_runtime::counters::Counters;
@@ -20,7 +23,7 @@ use signalbox_wire::{Envelope, Era, LineDecoder, LineError, single_line};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -31,8 +34,6 @@ pub const QUEUE: usize = 64;
 const CHUNK: usize = 64 * 1024;
 /// Most messages joined in one write.
 const BATCH: usize = 64;
-/// A larger buffer is given back after use.
-const KEPT_BUFFER: usize = 256 * 1024;
 /// How often the end looks whether anything is still in flight.
 const LOOK: Duration = Duration::from_millis(20);
 /// How long a client that closed its end may take to read what is queued.
@@ -83,7 +84,8 @@ where
     let front = Front::open(gateway, caller).map_err(StdioError::Session)?;
     let (sender, lines) = mpsc::channel(QUEUE);
     let mut reader = JoinSet::new();
-    reader.spawn(read(input, front.gateway.settings().limits.line, sender));
+    let charge = ReadCharge::new(Some(Arc::clone(front.session.share())));
+    reader.spawn(read(input, front.gateway.settings().limits.line, charge, sender));
     let mut writing = std::pin::pin!(front.write(output));
     let outcome = tokio::select! {
         written = &mut writing => written,
@@ -97,7 +99,12 @@ where
 }
 
 /// Cuts the input into lines until it ends or nobody wants them any more.
-async fn read(mut input: impl AsyncRead + Unpin, max: usize, lines: mpsc::Sender<Result<Bytes, LineError>>) {
+async fn read(
+    mut input: impl AsyncRead + Unpin,
+    max: usize,
+    mut charge: ReadCharge,
+    lines: mpsc::Sender<Result<Bytes, NoLine>>,
+) {
     let mut decoder = LineDecoder::new(max);
     let mut chunk = vec![0; CHUNK];
     loop {
@@ -120,7 +127,14 @@ async fn read(mut input: impl AsyncRead + Unpin, max: usize, lines: mpsc::Sender
                 true
             }
         };
+        if let Err(error) = charge.cover(decoder.buffered()).await {
+            decoder.skip_line();
+            if lines.send(Err(NoLine::NoRoom(error))).await.is_err() {
+                return;
+            }
+        }
         while let Some(line) = if ended { decoder.finish() } else { decoder.next_line() } {
+            let line = line.map(|line| charge.give(line)).map_err(NoLine::TooLong);
             if lines.send(line).await.is_err() {
                 return;
             }
@@ -129,6 +143,12 @@ async fn read(mut input: impl AsyncRead + Unpin, max: usize, lines: mpsc::Sender
             return;
         }
     }
+}
+
+/// Why there is no line.
+enum NoLine {
+    TooLong(LineError),
+    NoRoom(OverBudget),
 }
 
 /// What reader, session and writer share.
@@ -152,7 +172,7 @@ impl Front {
     }
 
     /// Feeds the session; at the end of the input waits for what is in flight and closes the session.
-    async fn process(&self, mut lines: mpsc::Receiver<Result<Bytes, LineError>>, drain: Duration) {
+    async fn process(&self, mut lines: mpsc::Receiver<Result<Bytes, NoLine>>, drain: Duration) {
         while let Some(line) = lines.recv().await {
             if let Some(room) = self.gateway.room() {
                 room.await;
@@ -169,12 +189,16 @@ impl Front {
         self.session.close();
     }
 
-    fn take(&self, line: Result<Bytes, LineError>) {
+    fn take(&self, line: Result<Bytes, NoLine>) {
         let taken = match line {
             Ok(bytes) => batch::receive(&self.gateway, &self.session, &self.stream, bytes),
-            Err(error) => {
+            Err(NoLine::TooLong(error)) => {
                 self.gateway.counters.refused(Limit::MessageSize);
                 Err(intake::too_long(&error.to_string()))
+            }
+            Err(NoLine::NoRoom(error)) => {
+                self.gateway.counters.refused(Limit::Memory);
+                Err(intake::no_room(error))
             }
         };
         if let Err(unreadable) = taken {
@@ -187,40 +211,38 @@ impl Front {
     }
 
     /// Writes what the session says until it is over; flushes whenever nothing more waits.
-    async fn write(&self, mut output: impl AsyncWrite + Unpin) -> Result<(), StdioError> {
-        let mut buffer = Vec::new();
+    async fn write(&self, output: impl AsyncWrite + Unpin) -> Result<(), StdioError> {
+        let mut lines = LineWriter::new(output);
         while let Some(out) = self.stream.next().await {
-            self.frame(&out, &mut buffer);
-            for _ in 1..BATCH {
-                let Some(out) = self.stream.outbox().try_next() else { break };
-                self.frame(&out, &mut buffer);
+            let (mut next, mut joined) = (Some(out), 0);
+            while let Some(out) = next {
+                if let Some(line) = self.line(&out) {
+                    lines.add(line).await?;
+                }
+                joined += 1;
+                next = if joined < BATCH { self.stream.outbox().try_next() } else { None };
             }
-            output.write_all(&buffer).await?;
-            output.flush().await?;
-            buffer.clear();
-            buffer.shrink_to(KEPT_BUFFER);
+            lines.flush().await?;
             self.written.notify_one();
         }
         Ok(())
     }
 
-    fn frame(&self, out: &Out, buffer: &mut Vec<u8>) {
+    fn line(&self, out: &Out) -> Option<Bytes> {
         let bytes = out.bytes();
         if out.part {
             // A pipe stays: nobody has to come back.
-            return;
+            return None;
         }
         match single_line(bytes) {
-            Ok(line) => buffer.extend_from_slice(&line),
+            Ok(line) => Some(line),
             Err(error) => {
                 self.gateway.counters.dropped("not_one_line");
                 tracing::warn!(session = %self.session.key, %error, "a message cannot be put on one line");
-                let id = Envelope::parse(bytes.clone()).ok().filter(|message| message.method().is_none());
-                let Some(id) = id.and_then(|message| message.id()) else { return };
+                let answer = Envelope::parse(bytes.clone()).ok().filter(|message| message.method().is_none())?;
                 let fault = Fault::new(FaultKind::BackendGarbage, format!("the answer is not JSON: {error}"));
-                buffer.extend_from_slice(&fault.reply(Some(&id), Era::Legacy));
+                Some(fault.reply(Some(&answer.id()?), Era::Legacy))
             }
         }
-        buffer.push(b'\n');
     }
 }

@@ -99,7 +99,7 @@ fn request(target: &Target, body: Bytes) -> Request {
 
 async fn read(place: &Place, mut conn: Box<Conn>, head: &Head) -> Result<(u16, Bytes), WebhookError> {
     let failed = |why: String| WebhookError::Failed(format!("{}: {why}", place.target));
-    let bytes = body::whole(&mut conn, MAX_WEBHOOK_ANSWER).await.map_err(|error| failed(error.to_string()))?;
+    let bytes = body::whole(&mut conn, MAX_WEBHOOK_ANSWER, || None).await.map_err(|error| failed(error.to_string()))?;
     place.pool.put(conn);
     Ok((head.status.as_u16(), bytes))
 }

@@ -16,11 +16,14 @@ pub(crate) use tokio_tungstenite::tungstenite::protocol::Role;
 pub(crate) use tokio_tungstenite::tungstenite::protocol::frame::Utf8Bytes;
 pub(crate) use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
+use crate::read_charge::ReadCharge;
 use bytes::Bytes;
 use futures_util::{Sink as _, SinkExt as _, Stream as _, StreamExt as _};
 use moving::Moving;
 use pulse::{Beat, Pulse};
+use signalbox_engine::budget::{Share, WEIGHED};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -62,23 +65,32 @@ pub(crate) struct Duplex<S> {
     pulse: Pulse,
     ticks: Interval,
     unflushed: bool,
+    /// Large messages that the socket may not have taken yet: they stay charged until it has.
+    written: Vec<Utf8Bytes>,
     /// How often something had come when the last message was whole.
     heard: u64,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
-    /// Takes over a socket. `early` was read with the handshake, `max` is the largest message.
-    pub(crate) async fn new(socket: S, early: &[u8], role: Role, max: usize, patience: Patience) -> Self {
+    /// Takes over a socket. `early` was read with the handshake, `max` is the largest message. What the other side sends is
+    /// charged to its `share`.
+    pub(crate) async fn new(
+        socket: S,
+        early: &[u8],
+        role: Role,
+        (max, share): (usize, Option<Arc<Share>>),
+        patience: Patience,
+    ) -> Self {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER)
             .write_buffer_size(WRITE_BUFFER)
             .max_message_size(Some(max))
             .max_frame_size(Some(max));
-        let socket = Moving::new(socket);
+        let socket = Moving::new(socket, ReadCharge::new(share));
         let socket = WebSocketStream::from_partially_read(socket, early.to_vec(), role, Some(config)).await;
         let mut ticks = interval_at(Instant::now() + TICK, TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { socket, pulse: Pulse::new(patience), ticks, unflushed: false, heard: 0 }
+        Self { socket, pulse: Pulse::new(patience), ticks, unflushed: false, written: Vec::new(), heard: 0 }
     }
 
     /// Goes on: writes what `source` gives, reads if that `may_read`, and looks after the other side.
@@ -104,6 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
                 return Poll::Ready(Step::Ended(error.into()));
             }
             self.unflushed = false;
+            self.written.clear();
             written = true;
         }
         // Read in the same go: a source that never runs dry must not keep the other side from being heard.
@@ -148,6 +161,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
             }
             match source(cx) {
                 Poll::Ready(Some(text)) => {
+                    if text.len() >= WEIGHED {
+                        self.written.push(text.clone());
+                    }
                     Pin::new(&mut self.socket).start_send(Message::Text(text))?;
                     self.unflushed = true;
                 }
@@ -163,8 +179,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Duplex<S> {
             let heard = std::task::ready!(Pin::new(&mut self.socket).poll_next(cx));
             self.heard = self.socket.get_ref().reads();
             let step = match heard {
-                Some(Ok(Message::Text(text))) => Step::Message(text.into()),
-                Some(Ok(Message::Binary(bytes))) => Step::Message(bytes),
+                Some(Ok(Message::Text(text))) => Step::Message(self.socket.get_mut().give(text.into())),
+                Some(Ok(Message::Binary(bytes))) => Step::Message(self.socket.get_mut().give(bytes)),
                 // The next reading writes the answer to a ping by itself.
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
                 Some(Ok(Message::Close(frame))) => Step::Ended(frame.into()),

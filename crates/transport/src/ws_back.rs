@@ -143,7 +143,7 @@ impl Connector for WsConnector {
     fn open(&self, events: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
         let backend = Arc::clone(&self.backend);
         Box::pin(async move {
-            let duplex = connect::connect(&backend).await?;
+            let duplex = connect::connect(&backend, events.share()).await?;
             Ok(Arc::new(life::begin(&backend.name, duplex, events)) as Arc<dyn Link>)
         })
     }

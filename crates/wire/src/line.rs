@@ -76,6 +76,13 @@ impl LineDecoder {
         self.buffer.len()
     }
 
+    /// Gives up what is buffered, and the rest of the line that was begun.
+    pub fn skip_line(&mut self) {
+        self.skipping = true;
+        self.searched = 0;
+        self.buffer = BytesMut::new();
+    }
+
     fn accept(&self, mut line: BytesMut) -> Option<Result<Bytes, LineError>> {
         if line.last() == Some(&b'\r') {
             line.truncate(line.len() - 1);
@@ -92,9 +99,7 @@ impl LineDecoder {
         if self.buffer.len() <= self.max.saturating_add(1) {
             return None;
         }
-        self.skipping = true;
-        self.searched = 0;
-        self.buffer = BytesMut::new();
+        self.skip_line();
         Some(Err(LineError::TooLong { max: self.max }))
     }
 }

@@ -125,6 +125,18 @@ impl SseDecoder {
         self.drop_long_line()
     }
 
+    /// How many bytes are held for events that were not given out yet.
+    #[must_use]
+    pub fn buffered(&self) -> usize {
+        self.buffer.len() + self.pending.data_length_with(0)
+    }
+
+    /// Gives up what is buffered, and the rest of the event that was begun.
+    pub fn skip_event(&mut self) {
+        self.forget_buffer();
+        self.give_up(Skipping::MidLine);
+    }
+
     /// Whether it is known by now if the stream begins with a mark.
     fn strip_byte_order_mark(&mut self) -> bool {
         const MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -259,15 +271,25 @@ fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value).into_owned()
 }
 
-/// Appends one event to `out`. Line breaks in `data` make several data lines; those in `id` and `event` are left out.
-pub fn encode_event(out: &mut BytesMut, id: Option<&str>, event: Option<&str>, retry: Option<u64>, data: &[u8]) {
-    out.reserve(data.len() + id.map_or(0, str::len) + event.map_or(0, str::len) + FIELD_NAME);
+/// Appends the beginning of an event whose data has no line breaks; the data follows, and then two line breaks.
+pub fn begin_data(out: &mut BytesMut, id: Option<&str>, event: Option<&str>) {
+    begin_event(out, id, event);
+    out.extend_from_slice(b"data: ");
+}
+
+fn begin_event(out: &mut BytesMut, id: Option<&str>, event: Option<&str>) {
     if let Some(id) = id {
         field(out, b"id: ", id);
     }
     if let Some(event) = event {
         field(out, b"event: ", event);
     }
+}
+
+/// Appends one event to `out`. Line breaks in `data` make several data lines; those in `id` and `event` are left out.
+pub fn encode_event(out: &mut BytesMut, id: Option<&str>, event: Option<&str>, retry: Option<u64>, data: &[u8]) {
+    out.reserve(data.len() + id.map_or(0, str::len) + event.map_or(0, str::len) + FIELD_NAME);
+    begin_event(out, id, event);
     if let Some(retry) = retry {
         field(out, b"retry: ", &retry.to_string());
     }

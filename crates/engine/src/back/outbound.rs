@@ -2,6 +2,7 @@
 //! leaves as a [`ToBackend`] with its fact. Only the engine makes drafts, and links take nothing but what has left.
 
 use crate::bridge::Reach;
+use crate::budget::{OverBudget, Share};
 use crate::caller::Caller;
 use crate::exchange::{Call, MethodName};
 use crate::fact::{MessageFact, Point};
@@ -148,6 +149,15 @@ impl Outbound {
     #[must_use]
     pub fn epoch(&self) -> u32 {
         self.epoch
+    }
+
+    /// Charges it to the share of its backend for as long as any copy of it lives.
+    ///
+    /// # Errors
+    /// Where the backend is sent more than it answers.
+    pub fn charge(&mut self, share: &Arc<Share>) -> Result<(), OverBudget> {
+        self.bytes = share.hold(std::mem::take(&mut self.bytes))?;
+        Ok(())
     }
 
     /// Makes of it what a link takes, and its fact where `account` says that one is wanted. A message that left before is

@@ -6,9 +6,10 @@ use crate::link::{BoxFuture, LinkEvents};
 use crate::origin::Origin;
 use bytes::Bytes;
 use signalbox_engine::back::{BackCommand, Outbound, ToBackend};
+use signalbox_engine::budget::Share;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::{Envelope, Kind, Rejected, batch, json, limits, method, scan};
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// How long a backend may take to say whether it knows the session.
@@ -93,6 +94,16 @@ impl LinkEvents for PeerEvents {
 
     fn room(&self) -> Option<BoxFuture<()>> {
         self.0.upgrade()?.backend.upgrade()?.gateway()?.room()
+    }
+
+    fn share(&self) -> Option<Arc<Share>> {
+        self.0.upgrade()?.backend.upgrade()?.share().cloned()
+    }
+
+    fn dropped(&self, reason: &'static str) {
+        if let Some(peer) = self.0.upgrade() {
+            peer.count_stray(reason);
+        }
     }
 
     fn asks(&self, message: Outbound) -> ToBackend {

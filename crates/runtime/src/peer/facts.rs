@@ -5,8 +5,9 @@ use crate::gateway::Gateway;
 use crate::origin::Origin;
 use crate::party::Party;
 use signalbox_engine::back::{BackCommand, Outbound, ToBackend};
+use signalbox_engine::budget::WEIGHED;
 use signalbox_engine::fact::{MessageFact, Point};
-use signalbox_engine::{Fact, Fault};
+use signalbox_engine::{Fact, Fault, FaultKind};
 use std::sync::{Arc, MutexGuard};
 
 impl Peer {
@@ -32,16 +33,17 @@ impl Peer {
     fn hand_over(
         &self,
         inner: &mut MutexGuard<'_, Inner>,
-        message: Outbound,
+        mut message: Outbound,
         told: Option<(Arc<Gateway>, Party)>,
     ) -> Result<(), Fault> {
         let key = message.key();
+        let room = self.charge(&mut message);
         let wanted = told.as_ref().map(|(gateway, party)| (party.account(gateway), &self.name, &gateway.numbers));
         let (leaving, fact) = message.leave(inner.epoch, wanted, crate::clock::now());
-        let sent = match self.link.get() {
+        let sent = room.and_then(|()| match self.link.get() {
             Some(link) => link.send(leaving),
             None => Err(self.gone()),
-        };
+        });
         if let (Some((gateway, party)), Some(fact)) = (told, fact) {
             let lost = sent.as_ref().err().map(Fault::reason);
             party.note(&gateway, Fact::Message(MessageFact { lost, ..fact }));
@@ -50,6 +52,19 @@ impl Peer {
             inner.machine.unsent(key);
         }
         sent
+    }
+
+    /// Charges a large message to the backend's share, from here until it is written or given up.
+    fn charge(&self, message: &mut Outbound) -> Result<(), Fault> {
+        if message.bytes().len() < WEIGHED {
+            return Ok(());
+        }
+        let backend = self.backend.upgrade();
+        let Some(share) = backend.as_ref().and_then(|backend| backend.share()) else { return Ok(()) };
+        message.charge(share).map_err(|error| {
+            let name = self.backend_name();
+            Fault::new(FaultKind::Overloaded, format!("backend `{name}`: {error}")).with_str("backend", &name)
+        })
     }
 
     /// Lets a question of the transport itself go, and tells of it.

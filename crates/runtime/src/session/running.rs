@@ -103,7 +103,14 @@ impl Session {
     /// or keeps an answer that goes out with others.
     pub(super) fn send(&self, inner: &mut Inner, message: ToClient, facts: &mut Facts) {
         let (stream, droppable) = (message.stream(), message.is_droppable());
-        if let Some((stream, out)) = inner.batches.pass(stream, Out::new(message)) {
+        let mut out = Out::new(message);
+        if out.is_weighed() {
+            out.charge(self.share());
+        }
+        if let Some((stream, mut out)) = inner.batches.pass(stream, out) {
+            if out.is_joined() && out.is_weighed() {
+                out.charge(self.share());
+            }
             self.write(inner, stream, out, droppable, facts);
         }
     }
@@ -116,7 +123,10 @@ impl Session {
         let Some(outbox) = inner.streams.get(&stream) else {
             return self.lose("client_gone", &numbers, facts);
         };
-        match outbox.push(out, droppable) {
+        // A stream may always have one message; those that wait behind it need room in the session's share.
+        let too_much = out.is_weighed() && outbox.len() > 0 && self.share().is_exceeded();
+        let pushed = if too_much { Pushed::Dropped } else { outbox.push(out, droppable) };
+        match pushed {
             Pushed::Taken if ends => drop(inner.streams.remove(&stream)),
             Pushed::Taken => {}
             Pushed::Closed => self.lose("client_gone", &numbers, facts),

@@ -112,6 +112,7 @@ fn gateway(table: &Table<'_>, security: &Table<'_>) -> Result<Gateway, ConfigErr
         park_timeout: table.duration("park_timeout")?,
         max_in_flight: table.count("max_in_flight")?,
         max_message: table.count("max_message")?,
+        memory: table.count("memory")?,
         allowed_origins: checked(table, "allowed_origins", is_origin, "an origin like `https://app.example:8443`")?,
         allowed_hosts: checked(table, "allowed_hosts", is_host, "a host like `box.example` or `box.example:8080`")?,
         demo_root: folder(table, "demo_root")?.unwrap_or_else(|| ".".into()),

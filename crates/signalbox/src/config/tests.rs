@@ -77,6 +77,7 @@ max_streams = 3
 park_timeout = 20
 max_in_flight = 4
 max_message = 4096
+memory = 2000000
 allowed_origins = ["https://App.example", "vscode-webview://abc", "http://[::1]:80"]
 allowed_hosts = ["Box.example:8080", "box"]
 demo_root = "demo"
@@ -131,6 +132,7 @@ fn a_full_file() {
         park_timeout: Duration::from_secs(20),
         max_in_flight: 4,
         max_message: 4096,
+        memory: 2_000_000,
         allowed_origins: vec![
             "https://app.example".to_owned(),
             "vscode-webview://abc".to_owned(),
@@ -215,6 +217,7 @@ fn defaults() {
         park_timeout: Duration::from_secs(300),
         max_in_flight: 1024,
         max_message: 16 * 1024 * 1024,
+        memory: 128 * 1024 * 1024,
         allowed_origins: Vec::new(),
         allowed_hosts: Vec::new(),
         demo_root: PathBuf::from("."),

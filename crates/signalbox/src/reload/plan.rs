@@ -32,6 +32,7 @@ const LIVE: &[Live] = &[
     live!("gateway.max_streams", gateway.max_streams),
     live!("gateway.max_in_flight", gateway.max_in_flight),
     live!("gateway.max_message", gateway.max_message),
+    live!("gateway.memory", gateway.memory),
     live!("gateway.allowed_origins", gateway.allowed_origins),
     live!("gateway.allowed_hosts", gateway.allowed_hosts),
     live!("gateway.demo_root", gateway.demo_root),

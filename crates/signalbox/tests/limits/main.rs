@@ -13,6 +13,7 @@ use signalbox::data_dir::DataDir;
 use signalbox::metrics;
 use signalbox::recording::Recording;
 use signalbox_engine::bridge::berth;
+use signalbox_engine::budget;
 use signalbox_engine::operations::{MAX_OPERATION_BYTES, MAX_OPERATIONS};
 use signalbox_engine::profile::MAX_CLAIMED;
 use signalbox_engine::record::TapeKind;
@@ -118,6 +119,7 @@ fn of_connections() -> Vec<Row> {
 }
 
 fn of_messages() -> Vec<Row> {
+    let settings = Settings::default();
     vec![
         row("a message", vec![Bytes(limits::MESSAGE)], Some("gateway.max_message"))
             .answer("HTTP 413; a WebSocket is closed with 1009; a line is skipped and answered with -32600")
@@ -127,6 +129,28 @@ fn of_messages() -> Vec<Row> {
                 "t20_a_body_that_is_too_large_is_not_read",
                 "what_cannot_be_read_is_answered_and_the_next_line_works",
             ]),
+        row(
+            "messages of 4 KiB and more that the process holds, wherever they wait",
+            vec![Bytes(settings.memory)],
+            Some("gateway.memory"),
+        )
+        .answer(
+            "what is sent waits 5 s for room, then HTTP 503 with `Retry-After`, a WebSocket is closed with 1013, a line or \
+             a call gets the error `overloaded`",
+        )
+        .metric(r#"signalbox_refused_total{limit="memory"}"#)
+        .shown(&[
+            "issue_13_6_one_greedy_session_leaves_room_for_the_next_and_that_for_a_third",
+            "issue_13_6_whoever_makes_the_gateway_hold_much_hurts_nobody_else",
+        ]),
+        row(
+            "what each client has of them while anything is left",
+            vec![Bytes(budget::MINIMUM)],
+            None,
+        )
+        .answer("taken though others hold their share")
+        .metric("signalbox_message_bytes")
+        .shown(&["issue_13_6_the_minimum_is_there_until_the_budget_is_used_up"]),
         row(
             "the shape of a message",
             vec![Count(limits::DEPTH, "levels"), Count(limits::WIDTH, "members"), Count(limits::BATCH, "in a batch")],

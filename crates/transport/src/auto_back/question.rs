@@ -37,14 +37,14 @@ pub(super) async fn ask(backend: &Backend, events: &dyn LinkEvents) -> Result<Ve
     if !matches!(status, 400 | 404 | 405) {
         // A stream may be long in coming, and nobody wants it; a whole answer is told of.
         if content != Content::Events
-            && let Ok(bytes) = body::whole(&mut conn, MAX_ANSWER).await
+            && let Ok(bytes) = body::whole(&mut conn, MAX_ANSWER, || None).await
         {
             events.told(&bytes);
             backend.pool.put(conn);
         }
         return Ok(Verdict::Other);
     }
-    let read = body::whole(&mut conn, MAX_ANSWER).await;
+    let read = body::whole(&mut conn, MAX_ANSWER, || None).await;
     let speaks = read.is_ok_and(|bytes| {
         backend.pool.put(conn);
         events.told(&bytes);

@@ -4,7 +4,9 @@ use super::ChildSpec;
 use super::allowance::Allowance;
 use super::counts::ChildCounts;
 use super::printable::printable;
+use crate::read_charge::ReadCharge;
 use bytes::Bytes;
+use signalbox_engine::budget::OverBudget;
 use signalbox_runtime::LinkEvents;
 use signalbox_wire::line::{LineDecoder, LineError};
 use std::sync::Arc;
@@ -52,6 +54,7 @@ impl Reader {
         let mut lines = Lines::new(self);
         let mut decoder = LineDecoder::new(lines.reader.max_message);
         let mut chunk = vec![0; CHUNK];
+        let mut charge = ReadCharge::new(lines.reader.events.share());
         loop {
             match pipe.read(&mut chunk).await {
                 Ok(0) => break,
@@ -64,7 +67,12 @@ impl Reader {
                     break;
                 }
             }
+            if let Err(error) = charge.cover(decoder.buffered()).await {
+                lines.drop(&error);
+                decoder.skip_line();
+            }
             while let Some(line) = decoder.next_line() {
+                let line = line.map(|line| charge.give(line));
                 if let Some(room) = lines.reader.events.room() {
                     room.await;
                 }
@@ -117,6 +125,13 @@ impl Lines {
         ChildCounts::add(&self.reader.counts.too_long);
         if let Some(missed) = self.complaints.take(Instant::now()) {
             tracing::warn!(backend = %self.reader.name, unlogged = missed, "the child's output: {error}");
+        }
+    }
+
+    fn drop(&mut self, error: &OverBudget) {
+        self.reader.events.dropped("memory");
+        if let Some(missed) = self.complaints.take(Instant::now()) {
+            tracing::warn!(backend = %self.reader.name, unlogged = missed, "a line of the child's output is dropped: {error}");
         }
     }
 

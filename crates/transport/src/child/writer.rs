@@ -2,6 +2,8 @@
 
 use super::closing::closed;
 use super::counts::ChildCounts;
+use crate::line_writer::LineWriter;
+use bytes::Bytes;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::LinkEvents;
@@ -9,13 +11,11 @@ use signalbox_wire::framing::single_line;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWrite;
 use tokio::sync::{mpsc, watch};
 
 /// Most messages joined in one write.
 const BATCH: usize = 64;
-/// A larger buffer is given back after use, so that one big message does not hold its memory for ever.
-const KEPT_BUFFER: usize = 256 * 1024;
 
 /// What the writing task needs beside the pipe.
 pub(super) struct Writer {
@@ -29,15 +29,15 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Writes until the link closes, then what was queued before; returning closes the pipe.
-    pub(super) async fn run(mut self, mut pipe: impl AsyncWrite + Unpin) {
-        if let Err(error) = self.write_all(&mut pipe).await {
+    pub(super) async fn run(mut self, pipe: impl AsyncWrite + Unpin) {
+        if let Err(error) = self.write_all(pipe).await {
             tracing::debug!(backend = %self.name, %error, "the child does not take its input any more");
         }
     }
 
-    async fn write_all(&mut self, pipe: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+    async fn write_all(&mut self, pipe: impl AsyncWrite + Unpin) -> io::Result<()> {
         let mut batch = Vec::with_capacity(BATCH);
-        let mut buffer = Vec::new();
+        let mut lines = LineWriter::new(pipe);
         let mut open = true;
         loop {
             tokio::select! {
@@ -52,24 +52,20 @@ impl Writer {
                     }
                     let size = batch.iter().map(|message| message.bytes().len()).sum();
                     for message in batch.drain(..) {
-                        self.frame(&message, &mut buffer);
+                        if let Some(line) = self.line(&message) {
+                            lines.add(line).await?;
+                        }
                     }
-                    pipe.write_all(&buffer).await?;
-                    pipe.flush().await?;
+                    lines.flush().await?;
                     self.waiting.fetch_sub(size, Ordering::AcqRel);
-                    buffer.clear();
-                    buffer.shrink_to(KEPT_BUFFER);
                 }
             }
         }
     }
 
-    fn frame(&self, message: &ToBackend, buffer: &mut Vec<u8>) {
+    fn line(&self, message: &ToBackend) -> Option<Bytes> {
         match single_line(message.bytes()) {
-            Ok(line) => {
-                buffer.extend_from_slice(&line);
-                buffer.push(b'\n');
-            }
+            Ok(line) => Some(line),
             Err(error) => {
                 ChildCounts::add(&self.counts.unsendable);
                 tracing::warn!(backend = %self.name, %error, "a message cannot be put on one line and was not sent");
@@ -78,6 +74,7 @@ impl Writer {
                     let fault = Fault::new(FaultKind::InvalidRequest, text);
                     self.events.failed(key, fault.with_str("backend", &self.name));
                 }
+                None
             }
         }
     }

@@ -97,7 +97,7 @@ impl Backend {
 
     /// Reads what is left of a body that nobody wants, so that its connection can be kept.
     pub(crate) async fn finish(&self, mut conn: Box<Conn>) {
-        let reading = body::whole(&mut conn, DRAIN_BYTES);
+        let reading = body::whole(&mut conn, DRAIN_BYTES, || None);
         if let Ok(Ok(_)) = tokio::time::timeout(DRAIN_TIME, reading).await {
             self.pool.put(conn);
         }

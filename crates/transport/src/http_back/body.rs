@@ -1,7 +1,10 @@
 //! Reading the whole body of a response, within a bound.
 
 use super::conn::{Conn, HttpError};
+use crate::read_charge::ReadCharge;
 use bytes::{Bytes, BytesMut};
+use signalbox_engine::budget::{OverBudget, Share, WEIGHED};
+use std::sync::Arc;
 
 /// Why a body could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -10,14 +13,50 @@ pub(crate) enum BodyError {
     TooLarge(usize),
     #[error("{0}")]
     Broken(HttpError),
+    #[error("a body for which there is no room: {0}")]
+    NoRoom(OverBudget),
 }
 
-/// The whole body. One whose length is known, or that came in a single piece, is not copied.
-pub(crate) async fn whole(conn: &mut Conn, max: usize) -> Result<Bytes, BodyError> {
-    if let Some(announced) = conn.announced() {
-        let length = usize::try_from(announced).ok().filter(|length| *length <= max);
-        conn.gather(length.ok_or(BodyError::TooLarge(max))?).await.map_err(BodyError::Broken)?;
+/// The whole body. One whose length is known, or that came in a single piece, is not copied. A large one is charged to what
+/// `share` gives.
+pub(crate) async fn whole(
+    conn: &mut Conn,
+    max: usize,
+    share: impl FnOnce() -> Option<Arc<Share>>,
+) -> Result<Bytes, BodyError> {
+    let length = match conn.announced() {
+        None => None,
+        Some(length) => {
+            let length = usize::try_from(length).ok().filter(|length| *length <= max);
+            Some(length.ok_or(BodyError::TooLarge(max))?)
+        }
+    };
+    if length.is_none_or(|length| length >= WEIGHED)
+        && let Some(share) = share()
+    {
+        return Box::pin(charged(conn, max, length, ReadCharge::new(Some(share)))).await;
     }
+    if let Some(length) = length {
+        conn.gather(length).await.map_err(BodyError::Broken)?;
+    }
+    rest(conn, max, None).await
+}
+
+async fn charged(
+    conn: &mut Conn,
+    max: usize,
+    length: Option<usize>,
+    mut charge: ReadCharge,
+) -> Result<Bytes, BodyError> {
+    if let Some(length) = length {
+        charge.cover(length).await.map_err(BodyError::NoRoom)?;
+        conn.gather(length).await.map_err(BodyError::Broken)?;
+    }
+    let body = rest(conn, max, Some(&mut charge)).await?;
+    Ok(charge.give(body))
+}
+
+async fn rest(conn: &mut Conn, max: usize, mut charge: Option<&mut ReadCharge>) -> Result<Bytes, BodyError> {
     let mut first = Bytes::new();
     let mut joined: Option<BytesMut> = None;
     while let Some(data) = conn.frame().await {
@@ -25,6 +64,9 @@ pub(crate) async fn whole(conn: &mut Conn, max: usize) -> Result<Bytes, BodyErro
         let length = joined.as_ref().map_or(first.len(), BytesMut::len);
         if length + data.len() > max {
             return Err(BodyError::TooLarge(max));
+        }
+        if let Some(charge) = &mut charge {
+            charge.cover(length + data.len()).await.map_err(BodyError::NoRoom)?;
         }
         match &mut joined {
             Some(joined) => joined.extend_from_slice(&data),

@@ -6,6 +6,7 @@ use super::headers;
 use super::link::Shared;
 use super::post::Content;
 use super::stream::Cursor;
+use crate::read_charge::ReadCharge;
 use http::header::HeaderValue;
 use signalbox_runtime::LinkEvents;
 use signalbox_wire::{Revision, SseDecoder};
@@ -95,8 +96,14 @@ impl Reader<'_> {
     /// Posts what comes until the stream ends.
     async fn read(&mut self, conn: &mut super::conn::Conn) {
         let mut decoder = SseDecoder::new(self.backend.limits.sse_event);
+        let mut charge = ReadCharge::new(self.events.share());
         while let Some(Ok(chunk)) = conn.frame().await {
             decoder.push(&chunk);
+            if let Err(error) = charge.cover(decoder.buffered()).await {
+                tracing::warn!(backend = %self.backend.name, %error, "an event of the general stream is dropped");
+                self.events.dropped("memory");
+                decoder.skip_event();
+            }
             if let Some(room) = self.events.room() {
                 room.await;
             }
@@ -109,7 +116,7 @@ impl Reader<'_> {
                     }
                 };
                 if self.cursor.take(&mut event) {
-                    self.post(event.data);
+                    self.post(charge.give(event.data));
                 }
             }
         }

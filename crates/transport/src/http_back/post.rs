@@ -251,8 +251,10 @@ impl<'a> Reply<'a> {
 
     async fn read(&mut self) -> Result<Bytes, Fault> {
         let max = self.backend().limits.message;
-        body::whole(&mut self.conn, max).await.map_err(|error| match error {
+        let running = self.running;
+        body::whole(&mut self.conn, max, || running.events().share()).await.map_err(|error| match error {
             BodyError::TooLarge(_) => self.garbage(format!("answered with {error}")),
+            BodyError::NoRoom(_) => self.backend().fault(FaultKind::Overloaded, format!("answered with {error}")),
             BodyError::Broken(_) => {
                 let text = format!("closed the connection in the middle of the answer ({error})");
                 self.backend().fault(FaultKind::BackendDied, text)

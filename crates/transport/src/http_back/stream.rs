@@ -6,6 +6,7 @@ use super::conn::Conn;
 use super::headers;
 use super::link::Running;
 use super::post::Content;
+use crate::read_charge::ReadCharge;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::{Revision, SseDecoder, SseEvent};
 use std::time::Duration;
@@ -133,6 +134,7 @@ impl<'a> Stream<'a> {
     /// connection.
     async fn read(&mut self, mut conn: Box<Conn>) -> Result<End, Fault> {
         let mut decoder = SseDecoder::new(self.backend().limits.sse_event);
+        let mut charge = ReadCharge::new(self.running.events().share());
         let mut deadline: Option<Instant> = None;
         loop {
             let next = conn.frame();
@@ -159,17 +161,21 @@ impl<'a> Stream<'a> {
                 }
             };
             decoder.push(&chunk);
+            charge.cover(decoder.buffered()).await.map_err(|error| {
+                let text = format!("sent an event for which there is no room: {error}");
+                self.backend().fault(FaultKind::Overloaded, text)
+            })?;
             if let Some(room) = self.running.events().room() {
                 room.await;
             }
-            if self.post(&mut decoder)? && deadline.is_none() {
+            if self.post(&mut decoder, &mut charge)? && deadline.is_none() {
                 deadline = Some(Instant::now() + DRAIN_TIME);
             }
         }
     }
 
     /// Posts the complete events. True if the answer was among them.
-    fn post(&mut self, decoder: &mut SseDecoder) -> Result<bool, Fault> {
+    fn post(&mut self, decoder: &mut SseDecoder, charge: &mut ReadCharge) -> Result<bool, Fault> {
         let mut answered = false;
         while let Some(event) = decoder.next_event() {
             let mut event = event
@@ -183,7 +189,7 @@ impl<'a> Stream<'a> {
                 about: Some(self.key),
                 status: Some(200),
             };
-            match post.messages(event.data) {
+            match post.messages(charge.give(event.data)) {
                 Came::Answer => answered = true,
                 Came::Others => {}
                 Came::Garbage(rejected) => self.running.events().garbage(&rejected),

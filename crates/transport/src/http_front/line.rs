@@ -9,6 +9,7 @@ use super::{COMMIT_AFTER, Front};
 use crate::tls::Stream;
 use http::{HeaderMap, HeaderValue};
 use signalbox_engine::authenticator::Arrival;
+use signalbox_engine::budget::Share;
 use signalbox_engine::caller::Identity;
 use signalbox_engine::{Caller, Fault, Limit, Principal, Proof};
 use signalbox_wire::Envelope;
@@ -92,6 +93,8 @@ pub struct Line {
     shown: OnceLock<(Principal, Proof)>,
     /// Who calls, once that is known.
     caller: Mutex<Option<Caller>>,
+    /// What that caller may make the gateway hold on this connection, once it has sent something large.
+    share: Mutex<Option<(Principal, Arc<Share>)>>,
     address: Option<SocketAddr>,
 }
 
@@ -108,6 +111,7 @@ impl Line {
             upgrade: Mutex::default(),
             shown: OnceLock::new(),
             caller: Mutex::default(),
+            share: Mutex::default(),
             address,
         })
     }
@@ -154,7 +158,21 @@ impl Line {
         })
     }
 
-    /// The same, who goes on by another transport.
+    /// What its client may make the gateway hold.
+    pub fn share(&self) -> Arc<Share> {
+        let principal = self.caller().principal().clone();
+        let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*share {
+            Some((of, share)) if *of == principal => Arc::clone(share),
+            _ => {
+                let new = self.front.gateway.budget.connection(&principal);
+                *share = Some((principal, Arc::clone(&new)));
+                new
+            }
+        }
+    }
+
+    /// Who it is, who goes on by another transport.
     pub fn caller_by(&self, transport: &'static str) -> Caller {
         Caller::new(Identity { transport, ..self.caller().identity().clone() })
     }

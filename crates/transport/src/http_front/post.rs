@@ -36,7 +36,7 @@ pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         return sentence(StatusCode::NOT_ACCEPTABLE, FaultKind::InvalidRequest, text);
     }
     let limit = front.gateway.settings().limits.message;
-    let bytes = match read_body(body, limit, front.spec.body_timeout).await {
+    let bytes = match read_body(body, limit, front.spec.body_timeout, || Some(line.share())).await {
         Ok(bytes) => bytes,
         Err(error) => return unreadable_body(front, error),
     };
@@ -90,7 +90,11 @@ pub(super) fn unreadable_body(front: &Front, error: BodyError) -> Answer {
     if let Some(limit) = error.limit() {
         front.gateway.counters.refused(limit);
     }
-    let mut answer = sentence(error.status(), FaultKind::InvalidRequest, &error.to_string());
+    let kind = match error {
+        BodyError::NoRoom(_) => FaultKind::Overloaded,
+        _ => FaultKind::InvalidRequest,
+    };
+    let mut answer = sentence(error.status(), kind, &error.to_string());
     // The rest of the body is not read, so that nothing more can be sent on this connection.
     answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     answer

@@ -48,7 +48,8 @@ pub async fn serve(line: &Line, pending: Pending) {
         return tracing::error!("an upgraded connection is not of this front");
     };
     let limit = socket.gateway.settings().limits.message;
-    let duplex = Duplex::new(parts.io.into_inner().socket, &parts.read_buf, Role::Server, limit, PATIENCE).await;
+    let bounds = (limit, Some(Arc::clone(socket.session.share())));
+    let duplex = Duplex::new(parts.io.into_inner().socket, &parts.read_buf, Role::Server, bounds, PATIENCE).await;
     socket.run(line, duplex).await;
 }
 
@@ -105,6 +106,7 @@ impl Socket {
         let limit = match ending {
             Ending::TooLarge => Some(Limit::MessageSize),
             Ending::Slow => Some(Limit::MessageTime),
+            Ending::NoRoom(_) => Some(Limit::Memory),
             _ => None,
         };
         if let Some(limit) = limit {
@@ -116,6 +118,7 @@ impl Socket {
             Ending::NotText => "the message is not UTF-8",
             Ending::Silent => "the client gives no sign of life",
             Ending::Slow => "the message takes too long",
+            Ending::NoRoom(_) => "there is no room for the message; try again later",
             Ending::Protocol(_) => "this is not WebSocket",
             Ending::Closed(..) | Ending::Broken(_) => "",
         };

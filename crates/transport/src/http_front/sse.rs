@@ -80,7 +80,7 @@ pub async fn post(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         Err(answer) => return *answer,
     };
     let limit = front.gateway.settings().limits.message;
-    let bytes = match read_body(body, limit, front.spec.body_timeout).await {
+    let bytes = match read_body(body, limit, front.spec.body_timeout, || Some(Arc::clone(session.share()))).await {
         Ok(bytes) => bytes,
         Err(error) => return unreadable_body(front, error),
     };

@@ -4,6 +4,7 @@ use super::KEEP_ALIVE;
 use super::resume::ResumeStore;
 use super::track::{NoReplay, Step, Track};
 use bytes::{Bytes, BytesMut};
+use memchr::memchr2;
 use signalbox_runtime::{Out, Session, StreamReader};
 use signalbox_wire::sse;
 use std::collections::VecDeque;
@@ -83,7 +84,7 @@ impl Drop for SessionEnd {
 /// The stream as the body of one answer.
 pub struct SseBody {
     /// What is written before anything else.
-    preface: Option<Bytes>,
+    pieces: VecDeque<Bytes>,
     track: Arc<Track>,
     turn: u64,
     resumable: Option<Resumable>,
@@ -109,7 +110,7 @@ impl SseBody {
         let mut preface = BytesMut::new();
         sse::encode_event(&mut preface, None, Some("endpoint"), None, post_to.as_bytes());
         let mut body = Self::general(reader, None);
-        body.preface = Some(preface.freeze());
+        body.pieces.push_back(preface.freeze());
         body.session_end = Some(SessionEnd(session));
         body
     }
@@ -134,13 +135,13 @@ impl SseBody {
 
     fn of(track: Arc<Track>, turn: u64, replay: VecDeque<(u64, Bytes)>, resumable: Option<Resumable>) -> Self {
         let keep_alive = Box::pin(tokio::time::sleep(KEEP_ALIVE));
-        Self { preface: None, track, turn, resumable, replay, keep_alive, over: false, session_end: None }
+        Self { pieces: VecDeque::new(), track, turn, resumable, replay, keep_alive, over: false, session_end: None }
     }
 
     /// The next piece of the body; `None` at its end.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if let Some(preface) = self.preface.take() {
-            return Poll::Ready(Some(preface));
+        if let Some(piece) = self.pieces.pop_front() {
+            return Poll::Ready(Some(piece));
         }
         let mut out = BytesMut::new();
         if let Some(resumable) = &mut self.resumable
@@ -148,12 +149,14 @@ impl SseBody {
         {
             sse::encode_event(&mut out, self.track.event_id(0).as_deref(), None, Some(RETRY_MS), b"");
         }
-        while let Some((number, data)) = self.replay.pop_front() {
-            self.encode(&mut out, number, &data);
+        while self.pieces.is_empty()
+            && let Some((number, data)) = self.replay.pop_front()
+        {
+            self.encode(&mut out, number, data);
         }
-        while !self.over && out.len() < CHUNK {
+        while !self.over && out.len() < CHUNK && self.pieces.is_empty() {
             match self.track.poll(self.turn, cx) {
-                Poll::Ready(Step::Event(number, data)) => self.encode(&mut out, number, &data),
+                Poll::Ready(Step::Event(number, data)) => self.encode(&mut out, number, data),
                 Poll::Ready(Step::Part(number, retry)) => {
                     if let Some(retry) = retry.and_then(|retry| u64::try_from(retry.as_millis()).ok()) {
                         sse::encode_event(&mut out, self.track.event_id(number).as_deref(), None, Some(retry), b"");
@@ -163,6 +166,9 @@ impl SseBody {
                 Poll::Ready(Step::Over) => self.over = true,
                 Poll::Pending => break,
             }
+        }
+        if let Some(piece) = self.pieces.pop_front() {
+            return Poll::Ready(Some(piece));
         }
         if !out.is_empty() {
             return Poll::Ready(Some(out.freeze()));
@@ -179,8 +185,14 @@ impl SseBody {
         Poll::Pending
     }
 
-    fn encode(&self, out: &mut BytesMut, number: u64, data: &[u8]) {
-        sse::encode_event(out, self.track.event_id(number).as_deref(), Some("message"), None, data);
+    /// Adds an event. The data of a large one is not copied: it goes out as a piece of its own, and what came before it too.
+    fn encode(&mut self, out: &mut BytesMut, number: u64, data: Bytes) {
+        let id = self.track.event_id(number);
+        if data.len() < CHUNK || memchr2(b'\r', b'\n', &data).is_some() {
+            return sse::encode_event(out, id.as_deref(), Some("message"), None, &data);
+        }
+        sse::begin_data(out, id.as_deref(), Some("message"));
+        self.pieces.extend([out.split().freeze(), data, Bytes::from_static(b"\n\n")]);
     }
 }
 

@@ -90,7 +90,7 @@ impl Body {
     /// # Errors
     /// If it is too large, too slow, or breaks off.
     pub async fn bytes(self) -> Result<Bytes, BodyError> {
-        let rest = read_body(self.incoming, self.limit.saturating_sub(self.read), self.within).await;
+        let rest = read_body(self.incoming, self.limit.saturating_sub(self.read), self.within, || None).await;
         rest.map_err(
             |error| if matches!(error, BodyError::TooLarge(_)) { BodyError::TooLarge(self.limit) } else { error },
         )

@@ -8,6 +8,7 @@ use crate::http_back::conn::Conn;
 use crate::http_back::head::Head;
 use crate::http_back::headers;
 use crate::http_back::post::Content;
+use crate::read_charge::ReadCharge;
 use bytes::Bytes;
 use http::Uri;
 use http::uri::PathAndQuery;
@@ -84,11 +85,17 @@ impl Opened {
 
     /// Hands on what comes until the stream ends, and reports that once.
     pub(super) async fn follow(mut self, shared: Arc<Shared>) {
+        let mut charge = ReadCharge::new(shared.events.share());
         let why = loop {
+            if let Err(error) = charge.cover(self.decoder.buffered()).await {
+                tracing::warn!(backend = %shared.backend.name, %error, "an event of the stream is dropped");
+                shared.events.dropped("memory");
+                self.decoder.skip_event();
+            }
             while let Some(event) = self.decoder.next_event() {
                 match event {
                     Ok(event) if event.event.as_deref().is_none_or(|kind| kind == "message") => {
-                        take(&shared, event.data);
+                        take(&shared, charge.give(event.data));
                     }
                     Ok(_) => {}
                     // Whose answer it was cannot be known: that call times out, and nobody else is hurt.
@@ -142,7 +149,7 @@ pub(super) async fn refusal(backend: &Backend, mut conn: Box<Conn>, head: &Head,
         _ => format!("answered {what} with HTTP {status}"),
     };
     if status >= 400 && head.content != Content::Events {
-        let reading = tokio::time::timeout(REASON_TIME, body::whole(&mut conn, REASON_BYTES));
+        let reading = tokio::time::timeout(REASON_TIME, body::whole(&mut conn, REASON_BYTES, || None));
         if let Ok(Ok(bytes)) = reading.await {
             let excerpt = backend.excerpt(&bytes, None);
             if !excerpt.is_empty() {

@@ -1,6 +1,7 @@
 //! From bytes of a client to a message, or to what is to be said about them.
 
 use bytes::Bytes;
+use signalbox_engine::budget::OverBudget;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::Settings;
 use signalbox_wire::{Envelope, EnvelopeError, Kind, RawId, Refusal, Rejected, ScanError, codes, json, scan};
@@ -71,6 +72,13 @@ fn broken(bytes: Bytes, error: ScanError, settings: &Settings) -> Unreadable {
 #[must_use]
 pub fn too_long(why: &str) -> Unreadable {
     Unreadable { fault: fault(FaultKind::InvalidRequest, why), answer: Answer::ToUnknown }
+}
+
+/// A message for which there was no room.
+#[must_use]
+pub fn no_room(error: OverBudget) -> Unreadable {
+    let fault = Fault::new(FaultKind::Overloaded, format!("a message was not taken: {error}; try again later"));
+    Unreadable { fault, answer: Answer::ToUnknown }
 }
 
 fn refuse(bytes: &[u8], rejected: Rejected) -> Unreadable {

@@ -8,7 +8,7 @@ use signalbox_engine::back::Wish;
 use signalbox_engine::{Caller, Chain, Fact, FactSink, Principal};
 use signalbox_runtime::{Backend, BackendSpec, BoxFuture, Parts, Settings};
 use signalbox_wire::{builder, json};
-use tokio::io::{AsyncBufReadExt as _, BufReader, DuplexStream, Lines};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
 use tokio::task::JoinHandle;
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"claude-code","version":"1.0.0"}}}"#;

@@ -26,6 +26,8 @@ pub(crate) enum Ending {
     Silent,
     /// A message that was begun was not finished in time.
     Slow,
+    /// There is no room for a message.
+    NoRoom(String),
 }
 
 impl Ending {
@@ -37,6 +39,7 @@ impl Ending {
             Self::NotText => Some(CloseCode::Invalid),
             Self::Protocol(_) => Some(CloseCode::Protocol),
             Self::Silent | Self::Slow => Some(CloseCode::Policy),
+            Self::NoRoom(_) => Some(CloseCode::Again),
         }
     }
 }
@@ -53,6 +56,7 @@ impl fmt::Display for Ending {
             Self::Protocol(why) => write!(f, "sent something else than WebSocket frames: {why}"),
             Self::Silent => f.write_str("gave no sign of life for too long"),
             Self::Slow => f.write_str("took too long to finish a message"),
+            Self::NoRoom(why) => write!(f, "sent a message for which there is no room: {why}"),
         }
     }
 }
@@ -75,6 +79,7 @@ impl From<Error> for Ending {
             Error::ConnectionClosed | Error::AlreadyClosed => None.into(),
             Error::Capacity(_) => Self::TooLarge,
             Error::Utf8(_) => Self::NotText,
+            Error::Io(error) if error.kind() == std::io::ErrorKind::QuotaExceeded => Self::NoRoom(error.to_string()),
             Error::Io(error) => Self::Broken(error.to_string()),
             Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
                 Self::Broken("it ended without a closing".to_owned())

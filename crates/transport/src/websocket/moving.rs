@@ -1,8 +1,10 @@
-//! A socket that counts the signs of life of the other side.
+//! A socket that counts the signs of life of the other side, and the bytes of the message that it has begun.
 
+use crate::read_charge::ReadCharge;
+use bytes::Bytes;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The socket. It moves when bytes come, and when bytes are taken that were not taken before: that a write succeeds says
@@ -13,11 +15,20 @@ pub(super) struct Moving<S> {
     blocked: bool,
     moves: u64,
     reads: u64,
+    /// Bytes that came since the last message was whole.
+    begun: usize,
+    charge: ReadCharge,
 }
 
 impl<S> Moving<S> {
-    pub(super) fn new(socket: S) -> Self {
-        Self { socket, blocked: false, moves: 0, reads: 0 }
+    pub(super) fn new(socket: S, charge: ReadCharge) -> Self {
+        Self { socket, blocked: false, moves: 0, reads: 0, begun: 0, charge }
+    }
+
+    /// A message is whole, and takes its charge along.
+    pub(super) fn give(&mut self, message: Bytes) -> Bytes {
+        self.begun = 0;
+        self.charge.give(message)
     }
 
     /// How often it has moved.
@@ -33,8 +44,14 @@ impl<S> Moving<S> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for Moving<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if let Err(error) = ready!(this.charge.poll_cover(cx, this.begun)) {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::QuotaExceeded, error)));
+        }
+        let before = into.filled().len();
         let read = Pin::new(&mut self.socket).poll_read(cx, into);
         if read.is_ready() {
+            self.begun += into.filled().len() - before;
             self.moves = self.moves.wrapping_add(1);
             self.reads = self.reads.wrapping_add(1);
         }

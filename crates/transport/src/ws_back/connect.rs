@@ -13,8 +13,10 @@ use http_body_util::Empty;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use signalbox_engine::budget::Share;
 use signalbox_engine::{Fault, FaultKind};
 use std::fmt::Display;
+use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
@@ -25,8 +27,8 @@ const MAX_HEAD: usize = 64 * 1024;
 /// calls have a time limit of their own.
 const PATIENCE: Patience = Patience { silent: 20, unfinished: 20 };
 
-/// Connects and shakes hands.
-pub(super) async fn connect(backend: &Backend) -> Result<Duplex<Stream>, Fault> {
+/// Connects and shakes hands. What the backend sends is charged to its share.
+pub(super) async fn connect(backend: &Backend, share: Option<Arc<Share>>) -> Result<Duplex<Stream>, Fault> {
     let within = backend.connect_timeout;
     let late = |what: &str| backend.unreachable(&format_args!("no {what} within {} s", within.as_secs_f32()));
     let target = &backend.target;
@@ -39,7 +41,7 @@ pub(super) async fn connect(backend: &Backend) -> Result<Duplex<Stream>, Fault> 
     let socket = securing.map_err(|error| backend.unreachable(&error))?;
     let shaken = timeout(within, shake_hands(backend, socket)).await.map_err(|_| late("answer to the handshake"))?;
     let (socket, early) = shaken?;
-    Ok(Duplex::new(socket, &early, Role::Client, backend.max_message, PATIENCE).await)
+    Ok(Duplex::new(socket, &early, Role::Client, (backend.max_message, share), PATIENCE).await)
 }
 
 async fn shake_hands(backend: &Backend, socket: Stream) -> Result<(Stream, Bytes), Fault> {

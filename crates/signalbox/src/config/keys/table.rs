@@ -124,6 +124,11 @@ pub const KEYS: &[Key] = &[
     key("gateway.max_in_flight", count(1024, 1, 1_000_000), "How many requests of one session may be unanswered."),
     key("gateway.max_message", count(16 * MIB, 1024, 1024 * MIB), "The largest message, in bytes."),
     key(
+        "gateway.memory",
+        count(128 * MIB, MIB, 1024 * 1024 * MIB),
+        "Most bytes of messages that the process holds at a time; at least four times `gateway.max_message`.",
+    ),
+    key(
         "gateway.allowed_origins",
         Kind::Texts,
         "Origins of web pages let in besides the gateway's own: `https://app.example`.",

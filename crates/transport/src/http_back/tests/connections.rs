@@ -108,7 +108,7 @@ async fn a_request_of_which_nothing_was_sent_is_retried_on_a_new_connection() {
     let request = |key| headers::post(backend, &call(key), None, Vec::new()).unwrap();
     let mut stale = Conn::open(&backend.target, Duration::from_secs(1)).await.unwrap();
     assert!(stale.send(request(1)).await.is_ok());
-    body::whole(&mut stale, 1000).await.unwrap();
+    body::whole(&mut stale, 1000, || None).await.unwrap();
     until(|| server.hung_up.load(Ordering::SeqCst) == 1).await;
     tokio::time::sleep(Duration::from_millis(10)).await;
     let (_, head) = backend.exchange(Some(stale), request(2)).await.unwrap();

@@ -1,0 +1,229 @@
+//! How many bytes of messages the process holds, and for whom.
+//!
+//! A message of [`WEIGHED`] bytes or more is charged to a [`Share`] from its first byte until its last copy is dropped,
+//! wherever it waits meanwhile: half read, in flight, held for a person, parked, queued for a slow reader or for the disk.
+//! The charge is part of the buffer, so that no queue needs to know of it. Smaller messages are bounded by the counts in
+//! docs/limits.md.
+//!
+//! What a client sends is charged to its connection, or to its session where that is the connection, and with it to its
+//! caller; what goes to a client to its session and caller; what goes to a backend and comes from it to the backend.
+//!
+//! The shares are dynamic thresholds. With `free` bytes left in the budget,
+//! - a caller or a backend may hold [`GENEROUS`] times `free`, so that one alone gets four fifths of the budget;
+//! - a session or a connection may hold what its caller may still take on.
+//!
+//! However many are greedy, something is left for the next one. A client that holds no more than [`MINIMUM`], and a message of
+//! a backend that is no larger, is refused only where the whole budget is used up.
+
+mod charge;
+mod share;
+
+pub use charge::Charge;
+pub use share::{Holder, Share};
+
+use crate::principal::Principal;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// The least size of a message that is charged, in bytes.
+pub const WEIGHED: usize = 4 * 1024;
+/// What a share may hold as long as anything is left, in bytes.
+pub const MINIMUM: usize = 128 * 1024;
+/// How many times the free rest a caller or a backend may hold.
+pub const GENEROUS: usize = 4;
+/// The budget of a process, in bytes, unless it is told another.
+pub const DEFAULT: usize = 128 * 1024 * 1024;
+/// The least budget, as a multiple of the largest message: it is held as it came and as it goes out, and so is its answer.
+pub const LEAST_MESSAGES: usize = 4;
+
+/// Shares of callers that are kept before those that nobody uses any more are forgotten.
+const CALLERS: usize = 1024;
+
+/// Why a message is not taken on.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the gateway holds as many bytes of messages as it may {}", .0.phrase())]
+pub struct OverBudget(pub Holder);
+
+/// The budget of a process.
+#[derive(Debug)]
+pub struct Budget {
+    total: AtomicUsize,
+    used: AtomicUsize,
+    callers: Mutex<HashMap<Principal, Weak<Share>>>,
+}
+
+impl Budget {
+    /// A budget of so many bytes.
+    #[must_use]
+    pub fn new(total: usize) -> Arc<Self> {
+        Arc::new(Self { total: total.into(), used: 0.into(), callers: Mutex::default() })
+    }
+
+    /// Gives it another size. What is held stays.
+    pub fn resize(&self, total: usize) {
+        self.total.store(total, Ordering::Relaxed);
+    }
+
+    /// Its size.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.total.load(Ordering::Relaxed)
+    }
+
+    /// What is held now.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// The share of one session of a caller.
+    #[must_use]
+    pub fn session(self: &Arc<Self>, principal: &Principal) -> Arc<Share> {
+        Share::new(self, Holder::Session, Some(self.caller(principal)))
+    }
+
+    /// The share of one connection of a caller.
+    #[must_use]
+    pub fn connection(self: &Arc<Self>, principal: &Principal) -> Arc<Share> {
+        Share::new(self, Holder::Connection, Some(self.caller(principal)))
+    }
+
+    /// The share of a backend.
+    #[must_use]
+    pub fn backend(self: &Arc<Self>) -> Arc<Share> {
+        Share::new(self, Holder::Backend, None)
+    }
+
+    fn caller(self: &Arc<Self>, principal: &Principal) -> Arc<Share> {
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = callers.get(principal).and_then(Weak::upgrade) {
+            return share;
+        }
+        if callers.len() >= CALLERS {
+            callers.retain(|_, share| share.strong_count() > 0);
+        }
+        let share = Share::new(self, Holder::Caller, None);
+        callers.insert(principal.clone(), Arc::downgrade(&share));
+        share
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    const MIB: usize = 1024 * 1024;
+
+    fn anonymous() -> Principal {
+        Principal::anonymous()
+    }
+
+    /// Takes pieces of this size until one is refused.
+    fn fill(share: &Arc<Share>, piece: usize) -> Vec<Charge> {
+        std::iter::from_fn(|| share.take(piece, 0).ok()).collect()
+    }
+
+    #[test]
+    fn issue_13_6_one_greedy_session_leaves_room_for_the_next_and_that_for_a_third() {
+        let budget = Budget::new(128 * MIB);
+        let mut held = Vec::new();
+        for _ in 0..100 {
+            let before = budget.used();
+            held.push(fill(&budget.session(&anonymous()), 16 * 1024));
+            assert!(budget.used() >= before + MINIMUM, "a newcomer gets something");
+        }
+        assert!(held[0].len() * 16 * 1024 < 96 * MIB);
+        assert!(held[1].len() * 16 * 1024 > 4 * MIB);
+        assert!(budget.used() <= 128 * MIB * GENEROUS / (GENEROUS + 1) + 100 * MINIMUM, "one caller leaves a fifth");
+        drop(held);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn issue_13_6_another_caller_and_a_backend_find_room_beside_a_greedy_caller() {
+        let budget = Budget::new(128 * MIB);
+        let greedy: Vec<_> = (0..50).map(|_| fill(&budget.session(&anonymous()), MIB)).collect();
+        assert!(budget.session(&Principal::local("other")).take(16 * MIB, 0).is_ok());
+        assert!(budget.backend().take(16 * MIB, 0).is_ok());
+        drop(greedy);
+    }
+
+    #[test]
+    fn issue_13_6_the_minimum_is_there_until_the_budget_is_used_up() {
+        let budget = Budget::new(16 * MIB);
+        let greedy: Vec<_> = (0..10).map(|_| fill(&budget.session(&anonymous()), 32 * 1024)).collect();
+        let late = budget.connection(&anonymous());
+        assert!(late.take(MINIMUM, 0).is_ok());
+        assert!(matches!(late.take(2 * MIB, 0).unwrap_err(), OverBudget(Holder::Connection | Holder::Caller)));
+        let all: Vec<_> = std::iter::from_fn(|| budget.connection(&anonymous()).take(MINIMUM, 0).ok()).collect();
+        assert_eq!(budget.connection(&anonymous()).take(MINIMUM, 0).unwrap_err(), OverBudget(Holder::Process));
+        assert!(budget.used() <= 16 * MIB);
+        drop((greedy, all));
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn what_is_to_come_is_asked_for_and_not_taken() {
+        let budget = Budget::new(10 * MIB);
+        let session = budget.session(&anonymous());
+        assert!(session.take(4 * MIB, 4 * MIB).is_err());
+        let charge = session.take(3 * MIB, 3 * MIB).unwrap();
+        assert_eq!((charge.bytes(), budget.used()), (3 * MIB, 3 * MIB));
+    }
+
+    #[test]
+    fn a_charge_lasts_as_long_as_any_copy_of_its_message() {
+        let budget = Budget::new(10 * MIB);
+        let session = budget.session(&anonymous());
+        let message = session.hold(Bytes::from(vec![b'x'; MIB])).unwrap();
+        let part = message.slice(10..20);
+        drop(message);
+        assert_eq!(budget.used(), MIB);
+        drop(part);
+        assert_eq!(budget.used(), 0);
+        let small = session.hold(Bytes::from(vec![b'x'; WEIGHED - 1])).unwrap();
+        assert_eq!((small.len(), budget.used()), (WEIGHED - 1, 0));
+    }
+
+    #[test]
+    fn a_charge_grows_with_what_is_read_and_is_given_to_the_message() {
+        let budget = Budget::new(10 * MIB);
+        let mut charge = budget.session(&anonymous()).take(MIB, 0).unwrap();
+        charge.grow(2 * MIB, MIB).unwrap();
+        assert!(charge.grow(20 * MIB, 0).is_err());
+        assert_eq!(budget.used(), 2 * MIB);
+        let message = charge.attach(Bytes::from(vec![b'x'; MIB]));
+        assert_eq!(budget.used(), MIB, "what was not needed is given back");
+        drop(message);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn accounts_of_callers_who_are_gone_are_forgotten() {
+        let budget = Budget::new(MIB);
+        for number in 0..3 * CALLERS {
+            drop(budget.session(&Principal::local(&number.to_string())));
+        }
+        assert!(budget.callers.lock().unwrap().len() <= CALLERS);
+    }
+
+    #[test]
+    fn threads_that_take_and_give_back_leave_nothing_behind() {
+        let budget = Budget::new(4 * MIB);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let session = budget.session(&anonymous());
+                    for round in 0..2_000_usize {
+                        let taken = session.take(WEIGHED + round * 100, WEIGHED);
+                        assert!(budget.used() <= 5 * MIB);
+                        drop(taken);
+                    }
+                });
+            }
+        });
+        assert_eq!(budget.used(), 0);
+    }
+}
