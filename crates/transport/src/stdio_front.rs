@@ -107,6 +107,8 @@ async fn read(
 ) {
     let mut decoder = LineDecoder::new(max);
     let mut chunk = vec![0; CHUNK];
+    // Why the line that is being skipped was given up, if not for its length.
+    let mut no_room = None;
     loop {
         let ended = match input.read(&mut chunk).await {
             Ok(0) => true,
@@ -129,12 +131,17 @@ async fn read(
         };
         if let Err(error) = charge.cover(decoder.buffered()).await {
             decoder.skip_line();
-            if lines.send(Err(NoLine::NoRoom(error))).await.is_err() {
-                return;
-            }
+            no_room = Some(error);
         }
         while let Some(line) = if ended { decoder.finish() } else { decoder.next_line() } {
-            let line = line.map(|line| charge.give(line)).map_err(NoLine::TooLong);
+            let line = match (line, no_room) {
+                (Ok(line), _) => Ok(charge.give(line)),
+                (Err(_), Some(error)) => Err(NoLine::NoRoom(error)),
+                (Err(error), None) => Err(NoLine::TooLong(error)),
+            };
+            if line.is_err() {
+                no_room = None;
+            }
             if lines.send(line).await.is_err() {
                 return;
             }

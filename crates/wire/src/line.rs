@@ -1,21 +1,24 @@
 //! Newline-delimited messages, as stdio carries them.
 
+use crate::long_line::LongLine;
 use bytes::{Bytes, BytesMut};
 use memchr::memchr;
 
 /// Why a line was not delivered.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LineError {
     /// The line is longer than allowed; it was skipped.
     #[error("a line longer than {max} bytes was skipped")]
     TooLong {
         /// The bound.
         max: usize,
+        /// What is kept of it.
+        line: LongLine,
     },
 }
 
 /// Cuts a stream of bytes into lines. Empty lines are skipped, a trailing CR is dropped, and a line that grows too
-/// long is reported once and skipped without being kept.
+/// long is skipped without being kept, and reported where it ends.
 #[derive(Debug)]
 pub struct LineDecoder {
     max: usize,
@@ -23,32 +26,40 @@ pub struct LineDecoder {
     /// How much of the buffer is known to hold no newline.
     searched: usize,
     /// The rest of a line that was too long is still to come.
-    skipping: bool,
+    skipping: Option<LongLine>,
+    /// Such a line has ended, and is to be reported.
+    skipped: Option<LongLine>,
 }
 
 impl LineDecoder {
     /// A decoder for lines of at most `max` bytes.
     #[must_use]
     pub fn new(max: usize) -> Self {
-        Self { max, buffer: BytesMut::new(), searched: 0, skipping: false }
+        Self { max, buffer: BytesMut::new(), searched: 0, skipping: None, skipped: None }
     }
 
     /// Takes in what was read.
     pub fn push(&mut self, chunk: &[u8]) {
-        if !self.skipping {
-            self.buffer.extend_from_slice(chunk);
-        } else if let Some(newline) = memchr(b'\n', chunk) {
-            self.skipping = false;
-            self.buffer.extend_from_slice(&chunk[newline + 1..]);
-        }
+        let Some(line) = &mut self.skipping else { return self.buffer.extend_from_slice(chunk) };
+        let Some(newline) = memchr(b'\n', chunk) else { return line.push(chunk) };
+        line.push(&chunk[..newline]);
+        self.skipped = self.skipping.take();
+        self.buffer.extend_from_slice(&chunk[newline + 1..]);
     }
 
     /// The next complete line, without its end. To be called until there is none.
     pub fn next_line(&mut self) -> Option<Result<Bytes, LineError>> {
+        if let Some(line) = self.skipped.take() {
+            return Some(Err(self.too_long(line)));
+        }
         loop {
             let Some(found) = memchr(b'\n', self.buffer.get(self.searched..).unwrap_or(&[])) else {
                 self.searched = self.buffer.len();
-                return self.give_up_on_long();
+                // One byte more than the bound may still turn out to be the CR of the line's end.
+                if self.buffer.len() > self.max.saturating_add(1) {
+                    self.skip_line();
+                }
+                return None;
             };
             let mut line = self.buffer.split_to(self.searched + found + 1);
             self.searched = 0;
@@ -64,7 +75,9 @@ impl LineDecoder {
         if let Some(outcome) = self.next_line() {
             return Some(outcome);
         }
-        self.skipping = false;
+        if let Some(line) = self.skipping.take() {
+            return Some(Err(self.too_long(line)));
+        }
         self.searched = 0;
         let line = std::mem::take(&mut self.buffer);
         self.accept(line)
@@ -78,29 +91,27 @@ impl LineDecoder {
 
     /// Gives up what is buffered, and the rest of the line that was begun.
     pub fn skip_line(&mut self) {
-        self.skipping = true;
+        self.skipping.get_or_insert_default().push(&self.buffer);
         self.searched = 0;
         self.buffer = BytesMut::new();
     }
 
+    fn too_long(&self, line: LongLine) -> LineError {
+        LineError::TooLong { max: self.max, line: line.ended() }
+    }
+
     fn accept(&self, mut line: BytesMut) -> Option<Result<Bytes, LineError>> {
-        if line.last() == Some(&b'\r') {
-            line.truncate(line.len() - 1);
+        let with_cr = line.last() == Some(&b'\r');
+        if line.len() - usize::from(with_cr) > self.max {
+            let mut long = LongLine::default();
+            long.push(&line);
+            return Some(Err(self.too_long(long)));
         }
-        if line.len() > self.max {
-            return Some(Err(LineError::TooLong { max: self.max }));
+        if with_cr {
+            line.truncate(line.len() - 1);
         }
         let blank = line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
         (!blank).then(|| Ok(line.freeze()))
-    }
-
-    /// One byte more than the bound may still turn out to be the CR of the line's end.
-    fn give_up_on_long(&mut self) -> Option<Result<Bytes, LineError>> {
-        if self.buffer.len() <= self.max.saturating_add(1) {
-            return None;
-        }
-        self.skip_line();
-        Some(Err(LineError::TooLong { max: self.max }))
     }
 }
 
@@ -108,10 +119,10 @@ impl LineDecoder {
 mod tests {
     use super::*;
 
-    const LONG: Result<&str, LineError> = Err(LineError::TooLong { max: 8 });
+    const LONG: Result<&str, usize> = Err(8);
 
     /// Feeds `text` whole and byte by byte; both must give the same lines.
-    fn check(text: &str, expected: &[Result<&str, LineError>]) {
+    fn check(text: &str, expected: &[Result<&str, usize>]) {
         for size in [text.len().max(1), 1, 3] {
             let mut decoder = LineDecoder::new(8);
             let mut lines = Vec::new();
@@ -123,7 +134,10 @@ mod tests {
             lines.extend(std::iter::from_fn(|| decoder.finish()));
             let lines: Vec<_> = lines
                 .iter()
-                .map(|line| line.as_ref().map(|line| std::str::from_utf8(line).unwrap()).map_err(|e| *e))
+                .map(|line| match line {
+                    Ok(line) => Ok(std::str::from_utf8(line).unwrap()),
+                    Err(LineError::TooLong { max, .. }) => Err(*max),
+                })
                 .collect();
             assert_eq!(lines, expected, "{text:?} in pieces of {size}");
         }

@@ -64,6 +64,8 @@ while IFS= read -r line; do
     *'"sh_double_key"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"right","text":"WRONG"}]}}\n' "$id" ;;
     *'"sh_double_id"'*) printf '{"jsonrpc":"2.0","id":%s,"id":%s,"result":{"content":[{"type":"text","text":"WRONG"}]}}\n' "$id" "$id" ;;
     *'"sh_long_line"'*) head -c 40000000 /dev/zero | tr '\0' x; echo; right "$id" ;;
+    *'"sh_long_answer"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"' "$id"; head -c 20000000 /dev/zero | tr '\0' x; echo '"}]}}' ;;
+    *'"sh_long_end"'*) printf '{"result":{"content":[{"type":"text","text":"'; head -c 20000000 /dev/zero | tr '\0' x; printf '"}]},"jsonrpc":"2.0","id":%s}\n' "$id" ;;
     *'"sh_deep"'*) printf '{"jsonrpc":"2.0","id":%s,"result":' "$id"; head -c 100000 /dev/zero | tr '\0' '['; echo ;;
     *'"sh_questions"'*) i=0; while [ $i -lt 400 ]; do i=$((i+1)); printf '{"jsonrpc":"2.0","id":%s,"method":"sampling/createMessage","params":{}}\n' $i; done; right "$id" ;;
     *'"sh_notes"'*) i=0; while [ $i -lt 2000 ]; do i=$((i+1)); printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}\n' $i; done; right "$id" ;;
@@ -87,6 +89,9 @@ const SH_TOOLS: &[(&str, Outcome)] = &[
     ("sh_double_key", Outcome::Error(&["backend_garbage"])),
     ("sh_double_id", GARBAGE_OR_LATE),
     ("sh_long_line", Outcome::Right),
+    // Issue 13, point 21: so does an answer that is too long, whether its id stands before or behind the result.
+    ("sh_long_answer", GARBAGE),
+    ("sh_long_end", GARBAGE),
     ("sh_deep", GARBAGE_OR_LATE),
     ("sh_questions", Outcome::Right),
     ("sh_notes", Outcome::Right),

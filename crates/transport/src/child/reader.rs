@@ -7,6 +7,7 @@ use super::printable::printable;
 use crate::read_charge::ReadCharge;
 use bytes::Bytes;
 use signalbox_engine::budget::OverBudget;
+use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::LinkEvents;
 use signalbox_wire::line::{LineDecoder, LineError};
 use std::sync::Arc;
@@ -68,7 +69,8 @@ impl Reader {
                 }
             }
             if let Err(error) = charge.cover(decoder.buffered()).await {
-                lines.drop(&error);
+                lines.reader.events.dropped("no_room");
+                lines.no_room = Some(error);
                 decoder.skip_line();
             }
             while let Some(line) = decoder.next_line() {
@@ -91,18 +93,25 @@ struct Lines {
     reader: Reader,
     complaints: Allowance,
     skipped: u64,
+    /// Why the line that is being skipped was given up, if not for its length.
+    no_room: Option<OverBudget>,
 }
 
 impl Lines {
     fn new(reader: Reader) -> Self {
-        Self { reader, complaints: Allowance::new(COMPLAINTS, COMPLAINT_WINDOW, Instant::now()), skipped: 0 }
+        Self {
+            reader,
+            complaints: Allowance::new(COMPLAINTS, COMPLAINT_WINDOW, Instant::now()),
+            skipped: 0,
+            no_room: None,
+        }
     }
 
     fn take(&mut self, line: Result<Bytes, LineError>) {
         match line {
             Ok(line) if may_be_message(&line) => self.reader.events.received(line, None, None),
             Ok(line) => self.skip(&line),
-            Err(error) => self.complain(error),
+            Err(error) => self.complain(&error),
         }
     }
 
@@ -121,17 +130,21 @@ impl Lines {
         self.reader.events.stray_line(shown);
     }
 
-    fn complain(&mut self, error: LineError) {
+    /// Fails the request that the line would have answered, where that can be told.
+    fn complain(&mut self, error: &LineError) {
+        let LineError::TooLong { line, .. } = error;
+        let (kind, why) = match self.no_room.take() {
+            Some(over) => (FaultKind::Overloaded, over.to_string()),
+            None => (FaultKind::BackendGarbage, error.to_string()),
+        };
+        let name = &self.reader.name;
+        if let Some(key) = line.answers() {
+            let fault = Fault::new(kind, format!("the answer of backend `{name}` is not taken: {why}"));
+            self.reader.events.failed(key, fault.with_str("backend", name));
+        }
         ChildCounts::add(&self.reader.counts.too_long);
         if let Some(missed) = self.complaints.take(Instant::now()) {
-            tracing::warn!(backend = %self.reader.name, unlogged = missed, "the child's output: {error}");
-        }
-    }
-
-    fn drop(&mut self, error: &OverBudget) {
-        self.reader.events.dropped("memory");
-        if let Some(missed) = self.complaints.take(Instant::now()) {
-            tracing::warn!(backend = %self.reader.name, unlogged = missed, "a line of the child's output is dropped: {error}");
+            tracing::warn!(backend = %name, unlogged = missed, "a line of the child's output is skipped: {why}");
         }
     }
 

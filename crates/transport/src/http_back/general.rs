@@ -101,7 +101,7 @@ impl Reader<'_> {
             decoder.push(&chunk);
             if let Err(error) = charge.cover(decoder.buffered()).await {
                 tracing::warn!(backend = %self.backend.name, %error, "an event of the general stream is dropped");
-                self.events.dropped("memory");
+                self.events.dropped("no_room");
                 decoder.skip_event();
             }
             if let Some(room) = self.events.room() {

@@ -89,7 +89,7 @@ impl Opened {
         let why = loop {
             if let Err(error) = charge.cover(self.decoder.buffered()).await {
                 tracing::warn!(backend = %shared.backend.name, %error, "an event of the stream is dropped");
-                shared.events.dropped("memory");
+                shared.events.dropped("no_room");
                 self.decoder.skip_event();
             }
             while let Some(event) = self.decoder.next_event() {
