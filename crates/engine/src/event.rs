@@ -46,6 +46,11 @@ pub enum Event {
         /// The stream.
         stream: StreamId,
     },
+    /// A call is sent to its backend again, which has surely not processed it.
+    Retried {
+        /// The exchange.
+        exchange: ExchangeId,
+    },
     /// A backend answered a call.
     Answered {
         /// The exchange it answers.

@@ -138,6 +138,11 @@ impl FrontMachine {
             Event::GeneralStream { stream } => self.general = Some(stream),
             Event::AnswersOnly { stream } => drop(self.answers_only.insert(stream)),
             Event::Gone { stream } => self.gone(stream, ctx, out),
+            Event::Retried { exchange } => {
+                if let Some(exchange) = self.exchanges.get_mut(&exchange) {
+                    exchange.attempt += 1;
+                }
+            }
             Event::Answered { exchange, message, edits, status } => {
                 self.answered(exchange, &message, edits, status, ctx, out);
             }

@@ -73,6 +73,9 @@ pub trait LinkEvents: Send + Sync {
         true
     }
 
+    /// This request is sent again, since the backend has surely seen nothing of it.
+    fn retried(&self, _key: u64) {}
+
     /// The backend closed this request's stream for now and will go on with it when asked to (2025-11-25 polling), after this
     /// wait where it named one.
     fn parted(&self, _key: u64, _retry: Option<Duration>) {}

@@ -215,6 +215,11 @@ impl Session {
         self.handle_at(event, Carrier::default(), crate::clock::now());
     }
 
+    /// The call is sent to its backend again.
+    pub(crate) fn retried(self: &Arc<Self>, exchange: ExchangeId) {
+        self.handle(Event::Retried { exchange });
+    }
+
     /// The backend closed the stream of this call for now: the client's stream closes too, where its revision knows how
     /// to come back for the rest, after the wait that the backend named.
     pub(crate) fn part(&self, exchange: ExchangeId, retry: Option<Duration>) {

@@ -27,6 +27,7 @@ impl Backend {
         tokio::spawn(async move {
             tokio::time::sleep(wait).await;
             if session.waits_for(exchange) {
+                session.retried(exchange);
                 backend.dispatch_until(&session, exchange, call, deadline);
             }
         });

@@ -147,6 +147,14 @@ impl LinkEvents for PeerEvents {
         self.0.upgrade().is_some_and(|peer| peer.lock().machine.is_pending(key))
     }
 
+    fn retried(&self, key: u64) {
+        let Some(peer) = self.0.upgrade() else { return };
+        let origin = peer.lock().machine.origin(key).cloned();
+        if let Some((session, exchange)) = origin.and_then(|origin| origin.exchange()) {
+            session.retried(exchange);
+        }
+    }
+
     fn parted(&self, key: u64, retry: Option<Duration>) {
         let Some(peer) = self.0.upgrade() else { return };
         let origin = peer.lock().machine.origin(key).cloned();

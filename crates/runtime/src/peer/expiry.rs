@@ -57,10 +57,11 @@ impl Peer {
     /// Sends messages again, but for those whose caller has gone meanwhile.
     pub(super) fn resend(self: &Arc<Self>, messages: Vec<Outbound>) {
         for message in messages {
-            let mut inner = self.lock();
-            let Some(origin) = message.key().and_then(|key| inner.machine.origin(key)).cloned() else { continue };
-            let sent = self.transmit(&mut inner, message);
-            drop(inner);
+            let Some(origin) = message.key().and_then(|key| self.lock().machine.origin(key).cloned()) else { continue };
+            if let Some((session, exchange)) = origin.exchange() {
+                session.retried(exchange);
+            }
+            let sent = self.transmit(&mut self.lock(), message);
             if let Err(fault) = sent {
                 self.fail(&origin, fault);
             }

@@ -75,6 +75,7 @@ async fn again(
             return Err(fault);
         }
         backend.retried.fetch_add(1, Ordering::Relaxed);
+        running.events().retried(key);
         match post(running, message, session).await {
             Err(again) if again.kind == FaultKind::BackendDown => fault = again,
             ended => return ended,

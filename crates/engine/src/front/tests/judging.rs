@@ -219,6 +219,35 @@ fn an_interceptor_knows_whether_a_message_can_wait() {
     assert_eq!(asked, expected);
 }
 
+/// Writes down which attempt it is asked about.
+#[derive(Default)]
+struct Attempts(std::sync::Mutex<Vec<(Phase, u32)>>);
+
+impl Interceptor for Attempts {
+    fn name(&self) -> &'static str {
+        "attempts"
+    }
+
+    fn judge(&self, case: &Case<'_>, _: Option<Resumed<'_>>) -> Judgement {
+        self.0.lock().unwrap().push((case.phase, case.attempt));
+        Judgement::pass()
+    }
+}
+
+#[test]
+fn an_interceptor_knows_how_often_a_call_was_sent() {
+    let attempts = Arc::new(Attempts::default());
+    let mut dialogue = Dialogue::operational();
+    dialogue.chain = Chain::new(vec![Arc::clone(&attempts) as _]);
+    dialogue.says(CALL);
+    let exchange = dialogue.calls.last().unwrap().0;
+    for _ in 0..2 {
+        dialogue.event(Event::Retried { exchange });
+    }
+    dialogue.answers(r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#);
+    assert_eq!(*attempts.0.lock().unwrap(), [(Phase::Request, 1), (Phase::Response, 3)]);
+}
+
 /// Refuses everything of one phase.
 struct RefusesPhase(Phase);
 
