@@ -34,6 +34,7 @@ pub mod read_cache;
 pub mod record;
 pub mod retry;
 pub mod subject_names;
+pub mod task_calls;
 pub mod trace;
 
 pub use back::BackMachine;
@@ -53,4 +54,5 @@ pub use limit::Limit;
 pub use principal::Principal;
 pub use profile::{ClientProfile, ServerProfile};
 pub use subject_names::SubjectNames;
+pub use task_calls::TaskCalls;
 pub use trace::{Carrier, Trace};

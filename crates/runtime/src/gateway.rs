@@ -24,6 +24,7 @@ use signalbox_engine::fact::{MessageFact, Point, RefusedFact};
 use signalbox_engine::front::Mode;
 use signalbox_engine::keys::Numbers;
 use signalbox_engine::operations::Operations;
+use signalbox_engine::task_calls::TaskCalls;
 use signalbox_engine::{
     Caller, CapSet, Chain, ClientProfile, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey,
 };
@@ -83,6 +84,7 @@ pub struct Gateway {
     pub(crate) ledgers: Ledgers,
     pub(crate) numbers: Numbers,
     pub(crate) operations: Operations,
+    pub(crate) task_calls: TaskCalls,
     refusals: Allowance,
     next_session: AtomicU64,
     draining: AtomicBool,
@@ -138,6 +140,7 @@ impl Gateway {
             ledgers: Ledgers::default(),
             numbers: Numbers::default(),
             operations: Operations::default(),
+            task_calls: TaskCalls::default(),
             refusals: Allowance::new(MAX_REFUSALS),
             next_session: AtomicU64::new(1),
             draining: AtomicBool::new(false),

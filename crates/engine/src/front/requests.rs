@@ -214,6 +214,9 @@ impl FrontMachine {
             let rulings = known.unwrap_or_else(|| routing(&route, subject.as_deref()).into());
             self.decided(Some(id), "request", [("route", rulings)], ctx, out);
         }
+        if params.task_id.is_some() && message.method().is_some_and(|name| name.starts_with("tasks/")) {
+            self.asks_about_task(id, &route.backend, &route.name, ctx);
+        }
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.backend = Some(Arc::clone(&route.backend));
         let plain = exchange.method == method::RESOURCES_READ && params.round().is_none();

@@ -34,6 +34,7 @@ impl Session {
             catalog: &catalog,
             caller: carrier.caller,
             operations: &self.gateway.operations,
+            task_calls: &self.gateway.task_calls,
             numbers: &self.gateway.numbers,
             chain: &self.gateway.chain,
             session,
