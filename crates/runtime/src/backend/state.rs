@@ -188,6 +188,8 @@ pub(crate) struct Inner {
     /// The backend died of the question which era it speaks: it gets the old greeting at once.
     pub greet_old: bool,
     pub refreshing: HashSet<(u64, &'static str)>,
+    /// How often everybody was told that a list changed, by its kind.
+    pub lists_told: [u64; 4],
     pub strays: BTreeMap<&'static str, u64>,
     /// The last line that a child wrote where only messages belong, made fit to be shown.
     pub stray_line: Option<String>,
