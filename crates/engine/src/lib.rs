@@ -8,6 +8,7 @@ pub mod back;
 pub mod balance;
 pub mod breaker;
 pub mod bridge;
+pub mod call_index;
 pub mod caller;
 pub mod capset;
 pub mod carried;
