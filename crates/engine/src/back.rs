@@ -3,6 +3,7 @@
 //! It opens the connection in the right era, gives every request an id and a progress token of its own, and says whose
 //! answer each message is. `O` is whoever asked: the machine only carries it.
 
+mod cancelling;
 mod handshake;
 mod outbound;
 mod questions;
@@ -166,11 +167,6 @@ impl<O: Clone> BackMachine<O> {
         self.calls.release(key, now);
     }
 
-    /// The request of this origin.
-    pub fn key_of(&self, fits: impl Fn(&O) -> bool) -> Option<u64> {
-        self.calls.find(|purpose| matches!(purpose, Purpose::Call { origin, .. } if fits(origin)))
-    }
-
     /// Sends a request of our own. `params` are the members of the params object without braces.
     ///
     /// # Errors
@@ -210,15 +206,6 @@ impl<O: Clone> BackMachine<O> {
         Ok(self.request(id, method::TASKS_RESULT, &params, profile.revision))
     }
 
-    /// The task that the request of this origin waits for.
-    pub fn task_of(&self, fits: impl Fn(&O) -> bool) -> Option<Box<str>> {
-        let key = self.key_of(fits)?;
-        match &self.calls.get(key)?.origin {
-            Purpose::Call { task, .. } => task.clone(),
-            Purpose::Handshake(_) => None,
-        }
-    }
-
     /// What gets no answer, in the backend's own terms.
     #[must_use]
     pub fn tell(&self, draft: Draft) -> Outbound {
@@ -230,26 +217,6 @@ impl<O: Clone> BackMachine<O> {
     #[must_use]
     pub fn refuse(&self, id: &RawId, fault: &Fault) -> Outbound {
         self.tell(Draft::refusal(id, fault))
-    }
-
-    /// Gives up the request that fits; the notification, if the connection takes one, and the request's key.
-    pub fn cancel(&mut self, fits: impl Fn(&O) -> bool, reason: Option<&[u8]>) -> Option<(Option<Outbound>, u64)> {
-        let key = self.key_of(fits)?;
-        self.calls.give_up(key);
-        Some((self.cancellation(key, reason), key))
-    }
-
-    /// In the new era an HTTP request is cancelled by dropping its connection; everywhere else by a notification.
-    fn cancellation(&self, key: u64, reason: Option<&[u8]>) -> Option<Outbound> {
-        let modern = self.profile.as_ref().is_some_and(|profile| profile.era() == Era::Modern);
-        if modern && self.mirror_headers {
-            return None;
-        }
-        let mut note = builder::Notification::new(method::CANCELLED).param_raw("requestId", itoa(key));
-        if let Some(reason) = reason {
-            note = note.param_raw("reason", reason);
-        }
-        Some(self.tell(Draft::word(method::CANCELLED, note.build())))
     }
 
     /// Takes a message of the backend. `about` is the request on whose own stream it came.

@@ -18,7 +18,7 @@ pub use item::{Item, ItemError};
 pub use names::Style;
 pub use persist::{PersistError, read as read_saved, write as write_saved};
 pub use snapshot::{Page, Route, Snapshot, list_result};
-pub use view::{ItemList, Selector, View, ViewKey};
+pub use view::{ItemList, ListTerms, Selector, View, ViewKey};
 pub use visibility::{Audience, Sight, Visibility};
 
 use crate::chain::Ruling;

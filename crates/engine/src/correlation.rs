@@ -180,6 +180,12 @@ impl<T> Correlator<T> {
         self.pending.iter().find(|(_, one)| fits(&one.origin)).map(|(id, _)| *id)
     }
 
+    /// The id that the next request gets.
+    #[must_use]
+    pub fn next_id(&self) -> u64 {
+        self.next
+    }
+
     /// The requests in flight.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Pending<T>)> {
         self.pending.iter().map(|(id, one)| (*id, one))

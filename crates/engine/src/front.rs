@@ -25,6 +25,7 @@ mod requests;
 mod rounds;
 mod sending;
 mod task_requests;
+mod task_results;
 
 pub use context::Context;
 pub use lifecycle::Lifecycle;
@@ -58,6 +59,7 @@ use signalbox_wire::{Envelope, Era, RawId, Revision, meta};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use task_results::AboutTask;
 
 /// Which eras a front serves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -94,6 +96,7 @@ pub struct FrontMachine {
     rounds: KeyMap<ExchangeId, Round>,
     inquiries: KeyMap<ExchangeId, Inquiry>,
     polls: KeyMap<ExchangeId, Poll>,
+    about_tasks: KeyMap<ExchangeId, AboutTask>,
     listeners: KeyMap<ExchangeId, Listener>,
     held: KeyMap<ExchangeId, (Envelope, Option<Arc<ClientProfile>>)>,
     waiting: KeyMap<ExchangeId, Waiting>,
@@ -122,6 +125,7 @@ impl FrontMachine {
             rounds: KeyMap::default(),
             inquiries: KeyMap::default(),
             polls: KeyMap::default(),
+            about_tasks: KeyMap::default(),
             listeners: KeyMap::default(),
             held: KeyMap::default(),
             waiting: KeyMap::default(),
@@ -362,6 +366,7 @@ impl FrontMachine {
         forget(&mut self.held, id);
         forget(&mut self.rounds, id);
         forget(&mut self.polls, id);
+        forget(&mut self.about_tasks, id);
         forget(&mut self.inquiries, id);
         if !self.asked.is_empty() {
             self.asked.retain(|_, asked| !asked.belongs_to(id));

@@ -62,6 +62,15 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// Nobody may keep it.
+    pub const NOT_AT_ALL: Self = Self { ttl: Duration::ZERO, public: false };
+
+    /// The word of a new-era result for whom it is.
+    #[must_use]
+    pub fn scope(self) -> &'static str {
+        if self.public { "public" } else { "private" }
+    }
+
     /// Reads them from a result; none where it may not be kept.
     #[must_use]
     pub fn read(result: &[u8]) -> Option<Self> {

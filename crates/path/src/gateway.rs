@@ -12,6 +12,7 @@ use signalbox_engine::keys::Numbers;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::operations::Operations;
 use signalbox_engine::read_cache::Generation;
+use signalbox_engine::task_calls::TaskCalls;
 use signalbox_engine::{
     BackMachine, Call, Caller, CapSet, Catalog, Chain, Command, Context, Event, ExchangeId, FrontMachine, SessionKey,
     Snapshot, StreamId,
@@ -35,6 +36,7 @@ pub struct Gateway {
     caller: Caller,
     numbers: Numbers,
     operations: Operations,
+    task_calls: TaskCalls,
     now: Instant,
     front: FrontMachine,
     back: BackMachine<ExchangeId>,
@@ -69,6 +71,7 @@ impl Gateway {
             caller,
             numbers: Numbers::default(),
             operations: Operations::default(),
+            task_calls: TaskCalls::default(),
             back: BackMachine::new(Arc::from(BACKEND), wish, offer, true),
             commands: Vec::new(),
             back_commands: Vec::new(),
@@ -173,6 +176,7 @@ impl Gateway {
             catalog: &self.catalog,
             caller: None,
             operations: &self.operations,
+            task_calls: &self.task_calls,
             numbers: &self.numbers,
             chain: &self.chain,
             session: None,

@@ -35,6 +35,7 @@ fn rules(criterion: &mut Criterion) {
         attempt: 1,
         round: 1,
         can_wait: true,
+        by_task: false,
         unix_ms: 0,
     };
     let sets = [

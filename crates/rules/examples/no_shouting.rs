@@ -47,6 +47,7 @@ fn main() {
             attempt: 1,
             round: 1,
             can_wait: true,
+            by_task: false,
             unix_ms: 0,
         };
         println!("{said}: {:?}", chain.judge(&case, None).verdict);
@@ -76,6 +77,7 @@ fn shouting_is_refused_and_talking_is_not() {
             attempt: 1,
             round: 1,
             can_wait: true,
+            by_task: false,
             unix_ms: 0,
         };
         assert_eq!(matches!(chain.judge(&case, None).verdict, Verdict::Refuse(_)), refused);

@@ -1,6 +1,6 @@
 //! The condition tree of a rule: how it is evaluated, and how it reads in words.
 
-use crate::facts::{Root, View};
+use crate::facts::{Facts, Root, View};
 use crate::glob::Globs;
 use crate::outcomes::Outcomes;
 use crate::phases::Phases;
@@ -147,8 +147,22 @@ impl Leaf {
         )
     }
 
+    /// True where it asks for what is not known any more of the call that made a task.
+    fn is_unknown(&self, facts: &Facts<'_>) -> bool {
+        match self {
+            Self::Tool(_) | Self::Subject(_) => facts.lacks_subject(),
+            Self::Value { root: Root::Params, .. } => facts.lacks_request(),
+            _ => false,
+        }
+    }
+
     fn holds(&self, view: &View<'_>, slots: usize, strictly: bool) -> bool {
         let facts = view.facts;
+        if facts.by_task && self.is_unknown(facts) {
+            // As it stands worse for the message: more is forbidden, and less permitted.
+            view.guess();
+            return !strictly;
+        }
         match self {
             Self::Method(test) => view.method().is_some_and(|method| test.holds(method)),
             Self::Value { root: Root::Result, .. } if !Phases::RESULTS.has(facts.phase) => false,

@@ -57,10 +57,14 @@ pub(crate) struct Facts<'a> {
     pub unix_ms: u64,
     /// The request that an answer belongs to, where a rule needs it.
     pub request: Option<&'a Envelope>,
+    /// True for a result that comes by a task, long after its request.
+    pub by_task: bool,
 }
 
 impl<'a> Facts<'a> {
     pub fn of(case: &Case<'a>) -> Self {
+        // Of a call that is forgotten nothing is known but what its result says.
+        let exchange = case.exchange.filter(|exchange| !case.by_task || exchange.subject.is_some());
         Self {
             phase: case.phase,
             round: case.round,
@@ -72,11 +76,22 @@ impl<'a> Facts<'a> {
             session: case.session,
             session_age: case.now.saturating_duration_since(case.session_started),
             revision: case.revision,
-            exchange: case.exchange.map(|exchange| (exchange.session, exchange.id)),
+            exchange: exchange.map(|exchange| (exchange.session, exchange.id)),
             now: case.now,
             unix_ms: case.unix_ms,
             request: None,
+            by_task: case.by_task,
         }
+    }
+
+    /// True where the tool of a task's call is not known any more.
+    pub fn lacks_subject(&self) -> bool {
+        self.by_task && self.subject.is_none()
+    }
+
+    /// True where the request of a task's call is not known any more.
+    pub fn lacks_request(&self) -> bool {
+        self.by_task && self.request.is_none()
     }
 
     /// The method: of a message that has none, that of the request it answers.
@@ -102,12 +117,22 @@ pub(crate) struct View<'a> {
     names: std::cell::OnceCell<Option<SubjectNames<'a>>>,
     /// How many bytes were read so far.
     work: Cell<usize>,
+    /// True where a condition was asked about what is not known any more.
+    guessed: Cell<bool>,
 }
 
 impl<'a> View<'a> {
     pub fn new(facts: &'a Facts<'a>, message: &'a Envelope, work: usize) -> Self {
         let (subject, names) = Default::default();
-        Self { facts, message, memo: RefCell::default(), subject, names, work: Cell::new(work) }
+        Self {
+            facts,
+            message,
+            memo: RefCell::default(),
+            subject,
+            names,
+            work: Cell::new(work),
+            guessed: Cell::new(false),
+        }
     }
 
     pub fn method(&self) -> Option<&'a str> {
@@ -121,6 +146,16 @@ impl<'a> View<'a> {
 
     pub fn work(&self) -> usize {
         self.work.get()
+    }
+
+    /// Notes that a condition had to be guessed.
+    pub fn guess(&self) {
+        self.guessed.set(true);
+    }
+
+    /// True where a condition was guessed since this was last asked.
+    pub fn take_guess(&self) -> bool {
+        self.guessed.take()
     }
 
     pub fn tired(&self) -> bool {

@@ -2,14 +2,16 @@
 
 use crate::cache_store::CacheStore;
 use crate::limiter::Limiter;
+use crate::limits;
 use crate::memory::{Memory, Miss};
 use crate::outside::{CacheAsk, LimitAsk, Limited, Outside, Slot};
 use bytes::Bytes;
+use signalbox_engine::bridge::tasks::TaskState;
 use signalbox_engine::keys::{ExchangeId, SessionKey};
 use signalbox_wire::{Envelope, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What the rules remember.
 #[derive(Debug)]
@@ -78,6 +80,12 @@ impl Live {
                 caches.put(miss, result.clone(), now);
             }
         }
+    }
+
+    /// Keeps a request beyond its answer, which tells of a task, for the result that will come by it.
+    pub fn keep_for_task(&self, exchange: (SessionKey, ExchangeId), task: &TaskState, now: Instant) {
+        let stay = task.ttl.map_or(limits::SPAN, Duration::from_millis).min(limits::SPAN);
+        self.memory.keep(exchange, now + stay, now);
     }
 
     pub fn finished(&self, exchange: (SessionKey, ExchangeId)) {

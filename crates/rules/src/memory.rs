@@ -4,10 +4,10 @@ use crate::limits;
 use crate::outside::Slot;
 use signalbox_engine::keys::{ExchangeId, SessionKey};
 use signalbox_wire::Envelope;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 type Key = (SessionKey, ExchangeId);
 
@@ -24,6 +24,8 @@ pub(crate) struct Miss {
 struct Remembered {
     request: Option<Envelope>,
     misses: Vec<Miss>,
+    /// Until when it is kept for the result of a task, after the exchange itself is over.
+    kept: Option<Instant>,
 }
 
 /// Requests by their exchange.
@@ -37,6 +39,8 @@ pub(crate) struct Memory {
 #[derive(Debug, Default)]
 struct Inside {
     exchanges: HashMap<Key, Remembered>,
+    /// Those that are kept for the results of tasks, in the order in which these were made.
+    for_tasks: VecDeque<Key>,
     bytes: usize,
     overflows: u64,
 }
@@ -46,7 +50,7 @@ impl Memory {
     pub fn remember(&self, key: Key, request: &Envelope) -> bool {
         let mut inside = self.lock();
         let length = request.bytes().len();
-        if inside.bytes + length > limits::REMEMBERED_BYTES || !inside.has_room(key) {
+        if !inside.make_room(key, length) {
             inside.overflows += 1;
             return false;
         }
@@ -59,11 +63,26 @@ impl Memory {
 
     pub fn missed(&self, key: Key, miss: Miss) {
         let mut inside = self.lock();
-        if !inside.has_room(key) {
+        if !inside.make_room(key, 0) {
             inside.overflows += 1;
             return;
         }
         inside.exchanges.entry(key).or_default().misses.push(miss);
+        self.counted(&inside);
+    }
+
+    /// Keeps a request until then, though its exchange ends. Where room is needed for others, the oldest of these go first.
+    pub fn keep(&self, key: Key, until: Instant, now: Instant) {
+        let mut inside = self.lock();
+        let over = |inside: &Inside, key: &Key| inside.exchanges.get(key).is_none_or(|one| one.kept <= Some(now));
+        while let Some(oldest) = inside.for_tasks.front().copied().filter(|oldest| over(&inside, oldest)) {
+            inside.for_tasks.pop_front();
+            inside.remove(oldest);
+        }
+        if let Some(one) = inside.exchanges.get_mut(&key).filter(|one| one.request.is_some()) {
+            one.kept = Some(until);
+            inside.for_tasks.push_back(key);
+        }
         self.counted(&inside);
     }
 
@@ -86,8 +105,10 @@ impl Memory {
             return;
         }
         let mut inside = self.lock();
-        let gone = inside.exchanges.remove(&key).and_then(|one| one.request);
-        inside.bytes -= gone.map_or(0, |request| request.bytes().len());
+        match inside.exchanges.get_mut(&key).filter(|one| one.kept.is_some()) {
+            Some(kept) => kept.misses = vec![],
+            None => inside.remove(key),
+        }
         self.counted(&inside);
     }
 
@@ -109,8 +130,23 @@ impl Memory {
 }
 
 impl Inside {
-    fn has_room(&self, key: Key) -> bool {
-        self.exchanges.len() < limits::REMEMBERED || self.exchanges.contains_key(&key)
+    /// False where there is no room for so many bytes, not even without what is only kept for tasks.
+    fn make_room(&mut self, key: Key, bytes: usize) -> bool {
+        while !self.has_room(key, bytes) {
+            let Some(oldest) = self.for_tasks.pop_front() else { return false };
+            self.remove(oldest);
+        }
+        true
+    }
+
+    fn has_room(&self, key: Key, bytes: usize) -> bool {
+        let counted = self.exchanges.len() < limits::REMEMBERED || self.exchanges.contains_key(&key);
+        counted && self.bytes + bytes <= limits::REMEMBERED_BYTES
+    }
+
+    fn remove(&mut self, key: Key) {
+        let gone = self.exchanges.remove(&key).and_then(|one| one.request);
+        self.bytes -= gone.map_or(0, |request| request.bytes().len());
     }
 }
 
@@ -136,5 +172,30 @@ mod tests {
         let message = request(&"x".repeat(limits::REMEMBERED_BYTES / 2)).unwrap();
         assert!(large.remember(key(0), &message) && !large.remember(key(1), &message));
         assert_eq!(large.overflows(), 1, "bytes count too");
+    }
+
+    #[test]
+    fn what_is_kept_for_a_task_outlives_its_exchange_and_makes_room_for_others() {
+        let memory = Memory::default();
+        let half =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, "x".repeat(limits::REMEMBERED_BYTES / 2 - 64));
+        let message = Envelope::parse(half.into()).unwrap();
+        let key = |number: u64| (SessionKey(1), ExchangeId(number));
+        let (now, minute) = (Instant::now(), Duration::from_secs(60));
+        assert!(memory.remember(key(1), &message));
+        memory.keep(key(1), now + minute, now);
+        memory.forget(key(1));
+        assert!(memory.request(key(1)).is_some());
+        assert!(memory.remember(key(2), &message));
+        assert!(memory.remember(key(3), &message), "a call in flight goes before a task");
+        assert!(memory.request(key(1)).is_none() && memory.request(key(2)).is_some());
+        memory.forget(key(2));
+        memory.keep(key(3), now + minute, now);
+        memory.forget(key(3));
+        assert!(memory.remember(key(4), &message));
+        memory.keep(key(4), now + 2 * minute, now + minute);
+        assert!(memory.request(key(3)).is_none(), "its time is over");
+        memory.keep(key(9), now + minute, now);
+        assert_eq!(memory.lock().for_tasks, [key(4)], "nothing is kept of what is not remembered");
     }
 }

@@ -85,6 +85,16 @@ impl Rule {
     pub fn permits(&self) -> bool {
         self.then.iter().any(|action| matches!(action, Action::Allow))
     }
+
+    /// True where it does more with a message that fits than to tell of it.
+    pub fn acts(&self) -> bool {
+        let tells = |action: &Action| match action {
+            Action::Log { .. } | Action::Count { .. } => true,
+            Action::Webhook(hook) => !hook.wait,
+            _ => false,
+        };
+        !self.then.iter().all(tells)
+    }
 }
 
 fn files(then: &[Action]) -> impl Iterator<Item = &MockFile> {

@@ -271,10 +271,12 @@ impl RuleSet {
     }
 }
 
-/// The phases besides its own that a rule has to see: a cache is filled from answers.
+/// The phases besides its own that a rule has to see: a cache is filled from answers, and a request that an answer is
+/// judged by is remembered when it passes.
 fn awaits(rule: &Rule) -> Phases {
     let caches = rule.then.iter().any(|action| matches!(action, Action::Cache(_)));
-    if caches { Phases::RESPONSE } else { Phases::NONE }
+    let answers = if caches { Phases::RESPONSE } else { Phases::NONE };
+    if rule.reads_request { answers.or(Phases::REQUEST) } else { answers }
 }
 
 fn too_many() -> Problem {

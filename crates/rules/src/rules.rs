@@ -7,6 +7,7 @@ use crate::live::{Live, Overflows};
 use crate::rule_set::RuleSet;
 use crate::walk::{Walk, place_of};
 use arc_swap::ArcSwap;
+use signalbox_engine::bridge::tasks::TaskState;
 use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Verdict};
 use signalbox_engine::fact::Finished;
 use signalbox_engine::fault::{Fault, FaultKind};
@@ -110,7 +111,13 @@ impl Rules {
         };
         match case.phase {
             Phase::Request if remembers => return self.live.remember(exchange, message),
-            Phase::Response => self.live.answered(exchange, message, case.now),
+            Phase::Response if case.by_task => {}
+            Phase::Response => {
+                self.live.answered(exchange, message, case.now);
+                if remembers && let Some(task) = message.result().and_then(TaskState::read) {
+                    self.live.keep_for_task(exchange, &task, case.now);
+                }
+            }
             _ => {}
         }
         true

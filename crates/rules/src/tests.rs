@@ -146,6 +146,7 @@ impl Dialogue {
             attempt: 1,
             round: 1,
             can_wait: true,
+            by_task: false,
             now: self.now,
             unix_ms: 1_700_000_000_000,
         };

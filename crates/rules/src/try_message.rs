@@ -109,6 +109,7 @@ pub fn try_with(
         now,
         unix_ms: supposed.unix_ms,
         request: request.as_ref(),
+        by_task: false,
     };
     let ends = Ends::default();
     let mut judged = Walk::new(set, 0, &ends, facts, &message, outside).run();

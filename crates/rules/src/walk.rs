@@ -64,6 +64,8 @@ pub(crate) struct Walk<'a> {
     changed: Option<Envelope>,
     way: Way,
     looked: bool,
+    /// True where a rule could not be told to fit or not.
+    guessed: bool,
     /// Rules that fitted and only count, which are not told of yet.
     tallied: SmallVec<[Tally; MANY]>,
     after: Option<Arc<str>>,
@@ -94,6 +96,7 @@ impl<'a> Walk<'a> {
             changed: None,
             way: Way::default(),
             looked: false,
+            guessed: false,
             tallied: SmallVec::new(),
             after: None,
             open: None,
@@ -171,6 +174,14 @@ impl<'a> Walk<'a> {
             seen = Seen::NOTHING;
             if view.tired() {
                 return Leg::End(self.too_much());
+            }
+            let guessed = view.take_guess() || view.facts.lacks_request() && rule.reads_request;
+            if held && guessed && !rule.permits() {
+                self.guessed = true;
+                if rule.acts() {
+                    return Leg::End(cannot_tell(rule));
+                }
+                continue;
             }
             let outcomes = mark..self.way.outcomes.len();
             if held && candidate.tallies {
@@ -292,7 +303,7 @@ impl<'a> Walk<'a> {
 
     fn close(mut self, verdict: Verdict) -> Judgement {
         let others = !self.rulings.is_empty() || self.open.is_some() || self.after.is_some();
-        let plain = self.looked && !others && matches!(verdict, Verdict::Pass);
+        let plain = self.looked && !self.guessed && !others && matches!(verdict, Verdict::Pass);
         if let Some(known) = plain.then(|| self.ends.plain(&self.way)).flatten() {
             return known.into();
         }
@@ -309,6 +320,12 @@ impl<'a> Walk<'a> {
         }
         Judgement { verdict, rulings: self.rulings.into(), effects: self.effects }
     }
+}
+
+/// The refusal of a task's result that a rule can no longer judge.
+fn cannot_tell(rule: &Rule) -> Verdict {
+    let text = format!("rule `{}` cannot judge this result: the call that made its task is no longer known", rule.id);
+    Verdict::Refuse(Fault::new(FaultKind::Refused, text))
 }
 
 /// The word for a verdict in rulings.

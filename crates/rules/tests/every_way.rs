@@ -10,7 +10,9 @@ use signalbox_engine::front::{Context, FrontMachine, Mode};
 use signalbox_engine::keys::{Numbers, StreamId};
 use signalbox_engine::operations::Operations;
 use signalbox_engine::read_cache::Generation;
-use signalbox_engine::{Caller, CapSet, Catalog, Chain, Command, Event, ServerProfile, SessionKey, Snapshot};
+use signalbox_engine::{
+    Caller, CapSet, Catalog, Chain, Command, Event, ServerProfile, SessionKey, Snapshot, TaskCalls,
+};
 use signalbox_rules::{RuleSet, Rules};
 use signalbox_wire::{Envelope, Era, Revision};
 use std::sync::Arc;
@@ -64,6 +66,7 @@ fn reaches(
         catalog: snapshot,
         caller: None,
         operations: &Operations::default(),
+        task_calls: &TaskCalls::default(),
         numbers: &Numbers::default(),
         chain,
         session: None,

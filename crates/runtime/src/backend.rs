@@ -162,11 +162,11 @@ impl Backend {
         let peers = {
             let mut inner = self.lock();
             inner.waiting.retain(|one| !(one.exchange == exchange && Arc::ptr_eq(&one.session, session)));
-            inner.serving(session.key)
+            inner.serving(session)
         };
-        for peer in peers {
-            peer.cancel(session, exchange, reason);
-        }
+        // It is on one of them at most.
+        let on = |thoroughly| peers.iter().any(|peer| peer.cancel(session, exchange, reason, thoroughly));
+        let _ = on(false) || on(true);
         self.guard.settle(&self.name, Some((session.key, exchange)), Outcome::Unknown);
     }
 

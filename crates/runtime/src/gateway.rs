@@ -16,6 +16,7 @@ use crate::session::Session;
 use crate::session_table::SessionTable;
 use crate::settings::Settings;
 use crate::task_book::TaskBook;
+use crate::unwritten::Unwritten;
 use crate::webhooks::{Post, Webhooks};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -24,6 +25,7 @@ use signalbox_engine::fact::{MessageFact, Point, RefusedFact};
 use signalbox_engine::front::Mode;
 use signalbox_engine::keys::Numbers;
 use signalbox_engine::operations::Operations;
+use signalbox_engine::task_calls::TaskCalls;
 use signalbox_engine::{
     Budget, Caller, CapSet, Chain, ClientProfile, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal,
     SessionKey,
@@ -42,6 +44,8 @@ const SWEEP: Duration = Duration::from_secs(5);
 pub const MAX_REFUSALS: u32 = 100;
 /// How much is told of why.
 pub const MAX_REFUSAL_TEXT: usize = 500;
+/// How long the last answers have to be written down when the gateway ends, and then to leave.
+const ANSWERS_END: Duration = Duration::from_secs(1);
 /// How long a listen request waits for backends to follow what it names.
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);
 
@@ -86,6 +90,8 @@ pub struct Gateway {
     pub(crate) ledgers: Ledgers,
     pub(crate) numbers: Numbers,
     pub(crate) operations: Operations,
+    pub(crate) unwritten: Unwritten,
+    pub(crate) task_calls: TaskCalls,
     refusals: Allowance,
     next_session: AtomicU64,
     draining: AtomicBool,
@@ -143,6 +149,8 @@ impl Gateway {
             ledgers: Ledgers::default(),
             numbers: Numbers::default(),
             operations: Operations::default(),
+            unwritten: Unwritten::default(),
+            task_calls: TaskCalls::default(),
             refusals: Allowance::new(MAX_REFUSALS),
             next_session: AtomicU64::new(1),
             draining: AtomicBool::new(false),
@@ -425,16 +433,17 @@ impl Gateway {
         self.draining.store(true, Ordering::Relaxed);
         // Nobody is to wait for a person who may be away.
         self.holds.end();
-        let deadline = crate::clock::now() + within;
-        while self.counters.in_flight.load(Ordering::Relaxed) > 0 && crate::clock::now() < deadline {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        wait_until(within, || self.counters.in_flight.load(Ordering::Relaxed) <= 0).await;
         // Backends first: what is still in flight fails with an answer, which a session that is closed cannot give.
         // Whoever replaces backends at this moment has done so before, or sees that it is too late.
         drop(self.replacing.lock().unwrap_or_else(PoisonError::into_inner));
         for backend in self.backends().all() {
             backend.stop();
         }
+        // What has failed just now leaves when it is written down, or is answered with an error.
+        wait_until(ANSWERS_END, || self.unwritten.is_empty()).await;
+        self.unwritten.give_up();
+        wait_until(ANSWERS_END, || self.unwritten.is_empty()).await;
         for session in self.sessions.all() {
             session.close();
         }
@@ -451,6 +460,14 @@ impl Gateway {
         getrandom::fill(&mut bytes)
             .map_err(|error| Fault::new(FaultKind::Internal, format!("no randomness from the system: {error}")))?;
         Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+/// Waits for something that is looked at from time to time, for no longer than this.
+async fn wait_until(within: Duration, over: impl Fn() -> bool) {
+    let deadline = crate::clock::now() + within;
+    while !over() && crate::clock::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

@@ -36,6 +36,7 @@ pub mod session_table;
 pub mod settings;
 pub mod status;
 pub mod task_book;
+mod unwritten;
 pub mod webhooks;
 
 pub use backend::{Backend, BackendSpec};

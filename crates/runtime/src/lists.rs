@@ -2,7 +2,7 @@
 
 use crate::backend::BackendSpec;
 use crate::peer::Peer;
-use signalbox_engine::catalog::{Item, ListKind, View};
+use signalbox_engine::catalog::{Item, ListKind, ListTerms, View};
 use signalbox_engine::{Fault, FaultKind, ServerProfile};
 use signalbox_wire::json;
 use std::sync::Arc;
@@ -30,6 +30,16 @@ pub struct Listed {
     pub items: Vec<Item>,
     /// How long the backend says that it is good.
     pub ttl: Option<Duration>,
+    /// The same as what clients are told.
+    pub terms: Option<ListTerms>,
+}
+
+impl Listed {
+    /// Puts it in its place.
+    pub fn put(self, kind: ListKind, view: &mut View) {
+        view.set(kind, self.items);
+        view.set_terms(kind, self.terms);
+    }
 }
 
 /// Every list the backend declares to have, and how long they are good: for ever where it tells of changes.
@@ -50,8 +60,8 @@ pub async fn fetch_view(
                 let ttl = listed.ttl.unwrap_or(OLD_TTL).clamp(MIN_TTL, MAX_TTL);
                 good = Some(good.map_or(ttl, |known| known.min(ttl)));
             }
-            match (kind, items.map(|listed| listed.items)) {
-                (_, Ok(items)) => view.set(kind, items),
+            match (kind, items) {
+                (_, Ok(listed)) => listed.put(kind, &mut view),
                 // Many servers declare resources and have no templates at all.
                 (ListKind::Templates, Err(fault)) => tracing::debug!(%fault, "no resource templates"),
                 (_, Err(fault)) => return Err(fault),
@@ -67,6 +77,7 @@ pub async fn fetch_view(
 /// A fault if a page cannot be read.
 pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Listed, Fault> {
     let (mut items, mut ttl, mut bytes) = (Vec::new(), None::<Duration>, 0);
+    let (asked, mut public) = (crate::clock::now(), true);
     let mut cursor: Option<String> = None;
     for _ in 0..MAX_PAGES {
         let params = cursor.as_deref().map(|cursor| format!("\"cursor\":{}", json::quote(cursor))).unwrap_or_default();
@@ -80,6 +91,8 @@ pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Li
         if let Some(page) = page.map(Duration::from_millis) {
             ttl = Some(ttl.map_or(page, |known| known.min(page)));
         }
+        let scope = json::member(result, "cacheScope").and_then(|span| json::string(span.of(result)));
+        public &= scope.as_deref() == Some("public");
         let array = json::member(result, kind.member()).map(|span| span.of(result)).unwrap_or(b"[]");
         for span in json::elements(array) {
             let raw = message.bytes().slice_ref(span.of(array));
@@ -100,7 +113,10 @@ pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Li
         let next = json::member(result, "nextCursor").and_then(|span| json::string(span.of(result)));
         match next {
             Some(next) => cursor = Some(next.into_owned()),
-            None => return Ok(Listed { items, ttl }),
+            None => {
+                let terms = ttl.map(|ttl| ListTerms { until: asked + ttl.min(MAX_TTL), public });
+                return Ok(Listed { items, ttl, terms });
+            }
         }
     }
     Err(too_large(peer, kind, format_args!("{MAX_PAGES} pages")))

@@ -47,6 +47,16 @@ impl Origin {
         }
     }
 
+    /// The exchange of it.
+    #[must_use]
+    pub(crate) fn exchange_id(&self) -> Option<ExchangeId> {
+        match self {
+            Self::Exchange(_, id, _) | Self::Listen(_, id) => Some(*id),
+            Self::Berth(call) => call.waiter().map(|(_, id)| id),
+            Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Fork(..) | Self::Nobody => None,
+        }
+    }
+
     /// On whose account the request, and whatever comes of it, goes.
     #[must_use]
     pub fn party(&self) -> Party {

@@ -18,6 +18,7 @@ use crate::party::Party;
 use crate::session::Session;
 use events::PeerEvents;
 use signalbox_engine::back::{BackCommand, BackMachine, ClientOffer, Draft, Outbound, Wish};
+use signalbox_engine::call_index::CallIndex;
 use signalbox_engine::catalog::ViewKey;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Call, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile};
@@ -45,6 +46,8 @@ pub struct Queued {
 
 struct Inner {
     machine: BackMachine<Origin>,
+    /// Finds the call of an exchange that is cancelled.
+    by_exchange: CallIndex,
     queue: VecDeque<Queued>,
     resend: Vec<Outbound>,
     /// Keys that were sent again in a new session, and are not a second time.
@@ -148,6 +151,7 @@ impl Peer {
             replied: tokio::sync::Notify::new(),
             inner: Mutex::new(Inner {
                 machine,
+                by_exchange: CallIndex::default(),
                 queue: VecDeque::new(),
                 resend: Vec::new(),
                 resent: HashSet::new(),

@@ -38,6 +38,8 @@ pub enum NotTaken {
 
 struct Inner {
     machine: FrontMachine,
+    /// Answers that wait until they are written down.
+    unwritten: usize,
     streams: KeyMap<StreamId, Arc<Outbox>>,
     batches: Batches,
     general: Option<StreamId>,
@@ -108,6 +110,7 @@ impl Session {
             readers: AtomicUsize::new(0),
             inner: Mutex::new(Inner {
                 machine,
+                unwritten: 0,
                 streams: KeyMap::default(),
                 batches: Batches::default(),
                 general: None,
@@ -311,14 +314,15 @@ impl Session {
     /// How many requests wait for an answer.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.lock().machine.in_flight()
+        let inner = self.lock();
+        inner.machine.in_flight() + inner.unwritten
     }
 
     /// How long nothing has come from the client, while no stream is open and nothing is in flight.
     #[must_use]
     pub fn idle(&self) -> Duration {
         let inner = self.lock();
-        if !inner.streams.is_empty() || inner.machine.in_flight() > 0 {
+        if !inner.streams.is_empty() || inner.machine.in_flight() + inner.unwritten > 0 {
             return Duration::ZERO;
         }
         let used = Duration::from_millis(self.last_used.load(Ordering::Relaxed));

@@ -9,12 +9,14 @@ use crate::bridge::tasks::{self, TaskSupport};
 use crate::chain::Ruling;
 use crate::keys::TextMap;
 use crate::profile::ServerProfile;
+use crate::read_cache::Terms;
 use bytes::Bytes;
 use signalbox_wire::header_params::ParamHeader;
 use signalbox_wire::{Era, Revision, json};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// Most entries on one page.
 pub const PAGE_ENTRIES: usize = 1_000;
@@ -293,6 +295,26 @@ impl Snapshot {
             rendered.insert(key, page.clone());
         }
         Some(page)
+    }
+
+    /// For how long, and for whom, a client may keep this list: as the strictest of the backends says whose entries it
+    /// sees. One that is down or says nothing lets it be kept not at all, and what depends on the caller is for nobody else.
+    #[must_use]
+    pub fn terms(&self, kind: ListKind, selector: &Selector, sight: Option<&Sight<'_>>, now: Instant) -> Terms {
+        let mut merged: Option<Terms> = None;
+        for entry in self.backends.iter().filter(|entry| sight.is_none_or(|sight| sight.backend(&entry.name))) {
+            let view = self.view(entry, selector);
+            if view.is_some_and(|view| !view.profile.has(&[kind.capability()])) {
+                continue;
+            }
+            let Some(own) = view.filter(|_| entry.listed).and_then(|view| view.terms(kind)) else {
+                return Terms::NOT_AT_ALL;
+            };
+            let ttl = own.until.saturating_duration_since(now);
+            let known = merged.unwrap_or(Terms { ttl, public: sight.is_none() });
+            merged = Some(Terms { ttl: known.ttl.min(ttl), public: known.public && own.public });
+        }
+        merged.unwrap_or(Terms::NOT_AT_ALL)
     }
 
     fn render(

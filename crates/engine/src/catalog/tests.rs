@@ -252,3 +252,41 @@ fn each_caller_is_shown_what_it_may_see() {
         }
     }
 }
+
+/// Issue 13, point 16e: how long a list may be kept follows the strictest of the backends behind it.
+#[test]
+fn a_list_may_be_kept_as_the_strictest_backend_says() {
+    use std::time::{Duration, Instant};
+    let now = Instant::now();
+    let seconds = Duration::from_secs;
+    let of = |until: Option<(u64, bool)>| {
+        let mut view = view(ListKind::Tools, &[r#"{"name":"echo"}"#]);
+        view.set_terms(ListKind::Tools, until.map(|(until, public)| ListTerms { until: now + seconds(until), public }));
+        view
+    };
+    let key = bare(Era::Legacy);
+    let told = |catalog: &Catalog, sight: Option<&Sight<'_>>, age: u64| {
+        let terms = catalog.snapshot().terms(ListKind::Tools, &key, sight, now + seconds(age));
+        (terms.ttl.as_secs(), terms.scope())
+    };
+    let mut catalog = catalog(&["a", "b"]);
+    assert_eq!(told(&catalog, None, 0), (0, "private"), "nothing is known yet");
+    catalog.set_view("a", key.clone(), of(Some((60, true))));
+    assert_eq!(told(&catalog, None, 0), (0, "private"), "one of them is not known");
+    catalog.set_view("b", key.clone(), of(Some((90, true))));
+    assert_eq!(told(&catalog, None, 0), (60, "public"));
+    assert_eq!(told(&catalog, None, 45), (15, "public"), "its age is taken off");
+    assert_eq!(told(&catalog, None, 61), (0, "public"));
+    catalog.set_view("b", key.clone(), of(Some((30, false))));
+    assert_eq!(told(&catalog, None, 0), (30, "private"));
+    let you = crate::Caller::anonymous("http");
+    assert_eq!(told(&catalog, Some(&Sight::of(&Closed, &you)), 0), (60, "private"), "what depends on the caller");
+    catalog.set_view("b", key.clone(), of(None));
+    assert_eq!(told(&catalog, None, 0), (0, "private"), "one of them does not say");
+    let mut without = of(None);
+    without.profile = profile(Revision::LATEST_LEGACY, r#"{"prompts":{}}"#);
+    catalog.set_view("b", key.clone(), without);
+    assert_eq!(told(&catalog, None, 0), (60, "public"), "one that has no such list has no say");
+    catalog.set_listed("a", false);
+    assert_eq!(told(&catalog, None, 0), (0, "private"), "one that is down may come back any time");
+}

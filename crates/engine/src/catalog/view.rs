@@ -5,6 +5,7 @@ use crate::capset::CapSet;
 use crate::profile::ServerProfile;
 use signalbox_wire::Era;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Which kind of client a list was given to.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -31,6 +32,17 @@ pub struct View {
     pub resources: ItemList,
     /// Its resource templates.
     pub templates: ItemList,
+    /// How long each list may be kept, where the backend said so.
+    terms: [Option<ListTerms>; 4],
+}
+
+/// How long a list may be kept, and whether everybody may see it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct ListTerms {
+    /// Until when.
+    pub until: Instant,
+    /// For everybody; else only for whoever asked.
+    pub public: bool,
 }
 
 /// The entries of one list in the order in which they are shown, with an index of their names.
@@ -103,7 +115,18 @@ impl View {
     #[must_use]
     pub fn empty(profile: Arc<ServerProfile>) -> Self {
         let (tools, prompts, resources, templates) = Default::default();
-        Self { profile, tools, prompts, resources, templates }
+        Self { profile, tools, prompts, resources, templates, terms: [None; 4] }
+    }
+
+    /// How long a list may be kept, where the backend said so.
+    #[must_use]
+    pub fn terms(&self, kind: ListKind) -> Option<ListTerms> {
+        self.terms[kind as usize]
+    }
+
+    /// Notes how long a list may be kept.
+    pub fn set_terms(&mut self, kind: ListKind, terms: Option<ListTerms>) {
+        self.terms[kind as usize] = terms;
     }
 
     /// One of the four lists.

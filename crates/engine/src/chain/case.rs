@@ -106,6 +106,9 @@ pub struct Case<'a> {
     /// False for what comes in the middle of a call, and for notifications. A pause of such a message is over at once; a
     /// question to a person or a web address about it refuses it.
     pub can_wait: bool,
+    /// True for the result of a call that comes by the task which the call made. The exchange is then that of the call, as far
+    /// as it is remembered: one that is forgotten has no subject.
+    pub by_task: bool,
     /// The time now.
     pub now: Instant,
     /// The same by the wall clock, in milliseconds since 1970.

@@ -39,6 +39,7 @@ impl FrontMachine {
         }
         rename_uris(exchange, message, &mut edits, ctx);
         out.extend(keep_read(exchange, message));
+        let makes_task = tells_of_task(exchange, message);
         let task = exchange.wants_task.then(|| message.result().and_then(TaskState::read)).flatten();
         let backend = exchange.backend.clone();
         let era = exchange.era;
@@ -53,6 +54,9 @@ impl FrontMachine {
                 return self.fail(id, &fault, ctx, out);
             }
         };
+        if makes_task {
+            self.note_task(id, message, &bytes, ctx);
+        }
         let status = http_status(era, message, &bytes, status);
         if let (Some(task), Some(backend)) = (task, backend) {
             let id = task.id.clone();
@@ -106,6 +110,18 @@ impl FrontMachine {
             None => Some(Command::TaskHome { state: Box::new(state), backend: Arc::clone(backend) }),
         }
     }
+}
+
+/// True for the answer to a call that may tell of a task: a client of the old era asks for one, one of the new era may be
+/// given one.
+fn tells_of_task(exchange: &Exchange, message: &Envelope) -> bool {
+    let named = |message: &Envelope| {
+        message.result_members().any(|member| {
+            *member.name == *b"task"
+                || *member.name == *b"resultType" && member.value.of(message.bytes()) == b"\"task\""
+        })
+    };
+    exchange.method == method::TOOLS_CALL && (exchange.wants_task || exchange.era == Era::Modern) && named(message)
 }
 
 /// An error that could not name its request still answers the call on whose stream it came.

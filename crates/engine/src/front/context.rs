@@ -6,6 +6,7 @@ use crate::chain::Chain;
 use crate::keys::Numbers;
 use crate::operations::Operations;
 use crate::read_cache::Generation;
+use crate::task_calls::TaskCalls;
 use crate::trace;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,6 +23,8 @@ pub struct Context<'a> {
     pub caller: Option<&'a Caller>,
     /// The rounds that clients may go on with.
     pub operations: &'a Operations,
+    /// The calls of the tasks that clients ask about.
+    pub task_calls: &'a TaskCalls,
     /// Numbers for what is new.
     pub numbers: &'a Numbers,
     /// The interceptors.

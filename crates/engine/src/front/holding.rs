@@ -34,6 +34,13 @@ pub(super) enum Then {
         /// True where the gateway itself has answered.
         own: bool,
     },
+    /// The result of a task's call goes back into the answer that carries it.
+    Within {
+        /// That answer.
+        whole: Envelope,
+        /// What becomes of it.
+        then: Box<Then>,
+    },
 }
 
 impl Then {
@@ -53,7 +60,7 @@ impl Then {
     pub(super) fn phase(&self) -> Phase {
         match self {
             Self::Answer { own: true, .. } => Phase::FromGateway,
-            Self::Answer { .. } => Phase::Response,
+            Self::Answer { .. } | Self::Within { .. } => Phase::Response,
             Self::Here => Phase::ToGateway,
             Self::Route(_) | Self::List => Phase::Request,
         }
@@ -81,7 +88,8 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let as_call = matches!(then, Then::Within { .. }).then(|| self.as_call(id)).flatten();
+        let Some(exchange) = as_call.as_ref().or_else(|| self.exchanges.get(&id)) else { return };
         let message = hold.message.unwrap_or(message);
         let held = Held {
             phase: then.phase(),
@@ -105,11 +113,12 @@ impl FrontMachine {
         if let Some(exchange) = self.exchanges.get_mut(&id) {
             exchange.consulted = true;
         }
-        match waiting.then.phase() {
-            Phase::Response | Phase::FromGateway => {
-                self.judge_message(id, waiting.message, waiting.then, resume, ctx, out)
+        match waiting.then {
+            Then::Within { whole, then } => {
+                self.judge_task_result(id, waiting.message, whole, *then, resume, ctx, out);
             }
-            _ => self.judge_request(id, waiting.message, waiting.then, resume, ctx, out),
+            then @ Then::Answer { .. } => self.judge_message(id, waiting.message, then, resume, ctx, out),
+            then => self.judge_request(id, waiting.message, then, resume, ctx, out),
         }
     }
 
@@ -133,7 +142,7 @@ impl FrontMachine {
             Then::List => self.list(id, &message, ctx, out),
             Then::Here => self.answer_here(id, &message, ctx, out),
             // An answer goes on where it was judged.
-            Then::Answer { .. } => {}
+            Then::Answer { .. } | Then::Within { .. } => {}
         }
     }
 

@@ -75,12 +75,18 @@ pub(super) struct About<'a> {
     exchange: Option<ExchangeId>,
     backend: Option<&'a str>,
     can_wait: bool,
+    by_task: bool,
 }
 
 impl About<'_> {
     /// A request or an answer as a whole, which can be held.
     fn whole(phase: Phase, exchange: ExchangeId) -> Self {
-        Self { phase, exchange: Some(exchange), backend: None, can_wait: true }
+        Self { phase, exchange: Some(exchange), backend: None, can_wait: true, by_task: false }
+    }
+
+    /// The result of a call that comes by the task that the call made.
+    pub(super) fn task_result(exchange: ExchangeId) -> Self {
+        Self { by_task: true, ..Self::whole(Phase::Response, exchange) }
     }
 }
 
@@ -94,8 +100,9 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Judged {
-        let About { phase, exchange: id, backend, can_wait } = about;
-        let exchange = id.and_then(|id| self.exchanges.get(&id));
+        let About { phase, exchange: id, backend, can_wait, by_task } = about;
+        let as_call = id.filter(|_| by_task).and_then(|id| self.as_call(id));
+        let exchange = as_call.as_ref().or_else(|| id.and_then(|id| self.exchanges.get(&id)));
         let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
         let case = Case {
             phase,
@@ -110,6 +117,7 @@ impl FrontMachine {
             attempt: exchange.map_or(1, |exchange| exchange.attempt),
             round: exchange.map_or(1, |exchange| exchange.round),
             can_wait,
+            by_task,
             now: ctx.now,
             unix_ms: (ctx.unix_ms)(),
         };
@@ -118,7 +126,8 @@ impl FrontMachine {
             run_effects(std::mem::take(&mut judged.effects), id, client, ctx, out);
         }
         if !judged.rulings.is_empty() {
-            self.decided(id, phase.word(), std::mem::take(&mut judged.rulings), ctx, out);
+            let word = if by_task { "task result" } else { phase.word() };
+            self.decided(id, word, std::mem::take(&mut judged.rulings), ctx, out);
         }
         judged
     }
@@ -188,7 +197,10 @@ impl FrontMachine {
             return self.answer(id, Passed::judged(bytes), &then, ctx, out);
         }
         match Envelope::parse(bytes) {
-            Ok(message) => self.judge_message(id, message, then, None, ctx, out),
+            Ok(message) => match self.task_result(id, &message) {
+                Some(part) => self.judge_task_result(id, part, message, then, None, ctx, out),
+                None => self.judge_message(id, message, then, None, ctx, out),
+            },
             Err(_) => self.fail(id, &Fault::new(FaultKind::Internal, "the answer is no message"), ctx, out),
         }
     }
@@ -309,7 +321,7 @@ impl FrontMachine {
         for _ in 0..MAX_HOLDS {
             let current = changed.as_ref().unwrap_or(message);
             let (exchange, backend) = about;
-            let about = About { phase, exchange, backend, can_wait: false };
+            let about = About { phase, exchange, backend, can_wait: false, by_task: false };
             let judged = self.consult(about, current, resume, ctx, out);
             match judged.verdict {
                 Verdict::Hold(hold) => {

@@ -18,9 +18,6 @@ use signalbox_wire::{Edits, Envelope, Era, RawId, Span, builder, json, method};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The members that every complete result of a list has in the new era.
-const MODERN_LIST_TAIL: &str = r#","resultType":"complete","ttlMs":0,"cacheScope":"private""#;
-
 /// Most other names of a tool that an error tells.
 const MAX_OTHERS: usize = 10;
 
@@ -134,8 +131,13 @@ impl FrontMachine {
         let result = match era {
             Era::Legacy => list_result(kind, &page, b""),
             Era::Modern => {
+                let mut terms = ctx.catalog.terms(kind, &self.selector(id), ctx.sight, ctx.now);
+                // What interceptors make of a list may depend on the caller too.
+                terms.public &= ctx.chain.is_idle();
                 let tail = format!(
-                    r#"{MODERN_LIST_TAIL},"_meta":{{"io.modelcontextprotocol/serverInfo":{}}}"#,
+                    r#","resultType":"complete","ttlMs":{},"cacheScope":"{}","_meta":{{"io.modelcontextprotocol/serverInfo":{}}}"#,
+                    terms.ttl.as_millis(),
+                    terms.scope(),
                     ctx.server_info
                 );
                 list_result(kind, &page, tail.as_bytes())
@@ -213,6 +215,9 @@ impl FrontMachine {
             let known = ctx.catalog.routed(&route).map(|ruling| Rulings::One(Arc::clone(ruling)));
             let rulings = known.unwrap_or_else(|| routing(&route, subject.as_deref()).into());
             self.decided(Some(id), "request", [("route", rulings)], ctx, out);
+        }
+        if params.task_id.is_some() && message.method().is_some_and(|name| name.starts_with("tasks/")) {
+            self.asks_about_task(id, &route.backend, &route.name, ctx);
         }
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         exchange.backend = Some(Arc::clone(&route.backend));

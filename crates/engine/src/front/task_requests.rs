@@ -146,6 +146,7 @@ impl FrontMachine {
                     exchange.progress_token =
                         params.progress_token().map(|span| RawId::from_token(message.bytes().slice(span.range())));
                 }
+                self.asks_about_task(id, &entry.backend, &task, ctx);
                 let aim = if name == method::TASKS_RESULT { Aim::Result } else { Aim::State };
                 let call = self.like(id, message, client);
                 let poll = Poll::new(call, &task, revision, aim);

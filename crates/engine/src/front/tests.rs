@@ -27,6 +27,7 @@ struct Dialogue {
     chain: Chain,
     numbers: Numbers,
     operations: Operations,
+    task_calls: crate::TaskCalls,
     visibility: Option<Arc<dyn crate::catalog::Visibility>>,
     instructions: &'static str,
 }
@@ -56,6 +57,7 @@ impl Dialogue {
             chain: Chain::default(),
             numbers: Numbers::default(),
             operations: Operations::default(),
+            task_calls: crate::TaskCalls::default(),
             visibility: None,
             instructions: "",
         }
@@ -87,6 +89,7 @@ impl Dialogue {
             catalog: &snapshot,
             caller: None,
             operations: &self.operations,
+            task_calls: &self.task_calls,
             numbers: &self.numbers,
             chain: &chain,
             session: None,
@@ -405,6 +408,7 @@ fn s58_ten_thousand_pending_calls_fit() {
         catalog: &snapshot,
         caller: None,
         operations: &Operations::default(),
+        task_calls: &crate::TaskCalls::default(),
         numbers: &Numbers::default(),
         chain: &chain,
         session: None,

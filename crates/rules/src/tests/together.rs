@@ -34,6 +34,7 @@ fn case<'a>(message: &'a Envelope, caller: &'a Caller, now: Instant) -> Case<'a>
         attempt: 1,
         round: 1,
         can_wait: true,
+        by_task: false,
         unix_ms: 0,
     }
 }

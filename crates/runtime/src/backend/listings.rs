@@ -137,6 +137,7 @@ impl Backend {
         if inner.is_ending() || !inner.refreshing.insert(mark) {
             return;
         }
+        let told = inner.lists_told[kinds[0] as usize];
         drop(inner);
         let (backend, peer) = (Arc::clone(self), Arc::clone(peer));
         tokio::spawn(async move {
@@ -144,21 +145,31 @@ impl Backend {
             backend.lock().refreshing.remove(&mark);
             match backend.reread(&peer, kinds).await {
                 Ok(true) => {}
-                Ok(false) => backend.tell_anyway(&peer, kinds),
+                Ok(false) => backend.tell_anyway(&peer, kinds, told),
                 Err(fault) => backend.unread(&peer, &fault),
             }
         });
     }
 
-    /// A connection says that its lists changed, and what it lists is what was known from another one: each process of an
-    /// old server has lists of its own. Those who use this connection are told all the same.
-    fn tell_anyway(&self, peer: &Peer, kinds: &[ListKind]) {
+    /// A connection says that its lists changed, and what it lists is what was known. Those who use this connection are told
+    /// all the same: each process of an old server has lists of its own, and what a server says is not for us to doubt. A change
+    /// that everybody was told of since, when `told` was noted, is not told again.
+    fn tell_anyway(&self, peer: &Peer, kinds: &[ListKind], told: u64) {
         let (Some(gateway), resources) = (self.gateway(), kinds[0] == ListKind::Resources) else { return };
         let changed = Changed { tools: kinds[0] == ListKind::Tools, prompts: kinds[0] == ListKind::Prompts, resources };
         match &peer.use_of {
             Use::Session(owner) => owner.handle(Event::ListsChanged { changed }),
             Use::Pool => gateway.tell_lists_changed(changed, Some(&peer.caps)),
-            Use::Shared => {}
+            Use::Shared => {
+                let mut inner = self.lock();
+                let count = &mut inner.lists_told[kinds[0] as usize];
+                if *count != told {
+                    return;
+                }
+                *count += 1;
+                drop(inner);
+                gateway.tell_lists_changed(changed, Some(&peer.caps));
+            }
         }
     }
 
@@ -181,14 +192,14 @@ impl Backend {
         for kind in kinds {
             if profile.has(&[kind.capability()]) {
                 match lists::fetch(peer, *kind, &spec).await {
-                    Ok(listed) => lists.push((*kind, listed.items)),
+                    Ok(listed) => lists.push((*kind, listed)),
                     Err(_) if *kind == ListKind::Templates => {}
                     Err(fault) => return Err(fault),
                 }
             }
         }
-        for (kind, items) in lists {
-            view.set(kind, items);
+        for (kind, listed) in lists {
+            listed.put(kind, &mut view);
         }
         Ok(self.store(peer, view, None).await)
     }
@@ -220,6 +231,12 @@ impl Backend {
         }
         let changed = gateway.catalog.set_view(self, key.clone(), view);
         if changed.any() {
+            {
+                let told = &mut self.lock().lists_told;
+                told[ListKind::Tools as usize] += u64::from(changed.tools);
+                told[ListKind::Prompts as usize] += u64::from(changed.prompts);
+                told[ListKind::Resources as usize] += u64::from(changed.resources);
+            }
             gateway.tell_lists_changed(changed, Some(&key.caps));
             gateway.catalog.save().await;
         }

@@ -188,6 +188,8 @@ pub(crate) struct Inner {
     /// The backend died of the question which era it speaks: it gets the old greeting at once.
     pub greet_old: bool,
     pub refreshing: HashSet<(u64, &'static str)>,
+    /// How often everybody was told that a list changed, by its kind.
+    pub lists_told: [u64; 4],
     pub strays: BTreeMap<&'static str, u64>,
     /// The last line that a child wrote where only messages belong, made fit to be shown.
     pub stray_line: Option<String>,
@@ -314,9 +316,13 @@ impl Inner {
         peers
     }
 
-    /// The connections that may carry calls of this session.
-    pub fn serving(&self, session: SessionKey) -> Vec<Arc<Peer>> {
-        let owned = self.owned.get(&session).into_iter();
-        owned.chain(self.shared.values()).chain(self.pooled.values().flatten()).cloned().collect()
+    /// The connections that may carry calls of this session: no more than its principal can have.
+    pub fn serving(&self, session: &Session) -> Vec<Arc<Peer>> {
+        let principal = &session.principal;
+        let owned = self.owned.get(&session.key).into_iter();
+        let shared =
+            [Era::Legacy, Era::Modern].into_iter().filter_map(|era| self.shared.get(&(principal.clone(), era)));
+        let pooled = self.pooled.iter().filter(|(key, _)| key.principal == *principal).flat_map(|(_, pool)| pool);
+        owned.chain(shared).chain(pooled).cloned().collect()
     }
 }

@@ -160,14 +160,28 @@ impl Peer {
         }
     }
 
-    /// Stops the work on an exchange.
-    pub fn cancel(&self, session: &Arc<Session>, exchange: ExchangeId, reason: Option<&[u8]>) {
+    /// Stops the work on an exchange. False where there is none here. A parked call goes on with another exchange than the one
+    /// it was noted under, and is only found `thoroughly`.
+    #[must_use]
+    pub fn cancel(
+        &self,
+        session: &Arc<Session>,
+        exchange: ExchangeId,
+        reason: Option<&[u8]>,
+        thoroughly: bool,
+    ) -> bool {
+        if thoroughly && self.caps.is_bare() {
+            return false;
+        }
         let mut inner = self.lock();
+        let queued = inner.queue.len();
         inner.queue.retain(|queued| !(queued.exchange == exchange && Arc::ptr_eq(&queued.session, session)));
-        let task = inner.machine.task_of(|origin| origin.is(session, exchange));
-        let berth = inner.machine.waiting().find(|origin| origin.is(session, exchange)).and_then(Origin::berth);
-        let given_up = inner.machine.cancel(|origin| origin.is(session, exchange), reason);
-        self.give_up(&mut inner, given_up);
+        let was_queued = inner.queue.len() < queued;
+        let Some(key) = inner.key_of(session, exchange, thoroughly) else { return was_queued };
+        let found = inner.machine.request_at(key).map(|(origin, task)| (origin.berth(), task.map(Box::<str>::from)));
+        let (berth, task) = found.unwrap_or_default();
+        let given_up = inner.machine.cancel_at(key, reason);
+        self.give_up(&mut inner, Some(given_up));
         drop(inner);
         if let Some(call) = berth {
             call.over();
@@ -175,6 +189,7 @@ impl Peer {
         if let Some(task) = task {
             self.stop_task(&task);
         }
+        true
     }
 
     /// True where it never became ready, so that whatever was meant for it has not been sent.
@@ -221,5 +236,17 @@ impl Peer {
     /// True where it has given up its place, so that it is opened again at the next call only.
     pub(crate) fn is_displaced(&self) -> bool {
         self.displaced.load(Ordering::Relaxed)
+    }
+}
+
+impl Inner {
+    /// The request of an exchange.
+    fn key_of(&mut self, session: &Arc<Session>, exchange: ExchangeId, thoroughly: bool) -> Option<u64> {
+        if thoroughly {
+            return self.machine.key_of(|origin| origin.is(session, exchange));
+        }
+        let key = self.machine.key_in(&mut self.by_exchange, exchange, Origin::exchange_id)?;
+        let (origin, _) = self.machine.request_at(key)?;
+        origin.is(session, exchange).then_some(key)
     }
 }

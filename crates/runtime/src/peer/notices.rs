@@ -176,7 +176,7 @@ impl Peer {
         let (name, params) = (message.method().unwrap_or_default(), message.params().unwrap_or_default());
         let fault = bridge::undeclared(name, params).filter(|_| session.has_not_declared(exchange, name, params));
         let Some(fault) = fault else { return };
-        self.cancel(&session, exchange, None);
+        let _ = self.cancel(&session, exchange, None, false) || self.cancel(&session, exchange, None, true);
         session.handle(Event::Failed { exchange, fault });
     }
 

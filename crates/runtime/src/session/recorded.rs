@@ -1,12 +1,13 @@
 //! What a session tells those who keep what happens, and answers that leave only once they have.
 
-use super::Session;
 use super::running::Facts;
+use super::{Inner, Session};
 use signalbox_engine::command::Watch;
 use signalbox_engine::fact::{Lost, Point, SessionFact};
 use signalbox_engine::front::{Mode, ToClient};
 use signalbox_engine::{Command, Event, ExchangeId, Fact, Fault, FaultKind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl Session {
     /// True for a session that lasts longer than one request.
@@ -59,11 +60,13 @@ impl Session {
         }
     }
 
-    /// Sends answers when they, and all that led to them, are written down.
+    /// Sends answers when they, and all that led to them, are written down. They were counted by [`Owed::note`].
     pub(super) fn send_once_written(self: &Arc<Self>, answers: Vec<ToClient>) {
-        let (session, written) = (Arc::clone(self), self.gateway.written());
+        let written = self.gateway.unwritten.in_time(self.gateway.written());
+        let owed = Owed { session: Arc::clone(self), answers: answers.len() };
         tokio::spawn(async move {
             let kept = written.await;
+            let session = &owed.session;
             let (mut inner, mut facts) = (session.lock(), Facts::new());
             for answer in answers {
                 let answer = if kept {
@@ -75,8 +78,10 @@ impl Session {
                 session.send(&mut inner, answer, &mut facts);
             }
             if !facts.is_empty() {
-                session.gateway.note(&session, facts);
+                session.gateway.note(session, facts);
             }
+            drop(inner);
+            drop(owed);
         });
     }
 
@@ -94,7 +99,7 @@ impl Session {
         if waiting.is_empty() {
             return;
         }
-        let (session, written) = (Arc::clone(self), self.gateway.written());
+        let (session, written) = (Arc::clone(self), self.gateway.unwritten.in_time(self.gateway.written()));
         tokio::spawn(async move {
             let kept = written.await;
             for command in waiting {
@@ -114,6 +119,30 @@ impl Session {
                 }
             }
         });
+    }
+}
+
+/// Answers that the client still gets. Until then its calls are in flight, whatever the machine says.
+pub(super) struct Owed {
+    session: Arc<Session>,
+    answers: usize,
+}
+
+impl Owed {
+    /// Counts answers that will wait.
+    pub fn note(session: &Session, inner: &mut Inner, answers: usize) {
+        inner.unwritten += answers;
+        session.gateway.unwritten.add(answers);
+        session.gateway.counters.in_flight.fetch_add(answers as i64, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        let gateway = &self.session.gateway;
+        self.session.lock().unwritten -= self.answers;
+        gateway.unwritten.done(self.answers);
+        gateway.counters.in_flight.fetch_sub(self.answers as i64, Ordering::Relaxed);
     }
 }
 

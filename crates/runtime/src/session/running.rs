@@ -1,6 +1,7 @@
 //! How a session takes an event: the machine runs while the session is locked, and so is done what must keep its order. What
 //! leaves is pushed to its stream and what happened is noted under that lock; the rest is done after it.
 
+use super::recorded::Owed;
 use super::{Inner, Session};
 use crate::outbox::{Out, Pushed};
 use signalbox_engine::catalog::{Selector, Sight};
@@ -34,6 +35,7 @@ impl Session {
             catalog: &catalog,
             caller: carrier.caller,
             operations: &self.gateway.operations,
+            task_calls: &self.gateway.task_calls,
             numbers: &self.gateway.numbers,
             chain: &self.gateway.chain,
             session,
@@ -80,6 +82,9 @@ impl Session {
             }
         }
         inner.buffer = commands;
+        if !late.is_empty() {
+            Owed::note(self, &mut inner, late.len());
+        }
         // Noted before anybody else can have the next event of this session, so that the order is that of the events.
         if !facts.is_empty() {
             self.gateway.note(self, facts);

@@ -74,12 +74,21 @@ impl Client {
 
 /// The answer to one tool call of a client of the new era.
 pub async fn modern_call(gateway: &Arc<Gateway>, tool: &str) -> Value {
+    modern(gateway, "tools/call", json!({"name": tool, "arguments": {}})).await
+}
+
+/// The answer to one request of a client of the new era that has no params of its own.
+pub async fn modern_ask(gateway: &Arc<Gateway>, method: &str) -> Value {
+    modern(gateway, method, json!({})).await
+}
+
+async fn modern(gateway: &Arc<Gateway>, method: &str, mut params: Value) -> Value {
     let session = gateway.open_session(Caller::anonymous("test"), Mode::Stateless, "", "test").unwrap();
-    let meta = json!({
+    params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {}
     });
-    Client { session }.ask("tools/call", json!({"name": tool, "arguments": {}, "_meta": meta})).await
+    Client { session }.ask(method, params).await
 }
 
 /// A client of the new era: who it is, and what it declares.

@@ -1,6 +1,6 @@
 //! Lists that change, grow old, and are pushed out.
 
-use crate::client::{Client, names, text};
+use crate::client::{Client, modern_ask, names, next, text};
 use crate::fake::{Fake, Heard, Shape, Step, plain, tools};
 use crate::{Setup, pass, start};
 use serde_json::{Value, json};
@@ -102,4 +102,57 @@ async fn lists_that_nobody_tells_changes_of_are_read_again_after_their_time() {
     assert_eq!(fake.heard("tools/list").len(), reads);
     pass(1_100).await;
     assert_eq!(client.tools().await, ["t1", "t2"]);
+}
+
+/// Issue 13, point 16e: a server's word that its lists changed is passed on though nothing in them is new, once for many.
+#[tokio::test(start_paused = true)]
+async fn a_change_that_changes_nothing_is_told_once() {
+    let fake = Fake::new(Shape::Pipe, |heard| match &*heard.method {
+        "tools/call" => {
+            let change = || Step::Tell("notifications/tools/list_changed", json!({}));
+            [change(), change(), change()].into_iter().chain(plain(heard)).collect()
+        }
+        _ => plain(heard),
+    });
+    let gateway = start(&fake, Setup::default());
+    let client = Client::open(&gateway, json!({})).await;
+    assert_eq!(client.tools().await, ["t1"]);
+    let general = client.session.open_general().unwrap();
+    for _ in 0..2 {
+        client.call("t1").await;
+        assert_eq!(next(&general).await.unwrap()["method"], "notifications/tools/list_changed");
+        pass(1_000).await;
+    }
+    client.session.close();
+    assert_eq!(next(&general).await, None, "the same was told again");
+}
+
+/// Issue 13, point 16e: how long a list is good, and for whom, is what its server says, less its age.
+#[tokio::test(start_paused = true)]
+async fn how_long_a_list_is_good_is_passed_on() {
+    let fake = Fake::new(Shape::Web, move |heard| match &*heard.method {
+        "server/discover" => vec![Step::Say(json!({
+            "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": true}}
+        }))],
+        "tools/list" => {
+            let mut list = tools(&["t1"]);
+            (list["ttlMs"], list["cacheScope"]) = (json!(60_000), json!("public"));
+            vec![Step::Say(list)]
+        }
+        "subscriptions/listen" => vec![],
+        _ => plain(heard),
+    });
+    let gateway = start(&fake, Setup { wish: Wish::Modern, ..Setup::default() });
+    let listed = async || {
+        let list = modern_ask(&gateway, "tools/list").await;
+        assert_eq!(list["result"]["cacheScope"], "public", "{list}");
+        list["result"]["ttlMs"].as_u64().unwrap()
+    };
+    let first = listed().await;
+    assert!((59_000..=60_000).contains(&first), "{first}");
+    pass(10_000).await;
+    let later = listed().await;
+    assert!((49_000..=50_000).contains(&later), "{later}");
+    pass(60_000).await;
+    assert_eq!(listed().await, 0);
 }

@@ -31,6 +31,7 @@ mod reads;
 mod replacing;
 mod restarts;
 mod sessions;
+mod unwritten;
 
 use fake::Fake;
 use signalbox_engine::back::Wish;

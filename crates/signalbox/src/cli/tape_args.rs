@@ -82,7 +82,7 @@ pub struct ShowArgs {
     /// Only calls of this method; a trailing * stands for any rest. May be given several times
     #[arg(long, value_name = "METHOD")]
     pub method: Vec<String>,
-    /// Only calls that ended so: success, tool_error, error, timed_out, …
+    /// Only calls that ended so: success, tool_error, error, timed_out, …; unfinished for those without an end
     #[arg(long, value_name = "OUTCOME")]
     pub outcome: Option<String>,
     /// Notifications too

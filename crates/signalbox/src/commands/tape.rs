@@ -18,6 +18,7 @@ mod source;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod unfinished;
 
 use super::load;
 use crate::cli::{Global, TapeCommand};

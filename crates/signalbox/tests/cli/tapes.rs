@@ -88,6 +88,27 @@ async fn a_tape_is_followed_until_it_ends_and_told_from_one_that_broke_off() {
     assert_eq!(run(folder.path(), &["tape", "delete", "last"], "").await.code, 0);
 }
 
+// Issue 13, point 18.
+#[tokio::test]
+async fn calls_without_an_end_are_shown_as_unfinished() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut gateway = gateway(folder.path()).await;
+    gateway.write(&call(9, "countdown", &json!({"from": 20, "interval_ms": 2000}))).await;
+    let open = shown(folder.path(), &["--tool", "countdown"], |text| text.contains("sent to the backend")).await;
+    assert!(open.contains("unfinished") && open.contains("demo"), "{open}");
+    // What breaks off has no end however long it is waited for.
+    gateway.signal("KILL").await;
+    gateway.ended().await;
+    let only = shown(folder.path(), &["--outcome", "unfinished", "--json"], |_| true).await;
+    let only: Value = serde_json::from_str(&only).unwrap();
+    assert_eq!(only["calls"], json!([]), "{only}");
+    assert_eq!(only["unfinished"][0]["unfinished"]["subject"], "countdown", "{only}");
+    let ended = shown(folder.path(), &["--outcome", "success"], |_| true).await;
+    assert!(ended.contains("echo") && !ended.contains("countdown"), "{ended}");
+    let last = shown(folder.path(), &["--tail", "1"], |_| true).await;
+    assert!(last.contains("countdown") && last.contains("unfinished"), "{last}");
+}
+
 // Issue 13, point 22.
 #[tokio::test]
 async fn an_export_tells_its_format_or_is_refused() {

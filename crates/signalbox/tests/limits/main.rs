@@ -17,6 +17,7 @@ use signalbox_engine::budget;
 use signalbox_engine::operations::{MAX_OPERATION_BYTES, MAX_OPERATIONS};
 use signalbox_engine::profile::MAX_CLAIMED;
 use signalbox_engine::record::TapeKind;
+use signalbox_engine::task_calls::{MAX_TASK_CALLS, MAX_TASK_ID};
 use signalbox_engine::{Limit, Principal, front};
 use signalbox_runtime::backend::idle::SHARED_IDLE;
 use signalbox_runtime::backend::{MAX_POOLED, MAX_WATCHES, MAX_WATCHES_EACH};
@@ -249,6 +250,14 @@ fn of_calls() -> Vec<Row> {
         .answer("the oldest is forgotten, and its next round counts as a call of its own")
         .metric(BY_OUTCOME)
         .shown(&["the_oldest_states_are_forgotten_by_number_and_by_size"]),
+        row(
+            "tasks whose call is remembered, so that rules judge their results",
+            vec![Count(MAX_TASK_CALLS, "tasks"), Bytes(MAX_TASK_ID)],
+            None,
+        )
+        .answer("the oldest is forgotten, and a rule that may fit refuses its result")
+        .metric(BY_OUTCOME)
+        .shown(&["the_oldest_are_forgotten"]),
         row("a call", vec![], Some("gateway.call_timeout"))
             .answer("error `timed_out`")
             .metric(BY_OUTCOME)

@@ -1,7 +1,10 @@
-//! The lines of `tape show`: calls that ended, and notifications where they are wanted.
+//! The lines of `tape show`: calls that ended, calls that did not, and notifications where they are wanted.
 
+use super::entry_json::entry_json;
 use super::moment;
+use super::unfinished::{OpenCalls, UNFINISHED, Unfinished};
 use crate::cli::ShowArgs;
+use serde_json::Value;
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Content, Entry, FinishedEntry, MessageEntry, MessageKind};
 use std::collections::{HashMap, VecDeque};
@@ -11,26 +14,35 @@ use std::sync::Arc;
 pub(super) enum Line {
     /// A call, and how much was decided about it.
     Call { entry: Entry, finished: FinishedEntry, decisions: usize },
+    /// A call that has no end, and how much was decided about it.
+    Open { call: Unfinished, decisions: usize },
     /// A notification, where it was seen first.
     Notification { entry: Entry, message: MessageEntry },
 }
 
 impl Line {
-    /// What it is made of.
-    pub fn entry(&self) -> &Entry {
+    /// The same for programs.
+    pub fn json(&self) -> Value {
         match self {
-            Self::Call { entry, .. } | Self::Notification { entry, .. } => entry,
+            Self::Call { entry, .. } | Self::Notification { entry, .. } => entry_json(entry),
+            Self::Open { call, .. } => call.json(),
         }
+    }
+
+    /// True for a call that has no end.
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Open { .. })
     }
 
     /// Its cells.
     pub fn row(&self) -> Vec<String> {
         let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
-        let (number, at, who) = {
-            let entry = self.entry();
-            let number = entry.exchange.map(|number| number.to_string()).unwrap_or_default();
-            (number, moment::time_of_day(entry.at), entry.principal.to_string())
+        let (number, at, who) = match self {
+            Self::Call { entry, .. } | Self::Notification { entry, .. } => (entry.exchange, entry.at, &entry.principal),
+            Self::Open { call, .. } => (Some(call.number), call.at, &call.principal),
         };
+        let number = number.map(|number| number.to_string()).unwrap_or_default();
+        let (at, who) = (moment::time_of_day(at), who.to_string());
         match self {
             Self::Call { finished, decisions, .. } => vec![
                 number,
@@ -43,6 +55,12 @@ impl Line {
                 moment::length(finished.took),
                 remarks(finished, *decisions),
             ],
+            Self::Open { call, decisions } => {
+                let mut remarks = call.remarks();
+                remarks.extend(decided(*decisions));
+                let (method, about, backend) = (text(&call.method), text(&call.subject), text(&call.backend));
+                vec![number, at, who, method, about, backend, UNFINISHED.to_owned(), String::new(), remarks.join(", ")]
+            }
             Self::Notification { message, .. } => {
                 let from = if message.point == Point::ClientIn { "from the client" } else { "from the backend" };
                 let (method, about, backend) = (text(&message.method), text(&message.subject), text(&message.backend));
@@ -61,16 +79,19 @@ fn remarks(finished: &FinishedEntry, decisions: usize) -> String {
     if let Some(client) = finished.client {
         remarks.push(format!("caller {client}"));
     }
-    if decisions > 0 {
-        remarks.push(format!("{decisions} decided"));
-    }
+    remarks.extend(decided(decisions));
     remarks.join(", ")
+}
+
+fn decided(decisions: usize) -> Option<String> {
+    (decisions > 0).then(|| format!("{decisions} decided"))
 }
 
 /// The lines of a tape that are wanted, as its entries come.
 pub(super) struct Lines<'a> {
     args: &'a ShowArgs,
     decisions: HashMap<u64, usize>,
+    open: OpenCalls,
     kept: VecDeque<Line>,
     left_out: bool,
     /// No bound any more: what is kept is told at once.
@@ -80,13 +101,14 @@ pub(super) struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     pub fn new(args: &'a ShowArgs) -> Self {
-        let (decisions, kept) = (HashMap::new(), VecDeque::new());
-        Self { args, decisions, kept, left_out: false, following: false, last: None }
+        let (decisions, open, kept) = Default::default();
+        Self { args, decisions, open, kept, left_out: false, following: false, last: None }
     }
 
     /// Takes the next entry of the tape.
     pub fn add(&mut self, entry: Entry) {
         self.last = Some(entry.seq);
+        self.open.add(&entry);
         match &entry.content {
             Content::Decisions(list) => {
                 let told = list.iter().filter(|one| one.verdict != "pass" && one.by != "route").count();
@@ -124,6 +146,21 @@ impl<'a> Lines<'a> {
     fn wants_call(&self, finished: &FinishedEntry) -> bool {
         self.wants(Some(&finished.method), finished.subject.as_deref(), finished.backend.as_deref())
             && self.args.outcome.as_ref().is_none_or(|wanted| **wanted == *finished.outcome)
+    }
+
+    /// The calls that have no end so far become lines, behind those that have one.
+    pub fn add_open(&mut self) {
+        let outcome = self.args.outcome.as_deref();
+        if outcome.is_some_and(|wanted| wanted != UNFINISHED) {
+            return;
+        }
+        let wanted =
+            |call: &&Unfinished| self.wants(call.method.as_deref(), call.subject.as_deref(), call.backend.as_deref());
+        let open: Vec<Unfinished> = self.open.all().filter(wanted).cloned().collect();
+        for call in open {
+            let decisions = self.decisions.get(&call.number).copied().unwrap_or(0);
+            self.keep(Line::Open { call, decisions });
+        }
     }
 
     fn wants_notification(&self, message: &MessageEntry) -> bool {

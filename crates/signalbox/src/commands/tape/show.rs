@@ -129,6 +129,7 @@ fn calls(
         beside.add(&entry);
         lines.add(entry);
     }
+    lines.add_open();
     if global.json && !args.follow {
         return as_json(source, &lines.take(), &beside);
     }
@@ -177,6 +178,9 @@ fn follow(
         for entry in source.later(args.session, lines.last()) {
             lines.add(decrypted(entry?, &mut decryptor));
         }
+        if ended {
+            lines.add_open();
+        }
         if !tell(global, &lines.take())? || ended {
             return Ok(());
         }
@@ -197,7 +201,7 @@ fn tell(global: &Global, lines: &[Line]) -> Result<bool, Failure> {
     let text: String = lines
         .iter()
         .map(|line| match global.json {
-            true => format!("{}\n", entry_json(line.entry())),
+            true => format!("{}\n", line.json()),
             false => format!("{}\n", table::harmless(line.row().join("  ").trim_end())),
         })
         .collect();
@@ -247,7 +251,8 @@ fn as_json(source: &mut TapeSource, calls: &[Line], beside: &Beside) -> Result<E
             })
         })
         .collect();
-    let calls: Vec<Value> = calls.iter().map(|line| entry_json(line.entry())).collect();
+    let (open, calls): (Vec<&Line>, Vec<&Line>) = calls.iter().partition(|line| line.is_open());
+    let [calls, unfinished] = [calls, open].map(|lines| lines.into_iter().map(Line::json).collect::<Vec<Value>>());
     let gaps: Vec<Value> = beside.gaps.iter().map(|gap| json!({"facts": gap.facts, "reason": gap.reason})).collect();
     let client = |one: &ClientEntry| {
         json!({
@@ -259,7 +264,8 @@ fn as_json(source: &mut TapeSource, calls: &[Line], beside: &Beside) -> Result<E
     let clients: Vec<Value> = beside.clients.iter().map(client).collect();
     let refused: Vec<Value> = beside.refused.iter().map(|(at, what)| json!({"at": at, "what": what})).collect();
     let all = json!({
-        "tape": head(source.info(), None), "sessions": sessions, "clients": clients, "calls": calls, "gaps": gaps,
+        "tape": head(source.info(), None), "sessions": sessions, "clients": clients, "calls": calls, "unfinished": unfinished,
+        "gaps": gaps,
         "rules": beside.rules, "refused": refused, "own": beside.own, "lost": beside.lost,
     });
     output::result(&format!("{all}\n"))?;

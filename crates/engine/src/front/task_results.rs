@@ -1,0 +1,170 @@
+//! Results that come by a task, by `tasks/result` or within what `tasks/get` answers: they are judged as the result of the
+//! call that made the task, and then as the answer that carries them.
+
+use super::holding::Then;
+use super::judging::{About, error_message};
+use super::{Context, FrontMachine};
+use crate::bridge::made_up;
+use crate::bridge::tasks::{self, TaskState};
+use crate::chain::{Resume, Verdict};
+use crate::command::Command;
+use crate::exchange::Exchange;
+use crate::fault::{Fault, FaultKind};
+use crate::keys::ExchangeId;
+use crate::task_calls::{TaskCall, TaskKey};
+use bytes::Bytes;
+use signalbox_wire::{Edits, Envelope, Era, RawId, builder, json, method};
+use std::sync::Arc;
+
+/// A request about a task.
+#[derive(Clone, Debug)]
+pub(super) struct AboutTask {
+    task: Box<str>,
+    /// The call that made it, where it is remembered.
+    call: Option<Arc<TaskCall>>,
+}
+
+impl FrontMachine {
+    /// Remembers which call made a task, where this answer tells of one.
+    /// `message` is the answer as the backend gave it, `told` as the client gets it.
+    pub(super) fn note_task(&self, id: ExchangeId, message: &Envelope, told: &Bytes, ctx: &Context<'_>) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let (Some(backend), Some(tool)) = (&exchange.backend, &exchange.subject) else { return };
+        let task = |message: &Envelope| message.result().and_then(TaskState::read).map(|state| state.id);
+        let (Some(own), Some(told)) = (task(message), Envelope::parse(told.clone()).ok().as_ref().and_then(task))
+        else {
+            return;
+        };
+        // A qualified id is taken apart before the backend is asked.
+        let qualified = told.strip_prefix(&**backend).and_then(|rest| rest.strip_prefix('+')) == Some(&*own);
+        let task = if qualified { own } else { told };
+        let route = ctx.catalog.tool(tool).filter(|route| route.backend == *backend);
+        let own_name = route.map(|route| route.name).or_else(|| exchange.own_name.clone());
+        let call = TaskCall {
+            session: self.session,
+            exchange: id,
+            own_name: own_name.unwrap_or_else(|| tool.clone()),
+            tool: tool.clone(),
+        };
+        ctx.task_calls.note(self.task_key(exchange, backend, &task), call);
+    }
+
+    /// Notes that an exchange asks its backend about a task of this id.
+    pub(super) fn asks_about_task(&mut self, id: ExchangeId, backend: &Arc<str>, task: &str, ctx: &Context<'_>) {
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let call = ctx.task_calls.find(&self.task_key(exchange, backend, task));
+        self.about_tasks.insert(id, AboutTask { task: task.into(), call });
+    }
+
+    fn task_key(&self, exchange: &Exchange, backend: &Arc<str>, task: &str) -> TaskKey {
+        TaskKey {
+            principal: exchange.caller.principal().clone(),
+            session: (exchange.era == Era::Legacy).then_some(self.session),
+            backend: Arc::clone(backend),
+            task: task.into(),
+        }
+    }
+
+    /// What the call of a task answers, as a message of its own, where this answer brings it.
+    pub(super) fn task_result(&self, id: ExchangeId, message: &Envelope) -> Option<Envelope> {
+        if self.about_tasks.is_empty() || !self.about_tasks.contains_key(&id) {
+            return None;
+        }
+        let exchange = self.exchanges.get(&id)?;
+        if exchange.method == method::TASKS_RESULT {
+            return Some(message.clone());
+        }
+        let task = message.result()?;
+        let member = |key: &str| json::member(task, key).map(|span| span.of(task));
+        let bytes = match (member("result"), member("error")) {
+            (Some(result), _) => builder::response(&exchange.client_id, result),
+            (None, error) => error_message(&exchange.client_id, error?),
+        };
+        Envelope::parse(bytes).ok()
+    }
+
+    /// The exchange as if it were the call that made the task. What is not remembered of that call is missing in it.
+    pub(super) fn as_call(&self, id: ExchangeId) -> Option<Exchange> {
+        let AboutTask { call, .. } = self.about_tasks.get(&id)?;
+        let mut exchange = self.exchanges.get(&id)?.clone();
+        exchange.method = method::TOOLS_CALL.into();
+        (exchange.subject, exchange.own_name) = (None, None);
+        if let Some(call) = call {
+            (exchange.session, exchange.id) = (call.session, call.exchange);
+            exchange.subject = Some(call.tool.clone());
+            exchange.own_name = Some(call.own_name.clone());
+        }
+        Some(exchange)
+    }
+
+    /// Asks about the result of a task's call, and goes on with the answer that carries it.
+    #[allow(clippy::too_many_arguments, reason = "the parts of an answer within another, each needed once")]
+    pub(super) fn judge_task_result(
+        &mut self,
+        id: ExchangeId,
+        part: Envelope,
+        whole: Envelope,
+        then: Then,
+        resume: Option<Resume<'_>>,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        let judged = self.consult(About::task_result(id), &part, resume, ctx, out);
+        let after = match judged.verdict {
+            Verdict::Pass => None,
+            Verdict::Modify(message) => Some(message),
+            Verdict::Reply(result) => {
+                Envelope::parse(builder::response(&RawId::number(0), &self.task_reply(id, &result))).ok()
+            }
+            Verdict::Hold(hold) => {
+                let then = Then::Within { whole, then: Box::new(then) };
+                return self.hold(id, part, then, hold, judged.passed, ctx, out);
+            }
+            end => return self.end_by(id, end, ctx, out),
+        };
+        // A message that was held may have been changed before.
+        let after = after.or_else(|| resume.is_some().then_some(part));
+        let Some(after) = after else { return self.judge_message(id, whole, then, None, ctx, out) };
+        match self.put_back(id, &whole, &after) {
+            Some(changed) => {
+                let era = self.exchanges.get(&id).map_or(Era::Legacy, |exchange| exchange.era);
+                let then = then.changed(&whole, &changed, era);
+                self.judge_message(id, changed, then, None, ctx, out);
+            }
+            None => {
+                let fault = Fault::new(FaultKind::Internal, "the result of the task cannot be put back in its place");
+                self.fail(id, &fault, ctx, out);
+            }
+        }
+    }
+
+    /// A result that no backend gave, as the client gets it of a task.
+    fn task_reply(&self, id: ExchangeId, result: &Bytes) -> Bytes {
+        match (self.exchanges.get(&id), self.about_tasks.get(&id)) {
+            (Some(exchange), _) if exchange.era == Era::Modern => made_up::complete(method::TOOLS_CALL, result),
+            (_, Some(about)) => tasks::with_related_task(result, &about.task),
+            _ => result.clone(),
+        }
+    }
+
+    /// The answer with this in place of the result of the task's call.
+    fn put_back(&self, id: ExchangeId, whole: &Envelope, part: &Envelope) -> Option<Envelope> {
+        let exchange = self.exchanges.get(&id)?;
+        if exchange.method == method::TASKS_RESULT {
+            let own = exchange.client_id.token();
+            return Envelope::parse(part.with_id(own)).ok();
+        }
+        let task = whole.result_span()?;
+        let (status, key, value, other) = match (part.result(), part.error()) {
+            (Some(result), _) => ("\"completed\"", "result", result, "error"),
+            (None, error) => ("\"failed\"", "error", error?, "result"),
+        };
+        let mut edits = Edits::new();
+        edits.set_member(whole.bytes(), task, key, value);
+        if json::member(task.of(whole.bytes()), key).is_none() {
+            edits.set_member(whole.bytes(), task, "status", status.as_bytes());
+            edits.remove_member(whole.bytes(), task, other);
+        }
+        Envelope::parse(edits.apply_all(whole.bytes()).ok()?).ok()
+    }
+}

@@ -1,0 +1,114 @@
+//! Which call made which task, so that the result that comes by the task is judged as the result of that call.
+
+use crate::keys::{ExchangeId, SessionKey};
+use crate::principal::Principal;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Most tasks whose call is remembered; beyond, the oldest are forgotten.
+pub const MAX_TASK_CALLS: usize = 16_384;
+/// Longest id of a task whose call is remembered, in bytes.
+pub const MAX_TASK_ID: usize = 1024;
+
+/// A call that made a task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TaskCall {
+    /// The session of the call.
+    pub session: SessionKey,
+    /// Its exchange, which is over.
+    pub exchange: ExchangeId,
+    /// The tool, as the client called it.
+    pub tool: Box<str>,
+    /// What its backend calls it.
+    pub own_name: Box<str>,
+}
+
+/// Whose task it is, and where.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TaskKey {
+    /// On whose behalf it runs.
+    pub principal: Principal,
+    /// In the old era, the session whose connection may know the task: other connections may have another one of its id.
+    pub session: Option<SessionKey>,
+    /// The backend's configured name.
+    pub backend: Arc<str>,
+    /// The id by which a client asks that backend for it.
+    pub task: Box<str>,
+}
+
+#[derive(Default, Debug)]
+struct Inner {
+    calls: HashMap<TaskKey, Arc<TaskCall>>,
+    order: VecDeque<TaskKey>,
+}
+
+/// The calls of the tasks that clients were told of.
+#[derive(Default, Debug)]
+pub struct TaskCalls(Mutex<Inner>);
+
+impl TaskCalls {
+    /// Remembers which call made a task.
+    pub fn note(&self, key: TaskKey, call: TaskCall) {
+        let mut inner = self.lock();
+        if key.task.len() > MAX_TASK_ID || inner.calls.insert(key.clone(), Arc::new(call)).is_some() {
+            return;
+        }
+        inner.order.push_back(key);
+        if inner.order.len() > MAX_TASK_CALLS
+            && let Some(oldest) = inner.order.pop_front()
+        {
+            inner.calls.remove(&oldest);
+        }
+    }
+
+    /// The call that made this task, where it is remembered.
+    #[must_use]
+    pub fn find(&self, key: &TaskKey) -> Option<Arc<TaskCall>> {
+        self.lock().calls.get(key).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(principal: &str, session: u64, task: &str) -> TaskKey {
+        TaskKey {
+            principal: Principal::named(principal),
+            session: Some(SessionKey(session)),
+            backend: "a".into(),
+            task: task.into(),
+        }
+    }
+
+    fn call(tool: &str) -> TaskCall {
+        TaskCall { session: SessionKey(1), exchange: ExchangeId(1), tool: tool.into(), own_name: tool.into() }
+    }
+
+    #[test]
+    fn a_task_of_one_session_is_not_that_of_another_with_the_same_id() {
+        let calls = TaskCalls::default();
+        calls.note(key("ann", 1, "1"), call("secret"));
+        calls.note(key("ann", 2, "1"), call("harmless"));
+        assert_eq!(&*calls.find(&key("ann", 1, "1")).unwrap().tool, "secret");
+        assert_eq!(calls.find(&key("bob", 1, "1")), None);
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten() {
+        let calls = TaskCalls::default();
+        for number in 0..=MAX_TASK_CALLS {
+            calls.note(key("ann", 1, &number.to_string()), call("x"));
+        }
+        calls.note(key("ann", 1, "1"), call("y"));
+        calls.note(key("ann", 1, &"x".repeat(MAX_TASK_ID + 1)), call("y"));
+        assert_eq!(calls.find(&key("ann", 1, "0")), None);
+        assert_eq!(&*calls.find(&key("ann", 1, "1")).unwrap().tool, "y");
+        let inner = calls.lock();
+        assert_eq!((inner.order.len(), inner.calls.len()), (MAX_TASK_CALLS, MAX_TASK_CALLS));
+    }
+}
