@@ -8,6 +8,7 @@ mod process;
 pub mod routes;
 mod sessions;
 mod tools;
+pub mod transparent;
 
 use crate::assemble::App;
 use crate::name_check;

@@ -7,7 +7,7 @@ mod tape_sink;
 
 use crate::config::{Config, Record};
 use crate::data_dir::DataDir;
-use late_writer::LateWriter;
+pub(crate) use late_writer::LateWriter;
 pub use session_key::{SESSION_KEY_FILE, session_hash};
 use signalbox_engine::FactSink;
 use signalbox_engine::record::{RulesEntry, StoreError, TapeInfo, TapeKind, TapeStore};
@@ -132,7 +132,7 @@ impl Recording {
         redaction: &RedactionSettings,
         session_hash: SessionHash,
     ) -> Result<Arc<Self>, RecordingError> {
-        let redactor = Redactor::new(redaction, random()?)?;
+        let redactor = redactor(redaction)?;
         let settings = RecorderSettings { session_hash: Some(session_hash), ..record.recorder() };
         let tape = TapeInfo {
             program: env!("CARGO_PKG_VERSION").to_owned(),
@@ -261,6 +261,14 @@ impl Recording {
             tracing::warn!(%error, "old tapes will not be forgotten");
         }
     }
+}
+
+/// Takes out what these settings say.
+///
+/// # Errors
+/// If they make no sense, or the system gives no randomness.
+pub(crate) fn redactor(settings: &RedactionSettings) -> Result<Redactor, RecordingError> {
+    Ok(Redactor::new(settings, random()?)?)
 }
 
 /// Nanoseconds since 1970.

@@ -1,4 +1,4 @@
-//! The one list of what is answered besides MCP, with where each of it is mounted.
+//! The one list of what a gateway answers besides MCP, with where each of it is mounted.
 
 use super::{Served, breakpoints, holds, mcp, probes, process, sessions, tools};
 use http::Method;
@@ -78,12 +78,12 @@ fn list(served: &Arc<Served>) -> Vec<Route> {
 }
 
 /// Gives handlers what they tell of.
-struct Bind<'a>(&'a Arc<Served>);
+pub(super) struct Bind<'a, S>(pub(super) &'a Arc<S>);
 
-impl Bind<'_> {
-    fn route<H, F>(&self, method: Method, path: &'static str, mount: Mount, handler: H) -> Route
+impl<S: Send + Sync + 'static> Bind<'_, S> {
+    pub(super) fn route<H, F>(&self, method: Method, path: &'static str, mount: Mount, handler: H) -> Route
     where
-        H: Fn(Arc<Served>, Request) -> F + Send + Sync + 'static,
+        H: Fn(Arc<S>, Request) -> F + Send + Sync + 'static,
         F: Future<Output = Answered> + Send + 'static,
     {
         let served = Arc::clone(self.0);

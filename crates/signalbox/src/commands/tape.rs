@@ -26,7 +26,7 @@ use crate::failure::Failure;
 use crate::recording::StorePlace;
 use crate::{moment, output, table};
 use serde_json::{Value, json};
-use signalbox_engine::record::{TapeInfo, TapeKind, TapeStore};
+use signalbox_engine::record::{TapeInfo, TapeStore};
 use std::collections::HashSet;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -79,13 +79,12 @@ fn list(global: &Global) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a tape is being written, came to its end, or broke off. `wrap` and `proxy` do not tell whether they run.
+/// Whether a tape is being written, came to its end, or broke off.
 fn state(tape: &TapeInfo, running: &HashSet<String>) -> &'static str {
-    match (tape.ended, tape.kind) {
-        (Some(_), _) => "ended",
-        _ if running.contains(&tape.id) => "running",
-        (None, TapeKind::Serve | TapeKind::Stdio) => "killed",
-        (None, _) => "open",
+    match tape.ended {
+        Some(_) => "ended",
+        None if running.contains(&tape.id) => "running",
+        None => "killed",
     }
 }
 
