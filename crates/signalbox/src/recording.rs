@@ -7,10 +7,11 @@ mod tape_sink;
 
 use crate::config::{Config, Record};
 use crate::data_dir::DataDir;
+use crate::tape_to_file::TapeToFile;
 pub(crate) use late_writer::LateWriter;
 pub use session_key::{SESSION_KEY_FILE, session_hash};
 use signalbox_engine::FactSink;
-use signalbox_engine::record::{RulesEntry, StoreError, TapeInfo, TapeKind, TapeStore};
+use signalbox_engine::record::{RulesEntry, StoreError, TapeInfo, TapeKind, TapeStore, TapeWriter};
 use signalbox_rules::RuleSet;
 use signalbox_runtime::Gateway;
 use signalbox_store::{PostgresStore, SqliteStore};
@@ -37,6 +38,14 @@ pub enum RecordingError {
     /// A rule for taking secrets out makes no sense.
     #[error(transparent)]
     Redaction(#[from] BadRedaction),
+    /// The tape file cannot be begun.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
     /// The system gives no thread or no randomness.
     #[error("cannot start recording: {0}")]
     System(#[from] std::io::Error),
@@ -140,9 +149,8 @@ impl Recording {
             sampling: settings.sampling_words(),
             ..TapeInfo::new(tape_id()?, kind, target, unix_nanos())
         };
-        let most = record.retention.max_bytes.unwrap_or(u64::MAX);
-        let writer = LateWriter::new(place.clone(), most, tape.clone());
-        let recorder = Arc::new(Recorder::start(settings, redactor, Box::new(writer), Anchor::now())?);
+        let writer = writer(record, &place, &tape)?;
+        let recorder = Arc::new(Recorder::start(settings, redactor, writer, Anchor::now())?);
         let sink = Arc::new(TapeSink::new(Arc::clone(&recorder), record.strict));
         let rules = Mutex::default();
         let recording = Arc::new(Self {
@@ -155,7 +163,9 @@ impl Recording {
             rules,
             running: Mutex::default(),
         });
-        recording.prune_from_time_to_time(record);
+        if record.file.is_none() {
+            recording.prune_from_time_to_time(record);
+        }
         Ok(recording)
     }
 
@@ -261,6 +271,16 @@ impl Recording {
             tracing::warn!(%error, "old tapes will not be forgotten");
         }
     }
+}
+
+/// What writes the tape: into a file of its own where that is wanted, else into the store.
+fn writer(record: &Record, place: &StorePlace, tape: &TapeInfo) -> Result<Box<dyn TapeWriter>, RecordingError> {
+    if let Some(path) = &record.file {
+        let file = TapeToFile::create(path, tape);
+        return Ok(Box::new(file.map_err(|error| RecordingError::File { path: path.clone(), error })?));
+    }
+    let most = record.retention.max_bytes.unwrap_or(u64::MAX);
+    Ok(Box::new(LateWriter::new(place.clone(), most, tape.clone())))
 }
 
 /// Takes out what these settings say.

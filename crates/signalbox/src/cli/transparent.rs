@@ -25,7 +25,7 @@ pub struct WrapArgs {
     #[command(flatten)]
     pub to: TapeTo,
     /// Govern what passes with the rules of this file; it is not transparent then
-    #[arg(long, value_name = "FILE", conflicts_with = "tape")]
+    #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
     /// How long the server may go on by itself after its client has gone
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = seconds)]
@@ -45,7 +45,7 @@ pub struct ProxyArgs {
     #[command(flatten)]
     pub to: TapeTo,
     /// Govern what passes with the rules of this file; it is not transparent then
-    #[arg(long, value_name = "FILE", conflicts_with = "tape")]
+    #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
     /// The MCP endpoint, http://HOST/PATH or https://HOST/PATH
     pub url: String,
