@@ -7,6 +7,7 @@ mod probes;
 mod process;
 pub mod routes;
 mod sessions;
+mod tape;
 mod tools;
 pub mod transparent;
 

@@ -15,7 +15,7 @@ use signalbox_engine::record::{RulesEntry, StoreError, TapeInfo, TapeKind, TapeS
 use signalbox_rules::RuleSet;
 use signalbox_runtime::Gateway;
 use signalbox_store::{PostgresStore, SqliteStore};
-use signalbox_tape::recorder::{Anchor, Recorder, RecorderSettings, RecorderStats, SessionHash};
+use signalbox_tape::recorder::{Anchor, Recorder, RecorderSettings, RecorderStats, Sampling, SessionHash};
 use signalbox_tape::redact::{BadRedaction, RedactionSettings, Redactor};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -49,6 +49,17 @@ pub enum RecordingError {
     /// The system gives no thread or no randomness.
     #[error("cannot start recording: {0}")]
     System(#[from] std::io::Error),
+}
+
+/// Why nothing was kept on demand.
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    /// Nothing is held back.
+    #[error("only `record.sampling = \"ring\"` holds calls back until something fires, and this tape has: {0}")]
+    NoRing(String),
+    /// The store did not take it.
+    #[error("what the ring held could not be written: {0}")]
+    NotWritten(String),
 }
 
 /// Where tapes are kept.
@@ -103,6 +114,8 @@ pub struct Recording {
     tape: TapeInfo,
     last_prune: Mutex<Option<StoreError>>,
     required: bool,
+    /// Calls are held back until something fires.
+    ring: bool,
     /// The rules that decide, to be told again.
     rules: Mutex<Option<RulesEntry>>,
     /// Dropped with the recording, which ends the thread that prunes.
@@ -160,6 +173,7 @@ impl Recording {
             tape,
             last_prune: Mutex::default(),
             required: record.readiness,
+            ring: matches!(record.sampling, Sampling::Ring { .. }),
             rules,
             running: Mutex::default(),
         });
@@ -195,6 +209,23 @@ impl Recording {
     /// Needs a runtime.
     pub fn follow(self: &Arc<Self>, gateway: &Arc<Gateway>) {
         backends_seen::follow(gateway, self);
+    }
+
+    /// Writes down what the ring holds now, and says how many entries that were, once they are on disk. As many calls as
+    /// `record.after` says are kept after it.
+    ///
+    /// # Errors
+    /// If there is no ring, or the store cannot write.
+    pub async fn keep(&self) -> Result<u64, KeepError> {
+        if !self.ring {
+            return Err(KeepError::NoRing(self.tape.sampling.clone()));
+        }
+        let before = self.stats().entries;
+        self.recorder.trigger();
+        let written = self.recorder.barrier().await;
+        let stats = self.stats();
+        let why = || stats.failing.or(stats.last_error).unwrap_or_else(|| "some of it was lost before".to_owned());
+        written.map(|()| stats.entries.saturating_sub(before)).map_err(|_| KeepError::NotWritten(why()))
     }
 
     /// The head of the tape.

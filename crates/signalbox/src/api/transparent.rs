@@ -1,7 +1,7 @@
 //! What can be asked of `wrap` and `proxy`: how they are, and what passes. Nothing can be done to what passes, since it has
 //! gone on before anybody sees it; whoever wants to is told so.
 
-use super::routes::{BREAKPOINTS, Bind, HEALTH, HOLDS, LIVE, RELOAD, SESSIONS, STATUS, TOOLS, VERSION};
+use super::routes::{BREAKPOINTS, Bind, HEALTH, HOLDS, KEEP, LIVE, RELOAD, SESSIONS, STATUS, TOOLS, VERSION};
 use super::{ok, probes, process};
 use crate::live::Live;
 use crate::status::PassageOverview;
@@ -52,6 +52,7 @@ pub fn router(passing: &Arc<Passing>) -> Result<Arc<Router>, RouteError> {
         to.route(Method::GET, SESSIONS, Mount::Control, nothing),
         to.route(Method::GET, "/api/v1/sessions/{id}", Mount::Control, no_sessions),
         to.route(Method::GET, TOOLS, Mount::Control, no_tools),
+        to.route(Method::POST, KEEP, Mount::Control, no_ring),
     ];
     Router::new(list).map(Arc::new)
 }
@@ -89,6 +90,11 @@ async fn no_sessions(passing: Arc<Passing>, _: Request) -> Answered {
     let command = passing.overview.command();
     let why = format!("`{command}` passes bytes on and keeps no sessions; `signalbox watch` shows what passes");
     Err(Problem::new(StatusCode::NOT_FOUND, why))
+}
+
+async fn no_ring(passing: Arc<Passing>, _: Request) -> Answered {
+    let why = format!("`{}` holds nothing back: all that it records is on the tape", passing.overview.command());
+    Err(Problem::new(StatusCode::CONFLICT, why))
 }
 
 async fn no_tools(passing: Arc<Passing>, _: Request) -> Answered {

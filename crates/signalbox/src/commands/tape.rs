@@ -5,6 +5,7 @@ mod entry_json;
 mod export;
 mod facets;
 mod import;
+mod keep;
 mod keys;
 mod lines;
 mod progress;
@@ -40,6 +41,7 @@ pub(super) fn run(global: &Global, command: TapeCommand) -> Result<ExitCode, Fai
         TapeCommand::Stats { tape } => stats::run(global, tape.as_deref()),
         TapeCommand::Export(args) => export::run(global, &args),
         TapeCommand::Import { file } => import::run(global, &file),
+        TapeCommand::Keep { which } => keep::run(global, &which),
         TapeCommand::Prune(args) => prune::run(global, &args),
         TapeCommand::Delete { tape, yes } => prune::delete(global, &tape, yes),
     }
