@@ -1,7 +1,7 @@
 //! The whole: all backends, all sessions, the catalog, and what they share.
 
 use crate::allowance::Allowance;
-use crate::backend::Backend;
+use crate::backend::{Backend, Followed};
 use crate::backends::Backends;
 use crate::catalog_keeper::CatalogKeeper;
 use crate::counters::Counters;
@@ -290,15 +290,24 @@ impl Gateway {
         }
     }
 
-    pub(crate) fn listen(&self, session: &Arc<Session>, exchange: ExchangeId, resources: &[(Arc<str>, Box<str>)]) {
-        let mut by_backend: HashMap<&Arc<str>, Vec<&str>> = HashMap::new();
+    pub(crate) fn listen(
+        &self,
+        session: &Arc<Session>,
+        exchange: ExchangeId,
+        resources: &[(Arc<str>, Box<str>)],
+        tasks: &[(Arc<str>, Box<str>)],
+    ) {
+        let mut by_backend: HashMap<&Arc<str>, Followed> = HashMap::new();
         for (backend, uri) in resources {
-            by_backend.entry(backend).or_default().push(uri);
+            by_backend.entry(backend).or_default().uris.push(uri.to_string());
+        }
+        for (backend, task) in tasks {
+            by_backend.entry(backend).or_default().tasks.push(task.to_string());
         }
         let mut followed = Vec::new();
-        for (backend, uris) in by_backend {
+        for (backend, wanted) in by_backend {
             if let Some(backend) = self.backend(backend) {
-                followed.push((Arc::clone(&backend.name), backend.follow(session, exchange, &uris)));
+                followed.push((Arc::clone(&backend.name), backend.follow(session, exchange, wanted)));
             }
         }
         if followed.is_empty() {
@@ -314,9 +323,10 @@ impl Gateway {
             let until = tokio::time::Instant::now() + FOLLOW_WAIT;
             for (backend, refused) in followed {
                 let refused = tokio::time::timeout_at(until, refused).await;
-                let uris = refused.ok().and_then(Result::ok).unwrap_or_default();
-                if !uris.is_empty() {
-                    session.handle(Event::Unfollowed { exchange, backend, uris });
+                let refused = refused.ok().and_then(Result::ok).unwrap_or_default();
+                if !refused.is_empty() {
+                    let Followed { uris, tasks } = refused;
+                    session.handle(Event::Unfollowed { exchange, backend, uris, tasks });
                 }
             }
             session.handle(Event::Listening { exchange });
