@@ -163,10 +163,12 @@ impl Gateway {
     /// Does what an interceptor wants done besides.
     fn effect(&self, effect: Effect) {
         match effect {
-            Effect::Log { level, text } if level >= LogLevel::Error => tracing::error!(target: "rules", "{text}"),
-            Effect::Log { level: LogLevel::Warning, text } => tracing::warn!(target: "rules", "{text}"),
-            Effect::Log { level: LogLevel::Debug, text } => tracing::debug!(target: "rules", "{text}"),
-            Effect::Log { text, .. } => tracing::info!(target: "rules", "{text}"),
+            Effect::Log { level, text } if level >= LogLevel::Error => {
+                tracing::error!(target: "signalbox::rules", "{text}")
+            }
+            Effect::Log { level: LogLevel::Warning, text } => tracing::warn!(target: "signalbox::rules", "{text}"),
+            Effect::Log { level: LogLevel::Debug, text } => tracing::debug!(target: "signalbox::rules", "{text}"),
+            Effect::Log { text, .. } => tracing::info!(target: "signalbox::rules", "{text}"),
             Effect::Count { names } => self.counters.counted(&names),
             Effect::Notify { url, body, within } => {
                 if !self.webhooks.tell(&url, body, within) {

@@ -134,6 +134,30 @@ async fn a_person_has_the_ring_written() {
     gateway.signal("TERM").await;
 }
 
+// Issue 13, point 21.
+#[tokio::test]
+async fn what_a_rule_logs_is_in_the_log_at_its_level_and_on_the_tape() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = |level: &str| format!("{{ log = {{ level = \"{level}\", text = \"said at {level}\" }} }}");
+    let logs = ["debug", "info", "notice", "warning", "error"].map(log).join(", ");
+    let rule = format!("[[rules]]\nid = \"l\"\nwhen = {{ tool = \"echo\" }}\nthen = [{logs}]\n");
+    std::fs::write(folder.path().join("signalbox.toml"), rule).unwrap();
+    let mut gateway = gateway(folder.path()).await;
+    gateway.signal("TERM").await;
+    gateway.ended().await;
+    let said = gateway.stderr();
+    for (level, words) in
+        [("INFO", "said at info"), ("INFO", "said at notice"), ("WARN", "said at warning"), ("ERROR", "said at error")]
+    {
+        assert!(said.lines().any(|line| line.contains(level) && line.contains(words)), "{words}: {said}");
+    }
+    assert!(!said.contains("said at debug"), "{said}");
+    let exported = run(folder.path(), &["tape", "export", "last", "-o", "-", "--format", "jsonl"], "").await;
+    for words in ["said at debug", "said at info", "said at notice", "said at warning", "said at error"] {
+        assert!(exported.stdout.contains(words), "{words}: {}", exported.stdout);
+    }
+}
+
 /// Answers to what a held call is told, with an editor that is a piece of shell.
 async fn edited(folder: &Path, args: &[&str], editor: &str) -> (i32, String) {
     let script = folder.join("editor.sh");
