@@ -145,7 +145,7 @@ async fn what_a_rule_logs_is_in_the_log_at_its_level_and_on_the_tape() {
     let mut gateway = gateway(folder.path()).await;
     gateway.signal("TERM").await;
     gateway.ended().await;
-    let said = gateway.stderr();
+    let said = eventually(async || Some(gateway.stderr()).filter(|said| said.contains("said at error"))).await;
     for (level, words) in
         [("INFO", "said at info"), ("INFO", "said at notice"), ("WARN", "said at warning"), ("ERROR", "said at error")]
     {

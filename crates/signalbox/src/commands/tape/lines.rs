@@ -44,9 +44,18 @@ impl Line {
                 remarks(finished, *decisions),
             ],
             Self::Notification { message, .. } => {
-                let from = if message.point == Point::ClientIn { "from the client" } else { "from the backend" };
                 let (method, about, backend) = (text(&message.method), text(&message.subject), text(&message.backend));
-                vec![number, at, who, method, about, backend, "notification".to_owned(), String::new(), from.to_owned()]
+                vec![
+                    number,
+                    at,
+                    who,
+                    method,
+                    about,
+                    backend,
+                    "notification".to_owned(),
+                    String::new(),
+                    message.point.words().to_owned(),
+                ]
             }
         }
     }
