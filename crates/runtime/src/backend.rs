@@ -204,6 +204,12 @@ impl Backend {
         }
     }
 
+    /// True where no call waits for a connection, and none is being opened for the gateway itself.
+    pub(crate) fn is_calm(&self) -> bool {
+        let inner = self.lock();
+        inner.waiting.is_empty() && !matches!(inner.home, Home::Starting | Home::Restarting)
+    }
+
     /// Ends every connection and answers what still waits for one.
     pub(crate) fn stop(&self) {
         let (peers, waiting) = {

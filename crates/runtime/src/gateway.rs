@@ -10,6 +10,7 @@ use crate::ledger::Ledgers;
 use crate::link::BoxFuture;
 use crate::park_lot::ParkLot;
 use crate::peer::Peer;
+use crate::pulse::{self, Pulse};
 use crate::reads::Reads;
 use crate::runtimes::Runtimes;
 use crate::session::Session;
@@ -33,10 +34,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often machines are asked whether something has waited too long.
-const TICK: Duration = Duration::from_millis(100);
-/// How often idle sessions are looked for.
-const SWEEP: Duration = Duration::from_secs(5);
 /// Most refusals before a session that are told of in one second.
 pub const MAX_REFUSALS: u32 = 100;
 /// How much is told of why.
@@ -81,6 +78,7 @@ pub struct Gateway {
     pub(crate) tracer: Option<Arc<dyn FactSink>>,
     facts: Vec<Arc<dyn FactSink>>,
     pub(crate) ledgers: Ledgers,
+    pub(crate) pulse: Pulse,
     pub(crate) numbers: Numbers,
     pub(crate) operations: Operations,
     refusals: Allowance,
@@ -136,6 +134,7 @@ impl Gateway {
             tracer: parts.facts.iter().find(|sink| sink.traces()).cloned(),
             facts: parts.facts,
             ledgers: Ledgers::default(),
+            pulse: Pulse::default(),
             numbers: Numbers::default(),
             operations: Operations::default(),
             refusals: Allowance::new(MAX_REFUSALS),
@@ -160,7 +159,7 @@ impl Gateway {
         for backend in self.backends().iter() {
             tokio::spawn(Arc::clone(backend).supervise());
         }
-        tokio::spawn(tick(Arc::clone(self)));
+        tokio::spawn(pulse::run(Arc::clone(self)));
     }
 
     /// Opens a session. `external` is the id its client will hold; a session without one is not kept in the table. `via` is
@@ -456,30 +455,5 @@ impl Gateway {
         getrandom::fill(&mut bytes)
             .map_err(|error| Fault::new(FaultKind::Internal, format!("no randomness from the system: {error}")))?;
         Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-    }
-}
-
-async fn tick(gateway: Arc<Gateway>) {
-    let mut ticks = tokio::time::interval(TICK);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut swept = crate::clock::now();
-    loop {
-        ticks.tick().await;
-        let now = crate::clock::now();
-        for backend in gateway.backends().all() {
-            backend.tick(now);
-        }
-        gateway.parks.tick();
-        gateway.settle();
-        if now.duration_since(swept) >= SWEEP {
-            swept = now;
-            gateway.tasks.sweep();
-            for session in gateway.sessions.all() {
-                if session.idle() > gateway.settings().session_timeout {
-                    tracing::info!(session = %session.key, "idle session ended");
-                    session.close();
-                }
-            }
-        }
     }
 }
