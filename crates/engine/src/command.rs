@@ -183,12 +183,14 @@ pub struct Watch {
 /// What the gateway must hear from backends for a `subscriptions/listen` of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
-    /// Follow these resources, as (backend, URI of the backend).
+    /// Follow these resources and tasks, as (backend, URI or id of the backend).
     Open {
         /// The exchange of the listen request.
         exchange: ExchangeId,
         /// What to follow.
         resources: Vec<(Arc<str>, Box<str>)>,
+        /// Of which tasks to hear.
+        tasks: Vec<(Arc<str>, Box<str>)>,
     },
     /// Stop.
     Close {

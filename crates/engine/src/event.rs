@@ -148,7 +148,7 @@ pub enum Event {
         /// The connection.
         peer: PeerId,
     },
-    /// A backend does not follow some of the resources that a listen request names.
+    /// A backend does not follow some of the resources and tasks that a listen request names.
     Unfollowed {
         /// The exchange of the listen request.
         exchange: ExchangeId,
@@ -156,8 +156,10 @@ pub enum Event {
         backend: Arc<str>,
         /// The resources, as the backend knows them.
         uris: Vec<String>,
+        /// The tasks, likewise.
+        tasks: Vec<String>,
     },
-    /// The backends follow the resources that a listen request names, or have been waited for long enough.
+    /// The backends follow what a listen request names, or have been waited for long enough.
     Listening {
         /// The exchange of the listen request.
         exchange: ExchangeId,

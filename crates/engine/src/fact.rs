@@ -27,6 +27,29 @@ pub enum Point {
     ClientOut,
 }
 
+impl Point {
+    /// All of them, in the order of a call.
+    pub const ALL: [Self; 4] = [Self::ClientIn, Self::BackendOut, Self::BackendIn, Self::ClientOut];
+
+    /// The words for it, wherever it is named: in what is shown, told and exported.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::ClientIn => "client to gateway",
+            Self::BackendOut => "gateway to backend",
+            Self::BackendIn => "backend to gateway",
+            Self::ClientOut => "gateway to client",
+        }
+    }
+
+    /// The point of these words. Those of earlier versions are read too.
+    #[must_use]
+    pub fn parse(words: &str) -> Option<Self> {
+        let earlier = ["client_in", "backend_out", "backend_in", "client_out"];
+        Self::ALL.into_iter().zip(earlier).find(|(one, old)| one.words() == words || *old == words).map(|(one, _)| one)
+    }
+}
+
 /// How an exchange ended.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Outcome {
@@ -268,5 +291,18 @@ pub trait FactSink: Send + Sync {
     /// Takes facts that came of one event, in order. Must not block.
     fn facts(&self, facts: &[Fact]) {
         facts.iter().for_each(|fact| self.fact(fact));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_earlier_versions_are_still_read() {
+        for (point, earlier) in Point::ALL.into_iter().zip(["client_in", "backend_out", "backend_in", "client_out"]) {
+            assert_eq!((Point::parse(point.words()), Point::parse(earlier)), (Some(point), Some(point)));
+        }
+        assert_eq!(Point::parse("client"), None);
     }
 }

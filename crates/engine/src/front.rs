@@ -167,7 +167,9 @@ impl FrontMachine {
                 self.notified(&backend, peer, &message, about, ctx, out);
             }
             Event::PeerGone { peer } => self.asked.retain(|_, question| !question.is_of(peer)),
-            Event::Unfollowed { exchange, backend, uris } => self.unfollowed(exchange, &backend, uris),
+            Event::Unfollowed { exchange, backend, uris, tasks } => {
+                self.unfollowed(exchange, &backend, uris, tasks);
+            }
             Event::Listening { exchange } => self.listening(exchange, ctx, out),
             Event::ListsReady { exchange } => self.resume(exchange, ctx, out),
             Event::ListsChanged { changed } => self.lists_changed(changed, ctx, out),

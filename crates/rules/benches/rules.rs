@@ -45,7 +45,7 @@ fn rules(criterion: &mut Criterion) {
             "all_conditions",
             hundred(|number| {
                 format!(
-                    "when = {{ tool = \"get_*\", params = {{ \"/arguments/days\" = {{ less = 5 }}, \"/arguments/location\" = {{ matches = \"^x{number}\" }} }} }}\nthen = \"block\""
+                    "when = {{ tool = \"get_*\", params = {{ \"/params/arguments/days\" = {{ less = 5 }}, \"/params/arguments/location\" = {{ matches = \"^x{number}\" }} }} }}\nthen = \"block\""
                 )
             }),
         ),
@@ -55,7 +55,7 @@ fn rules(criterion: &mut Criterion) {
             hundred(|number| match number % 10 {
                 0 => format!("when = {{ method = \"tools/call\" }}\nthen = {{ count = \"c{number}\" }}"),
                 _ => format!(
-                    "when = {{ method = \"tools/call\", params = {{ \"/arguments/location\" = {{ starts_with = \"never {number:03}\" }} }} }}\nthen = {{ block = \"never\" }}"
+                    "when = {{ method = \"tools/call\", params = {{ \"/params/arguments/location\" = {{ starts_with = \"never {number:03}\" }} }} }}\nthen = {{ block = \"never\" }}"
                 ),
             }),
         ),
@@ -66,7 +66,7 @@ fn rules(criterion: &mut Criterion) {
         group.bench_function(*name, |bencher| bencher.iter(|| black_box(rules.judge(black_box(&case), None))));
     }
     group.finish();
-    let text: String = (0..100).map(|number| format!("[[rules]]\nid = \"r{number}\"\nwhen = {{ tool = \"t{number}\", params = {{ \"/arguments/a\" = {{ matches = \"^x{number}\" }} }} }}\nthen = \"block\"\n")).collect();
+    let text: String = (0..100).map(|number| format!("[[rules]]\nid = \"r{number}\"\nwhen = {{ tool = \"t{number}\", params = {{ \"/params/arguments/a\" = {{ matches = \"^x{number}\" }} }} }}\nthen = \"block\"\n")).collect();
     criterion.bench_function("load_100_rules", |bencher| bencher.iter(|| RuleSet::parse("bench", black_box(&text))));
 }
 

@@ -29,7 +29,14 @@ pub(crate) enum Condition {
 #[derive(Clone, Debug)]
 pub(crate) enum Leaf {
     Method(MethodTest),
-    Value { root: Root, pointer: Pointer, slot: usize, test: ValueTest },
+    /// The pointer leads on from the root; `inside` where it was written so, and not from the message on.
+    Value {
+        root: Root,
+        pointer: Pointer,
+        inside: bool,
+        slot: usize,
+        test: ValueTest,
+    },
     ErrorCode(Box<[i64]>),
     ErrorContains(Box<str>),
     ErrorMatches(Regex),
@@ -166,7 +173,7 @@ impl Leaf {
         match self {
             Self::Method(test) => view.method().is_some_and(|method| test.holds(method)),
             Self::Value { root: Root::Result, .. } if !Phases::RESULTS.has(facts.phase) => false,
-            Self::Value { root, pointer, slot, test } => test.holds(view.value(*root, pointer, *slot, slots), view),
+            Self::Value { root, pointer, slot, test, .. } => test.holds(view.value(*root, pointer, *slot, slots), view),
             Self::ErrorCode(codes) => view.error_code().is_some_and(|code| codes.contains(&code)),
             Self::ErrorContains(part) => view.error_text().is_some_and(|text| text.contains(&**part)),
             Self::ErrorMatches(regex) => view.error_text().is_some_and(|text| regex.is_match(text.as_bytes())),
@@ -202,7 +209,7 @@ impl fmt::Display for Leaf {
         match self {
             Self::Method(test) => write!(f, "method {test}"),
             Self::Value { root, pointer, test, .. } => {
-                write!(f, "{}{} {test}", root.word(), pointer.as_str())
+                write!(f, "/{}{} {test}", root.word(), pointer.as_str())
             }
             Self::ErrorCode(codes) => {
                 let codes: Vec<_> = codes.iter().map(i64::to_string).collect();

@@ -8,6 +8,7 @@ use crate::limits;
 use crate::node::Node;
 use crate::phases::Phases;
 use crate::pointer::Pointer;
+use crate::template::rooted;
 use crate::value_test::ValueTest;
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -154,26 +155,32 @@ fn method(node: &Node<'_>) -> Result<Vec<Condition>, RuleError> {
     given.into_iter().map(test).collect()
 }
 
-/// Tests of values by their pointers: `"/arguments/path" = { starts_with = "/etc" }`.
+/// Tests of values by their pointers, which begin at the message: `"/params/arguments/path" = { starts_with = "/etc" }`. Those
+/// that begin inside the params or the result are read too, and warned of.
 fn values(node: &Node<'_>, root: Root) -> Result<Vec<Condition>, RuleError> {
-    let expected = "a table such as { \"/arguments/path\" = { starts_with = \"/etc\" } }";
-    let entries = node.open_table(expected)?;
+    let expected = format!("a table such as {{ \"{}\" = {{ starts_with = \"/etc\" }} }}", example(root));
+    let entries = node.open_table(&expected)?;
     if entries.is_empty() {
-        return Err(node.expected(expected));
+        return Err(node.expected(&expected));
     }
     let mut all = Vec::new();
     for (name, entry) in entries {
-        let pointer = Pointer::parse(name).ok_or_else(|| {
-            let found = crate::error::shown(name);
-            let expected =
-                format!("a JSON pointer, such as \"/arguments/path\", of at most {} parts", limits::SEGMENTS);
+        let whole = rooted(name).filter(|(own, _)| *own == root).map(|(_, pointer)| pointer);
+        let inside = whole.is_none();
+        let pointer = whole.or_else(|| Pointer::parse(name)).ok_or_else(|| {
+            let (found, example) = (crate::error::shown(name), example(root));
+            let expected = format!("a JSON pointer, such as \"{example}\", of at most {} parts", limits::SEGMENTS);
             entry.fail(Problem::Expected { expected, found })
         })?;
         for test in value_tests(&entry)? {
-            all.push(leaf(Leaf::Value { root, pointer: pointer.clone(), slot: 0, test }));
+            all.push(leaf(Leaf::Value { root, pointer: pointer.clone(), inside, slot: 0, test }));
         }
     }
     Ok(all)
+}
+
+fn example(root: Root) -> &'static str {
+    if root == Root::Result { "/result/content/0/text" } else { "/params/arguments/path" }
 }
 
 fn value_tests(node: &Node<'_>) -> Result<Vec<ValueTest>, RuleError> {

@@ -51,7 +51,10 @@ fn odd_conditions(rule: &Rule) -> Vec<String> {
     for leaf in leaves {
         match leaf {
             Leaf::Method(test) => odd.extend(unknown_method(test)),
-            Leaf::Value { root, pointer, .. } => odd.extend(no_such_place(rule, *root, pointer)),
+            Leaf::Value { root, pointer, inside, .. } => {
+                odd.extend(begins_inside(*root, pointer).filter(|_| *inside));
+                odd.extend(no_such_place(rule, *root, pointer));
+            }
             _ => {}
         }
     }
@@ -89,7 +92,13 @@ const CALL_RESULT: [&str; 9] = [
     "ttlMs",
 ];
 
-/// A pointer begins inside the params or the result.
+/// A pointer of the form that earlier versions had, which begins inside the params or the result.
+fn begins_inside(root: Root, pointer: &Pointer) -> Option<String> {
+    let (root, pointer) = (root.word(), pointer.as_str());
+    Some(format!("`{pointer}` begins inside `{root}`; pointers begin at the message: write `/{root}{pointer}`"))
+}
+
+/// A place that the params and the result of a tool call do not have.
 fn no_such_place(rule: &Rule, root: Root, pointer: &Pointer) -> Option<String> {
     let first = pointer.segments().first()?;
     let (inside, known): (&str, &[&str]) = match root {
@@ -97,13 +106,9 @@ fn no_such_place(rule: &Rule, root: Root, pointer: &Pointer) -> Option<String> {
         Root::Result => ("result", &CALL_RESULT),
         Root::Error => ("error", &["code", "message", "data"]),
     };
-    if ["params", "result", "error", "method", "jsonrpc"].contains(&&**first) {
-        let rest = pointer.as_str().get(first.len() + 1..).unwrap_or_default();
-        return Some(format!("`{}` begins inside `{inside}` already; write `{rest}`", pointer.as_str()));
-    }
     let calls = matches!(&rule.methods, Methods::Only(some) if some.iter().all(|name| **name == *method::TOOLS_CALL));
     (calls && !known.contains(&&**first))
-        .then(|| format!("the {inside} of a tool call has no `{}`; it may have {}", pointer.as_str(), known.join(", ")))
+        .then(|| format!("the {inside} of a tool call has no `{first}`; it may have {}", known.join(", ")))
 }
 
 /// True where a rule fits every message of its phases.

@@ -3,6 +3,7 @@
 //! The *home* connection belongs to the gateway itself. It tells which era the backend speaks, feeds the catalog, is kept
 //! alive by [`supervisor`], and serves every session that may share it.
 
+mod followed;
 mod follows;
 mod guard;
 mod health;
@@ -20,6 +21,7 @@ mod told;
 mod tuning;
 mod watches;
 
+pub(crate) use followed::Followed;
 pub use guard::BreakerStatus;
 pub(crate) use guard::{CallKey, Guard};
 pub use health::HealthStatus;
@@ -209,6 +211,12 @@ impl Backend {
         for peer in peers {
             peer.tick(now);
         }
+    }
+
+    /// True where no call waits for a connection, and none is being opened for the gateway itself.
+    pub(crate) fn is_calm(&self) -> bool {
+        let inner = self.lock();
+        inner.waiting.is_empty() && !matches!(inner.home, Home::Starting | Home::Restarting)
     }
 
     /// Ends every connection and answers what still waits for one.

@@ -1,7 +1,7 @@
 //! The whole: all backends, all sessions, the catalog, and what they share.
 
 use crate::allowance::Allowance;
-use crate::backend::Backend;
+use crate::backend::{Backend, Followed};
 use crate::backends::Backends;
 use crate::catalog_keeper::CatalogKeeper;
 use crate::counters::Counters;
@@ -10,6 +10,7 @@ use crate::ledger::Ledgers;
 use crate::link::BoxFuture;
 use crate::park_lot::ParkLot;
 use crate::peer::Peer;
+use crate::pulse::{self, Pulse};
 use crate::reads::Reads;
 use crate::runtimes::Runtimes;
 use crate::session::Session;
@@ -36,10 +37,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often machines are asked whether something has waited too long.
-const TICK: Duration = Duration::from_millis(100);
-/// How often idle sessions are looked for.
-const SWEEP: Duration = Duration::from_secs(5);
 /// Most refusals before a session that are told of in one second.
 pub const MAX_REFUSALS: u32 = 100;
 /// How much is told of why.
@@ -88,6 +85,7 @@ pub struct Gateway {
     pub(crate) tracer: Option<Arc<dyn FactSink>>,
     facts: Vec<Arc<dyn FactSink>>,
     pub(crate) ledgers: Ledgers,
+    pub(crate) pulse: Pulse,
     pub(crate) numbers: Numbers,
     pub(crate) operations: Operations,
     pub(crate) unwritten: Unwritten,
@@ -147,6 +145,7 @@ impl Gateway {
             tracer: parts.facts.iter().find(|sink| sink.traces()).cloned(),
             facts: parts.facts,
             ledgers: Ledgers::default(),
+            pulse: Pulse::default(),
             numbers: Numbers::default(),
             operations: Operations::default(),
             unwritten: Unwritten::default(),
@@ -173,7 +172,7 @@ impl Gateway {
         for backend in self.backends().iter() {
             tokio::spawn(Arc::clone(backend).supervise());
         }
-        tokio::spawn(tick(Arc::clone(self)));
+        tokio::spawn(pulse::run(Arc::clone(self)));
     }
 
     /// Opens a session. `external` is the id its client will hold; a session without one is not kept in the table. `via` is
@@ -303,15 +302,24 @@ impl Gateway {
         }
     }
 
-    pub(crate) fn listen(&self, session: &Arc<Session>, exchange: ExchangeId, resources: &[(Arc<str>, Box<str>)]) {
-        let mut by_backend: HashMap<&Arc<str>, Vec<&str>> = HashMap::new();
+    pub(crate) fn listen(
+        &self,
+        session: &Arc<Session>,
+        exchange: ExchangeId,
+        resources: &[(Arc<str>, Box<str>)],
+        tasks: &[(Arc<str>, Box<str>)],
+    ) {
+        let mut by_backend: HashMap<&Arc<str>, Followed> = HashMap::new();
         for (backend, uri) in resources {
-            by_backend.entry(backend).or_default().push(uri);
+            by_backend.entry(backend).or_default().uris.push(uri.to_string());
+        }
+        for (backend, task) in tasks {
+            by_backend.entry(backend).or_default().tasks.push(task.to_string());
         }
         let mut followed = Vec::new();
-        for (backend, uris) in by_backend {
+        for (backend, wanted) in by_backend {
             if let Some(backend) = self.backend(backend) {
-                followed.push((Arc::clone(&backend.name), backend.follow(session, exchange, &uris)));
+                followed.push((Arc::clone(&backend.name), backend.follow(session, exchange, wanted)));
             }
         }
         if followed.is_empty() {
@@ -327,9 +335,10 @@ impl Gateway {
             let until = tokio::time::Instant::now() + FOLLOW_WAIT;
             for (backend, refused) in followed {
                 let refused = tokio::time::timeout_at(until, refused).await;
-                let uris = refused.ok().and_then(Result::ok).unwrap_or_default();
-                if !uris.is_empty() {
-                    session.handle(Event::Unfollowed { exchange, backend, uris });
+                let refused = refused.ok().and_then(Result::ok).unwrap_or_default();
+                if !refused.is_empty() {
+                    let Followed { uris, tasks } = refused;
+                    session.handle(Event::Unfollowed { exchange, backend, uris, tasks });
                 }
             }
             session.handle(Event::Listening { exchange });
@@ -468,30 +477,5 @@ async fn wait_until(within: Duration, over: impl Fn() -> bool) {
     let deadline = crate::clock::now() + within;
     while !over() && crate::clock::now() < deadline {
         tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-async fn tick(gateway: Arc<Gateway>) {
-    let mut ticks = tokio::time::interval(TICK);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut swept = crate::clock::now();
-    loop {
-        ticks.tick().await;
-        let now = crate::clock::now();
-        for backend in gateway.backends().all() {
-            backend.tick(now);
-        }
-        gateway.parks.tick();
-        gateway.settle();
-        if now.duration_since(swept) >= SWEEP {
-            swept = now;
-            gateway.tasks.sweep();
-            for session in gateway.sessions.all() {
-                if session.idle() > gateway.settings().session_timeout {
-                    tracing::info!(session = %session.key, "idle session ended");
-                    session.close();
-                }
-            }
-        }
     }
 }

@@ -10,9 +10,18 @@ use signalbox_engine::bridge::hosted::{About, Hosted, HostedCommand};
 use signalbox_engine::bridge::tasks;
 use signalbox_engine::correlation::MAX_CALL;
 use signalbox_engine::{Call, ClientProfile, Event, Fault, FaultKind, PeerId, Principal};
-use signalbox_wire::{Edits, Envelope, RawId, Revision, json, method};
+use signalbox_wire::{Edits, Envelope, RawId, Revision, Span, json, method};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
+
+/// Who wants to know how a task is.
+#[derive(Clone)]
+enum Asker {
+    /// A request about it.
+    Call(Waiter),
+    /// Listen requests that name it, of a client of this backend.
+    Listeners(Arc<str>, Vec<Waiter>),
+}
 
 /// The task.
 pub struct HostedTask {
@@ -25,7 +34,7 @@ pub struct HostedTask {
     peer: Weak<Peer>,
     timeout: Duration,
     last: Mutex<Party>,
-    machine: Mutex<Hosted<Waiter>>,
+    machine: Mutex<Hosted<Asker>>,
 }
 
 impl HostedTask {
@@ -81,15 +90,26 @@ impl HostedTask {
     /// A client asks or tells something about it.
     pub fn request(self: &Arc<Self>, waiter: Waiter, call: &Call) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Party::of(&waiter.0, Some(waiter.1));
+        let asker = Asker::Call(waiter);
         self.drive(|machine, out| match &*call.method {
-            method::TASKS_GET => machine.get(waiter, out),
-            method::TASKS_CANCEL => machine.cancel(waiter, out),
-            method::TASKS_UPDATE => machine.update(waiter, &call.responses(), out),
+            method::TASKS_GET => machine.get(asker, out),
+            method::TASKS_CANCEL => machine.cancel(asker, out),
+            method::TASKS_UPDATE => machine.update(asker, &call.responses(), out),
             other => {
                 let fault = Fault::new(FaultKind::MethodNotFound, format!("Method not found: {other}"));
-                out.push(HostedCommand::Fail(waiter, fault));
+                out.push(HostedCommand::Fail(asker, fault));
             }
         });
+    }
+
+    /// The id by which clients know it.
+    pub(crate) fn name(&self) -> String {
+        self.lock().name().to_owned()
+    }
+
+    /// Tells these listen requests how it is, as soon as all of that is known.
+    pub(crate) fn tell(self: &Arc<Self>, backend: &Arc<str>, listeners: Vec<Waiter>) {
+        self.drive(|machine, out| machine.get(Asker::Listeners(Arc::clone(backend), listeners), out));
     }
 
     /// The backend asks something in its course.
@@ -107,7 +127,7 @@ impl HostedTask {
         self.drive(|machine, out| machine.answered(about, answer, out));
     }
 
-    fn drive(self: &Arc<Self>, run: impl FnOnce(&mut Hosted<Waiter>, &mut Vec<HostedCommand<Waiter>>)) {
+    fn drive(self: &Arc<Self>, run: impl FnOnce(&mut Hosted<Asker>, &mut Vec<HostedCommand<Asker>>)) {
         let mut commands = Vec::new();
         run(&mut self.lock(), &mut commands);
         for command in commands {
@@ -115,7 +135,7 @@ impl HostedTask {
         }
     }
 
-    fn perform(self: &Arc<Self>, command: HostedCommand<Waiter>) {
+    fn perform(self: &Arc<Self>, command: HostedCommand<Asker>) {
         match command {
             HostedCommand::Ask(about) => {
                 // `tasks/result` is answered when the task is over, whenever that is.
@@ -135,14 +155,36 @@ impl HostedTask {
                     peer.tell(bytes, &self.party());
                 }
             }
-            HostedCommand::Deliver((session, exchange), bytes) => session.handle(told(exchange, bytes)),
-            HostedCommand::Fail((session, exchange), fault) => session.handle(Event::Failed { exchange, fault }),
+            HostedCommand::Deliver(Asker::Call((session, exchange)), bytes) => session.handle(told(exchange, bytes)),
+            HostedCommand::Deliver(Asker::Listeners(backend, listeners), bytes) => {
+                let Some(message) = notification(bytes) else { return };
+                for (session, exchange) in listeners {
+                    let (backend, message, about) = (Arc::clone(&backend), message.clone(), Some(exchange));
+                    session.handle(Event::Notified { backend, peer: self.peer_id, message, about });
+                }
+            }
+            HostedCommand::Fail(Asker::Call((session, exchange)), fault) => {
+                session.handle(Event::Failed { exchange, fault });
+            }
+            // Whoever listens hears of the next change.
+            HostedCommand::Fail(Asker::Listeners(..), _) => {}
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Hosted<Waiter>> {
+    fn lock(&self) -> MutexGuard<'_, Hosted<Asker>> {
         self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What `tasks/get` answers, as `notifications/tasks`. None where it is an error.
+fn notification(answer: Bytes) -> Option<Envelope> {
+    let answer = Envelope::parse(answer).ok()?;
+    let result = Bytes::copy_from_slice(answer.result()?);
+    let mut edits = Edits::new();
+    edits.remove_member(&result, Span::new(0, result.len()), "resultType");
+    let params = edits.apply(&result);
+    let head = format!(r#"{{"jsonrpc":"2.0","method":"{}","params":"#, method::TASKS_CHANGED);
+    Envelope::parse([head.as_bytes(), &params, b"}"].concat().into()).ok()
 }
 
 fn told(exchange: signalbox_engine::ExchangeId, bytes: Bytes) -> Event {

@@ -76,6 +76,14 @@ impl Ledgers {
         });
     }
 
+    /// True where nothing waits to be told.
+    pub fn is_empty(&self) -> bool {
+        lock(&self.all).iter().all(|ledger| {
+            let pages = lock(&ledger.pages);
+            pages.facts.is_empty() && pages.effects.is_empty()
+        })
+    }
+
     fn numbered(&self, number: u32) -> Option<Arc<Ledger>> {
         lock(&self.all).iter().find(|ledger| ledger.number == number).cloned()
     }
@@ -90,6 +98,8 @@ impl Gateway {
                 let mut pages = lock(&ledger.pages);
                 if pages.facts.len() >= SOME || pages.effects.len() >= SOME {
                     self.tell_all(&mut pages);
+                } else if !pages.facts.is_empty() || !pages.effects.is_empty() {
+                    self.pulse.quicken();
                 }
             }
         });
@@ -163,10 +173,12 @@ impl Gateway {
     /// Does what an interceptor wants done besides.
     fn effect(&self, effect: Effect) {
         match effect {
-            Effect::Log { level, text } if level >= LogLevel::Error => tracing::error!(target: "rules", "{text}"),
-            Effect::Log { level: LogLevel::Warning, text } => tracing::warn!(target: "rules", "{text}"),
-            Effect::Log { level: LogLevel::Debug, text } => tracing::debug!(target: "rules", "{text}"),
-            Effect::Log { text, .. } => tracing::info!(target: "rules", "{text}"),
+            Effect::Log { level, text } if level >= LogLevel::Error => {
+                tracing::error!(target: "signalbox::rules", "{text}")
+            }
+            Effect::Log { level: LogLevel::Warning, text } => tracing::warn!(target: "signalbox::rules", "{text}"),
+            Effect::Log { level: LogLevel::Debug, text } => tracing::debug!(target: "signalbox::rules", "{text}"),
+            Effect::Log { text, .. } => tracing::info!(target: "signalbox::rules", "{text}"),
             Effect::Count { names } => self.counters.counted(&names),
             Effect::Notify { url, body, within } => {
                 if !self.webhooks.tell(&url, body, within) {

@@ -27,6 +27,7 @@ pub mod outbox;
 pub mod park_lot;
 mod party;
 pub mod peer;
+mod pulse;
 pub mod reads;
 pub mod replacement;
 pub mod runtimes;

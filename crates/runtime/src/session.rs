@@ -281,6 +281,12 @@ impl Session {
         client.is_some_and(|client| !capabilities::allows(&client.capabilities, method, params))
     }
 
+    /// True where an old backend of this name gave the session this task.
+    #[must_use]
+    pub fn owns_task(&self, backend: &str, task: &str) -> bool {
+        self.lock().machine.owns_task(backend, task, crate::clock::now())
+    }
+
     /// True while somebody waits for this exchange.
     #[must_use]
     pub fn waits_for(&self, exchange: ExchangeId) -> bool {

@@ -7,7 +7,9 @@ mod probes;
 mod process;
 pub mod routes;
 mod sessions;
+mod tape;
 mod tools;
+pub mod transparent;
 
 use crate::assemble::App;
 use crate::name_check;

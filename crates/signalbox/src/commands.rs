@@ -138,7 +138,7 @@ pub fn data_dir(global: &Global) -> Result<PathBuf, Failure> {
 }
 
 /// Where the configuration comes from: file, environment, flags.
-fn loader(global: &Global, flags: Overrides) -> Result<Loader, Failure> {
+pub(crate) fn loader(global: &Global, flags: Overrides) -> Result<Loader, Failure> {
     let environment = Environment::read(std::env::vars_os())?;
     let flags = Overrides { data_dir: global.data_dir.clone(), log_level: global.log_level, ..flags };
     let overrides = flags.over(environment.overrides);

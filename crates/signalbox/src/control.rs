@@ -34,6 +34,15 @@ impl Control {
         }
     }
 
+    /// Does the work, and answers meanwhile if there is a socket.
+    pub async fn beside<T>(control: Option<&Self>, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        tokio::select! {
+            done = &mut work => done,
+            () = Self::serve(control) => work.await,
+        }
+    }
+
     /// Answers, if there is a socket, until dropped.
     pub async fn serve(control: Option<&Self>) {
         match control {

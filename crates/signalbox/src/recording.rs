@@ -7,14 +7,15 @@ mod tape_sink;
 
 use crate::config::{Config, Record};
 use crate::data_dir::DataDir;
-use late_writer::LateWriter;
+use crate::tape_to_file::TapeToFile;
+pub(crate) use late_writer::LateWriter;
 pub use session_key::{SESSION_KEY_FILE, session_hash};
 use signalbox_engine::FactSink;
-use signalbox_engine::record::{RulesEntry, StoreError, TapeInfo, TapeKind, TapeStore};
+use signalbox_engine::record::{RulesEntry, StoreError, TapeInfo, TapeKind, TapeStore, TapeWriter};
 use signalbox_rules::RuleSet;
 use signalbox_runtime::Gateway;
 use signalbox_store::{PostgresStore, SqliteStore};
-use signalbox_tape::recorder::{Anchor, Recorder, RecorderSettings, RecorderStats, SessionHash};
+use signalbox_tape::recorder::{Anchor, Recorder, RecorderSettings, RecorderStats, Sampling, SessionHash};
 use signalbox_tape::redact::{BadRedaction, RedactionSettings, Redactor};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -37,9 +38,28 @@ pub enum RecordingError {
     /// A rule for taking secrets out makes no sense.
     #[error(transparent)]
     Redaction(#[from] BadRedaction),
+    /// The tape file cannot be begun.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
     /// The system gives no thread or no randomness.
     #[error("cannot start recording: {0}")]
     System(#[from] std::io::Error),
+}
+
+/// Why nothing was kept on demand.
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    /// Nothing is held back.
+    #[error("only `record.sampling = \"ring\"` holds calls back until something fires, and this tape has: {0}")]
+    NoRing(String),
+    /// The store did not take it.
+    #[error("what the ring held could not be written: {0}")]
+    NotWritten(String),
 }
 
 /// Where tapes are kept.
@@ -94,6 +114,8 @@ pub struct Recording {
     tape: TapeInfo,
     last_prune: Mutex<Option<StoreError>>,
     required: bool,
+    /// Calls are held back until something fires.
+    ring: bool,
     /// The rules that decide, to be told again.
     rules: Mutex<Option<RulesEntry>>,
     /// Dropped with the recording, which ends the thread that prunes.
@@ -132,7 +154,7 @@ impl Recording {
         redaction: &RedactionSettings,
         session_hash: SessionHash,
     ) -> Result<Arc<Self>, RecordingError> {
-        let redactor = Redactor::new(redaction, random()?)?;
+        let redactor = redactor(redaction)?;
         let settings = RecorderSettings { session_hash: Some(session_hash), ..record.recorder() };
         let tape = TapeInfo {
             program: env!("CARGO_PKG_VERSION").to_owned(),
@@ -140,9 +162,8 @@ impl Recording {
             sampling: settings.sampling_words(),
             ..TapeInfo::new(tape_id()?, kind, target, unix_nanos())
         };
-        let most = record.retention.max_bytes.unwrap_or(u64::MAX);
-        let writer = LateWriter::new(place.clone(), most, tape.clone());
-        let recorder = Arc::new(Recorder::start(settings, redactor, Box::new(writer), Anchor::now())?);
+        let writer = writer(record, &place, &tape)?;
+        let recorder = Arc::new(Recorder::start(settings, redactor, writer, Anchor::now())?);
         let sink = Arc::new(TapeSink::new(Arc::clone(&recorder), record.strict));
         let rules = Mutex::default();
         let recording = Arc::new(Self {
@@ -152,10 +173,13 @@ impl Recording {
             tape,
             last_prune: Mutex::default(),
             required: record.readiness,
+            ring: matches!(record.sampling, Sampling::Ring { .. }),
             rules,
             running: Mutex::default(),
         });
-        recording.prune_from_time_to_time(record);
+        if record.file.is_none() {
+            recording.prune_from_time_to_time(record);
+        }
         Ok(recording)
     }
 
@@ -185,6 +209,23 @@ impl Recording {
     /// Needs a runtime.
     pub fn follow(self: &Arc<Self>, gateway: &Arc<Gateway>) {
         backends_seen::follow(gateway, self);
+    }
+
+    /// Writes down what the ring holds now, and says how many entries that were, once they are on disk. As many calls as
+    /// `record.after` says are kept after it.
+    ///
+    /// # Errors
+    /// If there is no ring, or the store cannot write.
+    pub async fn keep(&self) -> Result<u64, KeepError> {
+        if !self.ring {
+            return Err(KeepError::NoRing(self.tape.sampling.clone()));
+        }
+        let before = self.stats().entries;
+        self.recorder.trigger();
+        let written = self.recorder.barrier().await;
+        let stats = self.stats();
+        let why = || stats.failing.or(stats.last_error).unwrap_or_else(|| "some of it was lost before".to_owned());
+        written.map(|()| stats.entries.saturating_sub(before)).map_err(|_| KeepError::NotWritten(why()))
     }
 
     /// The head of the tape.
@@ -261,6 +302,24 @@ impl Recording {
             tracing::warn!(%error, "old tapes will not be forgotten");
         }
     }
+}
+
+/// What writes the tape: into a file of its own where that is wanted, else into the store.
+fn writer(record: &Record, place: &StorePlace, tape: &TapeInfo) -> Result<Box<dyn TapeWriter>, RecordingError> {
+    if let Some(path) = &record.file {
+        let file = TapeToFile::create(path, tape);
+        return Ok(Box::new(file.map_err(|error| RecordingError::File { path: path.clone(), error })?));
+    }
+    let most = record.retention.max_bytes.unwrap_or(u64::MAX);
+    Ok(Box::new(LateWriter::new(place.clone(), most, tape.clone())))
+}
+
+/// Takes out what these settings say.
+///
+/// # Errors
+/// If they make no sense, or the system gives no randomness.
+pub(crate) fn redactor(settings: &RedactionSettings) -> Result<Redactor, RecordingError> {
+    Ok(Redactor::new(settings, random()?)?)
 }
 
 /// Nanoseconds since 1970.

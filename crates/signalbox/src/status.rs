@@ -1,6 +1,6 @@
 //! The state of a process, as it tells it on its control socket and as `signalbox status` shows it.
 //!
-//! The telling side is this file, [`traffic`] and [`limits`]; the showing side is [`view`], [`columns`],
+//! The telling side is this file, [`traffic`], [`transparent`] and [`limits`]; the showing side is [`view`], [`columns`],
 //! [`trouble`] and [`show`].
 
 pub mod columns;
@@ -8,6 +8,7 @@ mod limits;
 pub mod rates;
 pub mod show;
 pub mod traffic;
+mod transparent;
 pub mod trouble;
 pub mod view;
 
@@ -18,11 +19,13 @@ use crate::reload::{Reloader, Report};
 use limits::{Bounds, Limit};
 use serde::Serialize;
 use signalbox_runtime::status::Status;
+use signalbox_tape::recorder::RecorderStats;
 use signalbox_transport::tls::{FrontTls, TlsStatus};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use traffic::{Recent, Traffic};
+pub use transparent::{Passage, PassageOverview};
 
 /// What a process is, besides its gateway.
 #[derive(Clone, Debug, Serialize)]
@@ -109,16 +112,20 @@ struct TapeStatus {
 
 impl TapeStatus {
     fn of(recording: &Recording) -> Self {
-        let stats = recording.stats();
-        let prune = recording.prune_error().map(|error| error.to_string());
+        let mut status = Self::new(recording.tape().id.clone(), recording.stats());
+        status.last_error = status.last_error.or_else(|| recording.prune_error().map(|error| error.to_string()));
+        status
+    }
+
+    fn new(tape: String, stats: RecorderStats) -> Self {
         Self {
-            tape: recording.tape().id.clone(),
+            tape,
             entries: stats.entries,
             gaps: stats.gaps.iter().map(|(_, facts)| facts).sum(),
             queue: stats.queue_depth,
             sampled_out: stats.sampled_out,
             failing: stats.failing,
-            last_error: stats.last_error.or(prune),
+            last_error: stats.last_error,
         }
     }
 }

@@ -1,18 +1,28 @@
-//! The tape of a transparent proxy: every byte, in a place that only its user can read.
+//! What stands beside a transparent proxy: its tape, in a place that only its user can read, and the socket at which it tells
+//! how it goes.
 
+use crate::api::transparent::{self, Passing};
 use crate::cli::{Global, TapeTo};
-use crate::commands::data_dir;
+use crate::commands::{data_dir, loader};
+use crate::config::{Overrides, Record};
+use crate::control::Control;
 use crate::data_dir::DataDir;
 use crate::failure::Failure;
-use crate::recording::{STORE_FILE, session_hash, tape_id};
+use crate::live::Live;
+use crate::recording::{LateWriter, STORE_FILE, StorePlace, redactor, session_hash, tape_id};
+use crate::status::{Passage, PassageOverview};
 use crate::tape_to_file::TapeToFile;
-use signalbox_engine::FactSink;
+use signalbox_engine::chain::Chain;
+use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::{TapeInfo, TapeKind, TapeStore as _, TapeWriter};
+use signalbox_engine::{FactSink, Principal};
+use signalbox_runtime::{Gateway, Parts, Settings};
 use signalbox_store::SqliteStore;
 use signalbox_tape::recorder::{OnFull, Sampling};
 use signalbox_tape::{Anchor, Recorder, RecorderSettings, Redactor};
-use signalbox_transport::tap::{Feed, Running, Tap, TapCounts};
+use signalbox_transport::tap::{Feed, Running, Tap, TapCounts, Weigh};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,19 +32,29 @@ pub const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 const WAIT: Duration = Duration::from_secs(10);
 /// How long the last entries may take to be written at the end.
 const LAST_ENTRIES: Duration = Duration::from_secs(10);
+/// What is shown where nothing is recorded.
+const NO_TAPE: &str = "nothing is recorded";
 
-/// A tape that is being written, and the tap that feeds it.
-pub struct Taping<I> {
+/// A tap, and those whom it tells what passes.
+pub struct Tapped<I> {
     /// Where the proxy puts what passes.
     pub feed: Feed<I>,
-    /// How a person finds the tape.
-    pub shown: String,
     running: Running<I>,
+    tape: Option<Tape>,
+    live: Arc<Live>,
+    metrics: Arc<MethodMetrics>,
+    folder: Option<PathBuf>,
+}
+
+/// A tape that is being written.
+struct Tape {
+    /// How a person finds it.
+    shown: String,
     recorder: Arc<Recorder>,
 }
 
-impl<I> Taping<I> {
-    /// Begins a tape where it was asked for, and has `tap` listen. None where nothing is to be recorded.
+impl<I> Tapped<I> {
+    /// Begins a tape where it was asked for, and has `tap` listen.
     ///
     /// A store of ours that cannot be used is no reason not to pass bytes on: that is told, and nothing is recorded. A file
     /// that somebody asked for is.
@@ -47,17 +67,72 @@ impl<I> Taping<I> {
         kind: TapeKind,
         target: String,
         tap: impl FnOnce() -> T,
-    ) -> Result<Option<Self>, Failure>
+    ) -> Result<Self, Failure>
     where
         T: Tap<Input = I>,
-        I: signalbox_transport::tap::Weigh + Send + 'static,
+        I: Weigh + Send + 'static,
     {
-        if to.no_tape {
-            return Ok(None);
+        let folder = data_dir(global).ok();
+        let tape = if to.no_tape { None } else { Tape::begin(global, to, kind, target)? };
+        let (live, metrics) = (Live::new(), Arc::new(MethodMetrics::default()));
+        let mut sinks: Vec<Arc<dyn FactSink>> = vec![live.clone(), metrics.clone()];
+        sinks.extend(tape.iter().map(|tape| Arc::clone(&tape.recorder) as _));
+        let (feed, running) = Feed::start(tap(), sinks).map_err(Failure::Start)?;
+        Ok(Self { feed, running, tape, live, metrics, folder })
+    }
+
+    /// How a person finds the tape, or that there is none.
+    #[must_use]
+    pub fn shown(&self) -> &str {
+        self.tape.as_ref().map_or(NO_TAPE, |tape| &tape.shown)
+    }
+
+    /// Opens the socket at which `status` and `watch` ask. Without one bytes pass all the same, so failing to is only logged.
+    /// Needs a runtime.
+    #[must_use]
+    pub fn control(&self, command: &'static str, url: Option<String>, target: String) -> Option<Control> {
+        let unseen = |error: &dyn std::fmt::Display| {
+            tracing::warn!("`signalbox status` will not see this process: {error}");
+        };
+        let data_dir = DataDir::prepare(self.folder.as_deref()?).inspect_err(|error| unseen(error)).ok()?;
+        let passage = Passage { command, url, target, data_dir: data_dir.path().to_owned() };
+        let tape = self.tape.as_ref().map(|tape| (tape.shown.clone(), Arc::clone(&tape.recorder)));
+        let passing = Passing::new(PassageOverview::new(passage, &self.metrics, tape), &self.live);
+        let router = transparent::router(&passing).inspect_err(|error| unseen(error)).ok()?;
+        let gateway = nobody().inspect_err(|fault| unseen(fault)).ok()?;
+        Control::open(&data_dir, &gateway, &router)
+    }
+
+    /// Writes what has passed and ends the tape. What is missing on it is told.
+    pub fn end(self) -> TapCounts {
+        let counts = self.running.finish();
+        if let Some(Tape { recorder, .. }) = self.tape {
+            recorder.stop(LAST_ENTRIES);
+            let stats = recorder.stats();
+            tracing::debug!(?counts, ?stats, "the tape has ended");
         }
+        counts
+    }
+}
+
+/// The gateway of a process that has none: the control socket counts its connections there.
+fn nobody() -> Result<Arc<Gateway>, signalbox_engine::Fault> {
+    Gateway::new(Parts {
+        settings: Settings::default(),
+        backends: Vec::new(),
+        chain: Chain::default(),
+        facts: Vec::new(),
+        post: None,
+        principal: Principal::anonymous(),
+        catalog_file: None,
+    })
+}
+
+impl Tape {
+    fn begin(global: &Global, to: &TapeTo, kind: TapeKind, target: String) -> Result<Option<Self>, Failure> {
         let anchor = Anchor::now();
         let info = info(kind, target, &anchor).map_err(Failure::Start)?;
-        let (writer, shown) = match open(global, to, &info) {
+        let opened = match Opened::open(global, to, info) {
             Ok(opened) => opened,
             Err(failure) if to.tape.is_some() => return Err(failure),
             Err(failure) => {
@@ -73,33 +148,63 @@ impl<I> Taping<I> {
             session_hash: folder.and_then(|folder| session_hash(folder.path()).ok()),
             ..RecorderSettings::default()
         };
-        let recorder = Recorder::start(settings, Redactor::none(), writer, anchor).map_err(Failure::Start)?;
-        let recorder = Arc::new(recorder);
-        let sink: Arc<dyn FactSink> = Arc::clone(&recorder) as _;
-        let (feed, running) = Feed::start(tap(), vec![sink]).map_err(Failure::Start)?;
-        Ok(Some(Self { feed, shown, running, recorder }))
-    }
-
-    /// Writes what has passed and ends the tape. What is missing on it is told.
-    pub fn end(self) -> TapCounts {
-        let counts = self.running.finish();
-        self.recorder.stop(LAST_ENTRIES);
-        let stats = self.recorder.stats();
-        tracing::debug!(?counts, ?stats, "the tape has ended");
-        counts
+        let Opened { writer, shown, redactor } = opened;
+        let recorder = Recorder::start(settings, redactor, writer, anchor).map_err(Failure::Start)?;
+        Ok(Some(Self { shown, recorder: Arc::new(recorder) }))
     }
 }
 
-/// Opens the place that was asked for, else the store of the data folder.
-fn open(global: &Global, to: &TapeTo, info: &TapeInfo) -> Result<(Box<dyn TapeWriter>, String), Failure> {
-    if let Some(file) = &to.tape {
-        let writer = TapeToFile::create(file, info).map_err(|error| Failure::File { path: file.clone(), error })?;
-        return Ok((Box::new(writer), file.display().to_string()));
+/// A place for a tape.
+struct Opened {
+    writer: Box<dyn TapeWriter>,
+    shown: String,
+    redactor: Redactor,
+}
+
+impl Opened {
+    /// Opens the file that was asked for, else the database of the configuration, else the store of the data folder.
+    fn open(global: &Global, to: &TapeTo, info: TapeInfo) -> Result<Self, Failure> {
+        if let Some(file) = &to.tape {
+            let writer =
+                TapeToFile::create(file, &info).map_err(|error| Failure::File { path: file.clone(), error })?;
+            return Ok(Self::whole(Box::new(writer), file.display().to_string()));
+        }
+        let (folder, record) = configured(global)?;
+        if let Some(record) = record.filter(|record| record.postgres.is_some()) {
+            return Self::database(&record, info);
+        }
+        let data_dir = DataDir::prepare(&folder)?;
+        let store = SqliteStore::open(&data_dir.path().join(STORE_FILE))?;
+        Ok(Self::whole(store.begin(&info)?, info.id))
     }
-    let data_dir = DataDir::prepare(&data_dir(global)?)?;
-    let place = data_dir.path().join(STORE_FILE);
-    let store = SqliteStore::open(&place)?;
-    Ok((store.begin(info)?, info.id.clone()))
+
+    /// A place that only this user reads, so that every byte is kept.
+    fn whole(writer: Box<dyn TapeWriter>, shown: String) -> Self {
+        Self { writer, shown, redactor: Redactor::none() }
+    }
+
+    /// Others may read a database, so that secrets are taken out on the way there as `serve` does.
+    fn database(record: &Record, info: TapeInfo) -> Result<Self, Failure> {
+        let redactor = redactor(&record.redaction)?;
+        let info = TapeInfo { redaction: redactor.describe(), ..info };
+        let most = record.retention.max_bytes.unwrap_or(u64::MAX);
+        // The data folder is not asked for where a database is.
+        let place = StorePlace::of(record, std::path::Path::new(""));
+        let shown = info.id.clone();
+        Ok(Self { writer: Box::new(LateWriter::new(place, most, info)), shown, redactor })
+    }
+}
+
+/// The data folder, and what the configuration says of recording. One that is bad is no reason not to record.
+fn configured(global: &Global) -> Result<(PathBuf, Option<Record>), Failure> {
+    let loader = loader(global, Overrides::default())?;
+    match loader.load() {
+        Ok(loaded) => Ok((loaded.config.data_dir, Some(loaded.config.record))),
+        Err(error) => {
+            tracing::warn!("the configuration is bad, so the tape is kept in the data folder: {error}");
+            Ok((loader.data_dir()?.0, None))
+        }
+    }
 }
 
 fn info(kind: TapeKind, target: String, anchor: &Anchor) -> io::Result<TapeInfo> {

@@ -70,14 +70,14 @@ fn title(out: &mut String, first: &Entry, entries: &[Entry]) {
 }
 
 fn tell_lost(out: &mut String, when: &str, lost: &LostEntry) {
-    let (number, way, reason) = (lost.number, words(lost.point), shown(&lost.reason));
+    let (number, way, reason) = (lost.number, lost.point.words(), shown(&lost.reason));
     let _ = writeln!(out, "{when:>14}  message {number} ({way}) did not arrive after all: {reason}");
 }
 
 fn image(out: &mut String, when: &str, message: &MessageEntry, before: &mut Option<Bytes>) {
     let backend = message.backend.as_ref().map(|name| format!(" ({})", shown(name))).unwrap_or_default();
     let code = message.error_code.map(|code| format!(" {code}")).unwrap_or_default();
-    let (way, kind) = (words(message.point), message.kind.word());
+    let (way, kind) = (message.point.words(), message.kind.word());
     let _ = write!(out, "{when:>14}  {way}{backend}: {kind}{code}, {} bytes", message.length);
     for mark in marks::of(message) {
         let _ = write!(out, ", {}", shown(&mark));
@@ -184,16 +184,6 @@ fn toward_client(point: Point) -> bool {
 
 fn first_point(point: Point) -> bool {
     matches!(point, Point::ClientIn | Point::BackendIn)
-}
-
-/// The way of a message in words.
-pub(crate) fn words(point: Point) -> &'static str {
-    match point {
-        Point::ClientIn => "client to gateway",
-        Point::BackendOut => "gateway to backend",
-        Point::BackendIn => "backend to gateway",
-        Point::ClientOut => "gateway to client",
-    }
 }
 
 fn line(out: &mut String, sign: &str, bytes: &[u8]) {

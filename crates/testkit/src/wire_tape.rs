@@ -41,10 +41,10 @@ impl Point {
 impl fmt::Display for Point {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Self::ClientIn => "client_in",
-            Self::BackendOut => "backend_out",
-            Self::BackendIn => "backend_in",
-            Self::ClientOut => "client_out",
+            Self::ClientIn => "client to gateway",
+            Self::BackendOut => "gateway to backend",
+            Self::BackendIn => "backend to gateway",
+            Self::ClientOut => "gateway to client",
         })
     }
 }

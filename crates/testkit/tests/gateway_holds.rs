@@ -561,7 +561,7 @@ async fn watch_without_a_terminal_is_a_line_of_json_for_each_fact() {
     };
     let finished = find("the end", &|fact| fact["type"] == "finished" && fact["subject"] == "echo").await;
     assert_eq!((&finished["outcome"], &finished["backend"]), (&json!("success"), &json!("demo")), "{finished}");
-    for point in ["client_in", "backend_out", "backend_in", "client_out"] {
+    for point in ["client to gateway", "gateway to backend", "backend to gateway", "gateway to client"] {
         let there = |fact: &Value| fact["point"] == point && fact["exchange"] == finished["exchange"];
         assert!(find(point, &there).await["body"].is_object());
     }

@@ -57,12 +57,12 @@ async fn a_collided_a_blocked_a_modified_and_a_timed_out_call_explain_themselves
         + r#"
 [[rules]]
 id = "no-secrets"
-when = { tool = "one__greet", params = { "/arguments/name" = { contains = "forbidden" } } }
+when = { tool = "one__greet", params = { "/params/arguments/name" = { contains = "forbidden" } } }
 then = [{ block = "nobody says that" }]
 
 [[rules]]
 id = "polite"
-when = { tool = "two__greet", params = { "/arguments/name" = { contains = "rude" } } }
+when = { tool = "two__greet", params = { "/params/arguments/name" = { contains = "rude" } } }
 then = [{ set = { "/params/arguments/name" = "kind words" } }]
 "#;
     let gateway = GatewayProcess::serve(&config).await.unwrap();

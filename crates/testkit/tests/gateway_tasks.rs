@@ -249,6 +249,80 @@ async fn a_new_client_cancels_a_task_of_an_old_server() {
     until(&gateway, &task, "cancelled").await;
 }
 
+/// A listen request of the new era for these tasks; its stream.
+async fn listen(gateway: &GatewayProcess, tasks: &[&Value]) -> EventStream {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": capabilities(true),
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    });
+    let params = json!({"_meta": meta, "notifications": {"taskIds": tasks}});
+    let message = json!({"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": params});
+    let client = HttpClient::new(gateway.address())
+        .with("mcp-protocol-version", "2026-07-28")
+        .with("mcp-method", "subscriptions/listen");
+    EventStream::post(&client, &message).await.unwrap()
+}
+
+// Issue 13, point 13.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_client_that_listens_for_a_task_hears_of_it_and_of_no_other() {
+    for (revision, way) in
+        [(Revision::R5, Way::Http), (Revision::R5, Way::Stdio), (Revision::R4, Way::Http), (Revision::R4, Way::Stdio)]
+    {
+        let (gateway, _server) = gateway(revision, way).await;
+        let make = async || {
+            let made = modern(&gateway, true, "tools/call", json!({"name": "task", "arguments": {"ask": true}})).await;
+            made["result"]["taskId"].clone()
+        };
+        let (ours, other) = (make().await, make().await);
+        let mut stream = listen(&gateway, &[&ours]).await;
+        let acknowledged = stream.next().await.unwrap().unwrap();
+        assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{acknowledged}");
+        assert_eq!(acknowledged["params"]["notifications"], json!({"taskIds": [ours]}), "{revision} {way:?}");
+        for task in [&other, &ours] {
+            let asking = until(&gateway, task, "input_required").await;
+            let key = asking["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+            let answers = json!({key: {"action": "accept", "content": {"name": "Ada"}}});
+            modern(&gateway, true, "tasks/update", json!({"taskId": task, "inputResponses": answers})).await;
+            until(&gateway, task, "completed").await;
+        }
+        loop {
+            let told = stream.notification("notifications/tasks").await.unwrap();
+            let params = &told["params"];
+            assert_eq!((&params["taskId"], params.get("resultType")), (&ours, None), "{revision} {way:?}: {told}");
+            assert_eq!(params["_meta"]["io.modelcontextprotocol/subscriptionId"], "l", "{told}");
+            if params["status"] == "completed" {
+                assert_eq!(params["result"]["content"][0]["text"], "task done, hello Ada", "{told}");
+                break;
+            }
+        }
+    }
+}
+
+// Issue 13, point 13.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_old_session_that_was_given_a_task_hears_of_it_and_no_other_does() {
+    for way in [Way::Http, Way::Stdio] {
+        let (gateway, _server) = gateway(Revision::R4, way).await;
+        let mut sessions = Vec::new();
+        for _ in 0..2 {
+            let client = HttpClient::new(gateway.address()).initialize("2025-11-25", json!({})).await.unwrap();
+            let stream = EventStream::general(&client).await.unwrap();
+            sessions.push((client, stream));
+        }
+        let params = json!({"name": "task", "arguments": {"ms": 50}, "task": {"ttl": 60_000}});
+        for (client, stream) in &mut sessions {
+            let made = client.request(1, "tools/call", params.clone()).await.unwrap();
+            let task = &made["result"]["task"]["taskId"];
+            assert!(task.is_string(), "{way:?}: {made}");
+            let told = stream.notification("notifications/tasks/status").await.unwrap();
+            let status = (&told["params"]["taskId"], &told["params"]["status"]);
+            assert_eq!(status, (task, &json!("completed")), "{way:?}: {told}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_of_several_servers_do_not_meet() {
     let mut config = String::new();

@@ -2,10 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail wherever it wants")]
 
+use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
+use signalbox_engine::record::TapeKind;
+use signalbox_tape::TapeFile;
 use signalbox_testkit::fixture::Era;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::ports::free_address;
@@ -49,6 +52,36 @@ async fn a_wrapped_server_is_governed_and_says_so() {
     assert!(wrap.wait(PATIENCE).await.unwrap().success());
     let left: Vec<_> = std::fs::read_dir(folder.path().join("data/run")).unwrap().flatten().collect();
     assert!(left.iter().all(|file| file.path().extension().is_none_or(|end| end != "toml")), "{left:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_governed_server_is_recorded_where_it_was_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("talk.tape");
+    let talk = async |flags: &[&str]| {
+        let mut command = signalbox(folder.path(), "wrap");
+        command.args(flags).arg("--").arg(built("fixture-server").unwrap()).args(["--stdio", "--era", "old"]);
+        let mut wrap = Spawned::start(command).unwrap();
+        wrap.write_line(r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#).await.unwrap();
+        wrap.close_input();
+        let ended = wrap.wait(PATIENCE).await.unwrap();
+        (ended.success(), wrap.error_lines().join("\n"))
+    };
+    assert!(talk(&["--tape", file.to_str().unwrap()]).await.0);
+    let tape = TapeFile::open(File::open(&file).unwrap()).unwrap();
+    assert_eq!((tape.missing(), tape.info().kind, tape.info().ended.is_some()), (None, TapeKind::Stdio, true));
+    assert!(!folder.path().join("data/tapes.db").exists(), "the file takes the place of the store");
+    let (ok, why) = talk(&["--tape", file.to_str().unwrap()]).await;
+    assert!(!ok && why.contains("talk.tape") && why.contains("exists"), "{why}");
+    assert!(talk(&["--no-tape"]).await.0);
+    assert!(!folder.path().join("data/tapes.db").exists(), "nothing is recorded where that is asked for");
+
+    // The rest of the configuration is of the gateway that others use, but how it records holds here too.
+    let config = folder.path().join("signalbox.toml");
+    std::fs::write(&config, "[record]\npostgres = \"postgres://nobody@127.0.0.1:1/none\"\n").unwrap();
+    let (_, why) = talk(&["-c", config.to_str().unwrap()]).await;
+    assert!(why.contains("calls are NOT recorded") && why.contains("127.0.0.1"), "{why}");
+    assert!(!folder.path().join("data/tapes.db").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -111,6 +111,12 @@ impl<H: Clone> Hosted<H> {
         self.name = Some(name.to_owned());
     }
 
+    /// The id by which clients know the task.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.state.id)
+    }
+
     /// The client asks how the task is.
     pub fn get(&mut self, to: H, out: &mut Vec<HostedCommand<H>>) {
         if !self.questions.is_empty() {

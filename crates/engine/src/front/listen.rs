@@ -1,4 +1,4 @@
-//! Changes of lists and resources, as each era hears of them: plain notifications on the session's general stream in the
+//! Changes of lists, resources and tasks, as each era hears of them: plain notifications on the session's general stream in the
 //! old one, `subscriptions/listen` in the new one.
 
 use super::inward::in_params;
@@ -13,11 +13,13 @@ use crate::keys::ExchangeId;
 use crate::limit::Limit;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, builder, json, meta, method};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Most resources one listen request may follow.
+/// Most resources, and most tasks, that one listen request may follow.
 pub const MAX_FOLLOWED: usize = 1024;
+/// Most bytes of what is told of tasks before a listen request is acknowledged.
+const MAX_MISSED_BYTES: usize = 1 << 20;
 
 /// What one `subscriptions/listen` wants to hear.
 #[derive(Clone, Debug, Default)]
@@ -26,11 +28,15 @@ pub struct Listener {
     prompts: bool,
     resources: bool,
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
+    /// The tasks, by backend and its own id, under the id that the client knows.
+    tasks: HashMap<(Arc<str>, Box<str>), Box<str>>,
     acknowledged: bool,
     /// What changed before it was acknowledged, which has to come first.
     missed: Changed,
     /// The resources, under our URI, that changed before then; each is one of those it follows.
     missed_resources: BTreeSet<Box<str>>,
+    /// What was told of tasks before then, the last of each.
+    missed_tasks: BTreeMap<Box<str>, (Arc<str>, Envelope)>,
 }
 
 impl FrontMachine {
@@ -65,31 +71,34 @@ impl FrontMachine {
             resources: wants("resourcesListChanged") && offer.resources,
             ..Listener::default()
         };
-        if let Some(list) = json::member(filter, "resourceSubscriptions") {
-            let array = list.of(filter);
-            if json::elements(array).nth(MAX_FOLLOWED).is_some() {
-                out.push(Command::Refused(Limit::Subscriptions));
+        for uri in named(filter, "resourceSubscriptions", out) {
+            let fits = |route: &Route| subscribable(ctx, &route.backend) && ctx.sees(ListKind::Resources, route);
+            if let Some(route) = ctx.catalog.resource(&uri).filter(fits) {
+                listener.followed.insert((route.backend, route.name), uri);
             }
-            for uri in json::elements(array).filter_map(|span| json::string(span.of(array))).take(MAX_FOLLOWED) {
-                let fits = |route: &Route| subscribable(ctx, &route.backend) && ctx.sees(ListKind::Resources, route);
-                if let Some(route) = ctx.catalog.resource(&uri).filter(fits) {
-                    listener.followed.insert((route.backend, route.name), uri.as_ref().into());
-                }
+        }
+        for task in named(filter, "taskIds", out) {
+            if let Some(route) = self.task_route(id, &task, ctx) {
+                listener.tasks.insert((route.backend, route.name), task);
             }
         }
         let resources = listener.followed.keys().cloned().collect::<Vec<_>>();
+        let tasks = listener.tasks.keys().cloned().collect::<Vec<_>>();
         self.listeners.insert(id, listener);
-        if resources.is_empty() {
+        if resources.is_empty() && tasks.is_empty() {
             self.listening(id, ctx, out);
         }
-        out.push(Command::Listen(Listen::Open { exchange: id, resources }));
+        out.push(Command::Listen(Listen::Open { exchange: id, resources, tasks }));
     }
 
     /// What a backend does not follow is not acknowledged.
-    pub(super) fn unfollowed(&mut self, id: ExchangeId, backend: &Arc<str>, uris: Vec<String>) {
+    pub(super) fn unfollowed(&mut self, id: ExchangeId, backend: &Arc<str>, uris: Vec<String>, tasks: Vec<String>) {
         if let Some(listener) = self.listeners.get_mut(&id).filter(|listener| !listener.acknowledged) {
             for uri in uris {
                 listener.followed.remove(&(Arc::clone(backend), uri.into()));
+            }
+            for task in tasks {
+                listener.tasks.remove(&(Arc::clone(backend), task.into()));
             }
         }
     }
@@ -104,6 +113,7 @@ impl FrontMachine {
         let acknowledged = acknowledgement(token.token(), listener);
         let (missed, resources) =
             (std::mem::take(&mut listener.missed), std::mem::take(&mut listener.missed_resources));
+        let tasks = std::mem::take(&mut listener.missed_tasks);
         self.send(Some(id), Way::midway(stream), Passed::own(acknowledged), ctx, out);
         for uri in resources {
             let bytes = builder::Notification::new(method::RESOURCES_UPDATED)
@@ -111,6 +121,9 @@ impl FrontMachine {
                 .param_str("uri", &uri)
                 .build();
             self.send(Some(id), Way::droppable(stream), Passed::own(bytes), ctx, out);
+        }
+        for (backend, message) in tasks.into_values() {
+            self.heard(id, &backend, &message, Edits::new(), ctx, out);
         }
         self.tell_listener(id, missed, ctx, out);
     }
@@ -150,7 +163,8 @@ impl FrontMachine {
         }
     }
 
-    /// A backend told something that a listen request follows: it goes out under our URI and the client's own id.
+    /// A backend told something that a listen request follows: it goes out under our URI or task id, and with the client's own
+    /// id of the request.
     pub(super) fn heard(
         &mut self,
         id: ExchangeId,
@@ -161,19 +175,25 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         let (Some(listener), Some(exchange)) = (self.listeners.get_mut(&id), self.exchanges.get(&id)) else { return };
-        if message.method() != Some(method::RESOURCES_UPDATED) {
-            return;
-        }
-        let uri_span = in_params(message, &["uri"]);
-        let uri = uri_span.and_then(|span| json::string(span.of(message.bytes())));
-        let (Some(span), Some(uri)) = (uri_span, uri) else { return };
-        let Some(ours) = listener.followed.get(&(Arc::clone(backend), uri.as_ref().into())) else { return };
+        let (subject, of_task) = match message.method() {
+            Some(method::RESOURCES_UPDATED) => ("uri", false),
+            Some(method::TASKS_CHANGED) => ("taskId", true),
+            _ => return,
+        };
+        let span = in_params(message, &[subject]);
+        let theirs = span.and_then(|span| json::string(span.of(message.bytes())));
+        let (Some(span), Some(theirs)) = (span, theirs) else { return };
+        let followed = if of_task { &listener.tasks } else { &listener.followed };
+        let Some(ours) = followed.get(&(Arc::clone(backend), theirs.as_ref().into())).cloned() else { return };
         if !listener.acknowledged {
-            listener.missed_resources.insert(ours.clone());
+            match of_task {
+                true => listener.miss_task(ours, backend, message, out),
+                false => drop(listener.missed_resources.insert(ours)),
+            }
             return;
         }
-        if **ours != *uri {
-            edits.replace(span, json::quote(ours));
+        if *ours != *theirs {
+            edits.replace(span, json::quote(&ours));
         }
         let subscription = exchange.client_id.token();
         match in_params(message, &["_meta"]) {
@@ -191,6 +211,28 @@ impl FrontMachine {
         let way = Way::droppable(exchange.stream);
         self.send(Some(id), way, Self::passed(message).edited(&edits), ctx, out);
     }
+}
+
+impl Listener {
+    /// Keeps the last word on a task for later, while there is room.
+    fn miss_task(&mut self, task: Box<str>, backend: &Arc<str>, message: &Envelope, out: &mut Vec<Command>) {
+        self.missed_tasks.remove(&task);
+        let kept: usize = self.missed_tasks.values().map(|(_, message)| message.bytes().len()).sum();
+        if kept + message.bytes().len() > MAX_MISSED_BYTES {
+            return out.push(Command::Dropped("task_notification"));
+        }
+        self.missed_tasks.insert(task, (Arc::clone(backend), message.clone()));
+    }
+}
+
+/// The texts in a list of the filter, as many as one request may follow.
+fn named(filter: &[u8], list: &str, out: &mut Vec<Command>) -> Vec<Box<str>> {
+    let Some(array) = json::member(filter, list).map(|span| span.of(filter)) else { return Vec::new() };
+    if json::elements(array).nth(MAX_FOLLOWED).is_some() {
+        out.push(Command::Refused(Limit::Subscriptions));
+    }
+    let texts = json::elements(array).filter_map(|span| json::string(span.of(array)));
+    texts.take(MAX_FOLLOWED).map(|text| text.as_ref().into()).collect()
 }
 
 /// The notifications that tell of these changes.
@@ -221,10 +263,12 @@ fn acknowledgement(id: &[u8], listener: &Listener) -> Bytes {
             parts.push(format!("\"{key}\":true"));
         }
     }
-    if !listener.followed.is_empty() {
-        let mut uris: Vec<String> = listener.followed.values().map(|uri| json::quote(uri)).collect();
-        uris.sort();
-        parts.push(format!("\"resourceSubscriptions\":[{}]", uris.join(",")));
+    for (followed, key) in [(&listener.followed, "resourceSubscriptions"), (&listener.tasks, "taskIds")] {
+        let mut names: Vec<String> = followed.values().map(|name| json::quote(name)).collect();
+        names.sort();
+        if !names.is_empty() {
+            parts.push(format!("\"{key}\":[{}]", names.join(",")));
+        }
     }
     builder::Notification::new(method::SUBSCRIPTIONS_ACKNOWLEDGED)
         .meta_raw(meta::SUBSCRIPTION_ID, id)

@@ -17,7 +17,7 @@ use crate::profile::ClientProfile;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, RawId, Revision, Span, builder, json, method};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a result is kept for a client that does not say.
 const STAY: Duration = Duration::from_secs(3600);
@@ -216,29 +216,46 @@ impl FrontMachine {
         ctx: &Context<'_>,
     ) -> Result<(Route, Option<Span>), Fault> {
         let token = params.task_id.map(|span| span.of(message.bytes())).and_then(json::string);
-        let task: Box<str> = token.as_deref().unwrap_or_default().into();
+        let task = token.as_deref().unwrap_or_default();
+        if let Some(route) = self.task_route(id, task, ctx) {
+            let renamed = params.task_id.filter(|_| route.renamed);
+            return Ok((route, renamed));
+        }
         let selector = self.selector(id);
-        let hosts = || ctx.catalog.profiles(&selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
-        let known = self.ledger.get(&task, ctx.now).map(|entry| &entry.backend);
-        let known = known.cloned().or_else(|| (ctx.task_home)(&task).filter(|_| selector.era == Era::Modern));
+        let mut hosts = ctx.catalog.profiles(&selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
+        match hosts.next() {
+            Some(_) => Err(unknown_task(task)),
+            None => Err(no_method(message.method().unwrap_or_default())),
+        }
+    }
+
+    /// Where the task of this id is, and what its backend calls it.
+    pub(super) fn task_route(&self, id: ExchangeId, task: &str, ctx: &Context<'_>) -> Option<Route> {
+        let selector = self.selector(id);
+        let known = self.ledger.get(task, ctx.now).map(|entry| &entry.backend);
+        let known = known.cloned().or_else(|| (ctx.task_home)(task).filter(|_| selector.era == Era::Modern));
         if let (None, Some((backend, own))) = (&known, task.split_once('+'))
             && let Some(entry) = ctx.catalog.backends().iter().find(|entry| *entry.name == *backend)
             && ctx.sees_backend(backend)
         {
-            let route = Route { backend: Arc::clone(&entry.name), name: own.into(), renamed: true };
-            return Ok((route, params.task_id));
+            return Some(Route { backend: Arc::clone(&entry.name), name: own.into(), renamed: true });
         }
         let own = || {
-            let mut own = hosts().filter(|(_, profile)| profile.era() == selector.era).map(|(name, _)| name);
+            let hosts = ctx.catalog.profiles(&selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
+            let mut own = hosts.filter(|(_, profile)| profile.era() == selector.era).map(|(name, _)| name);
             let first = own.next().cloned();
             // A task of the new era that nobody remembers can only be that of the only host.
             first.filter(|_| selector.era == Era::Legacy || own.next().is_none())
         };
-        match known.filter(|backend| ctx.sees_backend(backend)).or_else(own) {
-            Some(backend) => Ok((Route { backend, name: task, renamed: false }, None)),
-            None if hosts().next().is_some() => Err(unknown_task(&task)),
-            None => Err(no_method(message.method().unwrap_or_default())),
-        }
+        let home = known.filter(|backend| ctx.sees_backend(backend)).or_else(own);
+        home.map(|backend| Route { backend, name: task.into(), renamed: false })
+    }
+
+    /// True where the session was given this task by an old backend.
+    #[must_use]
+    pub fn owns_task(&self, backend: &str, task: &str, now: Instant) -> bool {
+        let entry = self.ledger.get(task, now);
+        entry.is_some_and(|entry| *entry.backend == *backend && matches!(entry.host, Host::Legacy))
     }
 
     /// A call after whose likeness the gateway makes its own.

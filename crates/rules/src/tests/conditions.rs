@@ -31,6 +31,20 @@ fn error(when: &str) -> bool {
 }
 
 #[test]
+fn pointers_begin_at_the_message_and_those_that_begin_inside_are_still_read() {
+    let text = |pointer: &str| {
+        format!("[[rules]]\nid = \"r\"\nwhen = {{ params = {{ {pointer:?} = \"x\" }} }}\nthen = \"block\"\n")
+    };
+    for pointer in ["/params/arguments/path", "/arguments/path"] {
+        let set = RuleSet::parse("r.toml", &text(pointer)).unwrap();
+        let shown = &set.describe()[0].when;
+        assert!(shown.starts_with("/params/arguments/path "), "{pointer}: {shown}");
+        let warned = set.warnings().iter().any(|warning| warning.text.contains("write `/params/arguments/path`"));
+        assert_eq!(warned, pointer == "/arguments/path", "{:?}", set.warnings());
+    }
+}
+
+#[test]
 fn the_method_equals_is_in_starts_ends_and_matches() {
     // S-25, S-62, SO-5
     for yes in [

@@ -60,7 +60,10 @@ fn each_rule_that_matched_has_a_ruling_and_the_message_one_more() {
     assert_eq!(matched.rule.as_deref(), Some("b"));
     assert_eq!((matched.verdict, matched.detail.as_str()), ("modify", "logged: x; set /params/arguments/n"));
     let conditions: Vec<_> = matched.conditions.iter().map(|(words, held)| format!("{words}: {held}")).collect();
-    assert_eq!(conditions, ["tool is e*: true", "backend is web: false", "params/arguments/n is greater than 2: true"]);
+    assert_eq!(
+        conditions,
+        ["tool is e*: true", "backend is web: false", "/params/arguments/n is greater than 2: true"]
+    );
     let set = dialogue.rules.set();
     assert_eq!((whole.rule.as_deref(), whole.verdict), (None, "modify"));
     assert_eq!(whole.inputs, [("rules", set.version().to_owned()), ("outcomes", "5:58".to_owned())]);

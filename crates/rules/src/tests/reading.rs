@@ -62,7 +62,7 @@ fn wrong_conditions_are_told_by_name() {
         ),
         (
             "params = { \"arguments\" = 1 }",
-            "rules.toml:3:35: rules[0].when.params.arguments: expected a JSON pointer, such as \"/arguments/path\", of at most 32 parts, found \"arguments\"",
+            "rules.toml:3:35: rules[0].when.params.arguments: expected a JSON pointer, such as \"/params/arguments/path\", of at most 32 parts, found \"arguments\"",
         ),
         (
             "params = { \"/a\" = { bigger = 1 } }",
@@ -235,7 +235,7 @@ fn a_listing_tells_a_rule_in_words() {
     assert_eq!((row.phases.as_str(), row.methods.as_slice()), ("requests", ["tools/call".to_owned()].as_slice()));
     assert_eq!(
         row.when,
-        r#"tool is files__* and (params/arguments/path starts with "/etc" or not (principal is local:*))"#
+        r#"tool is files__* and (/params/arguments/path starts with "/etc" or not (principal is local:*))"#
     );
     assert_eq!(row.then, ["log warning", "block"]);
 }
@@ -253,7 +253,7 @@ fn rules_that_cannot_be_meant_are_warned_of() {
         [[rules]]
         id = "neither"
         priority = 8
-        when = { phase = "request", result = { "/x" = 1 } }
+        when = { phase = "request", result = { "/result/x" = 1 } }
         then = "block"
         [[rules]]
         id = "all"
@@ -265,7 +265,7 @@ fn rules_that_cannot_be_meant_are_warned_of() {
         then = "block"
         [[rules]]
         id = "answers"
-        when = { result = { "/x" = 1 } }
+        when = { result = { "/result/x" = 1 } }
         then = "block"
         "#,
     )

@@ -1,9 +1,11 @@
-//! The resources that listen requests of clients follow on a backend.
+//! The resources and tasks that listen requests of clients follow on a backend.
 //!
 //! A backend of the new era gets a listen request for each of them. One of the old era is told by `resources/subscribe`,
-//! on the connection that the calls of the principal share and on the pooled ones where its calls may run.
+//! on the connection that the calls of the principal share and on the pooled ones where its calls may run; what it tells of its
+//! tasks it tells unasked.
 
 use super::Backend;
+use super::followed::Followed;
 use super::state::Follow;
 use crate::berthed::Waiter;
 use crate::origin::{Origin, OwnAnswer};
@@ -28,33 +30,46 @@ const LISTEN_FOR: Duration = Duration::from_secs(24 * 3600);
 pub(super) const AGAIN: Duration = Duration::from_secs(5);
 
 impl Backend {
-    /// Follows resources for a client's listen request, now and after every reconnection. Once it is known what the
+    /// Follows resources and tasks for a client's listen request, now and after every reconnection. Once it is known what the
     /// backend follows, the receiver is told what it does not.
     pub(crate) fn follow(
         self: &Arc<Self>,
         session: &Arc<Session>,
         exchange: ExchangeId,
-        uris: &[&str],
-    ) -> oneshot::Receiver<Vec<String>> {
+        wanted: Followed,
+    ) -> oneshot::Receiver<Followed> {
         let (sender, receiver) = oneshot::channel();
         let caps = session.caps_of(exchange);
-        let named = uris;
-        let uris: Vec<String> = uris.iter().map(|uri| (*uri).to_owned()).collect();
+        let uris = wanted.uris.clone();
         let (target, pooled) = {
             let mut inner = match self.lock_or_heir() {
                 Ok(inner) => inner,
-                Err(heir) => return heir.follow(session, exchange, named),
+                Err(heir) => return heir.follow(session, exchange, wanted),
             };
             if inner.follows.len() >= MAX_FOLLOWS {
                 *inner.strays.entry("follow_refused").or_default() += 1;
-                let _ = sender.send(uris);
+                let _ = sender.send(wanted);
                 return receiver;
             }
             let pooled = inner.pooled_for(&session.principal, &caps);
-            let key = (session.key, exchange);
-            let (session, uris, acknowledged) = (Arc::clone(session), uris.clone(), Some(sender));
-            inner.follows.insert(key, Follow { session, exchange, uris, caps, acknowledged, carrier: None });
-            (inner.support.target(Era::Modern), pooled)
+            let target = inner.support.target(Era::Modern);
+            let mut follow = Follow {
+                session: Arc::clone(session),
+                exchange,
+                wanted,
+                caps,
+                acknowledged: Some(sender),
+                carrier: None,
+            };
+            let only_tasks = target == Era::Legacy && uris.is_empty();
+            if only_tasks {
+                follow.settle(&|_| false, &|_| false);
+            }
+            inner.follows.insert((session.key, exchange), follow);
+            if only_tasks {
+                return receiver;
+            }
+            (target, pooled)
         };
         let shared = self.shared_peer(session, target);
         if shared.is_none() {
@@ -98,7 +113,7 @@ impl Backend {
                 }
             }
             for waiter in waiters {
-                backend.follow_settled(&waiter, |uri| refused.contains(uri));
+                backend.follow_settled(&waiter, &|uri| refused.contains(uri), &|_| false);
             }
         });
     }
@@ -135,23 +150,27 @@ impl Backend {
     /// The backend of the new era follows what its acknowledgement names, of what a listen request names.
     pub(crate) fn follow_acknowledged(&self, waiter: &Waiter, message: &Envelope) {
         let params = message.params().unwrap_or_default();
-        let list = json::member(params, "notifications").map(|span| span.of(params)).unwrap_or_default();
-        let list = json::member(list, "resourceSubscriptions").map_or(&[][..], |span| span.of(list));
-        let followed: BTreeSet<_> = json::elements(list).filter_map(|span| json::string(span.of(list))).collect();
-        self.follow_settled(waiter, |uri| !followed.contains(uri));
+        let filter = json::member(params, "notifications").map(|span| span.of(params)).unwrap_or_default();
+        let named = |key: &str| -> BTreeSet<_> {
+            let list = json::member(filter, key).map_or(&[][..], |span| span.of(filter));
+            json::elements(list).filter_map(|span| json::string(span.of(list))).collect()
+        };
+        let (uris, tasks) = (named("resourceSubscriptions"), named("taskIds"));
+        self.follow_settled(waiter, &|uri| !uris.contains(uri), &|task| !tasks.contains(task));
     }
 
-    /// It is known what the backend follows. A client that was told otherwise already may still hear of all of it.
-    fn follow_settled(&self, waiter: &Waiter, refused: impl Fn(&str) -> bool) {
-        let mut inner = self.lock();
-        let Some(follow) = inner.follow_of(waiter) else { return };
-        let Some(sender) = follow.acknowledged.take() else { return };
-        let (no, yes): (Vec<String>, Vec<String>) =
-            std::mem::take(&mut follow.uris).into_iter().partition(|uri| refused(uri));
-        follow.uris = yes;
-        if let Err(no) = sender.send(no) {
-            follow.uris.extend(no);
+    /// It is known what the backend follows.
+    fn follow_settled(&self, waiter: &Waiter, refused: &dyn Fn(&str) -> bool, refused_task: &dyn Fn(&str) -> bool) {
+        if let Some(follow) = self.lock().follow_of(waiter) {
+            follow.settle(refused, refused_task);
         }
+    }
+
+    /// The listen requests of a principal that name this task of an old backend.
+    pub(crate) fn task_followers(&self, task: &str, principal: &Principal) -> Vec<Waiter> {
+        let inner = self.lock();
+        let follows = inner.follows_of(principal).filter(|one| one.names_task(task));
+        follows.map(|one| (Arc::clone(&one.session), one.exchange)).collect()
     }
 
     /// The listen requests of a principal that follow this resource, where the backend does not know of them itself.
@@ -177,7 +196,7 @@ impl Backend {
         self.cancel(session, exchange, None);
         if self.target(Era::Modern) == Era::Legacy {
             for peer in &peers {
-                self.unsubscribe(peer, &gone.uris);
+                self.unsubscribe(peer, &gone.wanted.uris);
             }
         }
     }
@@ -198,11 +217,10 @@ impl Backend {
     fn send_follow(self: &Arc<Self>, peer: &Arc<Peer>, waiter: &Waiter) {
         let mut inner = self.lock();
         let Some(follow) = inner.follow_of(waiter) else { return };
-        if follow.carrier == Some(peer.id) || follow.uris.is_empty() {
+        if follow.carrier == Some(peer.id) || follow.wanted.is_empty() {
             return;
         }
-        let list: Vec<String> = follow.uris.iter().map(|uri| json::quote(uri)).collect();
-        let params = format!("\"notifications\":{{\"resourceSubscriptions\":[{}]}}", list.join(","));
+        let params = follow.wanted.filter();
         let origin = Origin::Listen(Arc::clone(&waiter.0), waiter.1);
         match peer.own(origin, method::SUBSCRIPTIONS_LISTEN, &params, LISTEN_FOR) {
             Ok(()) => follow.carrier = Some(peer.id),
@@ -222,7 +240,7 @@ impl Backend {
             follow.carrier = None;
         }
         if refused {
-            self.follow_settled(waiter, |_| true);
+            self.follow_settled(waiter, &|_| true, &|_| true);
         }
         self.follow_later(peer, waiter);
     }

@@ -1,6 +1,7 @@
 //! What is known of a backend while the gateway runs.
 
 use super::Backend;
+use super::followed::Followed;
 use super::reopening::Seat;
 use crate::berthed::Waiter;
 use crate::peer::{Peer, Queued, Use};
@@ -138,11 +139,11 @@ pub(crate) type FollowKey = (SessionKey, ExchangeId);
 pub(crate) struct Follow {
     pub session: Arc<Session>,
     pub exchange: ExchangeId,
-    pub uris: Vec<String>,
+    pub wanted: Followed,
     /// The capabilities of the client.
     pub caps: CapSet,
     /// Told once which of them the backend does not follow.
-    pub acknowledged: Option<oneshot::Sender<Vec<String>>>,
+    pub acknowledged: Option<oneshot::Sender<Followed>>,
     /// The connection of the new era on which the listen request is open.
     pub carrier: Option<PeerId>,
 }
@@ -150,7 +151,22 @@ pub(crate) struct Follow {
 impl Follow {
     /// True where this resource is among them.
     pub fn names(&self, uri: &str) -> bool {
-        self.uris.iter().any(|own| own == uri)
+        self.wanted.uris.iter().any(|own| own == uri)
+    }
+
+    /// True where this task is among them.
+    pub fn names_task(&self, task: &str) -> bool {
+        self.wanted.tasks.iter().any(|own| own == task)
+    }
+
+    /// It is known what the backend follows: whoever waits for that is told what it does not. A client that was told
+    /// otherwise already may still hear of all of it.
+    pub fn settle(&mut self, refused: &dyn Fn(&str) -> bool, refused_task: &dyn Fn(&str) -> bool) {
+        let Some(sender) = self.acknowledged.take() else { return };
+        if let Err(no) = sender.send(self.wanted.without(refused, refused_task)) {
+            self.wanted.uris.extend(no.uris);
+            self.wanted.tasks.extend(no.tasks);
+        }
     }
 }
 

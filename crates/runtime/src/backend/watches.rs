@@ -136,7 +136,7 @@ impl Backend {
             let watched = inner.watches.iter().filter(|(_, sessions)| sessions.iter().any(here));
             uris.extend(watched.map(|(uri, _)| String::from(&**uri)));
             for follow in inner.follows.values().filter(|one| inner.carries(peer, one)) {
-                uris.extend(follow.uris.iter().cloned());
+                uris.extend(follow.wanted.uris.iter().cloned());
                 if matches!(peer.use_of, Use::Shared) {
                     waiters.push((Arc::clone(&follow.session), follow.exchange));
                 }

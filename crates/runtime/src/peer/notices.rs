@@ -64,6 +64,9 @@ impl Peer {
         {
             gateway.reads.forget(&backend.name, &uri);
         }
+        if name == method::TASKS_STATUS && self.owner().is_none() {
+            return self.task_changed(&backend, &message);
+        }
         match about {
             Some(Origin::Berth(_)) if name == method::CANCELLED => return self.question_withdrawn(&message),
             Some(Origin::Berth(call)) => return call.notified(message),
@@ -102,7 +105,7 @@ impl Peer {
         }
     }
 
-    fn notice(&self, backend: &Arc<str>, message: Envelope, about: Option<ExchangeId>) -> Event {
+    pub(super) fn notice(&self, backend: &Arc<str>, message: Envelope, about: Option<ExchangeId>) -> Event {
         Event::Notified { backend: Arc::clone(backend), peer: self.id, message, about }
     }
 
@@ -132,7 +135,8 @@ impl Peer {
 
     pub(super) fn asked(&self, about: Option<Origin>, message: Envelope) {
         if let Some(task) = self.task_asking(about.as_ref(), &message) {
-            return task.asked(&message);
+            task.asked(&message);
+            return self.tell_followers(&task);
         }
         let berth = match &about {
             Some(Origin::Berth(call)) => Some(Arc::clone(call)),

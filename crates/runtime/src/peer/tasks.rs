@@ -1,6 +1,7 @@
 //! Tasks that an old backend makes of calls of the new era.
 
 use super::Peer;
+use crate::backend::Backend;
 use crate::hosted_task::HostedTask;
 use crate::origin::Origin;
 use signalbox_engine::bridge;
@@ -79,6 +80,34 @@ impl Peer {
     pub(super) fn stop_task(&self, task: &str) {
         let params = format!(r#""taskId":{}"#, json::quote(task));
         let _ = self.own(Origin::Nobody, method::TASKS_CANCEL, &params, STOP_TIMEOUT);
+    }
+
+    /// A task of an old backend has another status. On a shared connection the session that was given the task hears it; of
+    /// one that a client of the new era was given, those listen requests that name it.
+    pub(super) fn task_changed(self: &Arc<Self>, backend: &Arc<Backend>, message: &Envelope) {
+        let params = message.params().unwrap_or_default();
+        let id = json::member(params, "taskId").and_then(|span| json::string(span.of(params)));
+        let (Some(gateway), Some(id)) = (backend.gateway(), id) else { return backend.count_stray("notification") };
+        if let Some(task) = gateway.tasks.at(self.id, &self.principal, &id) {
+            return self.tell_followers(&task);
+        }
+        let mut owners = gateway.sessions.all();
+        owners.retain(|session| session.principal == self.principal && session.owns_task(&backend.name, &id));
+        if owners.is_empty() {
+            backend.count_stray("notification");
+        }
+        for owner in owners {
+            owner.handle(self.notice(&backend.name, message.clone(), None));
+        }
+    }
+
+    /// Has those who listen for a task told how it is.
+    pub(super) fn tell_followers(&self, task: &Arc<HostedTask>) {
+        let Some(backend) = self.backend.upgrade() else { return };
+        let followers = backend.task_followers(&task.name(), &self.principal);
+        if !followers.is_empty() {
+            task.tell(&backend.name, followers);
+        }
     }
 
     /// The task in whose course the backend asks this.

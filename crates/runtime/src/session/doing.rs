@@ -66,9 +66,9 @@ impl Session {
             }
             Command::LogLevel => self.level_changed(),
             Command::Operational => self.operational(),
-            Command::Listen(Listen::Open { exchange, resources }) => {
+            Command::Listen(Listen::Open { exchange, resources, tasks }) => {
                 self.gateway.sessions.follow(self);
-                self.gateway.listen(self, exchange, &resources);
+                self.gateway.listen(self, exchange, &resources, &tasks);
             }
             Command::Listen(Listen::Close { exchange }) => self.gateway.unlisten(self, exchange),
             Command::Dropped(reason) => self.gateway.counters.dropped(reason),

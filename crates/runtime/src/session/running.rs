@@ -92,6 +92,7 @@ impl Session {
         drop(inner);
         if opened != 0 {
             self.gateway.counters.in_flight.fetch_add(opened, Ordering::Relaxed);
+            self.gateway.pulse.quicken();
         }
         match durable {
             true => self.perform_once_written(after),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-pub(super) async fn alive(_: Arc<Served>, _: Request) -> Answered {
+pub(super) async fn alive<S>(_: Arc<S>, _: Request) -> Answered {
     Ok(text(StatusCode::OK, "ok\n".to_owned()))
 }
 

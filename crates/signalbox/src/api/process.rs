@@ -1,7 +1,7 @@
 //! `/api/v1/status`, `/api/v1/version`, `/api/v1/reload` and `/api/v1/live`: the process as a whole.
 
 use super::{Served, ok};
-use crate::live::Watching;
+use crate::live::{Live, Watching};
 use crate::reload::Trigger;
 use bytes::Bytes;
 use http::StatusCode;
@@ -15,12 +15,17 @@ use std::task::{Context, Poll, ready};
 const LINES: &str = "application/x-ndjson";
 
 pub(super) async fn status(served: Arc<Served>, _: Request) -> Answered {
-    let told = served.overview.json();
-    told.map(|text| Answer::json(StatusCode::OK, text))
+    told(served.overview.json())
+}
+
+/// The state of a process, if it could be written.
+pub(super) fn told(state: serde_json::Result<String>) -> Answered {
+    state
+        .map(|text| Answer::json(StatusCode::OK, text))
         .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format_args!("the status: {error}")))
 }
 
-pub(super) async fn version(_: Arc<Served>, _: Request) -> Answered {
+pub(super) async fn version<S>(_: Arc<S>, _: Request) -> Answered {
     Ok(ok(&json!({"name": "signalbox", "version": env!("CARGO_PKG_VERSION")})))
 }
 
@@ -37,9 +42,13 @@ pub(super) async fn reload(served: Arc<Served>, _: Request) -> Answered {
     Ok(ok(&answer))
 }
 
-/// Facts as they happen: lines, or events for a client that would rather have those, as a browser would.
 pub(super) async fn live(served: Arc<Served>, request: Request) -> Answered {
-    match served.app().live.watch() {
+    watch(&served.app().live, &request)
+}
+
+/// Facts as they happen: lines, or events for a client that would rather have those, as a browser would.
+pub(super) fn watch(live: &Arc<Live>, request: &Request) -> Answered {
+    match live.watch() {
         Ok(watching) if request.wants_events() => Ok(Answer::events(FactEvents { watching, waiting: VecDeque::new() })),
         Ok(watching) => Ok(Answer::live(LINES, watching)),
         Err(error) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, error)),

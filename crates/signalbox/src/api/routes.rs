@@ -1,6 +1,6 @@
-//! The one list of what is answered besides MCP, with where each of it is mounted.
+//! The one list of what a gateway answers besides MCP, with where each of it is mounted.
 
-use super::{Served, breakpoints, holds, mcp, probes, process, sessions, tools};
+use super::{Served, breakpoints, holds, mcp, probes, process, sessions, tape, tools};
 use http::Method;
 use signalbox_transport::router::{Answered, Mount, Request, Route, RouteError, Router};
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub const BREAKPOINTS: &str = "/api/v1/breakpoints";
 pub const SESSIONS: &str = "/api/v1/sessions";
 /// The tools, each with its backend.
 pub const TOOLS: &str = "/api/v1/tools";
+/// Has the ring of the tape written.
+pub const KEEP: &str = "/api/v1/tape/keep";
 /// MCP, one message per line.
 pub const MCP: &str = "/api/v1/mcp";
 
@@ -72,18 +74,20 @@ fn list(served: &Arc<Served>) -> Vec<Route> {
         to.route(Method::GET, "/api/v1/sessions/{id}", Control, sessions::show),
         to.route(Method::DELETE, "/api/v1/sessions/{id}", Control, sessions::end),
 
+        to.route(Method::POST, KEEP, Control, tape::keep),
+
         to.route(Method::GET, TOOLS, Control, tools::list),
         to.route(Method::POST, MCP, Control, mcp::speak).max_body(MAX_MESSAGE),
     ]
 }
 
 /// Gives handlers what they tell of.
-struct Bind<'a>(&'a Arc<Served>);
+pub(super) struct Bind<'a, S>(pub(super) &'a Arc<S>);
 
-impl Bind<'_> {
-    fn route<H, F>(&self, method: Method, path: &'static str, mount: Mount, handler: H) -> Route
+impl<S: Send + Sync + 'static> Bind<'_, S> {
+    pub(super) fn route<H, F>(&self, method: Method, path: &'static str, mount: Mount, handler: H) -> Route
     where
-        H: Fn(Arc<Served>, Request) -> F + Send + Sync + 'static,
+        H: Fn(Arc<S>, Request) -> F + Send + Sync + 'static,
         F: Future<Output = Answered> + Send + 'static,
     {
         let served = Arc::clone(self.0);

@@ -1,5 +1,6 @@
 //! The command line of `signalbox tape`.
 
+use super::Which;
 use crate::duration::{self, NoDuration};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -26,6 +27,7 @@ Examples:
   signalbox tape search timeout --facets
   signalbox tape stats last
   signalbox tape export last -o calls.html
+  signalbox tape keep
   signalbox tape prune --older-than 7d --dry-run";
 
 /// Commands about tapes.
@@ -48,6 +50,15 @@ pub enum TapeCommand {
     Import {
         /// The file
         file: PathBuf,
+    },
+    /// Have a running gateway write down the calls that its ring holds now
+    ///
+    /// With `record.sampling = "ring"` nothing is on the tape until something fires: an error, a slow call, a decision, or
+    /// this command. It ends when they are on disk.
+    Keep {
+        /// Which process.
+        #[command(flatten)]
+        which: Which,
     },
     /// Forget what is old, or too much
     Prune(PruneArgs),

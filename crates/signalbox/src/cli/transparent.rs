@@ -25,7 +25,7 @@ pub struct WrapArgs {
     #[command(flatten)]
     pub to: TapeTo,
     /// Govern what passes with the rules of this file; it is not transparent then
-    #[arg(long, value_name = "FILE", conflicts_with = "tape")]
+    #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
     /// How long the server may go on by itself after its client has gone
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = seconds)]
@@ -45,7 +45,7 @@ pub struct ProxyArgs {
     #[command(flatten)]
     pub to: TapeTo,
     /// Govern what passes with the rules of this file; it is not transparent then
-    #[arg(long, value_name = "FILE", conflicts_with = "tape")]
+    #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
     /// The MCP endpoint, http://HOST/PATH or https://HOST/PATH
     pub url: String,
@@ -54,18 +54,23 @@ pub struct ProxyArgs {
 pub(super) const WRAP_HELP: &str = "\
 Every byte passes as it comes, both ways, also what is not JSON; standard error, signals and the exit code are the \
 server's own. What passes is recorded beside that, every byte of it, where only you can read it: `signalbox tape show \
-last`. `signalbox ./server.js` and `signalbox npx -y some-server` mean the same.
+last`; or in the database of `record.postgres`, without the secrets that `record.redact` takes out. `signalbox status` and \
+`signalbox watch` show how it goes. With --rules it is a gateway with one backend, which records as any gateway does. \
+`signalbox ./server.js` and `signalbox npx -y some-server` mean the same.
 
 Examples:
   signalbox wrap -- npx -y @modelcontextprotocol/server-everything stdio
   signalbox wrap --tape talk.tape -- python3 server.py
+  signalbox wrap --rules rules.toml --tape talk.tape -- python3 server.py
   an entry of a client's mcpServers file:
   \"files\": {\"command\": \"signalbox\", \"args\": [\"wrap\", \"--\", \"my-server\", \"--root\", \"/srv\"]}";
 
 pub(super) const PROXY_HELP: &str = "\
 Requests, answers and event streams pass as they come; only Host and the headers of single connections are changed. \
 Point the client to the address that is printed. What passes is recorded beside that, where only you can read it: \
-`signalbox tape show last`. `signalbox http://…` means the same.
+`signalbox tape show last`; or in the database of `record.postgres`, without the secrets that `record.redact` takes out. \
+`signalbox status` and `signalbox watch` show how it goes. With --rules it is a gateway with one backend, which records as \
+any gateway does. `signalbox http://…` means the same.
 
 Examples:
   signalbox proxy http://127.0.0.1:3000/mcp

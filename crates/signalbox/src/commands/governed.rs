@@ -1,9 +1,9 @@
 //! `wrap --rules` and `proxy --rules`: a gateway with one backend, which is transparent no more.
 
-use super::{block_on, data_dir, loader, serve, stdio};
+use super::{block_on, data_dir, load, loader, serve, stdio};
 use crate::ad_hoc::{self, AdHocFile};
-use crate::cli::{Global, ProxyArgs, WrapArgs};
-use crate::config::Overrides;
+use crate::cli::{Global, ProxyArgs, TapeTo, WrapArgs};
+use crate::config::{Overrides, Record};
 use crate::data_dir::DataDir;
 use crate::failure::Failure;
 use crate::{logging, output};
@@ -13,8 +13,9 @@ use std::process::ExitCode;
 /// As `stdio`, with the wrapped command as the only backend.
 pub(super) fn wrap(global: &Global, args: &WrapArgs, rules: &Path) -> Result<ExitCode, Failure> {
     let names: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
+    let record = Some(record(global, &args.to)?);
     let (file, global) = prepare(global, &ad_hoc::wrapped(&args.command, &names, rules)?)?;
-    let loader = loader(&global, Overrides::default())?;
+    let loader = loader(&global, Overrides { record, ..Overrides::default() })?;
     let loaded = loader.load()?;
     let _logs = logging::start(loaded.config.log_level, global.json);
     announce(rules);
@@ -25,14 +26,23 @@ pub(super) fn wrap(global: &Global, args: &WrapArgs, rules: &Path) -> Result<Exi
 
 /// As `serve`, with the address as the only backend.
 pub(super) fn proxy(global: &Global, args: &ProxyArgs, rules: &Path) -> Result<ExitCode, Failure> {
+    let record = Some(record(global, &args.to)?);
     let (file, global) = prepare(global, &ad_hoc::proxied(&args.url, rules)?)?;
-    let loader = loader(&global, Overrides { listen: Some(args.listen), ..Overrides::default() })?;
+    let loader = loader(&global, Overrides { listen: Some(args.listen), record, ..Overrides::default() })?;
     let loaded = loader.load()?;
     let _logs = logging::start(loaded.config.log_level, global.json);
     announce(rules);
     let ended = block_on(serve::run(loaded, loader, global.json));
     drop(file);
     ended
+}
+
+/// What is recorded, and where: as the configuration has it, but for what the command line says.
+fn record(global: &Global, to: &TapeTo) -> Result<Record, Failure> {
+    let record = load(global, Overrides::default())?.config.record;
+    let file = to.tape.as_deref().map(std::path::absolute).transpose();
+    let file = file.map_err(|error| Failure::File { path: to.tape.clone().unwrap_or_default(), error })?;
+    Ok(Record { enabled: !to.no_tape && (record.enabled || file.is_some()), file, ..record })
 }
 
 /// Writes the configuration down where only this user reads, and points to it.

@@ -248,7 +248,7 @@ fn raw(text: &str, what: &str) -> Result<String, Failure> {
 }
 
 async fn set(global: &Global, how: &How, mut wanted: Value) -> Result<ExitCode, Failure> {
-    let process = processes::one(global, &how.which)?;
+    let process = processes::governing(global, &how.which).await?;
     if how.answers {
         wanted["phase"] = "response".into();
     }
@@ -273,7 +273,7 @@ async fn clear(global: &Global, which: &Which, id: Option<u64>) -> Result<ExitCo
         }
         return told(global, &json!({"cleared": cleared}), format_args!("{cleared} breakpoints cleared"));
     };
-    let process = processes::one(global, which)?;
+    let process = processes::governing(global, which).await?;
     let cleared = process.send(Method::DELETE, &format!("{BREAKPOINTS}/{id}"), None).await?;
     told(global, &cleared, format_args!("breakpoint {id} cleared"))
 }

@@ -1,5 +1,6 @@
 //! The running processes that a command means, and how they are spoken to.
 
+use crate::api::routes::STATUS;
 use crate::cli::{Global, Which};
 use crate::control::{AskError, send};
 use crate::failure::Failure;
@@ -36,12 +37,38 @@ impl Process {
         }
     }
 
+    /// True where it passes bytes on, as `wrap` and `proxy` do without rules.
+    pub async fn is_transparent(&self) -> Result<bool, Failure> {
+        Ok(is_transparent(&self.send(Method::GET, STATUS, None).await?))
+    }
+
     /// Why it did not do what it was asked for.
     pub fn failure(&self, error: AskError) -> Failure {
         match error {
             AskError::Refused { why, .. } => Failure::Refused(why),
             other => Failure::Process { socket: self.socket.clone(), error: other },
         }
+    }
+}
+
+/// The one that is meant, of those that can change what passes: `wrap` and `proxy` only pass it on, and are meant where no
+/// other is.
+pub(super) async fn governing(global: &Global, which: &Which) -> Result<Process, Failure> {
+    let mut all = all(global, which)?;
+    if all.len() > 1 {
+        let mut governing = Vec::new();
+        for process in &all {
+            if !process.is_transparent().await? {
+                governing.push(process.clone());
+            }
+        }
+        if !governing.is_empty() {
+            all = governing;
+        }
+    }
+    match all.len() {
+        1 => Ok(all.remove(0)),
+        _ => Err(several(&all)),
     }
 }
 
@@ -95,6 +122,11 @@ pub(super) async fn having(global: &Global, which: &Which, path: &str) -> Result
         },
         _ => Err(several(&found.into_iter().map(|(process, _)| process).collect::<Vec<_>>())),
     }
+}
+
+/// True where this is the state of a process that passes bytes on.
+pub(super) fn is_transparent(status: &Value) -> bool {
+    status["target"].is_string()
 }
 
 /// The name of whoever is at the terminal, for the record.

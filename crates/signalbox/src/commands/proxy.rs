@@ -2,10 +2,11 @@
 
 use super::serve::{FORCED, listen};
 use crate::cli::{Global, ProxyArgs};
+use crate::control::Control;
 use crate::failure::Failure;
 use crate::output;
 use crate::signals::Signals;
-use crate::transparent_tape::{MAX_MESSAGE, Taping};
+use crate::transparent_tape::{MAX_MESSAGE, Tapped};
 use signalbox_engine::Caller;
 use signalbox_engine::record::TapeKind;
 use signalbox_transport::http_back::HttpSpecError;
@@ -30,13 +31,13 @@ pub(super) async fn run(global: &Global, args: ProxyArgs) -> Result<ExitCode, Fa
     let mut signals = Signals::listen().map_err(Failure::Start)?;
     let listener = listen(address).await?;
     let name = without_query(&args.url);
-    let taping = Taping::begin(global, &args.to, TapeKind::Proxy, name.to_owned(), || {
+    let tapped = Tapped::begin(global, &args.to, TapeKind::Proxy, name.to_owned(), || {
         HttpTap::new(name.into(), Caller::anonymous("http"), MAX_MESSAGE)
     })?;
-    let feed = taping.as_ref().map(|taping| taping.feed.clone());
-    let proxy = Proxy::new(&args.url, BackTlsSpec::default(), feed).map_err(usage)?;
+    let proxy = Proxy::new(&args.url, BackTlsSpec::default(), Some(tapped.feed.clone())).map_err(usage)?;
     let url = format!("http://{}{}", listener.local_addr().map_err(Failure::Start)?, proxy.path());
-    let tape = taping.as_ref().map_or("nothing is recorded", |taping| &taping.shown);
+    let tape = tapped.shown();
+    let control = tapped.control("proxy", Some(url.clone()), name.to_owned());
     if global.json {
         tracing::info!(url, to = name, tape, "passing MCP on");
     } else {
@@ -44,19 +45,20 @@ pub(super) async fn run(global: &Global, args: ProxyArgs) -> Result<ExitCode, Fa
     }
     let (stop, stopping) = watch::channel(false);
     let mut serving = std::pin::pin!(proxy.serve(listener, stopping));
-    tokio::select! {
-        () = &mut serving => {}
-        _ = signals.next() => {
-            stop.send_replace(true);
+    let until_done = async {
+        tokio::select! {
+            () = &mut serving => {}
+            _ = signals.next() => {
+                stop.send_replace(true);
+            }
         }
-    }
-    let code = tokio::select! {
-        () = &mut serving => ExitCode::SUCCESS,
-        _ = signals.next() => ExitCode::from(FORCED),
+        tokio::select! {
+            () = &mut serving => ExitCode::SUCCESS,
+            _ = signals.next() => ExitCode::from(FORCED),
+        }
     };
-    if let Some(taping) = taping {
-        taping.end();
-    }
+    let code = Control::beside(control.as_ref(), until_done).await;
+    tapped.end();
     Ok(code)
 }
 

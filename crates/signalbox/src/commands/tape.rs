@@ -5,6 +5,7 @@ mod entry_json;
 mod export;
 mod facets;
 mod import;
+mod keep;
 mod keys;
 mod lines;
 mod progress;
@@ -27,7 +28,7 @@ use crate::failure::Failure;
 use crate::recording::StorePlace;
 use crate::{moment, output, table};
 use serde_json::{Value, json};
-use signalbox_engine::record::{TapeInfo, TapeKind, TapeStore};
+use signalbox_engine::record::{TapeInfo, TapeStore};
 use std::collections::HashSet;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,6 +42,7 @@ pub(super) fn run(global: &Global, command: TapeCommand) -> Result<ExitCode, Fai
         TapeCommand::Stats { tape } => stats::run(global, tape.as_deref()),
         TapeCommand::Export(args) => export::run(global, &args),
         TapeCommand::Import { file } => import::run(global, &file),
+        TapeCommand::Keep { which } => keep::run(global, &which),
         TapeCommand::Prune(args) => prune::run(global, &args),
         TapeCommand::Delete { tape, yes } => prune::delete(global, &tape, yes),
     }
@@ -80,13 +82,12 @@ fn list(global: &Global) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether a tape is being written, came to its end, or broke off. `wrap` and `proxy` do not tell whether they run.
+/// Whether a tape is being written, came to its end, or broke off.
 fn state(tape: &TapeInfo, running: &HashSet<String>) -> &'static str {
-    match (tape.ended, tape.kind) {
-        (Some(_), _) => "ended",
-        _ if running.contains(&tape.id) => "running",
-        (None, TapeKind::Serve | TapeKind::Stdio) => "killed",
-        (None, _) => "open",
+    match tape.ended {
+        Some(_) => "ended",
+        None if running.contains(&tape.id) => "running",
+        None => "killed",
     }
 }
 

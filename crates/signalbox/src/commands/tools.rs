@@ -53,11 +53,8 @@ async fn running(global: &Global, from: &From) -> Result<Option<Process>, Failur
     }
     let mut fitting = Vec::new();
     for process in processes::any(global, &from.which)? {
-        let named = match &global.config {
-            Some(file) if from.which.pid.is_none() => runs_with(&process, file).await?,
-            _ => true,
-        };
-        fitting.extend(named.then_some(process));
+        let fits = from.which.pid.is_some() || fits(&process, global.config.as_deref()).await?;
+        fitting.extend(fits.then_some(process));
     }
     match fitting.len() {
         0 | 1 => Ok(fitting.pop()),
@@ -65,8 +62,12 @@ async fn running(global: &Global, from: &From) -> Result<Option<Process>, Failur
     }
 }
 
-async fn runs_with(process: &Process, file: &Path) -> Result<bool, Failure> {
+/// True for a gateway that runs with this file, if one is named. What only passes bytes on has no tools.
+async fn fits(process: &Process, file: Option<&Path>) -> Result<bool, Failure> {
     let status = process.send(Method::GET, STATUS, None).await?;
+    let Some(file) = file.filter(|_| !processes::is_transparent(&status)) else {
+        return Ok(!processes::is_transparent(&status));
+    };
     let same = |told: &str| match (Path::new(told).canonicalize(), file.canonicalize()) {
         (Ok(told), Ok(file)) => told == file,
         _ => Path::new(told) == file,

@@ -13,6 +13,7 @@ use crate::watch::keyboard::Keyboard;
 use crate::watch::screen::Screen;
 use crate::watch::{Action, Event, View};
 use http::Method;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use signalbox_tape::pretty;
 use std::io::{IsTerminal as _, stdin, stdout};
@@ -40,6 +41,7 @@ pub(super) async fn run(global: &Global, args: &WatchArgs) -> Result<ExitCode, F
         screen: Screen::open().map_err(Failure::Output)?,
         keyboard: Keyboard::open().map_err(Failure::Start)?,
         process,
+        draft: None,
     };
     tokio::select! {
         done = watch.until_left(lines) => done.map(|()| ExitCode::SUCCESS),
@@ -62,6 +64,8 @@ struct Watch {
     screen: Screen,
     keyboard: Keyboard,
     process: Process,
+    /// An edit that could not go on, and of which message: it is opened again.
+    draft: Option<(u64, String)>,
 }
 
 impl Watch {
@@ -146,20 +150,33 @@ impl Watch {
             Ok(held) => held,
             Err(error) => return Ok(error.to_string()),
         };
+        let opened = match self.draft.take() {
+            Some((of, text)) if of == id => text,
+            _ => pretty(held["text"].as_str().unwrap_or_default()),
+        };
         let edited = {
             let _aside = self.keyboard.aside();
-            let text = held["text"].as_str().unwrap_or_default();
-            self.screen
-                .leave_for(|| tokio::task::block_in_place(|| editor::edit(&pretty(text))))
-                .map_err(Failure::Output)?
+            self.screen.leave_for(|| tokio::task::block_in_place(|| editor::edit(&opened))).map_err(Failure::Output)?
         };
-        Ok(match edited {
-            Err(error) => error.to_string(),
-            Ok(None) => format!("nothing changed; {id} stays held"),
-            Ok(Some(text)) if serde_json::from_str::<Value>(&text).is_err() => {
-                format!("what was saved is no JSON; {id} stays held")
+        let text = match edited {
+            Err(error) => return Ok(error.to_string()),
+            Ok(None) => return Ok(format!("nothing changed; {id} stays held")),
+            Ok(Some(text)) => text,
+        };
+        let sent = match serde_json::from_str::<Box<RawValue>>(&text) {
+            Ok(message) => {
+                let body = format!(r#"{{"by":{},"message":{message}}}"#, json!(processes::user()));
+                let sent = self.process.send(Method::POST, &format!("{HOLDS}/{id}/edit"), Some(body)).await;
+                sent.map_err(|error| error.to_string())
             }
-            Ok(Some(text)) => self.settle(id, "edit", format!(r#","message":{text}"#)).await,
+            Err(error) => Err(format!("what was saved is no JSON: {error}")),
+        };
+        Ok(match sent {
+            Ok(_) => format!("edit {id}: done"),
+            Err(why) => {
+                self.draft = Some((id, text));
+                format!("{why}; {id} stays held, and e opens your edit again")
+            }
         })
     }
 }

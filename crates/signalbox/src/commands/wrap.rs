@@ -1,10 +1,11 @@
 //! `signalbox wrap`: one server, untouched, and everything that passes on a tape.
 
 use crate::cli::{Global, WrapArgs};
+use crate::control::Control;
 use crate::failure::Failure;
 use crate::output;
 use crate::own_pipes::{OwnInput, OwnOutput};
-use crate::transparent_tape::{MAX_MESSAGE, Taping};
+use crate::transparent_tape::{MAX_MESSAGE, Tapped};
 use rustix::process::Signal;
 use signalbox_engine::record::TapeKind;
 use signalbox_engine::{Caller, SessionKey};
@@ -23,34 +24,30 @@ const MAX_SIGNALS: usize = 16;
 /// Runs the server until it ends, with its exit code.
 pub(super) async fn run(global: &Global, args: WrapArgs) -> Result<ExitCode, Failure> {
     let signals = signals().map_err(Failure::Start)?;
-    let taping = tape(global, &args)?;
+    let target = args.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+    let tapped = tap(global, &args, &target)?;
     if std::io::stderr().is_terminal() {
         // A program that started us has no use for this, and may show it as the server's own words.
-        match &taping {
-            Some(taping) => output::say(format_args!("signalbox: recording to tape {}", taping.shown)),
-            None => output::say("signalbox: nothing is recorded"),
-        }
+        output::say(format_args!("signalbox: tape: {}", tapped.shown()));
     }
+    let control = tapped.control("wrap", None, target);
     let mut words = args.command.into_iter();
     let program = words.next().unwrap_or_default();
     let spec = WrapSpec { program, args: words.collect(), grace: args.grace };
-    let feed = taping.as_ref().map(|taping| taping.feed.clone());
-    let ended = transparent_stdio::run(&spec, OwnInput, OwnOutput, feed, signals).await;
-    if let Some(taping) = taping {
-        taping.end();
-    }
+    let running = transparent_stdio::run(&spec, OwnInput, OwnOutput, Some(tapped.feed.clone()), signals);
+    let ended = Control::beside(control.as_ref(), running).await;
+    tapped.end();
     Ok(ExitCode::from(ended?.exit_code()))
 }
 
-fn tape(global: &Global, args: &WrapArgs) -> Result<Option<Taping<Chunk>>, Failure> {
-    let target = args.command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+fn tap(global: &Global, args: &WrapArgs, target: &str) -> Result<Tapped<Chunk>, Failure> {
     let who = Who {
         session: SessionKey(1),
         caller: Caller::local(&super::stdio::user(), "stdio"),
         backend: name(&args.command).into(),
         transport: "stdio",
     };
-    Taping::begin(global, &args.to, TapeKind::Wrap, target, || StdioTap::new(who, MAX_MESSAGE))
+    Tapped::begin(global, &args.to, TapeKind::Wrap, target.to_owned(), || StdioTap::new(who, MAX_MESSAGE))
 }
 
 /// What the server is called on the tape: the last part of its program.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::error::{self, ConfigError, Place, Problem};
 use super::listen::ListenAddr;
-use super::{Config, LogLevel};
+use super::{Config, LogLevel, Record};
 
 const LISTEN: &str = "SIGNALBOX_LISTEN";
 const DATA_DIR: &str = "SIGNALBOX_DATA_DIR";
@@ -16,7 +16,7 @@ const CONFIG: &str = "SIGNALBOX_CONFIG";
 pub const VARIABLES: &[&str] = &[LISTEN, DATA_DIR, LOG_LEVEL, CONFIG];
 
 /// Settings that win over the file.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Overrides {
     /// `--listen`, `SIGNALBOX_LISTEN`.
     pub listen: Option<ListenAddr>,
@@ -24,6 +24,8 @@ pub struct Overrides {
     pub data_dir: Option<PathBuf>,
     /// `--log-level`, `SIGNALBOX_LOG_LEVEL`.
     pub log_level: Option<LogLevel>,
+    /// What is recorded where `wrap --rules` and `proxy --rules` write a configuration of their own.
+    pub record: Option<Record>,
 }
 
 impl Overrides {
@@ -34,6 +36,7 @@ impl Overrides {
             listen: self.listen.or(lower.listen),
             data_dir: self.data_dir.or(lower.data_dir),
             log_level: self.log_level.or(lower.log_level),
+            record: self.record.or(lower.record),
         }
     }
 
@@ -48,11 +51,14 @@ impl Overrides {
         if let Some(log_level) = self.log_level {
             config.log_level = log_level;
         }
+        if let Some(record) = &self.record {
+            config.record.clone_from(record);
+        }
     }
 }
 
 /// What the environment says.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Environment {
     /// `SIGNALBOX_CONFIG`: the file to use when no `-c` is given.
     pub config: Option<PathBuf>,

@@ -11,6 +11,7 @@ use signalbox_store::PostgresStore;
 use signalbox_tape::glob::Glob;
 use signalbox_tape::recorder::{Choice, Filter, OnFull, Priorities, RecorderSettings, Sampling, Trigger};
 use signalbox_tape::redact::{Action, KeyRule, PathRule, PatternRule, RedactionSettings, Redactor};
+use std::path::PathBuf;
 use std::time::Duration;
 
 const DAY: u64 = 24 * 3600;
@@ -24,6 +25,8 @@ pub struct Record {
     pub enabled: bool,
     /// The address of a PostgreSQL database; SQLite in the data folder without one.
     pub postgres: Option<Secret>,
+    /// A tape file in place of a store: `--tape` of `wrap` and `proxy`. No key sets it.
+    pub file: Option<PathBuf>,
     /// Which exchanges are kept.
     pub sampling: Sampling,
     /// Which of them have a share of their own.
@@ -89,6 +92,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Record, ConfigError> {
     Ok(Record {
         enabled: table.flag("enabled")?,
         postgres: postgres.map(|url| Secret::new(url.value)),
+        file: None,
         sampling: sampling(table)?,
         priorities: priorities(table, table.count("seed")?, always(table)?)?,
         filter: filter(table)?,

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use signalbox_engine::chain::Ruling;
-use signalbox_engine::fact::{Decision, Finished, MessageFact, Point, SessionFact};
+use signalbox_engine::fact::{Decision, Finished, MessageFact, SessionFact};
 use signalbox_engine::{Caller, ExchangeId, Fact, SessionKey};
 use signalbox_wire::{Envelope, Kind, json as wire_json};
 use std::fmt::Write as _;
@@ -69,17 +69,6 @@ struct Message<'a> {
     text: Option<String>,
 }
 
-/// The words for the four points.
-#[must_use]
-pub fn point(point: Point) -> &'static str {
-    match point {
-        Point::ClientIn => "client_in",
-        Point::BackendOut => "backend_out",
-        Point::BackendIn => "backend_in",
-        Point::ClientOut => "client_out",
-    }
-}
-
 /// What stands first.
 pub(super) fn greeting(text: &mut String) {
     let hello = json!({"type": "watching", "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION")});
@@ -124,7 +113,7 @@ pub fn write(text: &mut String, fact: &Fact, clock: &Clock) {
         }
         Fact::Lost(lost) => {
             let head = head("lost", lost.at, lost.session, lost.exchange, &lost.caller);
-            with(&head, json!({"point": point(lost.point), "number": lost.number, "reason": lost.reason}))
+            with(&head, json!({"point": lost.point.words(), "number": lost.number, "reason": lost.reason}))
         }
         Fact::Refused(refused) => {
             let head = head("refused", refused.at, refused.session, None, &refused.caller);
@@ -164,7 +153,7 @@ fn message(head: Head<'_>, fact: &MessageFact) -> String {
     let method = read.as_ref().and_then(|message| message.method());
     let line = Message {
         head,
-        point: point(fact.point),
+        point: fact.point.words(),
         own: fact.own,
         lost: fact.lost,
         kind,

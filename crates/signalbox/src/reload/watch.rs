@@ -10,7 +10,9 @@ use std::path::Path;
 use std::time::Duration;
 
 /// How often the file is looked at.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_secs(1);
+/// How often while it changes.
+const LOOK_CLOSELY: Duration = Duration::from_millis(500);
 /// How many looks in a row must find the same before it is read.
 const QUIET: u32 = 2;
 
@@ -33,6 +35,11 @@ struct Watcher {
 }
 
 impl Watcher {
+    /// True where nothing was seen that has not been read.
+    fn is_at_rest(&self) -> bool {
+        self.seen.is_empty() || self.read.as_ref() == Some(&self.seen)
+    }
+
     /// True where one of the files has changed since they were read, and all have been quiet for a while.
     fn look(&mut self, now: Vec<Mark>) -> bool {
         if self.read.as_ref() == Some(&now) {
@@ -56,7 +63,7 @@ impl Watcher {
 pub(super) async fn watch(reloader: &Reloader, loader: &Loader) {
     let mut watcher = Watcher::default();
     loop {
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(if watcher.is_at_rest() { LOOK } else { LOOK_CLOSELY }).await;
         if !reloader.current().gateway.watch_config {
             continue;
         }

@@ -32,36 +32,11 @@ pub fn show(process: &ProcessView, style: Style) -> String {
 
 /// The lines about the process as a whole.
 fn lines(process: &ProcessView) -> Vec<(&str, String)> {
-    let mut config = process.config.clone().unwrap_or_else(|| "none, defaults are used".to_owned());
-    if let Some(reload) = &process.reload {
-        config.push_str(&format!(", generation {}, loaded {}", reload.generation, reload.loaded_at));
-    }
-    let clients = format!(
-        "sessions: {}, connections: {}, event streams: {}, in flight: {}, parked: {}, sessions ever opened: {}",
-        process.sessions,
-        process.connections,
-        process.streams,
-        process.in_flight,
-        process.parked,
-        process.sessions_opened
-    );
-    let total = &process.traffic.total;
-    let mut requests = format!("{}, errors: {}", total.calls, total.errors);
-    if let Some(rate) = total.rate() {
-        requests.push_str(&format!(", {}", per_second(rate)));
-    }
-    let quantiles = [
-        ("p50", total.quantile(|one| one.p50_ms)),
-        ("p95", total.quantile(|one| one.p95_ms)),
-        ("p99", total.quantile(|one| one.p99_ms)),
-    ];
-    for (name, value) in quantiles {
-        requests.extend(value.map(|value| format!(", {name} {value}")));
-    }
-    let mut lines = vec![("config", config), ("clients", clients), ("requests", requests)];
-    if let Some((when, why)) = process.reload.as_ref().and_then(refused) {
-        lines.insert(1, ("reload", format!("refused {when}, this configuration stays in force: {why}")));
-    }
+    let mut lines = match &process.target {
+        Some(target) => vec![("passes to", target.clone())],
+        None => governed(process),
+    };
+    lines.push(("requests", requests(process)));
     lines.extend(process.tls.iter().flat_map(secured));
     for (label, kinds) in [("dropped", &process.dropped), ("refused", &process.refused)] {
         lines.extend(Some((label, counts(kinds))).filter(|(_, words)| !words.is_empty()));
@@ -76,6 +51,45 @@ fn lines(process: &ProcessView) -> Vec<(&str, String)> {
     lines.extend(process.collisions.iter().map(|collision| ("warning", collision.clone())));
     lines.extend(process.rest.iter().filter_map(|(name, value)| Some((name.as_str(), words(value)?))));
     lines
+}
+
+/// The lines of a process that is a gateway: its configuration, and its clients.
+fn governed(process: &ProcessView) -> Vec<(&str, String)> {
+    let mut config = process.config.clone().unwrap_or_else(|| "none, defaults are used".to_owned());
+    if let Some(reload) = &process.reload {
+        config.push_str(&format!(", generation {}, loaded {}", reload.generation, reload.loaded_at));
+    }
+    let clients = format!(
+        "sessions: {}, connections: {}, event streams: {}, in flight: {}, parked: {}, sessions ever opened: {}",
+        process.sessions,
+        process.connections,
+        process.streams,
+        process.in_flight,
+        process.parked,
+        process.sessions_opened
+    );
+    let mut lines = vec![("config", config), ("clients", clients)];
+    if let Some((when, why)) = process.reload.as_ref().and_then(refused) {
+        lines.insert(1, ("reload", format!("refused {when}, this configuration stays in force: {why}")));
+    }
+    lines
+}
+
+fn requests(process: &ProcessView) -> String {
+    let total = &process.traffic.total;
+    let mut requests = format!("{}, errors: {}", total.calls, total.errors);
+    if let Some(rate) = total.rate() {
+        requests.push_str(&format!(", {}", per_second(rate)));
+    }
+    let quantiles = [
+        ("p50", total.quantile(|one| one.p50_ms)),
+        ("p95", total.quantile(|one| one.p95_ms)),
+        ("p99", total.quantile(|one| one.p99_ms)),
+    ];
+    for (name, value) in quantiles {
+        requests.extend(value.map(|value| format!(", {name} {value}")));
+    }
+    requests
 }
 
 fn recorded(recording: &RecordingView) -> String {

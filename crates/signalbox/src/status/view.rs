@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ProcessView {
-    /// `serve` or `stdio`.
+    /// `serve`, `stdio`, `wrap` or `proxy`.
     pub command: String,
     /// Its number.
     pub pid: u64,
@@ -20,6 +20,8 @@ pub struct ProcessView {
     pub version: String,
     /// Where clients connect.
     pub url: Option<String>,
+    /// The server that it passes bytes on to, where it does only that.
+    pub target: Option<String>,
     /// Its configuration file.
     pub config: Option<String>,
     /// Which configuration is in force, and what became of reloads.

@@ -2,6 +2,7 @@
 
 use super::text::{self, clean, word};
 use serde_json::Value;
+use signalbox_engine::fact::Point;
 use std::collections::{HashMap, VecDeque};
 
 /// Most calls that are remembered.
@@ -12,14 +13,6 @@ const MAX_BYTES: usize = 32 * 1024 * 1024;
 const MAX_IMAGE: usize = 64 * 1024;
 /// Most decisions that are remembered of one call.
 const MAX_DECISIONS: usize = 64;
-
-/// The four points, in the order of a call, with their headings.
-pub const POINTS: [(&str, &str); 4] = [
-    ("client_in", "as the client sent it"),
-    ("backend_out", "as the backend got it"),
-    ("backend_in", "as the backend answered"),
-    ("client_out", "as the client got it"),
-];
 
 /// One call.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +33,7 @@ pub struct Call {
     pub outcome: Option<String>,
     /// How long it took, in microseconds.
     pub took_us: u64,
-    /// The message at each of the four points.
+    /// The message at each of [`Point::ALL`].
     pub images: [Option<String>; 4],
     /// What was decided about it, in order.
     pub decisions: Vec<String>,
@@ -136,7 +129,8 @@ impl Calls {
 
     fn message(&mut self, key: (u64, u64), fact: &Value) {
         // What a backend says besides its answer is not one of the four images.
-        let Some(point) = POINTS.iter().position(|(name, _)| fact["point"] == *name) else { return };
+        let named = fact["point"].as_str().and_then(Point::parse);
+        let Some(point) = Point::ALL.iter().position(|one| Some(*one) == named) else { return };
         let kind = fact["kind"].as_str();
         if kind == Some("notification") || (point == 2 && kind == Some("request")) {
             return;

@@ -1,9 +1,10 @@
 //! One call, or one held message, in full.
 
-use super::calls::{self, Call, POINTS};
+use super::calls::{self, Call};
 use super::held::Held;
 use super::text::{clock, took};
 use super::view::View;
+use signalbox_engine::fact::Point;
 
 /// The lines of what the cursor is on. A heading begins without a space.
 pub(super) fn lines(view: &View) -> Vec<String> {
@@ -44,13 +45,13 @@ fn of_call(call: &Call) -> Vec<String> {
         lines.push("  none".to_owned());
     }
     lines.extend(call.decisions.iter().map(|decision| format!("  {decision}")));
-    for (point, (_, heading)) in POINTS.iter().enumerate() {
+    for (point, heading) in Point::ALL.iter().map(|one| one.words()).enumerate() {
         let first =
             (0..point).find(|&before| call.images[before].is_some() && call.images[before] == call.images[point]);
         let heading = format!("{}{}", heading[..1].to_uppercase(), &heading[1..]);
         match (&call.images[point], first) {
             (None, _) => lines.push(format!("{heading}: nothing was seen")),
-            (Some(_), Some(first)) => lines.push(format!("{heading}: the same as {}", POINTS[first].1)),
+            (Some(_), Some(first)) => lines.push(format!("{heading}: the same as {}", Point::ALL[first].words())),
             (Some(_), None) => {
                 lines.push(heading);
                 lines.extend(indented(calls::image(call, point)));

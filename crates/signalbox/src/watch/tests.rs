@@ -39,13 +39,13 @@ impl Dialogue {
         self.exchange += 1;
         let at_ms = 1_700_000_000_000_u64 + 1000 * self.exchange;
         let body = json!({"jsonrpc": "2.0", "id": self.exchange, "method": "tools/call", "params": {"name": tool}});
-        self.fact(json!({"type": "message", "at_ms": at_ms, "exchange": self.exchange, "point": "client_in",
+        self.fact(json!({"type": "message", "at_ms": at_ms, "exchange": self.exchange, "point": "client to gateway",
             "kind": "request", "method": "tools/call", "subject": tool, "length": 70, "body": body}));
     }
 
     fn ends(&mut self, outcome: &str) {
         let result = json!({"jsonrpc": "2.0", "id": self.exchange, "result": {"content": []}});
-        for point in ["backend_in", "client_out"] {
+        for point in ["backend to gateway", "gateway to client"] {
             self.fact(json!({"type": "message", "exchange": self.exchange, "point": point, "kind": "result",
                 "backend": "files", "body": result}));
         }
@@ -202,7 +202,7 @@ fn nothing_of_others_reaches_the_terminal_as_a_command() {
         .fact(json!({"type": "decision", "exchange": 1, "by": evil, "phase": evil, "verdict": evil, "detail": evil,
         "inputs": [[evil, evil]]}));
     let raw = format!("{{\"a\":\"{evil}\"}}");
-    dialogue.fact(json!({"type": "message", "exchange": 1, "point": "client_out", "kind": "raw", "text": raw}));
+    dialogue.fact(json!({"type": "message", "exchange": 1, "point": "gateway to client", "kind": "raw", "text": raw}));
     dialogue.fact(json!({"type": "finished", "exchange": 1, "method": evil, "subject": evil, "backend": evil,
         "outcome": evil}));
     let held = json!({"id": 1, "session": 1, "exchange": 1, "phase": evil, "method": evil, "subject": evil,

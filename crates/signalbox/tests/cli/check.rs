@@ -61,8 +61,8 @@ async fn all_errors_of_a_file_are_told_at_once() {
 #[tokio::test]
 async fn names_that_nothing_has_are_warned_of() {
     let folder = tempfile::tempdir().unwrap();
-    let text = "[[rules]]\nid = \"r\"\nwhen = { backend = \"file*\", method = [\"tools/call\", \"tools/cal\"], params = { \"/params/arguments/x\" = { exists = true } } }\nthen = [{ fork = \"shadow\" }]\n\
-                [[rules]]\nid = \"s\"\nwhen = { tool = \"write_*\", params = { \"/path\" = { exists = true } } }\nthen = [{ block = \"no\" }]\n";
+    let text = "[[rules]]\nid = \"r\"\nwhen = { backend = \"file*\", method = [\"tools/call\", \"tools/cal\"], params = { \"/arguments/x\" = { exists = true } } }\nthen = [{ fork = \"shadow\" }]\n\
+                [[rules]]\nid = \"s\"\nwhen = { tool = \"write_*\", params = { \"/params/path\" = { exists = true } } }\nthen = [{ block = \"no\" }]\n";
     for command in [["check"].as_slice(), &["rules", "check"]] {
         std::fs::write(folder.path().join("signalbox.toml"), text).unwrap();
         let done = run(folder.path(), command, "").await;
@@ -71,12 +71,13 @@ async fn names_that_nothing_has_are_warned_of() {
         for expected in [
             "no backend is called `file*`",
             "`tools/cal` is no method of MCP",
-            "`/params/arguments/x` begins inside `params` already; write `/arguments/x`",
+            "`/arguments/x` begins inside `params`; pointers begin at the message: write `/params/arguments/x`",
             "forks to `shadow`, which is no backend",
-            "the params of a tool call has no `/path`",
+            "the params of a tool call has no `path`",
         ] {
             assert!(said.contains(expected), "{command:?}: {expected}: {said}");
         }
+        assert!(!said.contains("write `/params/params"), "{said}");
         // While nobody knows what tools there are, nothing is said of them.
         assert!(!said.contains("write_*"), "{said}");
     }

@@ -42,6 +42,7 @@ const COMMANDS: &[&[&str]] = &[
     &["tape", "stats"],
     &["tape", "export"],
     &["tape", "import"],
+    &["tape", "keep"],
     &["tape", "prune"],
     &["tape", "delete"],
     &["rules"],

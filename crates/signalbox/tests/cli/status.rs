@@ -158,3 +158,34 @@ async fn watching_redraws_in_place_on_a_terminal_and_gives_it_back() {
     .await;
     gateway.signal("TERM").await;
 }
+
+/// How often the threads of a process have given up the processor of their own accord.
+#[cfg(target_os = "linux")]
+fn switches(pid: u32) -> u64 {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    let of = |line: &str| line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse::<u64>().ok();
+    // A thread may end meanwhile.
+    let texts = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("status")).ok());
+    texts.filter_map(|text| text.lines().find_map(of)).sum()
+}
+
+// Issue 13, point 22.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_gateway_that_nobody_uses_hardly_ever_wakes() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Program::start(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    program.url().await;
+    let mut rate = f64::MAX;
+    // The beginning is busy, and asking it would be too.
+    for _ in 0..4 {
+        let (before, since) = (switches(program.pid()), std::time::Instant::now());
+        tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+        rate = switches(program.pid()).saturating_sub(before) as f64 / since.elapsed().as_secs_f64();
+        if rate <= 5.0 {
+            break;
+        }
+    }
+    assert!(rate <= 5.0, "{rate} voluntary context switches a second");
+    program.signal("TERM").await;
+}

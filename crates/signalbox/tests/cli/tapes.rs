@@ -125,6 +125,60 @@ async fn an_export_tells_its_format_or_is_refused() {
     assert_eq!(html.code, 0, "{}", html.stderr);
 }
 
+// Issue 13, point 13.
+#[tokio::test]
+async fn a_person_has_the_ring_written() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("signalbox.toml"), "[record]\nsampling = \"ring\"\nring = 2\nafter = 0\n")
+        .unwrap();
+    let nobody = run(folder.path(), &["tape", "keep"], "").await;
+    assert!(nobody.code == 1 && nobody.stderr.contains("no signalbox is running"), "{} {}", nobody.code, nobody.stderr);
+    let mut gateway = gateway(folder.path()).await;
+    let kept = run(folder.path(), &["tape", "keep", "--json"], "").await;
+    let told: Value = serde_json::from_str(&kept.stdout).expect(&kept.stderr);
+    assert!(told["entries"].as_u64().unwrap() > 0, "{told}");
+    let listed = run(folder.path(), &["tape", "show", told["tape"].as_str().unwrap()], "").await;
+    let calls = |tool: &str| listed.stdout.matches(tool).count();
+    // The last two, and not the one before them.
+    assert_eq!((calls("tools/call"), calls("directory_list"), calls("echo")), (2, 1, 1), "{}", listed.stdout);
+    gateway.write(&call(30, "countdown", &json!({"from": 1, "interval_ms": 10}))).await;
+    gateway.answer(30).await;
+    gateway.signal("TERM").await;
+    gateway.ended().await;
+    let listed = run(folder.path(), &["tape", "show"], "").await;
+    assert!(!listed.stdout.contains("countdown"), "nobody asked for it: {}", listed.stdout);
+
+    std::fs::write(folder.path().join("signalbox.toml"), "").unwrap();
+    let gateway = self::gateway(folder.path()).await;
+    let refused = run(folder.path(), &["tape", "keep"], "").await;
+    assert!(refused.code == 1 && refused.stderr.contains("ring"), "{}", refused.stderr);
+    gateway.signal("TERM").await;
+}
+
+// Issue 13, point 21.
+#[tokio::test]
+async fn what_a_rule_logs_is_in_the_log_at_its_level_and_on_the_tape() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = |level: &str| format!("{{ log = {{ level = \"{level}\", text = \"said at {level}\" }} }}");
+    let logs = ["debug", "info", "notice", "warning", "error"].map(log).join(", ");
+    let rule = format!("[[rules]]\nid = \"l\"\nwhen = {{ tool = \"echo\" }}\nthen = [{logs}]\n");
+    std::fs::write(folder.path().join("signalbox.toml"), rule).unwrap();
+    let mut gateway = gateway(folder.path()).await;
+    gateway.signal("TERM").await;
+    gateway.ended().await;
+    let said = eventually(async || Some(gateway.stderr()).filter(|said| said.contains("said at error"))).await;
+    for (level, words) in
+        [("INFO", "said at info"), ("INFO", "said at notice"), ("WARN", "said at warning"), ("ERROR", "said at error")]
+    {
+        assert!(said.lines().any(|line| line.contains(level) && line.contains(words)), "{words}: {said}");
+    }
+    assert!(!said.contains("said at debug"), "{said}");
+    let exported = run(folder.path(), &["tape", "export", "last", "-o", "-", "--format", "jsonl"], "").await;
+    for words in ["said at debug", "said at info", "said at notice", "said at warning", "said at error"] {
+        assert!(exported.stdout.contains(words), "{words}: {}", exported.stdout);
+    }
+}
+
 /// Answers to what a held call is told, with an editor that is a piece of shell.
 async fn edited(folder: &Path, args: &[&str], editor: &str) -> (i32, String) {
     let script = folder.join("editor.sh");

@@ -155,7 +155,7 @@ fn encode(url: &mut String, text: &str, slashes: bool) {
 
 fn image(story: &Story<'_>, at: u64, message: &MessageEntry) -> Value {
     let mut image = json!({
-        "point": story::point(message.point),
+        "point": message.point.words(),
         "after": at.saturating_sub(story.began) as f64 / 1e6,
         "kind": message.kind.word(),
         "length": message.length,

@@ -3,7 +3,6 @@
 use super::gather::{Gather, Piece};
 use super::story::{self, Story};
 use super::{ExportError, Source};
-use crate::explain::words;
 use crate::marks;
 use crate::pretty;
 use crate::times::{millis, rfc3339};
@@ -204,7 +203,7 @@ fn loose(entry: &Entry) -> String {
         Content::Lost(lost) => format!(
             "<p class=\"gap\"><time>{when}</time> message {} ({}) did not arrive after all: {}</p>",
             lost.number,
-            words(lost.point),
+            lost.point.words(),
             escape(&lost.reason)
         ),
         Content::Refused(refused) => {
@@ -221,7 +220,7 @@ fn image(when: &str, message: &MessageEntry) -> String {
     let marks: String = marks::of(message).iter().map(|mark| format!(", {}", escape(mark))).collect();
     let head = format!(
         "<h3><time>{when}</time> {}{backend}: {}{code}, {} bytes{marks}</h3>",
-        words(message.point),
+        message.point.words(),
         message.kind.word(),
         message.length
     );

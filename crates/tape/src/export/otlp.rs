@@ -1,7 +1,7 @@
 //! OTLP as a JSON file of traces: each exchange a span, each decision an event of it.
 
 use super::gather::{Gather, Piece};
-use super::story::{self, Story};
+use super::story::Story;
 use super::{ExportError, Source};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -105,7 +105,7 @@ fn image(at: u64, message: &MessageEntry) -> Value {
         let status = http.and_then(|http| http.status);
         attributes.extend(status.map(|status| number("http.response.status_code", u64::from(status))));
     }
-    json!({"timeUnixNano": at.to_string(), "name": story::point(message.point), "attributes": attributes})
+    json!({"timeUnixNano": at.to_string(), "name": message.point.words(), "attributes": attributes})
 }
 
 fn decided(at: u64, decision: &DecisionEntry) -> Value {

@@ -105,13 +105,3 @@ pub(crate) fn text(message: &MessageEntry) -> Option<std::borrow::Cow<'_, str>> 
         _ => None,
     }
 }
-
-/// A point in one word.
-pub(crate) fn point(point: Point) -> &'static str {
-    match point {
-        Point::ClientIn => "client_in",
-        Point::BackendOut => "backend_out",
-        Point::BackendIn => "backend_in",
-        Point::ClientOut => "client_out",
-    }
-}

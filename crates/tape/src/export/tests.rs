@@ -103,7 +103,7 @@ fn otlp_has_a_span_for_each_exchange_and_an_event_for_each_decision() {
     assert_eq!((&spans[0]["status"]["code"], &spans[1]["status"]["code"]), (&Value::from(2), &Value::from(1)));
     let names: Vec<&str> =
         spans[2]["events"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
-    assert_eq!(names, ["client_in", "decision", "backend_out", "decision", "client_out"]);
+    assert_eq!(names, ["client to gateway", "decision", "gateway to backend", "decision", "gateway to client"]);
 }
 
 #[test]

@@ -216,6 +216,14 @@ impl Shared {
         inner.tell_listeners(&note, follows);
     }
 
+    /// Tells everyone who listens for this task how it is.
+    pub fn task_changed(&self, id: &str, task: Value) {
+        let note = json!({"jsonrpc": "2.0", "method": "notifications/tasks", "params": task});
+        let wants =
+            |filter: &Value| filter["taskIds"].as_array().is_some_and(|tasks| tasks.iter().any(|one| one == id));
+        self.inner().tell_listeners(&note, wants);
+    }
+
     /// Remembers a state that is given out; returns its number.
     pub fn issue(&self, issued: Issued) -> u64 {
         let serial = self.number();

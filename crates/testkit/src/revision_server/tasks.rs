@@ -10,6 +10,7 @@ use super::call::Call;
 use super::fault::Fault;
 use super::methods::{TASKS, complete};
 use super::question::Question;
+use super::talk::Talk;
 use super::tools::{failed, text};
 use crate::revision::Revision;
 
@@ -71,8 +72,28 @@ impl Task {
         });
         shared.keep(task.clone());
         let arguments = &call.params["arguments"];
+        tokio::spawn(task.clone().report(call.talk.clone()));
         tokio::spawn(task.clone().work(pause(arguments), arguments["ask"] == true, receiver));
         task
+    }
+
+    /// Tells of every change until the end: its own client, or whoever listens for it.
+    async fn report(self: Arc<Self>, talk: Arc<Talk>) {
+        let mut changes = self.status.subscribe();
+        while changes.changed().await.is_ok() {
+            let ended = changes.borrow_and_update().ended();
+            let revision = talk.shared.revision;
+            match revision.modern() {
+                true => talk.shared.task_changed(&self.id, self.told(revision)),
+                false => {
+                    let note = json!({"jsonrpc": "2.0", "method": "notifications/tasks/status", "params": self.told(revision)});
+                    talk.tell(note);
+                }
+            }
+            if ended {
+                return;
+            }
+        }
     }
 
     async fn work(self: Arc<Self>, pause: Duration, asks: bool, answer: oneshot::Receiver<String>) {

@@ -62,9 +62,18 @@ impl Line {
                 vec![number, at, who, method, about, backend, UNFINISHED.to_owned(), String::new(), remarks.join(", ")]
             }
             Self::Notification { message, .. } => {
-                let from = if message.point == Point::ClientIn { "from the client" } else { "from the backend" };
                 let (method, about, backend) = (text(&message.method), text(&message.subject), text(&message.backend));
-                vec![number, at, who, method, about, backend, "notification".to_owned(), String::new(), from.to_owned()]
+                vec![
+                    number,
+                    at,
+                    who,
+                    method,
+                    about,
+                    backend,
+                    "notification".to_owned(),
+                    String::new(),
+                    message.point.words().to_owned(),
+                ]
             }
         }
     }

@@ -1,7 +1,6 @@
 //! An entry as it stands in a line.
 
 use super::around::{BackendLine, ClientLine, HttpLine, RefusedLine, RulesLine, SessionLine, carried};
-use crate::explain;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -222,7 +221,7 @@ impl Line {
             Content::Rules(rules) => What::Rules(RulesLine::new(rules)),
             Content::Lost(lost) => What::Lost {
                 number: lost.number,
-                point: explain::words(lost.point).to_owned(),
+                point: lost.point.words().to_owned(),
                 reason: lost.reason.to_string(),
             },
             Content::Refused(refused) => What::Refused(RefusedLine::new(refused)),
@@ -279,7 +278,7 @@ impl MessageLine {
         };
         let carried = message.carried.as_deref();
         Self {
-            point: explain::words(message.point).to_owned(),
+            point: message.point.words().to_owned(),
             kind: message.kind.word().to_owned(),
             method: message.method.as_deref().map(str::to_owned),
             subject: message.subject.as_deref().map(str::to_owned),
@@ -330,8 +329,7 @@ impl MessageLine {
 }
 
 fn point_of(words: &str) -> Result<Point, &'static str> {
-    const POINTS: [Point; 4] = [Point::ClientIn, Point::BackendOut, Point::BackendIn, Point::ClientOut];
-    POINTS.into_iter().find(|point| explain::words(*point) == words).ok_or("unknown `point`")
+    Point::parse(words).ok_or("unknown `point`")
 }
 
 /// Whether there is nothing to say.

@@ -1,0 +1,78 @@
+//! The clock of a gateway: it ticks ten times a second while something may become late, and every two seconds while nothing goes on.
+
+use crate::gateway::Gateway;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// How often machines are asked whether something has waited too long.
+const TICK: Duration = Duration::from_millis(100);
+/// How often while nothing waits: every wake-up of an idle process costs its machine some power.
+const CALM_TICK: Duration = Duration::from_secs(2);
+/// How often idle sessions are looked for.
+const SWEEP: Duration = Duration::from_secs(5);
+
+/// Whether the clock dozes, and how it is woken.
+#[derive(Default)]
+pub(crate) struct Pulse {
+    dozing: AtomicBool,
+    woken: Notify,
+}
+
+impl Pulse {
+    /// Something goes on: the next tick comes soon. While the clock is awake this is one look at a flag.
+    pub fn quicken(&self) {
+        if self.dozing.load(Ordering::Relaxed) && self.dozing.swap(false, Ordering::Relaxed) {
+            self.woken.notify_one();
+        }
+    }
+
+    /// Waits for the next tick.
+    async fn next(&self, is_calm: impl Fn() -> bool) {
+        if is_calm() {
+            self.dozing.store(true, Ordering::SeqCst);
+            // Looked at once more while it dozes, so that whoever comes later wakes it.
+            let over = is_calm() && tokio::time::timeout(CALM_TICK, self.woken.notified()).await.is_err();
+            self.dozing.store(false, Ordering::Relaxed);
+            if over {
+                return;
+            }
+        }
+        tokio::time::sleep(TICK).await;
+    }
+}
+
+impl Gateway {
+    /// True where nothing waits for anything that could be late, and nothing is left to tell.
+    fn is_calm(&self) -> bool {
+        self.counters.in_flight.load(Ordering::Relaxed) <= 0
+            && self.parks.is_empty()
+            && self.backends().all().all(|backend| backend.is_calm())
+            && self.ledgers.is_empty()
+    }
+}
+
+/// Runs the clock.
+pub(crate) async fn run(gateway: Arc<Gateway>) {
+    let mut swept = crate::clock::now();
+    loop {
+        gateway.pulse.next(|| gateway.is_calm()).await;
+        let now = crate::clock::now();
+        for backend in gateway.backends().all() {
+            backend.tick(now);
+        }
+        gateway.parks.tick();
+        gateway.settle();
+        if now.duration_since(swept) >= SWEEP {
+            swept = now;
+            gateway.tasks.sweep();
+            for session in gateway.sessions.all() {
+                if session.idle() > gateway.settings().session_timeout {
+                    tracing::info!(session = %session.key, "idle session ended");
+                    session.close();
+                }
+            }
+        }
+    }
+}

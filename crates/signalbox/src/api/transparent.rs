@@ -1,0 +1,104 @@
+//! What can be asked of `wrap` and `proxy`: how they are, and what passes. Nothing can be done to what passes, since it has
+//! gone on before anybody sees it; whoever wants to is told so.
+
+use super::routes::{BREAKPOINTS, Bind, HEALTH, HOLDS, KEEP, LIVE, RELOAD, SESSIONS, STATUS, TOOLS, VERSION};
+use super::{ok, probes, process};
+use crate::live::Live;
+use crate::status::PassageOverview;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use signalbox_transport::router::{Answered, Mount, Problem, Request, RouteError, Router};
+use std::sync::Arc;
+
+/// A process that passes bytes on.
+pub struct Passing {
+    overview: PassageOverview,
+    live: Arc<Live>,
+}
+
+impl Passing {
+    /// A process that tells this of itself, and what passes here.
+    #[must_use]
+    pub fn new(overview: PassageOverview, live: &Arc<Live>) -> Arc<Self> {
+        Arc::new(Self { overview, live: Arc::clone(live) })
+    }
+
+    fn why_nothing_is_held(&self) -> String {
+        let command = self.overview.command();
+        format!("`{command}` passes every byte on as it comes and can hold nothing; with --rules FILE it can")
+    }
+}
+
+/// The router of such a process.
+///
+/// # Errors
+/// If the list cannot be served.
+#[rustfmt::skip]
+pub fn router(passing: &Arc<Passing>) -> Result<Arc<Router>, RouteError> {
+    let to = Bind(passing);
+    let list = vec![
+        to.route(Method::GET, HEALTH, Mount::Control, probes::alive),
+        to.route(Method::GET, VERSION, Mount::Control, process::version),
+        to.route(Method::GET, STATUS, Mount::Control, status),
+        to.route(Method::GET, LIVE, Mount::Control, live),
+        to.route(Method::POST, RELOAD, Mount::Control, reload),
+
+        // Whoever asks every process what it holds gets an answer from this one too.
+        to.route(Method::GET, HOLDS, Mount::Control, nothing),
+        to.route(Method::GET, BREAKPOINTS, Mount::Control, nothing),
+        to.route(Method::DELETE, BREAKPOINTS, Mount::Control, none_cleared),
+        to.route(Method::POST, BREAKPOINTS, Mount::Control, cannot_hold),
+        to.route(Method::GET, "/api/v1/holds/{id}", Mount::Control, holds_none),
+        to.route(Method::GET, SESSIONS, Mount::Control, nothing),
+        to.route(Method::GET, "/api/v1/sessions/{id}", Mount::Control, no_sessions),
+        to.route(Method::GET, TOOLS, Mount::Control, no_tools),
+        to.route(Method::POST, KEEP, Mount::Control, no_ring),
+    ];
+    Router::new(list).map(Arc::new)
+}
+
+async fn status(passing: Arc<Passing>, _: Request) -> Answered {
+    process::told(passing.overview.json())
+}
+
+async fn live(passing: Arc<Passing>, request: Request) -> Answered {
+    process::watch(&passing.live, &request)
+}
+
+async fn reload(passing: Arc<Passing>, _: Request) -> Answered {
+    let (command, pid) = (passing.overview.command(), std::process::id());
+    Ok(ok(&json!({"command": command, "pid": pid, "ok": true, "text": "it has no configuration to read again"})))
+}
+
+async fn nothing(_: Arc<Passing>, _: Request) -> Answered {
+    Ok(ok(&Value::Array(Vec::new())))
+}
+
+async fn none_cleared(_: Arc<Passing>, _: Request) -> Answered {
+    Ok(ok(&json!({"cleared": 0})))
+}
+
+async fn cannot_hold(passing: Arc<Passing>, _: Request) -> Answered {
+    Err(Problem::new(StatusCode::CONFLICT, passing.why_nothing_is_held()))
+}
+
+async fn holds_none(passing: Arc<Passing>, _: Request) -> Answered {
+    Err(Problem::new(StatusCode::NOT_FOUND, passing.why_nothing_is_held()))
+}
+
+async fn no_sessions(passing: Arc<Passing>, _: Request) -> Answered {
+    let command = passing.overview.command();
+    let why = format!("`{command}` passes bytes on and keeps no sessions; `signalbox watch` shows what passes");
+    Err(Problem::new(StatusCode::NOT_FOUND, why))
+}
+
+async fn no_ring(passing: Arc<Passing>, _: Request) -> Answered {
+    let why = format!("`{}` holds nothing back: all that it records is on the tape", passing.overview.command());
+    Err(Problem::new(StatusCode::CONFLICT, why))
+}
+
+async fn no_tools(passing: Arc<Passing>, _: Request) -> Answered {
+    let command = passing.overview.command();
+    let why = format!("`{command}` passes bytes on and asks the server nothing itself; its client knows the tools");
+    Err(Problem::new(StatusCode::CONFLICT, why))
+}

@@ -1,0 +1,25 @@
+//! `signalbox tape keep`: the ring of a running gateway is written.
+
+use crate::api::routes::KEEP;
+use crate::cli::{Global, Which};
+use crate::commands::processes;
+use crate::failure::Failure;
+use crate::{output, table};
+use http::Method;
+use std::process::ExitCode;
+
+/// Asks for it, and says what came of it.
+pub(super) fn run(global: &Global, which: &Which) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::Start)?;
+    let kept = runtime.block_on(async {
+        let process = processes::governing(global, which).await?;
+        process.send(Method::POST, KEEP, None).await
+    })?;
+    if global.json {
+        output::result(&format!("{kept}\n"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let tape = table::harmless(kept["tape"].as_str().unwrap_or("-"));
+    output::result(&format!("{} entries of the ring are on tape {tape} now\n", kept["entries"]))?;
+    Ok(ExitCode::SUCCESS)
+}
