@@ -7,6 +7,7 @@ mod answers;
 mod context;
 mod effects;
 mod facts;
+mod hearing;
 mod holding;
 mod initialize;
 mod inquiry;
@@ -27,6 +28,7 @@ mod sending;
 mod task_requests;
 
 pub use context::Context;
+pub use hearing::Awaited;
 pub use lifecycle::Lifecycle;
 pub use modern::supported_versions;
 pub use sending::ToClient;

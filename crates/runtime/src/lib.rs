@@ -21,6 +21,7 @@ mod ledger;
 #[cfg(feature = "testing")]
 mod leftovers;
 pub mod link;
+pub mod list_wait;
 pub mod lists;
 pub mod origin;
 pub mod outbox;

@@ -13,6 +13,7 @@ mod bridged_policy;
 mod bridged_rounds;
 mod client;
 mod crowds;
+mod early_lists;
 mod eras;
 mod expiry;
 mod fake;
