@@ -20,6 +20,7 @@ pub mod lease;
 mod ledger;
 #[cfg(feature = "testing")]
 mod leftovers;
+pub mod lifetime;
 pub mod link;
 pub mod list_wait;
 pub mod lists;
@@ -47,6 +48,7 @@ pub use breakpoints::{Breakpoint, BreakpointError, Breakpoints, SetBreakpoint};
 pub use failure_rules::FailureRules;
 pub use gateway::{Gateway, Parts};
 pub use holds::{HeldMessage, HoldError, Holds};
+pub use lifetime::{Lifetime, Start};
 pub use link::{BoxFuture, Connector, Link, LinkEvents};
 pub use outbox::{Out, Outbox};
 pub use replacement::Replaced;

@@ -1,6 +1,7 @@
 //! The doing of what a session's machine asks for, after the session is unlocked.
 
 use super::Session;
+use crate::backend::Backend;
 use crate::gateway::Gateway;
 use crate::holds;
 use crate::party::Party;
@@ -110,6 +111,17 @@ impl Session {
             Ok(tell) => tell,
             Err(fault) => return self.handle(Event::Failed { exchange: watch.exchange, fault }),
         };
+        if backend.knows_era() {
+            return self.carry_watch(&backend, watch, tell);
+        }
+        let session = Arc::clone(self);
+        tokio::spawn(async move {
+            backend.learn_era().await;
+            session.carry_watch(&backend, watch, tell);
+        });
+    }
+
+    fn carry_watch(self: &Arc<Self>, backend: &Arc<Backend>, watch: Watch, tell: bool) {
         if backend.target(Era::Legacy) == Era::Modern {
             backend.watch_by_listening(self, watch.exchange);
         } else if tell {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use signalbox_engine::back::Wish;
 use signalbox_engine::front::Mode;
 use signalbox_runtime::list_wait::EARLY_LIST_WAIT;
-use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, StreamReader};
+use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, Lifetime, StreamReader};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -31,6 +31,8 @@ fn quick_and_slow() -> Arc<Gateway> {
         wish: Wish::Legacy,
         strict: None,
         failing: FailureRules::default(),
+        lifetime: Lifetime::default(),
+        source: 0,
         allows: Box::new(|_| true),
     };
     let mut backends = gateway.backends().to_vec();
