@@ -147,6 +147,8 @@ pub struct BackendEntry {
     pub listed: bool,
     /// The lists it gave, by era and capability set.
     pub views: BTreeMap<ViewKey, Arc<View>>,
+    /// What gave them: a mark of the program and its settings. Another one may list something else under the same name.
+    pub source: u64,
     /// The capability sets in the order in which their lists were last stored.
     ages: Vec<ViewKey>,
     /// The rank of everything it ever listed, by kind: what was seen first comes first, whatever order it lists in later.
@@ -160,7 +162,7 @@ impl BackendEntry {
     fn new(name: Arc<str>) -> Self {
         let routed = Arc::new(Ruling::of("routed", format!("backend `{name}`")));
         let (views, ages, ranks) = Default::default();
-        Self { name, listed: true, views, ages, ranks, next_rank: 0, routed }
+        Self { name, listed: true, views, source: 0, ages, ranks, next_rank: 0, routed }
     }
 
     /// Puts lists into the order in which their entries were first seen.
@@ -251,6 +253,13 @@ impl Catalog {
         self.claim_all();
         self.generation += 1;
         changed
+    }
+
+    /// Says what gave the lists of a backend.
+    pub fn set_source(&mut self, backend: &str, source: u64) {
+        if let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) {
+            entry.source = source;
+        }
     }
 
     /// Gives every name that is listed and nobody has to the first backend that lists it.

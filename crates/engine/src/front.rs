@@ -7,6 +7,7 @@ mod answers;
 mod context;
 mod effects;
 mod facts;
+mod hearing;
 mod holding;
 mod initialize;
 mod inquiry;
@@ -28,6 +29,7 @@ mod task_requests;
 mod task_results;
 
 pub use context::Context;
+pub use hearing::Awaited;
 pub use lifecycle::Lifecycle;
 pub use modern::supported_versions;
 pub use sending::ToClient;

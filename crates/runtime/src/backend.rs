@@ -3,6 +3,7 @@
 //! The *home* connection belongs to the gateway itself. It tells which era the backend speaks, feeds the catalog, is kept
 //! alive by [`supervisor`], and serves every session that may share it.
 
+mod asleep;
 mod followed;
 mod follows;
 mod guard;
@@ -31,6 +32,7 @@ pub use watches::{MAX_WATCHES, MAX_WATCHES_EACH};
 
 use crate::failure_rules::FailureRules;
 use crate::gateway::Gateway;
+use crate::lifetime::Lifetime;
 use crate::link::Connector;
 use crate::peer::{Peer, Queued};
 use crate::session::Session;
@@ -61,6 +63,10 @@ pub struct BackendSpec {
     pub strict: Option<Limits>,
     /// How it is treated when it fails.
     pub failing: FailureRules,
+    /// From when to when its process runs.
+    pub lifetime: Lifetime,
+    /// A mark of the program and of all that its lists depend on. Lists kept under another mark are not its own.
+    pub source: u64,
     /// Which tools are let through.
     pub allows: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }
@@ -200,8 +206,7 @@ impl Backend {
             inner.waiting = kept.into();
             (late, inner.waiting_peers())
         };
-        self.let_idle_go();
-        self.let_shared_go(crate::clock::now());
+        self.let_idle_go(now);
         self.go_on_slowly();
         for one in late {
             let text = format!("backend `{}` was not ready in time", self.name);
@@ -303,12 +308,7 @@ impl Backend {
     pub(crate) fn detach(&self, peer: &Arc<Peer>, fault: &Fault) {
         let was_ready = peer.profile().is_some();
         let mut inner = self.lock();
-        inner.owned.retain(|_, one| !Arc::ptr_eq(one, peer));
-        inner.shared.retain(|_, one| !Arc::ptr_eq(one, peer));
-        inner.pooled.retain(|_, pool| {
-            pool.retain(|one| !Arc::ptr_eq(one, peer));
-            !pool.is_empty()
-        });
+        inner.forget_peer(peer);
         inner.reading.remove(&peer.id);
         let home = inner.is_home(peer);
         if fault.kind == FaultKind::EraRefused && !home {
@@ -374,7 +374,7 @@ impl Backend {
                 self.refuse(&one.session, one.exchange, fault);
             }
         }
-        if !home && !stopping && !peer.is_displaced() {
+        if !home && !stopping && !peer.has_given_way() {
             self.reopen_later(peer);
         }
         if let Some(gateway) = self.gateway() {

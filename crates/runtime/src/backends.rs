@@ -100,6 +100,8 @@ mod tests {
             wish: Wish::Auto,
             strict: None,
             failing: crate::FailureRules::default(),
+            lifetime: crate::Lifetime::default(),
+            source: 0,
             allows: Box::new(|_| true),
         };
         Backend::new(name, Arc::new(Nowhere), spec)

@@ -49,9 +49,13 @@ impl CatalogKeeper {
             load(&mut catalog, file);
         }
         let snapshot = ArcSwap::from_pointee(catalog.snapshot());
-        let owner =
-            |backend: &Arc<Backend>| (Arc::clone(&backend.name), Owner { backend: backend.id, inherited: false });
-        let model = Model { catalog, owners: backends.iter().map(owner).collect() };
+        let owner = |backend: &Arc<Backend>| {
+            let known = catalog.backends().iter().find(|entry| entry.name == backend.name);
+            let inherited = known.is_some_and(|entry| !entry.views.is_empty() && entry.source != backend.spec().source);
+            (Arc::clone(&backend.name), Owner { backend: backend.id, inherited })
+        };
+        let owners = backends.iter().map(owner).collect();
+        let model = Model { catalog, owners };
         let (generation, saving) = (watch::Sender::new(0), tokio::sync::Mutex::default());
         Self { model: Mutex::new(model), snapshot, generation, file, saving }
     }
@@ -72,10 +76,12 @@ impl CatalogKeeper {
     pub fn set_view(&self, backend: &Backend, key: ViewKey, view: View) -> Changed {
         self.change(|model| {
             let owner = model.owners.get_mut(&backend.name).filter(|owner| owner.backend == backend.id);
-            match owner.map(|owner| std::mem::take(&mut owner.inherited)) {
-                None => Changed::default(),
-                Some(true) => model.catalog.replace_views(&backend.name, key, view),
-                Some(false) => model.catalog.set_view(&backend.name, key, view),
+            let Some(owner) = owner else { return Changed::default() };
+            let inherited = std::mem::take(&mut owner.inherited);
+            model.catalog.set_source(&backend.name, backend.spec().source);
+            match inherited {
+                true => model.catalog.replace_views(&backend.name, key, view),
+                false => model.catalog.set_view(&backend.name, key, view),
             }
         })
     }
@@ -101,6 +107,14 @@ impl CatalogKeeper {
             }
             model.catalog.reconfigure(backends.iter().map(|backend| Arc::clone(&backend.name)))
         })
+    }
+
+    /// True where lists of this very backend are known, and not only of another that had its name.
+    #[must_use]
+    pub fn has_lists(&self, backend: &Backend) -> bool {
+        let model = self.lock();
+        let own = model.owners.get(&backend.name).is_some_and(|owner| owner.backend == backend.id && !owner.inherited);
+        own && model.catalog.backends().iter().any(|entry| entry.name == backend.name && !entry.views.is_empty())
     }
 
     /// Says whether a backend is there.

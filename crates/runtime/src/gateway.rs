@@ -21,15 +21,14 @@ use crate::unwritten::Unwritten;
 use crate::webhooks::{Post, Webhooks};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use signalbox_engine::catalog::{Changed, Selector, Snapshot};
+use signalbox_engine::catalog::Changed;
 use signalbox_engine::fact::{MessageFact, Point, RefusedFact};
 use signalbox_engine::front::Mode;
 use signalbox_engine::keys::Numbers;
 use signalbox_engine::operations::Operations;
 use signalbox_engine::task_calls::TaskCalls;
 use signalbox_engine::{
-    Budget, Caller, CapSet, Chain, ClientProfile, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal,
-    SessionKey,
+    Budget, Caller, CapSet, Chain, Event, ExchangeId, Fact, FactSink, Fault, FaultKind, Principal, SessionKey,
 };
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -244,48 +243,6 @@ impl Gateway {
             if peer.is_ready() {
                 peer.open_general();
             }
-        }
-    }
-
-    /// True where this kind of client need not wait for any backend's lists. What it is then shown must be what was asked
-    /// about here: lists that come in between would be called ready, and not be seen.
-    pub(crate) fn lists_ready(&self, selector: &Selector, catalog: &Snapshot) -> bool {
-        self.backends().iter().all(|backend| backend.lists_ready(selector, catalog))
-    }
-
-    fn prepare(&self, session: &Arc<Session>, client: Option<&ClientProfile>, selector: &Selector) {
-        let catalog = self.catalog.snapshot();
-        for backend in self.backends().iter().filter(|backend| !backend.lists_ready(selector, &catalog)) {
-            backend.prepare(session, client, selector.era);
-        }
-    }
-
-    /// Waits until the lists are there, or for as long as is allowed.
-    pub(crate) async fn wait_for_lists(
-        &self,
-        session: &Arc<Session>,
-        client: Option<&ClientProfile>,
-        selector: &Selector,
-        within: Duration,
-    ) {
-        let mut changes = self.catalog.follow();
-        let waiting = async {
-            while !self.lists_ready(selector, &self.catalog.snapshot()) && !session.is_ended() {
-                // Each time: which connection the session needs is only known once a backend has told its era.
-                self.prepare(session, client, selector);
-                if changes.changed().await.is_err() {
-                    return;
-                }
-            }
-        };
-        if tokio::time::timeout(within, waiting).await.is_err() {
-            let (backends, catalog) = (self.backends(), self.catalog.snapshot());
-            let missing: Vec<&str> = backends
-                .iter()
-                .filter(|backend| !backend.lists_ready(selector, &catalog))
-                .map(|backend| &*backend.name)
-                .collect();
-            tracing::warn!(?missing, "a list was answered without backends that did not start in time");
         }
     }
 

@@ -20,7 +20,9 @@ pub mod lease;
 mod ledger;
 #[cfg(feature = "testing")]
 mod leftovers;
+pub mod lifetime;
 pub mod link;
+pub mod list_wait;
 pub mod lists;
 pub mod origin;
 pub mod outbox;
@@ -48,6 +50,7 @@ pub use breakpoints::{Breakpoint, BreakpointError, Breakpoints, SetBreakpoint};
 pub use failure_rules::FailureRules;
 pub use gateway::{Gateway, Parts};
 pub use holds::{HeldMessage, HoldError, Holds};
+pub use lifetime::{Lifetime, Start};
 pub use link::{BoxFuture, Connector, Link, LinkEvents};
 pub use outbox::{Out, Outbox};
 pub use replacement::Replaced;

@@ -76,6 +76,12 @@ impl Origin {
         matches!(self, Self::Exchange(..) | Self::Berth(_))
     }
 
+    /// True for a call of a client, a copy of one, and what is asked about a task.
+    #[must_use]
+    pub fn is_work(&self) -> bool {
+        self.is_call() || matches!(self, Self::Hosted(..) | Self::Fork(..))
+    }
+
     /// The call of a client that this is, where somebody waits for it.
     #[must_use]
     pub(crate) fn call_key(&self) -> Option<CallKey> {

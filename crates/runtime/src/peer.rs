@@ -5,6 +5,7 @@ mod calls;
 mod events;
 mod expiry;
 mod facts;
+mod live_tasks;
 mod notices;
 mod settling;
 mod tasks;
@@ -17,6 +18,7 @@ use crate::origin::{Origin, OwnAnswer, OwnReply};
 use crate::party::Party;
 use crate::session::Session;
 use events::PeerEvents;
+use live_tasks::LiveTasks;
 use signalbox_engine::back::{BackCommand, BackMachine, ClientOffer, Draft, Outbound, Wish};
 use signalbox_engine::call_index::CallIndex;
 use signalbox_engine::catalog::ViewKey;
@@ -81,15 +83,14 @@ pub struct Peer {
     /// Held while its lists are read.
     pub(crate) lists_turn: tokio::sync::Mutex<()>,
     busy: Arc<AtomicBool>,
-    /// A client asked for a task here, which ends with the process.
-    tasked: AtomicBool,
+    /// The tasks that the backend works on behind this connection, where it has any.
+    tasks: LiveTasks,
     /// The gateway ended it on its own account.
     closed: AtomicBool,
-    /// Gave up its place to another.
-    displaced: AtomicBool,
+    /// Gave up its place, to another or for want of use.
+    gave_way: AtomicBool,
     /// Nothing waits here for anything that may become late.
     quiet: AtomicBool,
-    used: Mutex<Instant>,
     /// How many calls it was given.
     calls: AtomicU64,
     /// How many that were when last looked, and since when there were no more.
@@ -137,11 +138,10 @@ impl Peer {
             wish,
             lists_turn: tokio::sync::Mutex::new(()),
             busy: Arc::default(),
-            tasked: AtomicBool::new(false),
+            tasks: LiveTasks::default(),
             closed: AtomicBool::new(false),
-            displaced: AtomicBool::new(false),
+            gave_way: AtomicBool::new(false),
             quiet: AtomicBool::new(false),
-            used: Mutex::new(crate::clock::now()),
             calls: AtomicU64::new(0),
             unused: Mutex::new((0, crate::clock::now())),
             backend: Arc::downgrade(backend),
@@ -223,6 +223,11 @@ impl Peer {
     #[must_use]
     pub fn has_calls(&self) -> bool {
         self.lock().machine.waiting().any(Origin::is_call)
+    }
+
+    /// True where the backend works on a task behind it, as far as is known.
+    pub(crate) fn has_tasks(&self, now: Instant) -> bool {
+        self.tasks.any(now)
     }
 
     /// True once calls can be sent at once.
@@ -372,6 +377,7 @@ impl Peer {
                 other => {
                     if let BackCommand::Ready(profile) = &other {
                         inner.settling = self.must_settle(profile);
+                        self.tasks.expect(profile.hosts_tasks());
                     }
                     after.push(other);
                 }
@@ -386,6 +392,11 @@ impl Peer {
     }
 
     fn deliver(self: &Arc<Self>, command: BackCommand<Origin>) {
+        match &command {
+            BackCommand::Answer { message, .. } => self.tasks.answered(message),
+            BackCommand::Unfinished { message, .. } => self.tasks.told(message.result()),
+            _ => {}
+        }
         match command {
             BackCommand::Answer { to, message, edits, status } => self.answer(to, message, edits, status),
             BackCommand::Fail { to, fault, .. } => self.fail(&to, fault),

@@ -57,7 +57,7 @@ pub struct BackendStatus {
     pub name: String,
     /// `stdio`, `http`, …
     pub transport: &'static str,
-    /// `starting`, `up`, `restarting`, `down` or `failed`.
+    /// `starting`, `up`, `restarting`, `asleep`, `down` or `failed`.
     pub state: &'static str,
     /// The revision agreed with it.
     pub revision: Option<&'static str>,
@@ -152,10 +152,11 @@ impl Gateway {
         }
     }
 
-    /// True while at least one backend serves and is well.
+    /// True while at least one backend serves and is well, or will when it is used.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        !self.is_draining() && self.backends().iter().any(|backend| backend.is_up() && backend.is_well())
+        let serves = |backend: &Backend| backend.is_asleep() || backend.is_up() && backend.is_well();
+        !self.is_draining() && self.backends().iter().any(|backend| serves(backend))
     }
 }
 

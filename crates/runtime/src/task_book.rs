@@ -14,7 +14,7 @@ pub const MAX_TASKS: usize = 10_000;
 /// Most of them of one principal.
 pub const MAX_TASKS_EACH: usize = 1_000;
 /// How long a task is remembered whose own word on that is longer, or missing.
-const MAX_STAY: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const MAX_STAY: Duration = Duration::from_secs(24 * 3600);
 /// How many names are tried for a task whose own is taken.
 const MAX_NAMES: u32 = 1_000;
 

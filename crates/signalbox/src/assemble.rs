@@ -12,7 +12,7 @@ use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::{FactSink, Principal};
 use signalbox_rules::{RuleSet, Rules};
 use signalbox_runtime::{
-    Backend, BackendCallers, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, Parts, Settings,
+    Backend, BackendCallers, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, Lifetime, Parts, Settings,
 };
 use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
@@ -23,6 +23,7 @@ use signalbox_transport::sse_back::SseConnector;
 use signalbox_transport::web_post::WebPost;
 use signalbox_transport::ws_back::{WsConnector, WsSpec, WsSpecError};
 use signalbox_wire::Limits;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -309,8 +310,25 @@ pub(crate) fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec 
         },
         strict: settings.strict.then_some(settings.limits),
         failing: backend.failing.clone(),
+        lifetime: backend.lifetime,
+        source: source(backend),
         allows: Box::new(move |tool| tools.allows(tool)),
     }
+}
+
+/// A mark of what is started and which of its tools are let through. The values of variables do not go into it, since it is
+/// kept on disk.
+fn source(backend: &BackendConfig) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match &backend.target {
+        Target::Command { program, args, env, env_pass, cwd } => {
+            (program, args, env_pass, cwd).hash(&mut hasher);
+            env.iter().for_each(|(name, _)| name.hash(&mut hasher));
+        }
+        Target::Url { .. } => return 0,
+    }
+    (&backend.tools.include, &backend.tools.exclude).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The demo tools as a backend.
@@ -332,6 +350,8 @@ pub(crate) fn demo_spec(config: &Config, settings: &Settings) -> BackendSpec {
         wish: Wish::Auto,
         strict: settings.strict.then_some(settings.limits),
         failing: FailureRules::default(),
+        lifetime: Lifetime::default(),
+        source: 0,
         allows: Box::new(|_| true),
     }
 }

@@ -216,6 +216,11 @@ fn as_they_run(status: &Value) -> Vec<Finding> {
             let found = format!("{} is up in the running gateway; revision {}", text("server"), text("revision"));
             return Finding::ok(&check, format!("{found}, tools: {}", backend["lists"]["tools"]));
         }
+        if backend["state"] == "asleep" {
+            let found =
+                format!("{} is asleep in the running gateway: stopped, and started at its next use", text("server"));
+            return Finding::ok(&check, format!("{found}, tools: {}", backend["lists"]["tools"]));
+        }
         let found = format!("it is {} in the running gateway: {}", text("state"), text("last_error"));
         Finding::problem(&check, found, "stop the gateway and run `signalbox doctor` again to see how it starts")
     };

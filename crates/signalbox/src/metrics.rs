@@ -138,6 +138,9 @@ fn backends(page: &mut Page, backends: &[BackendStatus]) {
         }
     };
     gauge("signalbox_backend_up", "gauge", "1 while the backend serves.", |one| u64::from(one.state == "up"));
+    gauge("signalbox_backend_asleep", "gauge", "1 while its process is stopped until its next use.", |one| {
+        u64::from(one.state == "asleep")
+    });
     gauge("signalbox_backend_connections", "gauge", "Connections to the backend.", |one| one.connections as u64);
     gauge("signalbox_backend_in_flight", "gauge", "Requests the backend works on.", |one| one.in_flight as u64);
     gauge("signalbox_backend_waiting", "gauge", "Calls that wait for it to start.", |one| one.waiting as u64);

@@ -68,7 +68,7 @@ impl ToolList {
         self.ready
     }
 
-    /// The backends that are not up, one sentence for each.
+    /// The backends that cannot be used, one sentence for each.
     #[must_use]
     pub fn missing(&self) -> &[String] {
         &self.missing
@@ -126,7 +126,7 @@ fn description(tool: &Value) -> String {
 #[must_use]
 pub fn missing(gateway: &Gateway) -> Vec<String> {
     let status = gateway.status();
-    let down = status.backends.iter().filter(|backend| backend.state != "up");
+    let down = status.backends.iter().filter(|backend| !matches!(backend.state, "up" | "asleep"));
     down.map(|backend| {
         let why = backend.last_error.as_deref().unwrap_or("it did not answer in time");
         format!("backend `{}` is {}: {why}", backend.name, backend.state)

@@ -43,6 +43,8 @@ struct SavedOwner {
 #[derive(Serialize, Deserialize)]
 struct SavedBackend {
     name: String,
+    #[serde(default)]
+    source: u64,
     views: Vec<SavedView>,
 }
 
@@ -106,6 +108,7 @@ pub fn read(catalog: &mut Catalog, bytes: &[u8]) -> Result<(), PersistError> {
         }
     }
     for backend in saved.backends {
+        catalog.set_source(&backend.name, backend.source);
         for view in backend.views {
             if let Some((key, view)) = read_view(view) {
                 catalog.set_view(&backend.name, key, view);
@@ -118,7 +121,7 @@ pub fn read(catalog: &mut Catalog, bytes: &[u8]) -> Result<(), PersistError> {
 
 fn write_backend(entry: &BackendEntry) -> SavedBackend {
     let views = entry.views.iter().filter_map(|(key, view)| write_view(key, view)).collect();
-    SavedBackend { name: entry.name.to_string(), views }
+    SavedBackend { name: entry.name.to_string(), source: entry.source, views }
 }
 
 fn write_view(key: &ViewKey, view: &View) -> Option<SavedView> {

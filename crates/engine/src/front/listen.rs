@@ -1,6 +1,7 @@
 //! Changes of lists, resources and tasks, as each era hears of them: plain notifications on the session's general stream in the
 //! old one, `subscriptions/listen` in the new one.
 
+use super::hearing::wish;
 use super::inward::in_params;
 use super::judging::Passed;
 use super::sending::Way;
@@ -39,6 +40,17 @@ pub struct Listener {
     missed_tasks: BTreeMap<Box<str>, (Arc<str>, Envelope)>,
 }
 
+impl Listener {
+    /// True where it hears of changes of this list.
+    pub(super) fn hears(&self, kind: ListKind) -> bool {
+        match kind {
+            ListKind::Tools => self.tools,
+            ListKind::Prompts => self.prompts,
+            ListKind::Resources | ListKind::Templates => self.resources,
+        }
+    }
+}
+
 impl FrontMachine {
     /// Opens a listen request, or holds it until the lists that tell what of it can be heard are there.
     pub(super) fn listen(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
@@ -63,12 +75,12 @@ impl FrontMachine {
             return self.fail(id, &fault, ctx, out);
         };
         let filter = span.of(message.bytes());
-        let wants = |key: &str| json::member(filter, key).is_some_and(|span| span.of(filter) == b"true");
+        let wants = |kind| json::member(filter, wish(kind)).is_some_and(|span| span.of(filter) == b"true");
         let offer = ctx.catalog.offer(&self.selector(id), ctx.sight);
         let mut listener = Listener {
-            tools: wants("toolsListChanged") && offer.tools,
-            prompts: wants("promptsListChanged") && offer.prompts,
-            resources: wants("resourcesListChanged") && offer.resources,
+            tools: wants(ListKind::Tools) && offer.tools,
+            prompts: wants(ListKind::Prompts) && offer.prompts,
+            resources: wants(ListKind::Resources) && offer.resources,
             ..Listener::default()
         };
         for uri in named(filter, "resourceSubscriptions", out) {
@@ -254,13 +266,9 @@ fn subscribable(ctx: &Context<'_>, backend: &str) -> bool {
 
 fn acknowledgement(id: &[u8], listener: &Listener) -> Bytes {
     let mut parts = Vec::new();
-    for (on, key) in [
-        (listener.tools, "toolsListChanged"),
-        (listener.prompts, "promptsListChanged"),
-        (listener.resources, "resourcesListChanged"),
-    ] {
-        if on {
-            parts.push(format!("\"{key}\":true"));
+    for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
+        if listener.hears(kind) {
+            parts.push(format!("\"{}\":true", wish(kind)));
         }
     }
     for (followed, key) in [(&listener.followed, "resourceSubscriptions"), (&listener.tasks, "taskIds")] {

@@ -20,6 +20,10 @@ const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 impl Backend {
     /// True where this kind of client need not wait for the backend's lists, having these ones.
     pub(crate) fn lists_ready(&self, selector: &Selector, catalog: &Snapshot) -> bool {
+        // What is known serves while its process is stopped: to show it, nothing is started.
+        if self.is_asleep() {
+            return true;
+        }
         let effective = self.effective(selector);
         if self.is_stale(&effective) {
             return false;

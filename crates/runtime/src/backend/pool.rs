@@ -11,7 +11,6 @@ use bytes::Bytes;
 use signalbox_engine::back::Wish;
 use signalbox_engine::{Fault, FaultKind, Principal};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Most pooled connections of one backend.
 pub const MAX_POOLED: usize = 1024;
@@ -19,8 +18,6 @@ pub const MAX_POOLED: usize = 1024;
 pub const MAX_POOLED_EACH: usize = 128;
 /// The longest name of a client that counts.
 const MAX_INFO: usize = 4 * 1024;
-/// How long a pooled connection may stay unused.
-const IDLE: Duration = Duration::from_secs(120);
 
 impl Backend {
     pub(super) fn pick_pooled(self: &Arc<Self>, inner: &mut Inner, caller: Caller<'_>) -> Pick {
@@ -31,7 +28,6 @@ impl Backend {
         let exclusive = !self.connector.carries_headers();
         for peer in inner.pooled.get(&key).into_iter().flatten() {
             if !exclusive {
-                peer.touch();
                 return Pick::Peer(Arc::clone(peer), None);
             }
             if let Some(lease) = peer.lease() {
@@ -91,27 +87,5 @@ impl Backend {
     fn crowded(&self) -> Fault {
         let text = format!("{MAX_POOLED_EACH} connections of this caller to backend `{}` are open", self.name);
         Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name)
-    }
-
-    /// True where a task is worked on behind this connection, which ends with it.
-    pub(super) fn works_on_task(&self, peer: &Peer) -> bool {
-        self.gateway().is_some_and(|gateway| gateway.tasks.holds(peer.id))
-    }
-
-    /// Ends pooled connections that nobody has used for a while.
-    pub(super) fn let_idle_go(&self) {
-        let idle: Vec<Arc<Peer>> = {
-            let inner = self.lock();
-            let pooled = inner.pooled.values().flatten();
-            pooled
-                .filter(|peer| peer.unused_for() > IDLE && peer.in_flight() == 0)
-                .filter(|peer| !self.works_on_task(peer))
-                .cloned()
-                .collect()
-        };
-        for peer in idle {
-            tracing::debug!(backend = %self.name, peer = %peer.id, "a pooled connection that nobody uses is ended");
-            peer.close();
-        }
     }
 }

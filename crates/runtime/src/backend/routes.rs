@@ -165,15 +165,35 @@ impl Backend {
     }
 
     /// Brings a copy of a request to a connection that is ready: one that the principal's calls share, or the gateway's own.
-    /// False where there is none.
-    pub(crate) fn fork(&self, session: &Arc<Session>, exchange: Option<ExchangeId>, call: Box<Call>) -> bool {
+    /// False where there is none. A backend that is asleep gets it as soon as it is up.
+    pub(crate) fn fork(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        exchange: Option<ExchangeId>,
+        call: Box<Call>,
+    ) -> bool {
+        let Some(exchange) = exchange else { return false };
+        if !self.is_asleep() {
+            return self.fork_now(session, exchange, call);
+        }
+        self.wake(&mut self.lock());
+        let (backend, session) = (Arc::clone(self), Arc::clone(session));
+        tokio::spawn(async move {
+            let _ = tokio::time::timeout(backend.spec().timeout, backend.attempted()).await;
+            if !backend.fork_now(&session, exchange, call) {
+                session.gateway.counters.dropped("fork");
+            }
+        });
+        true
+    }
+
+    fn fork_now(&self, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) -> bool {
         let peer = {
             let inner = self.lock();
             let shared = inner.shared.get(&(session.principal.clone(), inner.support.target(call.era)));
             shared.or(inner.home_peer.as_ref()).cloned()
         };
-        let (Some(peer), Some(exchange)) = (peer, exchange) else { return false };
-        peer.fork(session, exchange, call, self.spec().timeout)
+        peer.is_some_and(|peer| peer.fork(session, exchange, call, self.spec().timeout))
     }
 
     /// Opens what a client of this era needs to be shown the right lists.
@@ -205,6 +225,7 @@ impl Backend {
             Era::Modern => inner.support.modern,
         };
         if speaks != Some(true) {
+            self.wake(&mut inner);
             return None;
         }
         match self.pick(&mut inner, Caller { session, client: None, era: Era::Modern, asks: false }) {
@@ -225,6 +246,7 @@ impl Backend {
             return Pick::Refuse(Fault::new(FaultKind::SessionClosed, "the session has ended"));
         }
         if !inner.support.known() {
+            self.wake(inner);
             return self.down(inner).map_or(Pick::Wait, Pick::Refuse);
         }
         let target = inner.support.target(caller.era);
@@ -240,6 +262,7 @@ impl Backend {
                 if let Some(peer) = inner.shared.get(&(session.principal.clone(), target)) {
                     return Pick::Peer(Arc::clone(peer), None);
                 }
+                self.wake(inner);
                 if matches!(inner.home, Home::Starting | Home::Restarting) {
                     return Pick::Wait;
                 }

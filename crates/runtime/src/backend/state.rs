@@ -94,6 +94,8 @@ pub enum Home {
     Up(Arc<Peer>),
     /// Was ready and is being opened again.
     Restarting,
+    /// Its process was stopped, or not started yet; somebody's use of it starts it.
+    Asleep,
     /// The last attempt failed; there will be another.
     Down(Fault),
     /// It failed too often; there will be no other attempt until that is asked for.
@@ -106,7 +108,7 @@ impl Home {
     pub fn fault(&self) -> Option<&Fault> {
         match self {
             Self::Down(fault) | Self::Failed(fault) => Some(fault),
-            Self::Starting | Self::Up(_) | Self::Restarting => None,
+            Self::Starting | Self::Up(_) | Self::Restarting | Self::Asleep => None,
         }
     }
 
@@ -117,6 +119,7 @@ impl Home {
             Self::Starting => "starting",
             Self::Up(_) => "up",
             Self::Restarting => "restarting",
+            Self::Asleep => "asleep",
             Self::Down(_) => "down",
             Self::Failed(_) => "failed",
         }
@@ -229,6 +232,32 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
+    /// True where calls wait for it, or somebody follows something on its home connection.
+    pub fn is_wanted(&self) -> bool {
+        !self.waiting.is_empty() || !self.follows.is_empty() || !self.watches.is_empty()
+    }
+
+    /// True where a connection has told its lists, and was not called since it was opened.
+    pub fn has_only_listed(&self, peer: &Peer) -> bool {
+        let listed = || peer.view_key().is_some_and(|key| self.read_views.contains(&key));
+        !peer.was_called() && !self.reading.contains(&peer.id) && listed()
+    }
+
+    /// True where a session follows a resource here.
+    pub fn watches_of(&self, session: SessionKey) -> bool {
+        self.watches.values().any(|sessions| sessions.contains_key(&session))
+    }
+
+    /// Gives no further call to this connection.
+    pub fn forget_peer(&mut self, peer: &Arc<Peer>) {
+        self.owned.retain(|_, one| !Arc::ptr_eq(one, peer));
+        self.shared.retain(|_, one| !Arc::ptr_eq(one, peer));
+        self.pooled.retain(|_, pool| {
+            pool.retain(|one| !Arc::ptr_eq(one, peer));
+            !pool.is_empty()
+        });
+    }
+
     /// True where it is not to be started again.
     pub fn is_ending(&self) -> bool {
         self.stopping || self.retired.is_some()

@@ -27,7 +27,11 @@ impl Backend {
     pub(crate) async fn supervise(self: Arc<Self>) {
         let mut failures = 0;
         let mut wish = self.spec().wish;
+        self.begin_asleep();
         loop {
+            if !self.wait_for_use().await {
+                return;
+            }
             let peer = {
                 let mut inner = self.lock();
                 if inner.is_ending() {
@@ -58,6 +62,10 @@ impl Backend {
             if peer.profile().is_some() && clock::now().saturating_duration_since(opened) >= HEALTHY {
                 failures = 0;
             }
+            // It was stopped for want of use, and is started again by the next one.
+            if peer.has_given_way() {
+                continue;
+            }
             if self.is_hopeless(failures) {
                 if !self.rest(failures).await {
                     return;
@@ -68,26 +76,31 @@ impl Backend {
             }
             let wait = backoff(failures);
             failures += 1;
-            self.lock().restarts += 1;
-            tracing::info!(backend = %self.name, seconds = wait.as_secs(), "backend is started again after a wait");
-            // Only the end and a reload cut the wait short: a late word of the connection that was lost does not.
-            let stopped = async {
-                while !self.lock().is_cut_short() {
-                    self.changed.notified().await;
-                }
-            };
-            // What was asked for while it was up, or was being tried, is done.
-            self.lock().hurry = false;
-            let _ = tokio::time::timeout(wait, stopped).await;
-            let mut inner = self.lock();
-            if inner.is_ending() {
+            if !self.wait_before_restart(wait).await {
                 return;
             }
-            // A backend that has failed stays down for its callers until it is really back.
-            if matches!(inner.home, Home::Up(_)) {
-                inner.home = Home::Restarting;
-            }
         }
+    }
+
+    /// Waits before the next attempt. False where the backend is ended instead.
+    async fn wait_before_restart(&self, wait: Duration) -> bool {
+        self.lock().restarts += 1;
+        tracing::info!(backend = %self.name, seconds = wait.as_secs(), "backend is started again after a wait");
+        // Only the end and a reload cut the wait short: a late word of the connection that was lost does not.
+        let stopped = async {
+            while !self.lock().is_cut_short() {
+                self.changed.notified().await;
+            }
+        };
+        // What was asked for while it was up, or was being tried, is done.
+        self.lock().hurry = false;
+        let _ = tokio::time::timeout(wait, stopped).await;
+        let mut inner = self.lock();
+        // A backend that has failed stays down for its callers until it is really back.
+        if matches!(inner.home, Home::Up(_)) {
+            inner.home = Home::Restarting;
+        }
+        !inner.is_ending()
     }
 
     /// True where a child has died so often that starting it once more makes no sense. A remote server may come back by

@@ -1,6 +1,7 @@
 //! What can be set of a backend anew while it runs.
 
 use super::{Backend, BackendSpec};
+use crate::lifetime::Start;
 use signalbox_wire::method;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +11,12 @@ impl Backend {
     /// Era and strictness stay as they are. `tools` says that other tools are let through.
     pub fn retune(self: &Arc<Self>, spec: BackendSpec, tools: bool) {
         let spec = Arc::new(spec);
-        self.spec.store(Arc::clone(&spec));
+        let before = self.spec.swap(Arc::clone(&spec)).lifetime;
+        let rested = before.start == Start::FirstUse || before.idle_stop.is_some() && spec.lifetime.idle_stop.is_none();
+        // Other tools can only be listed by a process that runs.
+        if tools || rested && spec.lifetime.start == Start::Eager {
+            self.wake(&mut self.lock());
+        }
         let Some(gateway) = self.gateway().filter(|_| tools) else { return };
         let changed = gateway.catalog.keep_tools(self, |tool| (spec.allows)(tool));
         gateway.tell_lists_changed(changed, None);

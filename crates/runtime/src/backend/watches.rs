@@ -164,11 +164,21 @@ impl Backend {
             (_, Some(heir)) => heir.watch_by_listening(session, exchange),
             (Some(peer), None) => peer.watch_anew(Some((Arc::clone(session), exchange))),
             (None, None) => {
-                let text = format!("backend `{}` is not connected", self.name);
-                let fault = Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name);
-                session.handle(Event::Failed { exchange, fault });
+                let (backend, session) = (Arc::clone(self), Arc::clone(session));
+                tokio::spawn(async move { backend.watch_once_up(&session, exchange).await });
             }
         }
+    }
+
+    /// The same for a backend that may be about to start.
+    async fn watch_once_up(self: Arc<Self>, session: &Arc<Session>, exchange: ExchangeId) {
+        let _ = tokio::time::timeout(self.spec().timeout, self.attempted()).await;
+        if let Some(peer) = self.shared_peer(session, Era::Modern) {
+            return peer.watch_anew(Some((Arc::clone(session), exchange)));
+        }
+        let text = format!("backend `{}` is not connected", self.name);
+        let fault = Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name);
+        session.handle(Event::Failed { exchange, fault });
     }
 
     /// Forgets everything a session wanted to hear; the resources that it followed.

@@ -8,6 +8,7 @@ use signalbox_engine::bridge::Reach;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind};
 use signalbox_wire::{Edits, Envelope, json};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl Peer {
@@ -63,6 +64,7 @@ impl Peer {
         if !inner.machine.is_ready() {
             return false;
         }
+        self.calls.fetch_add(1, Ordering::Relaxed);
         let origin = Origin::Fork(Arc::clone(session), exchange);
         let sent = inner
             .machine

@@ -1,6 +1,6 @@
 //! The calls of clients on a connection: sent, held while they are parked, given up.
 
-use super::{Inner, Peer, Queued, Use};
+use super::{Inner, Peer, Queued};
 use crate::berthed::Berthed;
 use crate::lease::Lease;
 use crate::origin::Origin;
@@ -8,36 +8,36 @@ use crate::session::Session;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::breaker::Outcome;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, bridge};
-use signalbox_wire::{Era, method};
+use signalbox_wire::Era;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+impl Inner {
+    /// True where nothing that a client asked for is on it, or waits for it.
+    fn is_idle(&self) -> bool {
+        self.queue.is_empty() && !self.machine.waiting().any(Origin::is_work)
+    }
+}
 
 impl Peer {
     /// Takes the connection for one call alone.
     #[must_use]
     pub fn lease(&self) -> Option<Lease> {
         let backend = self.backend.upgrade()?;
-        let lease = Lease::take(&self.busy, &backend)?;
-        self.touch();
-        Some(lease)
+        Lease::take(&self.busy, &backend)
     }
 
-    /// Somebody uses it.
-    pub fn touch(&self) {
-        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = crate::clock::now();
-    }
-
-    /// How long nobody has taken it.
+    /// True once it was given a call.
     #[must_use]
-    pub fn unused_for(&self) -> Duration {
-        crate::clock::now().saturating_duration_since(*self.used.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn was_called(&self) -> bool {
+        self.calls.load(Ordering::Relaxed) > 0
     }
 
     /// For how long it was given no call and had none, as far as was looked.
     pub(crate) fn unused_since(&self, now: Instant) -> Duration {
         let calls = self.calls.load(Ordering::Relaxed);
-        let busy = self.in_flight() > 0;
+        let busy = !self.lock().is_idle();
         let mut unused = self.unused.lock().unwrap_or_else(PoisonError::into_inner);
         if busy || unused.0 != calls {
             *unused = (calls, now);
@@ -72,7 +72,6 @@ impl Peer {
             inner.queue.push_back(Queued { session, exchange, call, deadline: now + timeout, lease });
             return None;
         }
-        self.note_task(&call);
         let origin = self.origin(&inner, session, exchange, &call, lease);
         let sent =
             inner.machine.call(origin, call, timeout, now).and_then(|message| self.transmit(&mut inner, message));
@@ -81,17 +80,6 @@ impl Peer {
             self.refuse(session, exchange, fault);
         }
         None
-    }
-
-    /// Notes that a session has a task on its own connection: only the backend knows when that is over.
-    fn note_task(&self, call: &Call) {
-        if matches!(self.use_of, Use::Session(_))
-            && call.client.revision.tasks_core()
-            && call.method == method::TOOLS_CALL
-            && call.envelope.params().and_then(bridge::tasks::wish).is_some()
-        {
-            self.tasked.store(true, Ordering::Relaxed);
-        }
     }
 
     /// A call ends here, before it reached the backend.
@@ -218,24 +206,28 @@ impl Peer {
     /// Takes no further call, unless one is here. True where it may be ended.
     fn stop_taking_calls(&self) -> bool {
         let mut inner = self.lock();
-        let idle = inner.queue.is_empty() && !inner.machine.waiting().any(Origin::is_call);
+        let idle = inner.is_idle();
         inner.closing |= idle;
         idle
     }
 
-    /// Gives up the place of a connection that is of no use to its session for now. False where it is in use.
+    /// Gives up the place of a connection whose client is away. False where it is in use.
     pub(crate) fn displace(&self) -> bool {
-        let away = self.owner().is_some_and(|session| !session.is_connected());
-        let displaced = away && !self.tasked.load(Ordering::Relaxed) && self.stop_taking_calls();
-        if displaced {
-            self.displaced.store(true, Ordering::Relaxed);
-        }
-        displaced
+        self.owner().is_some_and(|session| !session.is_connected()) && self.give_way()
     }
 
-    /// True where it has given up its place, so that it is opened again at the next call only.
-    pub(crate) fn is_displaced(&self) -> bool {
-        self.displaced.load(Ordering::Relaxed)
+    /// Gives up its place. False where it is in use.
+    pub(crate) fn give_way(&self) -> bool {
+        let gives_way = self.stop_taking_calls();
+        if gives_way {
+            self.gave_way.store(true, Ordering::Relaxed);
+        }
+        gives_way
+    }
+
+    /// True where it has given up its place, so that it is opened again at the next use only.
+    pub(crate) fn has_given_way(&self) -> bool {
+        self.gave_way.load(Ordering::Relaxed)
     }
 }
 

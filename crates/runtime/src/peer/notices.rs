@@ -59,6 +59,7 @@ impl Peer {
         if matches!(name, method::TOOLS_LIST_CHANGED | method::PROMPTS_LIST_CHANGED | method::RESOURCES_LIST_CHANGED) {
             return backend.lists_changed(self, name);
         }
+        self.tasks.told(message.params());
         if name == method::RESOURCES_UPDATED
             && let (Some(gateway), Some(uri)) = (backend.gateway(), uri_of(&message))
         {

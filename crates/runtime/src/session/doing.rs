@@ -1,12 +1,14 @@
 //! The doing of what a session's machine asks for, after the session is unlocked.
 
 use super::Session;
+use crate::backend::Backend;
 use crate::gateway::Gateway;
 use crate::holds;
 use crate::party::Party;
 use bytes::Bytes;
 use signalbox_engine::command::{Listen, Watch};
-use signalbox_engine::{Call, Command, Event, ExchangeId};
+use signalbox_engine::front::Awaited;
+use signalbox_engine::{Call, ClientProfile, Command, Event, ExchangeId};
 use signalbox_wire::{Edits, Envelope, Era};
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,6 +111,17 @@ impl Session {
             Ok(tell) => tell,
             Err(fault) => return self.handle(Event::Failed { exchange: watch.exchange, fault }),
         };
+        if backend.knows_era() {
+            return self.carry_watch(&backend, watch, tell);
+        }
+        let session = Arc::clone(self);
+        tokio::spawn(async move {
+            backend.learn_era().await;
+            session.carry_watch(&backend, watch, tell);
+        });
+    }
+
+    fn carry_watch(self: &Arc<Self>, backend: &Arc<Backend>, watch: Watch, tell: bool) {
         if backend.target(Era::Legacy) == Era::Modern {
             backend.watch_by_listening(self, watch.exchange);
         } else if tell {
@@ -125,13 +138,35 @@ impl Session {
             let Some(waiting) = inner.machine.exchange(exchange) else { return };
             (waiting.client.clone().or_else(|| self.client()), inner.machine.selector(exchange))
         };
+        if self.lock().machine.awaited(exchange) == Some(Awaited::Listen) {
+            // Lists that its client asks for meanwhile need not wait for what it will hear of.
+            self.gateway.sessions.follow(self);
+        }
         let session = Arc::clone(self);
         tokio::spawn(async move {
             let gateway = Arc::clone(&session.gateway);
-            let within = gateway.settings().first_list_wait;
-            gateway.wait_for_lists(&session, client.as_deref(), &selector, within).await;
+            gateway.wait_for_lists(&session, exchange, client.as_deref(), &selector).await;
             session.handle(Event::ListsReady { exchange });
         });
+    }
+
+    /// True where the client of a request that is held for lists hears when these change.
+    pub(crate) fn is_told_of_changes(&self, exchange: ExchangeId, client: Option<&ClientProfile>) -> bool {
+        let (awaited, era) = {
+            let inner = self.lock();
+            let Some(waiting) = inner.machine.exchange(exchange) else { return false };
+            (inner.machine.awaited(exchange), waiting.era)
+        };
+        match (awaited, era) {
+            (Some(Awaited::Listen), _) => true,
+            (Some(Awaited::List(_)), Era::Legacy) => self.lock().machine.hears_changes(),
+            // A request of the new era may be a session of its own, and the listen request of its client another.
+            (Some(Awaited::List(kind)), Era::Modern) => client.is_some_and(|client| {
+                let mut own = self.gateway.sessions.all().into_iter().filter(|one| one.principal == self.principal);
+                own.any(|one| one.lock().machine.listens_for(kind, client))
+            }),
+            (Some(Awaited::Entry) | None, _) => false,
+        }
     }
 
     fn level_changed(&self) {

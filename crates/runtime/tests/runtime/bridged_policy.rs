@@ -47,6 +47,8 @@ fn start_guarded(fake: &Fake, wish: Wish) -> Arc<Gateway> {
         wish,
         strict: None,
         failing: signalbox_runtime::FailureRules::default(),
+        lifetime: signalbox_runtime::Lifetime::default(),
+        source: 0,
         allows: Box::new(|_| true),
     };
     let parts = Parts {

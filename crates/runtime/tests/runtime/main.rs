@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "all of this is a test, its helpers too")]
 
+mod asleep;
 mod batches;
 mod breaker;
 mod bridged_calls;
@@ -13,6 +14,7 @@ mod bridged_policy;
 mod bridged_rounds;
 mod client;
 mod crowds;
+mod early_lists;
 mod eras;
 mod expiry;
 mod fake;
@@ -37,7 +39,7 @@ use fake::Fake;
 use signalbox_engine::back::Wish;
 use signalbox_engine::{Chain, FactSink, Principal};
 use signalbox_runtime::status::BackendStatus;
-use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, Parts, Settings};
+use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, Lifetime, Parts, Settings};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +51,8 @@ struct Setup {
     timeout: Duration,
     settings: Settings,
     failing: FailureRules,
+    lifetime: Lifetime,
+    source: u64,
     catalog_file: Option<PathBuf>,
     facts: Vec<Arc<dyn FactSink>>,
 }
@@ -61,6 +65,8 @@ impl Default for Setup {
             timeout: Duration::from_secs(60),
             settings: Settings::default(),
             failing: FailureRules::default(),
+            lifetime: Lifetime::default(),
+            source: 0,
             catalog_file: None,
             facts: Vec::new(),
         }
@@ -81,6 +87,8 @@ fn start_with(fake: &Fake, setup: Setup, chain: Chain) -> Arc<Gateway> {
         wish: setup.wish,
         strict: None,
         failing: setup.failing,
+        lifetime: setup.lifetime,
+        source: setup.source,
         allows: Box::new(|_| true),
     };
     let gateway = Gateway::new(Parts {

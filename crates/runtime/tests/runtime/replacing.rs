@@ -23,6 +23,8 @@ fn spec(allows: impl Fn(&str) -> bool + Send + Sync + 'static) -> BackendSpec {
         wish: Wish::Legacy,
         strict: None,
         failing: signalbox_runtime::FailureRules::default(),
+        lifetime: signalbox_runtime::Lifetime::default(),
+        source: 0,
         allows: Box::new(allows),
     }
 }

@@ -151,6 +151,8 @@ fn backend(name: &str, shape: Shape, modern: bool) -> (Arc<Backend>, Driven) {
             max_restarts: None,
             ..FailureRules::default()
         },
+        lifetime: signalbox_runtime::Lifetime::default(),
+        source: 0,
         allows: Box::new(|_| true),
     };
     (Backend::new(name, Arc::new(driven.clone()), spec), driven)

@@ -80,6 +80,8 @@ fn backend(name: &str, dice: &mut Dice) -> (Arc<Backend>, Driven) {
         wish,
         strict: None,
         failing: FailureRules { max_queue: dice.pick(&[2, 64]), ..FailureRules::default() },
+        lifetime: signalbox_runtime::Lifetime::default(),
+        source: 0,
         allows: Box::new(|_| true),
     };
     (Backend::new(name, Arc::new(driven.clone()), spec), driven)

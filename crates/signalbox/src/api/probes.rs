@@ -25,8 +25,8 @@ pub(super) async fn counted(served: Arc<Served>, _: Request) -> Answered {
     Ok(Answer::whole(StatusCode::OK, metrics::CONTENT_TYPE, metrics::render(served.app())))
 }
 
-/// Ready while something can be served, and recorded where that is asked for; the backends that cannot be are named either
-/// way.
+/// Ready while something can be served, and recorded where that is asked for; the backends that are not up are named either
+/// way. None is started for it.
 fn readiness(gateway: &Gateway, not_recording: Option<String>) -> Answer {
     let serves = gateway.is_ready() || (gateway.backends().is_empty() && !gateway.is_draining());
     let ready = serves && not_recording.is_none();
@@ -38,7 +38,8 @@ fn readiness(gateway: &Gateway, not_recording: Option<String>) -> Answer {
         body.push_str(&format!("calls cannot be recorded: {why}\n"));
     }
     for backend in gateway.status().backends.iter().filter(|backend| backend.state != "up") {
-        body.push_str(&format!("backend `{}` is {}\n", backend.name, backend.state));
+        let more = if backend.state == "asleep" { ": it is stopped, and its next use starts it" } else { "" };
+        body.push_str(&format!("backend `{}` is {}{more}\n", backend.name, backend.state));
     }
     let unwell = |one: &BackendStatus| one.health.as_ref().is_some_and(|health| health.state == "unwell");
     for backend in gateway.status().backends.iter().filter(|backend| backend.state == "up" && unwell(backend)) {

@@ -165,6 +165,7 @@ fn configuration(global: &Global, from: &From) -> Result<Config, Failure> {
         max_children: 1,
         addresses: crate::config::Addresses::default(),
         failing: signalbox_runtime::FailureRules::default(),
+        lifetime: signalbox_runtime::Lifetime::default(),
         era: Era::Auto,
     }];
     Ok(config)
@@ -219,8 +220,8 @@ fn warn_of_missing(missing: &[String]) {
 async fn say_what_is_waited_for(app: &App) {
     tokio::time::sleep(PATIENCE).await;
     let status = app.gateway.status();
-    let waiting: Vec<&str> =
-        status.backends.iter().filter(|backend| backend.state != "up").map(|backend| backend.name.as_str()).collect();
+    let late = status.backends.iter().filter(|backend| !matches!(backend.state, "up" | "asleep"));
+    let waiting: Vec<&str> = late.map(|backend| backend.name.as_str()).collect();
     if !waiting.is_empty() {
         output::say(format_args!("waiting for {}", waiting.join(", ")));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::uri::Uri;
-use signalbox_runtime::FailureRules;
+use signalbox_runtime::{FailureRules, Lifetime, Start};
 use signalbox_transport::tls::BackTlsSpec;
 
 use super::addresses::Addresses;
@@ -46,6 +46,8 @@ pub struct BackendConfig {
     pub addresses: Addresses,
     /// How it is treated when it fails.
     pub failing: FailureRules,
+    /// From when to when its process runs.
+    pub lifetime: Lifetime,
     /// Which era of MCP it speaks.
     pub era: Era,
 }
@@ -181,6 +183,13 @@ pub(super) fn check(
         start_timeout: table.duration("start_timeout")?,
         max_children: table.count("max_children")?,
         failing: super::failing::rules(table)?,
+        lifetime: Lifetime {
+            start: match table.choice("start")?.as_str() {
+                "first_use" => Start::FirstUse,
+                _ => Start::Eager,
+            },
+            idle_stop: table.seconds("idle_stop")?,
+        },
         addresses: super::addresses::addresses(table)?,
         era: match table.choice("era")?.as_str() {
             "old" => Era::Old,
@@ -191,7 +200,8 @@ pub(super) fn check(
 }
 
 /// The keys that only make sense beside `command`.
-pub(super) const COMMAND_KEYS: &[&str] = &["args", "env", "env_pass", "cwd", "max_children", "max_restarts"];
+pub(super) const COMMAND_KEYS: &[&str] =
+    &["args", "env", "env_pass", "cwd", "max_children", "max_restarts", "start", "idle_stop"];
 /// The keys that only make sense beside `url`.
 pub(super) const URL_KEYS: &[&str] = &["headers", "transport", "balance", "tls"];
 

@@ -3,6 +3,7 @@
 mod bad;
 mod failing;
 mod layers;
+mod lifetime;
 mod tls;
 mod traces;
 
@@ -174,6 +175,7 @@ fn a_command_backend() {
         max_children: 2,
         addresses: Addresses::default(),
         failing: signalbox_runtime::FailureRules::default(),
+        lifetime: signalbox_runtime::Lifetime::default(),
         era: Era::Old,
     };
     assert_eq!(backend, expected);

@@ -4,6 +4,7 @@ use super::finding::Finding;
 use crate::assemble::{App, AssembleError, assemble};
 use crate::config::{BackendConfig, Config};
 use signalbox_engine::Principal;
+use signalbox_runtime::Lifetime;
 use signalbox_runtime::status::BackendStatus;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -32,6 +33,12 @@ impl Outcome {
 /// Starts all of them at once, waits until each is up or has failed, and ends them again.
 pub(super) async fn try_out(config: &Config) -> Result<Vec<Outcome>, AssembleError> {
     // Live lists only: what another process knew at its end says nothing about now.
+    let mut config = config.clone();
+    for backend in &mut config.backends {
+        // It is to be seen running, also where it only runs while it is used.
+        backend.lifetime = Lifetime::default();
+    }
+    let config = &config;
     let app = assemble(config, Principal::local("doctor"), None, None)?;
     let started = Instant::now();
     app.gateway.start();

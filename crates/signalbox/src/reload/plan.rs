@@ -101,6 +101,7 @@ pub(super) fn course(before: &BackendConfig, next: &BackendConfig) -> Course {
     followed.timeout = next.timeout;
     followed.start_timeout = next.start_timeout;
     followed.max_children = next.max_children;
+    followed.lifetime = next.lifetime;
     followed.tools.clone_from(&next.tools);
     followed.category.clone_from(&next.category);
     followed.trust_level = next.trust_level;
@@ -167,6 +168,8 @@ mod tests {
             ("command = 'x'\nenv = { TOKEN = 'one' }\ntimeout = 7\n", Course::Retuned { tools: false }),
             ("command = 'x'\nenv = { TOKEN = 'one' }\ncategory = 'files'\n", Course::Retuned { tools: false }),
             ("command = 'x'\nenv = { TOKEN = 'one' }\nmax_children = 2\n", Course::Retuned { tools: false }),
+            ("command = 'x'\nenv = { TOKEN = 'one' }\nidle_stop = '10m'\n", Course::Retuned { tools: false }),
+            ("command = 'x'\nenv = { TOKEN = 'one' }\nstart = 'first_use'\n", Course::Retuned { tools: false }),
             ("command = 'x'\nenv = { TOKEN = 'one' }\ntools = { exclude = ['a'] }\n", Course::Retuned { tools: true }),
             ("command = 'x'\nenv = { TOKEN = 'two' }\n", Course::Anew),
             ("command = 'y'\nenv = { TOKEN = 'one' }\n", Course::Anew),

@@ -157,6 +157,8 @@ fn backends(process: &ProcessView, style: Style) -> String {
 fn details(backend: &BackendView) -> Vec<(String, String)> {
     let mut details = Vec::new();
     let mut add = |label: &str, words: Option<String>| details.extend(words.map(|words| (label.to_owned(), words)));
+    let asleep = backend.state == "asleep";
+    add("process", asleep.then(|| "stopped, starts at its next use; its lists are those last known".to_owned()));
     add("error", backend.last_error.clone());
     backend.last_words.iter().for_each(|line| add("stderr", Some(line.clone())));
     add("dropped", Some(counts(&backend.dropped)).filter(|counts| !counts.is_empty()));
@@ -283,6 +285,15 @@ mod tests {
                       tls       warning: renew it\n  \
                       tls       changed files are not in use: b.pem is not PEM\n";
         assert!(shown.contains(wanted), "{shown}");
+    }
+
+    #[test]
+    fn a_backend_that_is_asleep_is_not_in_trouble() {
+        let backends = json!([{"name": "a", "state": "asleep", "lists": {"tools": 2}}]);
+        let shown = check(json!({"command": "serve", "pid": 1, "backends": backends}), PLAIN);
+        let wanted =
+            "a        asleep  2\n\na\n  process     stopped, starts at its next use; its lists are those last known\n";
+        assert!(shown.ends_with(wanted), "{shown}");
     }
 
     #[test]

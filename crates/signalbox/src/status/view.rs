@@ -149,7 +149,7 @@ pub struct BackendView {
     pub name: String,
     /// `stdio`, `http`, …
     pub transport: Option<String>,
-    /// `starting`, `up`, `restarting` or `down`.
+    /// `starting`, `up`, `restarting`, `asleep`, `down` or `failed`.
     pub state: String,
     /// The revision agreed with it.
     pub revision: Option<String>,

@@ -21,6 +21,7 @@ use signalbox_engine::task_calls::{MAX_TASK_CALLS, MAX_TASK_ID};
 use signalbox_engine::{Limit, Principal, front};
 use signalbox_runtime::backend::idle::SHARED_IDLE;
 use signalbox_runtime::backend::{MAX_POOLED, MAX_WATCHES, MAX_WATCHES_EACH};
+use signalbox_runtime::list_wait::EARLY_LIST_WAIT;
 use signalbox_runtime::{FailureRules, Settings, lists, outbox, park_lot, task_book};
 use signalbox_transport::http_front::{self, FrontSpec};
 use signalbox_transport::{child, router, send_queue, tcp_front, turned_away};
@@ -350,6 +351,10 @@ fn of_backends() -> Vec<Row> {
             .answer("error `overloaded` once the call has waited in vain")
             .metric("signalbox_backend_connections")
             .shown(&["with_no_process_left_a_call_waits_for_one"]),
+        row("a list for a client that hears of changes, while a backend starts", vec![Time(EARLY_LIST_WAIT)], None)
+            .answer("what the others list, and `list_changed` when there is more; other clients wait for `gateway.first_list_wait`")
+            .metric("signalbox_backend_up")
+            .shown(&["an_old_client_with_a_general_stream_gets_the_others_lists_early_and_is_told_of_the_rest"]),
         row("a shared connection that nobody uses", vec![Time(SHARED_IDLE)], None)
             .answer("it ends, and is opened again for the next call")
             .metric("signalbox_backend_up")

@@ -60,6 +60,8 @@ fn gateway(settings: Settings, facts: Vec<Arc<dyn FactSink>>) -> Arc<Gateway> {
         wish: Wish::Auto,
         strict: Some(settings.limits),
         failing: signalbox_runtime::FailureRules::default(),
+        lifetime: signalbox_runtime::Lifetime::default(),
+        source: 0,
         allows: Box::new(|_| true),
     };
     let backend = Backend::new("stub", Arc::new(InProcessConnector::new("stub", stub)), spec);

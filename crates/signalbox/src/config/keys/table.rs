@@ -236,6 +236,16 @@ pub const KEYS: &[Key] = &[
     ),
     key("backends.NAME.start_timeout", seconds(30.0, HOUR), "How long it may take to start and shake hands."),
     key(
+        "backends.NAME.start",
+        one_of(&["eager", "first_use"], "eager"),
+        "When its process starts: with the gateway, or at the first call. What it lists is then known from the last run; a server that has never been listed is started once to learn it.",
+    ),
+    key(
+        "backends.NAME.idle_stop",
+        Kind::Seconds { default: None, max: DAY },
+        "Stop a process that nobody has used for so long, never one with a call, a subscription or a task; the next use starts it again. What it kept in memory for its sessions is lost. Without, it stays.",
+    ),
+    key(
         "backends.NAME.breaker.enabled",
         Kind::Flag(true),
         "Leave the backend alone for a while when it fails again and again.",

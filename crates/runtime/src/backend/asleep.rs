@@ -1,0 +1,132 @@
+//! A backend whose process runs only while somebody uses it. It is asleep before and after: its lists are those that are known
+//! of it, nothing is asked of it, and the next use starts it.
+
+use super::Backend;
+use super::state::{Home, Inner};
+use crate::gateway::Gateway;
+use crate::lifetime::Start;
+use crate::peer::Peer;
+use signalbox_engine::chain::Ruling;
+use signalbox_engine::fact::Decision;
+use signalbox_engine::{Fact, SessionKey};
+use std::sync::Arc;
+
+impl Backend {
+    /// True while its process need not run.
+    #[must_use]
+    pub fn is_asleep(&self) -> bool {
+        matches!(self.lock().home, Home::Asleep)
+    }
+
+    /// Leaves the process alone from the start, where it is to be started at its first use and its lists are known.
+    pub(super) fn begin_asleep(&self) {
+        let Some(gateway) = self.gateway() else { return };
+        if self.lifetime().start != Start::FirstUse || !gateway.catalog.has_lists(self) {
+            return;
+        }
+        {
+            let mut inner = self.lock();
+            if inner.is_wanted() {
+                return;
+            }
+            self.fall_asleep(&mut inner);
+        }
+        // What is known may have been listed under another filter.
+        let spec = Arc::clone(&self.spec());
+        let changed = gateway.catalog.keep_tools(self, |tool| (spec.allows)(tool));
+        gateway.tell_lists_changed(changed, None);
+    }
+
+    pub(super) fn fall_asleep(&self, inner: &mut Inner) {
+        inner.home = Home::Asleep;
+        inner.home_peer = None;
+        inner.up_since = None;
+    }
+
+    /// True where nothing would be missed if the process behind the home connection ended.
+    pub(super) fn may_sleep(&self, inner: &Inner, gateway: &Gateway, home: &Peer) -> bool {
+        let reads = inner.reading.contains(&home.id) || inner.refreshing.iter().any(|(peer, _)| *peer == home.id.0);
+        matches!(inner.home, Home::Up(_))
+            && !inner.is_ending()
+            && inner.waiting.is_empty()
+            && !reads
+            && gateway.catalog.has_lists(self)
+    }
+
+    /// Somebody needs it: where it is asleep, its process is started.
+    pub(super) fn wake(&self, inner: &mut Inner) {
+        if matches!(inner.home, Home::Asleep) && !inner.is_ending() {
+            tracing::info!(backend = %self.name, "the backend is used: its process is started");
+            inner.home = Home::Starting;
+            self.changed.notify_one();
+        }
+    }
+
+    /// True once it is known which era it speaks.
+    pub(crate) fn knows_era(&self) -> bool {
+        self.lock().support.known()
+    }
+
+    /// Starts it where it is asleep, and waits until it is known which era it speaks, or that it does not start.
+    pub(crate) async fn learn_era(&self) {
+        self.wake(&mut self.lock());
+        let _ = tokio::time::timeout(self.spec().timeout, self.attempted()).await;
+    }
+
+    /// Waits until the attempt to start it that is under way has come to something.
+    pub(super) async fn attempted(&self) {
+        let Some(mut changes) = self.gateway().map(|gateway| gateway.catalog.follow()) else { return };
+        while matches!(self.lock().home, Home::Starting | Home::Restarting) {
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Waits while it is asleep. False where it is ended instead.
+    pub(super) async fn wait_for_use(&self) -> bool {
+        loop {
+            {
+                let inner = self.lock();
+                if inner.is_ending() {
+                    return false;
+                }
+                if !matches!(inner.home, Home::Asleep) {
+                    return true;
+                }
+            }
+            self.changed.notified().await;
+        }
+    }
+
+    /// Says that a connection ends because nobody uses it, and what is lost with a process.
+    pub(super) fn tell_put_away(&self, gateway: &Gateway, peer: &Peer) {
+        if !self.connector.is_process() {
+            tracing::debug!(backend = %self.name, peer = %peer.id, "a connection that nobody uses is ended");
+            return;
+        }
+        let why = if peer.was_called() {
+            "nobody uses it; whatever it kept in memory for its clients is lost, and the next use starts it anew"
+        } else {
+            "nobody has used it, so nothing is lost with it; the first use starts it again"
+        };
+        tracing::info!(backend = %self.name, peer = %peer.id, pid = peer.pid(), "a process is stopped: {why}");
+        if gateway.message_facts() {
+            let owner = peer.owner();
+            let mut ruling = Ruling::of("stopped", format!("the process of backend `{}` is stopped: {why}", self.name));
+            ruling.inputs.extend(peer.pid().map(|pid| ("process", pid.to_string())));
+            let fact = Fact::Decision(Arc::new(Decision {
+                at: crate::clock::now(),
+                session: owner.map_or(SessionKey::GATEWAY, |owner| owner.key),
+                caller: owner.map_or_else(|| gateway.caller.clone(), |owner| owner.caller.clone()),
+                exchange: None,
+                phase: "backend",
+                rulings: vec![("idle", ruling.into())],
+            }));
+            match owner {
+                Some(owner) => gateway.note(owner, [fact]),
+                None => gateway.note_own(fact),
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Waiting for lists that backends have not given yet.
+
+use crate::gateway::Gateway;
+use crate::session::Session;
+use signalbox_engine::catalog::{Selector, Snapshot};
+use signalbox_engine::{ClientProfile, ExchangeId};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a list waits for slow backends where its client hears of changes and others have lists to show.
+pub const EARLY_LIST_WAIT: Duration = Duration::from_secs(5);
+
+impl Gateway {
+    /// True where this kind of client need not wait for any backend's lists. What it is then shown must be what was asked
+    /// about here: lists that come in between would be called ready, and not be seen.
+    pub(crate) fn lists_ready(&self, selector: &Selector, catalog: &Snapshot) -> bool {
+        self.backends().iter().all(|backend| backend.lists_ready(selector, catalog))
+    }
+
+    fn prepare(&self, session: &Arc<Session>, client: Option<&ClientProfile>, selector: &Selector) {
+        let catalog = self.catalog.snapshot();
+        for backend in self.backends().iter().filter(|backend| !backend.lists_ready(selector, &catalog)) {
+            backend.prepare(session, client, selector.era);
+        }
+    }
+
+    /// Waits until the lists are there, or for as long as is allowed. A client that hears of changes gets what is there
+    /// after a shorter wait, and is told when there is more.
+    pub(crate) async fn wait_for_lists(
+        &self,
+        session: &Arc<Session>,
+        exchange: ExchangeId,
+        client: Option<&ClientProfile>,
+        selector: &Selector,
+    ) {
+        let most = self.settings().first_list_wait;
+        let short = EARLY_LIST_WAIT.min(most);
+        let mut coming = std::pin::pin!(self.lists_come(session, client, selector));
+        if tokio::time::timeout(short, &mut coming).await.is_ok() {
+            return;
+        }
+        let early = session.is_told_of_changes(exchange, client) && self.shows_any(selector);
+        if !early && tokio::time::timeout(most.saturating_sub(short), coming).await.is_ok() {
+            return;
+        }
+        let (backends, catalog) = (self.backends(), self.catalog.snapshot());
+        let missing: Vec<&str> = backends
+            .iter()
+            .filter(|backend| !backend.lists_ready(selector, &catalog))
+            .map(|backend| &*backend.name)
+            .collect();
+        if early {
+            tracing::info!(?missing, "a list was answered without slow backends; its client hears when they are there");
+        } else {
+            tracing::warn!(?missing, "a list was answered without backends that did not start in time");
+        }
+    }
+
+    async fn lists_come(&self, session: &Arc<Session>, client: Option<&ClientProfile>, selector: &Selector) {
+        let mut changes = self.catalog.follow();
+        while !self.lists_ready(selector, &self.catalog.snapshot()) && !session.is_ended() {
+            // Each time: which connection the session needs is only known once a backend has told its era.
+            self.prepare(session, client, selector);
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// True where there is something to show this kind of client.
+    fn shows_any(&self, selector: &Selector) -> bool {
+        let catalog = self.catalog.snapshot();
+        catalog.backends().iter().any(|entry| entry.listed && entry.shown(selector).is_some())
+    }
+}

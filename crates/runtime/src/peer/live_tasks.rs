@@ -1,0 +1,119 @@
+//! The tasks that a backend works on behind a connection: whoever ends its process ends them too.
+//!
+//! They are read from what the backend says, whichever revisions it and its clients speak.
+
+use crate::task_book::MAX_STAY;
+use signalbox_engine::bridge::tasks::{TaskState, is_terminal};
+use signalbox_wire::{Envelope, json, meta};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Most tasks of one connection that are known by name. As long as one of them lives, the others need not be known.
+const MAX_KNOWN: usize = 1_024;
+
+/// The tasks, each with the time at which it is over even if nobody says so.
+#[derive(Default)]
+pub(super) struct LiveTasks {
+    /// False where the backend has none, so that nobody need look.
+    expected: AtomicBool,
+    until: Mutex<HashMap<Box<str>, Instant>>,
+}
+
+impl LiveTasks {
+    /// Says whether the backend makes tasks at all.
+    pub(super) fn expect(&self, expected: bool) {
+        self.expected.store(expected, Ordering::Relaxed);
+    }
+
+    /// Looks at an answer of the backend: a task may have begun, or be over.
+    pub(super) fn answered(&self, message: &Envelope) {
+        let Some(result) = message.result().filter(|_| self.are_expected()) else { return };
+        if let Some(state) = TaskState::read(result) {
+            return self.stands(state);
+        }
+        // The result of a task names it.
+        let span = json::path(result, &[meta::META, meta::RELATED_TASK, "taskId"]);
+        if let Some(task) = span.and_then(|span| json::string(span.of(result))) {
+            self.lock().remove(&*task);
+        }
+    }
+
+    /// Looks at what may tell how a task stands.
+    pub(super) fn told(&self, said: Option<&[u8]>) {
+        if let Some(state) = said.filter(|_| self.are_expected()).and_then(TaskState::read) {
+            self.stands(state);
+        }
+    }
+
+    fn stands(&self, state: TaskState) {
+        let mut tasks = self.lock();
+        if is_terminal(state.status) {
+            tasks.remove(&*state.id);
+            return;
+        }
+        let now = crate::clock::now();
+        if tasks.len() >= MAX_KNOWN {
+            tasks.retain(|_, until| *until > now);
+        }
+        if tasks.len() < MAX_KNOWN {
+            let stay = state.ttl.map_or(MAX_STAY, Duration::from_millis).min(MAX_STAY);
+            tasks.insert(state.id.into(), now + stay);
+        }
+    }
+
+    fn are_expected(&self) -> bool {
+        self.expected.load(Ordering::Relaxed)
+    }
+
+    /// True where one is worked on.
+    pub(super) fn any(&self, now: Instant) -> bool {
+        self.lock().values().any(|until| *until > now)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Instant>> {
+        self.until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(result: &str) -> Envelope {
+        Envelope::parse(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#).into()).unwrap()
+    }
+
+    fn made() -> Envelope {
+        answer(r#"{"task":{"taskId":"t","status":"working","createdAt":"c","ttl":60000}}"#)
+    }
+
+    #[test]
+    fn a_task_lives_until_its_end_is_told_or_its_time_is_over() {
+        let now = crate::clock::now();
+        for end in [
+            r#"{"taskId":"t","status":"completed","createdAt":"c"}"#,
+            r#"{"resultType":"complete","taskId":"t","status":"cancelled","createdAt":"c","result":{}}"#,
+            r#"{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#,
+        ] {
+            let tasks = LiveTasks::default();
+            tasks.expect(true);
+            tasks.answered(&made());
+            assert!(tasks.any(now) && !tasks.any(now + Duration::from_secs(120)));
+            tasks.answered(&answer(r#"{"content":[]}"#));
+            // What is said in the course of a task names it too.
+            tasks.told(Some(br#"{"level":"info","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#));
+            assert!(tasks.any(now));
+            tasks.answered(&answer(end));
+            assert!(!tasks.any(now), "{end}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_looked_at_where_no_task_is_expected() {
+        let tasks = LiveTasks::default();
+        tasks.answered(&made());
+        assert!(!tasks.any(crate::clock::now()));
+    }
+}
