@@ -10,7 +10,7 @@ mod running;
 use crate::batch::Batches;
 use crate::gateway::Gateway;
 use crate::ledger::LastNoted;
-use crate::outbox::{OUTBOX_BOUND, Out, Outbox};
+use crate::outbox::{Away, OUTBOX_BOUND, Out, Outbox};
 pub use calls::CallInFlight;
 use round_timers::RoundTimers;
 use signalbox_engine::bridge::capabilities;
@@ -139,7 +139,7 @@ impl Session {
         let outbox = Arc::new(Outbox::default());
         inner.streams.insert(id, Arc::clone(&outbox));
         self.readers.fetch_add(1, Ordering::Relaxed);
-        Some(StreamReader { session: Arc::clone(self), id, outbox, answers_only: false })
+        Some(StreamReader { session: Arc::clone(self), id, outbox, answers_only: false, here: AtomicBool::new(true) })
     }
 
     /// The same for a client that takes nothing but the answer: whatever would come before it finds another way, or is refused
@@ -382,6 +382,8 @@ pub struct StreamReader {
     id: StreamId,
     outbox: Arc<Outbox>,
     answers_only: bool,
+    /// False while its client is away and may come back.
+    here: AtomicBool,
 }
 
 impl StreamReader {
@@ -399,6 +401,18 @@ impl StreamReader {
             count.fetch_add(1, Ordering::Relaxed);
         }
         EventCount(counts)
+    }
+
+    /// Its client has gone and may come back, or is back. While it is away the session is not connected by this stream.
+    pub fn set_away(&self, away: Away) {
+        let here = away == Away::Here;
+        if self.here.swap(here, Ordering::Relaxed) != here {
+            match here {
+                true => self.session.readers.fetch_add(1, Ordering::Relaxed),
+                false => self.session.readers.fetch_sub(1, Ordering::Relaxed),
+            };
+        }
+        self.outbox.set_away(away);
     }
 
     /// Counts a message of this stream that its client never got.
@@ -434,6 +448,6 @@ impl Drop for StreamReader {
         self.outbox.close();
         self.session.tell_lost(&self.outbox.drain());
         self.session.gone(self.id, self.answers_only);
-        self.session.readers.fetch_sub(1, Ordering::Relaxed);
+        self.set_away(Away::AllBounded);
     }
 }

@@ -181,6 +181,23 @@ async fn every_real_client_sees_and_calls_all_tools_of_all_three_over_http() {
     check_bare("inspector", &document, &["get-roots-list"]);
 }
 
+/// The inspector's command line opens a session and an event stream for each call and leaves the session open.
+/// `MCP_TEST_ONE_SHOTS` makes it more than six in a row.
+#[tokio::test(flavor = "multi_thread")]
+async fn issue_13_16_clients_that_leave_at_once_leave_room_for_the_next() {
+    let Some(servers) = servers().await else { return };
+    let config = servers.config.replace("[backends.ev]\n", "[backends.ev]\nmax_children = 3\n");
+    let gateway = GatewayProcess::serve(&config).await.unwrap();
+    let count = std::env::var("MCP_TEST_ONE_SHOTS").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
+    let calls: Vec<String> = (0..count).map(|number| format!(r#"echo={{"message":"call {number}"}}"#)).collect();
+    let url = gateway.url();
+    let inspector = arguments(&["inspector", "--steps", "call"], &calls, &["--url", &url]);
+    let document = run(&inspector).await.unwrap().unwrap();
+    for number in 0..count {
+        assert!(text(&document, number).contains(&format!("call {number}")), "{}", text(&document, number));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_real_client_sees_and_calls_all_tools_of_all_three_over_stdio() {
     let Some(servers) = servers().await else { return };

@@ -289,7 +289,7 @@ async fn other_terms_are_taken_over_while_it_runs() {
     let client = Client::open(&gateway, json!({})).await;
     let opened = fake.heard(OPEN).len();
     backend.retune(spec(Lifetime { idle_stop: Some(IDLE), ..first_use() }, |tool| tool != "t1"), true);
-    pass(1_000).await;
+    pass(3_000).await;
     assert_eq!(fake.heard(OPEN).len(), opened + 1, "other tools are listed by a process");
     assert_eq!((status(&gateway).state, client.tools().await.len()), ("asleep", 0));
 }
@@ -309,7 +309,7 @@ async fn one_that_takes_the_place_of_another_is_started_once_to_learn_its_lists(
     assert_eq!(client.tools().await, ["t1"]);
     pass(1_000).await;
     gateway.replace(vec![Backend::new("a", Arc::new(new.clone()), spec(first_use(), |_| true))]);
-    pass(1_000).await;
+    pass(3_000).await;
     assert_eq!((status(&gateway).state, new.heard(OPEN).len(), new.open_links().len()), ("asleep", 1, 0));
     assert_eq!(client.tools().await, ["t2"]);
     assert_eq!(text(&client.call("t2").await), "link 2");

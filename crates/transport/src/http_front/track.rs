@@ -89,9 +89,9 @@ impl Track {
         state.turn += 1;
         state.away = None;
         if let Some(reader) = &state.reader {
-            let (count, outbox) = (reader.count_events(), reader.outbox());
-            outbox.set_away(Away::Here);
-            outbox.nudge();
+            let count = reader.count_events();
+            reader.set_away(Away::Here);
+            reader.outbox().nudge();
             state.count = Some(count);
         }
         Ok((state.turn, events))
@@ -149,7 +149,7 @@ impl Track {
         state.away = Some(now);
         state.count = None;
         if let Some(reader) = &state.reader {
-            reader.outbox().set_away(if self.general { Away::AllBounded } else { Away::Bounded });
+            reader.set_away(if self.general { Away::AllBounded } else { Away::Bounded });
         }
         Some(now)
     }
