@@ -175,15 +175,17 @@ impl<'a> Walk<'a> {
             if view.tired() {
                 return Leg::End(self.too_much());
             }
+            let outcomes = mark..self.way.outcomes.len();
             let guessed = view.take_guess() || view.facts.lacks_request() && rule.reads_request;
             if held && guessed && !rule.permits() {
                 self.guessed = true;
-                if rule.acts() {
-                    return Leg::End(cannot_tell(rule));
+                if !rule.acts() {
+                    continue;
                 }
-                continue;
+                self.catch_up();
+                self.matched(rule, outcomes);
+                return Leg::End(self.cannot_tell(rule));
             }
-            let outcomes = mark..self.way.outcomes.len();
             if held && candidate.tallies {
                 self.tallied.push(Tally { rule: candidate.rule, outcomes });
             } else if held {
@@ -296,6 +298,14 @@ impl<'a> Walk<'a> {
         self.changed.take().map_or(Verdict::Pass, Verdict::Modify)
     }
 
+    /// The refusal of a task's result that a rule can no longer judge.
+    fn cannot_tell(&mut self, rule: &Rule) -> Verdict {
+        let why = "the call that made its task is no longer known";
+        self.note("refuse", why);
+        let text = format!("rule `{}` cannot judge this result: {why}", rule.id);
+        Verdict::Refuse(Fault::new(FaultKind::Refused, text))
+    }
+
     fn too_much(&mut self) -> Verdict {
         let message = format!("the rules would have to read more than {} bytes for this message", limits::WORK);
         Verdict::Refuse(Fault::new(FaultKind::Overloaded, message))
@@ -320,12 +330,6 @@ impl<'a> Walk<'a> {
         }
         Judgement { verdict, rulings: self.rulings.into(), effects: self.effects }
     }
-}
-
-/// The refusal of a task's result that a rule can no longer judge.
-fn cannot_tell(rule: &Rule) -> Verdict {
-    let text = format!("rule `{}` cannot judge this result: the call that made its task is no longer known", rule.id);
-    Verdict::Refuse(Fault::new(FaultKind::Refused, text))
 }
 
 /// The word for a verdict in rulings.

@@ -8,7 +8,6 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use signalbox_engine::bridge::Reach;
 use signalbox_engine::catalog::{Item, ListKind, View, ViewKey};
-use signalbox_engine::fact::Finished;
 use signalbox_engine::front::{Context, FrontMachine, Mode};
 use signalbox_engine::keys::{Numbers, StreamId};
 use signalbox_engine::operations::Operations;
@@ -99,7 +98,7 @@ impl Scene<'_> {
         self.machine.handle(event, &ctx, &mut out);
         for command in &out {
             if let Command::Fact(Fact::Finished(finished)) = command {
-                self.chain.finished(finished as &Finished);
+                self.chain.finished(finished);
             }
         }
         out
@@ -280,4 +279,23 @@ fn a_rule_that_only_tells_lets_the_result_of_a_forgotten_call_pass() {
     let way = Way { client: Era::Modern, backend: Era::Modern, task: true, forgotten: true };
     let got = gets(r#"phase = "response", tool = "x""#, r#"{ count = "n" }"#, way, ("a", "x"), "secret");
     assert!(got.contains("secret"), "{got}");
+}
+
+/// A question that a task shows in what `tasks/get` answers is judged like any other.
+#[test]
+fn a_rule_on_questions_holds_those_of_tasks() {
+    let file = "[[rules]]\nid = \"r\"\nwhen = { phase = \"question\" }\nthen = { block = \"no\" }\n";
+    let chain = Chain::new(vec![Arc::new(Rules::new(RuleSet::parse("rules.toml", file).unwrap(), 1))]);
+    let snapshot = catalog(Revision::LATEST);
+    let way = Way { client: Era::Modern, backend: Era::Modern, task: true, forgotten: false };
+    let machine = FrontMachine::new(SessionKey(1), Caller::anonymous("http"), Mode::Pipe);
+    let (calls, numbers, operations) = Default::default();
+    let mut scene = Scene { snapshot: &snapshot, chain: &chain, way, calls, numbers, operations, machine };
+    let (exchange, _) = scene.asks(1, "tasks/get", json!({"taskId": "a+t"})).unwrap();
+    let asks = json!({
+        "resultType": "complete", "taskId": "t", "status": "input_required", "createdAt": "c", "ttlMs": null,
+        "inputRequests": {"k": {"method": "elicitation/create", "params": {"message": "your password?"}}}
+    });
+    let got = scene.answered(exchange, &asks, |_| Edits::new());
+    assert!(got.contains("\"error\"") && !got.contains("password"), "{got}");
 }

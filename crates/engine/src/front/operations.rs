@@ -47,7 +47,9 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Option<Envelope> {
-        if !ctx.chain.looks_at(Phase::ServerAsks) || !asks_for_input(&message) {
+        // A task has its questions in what `tasks/get` answers.
+        let asks = asks_for_input(&message) || self.about_tasks.contains_key(&id);
+        if !ctx.chain.looks_at(Phase::ServerAsks) || !asks {
             return Some(message);
         }
         match message.result_member("inputRequests") {
