@@ -209,6 +209,21 @@ fn nothing_is_recorded_when_that_is_asked_for_and_bytes_pass_when_it_cannot_be()
     assert!(stderr.contains("exists"), "{stderr}");
 }
 
+// Issue 13, point 13.
+#[test]
+fn a_tape_goes_to_the_database_of_the_configuration_and_bytes_pass_when_that_is_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, data) = (folder.path().join("signalbox.toml"), folder.path().join("data"));
+    std::fs::write(&config, "[record]\npostgres = \"postgres://nobody@127.0.0.1:1/none\"\n").unwrap();
+    let mut wrap = Command::new(built("signalbox").unwrap());
+    wrap.args(["-c", text(&config), "--data-dir", text(&data), "wrap", "--", "echo", "hi"]).stdin(Stdio::null());
+    let output = wrap.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b"hi\n"[..]), "{said}");
+    assert!(said.contains("calls are NOT recorded"), "{said}");
+    assert!(!data.join("tapes.db").exists());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn s50_a_real_client_through_a_proxy_gets_what_it_gets_without_and_all_of_it_is_on_the_tape() {
     let Some((_server, address)) = everything("streamableHttp").await.unwrap() else { return };
