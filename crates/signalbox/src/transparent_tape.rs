@@ -174,7 +174,7 @@ impl Opened {
             return Self::database(&record, info);
         }
         let data_dir = DataDir::prepare(&folder)?;
-        let store = SqliteStore::open(&data_dir.path().join(STORE_FILE))?;
+        let store = SqliteStore::open(data_dir.path().join(STORE_FILE))?;
         Ok(Self::whole(store.begin(&info)?, info.id))
     }
 

@@ -235,14 +235,8 @@ impl FrontMachine {
                 exchange.renamed_uri = subject.as_deref().map(|ours| (route.name.clone(), ours.into()));
             }
         }
-        if exchange.era == Era::Modern && exchange.method == method::TOOLS_CALL {
-            // A server of the new era decides itself; an old one is asked to, where the client or the tool needs it.
-            let support =
-                ctx.catalog.task_support(&route, || Selector { era: Era::Modern, caps: client.caps().clone() });
-            let knows = support != TaskSupport::Forbidden && bridge::knows_tasks(&client.capabilities);
-            if knows || support == TaskSupport::Required {
-                tasks::add_wish(&message, TaskWish { ttl: None }, &mut edits);
-            }
+        if exchange.era == Era::Modern && exchange.method == method::TOOLS_CALL && needs_task(&route, &client, ctx) {
+            tasks::add_wish(&message, TaskWish { ttl: None }, &mut edits);
         }
         let param_headers = match (&*exchange.method, subject.as_deref()) {
             (method::TOOLS_CALL, Some(tool)) => ctx.catalog.param_headers(tool).cloned(),
@@ -386,4 +380,15 @@ fn short(text: &str) -> String {
 
 pub(super) fn no_method(name: &str) -> Fault {
     Fault::new(FaultKind::MethodNotFound, format!("Method not found: {}", short(name)))
+}
+
+/// A server of the new era decides itself whether a call becomes a task; an old one is asked to make one where the client or the
+/// tool needs it.
+fn needs_task(route: &Route, client: &ClientProfile, ctx: &Context<'_>) -> bool {
+    let selector = || Selector { era: Era::Modern, caps: client.caps().clone() };
+    match ctx.catalog.task_support(route, selector) {
+        TaskSupport::Required => true,
+        TaskSupport::Forbidden => false,
+        _ => bridge::knows_tasks(&client.capabilities),
+    }
 }

@@ -130,7 +130,7 @@ impl Session {
             return self.lose("client_gone", &numbers, facts);
         };
         // A stream may always have one message; those that wait behind it need room in the session's share.
-        let too_much = out.is_weighed() && outbox.len() > 0 && self.share().is_exceeded();
+        let too_much = out.is_weighed() && !outbox.is_empty() && self.share().is_exceeded();
         let pushed = if too_much { Pushed::Dropped } else { outbox.push(out, droppable) };
         match pushed {
             Pushed::Taken if ends => drop(inner.streams.remove(&stream)),
