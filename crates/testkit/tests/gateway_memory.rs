@@ -39,6 +39,8 @@ const MIB: usize = 1024 * 1024;
 /// What the process may hold at its peak besides twice its budget: 300 MiB in all with a budget of 128 MiB. A build for
 /// debugging is larger itself.
 const REST: usize = if cfg!(debug_assertions) { 80 * MIB } else { 44 * MIB };
+/// How long the first refusal may take.
+const PATIENCE: Duration = Duration::from_secs(120);
 const VERSION: &str = "2025-06-18";
 
 fn asked_for(name: &str, default: usize) -> usize {
@@ -230,7 +232,8 @@ async fn issue_13_6_whoever_makes_the_gateway_hold_much_hurts_nobody_else() {
     }
     let most = world.sizes.peak();
     let end = Instant::now() + Duration::from_secs(asked_for("MCP_TEST_MEMORY_SECONDS", 10) as u64);
-    while Instant::now() < end {
+    // A refusal comes after 5 s at the earliest, and later on a busy machine.
+    while Instant::now() < end || (world.refused.load(Ordering::Relaxed) == 0 && Instant::now() < end + PATIENCE) {
         tokio::time::sleep(Duration::from_millis(200)).await;
         let held = peak(&world.gateway.process);
         assert!(held < most, "the process held {} MiB", held / MIB);
