@@ -28,6 +28,7 @@ impl Sink for Deaf {
 }
 
 /// Scans one value after the rules of [`crate::scan::scan`].
+#[inline(always)]
 pub(crate) fn run(bytes: &[u8], limits: &Limits, sink: &mut impl Sink) -> Result<(), ScanError> {
     if bytes.len() > limits.message || u32::try_from(bytes.len()).is_err() {
         return fail(ScanErrorKind::TooLarge, limits.message.min(bytes.len()));

@@ -4,7 +4,7 @@ use super::holding::Then;
 use super::ledger::{Entry, Host};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::TaskState;
-use crate::chain::Ruling;
+use crate::chain::{Phase, Ruling};
 use crate::command::Command;
 use crate::exchange::Exchange;
 use crate::fact::Outcome;
@@ -39,7 +39,8 @@ impl FrontMachine {
         }
         rename_uris(exchange, message, &mut edits, ctx);
         out.extend(keep_read(exchange, message));
-        let makes_task = tells_of_task(exchange, message);
+        // Nobody asks about its result where nobody judges anything.
+        let makes_task = ctx.chain.looks_at(Phase::Response) && tells_of_task(exchange, message);
         let task = exchange.wants_task.then(|| message.result().and_then(TaskState::read)).flatten();
         let backend = exchange.backend.clone();
         let era = exchange.era;
