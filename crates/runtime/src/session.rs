@@ -393,6 +393,12 @@ impl StreamReader {
         self.id
     }
 
+    /// The session it belongs to.
+    #[must_use]
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
     /// Counts this stream as an event stream for as long as the count is kept.
     #[must_use]
     pub fn count_events(&self) -> EventCount {

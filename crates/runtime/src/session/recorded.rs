@@ -2,10 +2,12 @@
 
 use super::running::Facts;
 use super::{Inner, Session};
+use bytes::Bytes;
 use signalbox_engine::command::Watch;
-use signalbox_engine::fact::{Lost, Point, SessionFact};
+use signalbox_engine::fact::{Lost, MessageFact, Point, SessionFact};
 use signalbox_engine::front::{Mode, ToClient};
 use signalbox_engine::{Command, Event, ExchangeId, Fact, Fault, FaultKind};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -58,6 +60,25 @@ impl Session {
             self.gateway.note(self, numbers.iter().map(|number| self.lost(*number, "client_gone")));
             drop(inner);
         }
+    }
+
+    /// Tells of messages that are sent once more to a client which has come back for them, each with the number of its first
+    /// sending.
+    pub fn sent_again(&self, messages: &[(u64, Bytes)]) {
+        if messages.is_empty() || !self.gateway.message_facts() {
+            return;
+        }
+        let at = crate::clock::now();
+        let fact = |(first, bytes): &(u64, Bytes)| {
+            Fact::Message(MessageFact {
+                number: self.gateway.numbers.message(),
+                again: NonZeroU64::new(*first),
+                ..MessageFact::new(at, self.key, self.caller.clone(), Point::ClientOut, bytes.clone())
+            })
+        };
+        let inner = self.lock();
+        self.gateway.note(self, messages.iter().map(fact));
+        drop(inner);
     }
 
     /// Sends answers when they, and all that led to them, are written down. They were counted by [`Owed::note`].

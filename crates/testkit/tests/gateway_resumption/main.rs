@@ -10,9 +10,13 @@ use client::{Reader, get};
 use dice::Dice;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
+use signalbox_engine::fact::Point;
+use signalbox_engine::record::{Content, MessageEntry, Query, TapeStore as _};
+use signalbox_store::SqliteStore;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::scene::{call, eventually, remote, tool_names};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
@@ -258,4 +262,42 @@ async fn a_backend_session_that_is_forgotten_while_nobody_calls_is_opened_again(
     // What the new session says arrives on the stream that the client has held all the time.
     begin_counting(&client).await;
     assert_eq!(number().await, 1);
+}
+
+/// Issue 12: what is sent once more is on the tape, and names its first sending.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_sent_again_is_on_the_tape_with_its_first_sending() {
+    let scene = Scene::new().await;
+    let client = scene.session("2025-06-18").await;
+    let mut stream = Reader::post(&client, &count(7)).await.unwrap();
+    lose_and_resume(&mut stream, &scene.backend.call, 20, 5, 6).await;
+    let file = scene.gateway.data_dir().join("tapes.db");
+    let again = eventually("messages that were sent again", async || {
+        let sent = sent_to_clients(&file);
+        let again: Vec<_> = sent.iter().filter_map(|(number, again)| Some((*number, (*again)?))).collect();
+        let first = |of: &u64| sent.iter().any(|(number, again)| number == of && again.is_none());
+        let known = again.iter().all(|(number, of)| of < number && first(of));
+        (!again.is_empty() && known).then_some(again.len())
+    });
+    assert!(again.await.unwrap() > 0);
+}
+
+/// The numbers of the messages to clients on the newest tape of this file, and of what each repeats.
+fn sent_to_clients(file: &Path) -> Vec<(u64, Option<u64>)> {
+    let store = SqliteStore::open(file).unwrap();
+    let tape = store.tape("last").unwrap().id;
+    let (mut sent, mut after) = (Vec::new(), None);
+    loop {
+        let page =
+            store.find(&Query { tape: Some(tape.clone()), after, limit: Some(500), ..Query::default() }).unwrap();
+        for hit in page.hits {
+            after = Some(hit.entry.seq);
+            if let Content::Message(MessageEntry { point: Point::ClientOut, number, again, .. }) = hit.entry.content {
+                sent.push((number, again.map(u64::from)));
+            }
+        }
+        if !page.more {
+            return sent;
+        }
+    }
 }

@@ -23,10 +23,19 @@ pub const RETRY_MS: u64 = 1000;
 /// No more events are taken at once when a chunk has this size: those that wait can still be told to another connection.
 const CHUNK: usize = 64 * 1024;
 
+/// An event that was written.
+#[derive(Debug)]
+struct Kept {
+    number: u64,
+    data: Bytes,
+    /// The number that its message has in facts.
+    message: u64,
+}
+
 /// The events already written, as far as they are kept.
 #[derive(Debug, Default)]
 pub struct Ring {
-    events: VecDeque<(u64, Bytes)>,
+    events: VecDeque<Kept>,
     bytes: usize,
     /// Number of the newest event.
     pub last: u64,
@@ -35,24 +44,33 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Gives the next event its number, and keeps it unless there is nothing to keep.
-    pub fn keep(&mut self, data: Option<&Bytes>) -> u64 {
+    /// Gives the next event its number, and keeps it unless there is nothing to keep. `message` is the number of its message.
+    pub fn keep(&mut self, data: Option<&Bytes>, message: u64) -> u64 {
         self.last += 1;
         if let Some(data) = data {
             self.bytes += data.len();
-            self.events.push_back((self.last, data.clone()));
+            self.events.push_back(Kept { number: self.last, data: data.clone(), message });
         }
         while self.events.len() > 1 && (self.events.len() > KEPT_EVENTS || self.bytes > KEPT_BYTES) {
-            let Some((number, old)) = self.events.pop_front() else { break };
-            self.bytes -= old.len();
-            self.forgotten = number;
+            let Some(old) = self.events.pop_front() else { break };
+            self.bytes -= old.data.len();
+            self.forgotten = old.number;
         }
         self.last
     }
 
     /// What came after event `seen`.
     pub fn after(&self, seen: u64) -> VecDeque<(u64, Bytes)> {
-        self.events.iter().filter(|(number, _)| *number > seen).cloned().collect()
+        self.events.iter().filter(|event| event.number > seen).map(|event| (event.number, event.data.clone())).collect()
+    }
+
+    /// The messages of these events, with their numbers.
+    pub fn messages_after(&self, seen: u64) -> Vec<(u64, Bytes)> {
+        self.events
+            .iter()
+            .filter(|event| event.number > seen)
+            .map(|event| (event.message, event.data.clone()))
+            .collect()
     }
 
     /// How many bytes it keeps.
@@ -216,12 +234,12 @@ mod tests {
     fn a_ring_knows_what_it_has_forgotten_and_keeps_the_newest_however_large() {
         let mut ring = Ring::default();
         for _ in 0..KEPT_EVENTS + 3 {
-            ring.keep(Some(&Bytes::from_static(b"x")));
+            ring.keep(Some(&Bytes::from_static(b"x")), 7);
         }
         assert_eq!((ring.forgotten, ring.last, ring.bytes()), (3, KEPT_EVENTS as u64 + 3, KEPT_EVENTS));
         assert_eq!(ring.after(ring.last - 2).len(), 2);
         let large = Bytes::from(vec![b'y'; KEPT_BYTES + 1]);
-        let number = ring.keep(Some(&large));
+        let number = ring.keep(Some(&large), 8);
         assert_eq!(ring.after(0), [(number, large)]);
         assert_eq!(ring.forgotten, number - 1);
     }

@@ -7,10 +7,10 @@ use super::sse_body::Ring;
 use bytes::Bytes;
 use signalbox_runtime::outbox::Away;
 use signalbox_runtime::session::EventCount;
-use signalbox_runtime::{Out, StreamReader};
+use signalbox_runtime::{Out, Session, StreamReader};
 use signalbox_wire::framing::single_line;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -54,13 +54,14 @@ pub struct Track {
     /// True for the one that belongs to no call.
     pub general: bool,
     keeps: bool,
+    session: Weak<Session>,
     state: Mutex<State>,
 }
 
 impl Track {
     /// A stream that begins with these messages. Where it `keeps` events, a client may come back for them.
     pub fn new(reader: StreamReader, first: VecDeque<Out>, general: bool, keeps: bool) -> Arc<Self> {
-        let stream = reader.id().0;
+        let (stream, session) = (reader.id().0, Arc::downgrade(reader.session()));
         let state = State {
             count: Some(reader.count_events()),
             reader: Some(reader),
@@ -69,7 +70,7 @@ impl Track {
             turn: 0,
             away: None,
         };
-        Arc::new(Self { stream, general, keeps, state: Mutex::new(state) })
+        Arc::new(Self { stream, general, keeps, session, state: Mutex::new(state) })
     }
 
     /// Takes the stream over after the event that its client saw last: the turn, and the events that follow.
@@ -85,7 +86,7 @@ impl Track {
         if seen < state.ring.forgotten || dropped.is_some_and(|after| after >= seen) {
             return Err(NoReplay::Gap);
         }
-        let events = state.ring.after(seen);
+        let (events, again) = (state.ring.after(seen), state.ring.messages_after(seen));
         state.turn += 1;
         state.away = None;
         if let Some(reader) = &state.reader {
@@ -94,7 +95,12 @@ impl Track {
             reader.outbox().nudge();
             state.count = Some(count);
         }
-        Ok((state.turn, events))
+        let turn = state.turn;
+        drop(state);
+        if let Some(session) = self.session.upgrade() {
+            session.sent_again(&again);
+        }
+        Ok((turn, events))
     }
 
     /// The next step for the connection that has this turn.
@@ -125,7 +131,7 @@ impl Track {
                 continue;
             }
             let line = single_line(out.bytes()).ok();
-            let number = state.ring.keep(line.as_ref().filter(|_| self.keeps));
+            let number = state.ring.keep(line.as_ref().filter(|_| self.keeps), out.numbers().next().unwrap_or(0));
             if line.is_none() {
                 tracing::warn!("a message with a raw line break inside a string was not written");
             }
