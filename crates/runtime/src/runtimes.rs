@@ -1,4 +1,4 @@
-//! The runtimes that the gateway's tasks live on, for telling how many there are.
+//! The runtimes that the gateway's tasks live on.
 
 use std::sync::{Mutex, PoisonError};
 use tokio::runtime::Handle;
@@ -11,6 +11,12 @@ impl Runtimes {
     /// Counts the tasks of this one too.
     pub fn add(&self, runtime: Handle) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(runtime);
+    }
+
+    /// The one for what is looked after in the background, where calls wait for nothing.
+    #[must_use]
+    pub fn background(&self) -> Option<Handle> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).first().cloned()
     }
 
     /// Tasks that have not ended.
@@ -35,5 +41,15 @@ mod tests {
         task.abort();
         assert!(task.await.is_err());
         assert_eq!(runtimes.tasks(), before);
+    }
+
+    #[test]
+    fn the_first_is_the_one_in_the_background() {
+        let build = || tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (first, second, runtimes) = (build(), build(), Runtimes::default());
+        assert!(runtimes.background().is_none());
+        runtimes.add(first.handle().clone());
+        runtimes.add(second.handle().clone());
+        assert_eq!(runtimes.background().unwrap().id(), first.handle().id());
     }
 }

@@ -75,13 +75,21 @@ impl Backend {
             }
         }
         let (backend, peer, profile) = (Arc::clone(self), Arc::clone(peer), Arc::clone(profile));
-        tokio::spawn(async move {
+        self.in_background(async move {
             let read = backend.read(&peer, &profile).await;
             backend.lock().reading.remove(&peer.id);
             if let Err(fault) = read {
                 backend.unread(&peer, &fault);
             }
         });
+    }
+
+    /// Runs what reads lists beside the workers: names of many entries take a while to resolve, and calls must not wait for that.
+    fn in_background(&self, task: impl Future<Output = ()> + Send + 'static) {
+        match self.gateway().and_then(|gateway| gateway.runtimes.background()) {
+            Some(runtime) => drop(runtime.spawn(task)),
+            None => drop(tokio::spawn(task)),
+        }
     }
 
     /// Reads all lists. One connection reads one thing at a time, so that what was read later is stored later.
@@ -111,7 +119,7 @@ impl Backend {
         }
         let params = format!("\"notifications\":{{{}}}", wanted.join(","));
         let (backend, peer) = (Arc::clone(self), Arc::clone(peer));
-        tokio::spawn(async move {
+        self.in_background(async move {
             while !peer.is_lost() {
                 let ended = peer.ask(method::SUBSCRIPTIONS_LISTEN, &params, LISTEN_FOR).await;
                 tracing::debug!(peer = %peer.id, ok = matches!(ended, Ok(Ok(_))), "stream of changes ended");
@@ -144,7 +152,7 @@ impl Backend {
         let told = inner.lists_told[kinds[0] as usize];
         drop(inner);
         let (backend, peer) = (Arc::clone(self), Arc::clone(peer));
-        tokio::spawn(async move {
+        self.in_background(async move {
             tokio::time::sleep(SETTLE).await;
             backend.lock().refreshing.remove(&mark);
             match backend.reread(&peer, kinds).await {
