@@ -285,7 +285,8 @@ async fn what_is_sent_again_is_on_the_tape_with_its_first_sending() {
 /// The numbers of the messages to clients on the newest tape of this file, and of what each repeats.
 fn sent_to_clients(file: &Path) -> Vec<(u64, Option<u64>)> {
     let store = SqliteStore::open(file).unwrap();
-    let tape = store.tape("last").unwrap().id;
+    // What the recorder has not written yet is looked for again.
+    let Ok(tape) = store.tape("last").map(|tape| tape.id) else { return Vec::new() };
     let (mut sent, mut after) = (Vec::new(), None);
     loop {
         let page =
