@@ -4,11 +4,11 @@ use crate::bridged_following::new_era;
 use crate::client::{Client, Modern, answer, next, text};
 use crate::fake::{Fake, OPEN, Shape, Step, plain, said, tools};
 use crate::listening::{followed, listen};
-use crate::{Setup, pass, start, status};
+use crate::{Setup, pass, spec, start, status};
 use serde_json::{Value, json};
 use signalbox_engine::back::Wish;
 use signalbox_engine::{Fact, FactSink};
-use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, Lifetime, Start};
+use signalbox_runtime::{Backend, Gateway, Lifetime, Start};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,20 +24,6 @@ fn first_use() -> Lifetime {
 
 fn stopped_when_idle() -> Lifetime {
     Lifetime { start: Start::Eager, idle_stop: Some(IDLE) }
-}
-
-fn spec(lifetime: Lifetime, allows: impl Fn(&str) -> bool + Send + Sync + 'static) -> BackendSpec {
-    BackendSpec {
-        timeout: Duration::from_secs(60),
-        start_timeout: Duration::from_secs(60),
-        max_children: 8,
-        wish: Wish::Legacy,
-        strict: None,
-        failing: FailureRules::default(),
-        lifetime,
-        source: 0,
-        allows: Box::new(allows),
-    }
 }
 
 /// Has an earlier run keep the lists of this backend.

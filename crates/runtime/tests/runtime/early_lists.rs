@@ -2,12 +2,12 @@
 
 use crate::client::{Client, Modern, answer, caller, names, next};
 use crate::fake::{Fake, OPEN, Shape, Step, plain, tools};
-use crate::{Setup, start};
+use crate::{Setup, spec, start};
 use serde_json::{Value, json};
 use signalbox_engine::back::Wish;
 use signalbox_engine::front::Mode;
 use signalbox_runtime::list_wait::EARLY_LIST_WAIT;
-use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, Lifetime, StreamReader};
+use signalbox_runtime::{Backend, Gateway, Lifetime, StreamReader};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -24,19 +24,8 @@ fn quick_and_slow() -> Arc<Gateway> {
         _ => plain(heard),
     });
     let gateway = start(&Fake::new(Shape::Pipe, plain), Setup::default());
-    let spec = BackendSpec {
-        timeout: Duration::from_secs(60),
-        start_timeout: Duration::from_secs(60),
-        max_children: 8,
-        wish: Wish::Legacy,
-        strict: None,
-        failing: FailureRules::default(),
-        lifetime: Lifetime::default(),
-        source: 0,
-        allows: Box::new(|_| true),
-    };
     let mut backends = gateway.backends().to_vec();
-    backends.push(Backend::new("slow", Arc::new(slow), spec));
+    backends.push(Backend::new("slow", Arc::new(slow), spec(Lifetime::default(), |_| true)));
     gateway.replace(backends);
     gateway
 }

@@ -114,3 +114,18 @@ fn status(gateway: &Gateway) -> BackendStatus {
 async fn pass(millis: u64) {
     tokio::time::sleep(Duration::from_millis(millis)).await;
 }
+
+/// A plain backend of the old era.
+fn spec(lifetime: Lifetime, allows: impl Fn(&str) -> bool + Send + Sync + 'static) -> BackendSpec {
+    BackendSpec {
+        timeout: Duration::from_secs(60),
+        start_timeout: Duration::from_secs(60),
+        max_children: 8,
+        wish: Wish::Legacy,
+        strict: None,
+        failing: FailureRules::default(),
+        lifetime,
+        source: 0,
+        allows: Box::new(allows),
+    }
+}

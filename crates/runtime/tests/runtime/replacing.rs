@@ -8,29 +8,19 @@ use serde_json::{Value, json};
 use signalbox_engine::Chain;
 use signalbox_engine::back::Wish;
 use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Verdict};
-use signalbox_runtime::{Backend, BackendSpec, Gateway, Settings, StreamReader};
+use signalbox_runtime::{Backend, BackendSpec, Gateway, Lifetime, Settings, StreamReader};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 const UPDATED: &str = "notifications/resources/updated";
 const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 
-fn spec(allows: impl Fn(&str) -> bool + Send + Sync + 'static) -> BackendSpec {
-    BackendSpec {
-        timeout: Duration::from_secs(60),
-        start_timeout: Duration::from_secs(60),
-        max_children: 8,
-        wish: Wish::Legacy,
-        strict: None,
-        failing: signalbox_runtime::FailureRules::default(),
-        lifetime: signalbox_runtime::Lifetime::default(),
-        source: 0,
-        allows: Box::new(allows),
-    }
+fn lets_through(allows: impl Fn(&str) -> bool + Send + Sync + 'static) -> BackendSpec {
+    crate::spec(Lifetime::default(), allows)
 }
 
 fn backend(name: &str, fake: &Fake) -> Arc<Backend> {
-    Backend::new(name, Arc::new(fake.clone()), spec(|_| true))
+    Backend::new(name, Arc::new(fake.clone()), lets_through(|_| true))
 }
 
 /// A backend with one tool that says this word, after so many milliseconds.
@@ -196,7 +186,7 @@ async fn a_listen_request_and_what_an_old_session_follows_go_on_at_a_successor_o
     let client = Modern { gateway: Arc::clone(&gateway), principal, capabilities: json!({}) };
     let stream = crate::listening::listen(&client, &["x://y"]);
     assert_eq!(crate::listening::followed(&stream).await, json!(["x://y"]));
-    let modern = BackendSpec { wish: Wish::Modern, ..spec(|_| true) };
+    let modern = BackendSpec { wish: Wish::Modern, ..lets_through(|_| true) };
     gateway.replace(vec![Backend::new("a", Arc::new(new.clone()), modern)]);
     pass(8_000).await;
     assert!(old.open_links().is_empty());
@@ -276,12 +266,12 @@ async fn another_filter_hides_and_shows_tools_on_the_same_connection() {
     let client = Client::open(&gateway, json!({})).await;
     assert_eq!(client.tools().await, ["one", "two"]);
     let general = client.session.open_general().unwrap();
-    first(&gateway).retune(spec(|tool| tool == "one"), true);
+    first(&gateway).retune(lets_through(|tool| tool == "one"), true);
     // At once, and not only when the backend has listed its tools again.
     assert_eq!(client.tools().await, ["one"]);
     assert!(client.call("two").await["error"].is_object());
     hears(&general, TOOLS_CHANGED).await;
-    first(&gateway).retune(spec(|_| true), true);
+    first(&gateway).retune(lets_through(|_| true), true);
     hears(&general, TOOLS_CHANGED).await;
     assert_eq!(client.tools().await, ["one", "two"]);
     assert_eq!(fake.heard(OPEN).len(), 1);

@@ -37,6 +37,11 @@ fn lines(process: &ProcessView) -> Vec<(&str, String)> {
         None => governed(process),
     };
     lines.push(("requests", requests(process)));
+    if process.message_bytes > 0 {
+        let mib = |bytes: u64| bytes.div_ceil(1024 * 1024);
+        let (held, most) = (mib(process.message_bytes), mib(process.message_budget));
+        lines.push(("messages", format!("{held} of {most} MiB held, `gateway.memory`")));
+    }
     lines.extend(process.tls.iter().flat_map(secured));
     for (label, kinds) in [("dropped", &process.dropped), ("refused", &process.refused)] {
         lines.extend(Some((label, counts(kinds))).filter(|(_, words)| !words.is_empty()));
@@ -224,6 +229,7 @@ mod tests {
             "command": "serve", "url": "http://127.0.0.1:1/mcp", "pid": 7, "version": "0.1.0", "uptime_seconds": 4000,
             "config": "signalbox.toml", "data_dir": "/d", "further": 3,
             "reload": {"generation": 3, "loaded_at": "T1", "reloads": 2, "refused": 1, "last_error": "line 3: no", "last_error_at": "T2"},
+            "message_bytes": 1_500_000, "message_budget": 134_217_728,
             "sessions": 2, "in_flight": 0, "labels": {"a": {"category": "files", "trust_level": "verified"}},
             "dropped": {"progress": 4}, "refused": {"head_size": 2, "head_time": 0},
             "limits": [{"what": "sessions", "used": 90, "bound": 100, "set_by": "KEY"},
@@ -252,6 +258,7 @@ mod tests {
              reload    refused T2, this configuration stays in force: line 3: no\n  \
              clients   sessions: 2, connections: 0, event streams: 0, in flight: 0, parked: 0, sessions ever opened: 0\n  \
              requests  10, errors: 1, 0.5/s, p50 2.5ms\n  \
+             messages  2 of 128 MiB held, `gateway.memory`\n  \
              dropped   progress: 4\n  \
              refused   head_size: 2\n  \
              further   3\n  \

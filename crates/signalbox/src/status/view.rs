@@ -48,6 +48,10 @@ pub struct ProcessView {
     pub refused: BTreeMap<String, u64>,
     /// Bytes of the parked calls; of use to programs only.
     pub parked_bytes: u64,
+    /// Bytes of the large messages that are held.
+    pub message_bytes: u64,
+    /// How many there may be; 0 where it is not told.
+    pub message_budget: u64,
     /// The interceptors, in order.
     pub interceptors: Vec<String>,
     /// The certificates that clients are shown, if it speaks TLS.
