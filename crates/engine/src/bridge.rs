@@ -1,10 +1,10 @@
 //! What must differ in a message when its two ends speak different revisions: one file per concern, none of them with a
 //! socket or a clock.
 //!
-//! This file fits requests and answers on their way. What takes more than one message has a machine: [`berth`] for an old
+//! This file fits requests and answers on their way. What takes more than one message has a machine: [`bridged_call`] for an old
 //! backend that asks a new client, `front::rounds` for a new backend that asks an old one.
 
-pub mod berth;
+pub mod bridged_call;
 pub mod capabilities;
 pub mod content;
 pub mod digest;

@@ -6,7 +6,7 @@ use crate::log_level::LogLevel;
 use crate::profile::ClientProfile;
 use crate::read_cache::Generation;
 use crate::subject_names::SubjectNames;
-use crate::trace::{Told, Trace};
+use crate::trace::{Trace, TraceSent};
 use bytes::Bytes;
 use signalbox_wire::header_params::ParamHeader;
 use signalbox_wire::{Edits, Envelope, Era, RawId, Span, json};
@@ -107,7 +107,7 @@ pub struct Call {
     /// What a second round of a call brings along.
     pub round: Option<RoundSpans>,
     /// What the backend is told of the trace it belongs to, where somebody follows it.
-    pub trace: Option<Arc<Told>>,
+    pub trace: Option<Arc<TraceSent>>,
     /// How often it was tried again, since it had surely not reached the backend.
     pub tries: u32,
 }

@@ -13,7 +13,6 @@ mod initialize;
 mod inquiry;
 mod inward;
 mod judging;
-mod ledger;
 mod lifecycle;
 mod listen;
 mod modern;
@@ -25,6 +24,7 @@ mod questions;
 mod requests;
 mod rounds;
 mod sending;
+mod task_registry;
 mod task_requests;
 mod task_results;
 
@@ -51,7 +51,6 @@ use bytes::Bytes;
 use holding::Waiting;
 use inquiry::Inquiry;
 use judging::Passed;
-use ledger::Ledger;
 use listen::Listener;
 use polling::Poll;
 use questions::Asked;
@@ -61,6 +60,7 @@ use signalbox_wire::{Envelope, Era, RawId, Revision, meta};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use task_registry::TaskRegistry;
 use task_results::AboutTask;
 
 /// Which eras a front serves.
@@ -102,7 +102,7 @@ pub struct FrontMachine {
     listeners: KeyMap<ExchangeId, Listener>,
     held: KeyMap<ExchangeId, (Envelope, Option<Arc<ClientProfile>>)>,
     waiting: KeyMap<ExchangeId, Waiting>,
-    ledger: Ledger,
+    task_registry: TaskRegistry,
     /// Followed resources whose URI is not the backend's own: (backend, its URI) to ours.
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
     next_question: u64,
@@ -131,7 +131,7 @@ impl FrontMachine {
             listeners: KeyMap::default(),
             held: KeyMap::default(),
             waiting: KeyMap::default(),
-            ledger: Ledger::default(),
+            task_registry: TaskRegistry::default(),
             followed: HashMap::new(),
             next_question: 1,
         }

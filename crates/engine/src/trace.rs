@@ -40,7 +40,7 @@ pub struct Trace {
     /// The id by which the client knows its session, in a form that opens nothing.
     pub session: Option<Box<str>>,
     /// What the backend is told.
-    pub told: Arc<Told>,
+    pub told: Arc<TraceSent>,
     /// How it ended; known only then.
     pub ended: Option<Ended>,
 }
@@ -58,7 +58,7 @@ pub struct Ended {
 
 /// What the backend is told of a trace, and whether it was.
 #[derive(Debug)]
-pub struct Told {
+pub struct TraceSent {
     /// The span of the call at the backend.
     pub call: TraceParent,
     /// What becomes of `tracestate`.
@@ -116,7 +116,7 @@ pub(crate) fn finished(
     Some(Box::new(Trace { ended: Some(ended), ..Trace::clone(trace) }))
 }
 
-impl Told {
+impl TraceSent {
     /// The members of `_meta` that say it, as raw JSON.
     pub(crate) fn members(&self) -> Vec<(&'static str, Vec<u8>)> {
         let mut members = vec![(meta::TRACEPARENT, json::quote(&self.call.to_string()).into_bytes())];

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use signalbox_engine::Principal;
-use signalbox_engine::bridge::berth::{Berth, BerthCommand};
+use signalbox_engine::bridge::bridged_call::{BridgedCall, BridgedCallCommand};
 use signalbox_engine::bridge::ticket::{Claim, Sealer, Ticket};
 use signalbox_engine::correlation::Correlator;
 use signalbox_wire::{Envelope, Revision};
@@ -43,18 +43,19 @@ fn a_resumed_call_that_stays_silent_is_given_up_in_time() {
 #[test]
 fn a_call_that_is_given_up_is_not_resumed() {
     let now = Instant::now();
-    let mut berth = Berth::new("first", Bytes::from_static(b"{\"roots\":{}}"), Revision::V2025_11_25, MINUTE);
+    let mut bridged_call =
+        BridgedCall::new("first", Bytes::from_static(b"{\"roots\":{}}"), Revision::V2025_11_25, MINUTE);
     let mut out = Vec::new();
     let question = Envelope::parse(Bytes::from_static(br#"{"jsonrpc":"2.0","id":7,"method":"roots/list"}"#)).unwrap();
-    berth.asked(&question, &mut out);
-    berth.settled(now, &mut out);
+    bridged_call.asked(&question, &mut out);
+    bridged_call.settled(now, &mut out);
     out.clear();
-    berth.tick(now + MINUTE, &mut out);
-    assert!(matches!(out[..], [BerthCommand::Abandon]), "{out:?}");
+    bridged_call.tick(now + MINUTE, &mut out);
+    assert!(matches!(out[..], [BridgedCallCommand::Abandon]), "{out:?}");
     out.clear();
     // Between the decision and its doing another thread takes the call out of the lot.
-    let back = berth.resumed("second", 1, br#"{"q1":{"roots":[]}}"#, &mut out);
-    let told = out.iter().any(|command| matches!(command, BerthCommand::Deliver { .. }));
+    let back = bridged_call.resumed("second", 1, br#"{"q1":{"roots":[]}}"#, &mut out);
+    let told = out.iter().any(|command| matches!(command, BridgedCallCommand::Deliver { .. }));
     assert!(back.is_err() || told, "it is bound to a call that is about to be abandoned: {out:?}");
 }
 

@@ -1,6 +1,6 @@
 //! What a rule may know of a message, and how it looks into one.
 
-use crate::glance::Beginning;
+use crate::candidate::Beginning;
 use crate::limits;
 use crate::pointer::{Pointer, follow};
 use signalbox_engine::SubjectNames;

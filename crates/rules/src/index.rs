@@ -1,6 +1,6 @@
 //! Which rules can fit a message at all, by phase and method: what cannot is not even looked at.
 
-use crate::glance::Candidate;
+use crate::candidate::Candidate;
 use crate::phases::place;
 use crate::reach::Methods;
 use crate::rule::Rule;

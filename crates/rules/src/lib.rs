@@ -6,6 +6,7 @@
 mod act;
 mod action;
 mod cache_store;
+mod candidate;
 mod condition;
 mod damage;
 mod ends;
@@ -15,7 +16,6 @@ pub mod files;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod glance;
 mod glob;
 mod index;
 mod limiter;

@@ -1,10 +1,10 @@
 //! All rules together, in their order.
 
 use crate::action::Action;
+use crate::candidate::Candidate;
 use crate::condition::Leaf;
 use crate::error::{Problem, RuleError, Warning};
 use crate::files::{Files, NoFiles};
-use crate::glance::Candidate;
 use crate::index::Index;
 use crate::limits;
 use crate::names::KnownNames;

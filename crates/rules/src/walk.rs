@@ -1,9 +1,9 @@
 //! One message on its way past the rules, from the first that can fit it to the end, or from where it was held.
 
 use crate::action::Action;
+use crate::candidate::Seen;
 use crate::ends::{Ends, Plain, Way};
 use crate::facts::{Facts, View};
-use crate::glance::Seen;
 use crate::limits;
 use crate::open_ruling::OpenRuling;
 use crate::outside::Outside;

@@ -4,6 +4,7 @@
 //! alive by [`supervisor`], and serves every session that may share it.
 
 mod asleep;
+mod change_coalescing;
 mod followed;
 mod follows;
 mod guard;
@@ -18,7 +19,6 @@ mod routes;
 mod slow_start;
 mod state;
 mod supervisor;
-mod told;
 mod tuning;
 mod watches;
 

@@ -5,10 +5,10 @@ use crate::backend::{Backend, Followed};
 use crate::backends::Backends;
 use crate::catalog_keeper::CatalogKeeper;
 use crate::counters::Counters;
+use crate::fact_buffer::FactBuffers;
 use crate::holds::Holds;
-use crate::ledger::Ledgers;
 use crate::link::BoxFuture;
-use crate::park_lot::ParkLot;
+use crate::parked_calls::ParkedCalls;
 use crate::peer::Peer;
 use crate::pulse::{self, Pulse};
 use crate::reads::Reads;
@@ -16,7 +16,7 @@ use crate::runtimes::Runtimes;
 use crate::session::Session;
 use crate::session_table::SessionTable;
 use crate::settings::Settings;
-use crate::task_book::TaskBook;
+use crate::task_directory::TaskDirectory;
 use crate::unwritten::Unwritten;
 use crate::webhooks::{Post, Webhooks};
 use arc_swap::ArcSwap;
@@ -66,11 +66,11 @@ pub struct Gateway {
     /// The bytes of messages that it holds, and for whom.
     pub budget: Arc<Budget>,
     /// The calls that wait for input of their clients.
-    pub parks: ParkLot,
+    pub parks: ParkedCalls,
     /// The reads that backends let us keep.
     pub reads: Reads,
     /// Where the tasks of clients of the new era are.
-    pub tasks: TaskBook,
+    pub tasks: TaskDirectory,
     /// Where our own tasks run.
     pub runtimes: Runtimes,
     /// The messages that wait for a person.
@@ -83,7 +83,7 @@ pub struct Gateway {
     durable: Vec<Arc<dyn FactSink>>,
     pub(crate) tracer: Option<Arc<dyn FactSink>>,
     facts: Vec<Arc<dyn FactSink>>,
-    pub(crate) ledgers: Ledgers,
+    pub(crate) fact_buffers: FactBuffers,
     pub(crate) pulse: Pulse,
     pub(crate) numbers: Numbers,
     pub(crate) operations: Operations,
@@ -132,9 +132,9 @@ impl Gateway {
             principal: parts.principal,
             started: crate::clock::now(),
             budget,
-            parks: ParkLot::new(max_parked_bytes)?,
+            parks: ParkedCalls::new(max_parked_bytes)?,
             reads: Reads::default(),
-            tasks: TaskBook::default(),
+            tasks: TaskDirectory::default(),
             runtimes: Runtimes::default(),
             holds: Holds::default(),
             webhooks: Webhooks::new(parts.post),
@@ -143,7 +143,7 @@ impl Gateway {
             durable: parts.facts.iter().filter(|sink| sink.is_durable()).cloned().collect(),
             tracer: parts.facts.iter().find(|sink| sink.traces()).cloned(),
             facts: parts.facts,
-            ledgers: Ledgers::default(),
+            fact_buffers: FactBuffers::default(),
             pulse: Pulse::default(),
             numbers: Numbers::default(),
             operations: Operations::default(),

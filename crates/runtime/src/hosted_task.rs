@@ -1,7 +1,7 @@
 //! A task of an old backend that clients of the new era ask about: the engine's [`Hosted`], and the doing of what it asks
 //! for. It stays with the connection on which it was made.
 
-use crate::berthed::Waiter;
+use crate::bridged_call_driver::Waiter;
 use crate::origin::Origin;
 use crate::party::Party;
 use crate::peer::Peer;

@@ -44,7 +44,7 @@ impl Backend {
             ("watched resources", inner.watches.len()),
             ("log levels", inner.levels.len()),
             ("followed listen requests", inner.follows.len()),
-            ("changes to be told", inner.told.len()),
+            ("changes to be told", inner.changes_to_tell.len()),
             ("connections to be opened again", inner.reopening.len()),
             ("connections that read lists", inner.reading.len()),
             ("lists that are read again", inner.refreshing.len()),

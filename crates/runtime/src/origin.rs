@@ -1,9 +1,9 @@
 //! Who waits for an answer of a backend.
 
 use crate::backend::CallKey;
-use crate::berthed::{Berthed, Waiter};
+use crate::bridged_call_driver::{BridgedCallDriver, Waiter};
+use crate::exclusive_use::ExclusiveUse;
 use crate::hosted_task::HostedTask;
-use crate::lease::Lease;
 use crate::party::Party;
 use crate::session::Session;
 use signalbox_engine::bridge::hosted::About;
@@ -18,10 +18,10 @@ pub type OwnAnswer = Result<Envelope, Fault>;
 /// Who asked.
 #[derive(Clone)]
 pub enum Origin {
-    /// A client's exchange, with the connection for itself where there is a lease.
-    Exchange(Arc<Session>, ExchangeId, Option<Arc<Lease>>),
+    /// A client's exchange, with the connection for itself where there is a exclusive_use.
+    Exchange(Arc<Session>, ExchangeId, Option<Arc<ExclusiveUse>>),
     /// A call of the new era at an old backend, which may outlive the exchange that began it.
-    Berth(Arc<Berthed>),
+    BridgedCall(Arc<BridgedCallDriver>),
     /// A task of an old backend that a client of the new era asks about.
     Hosted(Arc<HostedTask>, About),
     /// A `subscriptions/listen` of a client, carried on to a backend.
@@ -42,7 +42,7 @@ impl Origin {
     pub fn exchange(&self) -> Option<Waiter> {
         match self {
             Self::Exchange(session, id, _) | Self::Listen(session, id) => Some((Arc::clone(session), *id)),
-            Self::Berth(call) => call.waiter(),
+            Self::BridgedCall(call) => call.waiter(),
             Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Fork(..) | Self::Nobody => None,
         }
     }
@@ -52,7 +52,7 @@ impl Origin {
     pub(crate) fn exchange_id(&self) -> Option<ExchangeId> {
         match self {
             Self::Exchange(_, id, _) | Self::Listen(_, id) => Some(*id),
-            Self::Berth(call) => call.waiter().map(|(_, id)| id),
+            Self::BridgedCall(call) => call.waiter().map(|(_, id)| id),
             Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Fork(..) | Self::Nobody => None,
         }
     }
@@ -64,7 +64,7 @@ impl Origin {
             Self::Exchange(session, id, _) | Self::Listen(session, id) | Self::Fork(session, id) => {
                 Party::of(session, Some(*id))
             }
-            Self::Berth(call) => call.party(),
+            Self::BridgedCall(call) => call.party(),
             Self::Hosted(task, _) => task.party(),
             Self::Watches(_) | Self::Own(_) | Self::Nobody => Party::GATEWAY,
         }
@@ -73,7 +73,7 @@ impl Origin {
     /// True for a call of a client, whether or not somebody waits for it at the moment.
     #[must_use]
     pub fn is_call(&self) -> bool {
-        matches!(self, Self::Exchange(..) | Self::Berth(_))
+        matches!(self, Self::Exchange(..) | Self::BridgedCall(_))
     }
 
     /// True for a call of a client, a copy of one, and what is asked about a task.
@@ -87,7 +87,7 @@ impl Origin {
     pub(crate) fn call_key(&self) -> Option<CallKey> {
         match self {
             Self::Exchange(session, id, _) => Some((session.key, *id)),
-            Self::Berth(call) => call.waiter().map(|(session, id)| (session.key, id)),
+            Self::BridgedCall(call) => call.waiter().map(|(session, id)| (session.key, id)),
             _ => None,
         }
     }
@@ -97,24 +97,26 @@ impl Origin {
     pub fn is(&self, session: &Arc<Session>, id: ExchangeId) -> bool {
         match self {
             Self::Exchange(own, own_id, _) | Self::Listen(own, own_id) => *own_id == id && Arc::ptr_eq(own, session),
-            Self::Berth(call) => call.waiter().is_some_and(|(own, own_id)| own_id == id && Arc::ptr_eq(&own, session)),
+            Self::BridgedCall(call) => {
+                call.waiter().is_some_and(|(own, own_id)| own_id == id && Arc::ptr_eq(&own, session))
+            }
             Self::Hosted(..) | Self::Watches(_) | Self::Own(_) | Self::Fork(..) | Self::Nobody => false,
         }
     }
 
     /// The call of the new era at an old backend, where it is one.
     #[must_use]
-    pub fn berth(&self) -> Option<Arc<Berthed>> {
+    pub fn bridged_call(&self) -> Option<Arc<BridgedCallDriver>> {
         match self {
-            Self::Berth(call) => Some(Arc::clone(call)),
+            Self::BridgedCall(call) => Some(Arc::clone(call)),
             _ => None,
         }
     }
 
     /// True for this very call.
     #[must_use]
-    pub fn is_berth(&self, call: &Arc<Berthed>) -> bool {
-        matches!(self, Self::Berth(own) if Arc::ptr_eq(own, call))
+    pub fn is_bridged_call(&self, call: &Arc<BridgedCallDriver>) -> bool {
+        matches!(self, Self::BridgedCall(own) if Arc::ptr_eq(own, call))
     }
 }
 

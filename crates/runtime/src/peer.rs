@@ -12,7 +12,7 @@ mod tasks;
 mod watching;
 
 use crate::backend::{Backend, Guard};
-use crate::lease::Lease;
+use crate::exclusive_use::ExclusiveUse;
 use crate::link::{Link, LinkEvents};
 use crate::origin::{Origin, OwnAnswer, OwnReply};
 use crate::party::Party;
@@ -43,7 +43,7 @@ pub struct Queued {
     /// When it is given up.
     pub deadline: Instant,
     /// The exclusive use of the connection it waits for.
-    pub lease: Option<Lease>,
+    pub exclusive_use: Option<ExclusiveUse>,
 }
 
 struct Inner {

@@ -49,7 +49,7 @@ impl Gateway {
         self.counters.in_flight.load(Ordering::Relaxed) <= 0
             && self.parks.is_empty()
             && self.backends().all().all(|backend| backend.is_calm())
-            && self.ledgers.is_empty()
+            && self.fact_buffers.is_empty()
     }
 }
 

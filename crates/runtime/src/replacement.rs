@@ -28,7 +28,7 @@ pub struct Replaced {
 
 impl Gateway {
     /// Serves these backends from now on, in this order. Those that are the same `Arc` as before are not touched; the others
-    /// are started, and what is gone or has an heir is stopped when its calls are done, after `Settings::drain` at the latest.
+    /// are started, and what is gone or has a successor is stopped when its calls are done, after `Settings::drain` at the latest.
     /// Sessions go on and are told which lists changed.
     ///
     /// Does nothing once the gateway is shutting down.
@@ -52,14 +52,14 @@ impl Gateway {
             fresh.push(Arc::clone(backend));
         }
         for backend in before.iter() {
-            let heir = next.get(&backend.name);
-            if heir.is_some_and(|heir| Arc::ptr_eq(heir, backend)) {
+            let successor = next.get(&backend.name);
+            if successor.is_some_and(|successor| Arc::ptr_eq(successor, backend)) {
                 continue;
             }
-            if heir.is_none() {
+            if successor.is_none() {
                 done.removed.push(Arc::clone(&backend.name));
             }
-            backend.retire(heir);
+            backend.retire(successor);
             self.reads.forget_backend(&backend.name);
             retired.push(Arc::clone(backend));
         }

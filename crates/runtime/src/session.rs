@@ -8,8 +8,8 @@ mod round_timers;
 mod running;
 
 use crate::batch::Batches;
+use crate::fact_buffer::LastNoted;
 use crate::gateway::Gateway;
-use crate::ledger::LastNoted;
 use crate::outbox::{Away, OUTBOX_BOUND, Out, Outbox};
 pub use calls::CallInFlight;
 use round_timers::RoundTimers;

@@ -1,7 +1,7 @@
 //! The bounds and durations the runtime works with.
 
 use crate::backend_callers::BackendCallers;
-use crate::park_lot::MAX_PARKED_BYTES_EACH;
+use crate::parked_calls::MAX_PARKED_BYTES_EACH;
 use signalbox_engine::budget;
 use signalbox_wire::Limits;
 use std::time::Duration;

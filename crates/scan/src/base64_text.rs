@@ -10,7 +10,7 @@ const SHORTEST: usize = 20;
 /// Longest run that is decoded, in characters; what stands behind is not looked into.
 const LONGEST: usize = 1 << 20;
 /// How many characters are decoded to see whether there is text at all.
-const GLANCE: usize = 16;
+const SAMPLE: usize = 16;
 
 /// Takes what encoders leave out or get wrong: no padding, bits to spare.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
@@ -85,7 +85,7 @@ fn read(text: &[u8], start: usize, end: usize) -> Option<Run> {
     let escaped = start.checked_sub(1).and_then(|before| text.get(before)) == Some(&b'\\');
     let start = start + usize::from(escaped);
     let digits = text.get(start..end.min(start + LONGEST))?;
-    if !is_text(&decode(digits.get(..GLANCE)?)?) {
+    if !is_text(&decode(digits.get(..SAMPLE)?)?) {
         return None;
     }
     let whole = digits.len() - usize::from(digits.len() % 4 == 1);

@@ -1,8 +1,8 @@
 //! How the content of an entry is stored: a code for what it is, a few columns, and the rest packed.
 
 use crate::around;
+use crate::body_codec::{BodyCodec, Packed};
 use crate::pack::{Torn, Unpack, put_number, put_optional, put_text};
-use crate::squeeze::{Packed, Squeezer};
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, DecisionEntry, FinishedEntry, Gap, MessageEntry, MessageKind};
@@ -108,10 +108,10 @@ pub fn length(content: &Content) -> Option<u64> {
 }
 
 /// The rest of it.
-pub fn pack(content: &Content, squeezer: &mut Squeezer) -> Packed {
+pub fn pack(content: &Content, codec: &mut BodyCodec) -> Packed {
     let mut raw = Vec::new();
     match content {
-        Content::Message(message) => return squeezer.pack(&message.body),
+        Content::Message(message) => return codec.pack(&message.body),
         Content::SessionEnded => return Packed::left(),
         Content::Session(session) => around::pack_session(&mut raw, session),
         Content::Decisions(list) => {
@@ -122,7 +122,7 @@ pub fn pack(content: &Content, squeezer: &mut Squeezer) -> Packed {
                 put_number(&mut raw, place as u64);
             }
             // Calls of one kind are decided in one way, so the same list comes again and again.
-            return squeezer.squeeze_again(raw);
+            return codec.compress_again(raw);
         }
         Content::Finished(finished) => pack_finished(&mut raw, finished),
         Content::Gap(gap) => {
@@ -135,7 +135,7 @@ pub fn pack(content: &Content, squeezer: &mut Squeezer) -> Packed {
         Content::Lost(lost) => around::pack_lost(&mut raw, lost),
         Content::Refused(refused) => around::pack_refused(&mut raw, refused),
     }
-    squeezer.squeeze(&Bytes::from(raw))
+    codec.compress(&Bytes::from(raw))
 }
 
 /// The columns of a row, as they were read.

@@ -1,6 +1,7 @@
 //! Where tapes are kept: SQLite, or PostgreSQL, behind the same port.
 
 mod around;
+mod body_codec;
 mod content;
 mod extra;
 mod limits;
@@ -15,7 +16,6 @@ mod room;
 mod seen;
 mod splice;
 mod sqlite;
-mod squeeze;
 mod sums;
 mod tally;
 mod tape_row;

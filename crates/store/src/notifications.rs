@@ -60,9 +60,9 @@ impl<Method: Eq + Hash> Notifications<Method> {
 
 /// The numbers of several tapes, by the name of the method.
 #[derive(Default, Debug)]
-pub struct Told(BTreeMap<String, NotificationStats>);
+pub struct NotificationCounts(BTreeMap<String, NotificationStats>);
 
-impl Told {
+impl NotificationCounts {
     /// Adds how many of a method came and went on a tape.
     pub fn add(&mut self, method: String, [came, went]: [u64; 2]) {
         if (came, went) == (0, 0) {

@@ -9,18 +9,18 @@ mod exchanges;
 mod filter;
 mod maker;
 mod message;
+mod message_arena;
 mod numbering;
 mod priority;
 mod queue;
+mod recorder_input;
 mod sampling;
+mod sampling_buffer;
 mod session_hash;
 mod sessions;
 mod settings;
-mod shelf;
-mod sifter;
 #[cfg(test)]
 mod tests;
-mod told;
 mod words;
 mod writing;
 
@@ -39,12 +39,12 @@ use crate::redact::Redactor;
 use counters::Counters;
 use maker::Maker;
 use queue::Queue;
+use recorder_input::RecorderInput;
 use signalbox_engine::record::{BackendSeen, RulesEntry, TapeWriter};
 use signalbox_engine::{Fact, FactSink};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use told::Told;
 use writing::Writing;
 
 /// How long a recorder that is dropped without [`Recorder::stop`] may take to write what it has.
@@ -80,12 +80,12 @@ impl Recorder {
 
     /// Writes down what a backend offers from now on.
     pub fn backend(&self, seen: BackendSeen) {
-        self.queue.tell(Told::Backend(Instant::now(), Box::new(seen)));
+        self.queue.tell(RecorderInput::Backend(Instant::now(), Box::new(seen)));
     }
 
     /// Writes down by which rules is decided from now on.
     pub fn rules(&self, rules: RulesEntry) {
-        self.queue.tell(Told::Rules(Instant::now(), Box::new(rules)));
+        self.queue.tell(RecorderInput::Rules(Instant::now(), Box::new(rules)));
     }
 
     /// Becomes ready when every fact so far is on disk.

@@ -4,12 +4,12 @@
 //! Every argument is unique, so that the right answer is known; every run of a tool is written down, so that one that runs
 //! twice is found; and what the gateway holds afterwards is compared with what it held before.
 
+mod call_log;
 pub mod cast;
 mod clients;
 pub mod dice;
 mod fault;
 mod figures;
-mod ledger;
 mod mode;
 mod processes;
 pub mod server;
@@ -71,7 +71,7 @@ pub async fn run(seed: u64, length: Duration) -> anyhow::Result<String> {
     let end = Instant::now() + length;
     while Instant::now() < end {
         if let Some(fault) = storm.strike() {
-            world.ledger.struck(fault);
+            world.call_log.struck(fault);
         }
         sleep(FAULT_EVERY).await;
     }
@@ -80,9 +80,9 @@ pub async fn run(seed: u64, length: Duration) -> anyhow::Result<String> {
     let lifted = Instant::now();
     let recovered = recover(&world, &gateways).await;
     let recovery = lifted.elapsed();
-    world.ledger.compare(&cast)?;
+    world.call_log.compare(&cast)?;
 
-    let mut account = format!("{}\nchaos: every backend served again after {recovery:?}", world.ledger);
+    let mut account = format!("{}\nchaos: every backend served again after {recovery:?}", world.call_log);
     let mut failures: Vec<String> = recovered.err().map(|error| format!("{error:#}")).into_iter().collect();
     for (gateway, before) in gateways.into_iter().zip(before) {
         let after = at_rest(gateway, Some(&before)).await?;
@@ -95,8 +95,8 @@ pub async fn run(seed: u64, length: Duration) -> anyhow::Result<String> {
         }
         failures.extend(gateway.process.error_lines().iter().filter(|line| line.contains("panicked")).cloned());
     }
-    let (wrongs, _) = world.ledger.wrongs();
-    ensure!(world.ledger.right() > 0, "nothing was answered rightly\n{account}");
+    let (wrongs, _) = world.call_log.wrongs();
+    ensure!(world.call_log.right() > 0, "nothing was answered rightly\n{account}");
     if wrongs > 0 || !failures.is_empty() {
         let lines: Vec<_> = gateways.iter().flat_map(|one| one.process.error_lines()).collect();
         let log = std::env::temp_dir().join(format!("chaos-{seed}-{}.log", std::process::id()));
@@ -111,7 +111,7 @@ async fn finish(world: &World, mut clients: tokio::task::JoinSet<()>) {
     world.finish(true);
     let leaving = async { while clients.join_next().await.is_some() {} };
     if timeout(BOUND * 2, leaving).await.is_err() {
-        world.ledger.wrong("clients wait for something that does not come".to_owned());
+        world.call_log.wrong("clients wait for something that does not come".to_owned());
     }
 }
 

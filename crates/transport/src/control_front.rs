@@ -1,7 +1,7 @@
 //! The control socket: the routes that are mounted there, over HTTP, for the user to whom the process belongs.
 
 use crate::admission::Admission;
-use crate::http_front::{Front, FrontSpec, Line, Lines, TICK, handle_control, speak};
+use crate::http_front::{ClientConnection, ClientConnections, Front, FrontSpec, TICK, handle_control, speak};
 use crate::router::Router;
 use signalbox_engine::authenticator::{Authenticators, LocalUser};
 use signalbox_engine::{Principal, Proof};
@@ -36,7 +36,7 @@ pub async fn serve(listener: &UnixListener, gateway: Arc<Gateway>, router: Arc<R
     let front = Front::new(gateway, Arc::new(spec), router);
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
-    let mut lines = Lines::default();
+    let mut lines = ClientConnections::default();
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -60,11 +60,11 @@ pub async fn serve(listener: &UnixListener, gateway: Arc<Gateway>, router: Arc<R
             // The clock stood still while nobody looked at it.
             front.clock.advance();
         }
-        let line = Line::new(Arc::clone(&front), None);
-        line.secured(user_of(&socket));
-        lines.add(&line);
+        let connection = ClientConnection::new(Arc::clone(&front), None);
+        connection.secured(user_of(&socket));
+        lines.add(&connection);
         connections.spawn(async move {
-            speak(socket, &line, handle_control).await;
+            speak(socket, &connection, handle_control).await;
             drop(place);
         });
     }

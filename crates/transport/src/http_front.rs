@@ -5,12 +5,12 @@ mod accepts;
 mod answer;
 mod batch;
 mod body;
+mod client_connection;
 mod connection;
 mod cors;
 mod get;
 mod guard;
 mod heads;
-mod line;
 mod post;
 mod resume;
 mod routed;
@@ -25,9 +25,9 @@ mod track;
 mod upgrade;
 
 pub(crate) use accepts::Accepts;
+pub(crate) use client_connection::{ClientConnection, ClientConnections, Clock, TICK};
 pub(crate) use connection::speak;
 pub(crate) use guard::Guard;
-pub(crate) use line::{Clock, Line, Lines, TICK};
 pub use resume::{MAX_PARKED, MAX_PARKED_BYTES, MAX_PARKED_PER_SESSION, PARKED_FOR};
 pub(crate) use service::handle_control;
 pub use sse::{POST_PATH, STREAM_PATH};
@@ -90,7 +90,7 @@ impl Default for FrontSpec {
             admission: Admission::new(10_000, &[], &[]),
             header_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
-            reader_timeout: line::KEPT_FOR,
+            reader_timeout: client_connection::KEPT_FOR,
             authenticators: Authenticators::open(Principal::anonymous()),
             transport: "http",
             tls: None,
@@ -130,7 +130,7 @@ pub async fn serve(
     let front = Front::new(gateway, spec, router);
     let exit = Exit::default();
     let mut connections = tokio::task::JoinSet::new();
-    let mut lines = Lines::default();
+    let mut lines = ClientConnections::default();
     let mut sweep = tokio::time::interval(SWEEP);
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -173,13 +173,13 @@ pub async fn serve(
             // The clock stood still while nobody looked at it.
             front.clock.advance();
         }
-        let line = Line::new(Arc::clone(&front), Some(address));
-        lines.add(&line);
+        let connection = ClientConnection::new(Arc::clone(&front), Some(address));
+        lines.add(&connection);
         let serving = async move {
             if let Ok(socket) = TcpStream::from_std(socket)
-                && let Some(socket) = secure::secured(socket, &line).await
+                && let Some(socket) = secure::secured(socket, &connection).await
             {
-                connection(socket, line).await;
+                serve_connection(socket, connection).await;
             }
             drop(place);
         };
@@ -205,14 +205,14 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 const NO_ROOM: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-type: text/plain\r\n\
     content-length: 30\r\nconnection: close\r\n\r\ntoo many connections are open\n";
 
-async fn connection(socket: Stream, line: Arc<Line>) {
+async fn serve_connection(socket: Stream, connection: Arc<ClientConnection>) {
     let _ = socket.set_nodelay();
-    let counters = &line.front.gateway.counters.connections;
+    let counters = &connection.front.gateway.counters.connections;
     counters.fetch_add(1, Ordering::Relaxed);
-    speak(socket, &line, service::handle).await;
-    if let Some(pending) = line.upgraded() {
+    speak(socket, &connection, service::handle).await;
+    if let Some(pending) = connection.upgraded() {
         // Boxed, so that other connections do not carry the room for it.
-        Box::pin(socket::serve(&line, *pending)).await;
+        Box::pin(socket::serve(&connection, *pending)).await;
     }
     counters.fetch_sub(1, Ordering::Relaxed);
 }

@@ -1,7 +1,7 @@
 //! Answers of backends on their way to the client.
 
 use super::holding::Then;
-use super::ledger::{Entry, Host};
+use super::task_registry::{Entry, Host};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::TaskState;
 use crate::chain::{Phase, Ruling};

@@ -258,7 +258,7 @@ impl FrontMachine {
         let garbage = |text: &str| Fault::new(FaultKind::BackendGarbage, text);
         let state = TaskState::read(result).ok_or_else(|| garbage("the backend told of a task in no known shape"))?;
         let Some(poll) = self.polls.get_mut(&id) else { return Ok(()) };
-        self.ledger.seen(&poll.task, &state);
+        self.task_registry.seen(&poll.task, &state);
         poll.noted(&state);
         if poll.aim == Aim::State {
             let told = tasks::get_to_legacy(result).unwrap_or_else(|| state.legacy());

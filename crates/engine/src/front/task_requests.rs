@@ -1,9 +1,9 @@
 //! Tasks of 2025-11-25 at backends of the new era: the call that asks for one, and what is asked about it afterwards.
 
-use super::ledger::{Entry, Host, Ledger, written};
 use super::params::Params;
 use super::polling::{Aim, Poll};
 use super::requests::no_method;
+use super::task_registry::{Entry, Host, TaskRegistry, written};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, TaskState, TaskStatus};
 use crate::bridge::{self, Reach};
@@ -75,7 +75,7 @@ impl FrontMachine {
             .map_err(|_| Fault::new(FaultKind::BackendGarbage, "the result of the call is not JSON"))?;
         let Some(fitted) = self.judge_midway(id, Phase::Response, &fitted, ctx, out) else { return Ok(()) };
         let result = Bytes::copy_from_slice(fitted.result().unwrap_or(b"{}"));
-        if !Ledger::has_room_for(result.len()) {
+        if !TaskRegistry::has_room_for(result.len()) {
             // A result that is too large to be kept is better given at once than lost.
             self.reply(id, &result, ctx, out);
             return Ok(());
@@ -105,7 +105,7 @@ impl FrontMachine {
     }
 
     pub(super) fn write_down(&mut self, task: &str, entry: Entry, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        for _ in 0..self.ledger.insert(task, entry, ctx.now) {
+        for _ in 0..self.task_registry.insert(task, entry, ctx.now) {
             out.push(Command::Dropped("task_forgotten"));
         }
     }
@@ -125,7 +125,7 @@ impl FrontMachine {
         if name == method::TASKS_LIST {
             let listed = self.lists_tasks(id, ctx);
             if listed && self.admitted(id, message, None, ctx, out) {
-                let states: Vec<Bytes> = self.ledger.states(ctx.now).map(TaskState::legacy).collect();
+                let states: Vec<Bytes> = self.task_registry.states(ctx.now).map(TaskState::legacy).collect();
                 let result = [&b"{\"tasks\":["[..], &states.join(&b","[..]), b"]}"].concat();
                 self.reply(id, &result, ctx, out);
             }
@@ -136,7 +136,7 @@ impl FrontMachine {
         }
         let task = params.task_id.and_then(|span| json::string(span.of(message.bytes())));
         let Some(task) = task else { return false };
-        let Some(entry) = self.ledger.get(&task, ctx.now).cloned() else { return false };
+        let Some(entry) = self.task_registry.get(&task, ctx.now).cloned() else { return false };
         match entry.host {
             Host::Legacy => return false,
             _ if !self.admitted(id, message, Some(&entry.backend), ctx, out) => {}
@@ -232,7 +232,7 @@ impl FrontMachine {
     /// Where the task of this id is, and what its backend calls it.
     pub(super) fn task_route(&self, id: ExchangeId, task: &str, ctx: &Context<'_>) -> Option<Route> {
         let selector = self.selector(id);
-        let known = self.ledger.get(task, ctx.now).map(|entry| &entry.backend);
+        let known = self.task_registry.get(task, ctx.now).map(|entry| &entry.backend);
         let known = known.cloned().or_else(|| (ctx.task_home)(task).filter(|_| selector.era == Era::Modern));
         if let (None, Some((backend, own))) = (&known, task.split_once('+'))
             && let Some(entry) = ctx.catalog.backends().iter().find(|entry| *entry.name == *backend)
@@ -254,7 +254,7 @@ impl FrontMachine {
     /// True where the session was given this task by an old backend.
     #[must_use]
     pub fn owns_task(&self, backend: &str, task: &str, now: Instant) -> bool {
-        let entry = self.ledger.get(task, now);
+        let entry = self.task_registry.get(task, now);
         entry.is_some_and(|entry| *entry.backend == *backend && matches!(entry.host, Host::Legacy))
     }
 

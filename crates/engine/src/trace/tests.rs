@@ -27,7 +27,7 @@ fn sent(from: Era, to: Era, state: State, params: &str) -> String {
         era: from,
         log_level: None,
         round: None,
-        trace: Some(Arc::new(Told { call: CALL, state, sent: OnceLock::new() })),
+        trace: Some(Arc::new(TraceSent { call: CALL, state, sent: OnceLock::new() })),
         tries: 0,
     };
     bridge::request(&mut call, revision(to), Offered::default(), "{}").unwrap();

@@ -7,7 +7,7 @@
 use super::Backend;
 use super::followed::Followed;
 use super::state::Follow;
-use crate::berthed::Waiter;
+use crate::bridged_call_driver::Waiter;
 use crate::origin::{Origin, OwnAnswer};
 use crate::peer::{Peer, Use};
 use crate::session::Session;
@@ -42,9 +42,9 @@ impl Backend {
         let caps = session.caps_of(exchange);
         let uris = wanted.uris.clone();
         let (target, pooled) = {
-            let mut inner = match self.lock_or_heir() {
+            let mut inner = match self.lock_or_successor() {
                 Ok(inner) => inner,
-                Err(heir) => return heir.follow(session, exchange, wanted),
+                Err(successor) => return successor.follow(session, exchange, wanted),
             };
             if inner.follows.len() >= MAX_FOLLOWS {
                 *inner.strays.entry("follow_refused").or_default() += 1;

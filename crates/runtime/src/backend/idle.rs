@@ -74,7 +74,7 @@ impl Backend {
                     || inner.watches.values().flatten().any(|(_, of)| *of == peer.principal)
             }
             // The shared connection tells the same.
-            Use::Pool => peer.is_leased(),
+            Use::Pool => peer.is_in_exclusive_use(),
         };
         let needed = inner.is_home(peer) && !self.may_sleep(inner, gateway, peer);
         !in_use && !needed && !gateway.tasks.holds(peer.id) && !peer.has_tasks(now)

@@ -30,8 +30,8 @@ impl Backend {
             if !exclusive {
                 return Pick::Peer(Arc::clone(peer), None);
             }
-            if let Some(lease) = peer.lease() {
-                return Pick::Peer(Arc::clone(peer), Some(lease));
+            if let Some(exclusive_use) = peer.exclusive_use() {
+                return Pick::Peer(Arc::clone(peer), Some(exclusive_use));
             }
         }
         if matches!(inner.home, Home::Starting | Home::Restarting) {
@@ -59,17 +59,17 @@ impl Backend {
             offer.info = Arc::from(info);
         }
         let peer = Peer::new(self, key.principal.clone(), Use::Pool, Wish::Legacy, offer);
-        let lease = if exclusive { peer.lease() } else { None };
+        let exclusive_use = if exclusive { peer.exclusive_use() } else { None };
         inner.pooled.entry(key).or_default().push(Arc::clone(&peer));
         tokio::spawn(Arc::clone(&peer).open());
-        Pick::Peer(peer, lease)
+        Pick::Peer(peer, exclusive_use)
     }
 
     /// Ends a pooled connection that nobody uses, of this principal or of any. False where there is none.
     pub(super) fn make_room(self: &Arc<Self>, inner: &mut Inner, among: Option<&Principal>) -> bool {
         let idle = |peer: &&Arc<Peer>| {
             among.is_none_or(|principal| peer.principal == *principal)
-                && !peer.is_leased()
+                && !peer.is_in_exclusive_use()
                 && peer.in_flight() == 0
                 && !self.works_on_task(peer)
         };

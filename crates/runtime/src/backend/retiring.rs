@@ -8,20 +8,20 @@ use signalbox_engine::{Event, Fault, FaultKind};
 use std::sync::{Arc, MutexGuard};
 
 impl Backend {
-    /// Takes no further call. What sessions follow here goes over to the heir, and so do the calls that were not sent yet;
-    /// without an heir they are told that the backend is gone.
-    pub(crate) fn retire(self: &Arc<Self>, heir: Option<&Arc<Self>>) {
+    /// Takes no further call. What sessions follow here goes over to the successor, and so do the calls that were not sent yet;
+    /// without a successor they are told that the backend is gone.
+    pub(crate) fn retire(self: &Arc<Self>, successor: Option<&Arc<Self>>) {
         let (waiting, unready) = {
             let mut inner = self.lock();
             if inner.retired.is_some() {
                 return;
             }
-            inner.retired = Some(heir.cloned());
+            inner.retired = Some(successor.cloned());
             let mut nobody = Inner::default();
-            match heir {
-                // Both locks at once, so that no wish is told to the one after it was taken over from it. The heir is
+            match successor {
+                // Both locks at once, so that no wish is told to the one after it was taken over from it. The successor is
                 // younger, and nobody locks a younger backend first.
-                Some(heir) => heir.lock().inherit(&mut inner),
+                Some(successor) => successor.lock().inherit(&mut inner),
                 None => nobody.inherit(&mut inner),
             }
             let unready: Vec<Arc<Peer>> = inner.peers().into_iter().filter(|peer| peer.is_unused()).collect();
@@ -34,29 +34,29 @@ impl Backend {
         for one in waiting {
             self.dispatch_until(&one.session, one.exchange, one.call, one.deadline);
         }
-        if let Some(heir) = heir {
-            heir.reopen_all();
+        if let Some(successor) = successor {
+            successor.reopen_all();
         }
     }
 
     /// The one that has taken its place.
-    pub(super) fn heir(&self) -> Option<Arc<Self>> {
+    pub(super) fn successor(&self) -> Option<Arc<Self>> {
         self.lock().retired.clone().flatten()
     }
 
-    /// Its state; the heir instead, where whatever is to be noted belongs to that one.
-    pub(super) fn lock_or_heir(&self) -> Result<MutexGuard<'_, Inner>, Arc<Self>> {
+    /// Its state; the successor instead, where whatever is to be noted belongs to that one.
+    pub(super) fn lock_or_successor(&self) -> Result<MutexGuard<'_, Inner>, Arc<Self>> {
         let inner = self.lock();
         match inner.retired.clone().flatten() {
-            Some(heir) => Err(heir),
+            Some(successor) => Err(successor),
             None => Ok(inner),
         }
     }
 
-    /// Brings a call to the heir, or tells its caller that there is none.
-    pub(super) fn hand_over(&self, heir: Option<Arc<Self>>, one: Queued) {
-        match heir {
-            Some(heir) => heir.dispatch_until(&one.session, one.exchange, one.call, one.deadline),
+    /// Brings a call to the successor, or tells its caller that there is none.
+    pub(super) fn hand_over(&self, successor: Option<Arc<Self>>, one: Queued) {
+        match successor {
+            Some(successor) => successor.dispatch_until(&one.session, one.exchange, one.call, one.deadline),
             None => one.session.handle(Event::Failed { exchange: one.exchange, fault: self.removed() }),
         }
     }
@@ -81,7 +81,7 @@ impl Backend {
 
     /// Ends what is left of it once its time is over.
     pub(crate) fn stop_retired(&self) {
-        let why = match self.heir() {
+        let why = match self.successor() {
             Some(_) => "a reload has replaced it, and the call was not done in time",
             None => "a reload has removed it from the configuration, and the call was not done in time",
         };

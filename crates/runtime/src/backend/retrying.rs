@@ -18,8 +18,8 @@ impl Backend {
     }
 
     pub(super) fn dispatch_later(self: &Arc<Self>, one: Queued) {
-        let Queued { session, exchange, mut call, deadline, lease } = one;
-        drop(lease);
+        let Queued { session, exchange, mut call, deadline, exclusive_use } = one;
+        drop(exclusive_use);
         let wait = retry::delay(call.tries, getrandom::u64().unwrap_or_default());
         call.tries += 1;
         self.retries.fetch_add(1, Ordering::Relaxed);

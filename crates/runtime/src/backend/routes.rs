@@ -3,7 +3,7 @@
 use super::Backend;
 use super::pool;
 use super::state::{Home, Inner};
-use crate::lease::Lease;
+use crate::exclusive_use::ExclusiveUse;
 use crate::peer::{Peer, Queued, Use};
 use crate::session::Session;
 use signalbox_engine::back::{ClientOffer, Wish};
@@ -20,7 +20,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 const TRIES: usize = 3;
 
 pub(super) enum Pick {
-    Peer(Arc<Peer>, Option<Lease>),
+    Peer(Arc<Peer>, Option<ExclusiveUse>),
     Wait,
     Refuse(Fault),
 }
@@ -92,10 +92,10 @@ impl Backend {
         // A connection that is found lost is not found again, so a few tries meet a live one if there is any.
         for _ in 0..TRIES {
             let mut inner = self.lock();
-            if let Some(heir) = inner.retired.clone() {
+            if let Some(successor) = inner.retired.clone() {
                 drop(inner);
                 let (session, deadline) = (Arc::clone(session), deadline());
-                return self.hand_over(heir, Queued { session, exchange, call, deadline, lease: None });
+                return self.hand_over(successor, Queued { session, exchange, call, deadline, exclusive_use: None });
             }
             let picked = if self.holds_back(&inner) {
                 Pick::Wait
@@ -103,9 +103,9 @@ impl Backend {
                 self.pick(&mut inner, Caller::of_call(session, &call))
             };
             let fault = match picked {
-                Pick::Peer(peer, lease) => {
+                Pick::Peer(peer, exclusive_use) => {
                     drop(inner);
-                    match self.send(&peer, session, exchange, call, lease) {
+                    match self.send(&peer, session, exchange, call, exclusive_use) {
                         Some(back) => call = back,
                         None => return,
                     }
@@ -113,7 +113,7 @@ impl Backend {
                 }
                 Pick::Wait if inner.waiting.len() < self.spec().failing.max_queue => {
                     let (session, deadline) = (Arc::clone(session), deadline());
-                    return inner.waiting.push_back(Queued { session, exchange, call, deadline, lease: None });
+                    return inner.waiting.push_back(Queued { session, exchange, call, deadline, exclusive_use: None });
                 }
                 Pick::Wait => self.queue_full(),
                 Pick::Refuse(fault) => fault,
@@ -133,19 +133,19 @@ impl Backend {
         session: &Arc<Session>,
         exchange: ExchangeId,
         call: Box<Call>,
-        lease: Option<Lease>,
+        exclusive_use: Option<ExclusiveUse>,
     ) -> Option<Box<Call>> {
         let timeout = self.spec().timeout;
         let level = call.log_level.filter(|_| call.era == Era::Modern && peer.wish != Wish::Modern);
         let deaf = level.filter(|level| peer.is_legacy() && !peer.hears(*level));
-        let Some(level) = deaf else { return peer.call(session, exchange, call, timeout, lease) };
+        let Some(level) = deaf else { return peer.call(session, exchange, call, timeout, exclusive_use) };
         let (backend, peer, session) = (Arc::clone(self), Arc::clone(peer), Arc::clone(session));
         tokio::spawn(async move {
             peer.lower_level(level).await;
             if !session.waits_for(exchange) {
                 return;
             }
-            if let Some(call) = peer.call(&session, exchange, call, timeout, lease) {
+            if let Some(call) = peer.call(&session, exchange, call, timeout, exclusive_use) {
                 backend.dispatch(&session, exchange, call);
             }
         });

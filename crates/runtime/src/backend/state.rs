@@ -3,7 +3,7 @@
 use super::Backend;
 use super::followed::Followed;
 use super::reopening::Seat;
-use crate::berthed::Waiter;
+use crate::bridged_call_driver::Waiter;
 use crate::peer::{Peer, Queued, Use};
 use crate::session::Session;
 use bytes::Bytes;
@@ -199,7 +199,7 @@ pub(crate) struct Inner {
     /// The log level each session wants.
     pub levels: HashMap<SessionKey, LogLevel>,
     /// Changes of resources that will be told in a moment, as they were told last.
-    pub told: HashMap<(Principal, Box<str>), Envelope>,
+    pub changes_to_tell: HashMap<(Principal, Box<str>), Envelope>,
     /// Whose connections are about to be opened again.
     pub reopening: HashSet<Seat>,
     /// The resources that listen requests of clients follow.

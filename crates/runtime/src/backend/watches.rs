@@ -22,9 +22,9 @@ impl Backend {
     /// # Errors
     /// A fault if too much is followed already.
     pub(crate) fn watch(&self, session: &Session, uri: &str, on: bool) -> Result<bool, Fault> {
-        let mut inner = match self.lock_or_heir() {
+        let mut inner = match self.lock_or_successor() {
             Ok(inner) => inner,
-            Err(heir) => return heir.watch(session, uri, on),
+            Err(successor) => return successor.watch(session, uri, on),
         };
         // A session that ends is forgotten behind this lock; what came later would stay for good.
         if session.is_ended() {
@@ -84,9 +84,9 @@ impl Backend {
     /// Notes which log level a session wants, and tells the connection it uses.
     pub(crate) fn set_level(&self, session: &Session, level: LogLevel) {
         let peer = {
-            let mut inner = match self.lock_or_heir() {
+            let mut inner = match self.lock_or_successor() {
                 Ok(inner) => inner,
-                Err(heir) => return heir.set_level(session, level),
+                Err(successor) => return successor.set_level(session, level),
             };
             if session.is_ended() {
                 return;
@@ -160,8 +160,8 @@ impl Backend {
 
     /// Brings what an old session follows to a backend of the new era, whose listen request names all of it.
     pub(crate) fn watch_by_listening(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId) {
-        match (self.shared_peer(session, Era::Modern), self.heir()) {
-            (_, Some(heir)) => heir.watch_by_listening(session, exchange),
+        match (self.shared_peer(session, Era::Modern), self.successor()) {
+            (_, Some(successor)) => successor.watch_by_listening(session, exchange),
             (Some(peer), None) => peer.watch_anew(Some((Arc::clone(session), exchange))),
             (None, None) => {
                 let (backend, session) = (Arc::clone(self), Arc::clone(session));

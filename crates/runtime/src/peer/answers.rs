@@ -1,7 +1,7 @@
 //! What a backend answers, and who hears it.
 
 use super::Peer;
-use crate::berthed::Waiter;
+use crate::bridged_call_driver::Waiter;
 use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::bridge::Reach;
@@ -17,7 +17,7 @@ impl Peer {
             Origin::Exchange(session, exchange, _) => {
                 session.handle(Event::Answered { exchange, message, edits, status });
             }
-            Origin::Berth(call) => call.answered(message, edits, status),
+            Origin::BridgedCall(call) => call.answered(message, edits, status),
             Origin::Hosted(task, about) => task.answered(about, Ok(&message)),
             Origin::Own(reply) => reply.send(Ok(message)),
             Origin::Watches(number) => self.watch_ended(number, message.error().map(refused)),
@@ -29,7 +29,7 @@ impl Peer {
     pub(super) fn fail(self: &Arc<Self>, to: &Origin, fault: Fault) {
         match to {
             Origin::Exchange(session, exchange, _) => session.handle(Event::Failed { exchange: *exchange, fault }),
-            Origin::Berth(call) => call.failed(fault),
+            Origin::BridgedCall(call) => call.failed(fault),
             Origin::Hosted(task, about) => task.answered(*about, Err(fault)),
             Origin::Own(reply) => reply.send(Err(fault)),
             Origin::Watches(number) => self.watch_ended(*number, Some(fault)),

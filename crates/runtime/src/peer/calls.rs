@@ -1,8 +1,8 @@
 //! The calls of clients on a connection: sent, held while they are parked, given up.
 
 use super::{Inner, Peer, Queued};
-use crate::berthed::Berthed;
-use crate::lease::Lease;
+use crate::bridged_call_driver::BridgedCallDriver;
+use crate::exclusive_use::ExclusiveUse;
 use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::back::Outbound;
@@ -23,9 +23,9 @@ impl Inner {
 impl Peer {
     /// Takes the connection for one call alone.
     #[must_use]
-    pub fn lease(&self) -> Option<Lease> {
+    pub fn exclusive_use(&self) -> Option<ExclusiveUse> {
         let backend = self.backend.upgrade()?;
-        Lease::take(&self.busy, &backend)
+        ExclusiveUse::take(&self.busy, &backend)
     }
 
     /// True once it was given a call.
@@ -53,7 +53,7 @@ impl Peer {
         exchange: ExchangeId,
         call: Box<Call>,
         timeout: Duration,
-        lease: Option<Lease>,
+        exclusive_use: Option<ExclusiveUse>,
     ) -> Option<Box<Call>> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let now = crate::clock::now();
@@ -69,10 +69,10 @@ impl Peer {
                 return None;
             }
             let session = Arc::clone(session);
-            inner.queue.push_back(Queued { session, exchange, call, deadline: now + timeout, lease });
+            inner.queue.push_back(Queued { session, exchange, call, deadline: now + timeout, exclusive_use });
             return None;
         }
-        let origin = self.origin(&inner, session, exchange, &call, lease);
+        let origin = self.origin(&inner, session, exchange, &call, exclusive_use);
         let sent =
             inner.machine.call(origin, call, timeout, now).and_then(|message| self.transmit(&mut inner, message));
         drop(inner);
@@ -95,7 +95,7 @@ impl Peer {
         session: &Arc<Session>,
         exchange: ExchangeId,
         call: &Call,
-        lease: Option<Lease>,
+        exclusive_use: Option<ExclusiveUse>,
     ) -> Origin {
         let revision = inner.machine.profile().map(|profile| profile.revision);
         let asks = call.era == Era::Modern && !self.caps.is_bare() && bridge::may_ask(&call.method);
@@ -103,32 +103,39 @@ impl Peer {
             && let Some((backend, gateway)) = self.backend.upgrade().and_then(|one| Some((one.clone(), one.gateway()?)))
         {
             let waiter = (Arc::clone(session), exchange);
-            return Origin::Berth(Berthed::new(&gateway, self, (&backend.name, revision), waiter, call, lease));
+            return Origin::BridgedCall(BridgedCallDriver::new(
+                &gateway,
+                self,
+                (&backend.name, revision),
+                waiter,
+                call,
+                exclusive_use,
+            ));
         }
-        Origin::Exchange(Arc::clone(session), exchange, lease.map(Arc::new))
+        Origin::Exchange(Arc::clone(session), exchange, exclusive_use.map(Arc::new))
     }
 
     /// Lets the backend be silent about a parked call until then.
-    pub(crate) fn hold(&self, call: &Arc<Berthed>, until: Instant) {
+    pub(crate) fn hold(&self, call: &Arc<BridgedCallDriver>, until: Instant) {
         let mut inner = self.lock();
-        if let Some(key) = inner.machine.key_of(|origin| origin.is_berth(call)) {
+        if let Some(key) = inner.machine.key_of(|origin| origin.is_bridged_call(call)) {
             inner.machine.hold(key, until);
         }
     }
 
     /// The backend has what it waited for.
-    pub(crate) fn release(&self, call: &Arc<Berthed>) {
+    pub(crate) fn release(&self, call: &Arc<BridgedCallDriver>) {
         let mut inner = self.lock();
-        if let Some(key) = inner.machine.key_of(|origin| origin.is_berth(call)) {
+        if let Some(key) = inner.machine.key_of(|origin| origin.is_bridged_call(call)) {
             inner.machine.release(key, crate::clock::now());
         }
     }
 
     /// Stops the work on a parked call.
-    pub(crate) fn abandon(&self, call: &Arc<Berthed>) {
+    pub(crate) fn abandon(&self, call: &Arc<BridgedCallDriver>) {
         let mut inner = self.lock();
-        let task = inner.machine.task_of(|origin| origin.is_berth(call));
-        let given_up = inner.machine.cancel(|origin| origin.is_berth(call), Some(b"\"no input came\""));
+        let task = inner.machine.task_of(|origin| origin.is_bridged_call(call));
+        let given_up = inner.machine.cancel(|origin| origin.is_bridged_call(call), Some(b"\"no input came\""));
         self.give_up(&mut inner, given_up);
         drop(inner);
         if let Some(task) = task {
@@ -166,12 +173,13 @@ impl Peer {
         inner.queue.retain(|queued| !(queued.exchange == exchange && Arc::ptr_eq(&queued.session, session)));
         let was_queued = inner.queue.len() < queued;
         let Some(key) = inner.key_of(session, exchange, thoroughly) else { return was_queued };
-        let found = inner.machine.request_at(key).map(|(origin, task)| (origin.berth(), task.map(Box::<str>::from)));
-        let (berth, task) = found.unwrap_or_default();
+        let found =
+            inner.machine.request_at(key).map(|(origin, task)| (origin.bridged_call(), task.map(Box::<str>::from)));
+        let (bridged_call, task) = found.unwrap_or_default();
         let given_up = inner.machine.cancel_at(key, reason);
         self.give_up(&mut inner, Some(given_up));
         drop(inner);
-        if let Some(call) = berth {
+        if let Some(call) = bridged_call {
             call.over();
         }
         if let Some(task) = task {

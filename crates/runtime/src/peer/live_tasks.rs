@@ -2,7 +2,7 @@
 //!
 //! They are read from what the backend says, whichever revisions it and its clients speak.
 
-use crate::task_book::MAX_STAY;
+use crate::task_directory::MAX_STAY;
 use signalbox_engine::bridge::tasks::{TaskState, is_terminal};
 use signalbox_wire::{Envelope, json, meta};
 use std::collections::HashMap;

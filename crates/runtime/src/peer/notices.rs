@@ -1,7 +1,7 @@
 //! What a backend asks and tells without being asked, and who hears it.
 
 use super::Peer;
-use crate::berthed::{Berthed, Waiter};
+use crate::bridged_call_driver::{BridgedCallDriver, Waiter};
 use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::log_level::LogLevel;
@@ -69,8 +69,8 @@ impl Peer {
             return self.task_changed(&backend, &message);
         }
         match about {
-            Some(Origin::Berth(_)) if name == method::CANCELLED => return self.question_withdrawn(&message),
-            Some(Origin::Berth(call)) => return call.notified(message),
+            Some(Origin::BridgedCall(_)) if name == method::CANCELLED => return self.question_withdrawn(&message),
+            Some(Origin::BridgedCall(call)) => return call.notified(message),
             Some(Origin::Watches(number)) if name == method::SUBSCRIPTIONS_ACKNOWLEDGED => {
                 return self.watch_acknowledged(number);
             }
@@ -89,7 +89,7 @@ impl Peer {
         if let Some(owner) = self.owner() {
             return owner.handle(self.notice(&backend.name, message, None));
         }
-        if let Some(call) = self.only_berth().filter(|_| name == method::MESSAGE) {
+        if let Some(call) = self.only_bridged_call().filter(|_| name == method::MESSAGE) {
             return call.notified(message);
         }
         if name == method::RESOURCES_UPDATED
@@ -139,12 +139,12 @@ impl Peer {
             task.asked(&message);
             return self.tell_followers(&task);
         }
-        let berth = match &about {
-            Some(Origin::Berth(call)) => Some(Arc::clone(call)),
+        let bridged_call = match &about {
+            Some(Origin::BridgedCall(call)) => Some(Arc::clone(call)),
             Some(_) => None,
-            None => self.only_berth(),
+            None => self.only_bridged_call(),
         };
-        if let Some(call) = berth {
+        if let Some(call) = bridged_call {
             return call.asked(&message);
         }
         let exchange = about.as_ref().and_then(Origin::exchange).map(|(_, exchange)| exchange);
@@ -193,7 +193,7 @@ impl Peer {
         let asking: Vec<Origin> = self.lock().machine.waiting().cloned().collect();
         for origin in asking {
             match origin {
-                Origin::Berth(call) => call.withdrawn(&id),
+                Origin::BridgedCall(call) => call.withdrawn(&id),
                 Origin::Hosted(task, _) => task.withdrawn(&id),
                 _ => {}
             }
@@ -201,11 +201,11 @@ impl Peer {
     }
 
     /// The call that a word without an address can only be about: the one in flight, where there is just one.
-    fn only_berth(&self) -> Option<Arc<Berthed>> {
+    fn only_bridged_call(&self) -> Option<Arc<BridgedCallDriver>> {
         let inner = self.lock();
         let mut calls = inner.machine.waiting().filter(|origin| origin.is_call());
         match (calls.next(), calls.next()) {
-            (Some(only), None) => only.berth(),
+            (Some(only), None) => only.bridged_call(),
             _ => None,
         }
     }

@@ -46,7 +46,8 @@ impl Peer {
         let queue = std::mem::take(&mut self.lock().queue);
         let timeout = backend.spec().timeout;
         for queued in queue {
-            if let Some(call) = self.call(&queued.session, queued.exchange, queued.call, timeout, queued.lease) {
+            if let Some(call) = self.call(&queued.session, queued.exchange, queued.call, timeout, queued.exclusive_use)
+            {
                 backend.dispatch(&queued.session, queued.exchange, call);
             }
         }

@@ -72,7 +72,7 @@ impl Peer {
     }
 
     /// True while one call has the connection for itself.
-    pub(crate) fn is_leased(&self) -> bool {
+    pub(crate) fn is_in_exclusive_use(&self) -> bool {
         self.busy.load(Ordering::Acquire)
     }
 

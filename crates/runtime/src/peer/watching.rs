@@ -4,7 +4,7 @@
 //! acknowledged: nothing is missed and nothing is heard twice.
 
 use super::Peer;
-use crate::berthed::Waiter;
+use crate::bridged_call_driver::Waiter;
 use crate::origin::Origin;
 use bytes::Bytes;
 use signalbox_engine::{Event, Fault, FaultKind};

@@ -99,7 +99,7 @@ impl Session {
             false => after.into_iter().for_each(|command| self.perform(command)),
         }
         // What is only counted or told does not hold up what goes out.
-        self.gateway.do_besides(effects);
+        self.gateway.run_effects(effects);
         if !late.is_empty() {
             self.send_once_written(late);
         }

@@ -48,7 +48,7 @@ async fn a_process_is_not_closed_under_the_call_it_was_just_given_to() {
     drop(b);
 }
 
-/// An HTTP connection has no lease, so that every one of them looks idle when room is wanted.
+/// An HTTP connection has no exclusive_use, so that every one of them looks idle when room is wanted.
 #[tokio::test(start_paused = true)]
 async fn a_full_pool_does_not_end_the_parked_calls_of_another_principal() {
     let fake = Fake::new(Shape::Web, curious);

@@ -4,7 +4,6 @@ use crate::client::{Client, Modern, answer, caller, names, next};
 use crate::fake::{Fake, OPEN, Shape, Step, plain, tools};
 use crate::{Setup, spec, start};
 use serde_json::{Value, json};
-use signalbox_engine::back::Wish;
 use signalbox_engine::front::Mode;
 use signalbox_runtime::list_wait::EARLY_LIST_WAIT;
 use signalbox_runtime::{Backend, Gateway, Lifetime, StreamReader};

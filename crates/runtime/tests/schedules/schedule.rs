@@ -212,8 +212,8 @@ impl World {
             3 => self.backends.reverse(),
             _ if !self.backends.is_empty() => {
                 let index = dice.below(self.backends.len());
-                let heir = backend(&self.backends[index].0.name, dice);
-                let before = std::mem::replace(&mut self.backends[index], heir);
+                let successor = backend(&self.backends[index].0.name, dice);
+                let before = std::mem::replace(&mut self.backends[index], successor);
                 self.retired.push(before.1);
             }
             _ => {}

@@ -12,7 +12,7 @@ use signalbox::config::{Config, Located, Overrides};
 use signalbox::data_dir::DataDir;
 use signalbox::metrics;
 use signalbox::recording::Recording;
-use signalbox_engine::bridge::berth;
+use signalbox_engine::bridge::bridged_call;
 use signalbox_engine::budget;
 use signalbox_engine::operations::{MAX_OPERATION_BYTES, MAX_OPERATIONS};
 use signalbox_engine::profile::MAX_CLAIMED;
@@ -22,7 +22,7 @@ use signalbox_engine::{Limit, Principal, front};
 use signalbox_runtime::backend::idle::SHARED_IDLE;
 use signalbox_runtime::backend::{MAX_POOLED, MAX_WATCHES, MAX_WATCHES_EACH};
 use signalbox_runtime::list_wait::EARLY_LIST_WAIT;
-use signalbox_runtime::{FailureRules, Settings, lists, outbox, park_lot, task_book};
+use signalbox_runtime::{FailureRules, Settings, lists, outbox, parked_calls, task_directory};
 use signalbox_transport::http_front::{self, FrontSpec};
 use signalbox_transport::{child, router, send_queue, tcp_front, turned_away};
 use signalbox_wire::limits;
@@ -266,9 +266,9 @@ fn of_calls() -> Vec<Row> {
         row(
             "calls that wait for input of their clients",
             vec![
-                Count(park_lot::MAX_PARKED, "calls"),
-                Count(park_lot::MAX_PARKED_EACH, "of one principal"),
-                Bytes(park_lot::MAX_PARKED_BYTES),
+                Count(parked_calls::MAX_PARKED, "calls"),
+                Count(parked_calls::MAX_PARKED_EACH, "of one principal"),
+                Bytes(parked_calls::MAX_PARKED_BYTES),
                 Bytes(settings.max_parked_bytes),
             ],
             None,
@@ -282,7 +282,7 @@ fn of_calls() -> Vec<Row> {
             .shown(&["a_client_that_never_comes_back_is_given_up_and_the_backend_is_told"]),
         row(
             "what a backend says about a call that waits",
-            vec![Count(berth::MAX_HEARD, "messages"), Bytes(berth::MAX_HEARD_BYTES)],
+            vec![Count(bridged_call::MAX_HEARD, "messages"), Bytes(bridged_call::MAX_HEARD_BYTES)],
             None,
         )
         .answer("dropped")
@@ -290,7 +290,10 @@ fn of_calls() -> Vec<Row> {
         .shown(&["what_happens_while_nobody_waits_is_kept_and_bounded"]),
         row(
             "questions of backends",
-            vec![Count(front::MAX_ASKED, "open in a session"), Count(berth::MAX_ROUNDS as usize, "rounds in a call")],
+            vec![
+                Count(front::MAX_ASKED, "open in a session"),
+                Count(bridged_call::MAX_ROUNDS as usize, "rounds in a call"),
+            ],
             None,
         )
         .answer("the backend gets an error")
@@ -298,7 +301,7 @@ fn of_calls() -> Vec<Row> {
         .shown(&["questions_of_calls_that_are_over_do_not_use_up_the_bound", "rounds_and_questions_are_bounded"]),
         row(
             "tasks that are remembered",
-            vec![Count(task_book::MAX_TASKS, "tasks"), Count(task_book::MAX_TASKS_EACH, "of one principal")],
+            vec![Count(task_directory::MAX_TASKS, "tasks"), Count(task_directory::MAX_TASKS_EACH, "of one principal")],
             None,
         )
         .answer(OVERLOADED)

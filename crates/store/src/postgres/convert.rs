@@ -5,9 +5,9 @@ use super::row::aside;
 use super::words::MARKS_SQL;
 use super::{Failure, notifications};
 use crate::around::pack_claims;
+use crate::body_codec::BodyCodec;
 use crate::content::{self, Columns};
 use crate::pack::Torn;
-use crate::squeeze::Squeezer;
 use ::postgres::Transaction;
 use ::postgres::fallible_iterator::FallibleIterator;
 use signalbox_engine::record::Content;
@@ -64,7 +64,7 @@ fn to_version_3(tables: &mut Transaction<'_>) -> Result<(), Failure> {
 
 /// Sessions get the proof, address and claims that only their entries had.
 fn tell_proofs(tables: &mut Transaction<'_>) -> Result<(), Failure> {
-    let mut squeezer = Squeezer::new();
+    let mut codec = BodyCodec::new();
     let mut told = Vec::new();
     let sql =
         "SELECT tape, session, form, body FROM tape_entries WHERE what = $1 AND session IS NOT NULL ORDER BY tape, seq";
@@ -72,7 +72,7 @@ fn tell_proofs(tables: &mut Transaction<'_>) -> Result<(), Failure> {
     while let Some(row) = rows.next()? {
         let form = u8::try_from(row.get::<_, i16>(2)).map_err(|_| Torn("a code is no code"))?;
         let columns = Columns { what: content::SESSION, ..Columns::default() };
-        let Content::Session(info) = content::unpack(columns, squeezer.unpack(form, row.get(3))?)? else { continue };
+        let Content::Session(info) = content::unpack(columns, codec.unpack(form, row.get(3))?)? else { continue };
         told.push((row.get::<_, i64>(0), row.get::<_, i64>(1), info.proof, info.address, pack_claims(&info.claims)));
     }
     drop(rows);

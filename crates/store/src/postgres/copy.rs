@@ -1,8 +1,8 @@
 //! Rows in the binary form of `COPY`, and the one list of the columns of an entry.
 
 use super::escape::escape;
+use crate::body_codec::{Packed, refers_to};
 use crate::content;
-use crate::squeeze::{Packed, refers_to};
 use signalbox_engine::record::Entry;
 
 /// What every copy begins with: a signature, flags, and the length of an extension that there is not.

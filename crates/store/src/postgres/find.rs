@@ -1,8 +1,8 @@
 //! Finding entries, over one tape or all.
 
 use super::{Failure, tapes};
+use crate::body_codec::BodyCodec;
 use crate::merge::{Merge, promising};
-use crate::squeeze::Squeezer;
 use crate::text::Needle;
 use ::postgres::Client;
 use search::Search;
@@ -19,13 +19,13 @@ pub fn find(client: &mut Client, query: &Query) -> Result<Page, Failure> {
         Some(asked) => vec![tapes::meant(client, asked)?],
         None => promising(tapes::all(client)?, query)?,
     };
-    let mut squeezer = Squeezer::new();
+    let mut codec = BodyCodec::new();
     let mut merge = Merge::new(query);
     for tape in tapes {
         if merge.is_enough(&tape) {
             break;
         }
-        let search = Search::new(client, &mut squeezer, &tape, query, needle.as_ref(), merge.room())?;
+        let search = Search::new(client, &mut codec, &tape, query, needle.as_ref(), merge.room())?;
         if let Some(search) = search {
             let found = search.run()?;
             merge.add(found.hits, found.cut);

@@ -2,11 +2,11 @@
 
 use super::row::{self, aside};
 use super::{Failure, notifications};
+use crate::body_codec::{BodyCodec, Packed, refers_to};
 use crate::content::{self, Columns};
 use crate::pack::Torn;
 use crate::retention::Marks;
 use crate::splice;
-use crate::squeeze::{Packed, Squeezer, refers_to};
 use ::postgres::{Client, Transaction};
 use bytes::Bytes;
 use signalbox_engine::record::{Body, Content};
@@ -50,7 +50,7 @@ pub struct Cut {
 pub fn forget_below(client: &mut Client, cut: Cut) -> Result<u64, Failure> {
     let Cut { tape, marked, .. } = cut;
     let below = cut.below as i64;
-    let mut squeezer = Squeezer::new();
+    let mut codec = BodyCodec::new();
     let mut forgotten = 0;
     loop {
         let mut transaction = client.transaction()?;
@@ -59,19 +59,19 @@ pub fn forget_below(client: &mut Client, cut: Cut) -> Result<u64, Failure> {
             return finish_cut(transaction, cut).map(|()| forgotten);
         };
         let end = below.min(first + SLICE);
-        let marks = if marked { marks(&mut transaction, &mut squeezer, tape, end)? } else { Marks::default() };
+        let marks = if marked { marks(&mut transaction, &mut codec, tape, end)? } else { Marks::default() };
         let sql = "SELECT count(*) FROM tape_entries WHERE tape = $1 AND seq < $2";
         let entries = transaction.query_one(sql, &[&tape, &end])?.get::<_, i64>(0) as u64;
         let mark = marks.next(entries).filter(|_| marked);
         if marked && mark.is_none() {
             return finish_cut(transaction, cut).map(|()| forgotten);
         }
-        detach(&mut transaction, &mut squeezer, tape, end)?;
+        detach(&mut transaction, &mut codec, tape, end)?;
         take_off(&mut transaction, tape, end)?;
         notifications::take_off(&mut transaction, tape, end)?;
         forgotten += delete(&mut transaction, tape, end)? - marks.count;
         if let Some(content) = mark {
-            put_mark(&mut transaction, &mut squeezer, (tape, end - 1), &content, entries - marks.count)?;
+            put_mark(&mut transaction, &mut codec, (tape, end - 1), &content, entries - marks.count)?;
         }
         let sql = "UPDATE tapes SET first_at =
             coalesce((SELECT at FROM tape_entries WHERE tape = $1 ORDER BY seq LIMIT 1), last_at) WHERE number = $1";
@@ -92,13 +92,13 @@ fn finish_cut(mut transaction: Transaction<'_>, Cut { tape, below, .. }: Cut) ->
 }
 
 /// The marks that earlier cuts left below a place.
-fn marks(transaction: &mut Transaction<'_>, squeezer: &mut Squeezer, tape: i64, below: i64) -> Result<Marks, Failure> {
+fn marks(transaction: &mut Transaction<'_>, codec: &mut BodyCodec, tape: i64, below: i64) -> Result<Marks, Failure> {
     let mut marks = Marks::default();
     let sql = "SELECT form, body FROM tape_entries WHERE tape = $1 AND seq < $2 AND what = $3";
     for row in transaction.query(sql, &[&tape, &below, &i16::from(content::GAP)])? {
         let form = u8::try_from(row.get::<_, i16>(0)).map_err(|_| Torn("a code is no code"))?;
         let columns = Columns { what: content::GAP, ..Columns::default() };
-        marks.add(&content::unpack(columns, squeezer.unpack(form, row.get(1))?)?);
+        marks.add(&content::unpack(columns, codec.unpack(form, row.get(1))?)?);
     }
     Ok(marks)
 }
@@ -106,12 +106,12 @@ fn marks(transaction: &mut Transaction<'_>, squeezer: &mut Squeezer, tape: i64, 
 /// Says that so many entries are missing up to this place.
 fn put_mark(
     transaction: &mut Transaction<'_>,
-    squeezer: &mut Squeezer,
+    codec: &mut BodyCodec,
     (tape, place): (i64, i64),
     content: &Content,
     missing: u64,
 ) -> Result<(), Failure> {
-    let packed = content::pack(content, squeezer);
+    let packed = content::pack(content, codec);
     let sql = "INSERT INTO tape_entries (tape, seq, at, principal, what, form, body) VALUES ($1, $2, coalesce(
         (SELECT at FROM tape_entries WHERE tape = $1 AND seq > $2 ORDER BY seq LIMIT 1),
         (SELECT last_at FROM tapes WHERE number = $1), 0), '', $3, $4, $5)";
@@ -158,27 +158,27 @@ fn take_off(transaction: &mut Transaction<'_>, tape: i64, below: i64) -> Result<
 }
 
 /// Entries that stay and refer to one that goes: the first of them becomes whole, the others refer to that one.
-fn detach(transaction: &mut Transaction<'_>, squeezer: &mut Squeezer, tape: i64, below: i64) -> Result<(), Failure> {
+fn detach(transaction: &mut Transaction<'_>, codec: &mut BodyCodec, tape: i64, below: i64) -> Result<(), Failure> {
     let sql = "SELECT seq, base, form, body FROM tape_entries WHERE tape = $1 AND base < $2 AND seq >= $2
         ORDER BY base, seq";
     let mut base: Option<(i64, Option<Bytes>)> = None;
-    let mut heir: Option<(u64, Bytes)> = None;
+    let mut successor: Option<(u64, Bytes)> = None;
     for row in transaction.query(sql, &[&tape, &below])? {
         let (seq, of): (i64, i64) = (row.get(0), row.get(1));
         if base.as_ref().is_none_or(|(known, _)| *known != of) {
-            let found = row::bases(transaction, squeezer, tape, &[of])?.pop();
+            let found = row::bases(transaction, codec, tape, &[of])?.pop();
             base = Some((of, found.map(|(_, whole)| whole)));
-            heir = None;
+            successor = None;
         }
         let form = u8::try_from(row.get::<_, i16>(2)).map_err(|_| Torn("a code is no code"))?;
-        let Body::Like { prefix, suffix, middle, .. } = squeezer.unpack(form, row.get(3))? else { continue };
+        let Body::Like { prefix, suffix, middle, .. } = codec.unpack(form, row.get(3))? else { continue };
         let Some((_, Some(known))) = &base else { continue };
         let Some(whole) = splice::join(known, prefix, suffix, &middle) else { continue };
-        let packed = match &heir {
-            Some((place, like)) => squeezer.pack(&splice::told_by(*place, like, &whole)),
+        let packed = match &successor {
+            Some((place, like)) => codec.pack(&splice::told_by(*place, like, &whole)),
             None => {
-                heir = Some((seq as u64, whole.clone()));
-                squeezer.pack(&Body::Whole(whole))
+                successor = Some((seq as u64, whole.clone()));
+                codec.pack(&Body::Whole(whole))
             }
         };
         replace(transaction, tape, seq, &packed)?;

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use super::escape::{escape, unescape};
-use crate::notifications::{CAME, Notifications, Told, WENT, codes};
+use crate::notifications::{CAME, NotificationCounts, Notifications, WENT, codes};
 use crate::pack::Torn;
 use ::postgres::{Client, GenericClient, Statement};
 use std::borrow::Cow;
@@ -70,7 +70,7 @@ pub fn take_off(client: &mut impl GenericClient, tape: i64, below: i64) -> Resul
 }
 
 /// Adds the numbers of these tapes to those by name.
-pub fn add(client: &mut Client, tapes: &[i64], told: &mut Told) -> Result<(), Failure> {
+pub fn add(client: &mut Client, tapes: &[i64], told: &mut NotificationCounts) -> Result<(), Failure> {
     let sql = "SELECT method, came, went FROM notifications WHERE tape = ANY($1) ORDER BY tape";
     for row in client.query(sql, &[&tapes])? {
         let method = String::from_utf8(row.get(0)).map_err(|_| Torn("a method is no text"))?;

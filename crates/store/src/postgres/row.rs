@@ -2,11 +2,11 @@
 
 use super::Failure;
 use super::escape::{escape, unescape};
+use crate::body_codec::BodyCodec;
 use crate::content::{self, Columns, MESSAGE};
 use crate::extra;
 use crate::pack::Torn;
 use crate::splice;
-use crate::squeeze::Squeezer;
 use ::postgres::{GenericClient, Row};
 use bytes::Bytes;
 use foldhash::HashMap;
@@ -50,12 +50,12 @@ pub struct StoredRow {
 
 impl StoredRow {
     /// Reads a row.
-    pub fn read(row: &Row, squeezer: &mut Squeezer) -> Result<Self, Torn> {
+    pub fn read(row: &Row, codec: &mut BodyCodec) -> Result<Self, Torn> {
         let number = |place: usize| row.get::<_, i64>(place) as u64;
         let optional = |place: usize| row.get::<_, Option<i64>>(place);
         let text = |place: usize| row.get::<_, Option<String>>(place).map(|text| unescape(text).into());
         let byte = |place: usize| u8::try_from(row.get::<_, i16>(place)).map_err(|_| Torn("a code is no code"));
-        let body = squeezer.unpack(byte(13)?, row.get(14))?;
+        let body = codec.unpack(byte(13)?, row.get(14))?;
         let columns = Columns {
             what: byte(7)?,
             method: text(8),
@@ -113,7 +113,7 @@ impl StoredRow {
 /// The whole bodies of these entries of a tape.
 pub fn bases(
     client: &mut impl GenericClient,
-    squeezer: &mut Squeezer,
+    codec: &mut BodyCodec,
     tape: i64,
     places: &[i64],
 ) -> Result<Vec<(u64, Bytes)>, Failure> {
@@ -122,7 +122,7 @@ pub fn bases(
     for row in client.query(sql, &[&tape, &places])? {
         let form = u8::try_from(row.get::<_, i16>(1)).map_err(|_| Torn("a code is no code"))?;
         // A base is whole. One that is not was not written by a recorder, and is not followed.
-        if let Body::Whole(whole) = squeezer.unpack(form, row.get(2))? {
+        if let Body::Whole(whole) = codec.unpack(form, row.get(2))? {
             found.push((row.get::<_, i64>(0) as u64, whole));
         }
     }

@@ -2,7 +2,7 @@
 
 use super::escape::unescape;
 use super::{Failure, notifications, tapes};
-use crate::notifications::Told;
+use crate::notifications::NotificationCounts;
 use crate::tally::{Finished, SUCCESS, Tally};
 use ::postgres::Client;
 use ::postgres::fallible_iterator::FallibleIterator;
@@ -27,7 +27,7 @@ pub fn stats(client: &mut Client, tape: Option<&str>) -> Result<Stats, Failure> 
         stats.bytes.0 = stats.bytes.0.saturating_add(number(2));
         stats.bytes.1 = stats.bytes.1.saturating_add(number(3));
     }
-    let mut told = Told::default();
+    let mut told = NotificationCounts::default();
     notifications::add(client, &numbers, &mut told)?;
     stats.notifications = told.finish();
     let mut tally = Tally::default();

@@ -6,6 +6,7 @@ use super::link::{Link, Ready};
 use super::place::Place;
 use super::words::Runs;
 use super::{Failure, notifications, prune, row, tapes};
+use crate::body_codec::BodyCodec;
 use crate::content;
 use crate::extra;
 use crate::notifications::Notifications;
@@ -13,7 +14,6 @@ use crate::retention::weight;
 use crate::room::Room;
 use crate::seen::Seen;
 use crate::splice;
-use crate::squeeze::Squeezer;
 use crate::sums::{Sums, check_order};
 use crate::text::is_searched;
 use ::postgres::{Client, Statement, Transaction};
@@ -38,7 +38,7 @@ const MAX_RECENT_BYTES: usize = 1 << 20;
 pub struct PostgresWriter {
     place: Place,
     link: Option<Link>,
-    squeezer: Squeezer,
+    codec: BodyCodec,
     recent: VecDeque<(u64, Bytes)>,
     info: TapeInfo,
     number: i64,
@@ -58,7 +58,7 @@ impl PostgresWriter {
         Ok(Self {
             place,
             link: Some(Link::new(client)),
-            squeezer: Squeezer::new(),
+            codec: BodyCodec::new(),
             recent: VecDeque::new(),
             info: info.clone(),
             number,
@@ -155,7 +155,7 @@ impl PostgresWriter {
         let mut done = 0;
         let mut writer = transaction.copy_in(&ready.entries)?;
         for entry in entries {
-            let packed = content::pack(&entry.content, &mut self.squeezer);
+            let packed = content::pack(&entry.content, &mut self.codec);
             let extra = extra::pack(entry, &mut extra);
             sums.add(entry, packed.bytes.len(), extra.map_or(0, <[u8]>::len) + row::name_bytes(entry));
             rows.entry(&EntryRow { tape: self.number, entry, packed: &packed, extra });
@@ -203,7 +203,7 @@ impl PostgresWriter {
             }
         }
         if !far.is_empty() {
-            found.extend(row::bases(transaction, &mut self.squeezer, self.number, &far)?);
+            found.extend(row::bases(transaction, &mut self.codec, self.number, &far)?);
         }
         Ok(found)
     }

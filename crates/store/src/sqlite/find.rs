@@ -17,7 +17,7 @@ pub fn find(reader: &mut Reader, query: &Query) -> Result<Page, Failure> {
     let needle = query.text.as_deref().map(Needle::read).transpose()?.flatten();
     // One transaction, so that everything is read as of one moment.
     let transaction = reader.connection.transaction()?;
-    learn(&transaction, &mut reader.squeezer)?;
+    learn(&transaction, &mut reader.codec)?;
     let tapes = match &query.tape {
         Some(asked) => vec![tapes::meant(&transaction, asked)?],
         None => promising(tapes::all(&transaction)?, query)?,
@@ -27,7 +27,7 @@ pub fn find(reader: &mut Reader, query: &Query) -> Result<Page, Failure> {
         if merge.is_enough(&tape) {
             break;
         }
-        let search = Search::new(&transaction, &mut reader.squeezer, &tape, query, needle.as_ref(), merge.room())?;
+        let search = Search::new(&transaction, &mut reader.codec, &tape, query, needle.as_ref(), merge.room())?;
         if let Some(search) = search {
             let (hits, cut) = search.run()?;
             merge.add(hits, cut);

@@ -8,10 +8,10 @@ use super::notifications;
 use super::reader::learn;
 use super::row::{ASIDE, Bases, StoredRow};
 use super::writer::NEAR;
+use crate::body_codec::{BodyCodec, Packed};
 use crate::content::{self, Columns};
 use crate::retention::Marks;
 use crate::splice;
-use crate::squeeze::{Packed, Squeezer};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use signalbox_engine::record::{Body, Content};
@@ -70,8 +70,8 @@ pub struct Cut {
 }
 
 /// Forgets what lies below a place of a tape that goes on.
-pub fn forget_below(connection: &mut Connection, squeezer: &mut Squeezer, cut: Cut) -> Result<u64, Failure> {
-    learn(connection, squeezer)?;
+pub fn forget_below(connection: &mut Connection, codec: &mut BodyCodec, cut: Cut) -> Result<u64, Failure> {
+    learn(connection, codec)?;
     let Cut { tape, below, marked } = cut;
     let mut forgotten = 0;
     loop {
@@ -80,20 +80,20 @@ pub fn forget_below(connection: &mut Connection, squeezer: &mut Squeezer, cut: C
             return finish_cut(transaction, cut).map(|()| forgotten);
         };
         let mut sums = Kept::of(&transaction, tape, first, end)?;
-        let marks = if marked { marks(&transaction, squeezer, tape, (first, end))? } else { Marks::default() };
+        let marks = if marked { marks(&transaction, codec, tape, (first, end))? } else { Marks::default() };
         let mark = marks.next(sums.entries as u64).filter(|_| marked);
         if marked && mark.is_none() {
             return finish_cut(transaction, cut).map(|()| forgotten);
         }
         forgotten += sums.entries as u64 - marks.count;
-        detach(&transaction, squeezer, tape, end)?;
+        detach(&transaction, codec, tape, end)?;
         let counted = notifications::between(&transaction, tape, first, end)?;
         notifications::take_off(&counted, &transaction, tape)?;
         forget_rows(&transaction, tape, first, end)?;
         if let Some(content) = mark {
             sums.entries -= 1;
             sums.gaps = (sums.entries + 1 - marks.count as i64).max(0);
-            sums.aside -= put_mark(&transaction, squeezer, tape, end - 1, &content)?;
+            sums.aside -= put_mark(&transaction, codec, tape, end - 1, &content)?;
         }
         sums.take_off(&transaction, tape)?;
         transaction.commit()?;
@@ -113,7 +113,7 @@ fn finish_cut(transaction: Transaction<'_>, Cut { tape, below, .. }: Cut) -> Res
 /// The marks that earlier cuts left in a slice.
 fn marks(
     transaction: &Transaction<'_>,
-    squeezer: &mut Squeezer,
+    codec: &mut BodyCodec,
     tape: i64,
     (first, below): (u64, u64),
 ) -> Result<Marks, Failure> {
@@ -124,7 +124,7 @@ fn marks(
     while let Some(row) = rows.next()? {
         let packed = row.get_ref(1)?.as_blob().unwrap_or_default();
         let columns = Columns { what: content::GAP, ..Columns::default() };
-        marks.add(&content::unpack(columns, squeezer.unpack(row.get(0)?, packed)?)?);
+        marks.add(&content::unpack(columns, codec.unpack(row.get(0)?, packed)?)?);
     }
     Ok(marks)
 }
@@ -132,12 +132,12 @@ fn marks(
 /// Says that entries are missing up to this place. Returns how many bytes that takes.
 fn put_mark(
     transaction: &Transaction<'_>,
-    squeezer: &mut Squeezer,
+    codec: &mut BodyCodec,
     tape: i64,
     place: u64,
     content: &Content,
 ) -> rusqlite::Result<i64> {
-    let packed = content::pack(content, squeezer);
+    let packed = content::pack(content, codec);
     let principal = NameIds::default().id(transaction, tape, Role::Principal, "")?;
     let sql = "INSERT INTO tape_entries (id, at, principal, what, form, body) VALUES (?1,
         coalesce((SELECT at FROM tape_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT 1),
@@ -171,30 +171,32 @@ fn forget_rows(transaction: &Transaction<'_>, tape: i64, first: u64, below: u64)
 }
 
 /// Entries that stay and refer to one that goes: the first of them becomes whole, the others refer to that one.
-fn detach(transaction: &Transaction<'_>, squeezer: &mut Squeezer, tape: i64, below: u64) -> Result<(), Failure> {
+fn detach(transaction: &Transaction<'_>, codec: &mut BodyCodec, tape: i64, below: u64) -> Result<(), Failure> {
     let mut bases = Bases::default();
-    let mut heirs: Vec<(u64, u64, Bytes)> = Vec::new();
+    let mut successors: Vec<(u64, u64, Bytes)> = Vec::new();
     for seq in referring(transaction, tape, below)? {
         let sql = format!("SELECT {} FROM tape_entries WHERE id = ?1", StoredRow::COLUMNS);
         let mut select = transaction.prepare_cached(&sql)?;
         let mut rows = select.query([key(tape, seq)])?;
         let Some(row) = rows.next()? else { continue };
         let row = StoredRow::read(row)?;
-        let body = row.body(squeezer)?;
+        let body = row.body(codec)?;
         let Body::Like { seq: base, .. } = body else { continue };
-        let Some(whole) = bases.whole(transaction, squeezer, row.id, body)? else { continue };
+        let Some(whole) = bases.whole(transaction, codec, row.id, body)? else { continue };
         drop(rows);
-        let packed = match heirs.iter().find(|(of, _, _)| *of == base) {
-            Some((_, heir, like)) => squeezer.pack(&splice::told_by(*heir, like, &whole)),
+        let packed = match successors.iter().find(|(of, _, _)| *of == base) {
+            Some((_, successor, like)) => codec.pack(&splice::told_by(*successor, like, &whole)),
             None => {
-                heirs.push((base, seq, whole.clone()));
-                squeezer.pack(&Body::Whole(whole))
+                successors.push((base, seq, whole.clone()));
+                codec.pack(&Body::Whole(whole))
             }
         };
         replace(transaction, tape, seq, &packed)?;
-        if let Some((_, heir, _)) = heirs.iter().find(|(of, heir, _)| *of == base && seq - *heir > NEAR) {
+        if let Some((_, successor, _)) =
+            successors.iter().find(|(of, successor, _)| *of == base && seq - *successor > NEAR)
+        {
             let sql = "INSERT OR IGNORE INTO far_references (tape, base, seq) VALUES (?1, ?2, ?3)";
-            transaction.prepare_cached(sql)?.execute([tape, *heir as i64, seq as i64])?;
+            transaction.prepare_cached(sql)?.execute([tape, *successor as i64, seq as i64])?;
         }
     }
     Ok(())
@@ -208,7 +210,7 @@ fn referring(transaction: &Transaction<'_>, tape: i64, below: u64) -> Result<Vec
     let mut rows = select.query([key(tape, below), key(tape, below + NEAR)])?;
     while let Some(row) = rows.next()? {
         let packed = row.get_ref(2)?.as_blob().unwrap_or_default();
-        if crate::squeeze::refers_to(row.get(1)?, packed).is_some_and(|base| base < below) {
+        if crate::body_codec::refers_to(row.get(1)?, packed).is_some_and(|base| base < below) {
             found.push(seq_of(row.get(0)?));
         }
     }

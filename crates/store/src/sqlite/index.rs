@@ -7,7 +7,7 @@ use super::key::{complete, group, key, keys_of, seq_of};
 use super::names::Role;
 use super::reader::learn;
 use super::row::{Bases, StoredRow};
-use crate::squeeze::Squeezer;
+use crate::body_codec::BodyCodec;
 use crate::text::{is_searched, words_of};
 use foldhash::HashSet;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -59,7 +59,7 @@ pub fn waiting(connection: &Connection, but: i64, most: i64) -> Result<Vec<i64>,
 }
 
 /// Indexes a slice of a tape: complete groups, and the last one too where the tape is at its end. True where more is left.
-pub fn slice(connection: &mut Connection, squeezer: &mut Squeezer, tape: i64, to_end: bool) -> Result<bool, Failure> {
+pub fn slice(connection: &mut Connection, codec: &mut BodyCodec, tape: i64, to_end: bool) -> Result<bool, Failure> {
     let Some((indexed, last)) = state(connection, tape)? else { return Ok(false) };
     let end = if to_end { last } else { complete(last) };
     if end <= indexed {
@@ -67,7 +67,7 @@ pub fn slice(connection: &mut Connection, squeezer: &mut Squeezer, tape: i64, to
     }
     let upto = if end - indexed > SLICE { complete(indexed + SLICE) } else { end };
     // Reading and cutting words takes the most time and needs no lock.
-    let groups = read(connection, squeezer, tape, indexed + 1, upto)?;
+    let groups = read(connection, codec, tape, indexed + 1, upto)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let sql = "UPDATE tapes SET indexed = ?3 WHERE number = ?1 AND indexed = ?2 RETURNING 1";
     let mine = transaction
@@ -88,12 +88,12 @@ pub fn slice(connection: &mut Connection, squeezer: &mut Squeezer, tape: i64, to
 
 fn read(
     connection: &Connection,
-    squeezer: &mut Squeezer,
+    codec: &mut BodyCodec,
     tape: i64,
     from: u64,
     upto: u64,
 ) -> Result<Vec<(i64, String)>, Failure> {
-    learn(connection, squeezer)?;
+    learn(connection, codec)?;
     let sql = format!("SELECT {} FROM tape_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id", StoredRow::COLUMNS);
     let mut select = connection.prepare_cached(&sql)?;
     let mut rows = select.query([key(tape, from), key(tape, upto)])?;
@@ -110,7 +110,7 @@ fn read(
             made.push((before, words.take()));
             std::thread::yield_now();
         }
-        words.add(connection, squeezer, &mut bases, &row)?;
+        words.add(connection, codec, &mut bases, &row)?;
     }
     if let Some(last) = current {
         made.push((last, words.take()));
@@ -130,7 +130,7 @@ impl Words {
     fn add(
         &mut self,
         connection: &Connection,
-        squeezer: &mut Squeezer,
+        codec: &mut BodyCodec,
         bases: &mut Bases,
         row: &StoredRow<'_>,
     ) -> Result<(), Failure> {
@@ -148,11 +148,11 @@ impl Words {
         if !row.is_message() {
             return Ok(());
         }
-        let body = row.body(squeezer)?;
+        let body = row.body(codec)?;
         if !is_searched(&body) {
             return Ok(());
         }
-        let Some(whole) = bases.whole(connection, squeezer, row.id, body)? else { return Ok(()) };
+        let Some(whole) = bases.whole(connection, codec, row.id, body)? else { return Ok(()) };
         words_of(&whole, |word| {
             if !self.seen.contains(word) {
                 self.seen.insert(word.into());

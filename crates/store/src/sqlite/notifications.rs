@@ -3,7 +3,7 @@
 use super::failure::Failure;
 use super::key::key;
 use super::names::NamesById;
-use crate::notifications::{Notifications, Told};
+use crate::notifications::{NotificationCounts, Notifications};
 use rusqlite::{Connection, Transaction};
 
 /// Counts those between two places of a tape, by the number of their method.
@@ -46,7 +46,12 @@ fn change(counted: &Notifications<i64>, transaction: &Transaction<'_>, tape: i64
 }
 
 /// Adds the numbers of a tape to those by name.
-pub fn add(connection: &Connection, tape: i64, names: &mut NamesById, told: &mut Told) -> Result<(), Failure> {
+pub fn add(
+    connection: &Connection,
+    tape: i64,
+    names: &mut NamesById,
+    told: &mut NotificationCounts,
+) -> Result<(), Failure> {
     let mut select = connection.prepare_cached("SELECT method, came, went FROM notifications WHERE tape = ?1")?;
     let mut rows = select.query([tape])?;
     while let Some(row) = rows.next()? {

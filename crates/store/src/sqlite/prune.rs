@@ -7,8 +7,8 @@ use super::key::{key, seq_of};
 use super::reader::Reader;
 use super::row::BYTES;
 use super::tapes;
+use crate::body_codec::BodyCodec;
 use crate::retention::{self, Measure, Scale, Step};
-use crate::squeeze::Squeezer;
 use crate::tape_row::{ENTRY_BYTES, TapeRow};
 use rusqlite::Connection;
 use signalbox_engine::record::{Pruned, Retention};
@@ -31,7 +31,7 @@ pub fn prune(reader: &mut Reader, retention: &Retention, now: u64) -> Result<Pru
         let cutoff = now.saturating_sub(age.as_nanos().min(u128::from(u64::MAX)) as u64);
         for step in by_age(&reader.connection, cutoff, now)? {
             freed += step.bytes;
-            take(&mut reader.connection, &mut reader.squeezer, &step, retention.dry_run, &mut pruned)?;
+            take(&mut reader.connection, &mut reader.codec, &step, retention.dry_run, &mut pruned)?;
         }
     }
     if let Some(most) = retention.max_bytes {
@@ -39,10 +39,10 @@ pub fn prune(reader: &mut Reader, retention: &Retention, now: u64) -> Result<Pru
             let excess = before.saturating_sub(freed).saturating_sub(most);
             for step in by_size(&reader.connection, excess, now, &pruned.tapes)? {
                 freed += step.bytes;
-                take(&mut reader.connection, &mut reader.squeezer, &step, true, &mut pruned)?;
+                take(&mut reader.connection, &mut reader.codec, &step, true, &mut pruned)?;
             }
         } else {
-            shrink_to(&mut reader.connection, &mut reader.squeezer, most, now, &mut pruned)?;
+            shrink_to(&mut reader.connection, &mut reader.codec, most, now, &mut pruned)?;
         }
     }
     pruned.bytes = freed;
@@ -56,7 +56,7 @@ pub fn prune(reader: &mut Reader, retention: &Retention, now: u64) -> Result<Pru
 /// Forgets the oldest until no more than so many bytes are in use.
 pub fn shrink_to(
     connection: &mut Connection,
-    squeezer: &mut Squeezer,
+    codec: &mut BodyCodec,
     most: u64,
     now: u64,
     pruned: &mut Pruned,
@@ -69,7 +69,7 @@ pub fn shrink_to(
             break;
         }
         for step in steps {
-            take(connection, squeezer, &step, false, pruned)?;
+            take(connection, codec, &step, false, pruned)?;
         }
     }
     Ok(())
@@ -89,7 +89,7 @@ fn sweep(connection: &mut Connection, now: u64) -> Result<(), Failure> {
 
 fn take(
     connection: &mut Connection,
-    squeezer: &mut Squeezer,
+    codec: &mut BodyCodec,
     step: &Step,
     dry_run: bool,
     pruned: &mut Pruned,
@@ -99,7 +99,7 @@ fn take(
         (false, None) => forget::forget_number(connection, step.tape.number)?,
         (false, Some(below)) => {
             let cut = Cut { tape: step.tape.number, below, marked: step.marked };
-            forget::forget_below(connection, squeezer, cut)?
+            forget::forget_below(connection, codec, cut)?
         }
     };
     pruned.entries += entries;

@@ -3,11 +3,11 @@
 use super::failure::Failure;
 use super::key::{key, seq_of};
 use super::names::NamesById;
+use crate::body_codec::BodyCodec;
 use crate::content::{self, Columns};
 use crate::extra;
 use crate::pack::Torn;
 use crate::splice;
-use crate::squeeze::Squeezer;
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row};
 use signalbox_engine::record::{Body, Entry};
@@ -84,8 +84,8 @@ impl<'a> StoredRow<'a> {
     }
 
     /// Its body, as it is kept.
-    pub fn body(&self, squeezer: &mut Squeezer) -> Result<Body, Torn> {
-        squeezer.unpack(self.form, self.packed)
+    pub fn body(&self, codec: &mut BodyCodec) -> Result<Body, Torn> {
+        codec.unpack(self.form, self.packed)
     }
 
     /// The entry, with this body.
@@ -125,7 +125,7 @@ impl Bases {
     pub fn whole(
         &mut self,
         connection: &Connection,
-        squeezer: &mut Squeezer,
+        codec: &mut BodyCodec,
         id: i64,
         body: Body,
     ) -> Result<Option<Bytes>, Failure> {
@@ -133,20 +133,20 @@ impl Bases {
             Body::Left => Ok(None),
             Body::Whole(whole) => Ok(Some(whole)),
             Body::Like { seq, prefix, suffix, middle } => {
-                let base = self.base(connection, squeezer, base_key(id, seq))?;
+                let base = self.base(connection, codec, base_key(id, seq))?;
                 Ok(base.and_then(|base| splice::join(base, prefix, suffix, &middle)))
             }
         }
     }
 
-    fn base(&mut self, connection: &Connection, squeezer: &mut Squeezer, id: i64) -> Result<Option<&Bytes>, Failure> {
+    fn base(&mut self, connection: &Connection, codec: &mut BodyCodec, id: i64) -> Result<Option<&Bytes>, Failure> {
         let place = match self.0.iter().position(|(known, _)| *known == id) {
             Some(place) => place,
             None => {
                 if self.0.len() == MAX_BASES {
                     self.0.pop_front();
                 }
-                self.0.push_back((id, load(connection, squeezer, id)?));
+                self.0.push_back((id, load(connection, codec, id)?));
                 self.0.len() - 1
             }
         };
@@ -159,11 +159,11 @@ fn base_key(id: i64, seq: u64) -> i64 {
     key(id >> crate::limits::SEQ_BITS, seq)
 }
 
-fn load(connection: &Connection, squeezer: &mut Squeezer, id: i64) -> Result<Option<Bytes>, Failure> {
+fn load(connection: &Connection, codec: &mut BodyCodec, id: i64) -> Result<Option<Bytes>, Failure> {
     let mut select = connection.prepare_cached("SELECT form, body FROM tape_entries WHERE id = ?1")?;
     let found: Option<(u8, Vec<u8>)> = select.query_row([id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     let Some((form, packed)) = found else { return Ok(None) };
-    match squeezer.unpack(form, &packed)? {
+    match codec.unpack(form, &packed)? {
         Body::Whole(whole) => Ok(Some(whole)),
         // A base is whole. One that is not was not written by a recorder, and is not followed.
         _ => Ok(None),

@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::names::NamesById;
 use super::notifications;
 use super::tapes;
-use crate::notifications::Told;
+use crate::notifications::NotificationCounts;
 use crate::tally::{Finished, Tally};
 use rusqlite::Connection;
 use signalbox_engine::record::{MessageKind, Stats};
@@ -19,7 +19,7 @@ pub fn stats(connection: &Connection, tape: Option<&str>) -> Result<Stats, Failu
         Stats { messages: MessageKind::ALL.map(|kind| (kind.word().to_owned(), 0)).into(), ..Stats::default() };
     let mut tally = Tally::default();
     let mut names = NamesById::default();
-    let mut told = Told::default();
+    let mut told = NotificationCounts::default();
     for tape in tapes {
         count(connection, tape.number, &mut stats)?;
         add(connection, tape.number, &mut tally, &mut names)?;

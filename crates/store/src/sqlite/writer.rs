@@ -11,12 +11,12 @@ use super::notifications;
 use super::prune;
 use super::reader::learn;
 use super::tapes;
+use crate::body_codec::{BodyCodec, refers_to};
 use crate::content;
 use crate::extra;
 use crate::notifications::Notifications;
 use crate::room::Room;
 use crate::seen::Seen;
-use crate::squeeze::{Squeezer, refers_to};
 use crate::sums::{Sums, check_order};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use signalbox_engine::record::{Content, Entry, Pruned, StoreError, TapeInfo, TapeWriter};
@@ -35,7 +35,7 @@ const MAX_OTHERS: i64 = 100;
 pub struct SqliteWriter {
     place: Place,
     connection: Connection,
-    squeezer: Squeezer,
+    codec: BodyCodec,
     names: NameIds,
     info: TapeInfo,
     number: i64,
@@ -63,7 +63,7 @@ impl SqliteWriter {
         Ok(Self {
             place,
             connection,
-            squeezer: Squeezer::new(),
+            codec: BodyCodec::new(),
             names: NameIds::default(),
             info: info.clone(),
             number,
@@ -92,7 +92,7 @@ impl SqliteWriter {
     }
 
     fn index_all(&mut self) -> Result<(), Failure> {
-        while index::slice(&mut self.connection, &mut self.squeezer, self.number, true)? {}
+        while index::slice(&mut self.connection, &mut self.codec, self.number, true)? {}
         Ok(())
     }
 
@@ -123,7 +123,7 @@ impl SqliteWriter {
             self.names.forget();
             tapes::insert(&transaction, &self.info, Some(self.number), None)?;
         }
-        let mut batch = Batch { tape: self.number, names: &mut self.names, squeezer: &mut self.squeezer };
+        let mut batch = Batch { tape: self.number, names: &mut self.names, codec: &mut self.codec };
         let sums = batch.write(&transaction, entries)?;
         keep_sums(&sums, &transaction, self.number)?;
         transaction.commit()?;
@@ -138,16 +138,16 @@ impl SqliteWriter {
         }
         let Some(left) = room.left(forget::used(&self.connection)?) else { return Ok(()) };
         let mut pruned = Pruned::default();
-        prune::shrink_to(&mut self.connection, &mut self.squeezer, left, unix_nanos(), &mut pruned)
+        prune::shrink_to(&mut self.connection, &mut self.codec, left, unix_nanos(), &mut pruned)
     }
 
     /// Makes a dictionary of the first bodies, unless the store has one.
     fn train(&mut self) -> Result<(), Failure> {
-        learn(&self.connection, &mut self.squeezer)?;
-        let Some(trained) = self.squeezer.train() else { return Ok(()) };
+        learn(&self.connection, &mut self.codec)?;
+        let Some(trained) = self.codec.train() else { return Ok(()) };
         let sql = "INSERT INTO dictionaries (number, bytes) VALUES (1, ?1) ON CONFLICT DO NOTHING";
         self.connection.execute(sql, [trained])?;
-        learn(&self.connection, &mut self.squeezer)
+        learn(&self.connection, &mut self.codec)
     }
 
     /// Indexes a slice of a tape whose writer did not come to it. True where more is left.
@@ -156,7 +156,7 @@ impl SqliteWriter {
             self.orphans = Some(index::waiting(&self.connection, self.number, MAX_OTHERS)?);
         }
         let Some(orphan) = self.orphans.as_ref().and_then(|orphans| orphans.last().copied()) else { return Ok(false) };
-        let more = index::slice(&mut self.connection, &mut self.squeezer, orphan, false)?;
+        let more = index::slice(&mut self.connection, &mut self.codec, orphan, false)?;
         if !more && let Some(orphans) = &mut self.orphans {
             orphans.pop();
         }
@@ -165,11 +165,11 @@ impl SqliteWriter {
 
     fn work(&mut self) -> Result<bool, Failure> {
         self.set_durable(false)?;
-        if self.squeezer.latest() == 0 {
+        if self.codec.latest() == 0 {
             self.train()?;
         }
         if index::is_worth_it(&self.connection, self.number)?
-            && index::slice(&mut self.connection, &mut self.squeezer, self.number, false)?
+            && index::slice(&mut self.connection, &mut self.codec, self.number, false)?
         {
             return index::is_worth_it(&self.connection, self.number);
         }
@@ -233,7 +233,7 @@ fn unix_nanos() -> u64 {
 struct Batch<'a> {
     tape: i64,
     names: &'a mut NameIds,
-    squeezer: &'a mut Squeezer,
+    codec: &'a mut BodyCodec,
 }
 
 impl Batch<'_> {
@@ -251,7 +251,7 @@ impl Batch<'_> {
                 std::thread::yield_now();
             }
             let asked = content::names(&entry.content);
-            let packed = content::pack(&entry.content, self.squeezer);
+            let packed = content::pack(&entry.content, self.codec);
             let length = content::length(&entry.content);
             let what = content::what(&entry.content);
             let more = extra::pack(entry, &mut more);

@@ -1,7 +1,7 @@
 //! Entries as records, and back.
 
 use super::around;
-use super::proto::{self, entry::Content as Told};
+use super::proto::{self, entry::Content as RecorderInput};
 use bytes::Bytes;
 use signalbox_engine::carried::{Carried, HttpHead};
 use signalbox_engine::fact::Point;
@@ -20,27 +20,27 @@ pub(crate) type Nonsense = &'static str;
 pub(crate) fn of_entry(entry: &Entry) -> (proto::Entry, Bytes) {
     let mut body = Bytes::new();
     let content = match &entry.content {
-        Content::Session(info) => Told::SessionInfo(around::of_session(info)),
-        Content::SessionEnded => Told::SessionEnded(proto::SessionEnded {}),
+        Content::Session(info) => RecorderInput::SessionInfo(around::of_session(info)),
+        Content::SessionEnded => RecorderInput::SessionEnded(proto::SessionEnded {}),
         Content::Message(message) => {
             let (record, bytes) = of_message(message);
             body = bytes;
-            Told::Message(record)
+            RecorderInput::Message(record)
         }
-        Content::Decisions(list) => {
-            Told::Decisions(proto::Decisions { list: list.iter().map(|decision| of_decision(decision)).collect() })
-        }
-        Content::Finished(finished) => Told::Finished(of_finished(finished)),
-        Content::Gap(gap) => Told::Gap(proto::Gap { facts: gap.facts, reason: gap.reason.clone() }),
-        Content::Client(client) => Told::Client(around::of_client(client)),
-        Content::Backend(seen) => Told::Backend(around::of_backend(seen)),
-        Content::Rules(rules) => Told::Rules(around::of_rules(rules)),
-        Content::Lost(lost) => Told::Lost(proto::Lost {
+        Content::Decisions(list) => RecorderInput::Decisions(proto::Decisions {
+            list: list.iter().map(|decision| of_decision(decision)).collect(),
+        }),
+        Content::Finished(finished) => RecorderInput::Finished(of_finished(finished)),
+        Content::Gap(gap) => RecorderInput::Gap(proto::Gap { facts: gap.facts, reason: gap.reason.clone() }),
+        Content::Client(client) => RecorderInput::Client(around::of_client(client)),
+        Content::Backend(seen) => RecorderInput::Backend(around::of_backend(seen)),
+        Content::Rules(rules) => RecorderInput::Rules(around::of_rules(rules)),
+        Content::Lost(lost) => RecorderInput::Lost(proto::Lost {
             number: lost.number,
             point: of_point(lost.point).into(),
             reason: lost.reason.to_string(),
         }),
-        Content::Refused(refused) => Told::Refused(around::of_refused(refused)),
+        Content::Refused(refused) => RecorderInput::Refused(around::of_refused(refused)),
     };
     let record = proto::Entry {
         seq: entry.seq,
@@ -57,7 +57,7 @@ pub(crate) fn of_entry(entry: &Entry) -> (proto::Entry, Bytes) {
 /// How many bytes follow a record.
 pub(crate) fn body_bytes(record: &proto::Entry) -> u64 {
     match &record.content {
-        Some(Told::Message(message)) => message.body_bytes,
+        Some(RecorderInput::Message(message)) => message.body_bytes,
         _ => 0,
     }
 }
@@ -65,24 +65,24 @@ pub(crate) fn body_bytes(record: &proto::Entry) -> u64 {
 /// The entry of a record and of the bytes that follow it.
 pub(crate) fn to_entry(record: proto::Entry, body: Bytes) -> Result<Entry, Nonsense> {
     let content = match record.content.ok_or("an entry of an unknown kind")? {
-        Told::SessionInfo(info) => Content::Session(around::to_session(info)),
-        Told::SessionEnded(_) => Content::SessionEnded,
-        Told::Message(message) => Content::Message(to_message(message, body)?),
-        Told::Decision(decision) => Content::Decisions(vec![Arc::new(to_decision(decision))]),
-        Told::Decisions(decisions) => {
+        RecorderInput::SessionInfo(info) => Content::Session(around::to_session(info)),
+        RecorderInput::SessionEnded(_) => Content::SessionEnded,
+        RecorderInput::Message(message) => Content::Message(to_message(message, body)?),
+        RecorderInput::Decision(decision) => Content::Decisions(vec![Arc::new(to_decision(decision))]),
+        RecorderInput::Decisions(decisions) => {
             Content::Decisions(decisions.list.into_iter().map(|one| Arc::new(to_decision(one))).collect())
         }
-        Told::Finished(finished) => Content::Finished(to_finished(finished)),
-        Told::Gap(gap) => Content::Gap(Gap { facts: gap.facts, reason: gap.reason }),
-        Told::Client(client) => Content::Client(around::to_client(client)),
-        Told::Backend(seen) => Content::Backend(Box::new(around::to_backend(seen))),
-        Told::Rules(rules) => Content::Rules(around::to_rules(rules)),
-        Told::Lost(lost) => Content::Lost(LostEntry {
+        RecorderInput::Finished(finished) => Content::Finished(to_finished(finished)),
+        RecorderInput::Gap(gap) => Content::Gap(Gap { facts: gap.facts, reason: gap.reason }),
+        RecorderInput::Client(client) => Content::Client(around::to_client(client)),
+        RecorderInput::Backend(seen) => Content::Backend(Box::new(around::to_backend(seen))),
+        RecorderInput::Rules(rules) => Content::Rules(around::to_rules(rules)),
+        RecorderInput::Lost(lost) => Content::Lost(LostEntry {
             number: lost.number,
             point: to_point(lost.point()).ok_or("a message was lost at an unknown point")?,
             reason: lost.reason.into(),
         }),
-        Told::Refused(refused) => Content::Refused(around::to_refused(refused)),
+        RecorderInput::Refused(refused) => Content::Refused(around::to_refused(refused)),
     };
     let (session, exchange, seal) = (record.session, record.exchange, record.seal.map(Into::into));
     Ok(Entry { session, exchange, seal, ..Entry::new(record.seq, record.at, record.principal.into(), content) })

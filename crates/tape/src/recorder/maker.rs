@@ -6,11 +6,11 @@ use super::counters::{Counters, GapReason};
 use super::exchanges::{Exchanges, Forgotten};
 use super::message::{self, Seen};
 use super::numbering::way;
+use super::recorder_input::RecorderInput;
+use super::sampling_buffer::{Beginning, Ending, SamplingBuffer};
 use super::session_hash::SessionHash;
 use super::sessions::{self, Sessions};
 use super::settings::RecorderSettings;
-use super::sifter::{Beginning, Ending, Sifter};
-use super::told::Told;
 use super::words::Words;
 use crate::redact::{Redacted, Redactor};
 use signalbox_engine::fact::{Decision, Finished, Lost, MessageFact, Point, RefusedFact};
@@ -33,7 +33,7 @@ pub(crate) struct Maker {
     session_hash: Option<SessionHash>,
     clients: Clients,
     exchanges: Exchanges,
-    sifter: Sifter,
+    sampling_buffer: SamplingBuffer,
     redactor: Redactor,
     words: Words,
     bodies: bool,
@@ -64,7 +64,7 @@ impl Maker {
             session_hash: settings.session_hash.clone(),
             clients: Clients::default(),
             exchanges: Exchanges::default(),
-            sifter: Sifter::new(settings, Arc::clone(&counters)),
+            sampling_buffer: SamplingBuffer::new(settings, Arc::clone(&counters)),
             redactor,
             words: Words::default(),
             bodies: settings.bodies,
@@ -77,14 +77,14 @@ impl Maker {
     }
 
     /// Takes what it is told, and adds the entries that may be written now.
-    pub(crate) fn told(&mut self, told: Told, out: &mut Vec<Entry>) {
+    pub(crate) fn told(&mut self, told: RecorderInput, out: &mut Vec<Entry>) {
         match told {
-            Told::Fact(fact) => self.fact(fact, out),
-            Told::Backend(at, seen) => self.backend(at, *seen, out),
-            Told::Rules(at, rules) => self.rules(at, *rules, out),
+            RecorderInput::Fact(fact) => self.fact(fact, out),
+            RecorderInput::Backend(at, seen) => self.backend(at, *seen, out),
+            RecorderInput::Rules(at, rules) => self.rules(at, *rules, out),
         }
         self.forget();
-        self.sifter.release(self.clock.last(), out);
+        self.sampling_buffer.release(self.clock.last(), out);
     }
 
     fn fact(&mut self, fact: Fact, out: &mut Vec<Entry>) {
@@ -117,13 +117,13 @@ impl Maker {
     pub(crate) fn gap(&mut self, reason: GapReason, facts: u64, out: &mut Vec<Entry>) {
         let content = Content::Gap(Gap { facts, reason: reason.word().to_owned() });
         self.put(self.clock.last(), None, None, Arc::default(), content, out);
-        self.sifter.release(self.clock.last(), out);
+        self.sampling_buffer.release(self.clock.last(), out);
     }
 
     /// Writes what the ring holds.
     pub(crate) fn trigger(&mut self, out: &mut Vec<Entry>) {
-        self.sifter.fire_all();
-        self.sifter.release(self.clock.last(), out);
+        self.sampling_buffer.fire_all();
+        self.sampling_buffer.release(self.clock.last(), out);
     }
 
     /// Time has passed: what is overdue is decided, and exchanges without an end are forgotten.
@@ -134,12 +134,12 @@ impl Maker {
             self.exchanges.sweep(now, self.orphan_after, &mut self.forgotten);
             self.forget();
         }
-        self.sifter.release(now, out);
+        self.sampling_buffer.release(now, out);
     }
 
     /// The tape ends: adds what may still be written, and gives its last time.
     pub(crate) fn close(&mut self, now: Instant, out: &mut Vec<Entry>) -> u64 {
-        self.sifter.close(out);
+        self.sampling_buffer.close(out);
         self.clock.at(now)
     }
 
@@ -155,7 +155,7 @@ impl Maker {
             backend: fact.backend.as_deref(),
             at: passing.at,
         };
-        if self.sifter.drops(number) || number.is_none() && self.sifter.drops_loose(beginning) {
+        if self.sampling_buffer.drops(number) || number.is_none() && self.sampling_buffer.drops_loose(beginning) {
             self.counters.sampled_out.fetch_add(1, Relaxed);
             return;
         }
@@ -210,9 +210,9 @@ impl Maker {
         if !std::mem::replace(&mut open.begun, true) {
             let (method, tool) = (open.method.as_deref(), open.subject.as_deref());
             let (principal, at) = (&*passing.principal, passing.at);
-            self.sifter.begin(id.0, Beginning { method, tool, principal, backend, at });
+            self.sampling_buffer.begin(id.0, Beginning { method, tool, principal, backend, at });
         } else {
-            self.sifter.backend(id.0, backend);
+            self.sampling_buffer.backend(id.0, backend);
         }
         id.0
     }
@@ -254,17 +254,17 @@ impl Maker {
             let open = self.exchanges.enter(id, at, &mut self.forgotten);
             number = Some(id.0);
             // Its request was lost. A filter cannot judge it yet; the end will tell what it is.
-            if !open.begun && self.sifter.wants_all() {
+            if !open.begun && self.sampling_buffer.wants_all() {
                 open.begun = true;
                 let beginning = Beginning { method: None, tool: None, principal, backend: None, at };
-                self.sifter.begin(id.0, beginning);
+                self.sampling_buffer.begin(id.0, beginning);
             }
         }
         for (_, ruling) in decision.each() {
-            self.sifter.decided(number, ruling.verdict);
+            self.sampling_buffer.decided(number, ruling.verdict);
         }
         let loose = Beginning { method: None, tool: None, principal, backend: None, at };
-        if self.sifter.drops(number) || number.is_none() && self.sifter.drops_loose(loose) {
+        if self.sampling_buffer.drops(number) || number.is_none() && self.sampling_buffer.drops_loose(loose) {
             self.counters.sampled_out.fetch_add(1, Relaxed);
             return;
         }
@@ -296,10 +296,10 @@ impl Maker {
         let (outcome, backend) = (finished.outcome.label(), finished.backend.as_deref());
         if first {
             let (method, tool) = (Some(&*finished.method), subject.as_deref());
-            self.sifter.begin(number, Beginning { method, tool, principal, backend, at });
+            self.sampling_buffer.begin(number, Beginning { method, tool, principal, backend, at });
         }
-        self.sifter.end(number, Ending { backend, outcome, took, at });
-        if self.sifter.drops(Some(number)) {
+        self.sampling_buffer.end(number, Ending { backend, outcome, took, at });
+        if self.sampling_buffer.drops(Some(number)) {
             self.counters.sampled_out.fetch_add(1, Relaxed);
         } else {
             let session = self.sessions.number(finished.session);
@@ -331,7 +331,7 @@ impl Maker {
         let (number, told) = self.clients.number(caller, said, at);
         if let Some(told) = told {
             let entry = Entry::new(0, at, caller.principal().shared(), Content::Client(told));
-            self.sifter.introduce(number, entry);
+            self.sampling_buffer.introduce(number, entry);
         }
         number
     }
@@ -339,7 +339,7 @@ impl Maker {
     fn lost(&mut self, lost: &Lost, out: &mut Vec<Entry>) {
         let at = self.clock.at(lost.at);
         let number = lost.exchange.map(|id| id.0);
-        if self.sifter.drops(number) {
+        if self.sampling_buffer.drops(number) {
             self.counters.sampled_out.fetch_add(1, Relaxed);
             return;
         }
@@ -385,8 +385,8 @@ impl Maker {
         content: Content,
         out: &mut Vec<Entry>,
     ) {
-        let seq = self.sifter.companion();
-        self.sifter.put(Entry { session, exchange, ..Entry::new(seq, at, principal, content) }, out);
+        let seq = self.sampling_buffer.companion();
+        self.sampling_buffer.put(Entry { session, exchange, ..Entry::new(seq, at, principal, content) }, out);
     }
 
     fn forget(&mut self) {
@@ -394,7 +394,7 @@ impl Maker {
             if forgotten.orphan {
                 self.counters.orphans.fetch_add(1, Relaxed);
             }
-            self.sifter.forget(forgotten.number, forgotten.orphan);
+            self.sampling_buffer.forget(forgotten.number, forgotten.orphan);
         }
     }
 }

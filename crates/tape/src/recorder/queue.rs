@@ -5,9 +5,9 @@
 
 use super::barrier::{Barrier, NotRecorded, Waiting};
 use super::counters::{Counters, GapReason};
+use super::message_arena::MessageArena;
+use super::recorder_input::RecorderInput;
 use super::settings::{OnFull, RecorderSettings};
-use super::shelf::Shelf;
-use super::told::Told;
 use signalbox_engine::Fact;
 use signalbox_engine::chain::{Ruling, Rulings};
 use signalbox_engine::fact::MessageFact;
@@ -43,8 +43,8 @@ struct Limits {
 
 #[derive(Default, Debug)]
 struct State {
-    facts: Vec<Told>,
-    shelf: Shelf,
+    facts: Vec<RecorderInput>,
+    arena: MessageArena,
     bytes: usize,
     lost: [u64; 2],
     barriers: Vec<Waiting>,
@@ -92,7 +92,7 @@ impl Queue {
                 continue;
             }
             let fact = state.shelved(fact);
-            state.facts.push(Told::Fact(fact));
+            state.facts.push(RecorderInput::Fact(fact));
             state.bytes += weight;
         }
         self.look_for_room(&state);
@@ -128,7 +128,7 @@ impl Queue {
     }
 
     /// Takes what is told beside facts. There is little of it, so it has room even where facts have none.
-    pub(crate) fn tell(&self, told: Told) {
+    pub(crate) fn tell(&self, told: RecorderInput) {
         let mut state = self.lock();
         if state.closed.is_some() {
             return;
@@ -191,7 +191,7 @@ impl Queue {
     }
 
     /// Waits for something to do, `idle` at most, and gathers a batch. `facts` must be empty; its memory is used again.
-    pub(crate) fn take(&self, facts: &mut Vec<Told>, idle: Duration, gather: Duration) -> Taken {
+    pub(crate) fn take(&self, facts: &mut Vec<RecorderInput>, idle: Duration, gather: Duration) -> Taken {
         let mut state = self.lock();
         state.asleep = true;
         let nothing = |state: &mut State| {
@@ -270,7 +270,7 @@ impl State {
     /// A copy of a fact that may wait.
     fn shelved(&mut self, fact: &Fact) -> Fact {
         let Fact::Message(message) = fact else { return fact.clone() };
-        Fact::Message(MessageFact { bytes: self.shelf.keep(&message.bytes), ..message.clone() })
+        Fact::Message(MessageFact { bytes: self.arena.keep(&message.bytes), ..message.clone() })
     }
 
     fn is_urgent(&self) -> bool {

@@ -149,7 +149,7 @@ impl Sampling {
     }
 }
 
-/// The same, as the sifter works with it.
+/// The same, as the sampling_buffer works with it.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Plan {
     pub(crate) pick: Pick,

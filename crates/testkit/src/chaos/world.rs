@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use super::call_log::{Call, CallLog};
 use super::cast::Cast;
 use super::dice::Dice;
-use super::ledger::{Call, Ledger};
 
 /// How long any call may take. Backends that are struck have three seconds, or five to start; the rest is for the machine.
 pub const BOUND: Duration = Duration::from_secs(60);
@@ -21,7 +21,7 @@ pub struct World {
     /// The backends.
     pub cast: Arc<Cast>,
     /// What is counted.
-    pub ledger: Ledger,
+    pub call_log: CallLog,
     /// Where a gateway serves HTTP and WebSocket.
     pub http: SocketAddr,
     /// Where another serves TCP.
@@ -36,7 +36,7 @@ impl World {
     /// A world in which nothing has happened yet.
     pub fn new(cast: Arc<Cast>, http: SocketAddr, tcp: SocketAddr, config: String) -> Arc<Self> {
         let stop = watch::Sender::new(false);
-        Arc::new(Self { cast, ledger: Ledger::default(), http, tcp, config, next: AtomicU64::new(1), stop })
+        Arc::new(Self { cast, call_log: CallLog::default(), http, tcp, config, next: AtomicU64::new(1), stop })
     }
 
     /// A number that was not given out before.
@@ -95,7 +95,7 @@ impl Caller {
         let part = self.dice.pick(&self.world.cast.parts)?;
         let id = self.next_id;
         self.next_id += 1;
-        self.world.ledger.made(self.kind);
+        self.world.call_log.made(self.kind);
         Some(Call {
             id,
             tag: format!("{}-{}", self.kind, self.world.number()),
@@ -115,7 +115,7 @@ impl Caller {
 
     /// Something is not as it should be.
     pub fn wrong(&self, what: impl std::fmt::Display) {
-        self.world.ledger.wrong(format!("{}: {what}", self.kind));
+        self.world.call_log.wrong(format!("{}: {what}", self.kind));
     }
 
     /// Looks at a message that is no answer: it must be a notification, and progress must be of a call that this client made.
@@ -126,7 +126,7 @@ impl Caller {
             self.wrong(format!("progress of somebody else: {message}"));
         }
         if message["method"].is_null() || message.get("id").is_some() {
-            self.wrong(format!("a message that nobody waits for: {}", super::ledger::quote(message)));
+            self.wrong(format!("a message that nobody waits for: {}", super::call_log::quote(message)));
         }
     }
 }

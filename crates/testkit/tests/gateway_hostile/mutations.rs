@@ -181,7 +181,7 @@ async fn mutated_messages_of_the_new_era_over_http() {
 
 /// What came back over a pipe, against what was sent.
 #[derive(Default)]
-struct Ledger {
+struct CallLog {
     requests: HashMap<String, usize>,
     refused: HashMap<String, usize>,
     parse_errors: usize,
@@ -189,7 +189,7 @@ struct Ledger {
     parse_answers: usize,
 }
 
-impl Ledger {
+impl CallLog {
     fn sent(&mut self, line: &[u8]) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r')) {
@@ -241,28 +241,28 @@ async fn mutated_messages_to_a_pipe() {
     let seeds = [LEGACY, MODERN].concat();
     let mut pipe = Pipe::start(&fixture_config()).await.unwrap();
     let mut random = Mutator::new(0x5EED);
-    let mut ledger = Ledger::default();
+    let mut call_log = CallLog::default();
     let before = memory(pipe.pid().unwrap());
     for done in 1..=messages() {
         let mut line = random.next(&seeds);
         line.iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b' ');
-        ledger.sent(&line);
+        call_log.sent(&line);
         pipe.line(&line).await.unwrap();
         if done % TOGETHER == 0 {
-            ledger.came(pipe.sync().await.unwrap());
+            call_log.came(pipe.sync().await.unwrap());
         }
         if done % CHECK == 0 {
             assert!(pipe.pid().is_some(), "{}", pipe.errors());
         }
     }
     for _ in 0..100 {
-        ledger.came(pipe.sync().await.unwrap());
-        if ledger.unanswered().is_empty() {
+        call_log.came(pipe.sync().await.unwrap());
+        if call_log.unanswered().is_empty() {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
     }
-    ledger.check();
+    call_log.check();
     no_panic(&pipe.errors());
     let after = memory(pipe.pid().expect("the gateway lives"));
     println!("{} messages; memory {before} KiB before, {after} KiB after", messages());

@@ -2,7 +2,7 @@
 
 use super::accepts::Accepts;
 use super::body::FrontBody;
-use super::line::{Held, Line};
+use super::client_connection::{ClientConnection, Held};
 use super::sse_body::{Resumable, SseBody};
 use super::{Answer, whole};
 use bytes::Bytes;
@@ -29,7 +29,7 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// client takes JSON, a stream of events otherwise, which is `resumable` or not. `headers` are those of the request, whose
 /// room is used again.
 pub async fn of_stream(
-    line: &Arc<Line>,
+    connection: &Arc<ClientConnection>,
     reader: StreamReader,
     accepts: Accepts,
     resumable: impl Fn() -> Option<Resumable>,
@@ -39,21 +39,21 @@ pub async fn of_stream(
     if accepts.rather_sse
         && let Some(resumable) = resumable()
     {
-        return events(line, SseBody::new(reader, [], Some(resumable)));
+        return events(connection, SseBody::new(reader, [], Some(resumable)));
     }
     let first = if accepts.sse {
         // The fast answer is waited for, so that plain calls need no stream; a slow one gets signs of life.
-        match line.soon(|cx| reader.outbox().poll_next(cx)).await {
+        match connection.soon(|cx| reader.outbox().poll_next(cx)).await {
             Some(first) => first,
-            None => return events(line, SseBody::new(reader, [], resumable())),
+            None => return events(connection, SseBody::new(reader, [], resumable())),
         }
     } else {
         last_of(&reader).await
     };
     match first {
         Some(out) if out.last && ((accepts.json && !accepts.rather_sse) || out.status != 200) => json(out, headers),
-        Some(out) => events(line, SseBody::new(reader, [out], resumable())),
-        None if accepts.sse => events(line, SseBody::new(reader, [], None)),
+        Some(out) => events(connection, SseBody::new(reader, [out], resumable())),
+        None if accepts.sse => events(connection, SseBody::new(reader, [], None)),
         None => plain(StatusCode::ACCEPTED),
     }
 }
@@ -72,7 +72,7 @@ async fn last_of(reader: &StreamReader) -> Option<Out> {
 /// The same for the answers to a batch: one JSON array where nothing else comes before the last of them, and the client
 /// takes JSON.
 pub async fn of_batch(
-    line: &Arc<Line>,
+    connection: &Arc<ClientConnection>,
     reader: StreamReader,
     accepts: Accepts,
     resumable: impl Fn() -> Option<Resumable>,
@@ -80,11 +80,11 @@ pub async fn of_batch(
 ) -> Answer {
     headers.clear();
     if accepts.rather_sse || !accepts.json {
-        return events(line, SseBody::new(reader, [], resumable()));
+        return events(connection, SseBody::new(reader, [], resumable()));
     }
     let mut came = Vec::new();
     let whole = if accepts.sse {
-        line.soon(|cx| answers(&reader, &mut came, cx)).await.unwrap_or(false)
+        connection.soon(|cx| answers(&reader, &mut came, cx)).await.unwrap_or(false)
     } else {
         // A client that takes only JSON gets the answers alone.
         while let Some(out) = reader.next().await {
@@ -97,7 +97,7 @@ pub async fn of_batch(
         true
     };
     if !whole {
-        return events(line, SseBody::new(reader, came, resumable()));
+        return events(connection, SseBody::new(reader, came, resumable()));
     }
     if came.is_empty() {
         return plain(StatusCode::ACCEPTED);
@@ -138,8 +138,8 @@ fn json(out: Out, headers: HeaderMap) -> Answer {
 }
 
 /// A stream of events.
-pub fn events(line: &Arc<Line>, body: SseBody) -> Answer {
-    let mut answer = Response::new(FrontBody::Events(Box::new((body, Held::new(line)))));
+pub fn events(connection: &Arc<ClientConnection>, body: SseBody) -> Answer {
+    let mut answer = Response::new(FrontBody::Events(Box::new((body, Held::new(connection)))));
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, EVENTS);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));

@@ -3,7 +3,7 @@
 use super::Answer;
 use super::accepts::Accepts;
 use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, refusal};
-use super::line::Line;
+use super::client_connection::ClientConnection;
 use super::post::unknown_version;
 use super::service::{resumable, session_of, speaks_modern};
 use crate::batch;
@@ -15,8 +15,8 @@ use signalbox_wire::Era;
 use std::sync::Arc;
 
 /// Answers the POST. Without a session there is no revision that was agreed on, and so no batch.
-pub async fn handle(line: &Arc<Line>, headers: HeaderMap, bytes: &Bytes, accepts: Accepts) -> Answer {
-    let front = &line.front;
+pub async fn handle(connection: &Arc<ClientConnection>, headers: HeaderMap, bytes: &Bytes, accepts: Accepts) -> Answer {
+    let front = &connection.front;
     let refuse = |fault: &Fault| {
         Counters::add(&front.gateway.counters.malformed);
         refusal(StatusCode::BAD_REQUEST, None, Era::Legacy, fault)
@@ -27,7 +27,7 @@ pub async fn handle(line: &Arc<Line>, headers: HeaderMap, bytes: &Bytes, accepts
     if let Some(answer) = unknown_version(headers.get(&PROTOCOL_VERSION)) {
         return answer;
     }
-    let session = match session_of(line, &headers) {
+    let session = match session_of(connection, &headers) {
         Ok(session) => session,
         Err(answer) => return *answer,
     };
@@ -50,5 +50,5 @@ pub async fn handle(line: &Arc<Line>, headers: HeaderMap, bytes: &Bytes, accepts
         return plain(StatusCode::ACCEPTED);
     }
     let resumable = || resumable(front, &session).filter(|_| accepts.sse);
-    answer::of_batch(line, reader, accepts, resumable, headers).await
+    answer::of_batch(connection, reader, accepts, resumable, headers).await
 }

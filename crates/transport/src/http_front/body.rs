@@ -1,6 +1,6 @@
 //! The body of an answer: there as a whole, or a stream.
 
-use super::line::Held;
+use super::client_connection::Held;
 use super::routed::Stream;
 use super::sse_body::SseBody;
 use crate::router::Broken;

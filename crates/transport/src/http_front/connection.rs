@@ -1,6 +1,6 @@
 //! One connection that speaks HTTP, whatever it runs over and whoever answers.
 
-use super::line::{Line, Watched};
+use super::client_connection::{ClientConnection, Watched};
 use super::{Answer, MAX_HEAD};
 use http::Request;
 use hyper::body::Incoming;
@@ -15,26 +15,26 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Answers what comes on a connection until its end, or until it is cut. Where the front stops, after the answer it is busy
 /// with.
-pub async fn speak<S, H, F>(socket: S, line: &Arc<Line>, handle: H)
+pub async fn speak<S, H, F>(socket: S, connection: &Arc<ClientConnection>, handle: H)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    H: Fn(Arc<Line>, Request<Incoming>) -> F,
+    H: Fn(Arc<ClientConnection>, Request<Incoming>) -> F,
     F: Future<Output = Result<Answer, Infallible>>,
 {
-    let service = hyper::service::service_fn(|request| handle(Arc::clone(line), request));
+    let service = hyper::service::service_fn(|request| handle(Arc::clone(connection), request));
     let mut builder = http1::Builder::new();
-    // The line is timed as a whole, which costs a request nothing.
+    // The connection is timed as a whole, which costs a request nothing.
     builder.header_read_timeout(None).max_buf_size(MAX_HEAD);
-    let socket = Watched { socket, line: Arc::clone(line) };
+    let socket = Watched { socket, connection: Arc::clone(connection) };
     let serving = builder.serve_connection(TokioIo::new(socket), service).with_upgrades();
     let mut serving = std::pin::pin!(serving);
     let mut stopping = false;
     let ended = poll_fn(|cx| {
-        line.attend(cx.waker());
-        if line.is_cut() {
+        connection.attend(cx.waker());
+        if connection.is_cut() {
             return Poll::Ready(Ok(()));
         }
-        if !stopping && line.is_stopped() {
+        if !stopping && connection.is_stopped() {
             stopping = true;
             serving.as_mut().graceful_shutdown();
         }
@@ -43,7 +43,7 @@ where
     .await;
     if let Err(error) = ended {
         if error.is_parse_too_large() {
-            line.front.gateway.counters.refused(Limit::HeadSize);
+            connection.front.gateway.counters.refused(Limit::HeadSize);
         }
         tracing::trace!(%error, "connection ended");
     }

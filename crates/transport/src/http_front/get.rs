@@ -2,7 +2,7 @@
 
 use super::accepts::Accepts;
 use super::answer::{self, sentence};
-use super::line::Line;
+use super::client_connection::ClientConnection;
 use super::service::{METHODS, not_allowed, resumable, session_of, speaks_modern};
 use super::sse_body::{Resumable, SseBody};
 use super::track::EventId;
@@ -13,8 +13,8 @@ use signalbox_runtime::Session;
 use std::sync::Arc;
 
 /// Answers a GET. Without `Last-Event-ID` the general stream begins anew.
-pub fn handle(line: &Arc<Line>, headers: &HeaderMap) -> Answer {
-    let front = &line.front;
+pub fn handle(connection: &Arc<ClientConnection>, headers: &HeaderMap) -> Answer {
+    let front = &connection.front;
     if speaks_modern(headers) {
         return not_allowed(METHODS);
     }
@@ -22,23 +22,23 @@ pub fn handle(line: &Arc<Line>, headers: &HeaderMap) -> Answer {
         let text = "a GET here needs `Accept: text/event-stream`";
         return sentence(StatusCode::NOT_ACCEPTABLE, FaultKind::InvalidRequest, text);
     }
-    let session = match session_of(line, headers) {
+    let session = match session_of(connection, headers) {
         Ok(session) => session,
         Err(answer) => return *answer,
     };
     let resumable = resumable(front, &session);
     match (headers.get("last-event-id"), resumable) {
-        (Some(id), Some(resumable)) => resume(line, &session, id.to_str().unwrap_or_default(), resumable),
-        (_, resumable) => begin(line, &session, resumable),
+        (Some(id), Some(resumable)) => resume(connection, &session, id.to_str().unwrap_or_default(), resumable),
+        (_, resumable) => begin(connection, &session, resumable),
     }
 }
 
-fn begin(line: &Arc<Line>, session: &Arc<Session>, resumable: Option<Resumable>) -> Answer {
+fn begin(connection: &Arc<ClientConnection>, session: &Arc<Session>, resumable: Option<Resumable>) -> Answer {
     let reader = if session.at_stream_limit() { None } else { session.open_general() };
     match reader {
-        Some(reader) => answer::events(line, SseBody::general(reader, resumable)),
+        Some(reader) => answer::events(connection, SseBody::general(reader, resumable)),
         None => {
-            line.front.gateway.counters.refused(Limit::Streams);
+            connection.front.gateway.counters.refused(Limit::Streams);
             sentence(StatusCode::TOO_MANY_REQUESTS, FaultKind::Overloaded, "too many streams are open")
         }
     }
@@ -46,15 +46,15 @@ fn begin(line: &Arc<Line>, session: &Arc<Session>, resumable: Option<Resumable>)
 
 /// Goes on after the event that the client saw last, or says that it cannot: a gap that nobody tells the client of would
 /// be worse. What is refused is then forgotten, so that a general stream begins anew at the next try.
-fn resume(line: &Arc<Line>, session: &Arc<Session>, text: &str, resumable: Resumable) -> Answer {
-    let front = &line.front;
+fn resume(connection: &Arc<ClientConnection>, session: &Arc<Session>, text: &str, resumable: Resumable) -> Answer {
+    let front = &connection.front;
     let Some(id) = EventId::parse(text) else {
         return lost(front, "unknown_event_id", "Last-Event-ID is not an event id of this session");
     };
     let track = front.resume.find(&session.external, id.stream).filter(|track| track.general == id.general);
     match track {
         Some(track) => match SseBody::resumed(Arc::clone(&track), id.number, resumable) {
-            Ok(body) => answer::events(line, body),
+            Ok(body) => answer::events(connection, body),
             Err(super::track::NoReplay::Future) => {
                 lost(front, "unknown_event_id", "there is no event of that id on the stream that Last-Event-ID names")
             }
@@ -66,7 +66,7 @@ fn resume(line: &Arc<Line>, session: &Arc<Session>, text: &str, resumable: Resum
             }
         },
         // Nothing of it is kept, but what comes from now on has to go somewhere.
-        None if id.general => begin(line, session, Some(resumable)),
+        None if id.general => begin(connection, session, Some(resumable)),
         None => {
             let text = "the stream that Last-Event-ID names is no longer kept, and its answer is lost";
             lost(front, "replay_gone", text)

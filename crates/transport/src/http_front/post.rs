@@ -2,8 +2,8 @@
 
 use super::accepts::Accepts;
 use super::answer::{self, SESSION_ID, plain, refusal, sentence};
+use super::client_connection::ClientConnection;
 use super::heads::Heads;
-use super::line::Line;
 use super::service::{resumable, revision_in, session_named};
 use super::{Answer, Front, batch};
 use crate::read_body::{BodyError, read_body};
@@ -21,8 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Answers a POST. What a call in a session does not need is boxed, so that nobody carries the room for it.
-pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
-    let front = &line.front;
+pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incoming>) -> Answer {
+    let front = &connection.front;
     let (head, body) = request.into_parts();
     let headers = head.headers;
     let heads = Heads::read(&headers);
@@ -36,7 +36,7 @@ pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         return sentence(StatusCode::NOT_ACCEPTABLE, FaultKind::InvalidRequest, text);
     }
     let limit = front.gateway.settings().limits.message;
-    let bytes = match read_body(body, limit, front.spec.body_timeout, || Some(line.share())).await {
+    let bytes = match read_body(body, limit, front.spec.body_timeout, || Some(connection.share())).await {
         Ok(bytes) => bytes,
         Err(error) => return unreadable_body(front, error),
     };
@@ -44,26 +44,26 @@ pub async fn handle(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         room.await;
     }
     if is_array(&bytes) {
-        return Box::pin(batch::handle(line, headers, &bytes, accepts)).await;
+        return Box::pin(batch::handle(connection, headers, &bytes, accepts)).await;
     }
     let message = match read_message(front, bytes) {
         Ok(message) => message,
         Err(answer) => return *answer,
     };
-    if let Err(fault) = line.confirm(&message) {
+    if let Err(fault) = connection.confirm(&message) {
         return refusal(StatusCode::UNAUTHORIZED, message.id().as_ref(), Era::Legacy, &fault);
     }
     match era_of(&heads, &message) {
-        Era::Modern => match open_modern(line, &heads, &message) {
+        Era::Modern => match open_modern(connection, &heads, &message) {
             Ok((session, reader)) => {
                 session.receive_with(&reader, message, trace_of(front, &headers));
-                answer::of_stream(line, reader, accepts, || None, headers).await
+                answer::of_stream(connection, reader, accepts, || None, headers).await
             }
             Err(answer) => *answer,
         },
-        Era::Legacy if opens_session(&message) => Box::pin(initialize(line, &headers, message, accepts)).await,
-        Era::Legacy => match find_session(line, &heads) {
-            Ok(session) => legacy(line, session, headers, message, accepts).await,
+        Era::Legacy if opens_session(&message) => Box::pin(initialize(connection, &headers, message, accepts)).await,
+        Era::Legacy => match find_session(connection, &heads) {
+            Ok(session) => legacy(connection, session, headers, message, accepts).await,
             Err(answer) => *answer,
         },
     }
@@ -133,11 +133,16 @@ fn era_of(heads: &Heads<'_>, message: &Envelope) -> Era {
     }
 }
 
-async fn initialize(line: &Arc<Line>, headers: &HeaderMap, message: Envelope, accepts: Accepts) -> Answer {
-    let front = &line.front;
+async fn initialize(
+    connection: &Arc<ClientConnection>,
+    headers: &HeaderMap,
+    message: Envelope,
+    accepts: Accepts,
+) -> Answer {
+    let front = &connection.front;
     let id = message.id();
     let opened = Gateway::new_session_id()
-        .and_then(|external| front.gateway.open_session(line.caller(), Mode::Session, &external, "http"));
+        .and_then(|external| front.gateway.open_session(connection.caller(), Mode::Session, &external, "http"));
     let session = match opened {
         Ok(session) => session,
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, id.as_ref(), Era::Legacy, &fault),
@@ -148,7 +153,7 @@ async fn initialize(line: &Arc<Line>, headers: &HeaderMap, message: Envelope, ac
         // The handshake failed, so that nobody will ever come back to this session.
         session.close();
     }
-    let mut answer = answer::of_stream(line, reader, accepts, || None, HeaderMap::new()).await;
+    let mut answer = answer::of_stream(connection, reader, accepts, || None, HeaderMap::new()).await;
     if session.client().is_some()
         && let Ok(value) = HeaderValue::from_str(&session.external)
     {
@@ -167,21 +172,21 @@ pub fn unknown_version(version: Option<&HeaderValue>) -> Option<Answer> {
     Some(sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, &text))
 }
 
-fn find_session(line: &Line, heads: &Heads<'_>) -> Result<Arc<Session>, Box<Answer>> {
+fn find_session(connection: &ClientConnection, heads: &Heads<'_>) -> Result<Arc<Session>, Box<Answer>> {
     match unknown_version(heads.version) {
         Some(answer) => Err(Box::new(answer)),
-        None => session_named(line, heads.session),
+        None => session_named(connection, heads.session),
     }
 }
 
 async fn legacy(
-    line: &Arc<Line>,
+    connection: &Arc<ClientConnection>,
     session: Arc<Session>,
     headers: HeaderMap,
     message: Envelope,
     accepts: Accepts,
 ) -> Answer {
-    let front = &line.front;
+    let front = &connection.front;
     let expects_answer = message.kind() == Kind::Request;
     // A session with too many event streams still gets its answers, but nothing that comes before them.
     let full = expects_answer && session.at_stream_limit();
@@ -197,16 +202,16 @@ async fn legacy(
         return plain(StatusCode::ACCEPTED);
     }
     let resumable = || resumable(front, &session).filter(|_| accepts.sse);
-    answer::of_stream(line, reader, accepts, resumable, headers).await
+    answer::of_stream(connection, reader, accepts, resumable, headers).await
 }
 
 /// The session for one request of the new era, and the stream of its answer.
 fn open_modern(
-    line: &Line,
+    connection: &ClientConnection,
     heads: &Heads<'_>,
     message: &Envelope,
 ) -> Result<(Arc<Session>, StreamReader), Box<Answer>> {
-    let front = &line.front;
+    let front = &connection.front;
     let refuse = |status, fault: &Fault| Box::new(refusal(status, message.id().as_ref(), Era::Modern, fault));
     if matches!(message.kind(), Kind::Response | Kind::Error) {
         let text = "a client of this revision sends no responses";
@@ -215,7 +220,7 @@ fn open_modern(
     check_headers(front, heads, message).map_err(|fault| refuse(StatusCode::BAD_REQUEST, &fault))?;
     let session = front
         .gateway
-        .open_session(line.caller(), Mode::Stateless, "", "http")
+        .open_session(connection.caller(), Mode::Stateless, "", "http")
         .map_err(|fault| refuse(StatusCode::SERVICE_UNAVAILABLE, &fault))?;
     match session.open_stream() {
         Some(reader) if message.kind() == Kind::Notification => {

@@ -1,7 +1,7 @@
 //! What is not MCP: a request goes to the router, and what that gives back goes to the client.
 
 use super::body::FrontBody;
-use super::line::{Held, Line};
+use super::client_connection::{ClientConnection, Held};
 use super::{Answer, whole};
 use crate::router::{Broken, Content, Door, Problem, Streamed};
 use bytes::Bytes;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// Answers a request that came in by this door.
-pub async fn answer(line: &Arc<Line>, door: Door, request: Request<Incoming>) -> Answer {
-    let front = &line.front;
+pub async fn answer(connection: &Arc<ClientConnection>, door: Door, request: Request<Incoming>) -> Answer {
+    let front = &connection.front;
     let only_head = request.method() == Method::HEAD;
-    let answered = front.router.answer(door, request, line.caller(), front.spec.body_timeout).await;
+    let answered = front.router.answer(door, request, connection.caller(), front.spec.body_timeout).await;
     if let Err(Problem::Body(error)) = &answered
         && let Some(limit) = error.limit()
     {
@@ -25,7 +25,7 @@ pub async fn answer(line: &Arc<Line>, door: Door, request: Request<Incoming>) ->
         // Its length is told with the head.
         Content::Whole(bytes) => whole(bytes),
         Content::Stream(_) if only_head => whole(Bytes::new()),
-        Content::Stream(stream) => FrontBody::Routed(Box::new(Stream { stream, held: Held::new(line) })),
+        Content::Stream(stream) => FrontBody::Routed(Box::new(Stream { stream, held: Held::new(connection) })),
     };
     let mut answer = Response::new(body);
     *answer.status_mut() = routed.status;

@@ -1,6 +1,6 @@
 //! The handshake before a connection speaks HTTP, where TLS is configured.
 
-use super::line::Line;
+use super::client_connection::ClientConnection;
 use crate::tls::{Arrived, FrontTls, Stream, last_words};
 use signalbox_engine::Proof;
 use std::future::{Future as _, poll_fn};
@@ -14,22 +14,22 @@ const USE_HTTPS: &[u8] =
 connection: close\r\n\r\nTLS is spoken here: use https:// (or wss://) in the address.\n";
 
 /// The connection to speak HTTP on; none where there is nobody to speak to.
-pub async fn secured(socket: TcpStream, line: &Arc<Line>) -> Option<Stream> {
-    match &line.front.spec.tls {
+pub async fn secured(socket: TcpStream, connection: &Arc<ClientConnection>) -> Option<Stream> {
+    match &connection.front.spec.tls {
         None => Some(Stream::Plain(socket)),
         // Boxed, so that connections without TLS do not carry the room for it.
-        Some(tls) => Box::pin(handshake(socket, line, tls)).await,
+        Some(tls) => Box::pin(handshake(socket, connection, tls)).await,
     }
 }
 
-async fn handshake(socket: TcpStream, line: &Line, tls: &FrontTls) -> Option<Stream> {
+async fn handshake(socket: TcpStream, connection: &ClientConnection, tls: &FrontTls) -> Option<Stream> {
     // The handshake has a time limit of its own, and the head of the first request has all of its time after it.
-    line.begin();
+    connection.begin();
     let arrived = {
-        let mut accepting = std::pin::pin!(tls.accept(socket, &line.front.gateway.counters));
+        let mut accepting = std::pin::pin!(tls.accept(socket, &connection.front.gateway.counters));
         poll_fn(|cx| {
-            line.attend(cx.waker());
-            if line.is_stopped() {
+            connection.attend(cx.waker());
+            if connection.is_stopped() {
                 return Poll::Ready(Arrived::Gone);
             }
             accepting.as_mut().poll(cx)
@@ -38,7 +38,7 @@ async fn handshake(socket: TcpStream, line: &Line, tls: &FrontTls) -> Option<Str
     };
     match arrived {
         Arrived::Secured(stream, shown) => {
-            line.secured(shown.map(|principal| (principal, Proof::Certificate)));
+            connection.secured(shown.map(|principal| (principal, Proof::Certificate)));
             Some(stream)
         }
         Arrived::NotTls(socket) => {

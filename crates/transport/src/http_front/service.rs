@@ -2,7 +2,7 @@
 
 use super::answer::{PROTOCOL_VERSION, Refused, SESSION_ID, plain, refusal, sentence};
 use super::body::FrontBody;
-use super::line::Line;
+use super::client_connection::ClientConnection;
 use super::sse_body::Resumable;
 use super::{Answer, Front, cors, get, post, routed, sse, upgrade};
 use crate::router::Door;
@@ -17,45 +17,48 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 /// Answers one request.
-pub async fn handle(line: Arc<Line>, request: Request<Incoming>) -> Result<Answer, Infallible> {
-    line.begin();
+pub async fn handle(connection: Arc<ClientConnection>, request: Request<Incoming>) -> Result<Answer, Infallible> {
+    connection.begin();
     let origin = cors::origin(request.headers());
-    let mut answer = answer(&line, request).await;
+    let mut answer = answer(&connection, request).await;
     if let Some(origin) = origin.filter(|_| answer.status() != StatusCode::FORBIDDEN) {
         cors::admit(&mut answer, origin);
     }
     if answer.status().is_client_error() || answer.status().is_server_error() {
-        tell_refusal(&line, &mut answer);
+        tell_refusal(&connection, &mut answer);
     }
-    note(&line, &answer);
+    note(&connection, &answer);
     Ok(answer)
 }
 
 /// Answers one request on the control socket, whose file only its owner can open: no page gets there, whatever it calls the
 /// host.
-pub async fn handle_control(line: Arc<Line>, request: Request<Incoming>) -> Result<Answer, Infallible> {
-    line.begin();
-    let answer = match line.authenticate(request.headers()) {
-        Ok(()) => routed::answer(&line, Door::Control, request).await,
+pub async fn handle_control(
+    connection: Arc<ClientConnection>,
+    request: Request<Incoming>,
+) -> Result<Answer, Infallible> {
+    connection.begin();
+    let answer = match connection.authenticate(request.headers()) {
+        Ok(()) => routed::answer(&connection, Door::Control, request).await,
         Err(fault) => refusal(StatusCode::UNAUTHORIZED, None, Era::Legacy, &fault),
     };
-    note(&line, &answer);
+    note(&connection, &answer);
     Ok(answer)
 }
 
 /// Notes that the connection is no longer busy, where the answer is there as a whole.
-fn note(line: &Line, answer: &Answer) {
+fn note(connection: &ClientConnection, answer: &Answer) {
     match answer.body() {
         // The connection goes on as something else, which looks after itself.
         FrontBody::Whole(_) if answer.status() == StatusCode::SWITCHING_PROTOCOLS => {}
-        FrontBody::Whole(_) => line.end(),
+        FrontBody::Whole(_) => connection.end(),
         // The body itself tells when it has ended.
         FrontBody::Events(_) | FrontBody::Routed(_) => {}
     }
 }
 
-async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
-    let front = &line.front;
+async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>) -> Answer {
+    let front = &connection.front;
     if !front.spec.admission.admits(request.headers()) {
         let text = "this Host or Origin is not allowed; see `allowed_hosts` and `allowed_origins`";
         return sentence(StatusCode::FORBIDDEN, FaultKind::InvalidRequest, text);
@@ -64,31 +67,31 @@ async fn answer(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
     if let Some(answer) = cors::preflight(&request) {
         return answer;
     }
-    if let Err(fault) = line.authenticate(request.headers()) {
+    if let Err(fault) = connection.authenticate(request.headers()) {
         return refusal(StatusCode::UNAUTHORIZED, None, Era::Legacy, &fault);
     }
     if request.uri().path() == front.spec.path {
         return match *request.method() {
             // Boxed, since every future around it would be built and moved with the room for it.
-            Method::POST => Box::pin(post::handle(line, request)).await,
-            Method::GET if upgrade::is_asked_for(request.headers()) => upgrade::handle(line, request),
-            Method::GET => get::handle(line, request.headers()),
-            Method::DELETE => delete(line, request.headers()),
+            Method::POST => Box::pin(post::handle(connection, request)).await,
+            Method::GET if upgrade::is_asked_for(request.headers()) => upgrade::handle(connection, request),
+            Method::GET => get::handle(connection, request.headers()),
+            Method::DELETE => delete(connection, request.headers()),
             _ => not_allowed(METHODS),
         };
     }
     match request.uri().path() {
-        sse::STREAM_PATH => sse::open(line, &request),
-        sse::POST_PATH => Box::pin(sse::post(line, request)).await,
-        _ => Box::pin(routed::answer(line, Door::Listener, request)).await,
+        sse::STREAM_PATH => sse::open(connection, &request),
+        sse::POST_PATH => Box::pin(sse::post(connection, request)).await,
+        _ => Box::pin(routed::answer(connection, Door::Listener, request)).await,
     }
 }
 
 /// Tells of a request that was refused before it reached a session.
-fn tell_refusal(line: &Line, answer: &mut Answer) {
+fn tell_refusal(connection: &ClientConnection, answer: &mut Answer) {
     if let Some(refused) = answer.extensions_mut().remove::<Refused>() {
         let status = Some(answer.status().as_u16());
-        line.front.gateway.refused(&line.caller(), status, &refused.fault, Some(&refused.reply));
+        connection.front.gateway.refused(&connection.caller(), status, &refused.fault, Some(&refused.reply));
     }
 }
 
@@ -102,11 +105,11 @@ pub fn not_allowed(methods: HeaderValue) -> Answer {
     answer
 }
 
-fn delete(line: &Line, headers: &HeaderMap) -> Answer {
+fn delete(connection: &ClientConnection, headers: &HeaderMap) -> Answer {
     if speaks_modern(headers) {
         return not_allowed(METHODS);
     }
-    match session_of(line, headers) {
+    match session_of(connection, headers) {
         Ok(session) => {
             session.close();
             plain(StatusCode::OK)
@@ -119,23 +122,23 @@ fn delete(line: &Line, headers: &HeaderMap) -> Answer {
 ///
 /// # Errors
 /// The answer to give instead.
-pub fn session_of(line: &Line, headers: &HeaderMap) -> Result<Arc<Session>, Box<Answer>> {
-    session_named(line, headers.get_all(&SESSION_ID).iter().map(HeaderValue::as_bytes).collect())
+pub fn session_of(connection: &ClientConnection, headers: &HeaderMap) -> Result<Arc<Session>, Box<Answer>> {
+    session_named(connection, headers.get_all(&SESSION_ID).iter().map(HeaderValue::as_bytes).collect())
 }
 
 /// The session of this id.
 ///
 /// # Errors
 /// The answer to give instead.
-pub fn session_named(line: &Line, id: HeaderValues<'_>) -> Result<Arc<Session>, Box<Answer>> {
+pub fn session_named(connection: &ClientConnection, id: HeaderValues<'_>) -> Result<Arc<Session>, Box<Answer>> {
     let refuse = |status, text: &str| Err(Box::new(sentence(status, FaultKind::SessionClosed, text)));
     let HeaderValues::One(id) = id else {
         return refuse(StatusCode::BAD_REQUEST, "one Mcp-Session-Id header is required");
     };
-    let session = std::str::from_utf8(id).ok().and_then(|id| line.front.gateway.sessions.get(id));
+    let session = std::str::from_utf8(id).ok().and_then(|id| connection.front.gateway.sessions.get(id));
     match session {
         // Another caller's session does not exist for this one.
-        Some(session) if session.principal == *line.caller().principal() && session.mode() == Mode::Session => {
+        Some(session) if session.principal == *connection.caller().principal() && session.mode() == Mode::Session => {
             Ok(session)
         }
         _ => refuse(StatusCode::NOT_FOUND, "there is no such session; it may have expired: initialize again"),

@@ -2,7 +2,7 @@
 //!
 //! While the client does not read, nothing more is read of it.
 
-use super::line::{Line, Watched};
+use super::client_connection::{ClientConnection, Watched};
 use super::upgrade::Pending;
 use crate::batch;
 use crate::stdio_front::intake::{self, Answer, Unreadable};
@@ -38,7 +38,7 @@ impl Drop for Socket {
 }
 
 /// Serves a client until it leaves, the session is closed, or the front stops and nothing is in flight any more.
-pub async fn serve(line: &Line, pending: Pending) {
+pub async fn serve(connection: &ClientConnection, pending: Pending) {
     let Pending { upgrade, socket } = pending;
     let upgraded = match upgrade.await {
         Ok(upgraded) => upgraded,
@@ -50,7 +50,7 @@ pub async fn serve(line: &Line, pending: Pending) {
     let limit = socket.gateway.settings().limits.message;
     let bounds = (limit, Some(Arc::clone(socket.session.share())));
     let duplex = Duplex::new(parts.io.into_inner().socket, &parts.read_buf, Role::Server, bounds, PATIENCE).await;
-    socket.run(line, duplex).await;
+    socket.run(connection, duplex).await;
 }
 
 impl Socket {
@@ -58,10 +58,14 @@ impl Socket {
     ///
     /// # Errors
     /// A fault if there are too many, or the gateway is shutting down.
-    pub fn open(line: &Line) -> Result<Self, Fault> {
-        let gateway = Arc::clone(&line.front.gateway);
-        let session =
-            gateway.open_session(line.caller_by("websocket"), Mode::Pipe, &Gateway::new_session_id()?, "websocket")?;
+    pub fn open(connection: &ClientConnection) -> Result<Self, Fault> {
+        let gateway = Arc::clone(&connection.front.gateway);
+        let session = gateway.open_session(
+            connection.caller_by("websocket"),
+            Mode::Pipe,
+            &Gateway::new_session_id()?,
+            "websocket",
+        )?;
         let Some(stream) = session.open_general() else {
             session.close();
             return Err(Fault::new(FaultKind::Overloaded, "the session has no room for a stream"));
@@ -69,12 +73,12 @@ impl Socket {
         Ok(Self { gateway, session, stream })
     }
 
-    async fn run(self, line: &Line, mut duplex: Duplex<Stream>) {
+    async fn run(self, connection: &ClientConnection, mut duplex: Duplex<Stream>) {
         loop {
             let step = poll_fn(|cx| {
-                line.attend(cx.waker());
+                connection.attend(cx.waker());
                 // Whoever stops the front wakes every connection twice a second until it has ended.
-                if line.is_stopped() && self.session.in_flight() == 0 {
+                if connection.is_stopped() && self.session.in_flight() == 0 {
                     self.session.close();
                 }
                 let room = self.stream.outbox().len() < OUTBOX_BOUND;
@@ -85,7 +89,7 @@ impl Socket {
                     if let Some(room) = self.gateway.room() {
                         room.await;
                     }
-                    self.take(bytes, line.is_stopped());
+                    self.take(bytes, connection.is_stopped());
                 }
                 Step::Written => {}
                 Step::Finished if self.session.is_ended() => {

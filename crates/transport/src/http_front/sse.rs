@@ -3,7 +3,7 @@
 
 use super::accepts::Accepts;
 use super::answer::{self, refusal, sentence};
-use super::line::Line;
+use super::client_connection::ClientConnection;
 use super::post::{is_json, read_message, unreadable_body};
 use super::service::not_allowed;
 use super::sse_body::SseBody;
@@ -40,8 +40,8 @@ const BEHIND_WAIT: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Opens a session and its stream.
-pub fn open<B>(line: &Arc<Line>, request: &Request<B>) -> Answer {
-    let front = &line.front;
+pub fn open<B>(connection: &Arc<ClientConnection>, request: &Request<B>) -> Answer {
+    let front = &connection.front;
     if request.method() != Method::GET {
         return not_allowed(HeaderValue::from_static("GET"));
     }
@@ -50,7 +50,7 @@ pub fn open<B>(line: &Arc<Line>, request: &Request<B>) -> Answer {
         return sentence(StatusCode::NOT_ACCEPTABLE, FaultKind::InvalidRequest, text);
     }
     let opened = Gateway::new_session_id()
-        .and_then(|id| front.gateway.open_session(line.caller_by("sse"), Mode::Pipe, &id, "sse"));
+        .and_then(|id| front.gateway.open_session(connection.caller_by("sse"), Mode::Pipe, &id, "sse"));
     let session = match opened {
         Ok(session) => session,
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &fault),
@@ -61,12 +61,12 @@ pub fn open<B>(line: &Arc<Line>, request: &Request<B>) -> Answer {
         return refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &fault);
     };
     let post_to = format!("{POST_PATH}?{SESSION_ID}={}", session.external);
-    answer::events(line, SseBody::whole_session(session, reader, &post_to))
+    answer::events(connection, SseBody::whole_session(session, reader, &post_to))
 }
 
 /// Takes one message; everything that comes of it goes to the session's stream.
-pub async fn post(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
-    let front = &line.front;
+pub async fn post(connection: &Arc<ClientConnection>, request: Request<Incoming>) -> Answer {
+    let front = &connection.front;
     let (head, body) = request.into_parts();
     if head.method != Method::POST {
         return not_allowed(HeaderValue::from_static("POST"));
@@ -75,7 +75,7 @@ pub async fn post(line: &Arc<Line>, request: Request<Incoming>) -> Answer {
         let text = "the body must be `Content-Type: application/json`";
         return sentence(StatusCode::UNSUPPORTED_MEDIA_TYPE, FaultKind::InvalidRequest, text);
     }
-    let session = match session_of(line, head.uri.query()) {
+    let session = match session_of(connection, head.uri.query()) {
         Ok(session) => session,
         Err(answer) => return *answer,
     };
@@ -141,16 +141,18 @@ fn accepted() -> Answer {
 }
 
 /// The session that the query names.
-fn session_of(line: &Line, query: Option<&str>) -> Result<Arc<Session>, Box<Answer>> {
+fn session_of(connection: &ClientConnection, query: Option<&str>) -> Result<Arc<Session>, Box<Answer>> {
     let pairs = query.unwrap_or_default().split('&');
     let mut ids = pairs.filter_map(|pair| pair.split_once('=')).filter(|(name, _)| *name == SESSION_ID);
     let (Some((_, id)), None) = (ids.next(), ids.next()) else {
         let text = "one `sessionId` is required in the query, as the `endpoint` event gave it";
         return Err(Box::new(sentence(StatusCode::BAD_REQUEST, FaultKind::SessionClosed, text)));
     };
-    match line.front.gateway.sessions.get(id) {
+    match connection.front.gateway.sessions.get(id) {
         // Another caller's session does not exist for this one, nor does one that has no stream of this kind.
-        Some(session) if session.principal == *line.caller().principal() && session.mode() == Mode::Pipe => Ok(session),
+        Some(session) if session.principal == *connection.caller().principal() && session.mode() == Mode::Pipe => {
+            Ok(session)
+        }
         _ => Err(Box::new(unknown_session())),
     }
 }

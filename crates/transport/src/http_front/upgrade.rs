@@ -2,7 +2,7 @@
 
 use super::Answer;
 use super::answer::{plain, refusal, sentence};
-use super::line::Line;
+use super::client_connection::ClientConnection;
 use super::socket::Socket;
 use crate::websocket::{SUBPROTOCOL, derive_accept_key};
 use http::header::{
@@ -32,7 +32,7 @@ pub fn is_asked_for(headers: &HeaderMap) -> bool {
 }
 
 /// Answers the request; the session is open before the client is told so.
-pub fn handle(line: &Arc<Line>, mut request: Request<Incoming>) -> Answer {
+pub fn handle(connection: &Arc<ClientConnection>, mut request: Request<Incoming>) -> Answer {
     let accept = match accept_key(request.headers()) {
         Ok(accept) => accept,
         Err(answer) => return *answer,
@@ -40,7 +40,7 @@ pub fn handle(line: &Arc<Line>, mut request: Request<Incoming>) -> Answer {
     let Some(upgrade) = request.extensions_mut().remove::<OnUpgrade>() else {
         return sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, "this connection cannot be upgraded");
     };
-    let socket = match Socket::open(line) {
+    let socket = match Socket::open(connection) {
         Ok(socket) => socket,
         Err(fault) => return refusal(StatusCode::SERVICE_UNAVAILABLE, None, Era::Legacy, &fault),
     };
@@ -52,7 +52,7 @@ pub fn handle(line: &Arc<Line>, mut request: Request<Incoming>) -> Answer {
     if names(request.headers(), &SEC_WEBSOCKET_PROTOCOL).any(|name| name == SUBPROTOCOL) {
         headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(SUBPROTOCOL));
     }
-    line.upgrade(Pending { upgrade, socket });
+    connection.upgrade(Pending { upgrade, socket });
     answer
 }
 

@@ -1,7 +1,7 @@
 //! `signalbox tape search`: messages by their text and what is known of them.
 
 use super::entry_json::entry_json;
-use super::shelf::Shelf;
+use super::named_tape::NamedTape;
 use super::{facets, moment, session_id};
 use crate::cli::{Global, SearchArgs};
 use crate::failure::Failure;
@@ -18,13 +18,13 @@ const EXCERPT: usize = 120;
 
 /// Does it.
 pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<ExitCode, Failure> {
-    let shelf = Shelf::find(global, args.tape.as_deref())?;
+    let named = NamedTape::find(global, args.tape.as_deref())?;
     let (tape, session) = match &args.session_id {
         Some(id) => {
-            let (tape, session) = session_id::find(global, &shelf, id)?;
+            let (tape, session) = session_id::find(global, &named, id)?;
             (Some(tape), Some(session))
         }
-        None => (shelf.tape.as_ref().map(|tape| tape.id.clone()), args.session),
+        None => (named.tape.as_ref().map(|tape| tape.id.clone()), args.session),
     };
     let now = unix_nanos();
     let when = |text: &Option<String>| -> Result<Option<u64>, Failure> {
@@ -51,9 +51,9 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<ExitCode, Failur
         newest_first: !args.oldest_first,
     };
     if args.facets {
-        return facets::run(global.json, &*shelf.store, &query);
+        return facets::run(global.json, &*named.store, &query);
     }
-    let page = shelf.store.find(&query)?;
+    let page = named.store.find(&query)?;
     if global.json { as_json(&page) } else { as_text(&page, args) }
 }
 

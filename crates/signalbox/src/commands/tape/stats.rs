@@ -1,6 +1,6 @@
 //! `signalbox tape stats`: numbers over a tape, or over all.
 
-use super::shelf::Shelf;
+use super::named_tape::NamedTape;
 use super::{analysis, moment};
 use crate::cli::Global;
 use crate::failure::Failure;
@@ -12,9 +12,9 @@ use std::process::ExitCode;
 
 /// Does it.
 pub(super) fn run(global: &Global, tape: Option<&str>) -> Result<ExitCode, Failure> {
-    let shelf = Shelf::find(global, tape)?;
-    let stats = shelf.store.stats(shelf.tape.as_ref().map(|tape| tape.id.as_str()))?;
-    let analysis = Analysis::of(&*shelf.store, &shelf.tapes()?)?;
+    let named = NamedTape::find(global, tape)?;
+    let stats = named.store.stats(named.tape.as_ref().map(|tape| tape.id.as_str()))?;
+    let analysis = Analysis::of(&*named.store, &named.tapes()?)?;
     let text = if global.json {
         let mut all = as_json(&stats);
         all["analysis"] = analysis::as_json(&analysis);

@@ -1,7 +1,7 @@
 //! Searches and numbers over a tape, in the store and in a file.
 
 use super::facets::{as_json as facets_json, as_text as facets_text};
-use super::shelf::Shelf;
+use super::named_tape::NamedTape;
 use super::{analysis, stats};
 use crate::cli::Global;
 use bytes::Bytes;
@@ -191,15 +191,15 @@ fn a_tape_file_is_searched_and_counted_like_a_stored_tape() {
     let folder = tempfile::tempdir().unwrap();
     let script = mixed();
     let name = file(folder.path(), &script);
-    let shelf = Shelf::find(&nothing_recorded(folder.path()), Some(&name)).unwrap();
-    let tape = shelf.tape.as_ref().map(|tape| tape.id.clone());
+    let named = NamedTape::find(&nothing_recorded(folder.path()), Some(&name)).unwrap();
+    let tape = named.tape.as_ref().map(|tape| tape.id.clone());
     assert_eq!(tape.as_deref(), Some("in-a-file"));
-    assert_eq!(facets(&*shelf.store, Query { tape: tape.clone(), ..Query::default() })["calls"], 11);
-    let numbers = stats::as_json(&shelf.store.stats(tape.as_deref()).unwrap());
+    assert_eq!(facets(&*named.store, Query { tape: tape.clone(), ..Query::default() })["calls"], 11);
+    let numbers = stats::as_json(&named.store.stats(tape.as_deref()).unwrap());
     assert_eq!((&numbers["total"]["calls"], &numbers["total"]["errors"]), (&json!(10), &json!(3)));
-    let read = shelf.store.find(&Query { text: Some("said write".to_owned()), tape, ..Query::default() }).unwrap();
+    let read = named.store.find(&Query { text: Some("said write".to_owned()), tape, ..Query::default() }).unwrap();
     assert_eq!(read.hits.len(), 3);
     let damaged = folder.path().join("no.tape");
     std::fs::write(&damaged, "x").unwrap();
-    assert!(Shelf::find(&nothing_recorded(folder.path()), Some(damaged.to_str().unwrap())).is_err());
+    assert!(NamedTape::find(&nothing_recorded(folder.path()), Some(damaged.to_str().unwrap())).is_err());
 }

@@ -1,10 +1,10 @@
 //! Looking through one tape.
 
 use super::filter::Filter;
+use crate::body_codec::BodyCodec;
 use crate::limits::MAX_PAGE_BYTES;
 use crate::postgres::row::{self, COLUMNS, StoredRow};
 use crate::postgres::{Failure, words};
-use crate::squeeze::Squeezer;
 use crate::tape_row::TapeRow;
 use crate::text::{Needle, is_searched};
 use ::postgres::Client;
@@ -32,7 +32,7 @@ type Range = (i64, i64);
 /// One tape, and what is looked for in it.
 pub struct Search<'a> {
     client: &'a mut Client,
-    squeezer: &'a mut Squeezer,
+    codec: &'a mut BodyCodec,
     tape: &'a TapeRow,
     query: &'a Query,
     needle: Option<&'a Needle>,
@@ -56,7 +56,7 @@ impl<'a> Search<'a> {
     /// A search for up to `room` entries; none where nothing of the tape can match.
     pub fn new(
         client: &'a mut Client,
-        squeezer: &'a mut Squeezer,
+        codec: &'a mut BodyCodec,
         tape: &'a TapeRow,
         query: &'a Query,
         needle: Option<&'a Needle>,
@@ -64,7 +64,7 @@ impl<'a> Search<'a> {
     ) -> Result<Option<Self>, Failure> {
         let Some(range) = range(client, tape, query)? else { return Ok(None) };
         let filter = Filter::read(tape, query, needle.is_some());
-        Ok(Some(Self { client, squeezer, tape, query, needle, filter, range, room, found: Found::default() }))
+        Ok(Some(Self { client, codec, tape, query, needle, filter, range, room, found: Found::default() }))
     }
 
     /// Looks.
@@ -196,7 +196,7 @@ impl<'a> Search<'a> {
         let (mut found, mut bytes) = (Vec::new(), 0);
         while let Some(row) = stream.next()? {
             bytes += row.get::<_, &[u8]>(14).len();
-            found.push(StoredRow::read(&row, self.squeezer)?);
+            found.push(StoredRow::read(&row, self.codec)?);
             if bytes >= MAX_PAGE_BYTES {
                 return Ok((found, true));
             }
@@ -214,7 +214,7 @@ impl<'a> Search<'a> {
             let places: Vec<i64> = part.iter().filter_map(|row| row.base().map(|base| base as i64)).collect();
             let mut known = HashMap::default();
             if !places.is_empty() {
-                for (seq, whole) in row::bases(self.client, self.squeezer, self.tape.number, &places)? {
+                for (seq, whole) in row::bases(self.client, self.codec, self.tape.number, &places)? {
                     known.insert((self.tape.number, seq), whole);
                 }
             }

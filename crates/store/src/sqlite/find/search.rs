@@ -1,13 +1,13 @@
 //! Looking through one tape.
 
 use super::filter::Filter;
+use crate::body_codec::BodyCodec;
 use crate::limits::MAX_PAGE_BYTES;
 use crate::sqlite::exchanges::{self, Ending, Few};
 use crate::sqlite::failure::Failure;
 use crate::sqlite::key::{MAX_SEQ, group, key, keys_of, seq_of};
 use crate::sqlite::names::NamesById;
 use crate::sqlite::row::{Bases, StoredRow};
-use crate::squeeze::Squeezer;
 use crate::tape_row::TapeRow;
 use crate::text::{Needle, is_searched};
 use rusqlite::{Connection, OptionalExtension};
@@ -27,7 +27,7 @@ enum Judge {
 /// One tape, and what is looked for in it.
 pub struct Search<'a> {
     connection: &'a Connection,
-    squeezer: &'a mut Squeezer,
+    codec: &'a mut BodyCodec,
     tape: &'a TapeRow,
     needle: Option<&'a Needle>,
     newest_first: bool,
@@ -46,7 +46,7 @@ impl<'a> Search<'a> {
     /// A search for up to `room` entries; none where nothing of the tape can match.
     pub fn new(
         connection: &'a Connection,
-        squeezer: &'a mut Squeezer,
+        codec: &'a mut BodyCodec,
         tape: &'a TapeRow,
         query: &Query,
         needle: Option<&'a Needle>,
@@ -68,7 +68,7 @@ impl<'a> Search<'a> {
         };
         Ok(Some(Self {
             connection,
-            squeezer,
+            codec,
             tape,
             needle,
             newest_first: query.newest_first,
@@ -156,12 +156,12 @@ impl<'a> Search<'a> {
         if !self.is_judged(row.exchange)? {
             return Ok(());
         }
-        let mut body = row.body(self.squeezer)?;
+        let mut body = row.body(self.codec)?;
         if self.needle.is_some() && !is_searched(&body) {
             return Ok(());
         }
         if row.is_message() {
-            let whole = self.bases.whole(self.connection, self.squeezer, row.id, body)?;
+            let whole = self.bases.whole(self.connection, self.codec, row.id, body)?;
             if let Some(needle) = self.needle
                 && !whole.as_ref().is_some_and(|whole| needle.is_in(whole))
             {

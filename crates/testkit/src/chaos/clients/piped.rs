@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 
 use super::wire::{Means, Wire};
-use crate::chaos::ledger::Call;
+use crate::chaos::call_log::Call;
 use crate::chaos::world::{BOUND, Caller};
 
 /// Most calls at a time.
@@ -56,7 +56,7 @@ async fn connection(caller: &mut Caller, means: Means) -> anyhow::Result<()> {
                 if stays == 0 {
                     // Sometimes before the gateway has read it, sometimes while the backend works on it.
                     tokio::time::sleep(Duration::from_millis(caller.dice.below(30))).await;
-                    pending.values().for_each(|_| caller.world.ledger.vanished());
+                    pending.values().for_each(|_| caller.world.call_log.vanished());
                     return Ok(());
                 }
             }
@@ -74,7 +74,7 @@ fn heard(caller: &Caller, pending: &mut HashMap<u64, Call>, text: &str) -> anyho
     let message: Value = serde_json::from_str(text).with_context(|| format!("no JSON: {text}"))?;
     let answers = message.get("method").is_none();
     match message["id"].as_u64().filter(|_| answers).and_then(|id| pending.remove(&id)) {
-        Some(call) => caller.world.ledger.answered(caller.kind, &call, &message),
+        Some(call) => caller.world.call_log.answered(caller.kind, &call, &message),
         None => caller.noted(&message),
     }
     Ok(())

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
-use crate::chaos::ledger::Call;
+use crate::chaos::call_log::Call;
 use crate::chaos::world::{BOUND, Caller};
 use crate::http_client::Answer;
 
@@ -55,7 +55,7 @@ async fn one(caller: &mut Caller, line: &mut Line) -> anyhow::Result<()> {
     let answer = match tokio::time::timeout(vanishes.unwrap_or(BOUND), sending).await {
         Ok(answer) => answer.with_context(|| format!("{} at {}", call.tag, call.backend))?,
         Err(_) if vanishes.is_some() => {
-            caller.world.ledger.vanished();
+            caller.world.call_log.vanished();
             line.drop_connection();
             if caller.dice.once_in(3) {
                 line.session = None;
@@ -73,7 +73,7 @@ fn judge(caller: &Caller, call: &Call, answer: &Answer) -> anyhow::Result<()> {
     let answers: Vec<&Value> = messages.iter().filter(is_answer).collect();
     ensure!(answers.len() == 1, "{} got {} answers: {answer:?}", call.tag, answers.len());
     messages.iter().filter(|message| !is_answer(message)).for_each(|message| caller.noted(message));
-    answers.iter().for_each(|answer| caller.world.ledger.answered(caller.kind, call, answer));
+    answers.iter().for_each(|answer| caller.world.call_log.answered(caller.kind, call, answer));
     Ok(())
 }
 

@@ -1,47 +1,47 @@
-//! Dialogues with a berth: an old backend asks, a new client comes back.
+//! Dialogues with a bridged_call: an old backend asks, a new client comes back.
 
 use super::*;
 
 const STAY: Duration = Duration::from_secs(60);
 
 struct Dialogue {
-    berth: Berth<&'static str>,
+    bridged_call: BridgedCall<&'static str>,
     now: Instant,
 }
 
 impl Dialogue {
     fn new(capabilities: &'static str) -> Self {
         let backend = Revision::V2025_11_25;
-        Self { berth: Berth::new("first", capabilities.into(), backend, STAY), now: Instant::now() }
+        Self { bridged_call: BridgedCall::new("first", capabilities.into(), backend, STAY), now: Instant::now() }
     }
 
     fn run(
         &mut self,
-        with: impl FnOnce(&mut Berth<&'static str>, Instant, &mut Vec<BerthCommand<&'static str>>),
+        with: impl FnOnce(&mut BridgedCall<&'static str>, Instant, &mut Vec<BridgedCallCommand<&'static str>>),
     ) -> Vec<String> {
         let mut out = Vec::new();
-        with(&mut self.berth, self.now, &mut out);
+        with(&mut self.bridged_call, self.now, &mut out);
         out.into_iter().map(tell).collect()
     }
 
     fn asks(&mut self, json: &str) -> Vec<String> {
         let message = envelope(json);
-        self.run(|berth, _, out| berth.asked(&message, out))
+        self.run(|bridged_call, _, out| bridged_call.asked(&message, out))
     }
 
     fn settles(&mut self) -> Vec<String> {
-        self.run(|berth, now, out| berth.settled(now, out))
+        self.run(|bridged_call, now, out| bridged_call.settled(now, out))
     }
 
     fn comes_back(&mut self, who: &'static str, round: u32, responses: &str) -> Result<Vec<String>, Fault> {
         let mut out = Vec::new();
-        self.berth.resumed(who, round, responses.as_bytes(), &mut out)?;
+        self.bridged_call.resumed(who, round, responses.as_bytes(), &mut out)?;
         Ok(out.into_iter().map(tell).collect())
     }
 
     fn answers(&mut self, json: &str) -> Vec<String> {
         let ended = Ended::Answer { message: envelope(json), edits: Edits::new(), status: None };
-        self.run(|berth, _, out| berth.ended(ended, out))
+        self.run(|bridged_call, _, out| bridged_call.ended(ended, out))
     }
 }
 
@@ -49,21 +49,23 @@ fn envelope(json: &str) -> Envelope {
     Envelope::parse(Bytes::copy_from_slice(json.as_bytes())).unwrap()
 }
 
-fn tell(command: BerthCommand<&'static str>) -> String {
+fn tell(command: BridgedCallCommand<&'static str>) -> String {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     match command {
-        BerthCommand::Settle => "settle".to_owned(),
-        BerthCommand::Show { to, requests, round } => format!("{to} is shown {} in round {round}", text(&requests)),
-        BerthCommand::Upstream(draft) => format!("> {}", text(&draft.bytes)),
-        BerthCommand::Notify { to, message } => format!("{to} hears {}", message.method().unwrap()),
-        BerthCommand::Deliver { to, ended } => match *ended {
+        BridgedCallCommand::Settle => "settle".to_owned(),
+        BridgedCallCommand::Show { to, requests, round } => {
+            format!("{to} is shown {} in round {round}", text(&requests))
+        }
+        BridgedCallCommand::Upstream(draft) => format!("> {}", text(&draft.bytes)),
+        BridgedCallCommand::Notify { to, message } => format!("{to} hears {}", message.method().unwrap()),
+        BridgedCallCommand::Deliver { to, ended } => match *ended {
             Ended::Answer { message, .. } => format!("{to} gets {}", text(message.bytes())),
             Ended::Fault(fault) => format!("{to} gets {}", fault.reason()),
         },
-        BerthCommand::Hold(_) => "hold".to_owned(),
-        BerthCommand::Release => "release".to_owned(),
-        BerthCommand::Abandon => "abandon".to_owned(),
-        BerthCommand::Dropped => "dropped".to_owned(),
+        BridgedCallCommand::Hold(_) => "hold".to_owned(),
+        BridgedCallCommand::Release => "release".to_owned(),
+        BridgedCallCommand::Abandon => "abandon".to_owned(),
+        BridgedCallCommand::Dropped => "dropped".to_owned(),
     }
 }
 
@@ -84,7 +86,7 @@ fn two_questions_are_shown_together_and_the_call_goes_on_with_both_answers() {
         shown[1],
         r#"first is shown {"q1":{"method":"elicitation/create","params":{"message":"name?","requestedSchema":{"type":"object","properties":{}},"mode":"form"}},"q2":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":9}}} in round 1"#
     );
-    assert!(dialogue.berth.is_parked());
+    assert!(dialogue.bridged_call.is_parked());
     let back = dialogue.comes_back("second", 1, r#"{"q2":{"role":"assistant"},"q1":{"action":"accept","content":{}}}"#);
     assert_eq!(
         back.unwrap(),
@@ -130,7 +132,7 @@ fn an_answer_that_is_no_object_leaves_the_call_parked() {
     dialogue.asks(ELICIT);
     dialogue.settles();
     assert!(dialogue.comes_back("second", 1, r#"{"q1":"yes"}"#).unwrap_err().message.contains("q1"));
-    assert!(dialogue.berth.is_parked());
+    assert!(dialogue.bridged_call.is_parked());
     assert!(dialogue.comes_back("second", 1, r#"{"q1":{"action":"cancel"}}"#).is_ok());
 }
 
@@ -153,9 +155,9 @@ fn what_happens_while_nobody_waits_is_kept_and_bounded() {
     dialogue.settles();
     let note = envelope(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{}}"#);
     for _ in 0..MAX_HEARD {
-        assert!(dialogue.run(|berth, _, out| berth.notified(note.clone(), out)).is_empty());
+        assert!(dialogue.run(|bridged_call, _, out| bridged_call.notified(note.clone(), out)).is_empty());
     }
-    assert_eq!(dialogue.run(|berth, _, out| berth.notified(note.clone(), out)), ["dropped"]);
+    assert_eq!(dialogue.run(|bridged_call, _, out| bridged_call.notified(note.clone(), out)), ["dropped"]);
     assert!(dialogue.answers(ANSWER).is_empty(), "the backend gave up waiting");
     let back = dialogue.comes_back("second", 1, r#"{"q1":{"action":"accept"}}"#).unwrap();
     assert_eq!(back.len(), MAX_HEARD + 1, "the question is withdrawn with the call");
@@ -168,10 +170,10 @@ fn a_call_that_nobody_comes_back_for_is_abandoned_once() {
     dialogue.asks(ELICIT);
     dialogue.settles();
     dialogue.now += STAY / 2;
-    assert!(dialogue.run(|berth, now, out| berth.tick(now, out)).is_empty());
+    assert!(dialogue.run(|bridged_call, now, out| bridged_call.tick(now, out)).is_empty());
     dialogue.now += STAY / 2;
-    assert_eq!(dialogue.run(|berth, now, out| berth.tick(now, out)), ["abandon"]);
-    assert!(dialogue.run(|berth, now, out| berth.tick(now, out)).is_empty());
+    assert_eq!(dialogue.run(|bridged_call, now, out| bridged_call.tick(now, out)), ["abandon"]);
+    assert!(dialogue.run(|bridged_call, now, out| bridged_call.tick(now, out)).is_empty());
 }
 
 #[test]

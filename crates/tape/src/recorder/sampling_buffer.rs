@@ -58,7 +58,7 @@ struct Case {
 }
 
 #[derive(Debug)]
-pub(crate) struct Sifter {
+pub(crate) struct SamplingBuffer {
     plan: Plan,
     priorities: Priorities,
     adaptive: Option<Adaptive>,
@@ -79,7 +79,7 @@ pub(crate) struct Sifter {
     counters: Arc<Counters>,
 }
 
-impl Sifter {
+impl SamplingBuffer {
     pub(crate) fn new(settings: &RecorderSettings, counters: Arc<Counters>) -> Self {
         let mut plan = settings.sampling.plan();
         let priorities = settings.priorities.clone();

@@ -49,16 +49,16 @@ impl Entry {
     }
 }
 
-/// The ledger.
+/// The task_registry.
 #[derive(Debug, Default)]
-pub(super) struct Ledger {
+pub(super) struct TaskRegistry {
     entries: HashMap<Box<str>, Entry>,
     /// The ids in the order in which they came.
     order: VecDeque<Box<str>>,
     bytes: usize,
 }
 
-impl Ledger {
+impl TaskRegistry {
     /// The task of this id.
     pub fn get(&self, task: &str, now: Instant) -> Option<&Entry> {
         self.entries.get(task).filter(|entry| entry.until > now)
@@ -137,28 +137,28 @@ mod tests {
     #[test]
     fn the_oldest_are_forgotten_when_there_are_too_many_or_too_much() {
         let now = Instant::now();
-        let mut ledger = Ledger::default();
+        let mut task_registry = TaskRegistry::default();
         for number in 0..MAX_TASKS {
-            assert_eq!(ledger.insert(&number.to_string(), entry(1, now), now), 0);
+            assert_eq!(task_registry.insert(&number.to_string(), entry(1, now), now), 0);
         }
-        assert_eq!(ledger.insert("one more", entry(1, now), now), 1);
-        assert!(ledger.get("0", now).is_none() && ledger.get("1", now).is_some());
-        assert_eq!(ledger.insert("all", entry(MAX_KEPT_BYTES, now), now), MAX_TASKS);
-        assert!(ledger.get("one more", now).is_none() && ledger.get("all", now).is_some());
-        assert!(!Ledger::has_room_for(MAX_KEPT_BYTES + 1));
+        assert_eq!(task_registry.insert("one more", entry(1, now), now), 1);
+        assert!(task_registry.get("0", now).is_none() && task_registry.get("1", now).is_some());
+        assert_eq!(task_registry.insert("all", entry(MAX_KEPT_BYTES, now), now), MAX_TASKS);
+        assert!(task_registry.get("one more", now).is_none() && task_registry.get("all", now).is_some());
+        assert!(!TaskRegistry::has_room_for(MAX_KEPT_BYTES + 1));
     }
 
     #[test]
     fn a_task_is_remembered_for_as_long_as_it_says() {
         let now = Instant::now();
         let state = TaskState::read(br#"{"taskId":"t","status":"working","createdAt":"c","ttl":1000}"#).unwrap();
-        let mut ledger = Ledger::default();
-        ledger.insert("t", Entry::new("a".into(), Host::Legacy, Some(state), now), now);
-        assert_eq!(ledger.states(now).count(), 1);
+        let mut task_registry = TaskRegistry::default();
+        task_registry.insert("t", Entry::new("a".into(), Host::Legacy, Some(state), now), now);
+        assert_eq!(task_registry.states(now).count(), 1);
         let later = now + Duration::from_millis(1000);
-        assert!(ledger.get("t", later).is_none());
-        assert_eq!(ledger.insert("u", entry(1, later), later), 0, "what is over its time makes room unasked");
-        assert_eq!(ledger.order, [Box::from("u")]);
+        assert!(task_registry.get("t", later).is_none());
+        assert_eq!(task_registry.insert("u", entry(1, later), later), 0, "what is over its time makes room unasked");
+        assert_eq!(task_registry.order, [Box::from("u")]);
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl Call {
 
 /// What is counted.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct CallLog {
     inner: Mutex<Inner>,
 }
 
@@ -72,7 +72,7 @@ struct Inner {
     wrong_count: u64,
 }
 
-impl Ledger {
+impl CallLog {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -170,7 +170,7 @@ pub fn quote(message: &Value) -> String {
     message.to_string().chars().take(QUOTED).collect()
 }
 
-impl fmt::Display for Ledger {
+impl fmt::Display for CallLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inner = self.inner();
         let (right, errors) = (inner.right.values().sum::<u64>(), inner.errors.values().sum::<u64>());
@@ -206,9 +206,9 @@ mod tests {
     }
 
     fn judged(steady: bool, answer: &Value) -> (u64, u64) {
-        let ledger = Ledger::default();
-        ledger.answered("test", &call(steady), answer);
-        (ledger.right(), ledger.wrongs().0)
+        let call_log = CallLog::default();
+        call_log.answered("test", &call(steady), answer);
+        (call_log.right(), call_log.wrongs().0)
     }
 
     #[test]

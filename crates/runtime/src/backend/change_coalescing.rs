@@ -23,20 +23,20 @@ impl Backend {
         let key = (peer.principal.clone(), Box::from(uri));
         {
             let mut inner = self.lock();
-            if let Some(newest) = inner.told.get_mut(&key) {
+            if let Some(newest) = inner.changes_to_tell.get_mut(&key) {
                 *newest = message.clone();
                 return true;
             }
             let alone = !inner.has_other(peer);
-            if alone || !inner.shared_wants(&peer.principal, uri) || inner.told.len() >= MAX_WATCHES {
+            if alone || !inner.shared_wants(&peer.principal, uri) || inner.changes_to_tell.len() >= MAX_WATCHES {
                 return false;
             }
-            inner.told.insert(key.clone(), message.clone());
+            inner.changes_to_tell.insert(key.clone(), message.clone());
         }
         let (backend, peer) = (Arc::clone(self), peer.id);
         tokio::spawn(async move {
             tokio::time::sleep(SAME_CHANGE).await;
-            let Some(message) = backend.lock().told.remove(&key) else { return };
+            let Some(message) = backend.lock().changes_to_tell.remove(&key) else { return };
             let (principal, uri) = key;
             let followers = backend.followers(&uri, &principal).into_iter().map(|(session, id)| (session, Some(id)));
             let watchers = backend.watchers(&uri, &principal).into_iter().map(|session| (session, None));

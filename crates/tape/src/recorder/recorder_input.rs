@@ -6,7 +6,7 @@ use std::time::Instant;
 
 /// One thing that the writer is told.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum RecorderInput {
     /// A fact.
     Fact(Fact),
     /// What a backend offers.
@@ -15,7 +15,7 @@ pub(crate) enum Told {
     Rules(Instant, Box<RulesEntry>),
 }
 
-impl Told {
+impl RecorderInput {
     /// About what it weighs, where it is no fact.
     pub(crate) fn weight(&self) -> usize {
         match self {

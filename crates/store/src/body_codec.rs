@@ -1,7 +1,7 @@
 //! Bodies made small: zstd, with a dictionary for small ones.
 //!
 //! Dictionary 0 is part of the program. A store may have others, made of its own first bodies; each has a number that is kept
-//! with what was squeezed by it, so that every body stays readable.
+//! with what was compressed by it, so that every body stays readable.
 
 use crate::limits::MAX_BODY_BYTES;
 use crate::pack::{Torn, Unpack, put_number};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use zstd::bulk::{Compressor, Decompressor};
 
 /// Shorter ones are kept as they are.
-const MIN_SQUEEZED: usize = 48;
+const MIN_COMPRESSED: usize = 48;
 
 /// Up to here a dictionary helps.
 const MAX_SMALL: usize = 16 << 10;
@@ -52,7 +52,7 @@ impl Packed {
 }
 
 /// Packs and unpacks bodies.
-pub struct Squeezer {
+pub struct BodyCodec {
     plain: Contexts,
     dictionaries: BTreeMap<u64, Contexts>,
     samples: Option<Vec<Bytes>>,
@@ -61,11 +61,11 @@ pub struct Squeezer {
 
 struct Contexts {
     dictionary: Cow<'static, [u8]>,
-    squeeze: Option<Compressor<'static>>,
-    unsqueeze: Option<Decompressor<'static>>,
+    compress: Option<Compressor<'static>>,
+    decompress: Option<Decompressor<'static>>,
 }
 
-impl Squeezer {
+impl BodyCodec {
     /// One that knows only the dictionary of the program, and gathers samples for another one.
     pub fn new() -> Self {
         let plain = Contexts::new(Cow::Borrowed(&[]));
@@ -73,7 +73,7 @@ impl Squeezer {
         Self { plain, dictionaries, samples: Some(Vec::new()), again: HashMap::default() }
     }
 
-    /// The number of its latest dictionary, which it squeezes with.
+    /// The number of its latest dictionary, which it compresses with.
     pub fn latest(&self) -> u64 {
         self.dictionaries.keys().next_back().copied().unwrap_or(0)
     }
@@ -90,7 +90,7 @@ impl Squeezer {
         let samples = self.samples.take_if(|samples| samples.len() >= SAMPLES)?;
         let trained = zstd::dict::from_samples(&samples, DICTIONARY_BYTES).ok()?;
         let size = |contexts: &mut Contexts| -> usize {
-            samples.iter().map(|body| contexts.squeeze(body).map_or(body.len(), |small| small.len())).sum()
+            samples.iter().map(|body| contexts.compress(body).map_or(body.len(), |small| small.len())).sum()
         };
         let built_in = self.dictionaries.get_mut(&0).map_or(usize::MAX, size);
         let own = size(&mut Contexts::new(Cow::Owned(trained.clone())));
@@ -104,14 +104,14 @@ impl Squeezer {
             Body::Whole(whole) => {
                 if let Some(samples) = &mut self.samples
                     && samples.len() < SAMPLES
-                    && (MIN_SQUEEZED..MAX_SAMPLE).contains(&whole.len())
+                    && (MIN_COMPRESSED..MAX_SAMPLE).contains(&whole.len())
                 {
                     samples.push(whole.clone());
                 }
-                self.squeeze(whole)
+                self.compress(whole)
             }
             Body::Like { seq, prefix, suffix, middle } => {
-                let middle = self.squeeze(middle);
+                let middle = self.compress(middle);
                 let mut bytes = Vec::with_capacity(16 + middle.bytes.len());
                 for number in [*seq, *prefix, *suffix] {
                     put_number(&mut bytes, number);
@@ -124,11 +124,11 @@ impl Squeezer {
     }
 
     /// The stored form of bytes that are likely to come again.
-    pub fn squeeze_again(&mut self, whole: Vec<u8>) -> Packed {
+    pub fn compress_again(&mut self, whole: Vec<u8>) -> Packed {
         if let Some(packed) = self.again.get(&whole) {
             return packed.clone();
         }
-        let packed = self.squeeze(&Bytes::copy_from_slice(&whole));
+        let packed = self.compress(&Bytes::copy_from_slice(&whole));
         if whole.len() <= MAX_AGAIN_BYTES {
             if self.again.len() >= MAX_AGAIN {
                 self.again.clear();
@@ -139,18 +139,18 @@ impl Squeezer {
     }
 
     /// The stored form of whole bytes.
-    pub fn squeeze(&mut self, whole: &Bytes) -> Packed {
+    pub fn compress(&mut self, whole: &Bytes) -> Packed {
         let raw = Packed { form: FORM_RAW, bytes: whole.clone() };
-        if whole.len() < MIN_SQUEEZED {
+        if whole.len() < MIN_COMPRESSED {
             return raw;
         }
         let mut bytes = Vec::new();
         let (form, small) = if whole.len() <= MAX_SMALL {
             let Some(mut latest) = self.dictionaries.last_entry() else { return raw };
             put_number(&mut bytes, *latest.key());
-            (FORM_DICTIONARY, latest.get_mut().squeeze(whole))
+            (FORM_DICTIONARY, latest.get_mut().compress(whole))
         } else {
-            (FORM_ZSTD, self.plain.squeeze(whole))
+            (FORM_ZSTD, self.plain.compress(whole))
         };
         let Some(small) = small else { return raw };
         put_number(&mut bytes, whole.len() as u64);
@@ -166,13 +166,13 @@ impl Squeezer {
                 let mut unpack = Unpack(bytes);
                 let (seq, prefix, suffix) = (unpack.number()?, unpack.number()?, unpack.number()?);
                 let form = unpack.byte()?;
-                Ok(Body::Like { seq, prefix, suffix, middle: self.unsqueeze(form, unpack.0)? })
+                Ok(Body::Like { seq, prefix, suffix, middle: self.decompress(form, unpack.0)? })
             }
-            _ => self.unsqueeze(form, bytes).map(Body::Whole),
+            _ => self.decompress(form, bytes).map(Body::Whole),
         }
     }
 
-    fn unsqueeze(&mut self, form: u8, bytes: &[u8]) -> Result<Bytes, Torn> {
+    fn decompress(&mut self, form: u8, bytes: &[u8]) -> Result<Bytes, Torn> {
         let mut unpack = Unpack(bytes);
         let contexts = match form {
             FORM_RAW => return Ok(Bytes::copy_from_slice(bytes)),
@@ -187,7 +187,7 @@ impl Squeezer {
         if length > MAX_BODY_BYTES {
             return Err(Torn("a body says that it is larger than any can be"));
         }
-        contexts.unsqueeze(unpack.0, length as usize)
+        contexts.decompress(unpack.0, length as usize)
     }
 }
 
@@ -198,33 +198,33 @@ pub fn refers_to(form: u8, bytes: &[u8]) -> Option<u64> {
 
 impl Contexts {
     fn new(dictionary: Cow<'static, [u8]>) -> Self {
-        Self { dictionary, squeeze: None, unsqueeze: None }
+        Self { dictionary, compress: None, decompress: None }
     }
 
-    /// None where it could not be squeezed; it is kept as it is then.
-    fn squeeze(&mut self, whole: &[u8]) -> Option<Vec<u8>> {
-        if self.squeeze.is_none() {
+    /// None where it could not be compressed; it is kept as it is then.
+    fn compress(&mut self, whole: &[u8]) -> Option<Vec<u8>> {
+        if self.compress.is_none() {
             let mut made = Compressor::with_dictionary(LEVEL, &self.dictionary).ok()?;
             // The length is kept beside it, and damage is found by the length.
             made.set_parameter(zstd::zstd_safe::CParameter::ContentSizeFlag(false)).ok()?;
             made.set_parameter(zstd::zstd_safe::CParameter::DictIdFlag(false)).ok()?;
-            self.squeeze = Some(made);
+            self.compress = Some(made);
         }
-        self.squeeze.as_mut()?.compress(whole).ok()
+        self.compress.as_mut()?.compress(whole).ok()
     }
 
-    fn unsqueeze(&mut self, small: &[u8], length: usize) -> Result<Bytes, Torn> {
+    fn decompress(&mut self, small: &[u8], length: usize) -> Result<Bytes, Torn> {
         let torn = Torn("a body cannot be unpacked");
-        if self.unsqueeze.is_none() {
-            self.unsqueeze = Some(Decompressor::with_dictionary(&self.dictionary).map_err(|_| torn)?);
+        if self.decompress.is_none() {
+            self.decompress = Some(Decompressor::with_dictionary(&self.dictionary).map_err(|_| torn)?);
         }
-        let context = self.unsqueeze.as_mut().ok_or(torn)?;
+        let context = self.decompress.as_mut().ok_or(torn)?;
         let whole = context.decompress(small, length).map_err(|_| torn)?;
         if whole.len() == length { Ok(whole.into()) } else { Err(torn) }
     }
 }
 
-/// What messages have in common, the most common last. It never changes: bodies were squeezed with it.
+/// What messages have in common, the most common last. It never changes: bodies were compressed with it.
 const BUILT_IN: &str = concat!(
     r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{"#,
     r#""listChanged":true},"sampling":{},"elicitation":{}},"clientInfo":{"name":"client","title":"Client","version":"1.0.0"}}}"#,
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn every_body_comes_out_as_it_went_in() {
-        let mut squeezer = Squeezer::new();
+        let mut codec = BodyCodec::new();
         let large: Vec<u8> = (0..1_000_000u32).flat_map(|n| (n / 7).to_le_bytes()).collect();
         for body in [
             Body::Left,
@@ -282,48 +282,48 @@ mod tests {
             Body::Like { seq: 9, prefix: 3, suffix: 4, middle: Bytes::from_static(b"x") },
             Body::Like { seq: 9, prefix: 3, suffix: 4, middle: call(2) },
         ] {
-            let packed = squeezer.pack(&body);
-            assert_eq!(squeezer.unpack(packed.form, &packed.bytes), Ok(body));
+            let packed = codec.pack(&body);
+            assert_eq!(codec.unpack(packed.form, &packed.bytes), Ok(body));
         }
     }
 
     #[test]
     fn a_small_message_becomes_less_than_half() {
-        let packed = Squeezer::new().squeeze(&call(1));
+        let packed = BodyCodec::new().compress(&call(1));
         assert!(packed.bytes.len() * 2 < call(1).len(), "{}", packed.bytes.len());
     }
 
     #[test]
     fn a_store_may_have_a_dictionary_of_its_own() {
-        let mut squeezer = Squeezer::new();
-        let old = squeezer.pack(&Body::Whole(call(0)));
+        let mut codec = BodyCodec::new();
+        let old = codec.pack(&Body::Whole(call(0)));
         let rest = "the quick brown fox sees many lazy dogs in the long grass behind the old mill ".repeat(3);
         let body = |n: usize| Body::Whole(Bytes::from(format!("{rest} {n} {}", n * 7919)));
         for number in 0..SAMPLES {
-            squeezer.pack(&body(number));
+            codec.pack(&body(number));
         }
-        let trained = squeezer.train().expect("these bodies are alike");
-        assert!(squeezer.train().is_none(), "once is enough");
-        squeezer.learn(1, trained);
-        let packed = squeezer.pack(&body(7));
+        let trained = codec.train().expect("these bodies are alike");
+        assert!(codec.train().is_none(), "once is enough");
+        codec.learn(1, trained);
+        let packed = codec.pack(&body(7));
         assert!(packed.bytes.len() < 60, "{}", packed.bytes.len());
-        assert_eq!(squeezer.unpack(packed.form, &packed.bytes), Ok(body(7)));
-        assert_eq!(squeezer.unpack(old.form, &old.bytes), Ok(Body::Whole(call(0))));
-        assert!(Squeezer::new().unpack(packed.form, &packed.bytes).is_err(), "without it it cannot be read");
+        assert_eq!(codec.unpack(packed.form, &packed.bytes), Ok(body(7)));
+        assert_eq!(codec.unpack(old.form, &old.bytes), Ok(Body::Whole(call(0))));
+        assert!(BodyCodec::new().unpack(packed.form, &packed.bytes).is_err(), "without it it cannot be read");
     }
 
     #[test]
     fn damage_is_an_error_and_no_panic() {
-        let mut squeezer = Squeezer::new();
-        let packed = squeezer.squeeze(&call(3));
+        let mut codec = BodyCodec::new();
+        let packed = codec.compress(&call(3));
         for cut in 0..packed.bytes.len() {
-            assert!(squeezer.unpack(packed.form, &packed.bytes[..cut]).is_err(), "{cut}");
+            assert!(codec.unpack(packed.form, &packed.bytes[..cut]).is_err(), "{cut}");
         }
         for form in 5..=255 {
-            assert!(squeezer.unpack(form, &packed.bytes).is_err());
+            assert!(codec.unpack(form, &packed.bytes).is_err());
         }
         let mut huge = vec![0];
         put_number(&mut huge, u64::MAX);
-        assert!(squeezer.unpack(FORM_DICTIONARY, &huge).is_err());
+        assert!(codec.unpack(FORM_DICTIONARY, &huge).is_err());
     }
 }

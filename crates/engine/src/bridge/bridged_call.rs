@@ -43,8 +43,8 @@ pub enum Ended {
 
 /// What is to be done.
 #[derive(Clone, Debug)]
-pub enum BerthCommand<H> {
-    /// Come back with [`Berth::settled`] after a moment in which more questions may come.
+pub enum BridgedCallCommand<H> {
+    /// Come back with [`BridgedCall::settled`] after a moment in which more questions may come.
     Settle,
     /// Answer this exchange with the questions. The call is parked.
     Show {
@@ -93,7 +93,7 @@ struct Question {
 
 /// The machine.
 #[derive(Debug)]
-pub struct Berth<H> {
+pub struct BridgedCall<H> {
     capabilities: Bytes,
     backend: Revision,
     stay: Duration,
@@ -107,7 +107,7 @@ pub struct Berth<H> {
     until: Option<Instant>,
 }
 
-impl<H: Clone> Berth<H> {
+impl<H: Clone> BridgedCall<H> {
     /// A call that was just sent. `capabilities` are those of the client, `stay` is how long a parked call waits for it.
     pub fn new(to: H, capabilities: Bytes, backend: Revision, stay: Duration) -> Self {
         Self {
@@ -136,7 +136,7 @@ impl<H: Clone> Berth<H> {
     }
 
     /// The backend asks something.
-    pub fn asked(&mut self, message: &Envelope, out: &mut Vec<BerthCommand<H>>) {
+    pub fn asked(&mut self, message: &Envelope, out: &mut Vec<BridgedCallCommand<H>>) {
         let (Some(id), Some(method)) = (message.id(), message.method()) else { return };
         let params = message.params().unwrap_or(b"{}");
         if !capabilities::allows(&self.capabilities, method, params) {
@@ -159,11 +159,11 @@ impl<H: Clone> Berth<H> {
     }
 
     /// The client has to declare more before this call can succeed.
-    fn undeclared(&mut self, method: &str, params: &[u8], out: &mut Vec<BerthCommand<H>>) {
+    fn undeclared(&mut self, method: &str, params: &[u8], out: &mut Vec<BridgedCallCommand<H>>) {
         let Some((fault, to)) = super::undeclared(method, params).zip(self.bound.clone()) else { return };
         self.over();
-        out.push(BerthCommand::Deliver { to, ended: Box::new(Ended::Fault(fault)) });
-        out.push(BerthCommand::Abandon);
+        out.push(BridgedCallCommand::Deliver { to, ended: Box::new(Ended::Fault(fault)) });
+        out.push(BridgedCallCommand::Abandon);
     }
 
     /// The call is over without an answer to anybody: cancelled, or answered in another way. Nothing more comes of it.
@@ -179,15 +179,15 @@ impl<H: Clone> Berth<H> {
         self.questions.retain(|question| question.id != *id);
     }
 
-    fn settle(&mut self, out: &mut Vec<BerthCommand<H>>) {
+    fn settle(&mut self, out: &mut Vec<BridgedCallCommand<H>>) {
         if self.bound.is_some() && !self.settling {
             self.settling = true;
-            out.push(BerthCommand::Settle);
+            out.push(BridgedCallCommand::Settle);
         }
     }
 
     /// The moment for further questions is over.
-    pub fn settled(&mut self, now: Instant, out: &mut Vec<BerthCommand<H>>) {
+    pub fn settled(&mut self, now: Instant, out: &mut Vec<BridgedCallCommand<H>>) {
         self.settling = false;
         if self.questions.is_empty() {
             return;
@@ -210,8 +210,8 @@ impl<H: Clone> Berth<H> {
         self.rounds += 1;
         let until = now + self.stay;
         self.until = Some(until);
-        out.push(BerthCommand::Hold(until));
-        out.push(BerthCommand::Show { to, requests: requests.into(), round: self.rounds });
+        out.push(BridgedCallCommand::Hold(until));
+        out.push(BridgedCallCommand::Show { to, requests: requests.into(), round: self.rounds });
     }
 
     /// The client came back with answers.
@@ -223,7 +223,7 @@ impl<H: Clone> Berth<H> {
         to: H,
         round: u32,
         responses: &[u8],
-        out: &mut Vec<BerthCommand<H>>,
+        out: &mut Vec<BridgedCallCommand<H>>,
     ) -> Result<(), Fault> {
         if self.bound.is_some() || round != self.rounds {
             let text = "this input was given before, and the call goes on with it; it is not run a second time";
@@ -239,7 +239,7 @@ impl<H: Clone> Berth<H> {
         self.questions.retain(|question| match given(&question.key).filter(|_| question.shown) {
             Some(answer) => {
                 let reply = questions::reply(&question.id, &question.method, answer, self.backend);
-                out.push(BerthCommand::Upstream(Draft::word("", reply)));
+                out.push(BridgedCallCommand::Upstream(Draft::word("", reply)));
                 false
             }
             None => true,
@@ -247,12 +247,12 @@ impl<H: Clone> Berth<H> {
         self.until = None;
         self.bound = Some(to.clone());
         for message in self.heard.drain(..) {
-            out.push(BerthCommand::Notify { to: to.clone(), message });
+            out.push(BridgedCallCommand::Notify { to: to.clone(), message });
         }
         match self.ended.take() {
-            Some(ended) => out.push(BerthCommand::Deliver { to, ended }),
+            Some(ended) => out.push(BridgedCallCommand::Deliver { to, ended }),
             None => {
-                out.push(BerthCommand::Release);
+                out.push(BridgedCallCommand::Release);
                 if !self.questions.is_empty() {
                     self.settle(out);
                 }
@@ -262,11 +262,11 @@ impl<H: Clone> Berth<H> {
     }
 
     /// The backend tells something about the call.
-    pub fn notified(&mut self, message: Envelope, out: &mut Vec<BerthCommand<H>>) {
+    pub fn notified(&mut self, message: Envelope, out: &mut Vec<BridgedCallCommand<H>>) {
         match &self.bound {
-            Some(to) => out.push(BerthCommand::Notify { to: to.clone(), message }),
+            Some(to) => out.push(BridgedCallCommand::Notify { to: to.clone(), message }),
             None if self.has_room_for(&message) => self.heard.push_back(message),
-            None => out.push(BerthCommand::Dropped),
+            None => out.push(BridgedCallCommand::Dropped),
         }
     }
 
@@ -276,28 +276,28 @@ impl<H: Clone> Berth<H> {
     }
 
     /// The call is over. Where nobody waits, that is kept until somebody does.
-    pub fn ended(&mut self, ended: Ended, out: &mut Vec<BerthCommand<H>>) {
+    pub fn ended(&mut self, ended: Ended, out: &mut Vec<BridgedCallCommand<H>>) {
         self.questions.clear();
         match &self.bound {
-            Some(to) => out.push(BerthCommand::Deliver { to: to.clone(), ended: Box::new(ended) }),
+            Some(to) => out.push(BridgedCallCommand::Deliver { to: to.clone(), ended: Box::new(ended) }),
             None => self.ended = Some(Box::new(ended)),
         }
     }
 
     /// Gives up a call for which nobody came back.
-    pub fn tick(&mut self, now: Instant, out: &mut Vec<BerthCommand<H>>) {
+    pub fn tick(&mut self, now: Instant, out: &mut Vec<BridgedCallCommand<H>>) {
         if self.bound.is_none() && self.until.is_some_and(|until| until <= now) {
             self.until = None;
             // Whoever comes back in this very moment is told, and does not wait.
             let text = "the call waited too long for this input and was given up; it is not run a second time";
             self.ended = Some(Box::new(Ended::Fault(Fault::new(FaultKind::InvalidParams, text))));
-            out.push(BerthCommand::Abandon);
+            out.push(BridgedCallCommand::Abandon);
         }
     }
 }
 
-fn refusal<H>(id: &RawId, code: i64, text: &str) -> BerthCommand<H> {
-    BerthCommand::Upstream(Draft::word("", builder::error(Some(id), code, text, None)))
+fn refusal<H>(id: &RawId, code: i64, text: &str) -> BridgedCallCommand<H> {
+    BridgedCallCommand::Upstream(Draft::word("", builder::error(Some(id), code, text, None)))
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ impl Candidate {
         let all = flatten(&rule.when, &mut leaves);
         let held = leaves.iter().take_while(|leaf| holds_always(leaf, phase, method)).count();
         let (slot, beginning) =
-            leaves.get(held).and_then(|leaf| glance(leaf, phase)).unwrap_or((NONE, Beginning::default()));
+            leaves.get(held).and_then(|leaf| prefix_test(leaf, phase)).unwrap_or((NONE, Beginning::default()));
         let fits = all && held == leaves.len();
         let tallies = rule.then.iter().all(|action| matches!(action, Action::Count { .. }));
         // A rule has far fewer conditions than that.
@@ -133,7 +133,7 @@ fn holds_always(leaf: &Leaf, phase: Phase, method: Option<&str>) -> bool {
     }
 }
 
-fn glance(leaf: &Leaf, phase: Phase) -> Option<(u16, Beginning)> {
+fn prefix_test(leaf: &Leaf, phase: Phase) -> Option<(u16, Beginning)> {
     let Leaf::Value { slot, test, root, .. } = leaf else { return None };
     let wanted = match test {
         ValueTest::StartsWith(start) => &**start,

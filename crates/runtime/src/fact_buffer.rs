@@ -20,17 +20,17 @@ const MANY: usize = 64;
 /// A message of this size is told at once, so that little memory waits.
 const LARGE: usize = 64 << 10;
 
-/// Numbers are never used twice, so that nothing of one gateway gets into the ledger of another.
+/// Numbers are never used twice, so that nothing of one gateway gets into the fact_buffer of another.
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
 thread_local! {
-    /// The ledger of this thread, and whose it is.
-    static MINE: OnceCell<(u32, Arc<Ledger>)> = const { OnceCell::new() };
+    /// The fact_buffer of this thread, and whose it is.
+    static MINE: OnceCell<(u32, Arc<FactBuffer>)> = const { OnceCell::new() };
 }
 
-/// The ledger of one worker.
+/// The fact_buffer of one worker.
 #[derive(Debug)]
-struct Ledger {
+struct FactBuffer {
     number: u32,
     pages: Mutex<Pages>,
 }
@@ -41,61 +41,62 @@ struct Pages {
     effects: Vec<Effect>,
 }
 
-/// The ledgers of a gateway.
+/// The fact_buffers of a gateway.
 #[derive(Debug)]
-pub(crate) struct Ledgers {
+pub(crate) struct FactBuffers {
     of: u32,
-    all: Mutex<Vec<Arc<Ledger>>>,
+    all: Mutex<Vec<Arc<FactBuffer>>>,
 }
 
-/// The ledger in which a session noted something last; 0 where that has been told.
+/// The fact_buffer in which a session noted something last; 0 where that has been told.
 #[derive(Default, Debug)]
 pub(crate) struct LastNoted(Mutex<u32>);
 
-impl Default for Ledgers {
+impl Default for FactBuffers {
     fn default() -> Self {
         Self { of: NEXT.fetch_add(1, Ordering::Relaxed), all: Mutex::default() }
     }
 }
 
-impl Ledgers {
-    /// Does something with the ledger of this thread. It has none before it was first idle, or where it works for another
+impl FactBuffers {
+    /// Does something with the fact_buffer of this thread. It has none before it was first idle, or where it works for another
     /// gateway.
-    fn with_mine<T>(&self, act: impl FnOnce(Option<&Ledger>) -> T) -> T {
-        MINE.with(|mine| act(mine.get().filter(|(of, _)| *of == self.of).map(|(_, ledger)| &**ledger)))
+    fn with_mine<T>(&self, act: impl FnOnce(Option<&FactBuffer>) -> T) -> T {
+        MINE.with(|mine| act(mine.get().filter(|(of, _)| *of == self.of).map(|(_, fact_buffer)| &**fact_buffer)))
     }
 
-    /// Gives this thread a ledger, unless it has one.
+    /// Gives this thread a fact_buffer, unless it has one.
     fn open(&self) {
         MINE.with(|mine| {
             mine.get_or_init(|| {
-                let ledger = Arc::new(Ledger { number: NEXT.fetch_add(1, Ordering::Relaxed), pages: Mutex::default() });
-                lock(&self.all).push(Arc::clone(&ledger));
-                (self.of, ledger)
+                let fact_buffer =
+                    Arc::new(FactBuffer { number: NEXT.fetch_add(1, Ordering::Relaxed), pages: Mutex::default() });
+                lock(&self.all).push(Arc::clone(&fact_buffer));
+                (self.of, fact_buffer)
             });
         });
     }
 
     /// True where nothing waits to be told.
     pub fn is_empty(&self) -> bool {
-        lock(&self.all).iter().all(|ledger| {
-            let pages = lock(&ledger.pages);
+        lock(&self.all).iter().all(|fact_buffer| {
+            let pages = lock(&fact_buffer.pages);
             pages.facts.is_empty() && pages.effects.is_empty()
         })
     }
 
-    fn numbered(&self, number: u32) -> Option<Arc<Ledger>> {
-        lock(&self.all).iter().find(|ledger| ledger.number == number).cloned()
+    fn numbered(&self, number: u32) -> Option<Arc<FactBuffer>> {
+        lock(&self.all).iter().find(|fact_buffer| fact_buffer.number == number).cloned()
     }
 }
 
 impl Gateway {
     /// A worker has nothing else to do. From the first time on, what happens on its thread waits for this.
     pub fn idle(&self) {
-        self.ledgers.open();
-        self.ledgers.with_mine(|ledger| {
-            if let Some(ledger) = ledger {
-                let mut pages = lock(&ledger.pages);
+        self.fact_buffers.open();
+        self.fact_buffers.with_mine(|fact_buffer| {
+            if let Some(fact_buffer) = fact_buffer {
+                let mut pages = lock(&fact_buffer.pages);
                 if pages.facts.len() >= SOME || pages.effects.len() >= SOME {
                     self.tell_all(&mut pages);
                 } else if !pages.facts.is_empty() || !pages.effects.is_empty() {
@@ -107,28 +108,28 @@ impl Gateway {
 
     /// Tells all that was noted up to now, on any thread.
     pub fn settle(&self) {
-        let all = lock(&self.ledgers.all).clone();
-        for ledger in all {
-            self.tell_all(&mut lock(&ledger.pages));
+        let all = lock(&self.fact_buffers.all).clone();
+        for fact_buffer in all {
+            self.tell_all(&mut lock(&fact_buffer.pages));
         }
     }
 
     /// Notes what came of one event, in order. Nothing waits where answers wait for what is told.
     pub(crate) fn note(&self, session: &Session, facts: impl IntoIterator<Item = Fact>) {
-        self.ledgers.with_mine(|mine| {
+        self.fact_buffers.with_mine(|mine| {
             let mine = mine.filter(|_| !self.is_durable());
             let mut last = lock(&session.noted.0);
-            let number = mine.map_or(0, |ledger| ledger.number);
+            let number = mine.map_or(0, |fact_buffer| fact_buffer.number);
             if *last != number {
                 if *last != 0
-                    && let Some(other) = self.ledgers.numbered(*last)
+                    && let Some(other) = self.fact_buffers.numbered(*last)
                 {
                     self.tell_all(&mut lock(&other.pages));
                 }
                 *last = number;
             }
             match mine {
-                Some(ledger) => self.enter(&mut lock(&ledger.pages), facts),
+                Some(fact_buffer) => self.enter(&mut lock(&fact_buffer.pages), facts),
                 None => self.tell(&facts.into_iter().collect::<Vec<_>>()),
             }
         });
@@ -136,8 +137,8 @@ impl Gateway {
 
     /// Notes what belongs to no session.
     pub(crate) fn note_own(&self, fact: Fact) {
-        self.ledgers.with_mine(|mine| match mine.filter(|_| !self.is_durable()) {
-            Some(ledger) => self.enter(&mut lock(&ledger.pages), [fact]),
+        self.fact_buffers.with_mine(|mine| match mine.filter(|_| !self.is_durable()) {
+            Some(fact_buffer) => self.enter(&mut lock(&fact_buffer.pages), [fact]),
             None => self.tell(&[fact]),
         });
     }
@@ -152,15 +153,15 @@ impl Gateway {
     }
 
     /// Has done what interceptors want done besides, behind what goes out.
-    pub(crate) fn do_besides(&self, effects: Vec<Effect>) {
+    pub(crate) fn run_effects(&self, effects: Vec<Effect>) {
         if effects.is_empty() {
             return;
         }
         // A web address is told by a task, which is begun here.
         let can_wait = !effects.iter().any(|effect| matches!(effect, Effect::Notify { .. }));
-        self.ledgers.with_mine(|mine| match mine.filter(|_| can_wait) {
-            Some(ledger) => {
-                let mut pages = lock(&ledger.pages);
+        self.fact_buffers.with_mine(|mine| match mine.filter(|_| can_wait) {
+            Some(fact_buffer) => {
+                let mut pages = lock(&fact_buffer.pages);
                 pages.effects.extend(effects);
                 if pages.effects.len() >= MANY {
                     self.tell_all(&mut pages);

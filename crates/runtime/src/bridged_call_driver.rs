@@ -1,12 +1,12 @@
-//! A call of the new era at an old backend: the engine's [`Berth`], and the doing of what it asks for.
+//! A call of the new era at an old backend: the engine's [`BridgedCall`], and the doing of what it asks for.
 
+use crate::exclusive_use::ExclusiveUse;
 use crate::gateway::Gateway;
-use crate::lease::Lease;
 use crate::party::Party;
 use crate::peer::Peer;
 use crate::session::Session;
 use bytes::Bytes;
-use signalbox_engine::bridge::berth::{Berth, BerthCommand, Ended};
+use signalbox_engine::bridge::bridged_call::{BridgedCall, BridgedCallCommand, Ended};
 use signalbox_engine::bridge::digest::request_digest_input;
 use signalbox_engine::bridge::ticket::{Claim, Ticket};
 use signalbox_engine::bridge::{capabilities, errors};
@@ -23,7 +23,7 @@ const SETTLE: Duration = Duration::from_millis(10);
 pub type Waiter = (Arc<Session>, ExchangeId);
 
 /// The call.
-pub struct Berthed {
+pub struct BridgedCallDriver {
     /// Its number among parked calls.
     pub park: u128,
     /// On whose behalf it runs.
@@ -37,12 +37,12 @@ pub struct Berthed {
     gateway: Weak<Gateway>,
     /// The client can be sent to a URL.
     takes_urls: bool,
-    lease: Mutex<Option<Lease>>,
+    exclusive_use: Mutex<Option<ExclusiveUse>>,
     last: Mutex<Party>,
-    machine: Mutex<Berth<Waiter>>,
+    machine: Mutex<BridgedCall<Waiter>>,
 }
 
-impl Berthed {
+impl BridgedCallDriver {
     /// A call that is about to be sent.
     #[must_use]
     pub fn new(
@@ -51,7 +51,7 @@ impl Berthed {
         backend: (&Arc<str>, Revision),
         waiter: Waiter,
         call: &Call,
-        lease: Option<Lease>,
+        exclusive_use: Option<ExclusiveUse>,
     ) -> Arc<Self> {
         let principal = waiter.0.principal.clone();
         let stay = gateway.settings().park_timeout;
@@ -72,9 +72,9 @@ impl Berthed {
                 method::ELICITATION_CREATE,
                 br#"{"mode":"url"}"#,
             ),
-            lease: Mutex::new(lease),
+            exclusive_use: Mutex::new(exclusive_use),
             last: Mutex::new(Party::of(&waiter.0, Some(waiter.1))),
-            machine: Mutex::new(Berth::new(waiter, call.client.capabilities.clone(), backend.1, stay)),
+            machine: Mutex::new(BridgedCall::new(waiter, call.client.capabilities.clone(), backend.1, stay)),
         })
     }
 
@@ -102,7 +102,7 @@ impl Berthed {
     /// The backend asks something.
     pub fn asked(self: &Arc<Self>, message: &Envelope) {
         tracing::debug!(backend = %self.backend, method = message.method(), "bridge: the backend asks; the call is parked");
-        self.drive(|berth, _, out| berth.asked(message, out));
+        self.drive(|bridged_call, _, out| bridged_call.asked(message, out));
     }
 
     /// The backend takes a question back.
@@ -112,7 +112,7 @@ impl Berthed {
 
     /// The backend tells something about the call.
     pub fn notified(self: &Arc<Self>, message: Envelope) {
-        self.drive(|berth, _, out| berth.notified(message, out));
+        self.drive(|bridged_call, _, out| bridged_call.notified(message, out));
     }
 
     /// The backend answered.
@@ -121,13 +121,13 @@ impl Berthed {
         if self.shown_urls(&message) {
             return self.over();
         }
-        self.drive(|berth, _, out| berth.ended(Ended::Answer { message, edits, status }, out));
+        self.drive(|bridged_call, _, out| bridged_call.ended(Ended::Answer { message, edits, status }, out));
     }
 
     /// No answer will come.
     pub fn failed(self: &Arc<Self>, fault: Fault) {
         self.give_back();
-        self.drive(|berth, _, out| berth.ended(Ended::Fault(fault), out));
+        self.drive(|bridged_call, _, out| bridged_call.ended(Ended::Fault(fault), out));
     }
 
     /// The call is over without an answer to anybody.
@@ -138,8 +138,8 @@ impl Berthed {
 
     /// The connection may be used by others: the backend is done with this call.
     fn give_back(&self) {
-        let lease = self.lease.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(lease);
+        let exclusive_use = self.exclusive_use.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(exclusive_use);
     }
 
     /// The client came back with answers.
@@ -148,13 +148,13 @@ impl Berthed {
     /// A fault where they do not fit; the call stays parked.
     pub fn resumed(self: &Arc<Self>, waiter: Waiter, round: u32, responses: &[u8]) -> Result<(), Fault> {
         let mut verdict = Ok(());
-        self.drive(|berth, _, out| verdict = berth.resumed(waiter, round, responses, out));
+        self.drive(|bridged_call, _, out| verdict = bridged_call.resumed(waiter, round, responses, out));
         verdict
     }
 
     /// Gives the call up where nobody came back in time.
     pub fn tick(self: &Arc<Self>) {
-        self.drive(|berth, now, out| berth.tick(now, out));
+        self.drive(|bridged_call, now, out| bridged_call.tick(now, out));
     }
 
     /// Gives the call up: nobody will come back for it.
@@ -164,7 +164,10 @@ impl Berthed {
         }
     }
 
-    fn drive(self: &Arc<Self>, run: impl FnOnce(&mut Berth<Waiter>, Instant, &mut Vec<BerthCommand<Waiter>>)) {
+    fn drive(
+        self: &Arc<Self>,
+        run: impl FnOnce(&mut BridgedCall<Waiter>, Instant, &mut Vec<BridgedCallCommand<Waiter>>),
+    ) {
         let mut commands = Vec::new();
         run(&mut self.lock(), crate::clock::now(), &mut commands);
         for command in commands {
@@ -172,25 +175,25 @@ impl Berthed {
         }
     }
 
-    fn perform(self: &Arc<Self>, command: BerthCommand<Waiter>) {
+    fn perform(self: &Arc<Self>, command: BridgedCallCommand<Waiter>) {
         let (peer, gateway) = (self.peer.upgrade(), self.gateway.upgrade());
         match (command, peer, gateway) {
-            (BerthCommand::Settle, ..) => {
+            (BridgedCallCommand::Settle, ..) => {
                 let this = Arc::clone(self);
                 tokio::spawn(async move {
                     tokio::time::sleep(SETTLE).await;
-                    this.drive(|berth, now, out| berth.settled(now, out));
+                    this.drive(|bridged_call, now, out| bridged_call.settled(now, out));
                 });
             }
-            (BerthCommand::Show { to, requests, round }, _, Some(gateway)) => {
+            (BridgedCallCommand::Show { to, requests, round }, _, Some(gateway)) => {
                 self.show(&gateway, &to, &requests, round)
             }
-            (BerthCommand::Upstream(draft), Some(peer), _) => peer.tell(draft, &self.party()),
-            (BerthCommand::Notify { to: (session, exchange), message }, Some(peer), _) => {
+            (BridgedCallCommand::Upstream(draft), Some(peer), _) => peer.tell(draft, &self.party()),
+            (BridgedCallCommand::Notify { to: (session, exchange), message }, Some(peer), _) => {
                 let backend = Arc::clone(&self.backend);
                 session.handle(Event::Notified { backend, peer: peer.id, message, about: Some(exchange) });
             }
-            (BerthCommand::Deliver { to: (session, exchange), ended }, _, gateway) => {
+            (BridgedCallCommand::Deliver { to: (session, exchange), ended }, _, gateway) => {
                 if let Some(gateway) = gateway {
                     gateway.parks.take(self.park);
                 }
@@ -199,9 +202,9 @@ impl Berthed {
                     Ended::Fault(fault) => Event::Failed { exchange, fault },
                 });
             }
-            (BerthCommand::Hold(until), Some(peer), _) => peer.hold(self, until),
-            (BerthCommand::Release, Some(peer), _) => peer.release(self),
-            (BerthCommand::Abandon, peer, gateway) => {
+            (BridgedCallCommand::Hold(until), Some(peer), _) => peer.hold(self, until),
+            (BridgedCallCommand::Release, Some(peer), _) => peer.release(self),
+            (BridgedCallCommand::Abandon, peer, gateway) => {
                 tracing::info!(backend = %self.backend, method = self.method, "nobody came back for a parked call");
                 if let Some(gateway) = gateway {
                     gateway.parks.take(self.park);
@@ -211,7 +214,7 @@ impl Berthed {
                     peer.abandon(self);
                 }
             }
-            (BerthCommand::Dropped, _, Some(gateway)) => gateway.counters.dropped("parked_notification"),
+            (BridgedCallCommand::Dropped, _, Some(gateway)) => gateway.counters.dropped("parked_notification"),
             _ => {}
         }
     }
@@ -261,7 +264,7 @@ impl Berthed {
         session.handle(Event::Reply { exchange: *exchange, result, park: Some(self.park) });
     }
 
-    fn lock(&self) -> MutexGuard<'_, Berth<Waiter>> {
+    fn lock(&self) -> MutexGuard<'_, BridgedCall<Waiter>> {
         self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

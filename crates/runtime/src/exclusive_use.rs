@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 /// Held while a call runs; dropping it lets the next one in.
-pub struct Lease {
+pub struct ExclusiveUse {
     busy: Arc<AtomicBool>,
     backend: Weak<Backend>,
 }
 
-impl Lease {
+impl ExclusiveUse {
     /// Takes the connection, unless somebody has it.
     #[must_use]
     pub fn take(busy: &Arc<AtomicBool>, backend: &Arc<Backend>) -> Option<Self> {
@@ -22,7 +22,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for ExclusiveUse {
     fn drop(&mut self) {
         self.busy.store(false, Ordering::Release);
         // Whoever drops it may hold the lock of the connection, so the next call is looked for from a task.

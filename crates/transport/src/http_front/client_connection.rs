@@ -79,7 +79,7 @@ fn ticks(time: Duration) -> u32 {
 }
 
 /// A client's connection.
-pub struct Line {
+pub struct ClientConnection {
     /// The front it came to.
     pub front: Arc<Front>,
     /// The phase and the tick it began at.
@@ -98,7 +98,7 @@ pub struct Line {
     address: Option<SocketAddr>,
 }
 
-impl Line {
+impl ClientConnection {
     /// A connection that was opened just now, from this address.
     pub fn new(front: Arc<Front>, address: Option<SocketAddr>) -> Arc<Self> {
         let doing = AtomicU64::new(pack(Phase::Head, front.clock.now()));
@@ -331,12 +331,12 @@ fn unpack(doing: u64) -> (Phase, u32) {
 
 /// All connections of a front.
 #[derive(Default)]
-pub struct Lines(Vec<Weak<Line>>);
+pub struct ClientConnections(Vec<Weak<ClientConnection>>);
 
-impl Lines {
+impl ClientConnections {
     /// Looks after one more.
-    pub fn add(&mut self, line: &Arc<Line>) {
-        self.0.push(Arc::downgrade(line));
+    pub fn add(&mut self, connection: &Arc<ClientConnection>) {
+        self.0.push(Arc::downgrade(connection));
     }
 
     /// True where there was none when last looked.
@@ -349,17 +349,17 @@ impl Lines {
     pub fn tick(&mut self, front: &Front) {
         let now = front.clock.advance();
         let stopping = front.stopping.load(Ordering::Acquire);
-        self.0.retain(|line| {
-            let Some(line) = line.upgrade() else { return false };
-            let spec = &line.front.spec;
-            let slow = line.stuck().is_some_and(|since| over(since, now, spec.reader_timeout));
-            let late = verdict(line.doing(), now, spec.header_timeout);
-            if !line.is_cut() {
-                line.count(slow, late);
+        self.0.retain(|connection| {
+            let Some(connection) = connection.upgrade() else { return false };
+            let spec = &connection.front.spec;
+            let slow = connection.stuck().is_some_and(|since| over(since, now, spec.reader_timeout));
+            let late = verdict(connection.doing(), now, spec.header_timeout);
+            if !connection.is_cut() {
+                connection.count(slow, late);
             }
             let order = late | if slow { CUT } else { 0 };
             if order != 0 || stopping {
-                line.order(order);
+                connection.order(order);
             }
             true
         });
@@ -371,14 +371,14 @@ pub struct Watched<S = Stream> {
     /// The socket.
     pub socket: S,
     /// Whose it is.
-    pub line: Arc<Line>,
+    pub connection: Arc<ClientConnection>,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let read = Pin::new(&mut self.socket).poll_read(cx, into);
         if read.is_ready() {
-            self.line.came();
+            self.connection.came();
         }
         read
     }
@@ -387,7 +387,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
-        self.line.went(written.is_ready());
+        self.connection.went(written.is_ready());
         written
     }
 
@@ -397,7 +397,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write_vectored(cx, parts);
-        self.line.went(written.is_ready());
+        self.connection.went(written.is_ready());
         written
     }
 
@@ -415,12 +415,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
 }
 
 /// Held by an answer that goes on after its head: the connection is busy until this is dropped.
-pub struct Held(Arc<Line>);
+pub struct Held(Arc<ClientConnection>);
 
 impl Held {
     /// For an answer on this connection.
-    pub fn new(line: &Arc<Line>) -> Self {
-        Self(Arc::clone(line))
+    pub fn new(connection: &Arc<ClientConnection>) -> Self {
+        Self(Arc::clone(connection))
     }
 
     /// True once the front stops.

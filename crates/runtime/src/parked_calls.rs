@@ -1,7 +1,7 @@
 //! The calls that wait for their clients to come back, and the tickets by which these find them again.
 
 use crate::backend::Backend;
-use crate::berthed::Berthed;
+use crate::bridged_call_driver::BridgedCallDriver;
 use crate::gateway::Gateway;
 use crate::sealer::ProcessSealer;
 use crate::session::Session;
@@ -22,13 +22,13 @@ pub const MAX_PARKED_BYTES: usize = 256 << 20;
 pub const MAX_PARKED_BYTES_EACH: usize = 64 << 20;
 
 /// The lot.
-pub struct ParkLot {
+pub struct ParkedCalls {
     sealer: ProcessSealer,
-    parked: Mutex<HashMap<u128, Arc<Berthed>>>,
+    parked: Mutex<HashMap<u128, Arc<BridgedCallDriver>>>,
     bytes_each: usize,
 }
 
-impl ParkLot {
+impl ParkedCalls {
     /// An empty lot with a key of its own, and room for so many bytes of each principal.
     ///
     /// # Errors
@@ -70,12 +70,12 @@ impl ParkLot {
 
     /// Parks a call. False where there is no room.
     #[must_use]
-    pub fn insert(&self, call: &Arc<Berthed>) -> bool {
+    pub fn insert(&self, call: &Arc<BridgedCallDriver>) -> bool {
         let mut parked = self.lock();
         let own = || parked.values().filter(|one| one.principal == call.principal);
         let many = parked.len() >= MAX_PARKED || own().count() >= MAX_PARKED_EACH;
         let room = |held: usize, most: usize| held + call.bytes() <= most;
-        let bytes = |all: &Arc<Berthed>| all.bytes();
+        let bytes = |all: &Arc<BridgedCallDriver>| all.bytes();
         let fits =
             room(own().map(bytes).sum(), self.bytes_each) && room(parked.values().map(bytes).sum(), MAX_PARKED_BYTES);
         if many || !fits {
@@ -86,19 +86,19 @@ impl ParkLot {
     }
 
     /// Takes a call out.
-    pub fn take(&self, park: u128) -> Option<Arc<Berthed>> {
+    pub fn take(&self, park: u128) -> Option<Arc<BridgedCallDriver>> {
         self.lock().remove(&park)
     }
 
     /// Gives up the calls that nobody came back for.
     pub fn tick(&self) {
-        let parked: Vec<Arc<Berthed>> = self.lock().values().cloned().collect();
+        let parked: Vec<Arc<BridgedCallDriver>> = self.lock().values().cloned().collect();
         for call in parked {
             call.tick();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u128, Arc<Berthed>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u128, Arc<BridgedCallDriver>>> {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -27,11 +27,11 @@ struct Place {
 
 /// The book.
 #[derive(Default)]
-pub struct TaskBook {
+pub struct TaskDirectory {
     places: Mutex<HashMap<Principal, HashMap<Box<str>, Place>>>,
 }
 
-impl TaskBook {
+impl TaskDirectory {
     /// The backend at which this principal has a task of this name.
     #[must_use]
     pub fn home(&self, principal: &Principal, name: &str) -> Option<Arc<str>> {

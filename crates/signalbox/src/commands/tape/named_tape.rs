@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A store, and the tape that was named.
-pub struct Shelf {
+pub struct NamedTape {
     /// The store.
     pub store: Arc<dyn TapeStore>,
     /// The tape, where one was named.
@@ -26,7 +26,7 @@ pub struct Shelf {
     _folder: Option<TempDir>,
 }
 
-impl Shelf {
+impl NamedTape {
     /// Finds a tape by what the user calls it, or all of them.
     pub fn find(global: &Global, name: Option<&str>) -> Result<Self, Failure> {
         if let Some(path) = name.filter(|name| is_file(name)) {

@@ -10,9 +10,9 @@ const MAX_COPIED: usize = 4 << 10;
 /// Takes copies of small messages, many behind each other. A message as it came is a part of the buffer that a connection
 /// reads into; whoever held on to it would have the connection take another buffer for every message.
 #[derive(Default, Debug)]
-pub(crate) struct Shelf(BytesMut);
+pub(crate) struct MessageArena(BytesMut);
 
-impl Shelf {
+impl MessageArena {
     /// The same bytes, to be held as long as one likes.
     pub(crate) fn keep(&mut self, bytes: &Bytes) -> Bytes {
         if bytes.len() > MAX_COPIED {
@@ -32,9 +32,9 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_the_same_and_holds_on_to_nothing_but_itself() {
-        let mut shelf = Shelf::default();
+        let mut arena = MessageArena::default();
         let messages: Vec<Bytes> = (0..1_000usize).map(|n| vec![n as u8; n * 7].into()).collect();
-        let kept: Vec<Bytes> = messages.iter().map(|message| shelf.keep(message)).collect();
+        let kept: Vec<Bytes> = messages.iter().map(|message| arena.keep(message)).collect();
         assert_eq!(kept, messages);
         let small = &messages[10];
         assert_ne!(kept[10].as_ptr(), small.as_ptr());
