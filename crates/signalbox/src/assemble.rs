@@ -1,11 +1,11 @@
 //! From a configuration to a gateway that is ready to start.
 
 use crate::config::{BackendConfig, Config, Era, Target, UrlTransport};
-use crate::demo::{DemoError, DemoServer};
 use crate::interceptors;
 use crate::live::Live;
 use crate::logging::ExchangeLog;
 use crate::recording::Recording;
+use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
 use signalbox_engine::budget;
 use signalbox_engine::metrics::MethodMetrics;

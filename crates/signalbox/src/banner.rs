@@ -2,7 +2,8 @@
 
 use crate::assemble;
 use crate::config::{Config, Transport};
-use signalbox_transport::tls::{SelfSigned, date};
+use signalbox_transport::tls::SelfSigned;
+use signalbox_wire::timestamp;
 use std::fmt::Write as _;
 
 /// Where it is, where it keeps things, how to connect, and what to do next.
@@ -36,7 +37,7 @@ pub fn trusting(own: &SelfSigned) -> String {
         "  trust     {ca_file}, for this machine until {}\n  \
            sha256    {}\n  \
            as in     NODE_EXTRA_CA_CERTS={ca_file} or SSL_CERT_FILE={ca_file} or curl --cacert {ca_file}\n",
-        date(info.not_after),
+        timestamp::readable(info.not_after),
         info.fingerprint,
     )
 }

@@ -9,7 +9,6 @@ pub mod commands;
 pub mod config;
 pub mod control;
 pub mod data_dir;
-pub mod demo;
 pub mod doctor;
 pub mod duration;
 pub mod failure;

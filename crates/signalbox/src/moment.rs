@@ -1,19 +1,19 @@
 //! Moments as people write and read them.
 
-use signalbox_transport::tls::date;
+use signalbox_wire::timestamp;
 use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A text that names no moment.
+/// A text that is not a time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no moment; write 2026-11-15, 2026-11-15T09:05:00Z, or how long ago: 90s, 30m, 2h, 7d")]
-pub struct NoMoment(String);
+#[error("`{0}` is not a valid time; write 2026-11-15, 2026-11-15T09:05:00Z, or how long ago: 90s, 30m, 2h, 7d")]
+pub struct BadTime(String);
 
 /// A moment in nanoseconds since 1970, as people read it: `2026-11-15 09:05:00 UTC`.
 #[must_use]
 pub fn shown(nanos: u64) -> String {
-    date(i64::try_from(nanos / SECOND).unwrap_or(i64::MAX))
+    timestamp::readable(i64::try_from(nanos / SECOND).unwrap_or(i64::MAX))
 }
 
 /// The time of day of a moment, to the millisecond.
@@ -38,29 +38,27 @@ pub fn length(nanos: u64) -> String {
 ///
 /// # Errors
 /// If the text names none.
-pub fn read(text: &str, now: u64) -> Result<u64, NoMoment> {
-    let bad = || NoMoment(text.to_owned());
+pub fn read(text: &str, now: u64) -> Result<u64, BadTime> {
+    let bad = || BadTime(text.to_owned());
     if let Some(ago) = ago(text) {
         return Ok(now.saturating_sub(u64::try_from(ago.as_nanos()).map_err(|_| bad())?));
     }
     let (date, time) = text.split_once(['T', ' ']).unwrap_or((text, "00:00:00"));
-    let numbers = |text: &str, by: char| -> Option<Vec<u64>> {
+    let numbers = |text: &str, by: char| -> Option<Vec<u16>> {
         text.split(by).map(|part| part.parse().ok().filter(|_| part.len() <= 4)).collect()
     };
     let time = time.strip_suffix('Z').unwrap_or(time);
-    match (numbers(date, '-').as_deref(), numbers(time, ':').as_deref()) {
-        (Some(&[year, month @ 1..=12, day @ 1..=31]), Some(&[hour @ 0..=23, minute @ 0..=59, ref rest @ ..]))
-            if (1970..=2500).contains(&year) =>
-        {
-            let second = match rest {
-                [] => 0,
-                [second @ 0..=59] => *second,
-                _ => return Err(bad()),
-            };
-            Ok((days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second) * SECOND)
+    let (Some(date), Some(time)) = (numbers(date, '-'), numbers(time, ':')) else { return Err(bad()) };
+    let small = |number: u16| u8::try_from(number).unwrap_or(u8::MAX);
+    let seconds = match (&*date, &*time) {
+        (&[year @ 1970..=2500, month, day], &[hour, minute, ref second @ ..]) if second.len() <= 1 => {
+            let second = second.first().copied().unwrap_or_default();
+            let date = (i32::from(year), small(month), small(day));
+            timestamp::unix_seconds(date, (small(hour), small(minute), small(second)))
         }
-        _ => Err(bad()),
-    }
+        _ => None,
+    };
+    seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(|seconds| seconds * SECOND).ok_or_else(bad)
 }
 
 fn ago(text: &str) -> Option<Duration> {
@@ -75,15 +73,6 @@ fn ago(text: &str) -> Option<Duration> {
     Some(Duration::from_secs(count.checked_mul(unit)?))
 }
 
-/// Days from 1970 to a date, counted in 400-year eras that begin on 1 March, so that leap days come last.
-fn days(year: u64, month: u64, day: u64) -> u64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, year_of_era) = (year / 400, year % 400);
-    let day_of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,10 +85,17 @@ mod tests {
         assert_eq!(at("2024-02-29T23:59:58Z").unwrap(), "2024-02-29 23:59:58 UTC");
         assert_eq!(at("2026-11-15 09:05").unwrap(), "2026-11-15 09:05:00 UTC");
         assert_eq!(read("2h", now).unwrap(), now - 7200 * SECOND);
-        for bad in
-            ["", "yesterday", "2026-13-01", "2026-11-15T25:00:00", "1999999999-01-01", "-3d", "99999999999999999999d"]
-        {
-            assert_eq!(at(bad), Err(NoMoment(bad.to_owned())), "{bad}");
+        for bad in [
+            "",
+            "yesterday",
+            "2026-13-01",
+            "2026-02-30",
+            "2026-11-15T25:00:00",
+            "1999999999-01-01",
+            "-3d",
+            "99999999999999999999d",
+        ] {
+            assert_eq!(at(bad), Err(BadTime(bad.to_owned())), "{bad}");
         }
     }
 

@@ -21,7 +21,7 @@ mod words;
 pub use back::{BackTls, BackTlsSpec};
 pub use file::{FileError, FileProblem, examine, is_exposed};
 pub use front::{ClientAuth, FrontTls, FrontTlsSpec, ReadAgain, TlsError, TlsStatus};
-pub use inspect::{CertificateInfo, InspectError, SOON, Validity, date, inspect};
+pub use inspect::{CertificateInfo, InspectError, SOON, Validity, inspect};
 pub use pair::PairFiles;
 pub use self_signed::{SelfSigned, SelfSignedError};
 

@@ -33,6 +33,7 @@ pub mod span;
 pub mod splice;
 pub mod sse;
 mod strings;
+pub mod timestamp;
 pub mod trace_parent;
 
 pub use batch::Message;

@@ -1,7 +1,8 @@
 //! The files of TLS: can they be read, are the certificates valid now, does the key fit?
 
 use super::finding::Finding;
-use signalbox_transport::tls::{self, BackTlsSpec, CertificateInfo, PairFiles, Validity, date};
+use signalbox_transport::tls::{self, BackTlsSpec, CertificateInfo, PairFiles, Validity};
+use signalbox_wire::timestamp;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -61,11 +62,11 @@ fn chain(path: &Path, now: SystemTime, advice: &str) -> Vec<Finding> {
 }
 
 fn validity(certificate: &CertificateInfo, path: &Path, now: SystemTime) -> Finding {
-    let until = date(certificate.not_after);
+    let until = timestamp::readable(certificate.not_after);
     let finding = match certificate.validity(now) {
         Validity::Expired => Finding::problem(CHECK, format!("the certificate has expired on {until}"), RENEW),
         Validity::Future => {
-            let found = format!("the certificate is not valid before {}", date(certificate.not_before));
+            let found = format!("the certificate is not valid before {}", timestamp::readable(certificate.not_before));
             let advice = "wait until then, or look at this machine's clock; a certificate made on a machine whose clock is ahead must be made again";
             Finding::problem(CHECK, found, advice)
         }

@@ -1,9 +1,9 @@
 //! What became of reloads: for whoever asked, for `signalbox status` and for `/metrics`.
 
 use super::ReloadError;
-use crate::demo::timestamp::rfc3339;
 use serde::Serialize;
 use signalbox_runtime::Gateway;
+use signalbox_wire::timestamp;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -68,6 +68,10 @@ pub struct Report {
     pub last_error_at: Option<String>,
 }
 
+fn now() -> String {
+    timestamp::rfc3339(timestamp::seconds_of(SystemTime::now()))
+}
+
 /// Keeps the report, and the counters of the gateway to it.
 pub(super) struct Record {
     gateway: Arc<Gateway>,
@@ -76,14 +80,8 @@ pub(super) struct Record {
 
 impl Record {
     pub(super) fn new(gateway: &Arc<Gateway>) -> Self {
-        let report = Report {
-            generation: 1,
-            loaded_at: rfc3339(SystemTime::now()),
-            reloads: 0,
-            refused: 0,
-            last_error: None,
-            last_error_at: None,
-        };
+        let report =
+            Report { generation: 1, loaded_at: now(), reloads: 0, refused: 0, last_error: None, last_error_at: None };
         gateway.counters.config_generation.store(report.generation, Ordering::Relaxed);
         Self { gateway: Arc::clone(gateway), report: Mutex::new(report) }
     }
@@ -100,7 +98,7 @@ impl Record {
     /// Takes down how a reload ended, and gives a configuration that is another one its number.
     pub(super) fn note(&self, done: &mut Result<Summary, ReloadError>) {
         let counters = &self.gateway.counters;
-        let now = rfc3339(SystemTime::now());
+        let now = now();
         let mut report = self.lock();
         match done {
             Ok(summary) => {

@@ -20,6 +20,7 @@ pub(super) fn validity(certificate: &[u8]) -> Option<(i64, i64)> {
     Some((validity.time()?, validity.time()?))
 }
 
+use signalbox_wire::timestamp;
 const INTEGER: u8 = 0x02;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
@@ -57,66 +58,34 @@ impl<'a> Der<'a> {
         let (year, rest) = match tag {
             UTC_TIME => {
                 let (year, rest) = text.split_at_checked(2)?;
-                let year = number(year)?;
+                let year = i32::from(number(year)?);
                 // Two digits stand for 1950 to 2049.
                 (if year < 50 { 2000 + year } else { 1900 + year }, rest)
             }
             GENERALIZED_TIME => {
                 let (year, rest) = text.split_at_checked(4)?;
-                (number(year)?, rest)
+                (100 * i32::from(number(&year[..2])?) + i32::from(number(&year[2..])?), rest)
             }
             _ => return None,
         };
         let digits = rest.strip_suffix(b"Z").filter(|digits| digits.len() == 10)?;
         let part = |index: usize| number(&digits[2 * index..2 * index + 2]);
-        let (month, day, hour, minute, second) = (part(0)?, part(1)?, part(2)?, part(3)?, part(4)?);
-        let fits = (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second <= 60;
-        fits.then(|| days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second)
+        let (date, second) = ((year, part(0)?, part(1)?), part(4)?);
+        // A leap second is the one after the last that the calendar has.
+        let leap = second == 60;
+        let seconds = timestamp::unix_seconds(date, (part(2)?, part(3)?, second - u8::from(leap)))?;
+        Some(seconds + i64::from(leap))
     }
 }
 
-fn number(digits: &[u8]) -> Option<i64> {
-    digits.iter().try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + i64::from(digit - b'0')))
-}
-
-/// Days from 1970 to a day of the Gregorian calendar. Years are counted from March, so that a leap day is the last.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, month) = (year.div_euclid(400), (month + 9) % 12);
-    let year = year.rem_euclid(400);
-    let day = (153 * month + 2) / 5 + day - 1;
-    era * 146_097 + year * 365 + year / 4 - year / 100 + day - 719_468
-}
-
-/// The day that is so many after 1970: year, month, day.
-pub(super) fn day(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let (year, number) = (year + era * 400, day - (153 * month + 2) / 5 + 1);
-    if month < 10 { (year, month + 3, number) } else { (year + 1, month - 9, number) }
+/// A number of two digits.
+fn number(digits: &[u8]) -> Option<u8> {
+    digits.iter().try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + (digit - b'0')))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days_are_counted_and_named_alike() {
-        for (date, count) in [
-            ((1970, 1, 1), 0),
-            ((1969, 12, 31), -1),
-            ((2000, 2, 29), 11_016),
-            ((2000, 3, 1), 11_017),
-            ((2026, 11, 15), 20_772),
-            ((9999, 12, 31), 2_932_896),
-        ] {
-            assert_eq!(days(date.0, date.1, date.2), count, "{date:?}");
-            assert_eq!(day(count), date, "{count}");
-        }
-    }
 
     #[test]
     fn times_of_both_kinds_are_read_and_nothing_else() {

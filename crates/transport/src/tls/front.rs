@@ -1,13 +1,14 @@
 //! The front's side: which certificate is shown, whose certificates are asked for, and how both change while it runs.
 
 use super::file::{self, FileError, FileProblem};
-use super::inspect::{CertificateInfo, date};
+use super::inspect::CertificateInfo;
 use super::pair::PairFiles;
 use super::resolver::ByName;
 use super::stamp::Stamp;
 use super::{LOOK, MinVersion, provider};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
+use signalbox_wire::timestamp;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
@@ -227,7 +228,7 @@ impl FrontTls {
         let now = std::time::SystemTime::now();
         let show = |(files, info): (&PairFiles, CertificateInfo)| CertificateStatus {
             file: files.cert_file.clone(),
-            not_after: date(info.not_after),
+            not_after: timestamp::readable(info.not_after),
             warning: info.warning(now),
             fingerprint: info.fingerprint,
         };

@@ -4,8 +4,9 @@ use super::der;
 use aws_lc_rs::digest::{SHA256, digest};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject as _};
+use signalbox_wire::timestamp;
 use std::fmt::Write as _;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 /// A certificate that ends within this time is worth a warning.
 pub const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
@@ -83,7 +84,7 @@ impl CertificateInfo {
     /// Whether it is good at this time.
     #[must_use]
     pub fn validity(&self, now: SystemTime) -> Validity {
-        let now = seconds(now);
+        let now = timestamp::seconds_of(now);
         let left = u64::try_from(self.not_after - now).map(Duration::from_secs);
         match left {
             Err(_) => Validity::Expired,
@@ -96,16 +97,17 @@ impl CertificateInfo {
     /// What its owner should know, if anything.
     #[must_use]
     pub fn warning(&self, now: SystemTime) -> Option<String> {
-        let until = date(self.not_after);
+        let until = timestamp::readable(self.not_after);
         match self.validity(now) {
             Validity::Good => None,
             Validity::Soon(left) => {
                 Some(format!("the certificate expires in {} days, at {until}; renew it", left.as_secs() / 86_400))
             }
             Validity::Expired => Some(format!("the certificate has expired at {until}; renew it")),
-            Validity::Future => {
-                Some(format!("the certificate is not valid before {}; look at the clock", date(self.not_before)))
-            }
+            Validity::Future => Some(format!(
+                "the certificate is not valid before {}; look at the clock",
+                timestamp::readable(self.not_before)
+            )),
         }
     }
 }
@@ -117,18 +119,4 @@ pub(super) fn fingerprint(certificate: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
-}
-
-fn seconds(time: SystemTime) -> i64 {
-    match time.duration_since(UNIX_EPOCH) {
-        Ok(since) => i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
-        Err(before) => i64::try_from(before.duration().as_secs()).map_or(i64::MIN, |seconds| -seconds),
-    }
-}
-
-/// A time as people read it: `2026-11-15 09:05:00 UTC`.
-#[must_use]
-pub fn date(seconds: i64) -> String {
-    let ((year, month, day), time) = (der::day(seconds.div_euclid(86_400)), seconds.rem_euclid(86_400));
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", time / 3600, time / 60 % 60, time % 60)
 }

@@ -3,12 +3,13 @@
 //! It is signed by an authority that is made with it and whose key is thrown away: whoever trusts that authority trusts this
 //! one certificate. Both are kept, so that they have to be trusted once only.
 
+use super::FileError;
 use super::inspect::{CertificateInfo, Validity, inspect};
 use super::pair::PairFiles;
-use super::{FileError, der};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
+use signalbox_wire::timestamp;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -108,9 +109,8 @@ fn params(names: &[&str], name: &str, now: SystemTime) -> Result<CertificatePara
     let today = now.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs() / 86_400).unwrap_or(0));
     // Clocks differ a little, also between a machine and its containers.
     let midnight = |days: i64| {
-        let (year, month, day) = der::day(days);
-        let small = |number: i64| u8::try_from(number).unwrap_or(1);
-        rcgen::date_time_ymd(i32::try_from(year).unwrap_or(2100), small(month), small(day))
+        let (year, month, day) = timestamp::date_of_day(days);
+        rcgen::date_time_ymd(year, month, day)
     };
     (params.not_before, params.not_after) = (midnight(today - 1), midnight(today + DAYS));
     Ok(params)

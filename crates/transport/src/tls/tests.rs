@@ -2,6 +2,7 @@
 
 use super::*;
 use rcgen::{CertificateParams, KeyPair};
+use signalbox_wire::timestamp;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -102,7 +103,7 @@ fn a_certificate_is_inspected() {
     let folder = Folder::new();
     let info = inspect(&std::fs::read(folder.pair("a").cert_file).unwrap()).unwrap();
     assert_eq!(
-        (date(info.not_before).as_str(), date(info.not_after).as_str()),
+        (timestamp::readable(info.not_before).as_str(), timestamp::readable(info.not_after).as_str()),
         ("2020-01-01 00:00:00 UTC", "2120-02-03 00:00:00 UTC")
     );
     assert_eq!(info.fingerprint.len(), 64);
@@ -135,7 +136,7 @@ fn a_damaged_certificate_is_read_or_refused_but_nothing_worse() {
             let mut damaged = whole.to_vec();
             damaged[index] ^= 1 << bit;
             if let Some((from, until)) = der::validity(&damaged) {
-                let _ = (date(from), date(until));
+                let _ = (timestamp::readable(from), timestamp::readable(until));
             }
         }
     }

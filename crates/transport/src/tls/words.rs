@@ -1,7 +1,7 @@
 //! What went wrong in a handshake, in plain words.
 
-use super::inspect::date;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
+use signalbox_wire::timestamp;
 use std::error::Error as StdError;
 use std::io;
 
@@ -55,7 +55,8 @@ pub(crate) fn words(error: &Error) -> String {
 }
 
 fn certificate(error: &CertificateError) -> String {
-    let seconds = |time: &rustls::pki_types::UnixTime| date(i64::try_from(time.as_secs()).unwrap_or(i64::MAX));
+    let seconds =
+        |time: &rustls::pki_types::UnixTime| timestamp::readable(i64::try_from(time.as_secs()).unwrap_or(i64::MAX));
     match error {
         CertificateError::Expired => "the certificate has expired".to_owned(),
         CertificateError::ExpiredContext { not_after, .. } => {

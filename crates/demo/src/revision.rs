@@ -87,7 +87,7 @@ fn missing(key: &str, what: &str) -> RpcError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::message::{Incoming, parse};
+    use crate::message::{Incoming, parse};
 
     fn revision(params: Value, session: Option<Revision>) -> Result<Revision, i32> {
         let text = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params}).to_string();

@@ -331,7 +331,7 @@ mod tests {
 
     #[tokio::test]
     async fn go_5_a_call_that_takes_too_long_is_given_up() {
-        let folder = crate::demo::tests::Folder::new();
+        let folder = crate::tests::Folder::new();
         let tool = DirectoryList::new(Root::open(folder.path(), None).expect("the root opens"));
         let limits = Limits { time: Duration::ZERO, ..LIMITS };
         let arguments = json!({"path": "."});

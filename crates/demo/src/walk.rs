@@ -203,7 +203,7 @@ fn unreadable(errno: rustix::io::Errno) -> ToolFault {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::tests::Folder;
+    use crate::tests::Folder;
     use std::os::unix::fs::symlink;
 
     const LIMITS: Limits = Limits { time: Duration::from_secs(30), operations: 10_000 };

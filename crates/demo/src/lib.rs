@@ -28,7 +28,6 @@ mod reply;
 mod revision;
 mod root;
 mod session;
-pub(crate) mod timestamp;
 mod toolbox;
 mod walk;
 

@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Mode, Stat};
 use serde::Serialize;
+use signalbox_wire::timestamp;
 
 use super::accounts::Accounts;
-use super::timestamp::rfc3339;
 
 /// What kind of thing an entry is, in the order in which a listing by type shows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -119,10 +119,10 @@ impl Entry {
             kind: self.kind,
             size: self.size,
             permissions: self.permissions,
-            modified: rfc3339(self.modified),
+            modified: written(self.modified),
             owner: accounts.user(self.user),
             group: accounts.group(self.group),
-            accessed: rfc3339(self.accessed),
+            accessed: written(self.accessed),
             symlink_target: self.target,
         }
     }
@@ -180,6 +180,10 @@ fn permissions(mode: Mode) -> String {
     .collect()
 }
 
+fn written(time: SystemTime) -> String {
+    timestamp::rfc3339(timestamp::seconds_of(time))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,9 +204,9 @@ mod tests {
 
     #[test]
     fn moments_before_the_epoch_and_beyond_all_time() {
-        assert_eq!(rfc3339(moment(Some(-1), Some(500_000_000))), "1969-12-31T23:59:59Z");
+        assert_eq!(written(moment(Some(-1), Some(500_000_000))), "1969-12-31T23:59:59Z");
         assert_eq!(moment(None, None), UNIX_EPOCH);
-        assert_eq!(rfc3339(moment(Some(i64::MIN), Some(0))), "0000-01-01T00:00:00Z");
+        assert_eq!(written(moment(Some(i64::MIN), Some(0))), "0000-01-01T00:00:00Z");
         assert_eq!(moment(Some(i64::MAX), Some(u32::MAX)), UNIX_EPOCH, "what cannot be held is not kept");
     }
 }

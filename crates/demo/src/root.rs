@@ -205,7 +205,7 @@ pub(super) fn is_below(path: &Path, ancestor: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::tests::Folder;
+    use crate::tests::Folder;
     use std::os::unix::fs::symlink;
 
     fn locate(root: &Path, asked: &str) -> Result<PathBuf, ToolFault> {

@@ -224,8 +224,8 @@ fn list(request: &Request, revision: Revision) -> Result<Bytes, RpcError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::root::Root;
-    use crate::demo::tests::Folder;
+    use crate::root::Root;
+    use crate::tests::Folder;
 
     fn echo(text: &str) -> String {
         let params = json!({"name": "echo", "arguments": {"text": text}});

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 
 use super::{Dialogue, Folder};
-use crate::demo::directory::{DirectoryList, LIMITS};
-use crate::demo::root::Root;
+use crate::directory::{DirectoryList, LIMITS};
+use crate::root::Root;
 
 const CLIMBS: [&str; 24] = [
     "..",

@@ -1,0 +1,119 @@
+//! Moments of the UTC calendar as text, and back.
+//!
+//! RFC 3339 has four digits for the year, so a moment outside of the years 0 to 9999 becomes the nearest one inside.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+use time::{Date, Month, OffsetDateTime, Time};
+
+/// 0000-01-01T00:00:00Z and 9999-12-31T23:59:59Z.
+const FIRST: i64 = -62_167_219_200;
+const LAST: i64 = 253_402_300_799;
+const SECONDS_PER_DAY: i64 = 86_400;
+
+fn moment(seconds: i64) -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp(seconds.clamp(FIRST, LAST)).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+}
+
+fn date_and_time(seconds: i64, between: char) -> String {
+    let at = moment(seconds);
+    let (year, month, day) = (at.year(), u8::from(at.month()), at.day());
+    format!("{year:04}-{month:02}-{day:02}{between}{:02}:{:02}:{:02}", at.hour(), at.minute(), at.second())
+}
+
+/// Whole seconds since 1970, rounded down, also before it.
+#[must_use]
+pub fn seconds_of(time: SystemTime) -> i64 {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
+        Err(error) => {
+            let before = error.duration();
+            let whole = i64::try_from(before.as_secs()).unwrap_or(i64::MAX);
+            -whole - i64::from(before.subsec_nanos() > 0)
+        }
+    }
+}
+
+/// Seconds since 1970 as `2026-09-21T14:26:40Z`.
+#[must_use]
+pub fn rfc3339(seconds: i64) -> String {
+    date_and_time(seconds, 'T') + "Z"
+}
+
+/// Milliseconds since 1970 as `2026-09-21T14:26:40.001Z`.
+#[must_use]
+pub fn rfc3339_millis(millis: u64) -> String {
+    let seconds = i64::try_from(millis / 1_000).unwrap_or(i64::MAX);
+    format!("{}.{:03}Z", date_and_time(seconds, 'T'), millis % 1_000)
+}
+
+/// Seconds since 1970 as people read them: `2026-11-15 09:05:00 UTC`.
+#[must_use]
+pub fn readable(seconds: i64) -> String {
+    date_and_time(seconds, ' ') + " UTC"
+}
+
+/// The year, month and day that is so many days after 1970-01-01.
+#[must_use]
+pub fn date_of_day(days: i64) -> (i32, u8, u8) {
+    let at = moment(days.saturating_mul(SECONDS_PER_DAY));
+    (at.year(), at.month().into(), at.day())
+}
+
+/// Seconds since 1970 of a date and a time of day; none where the calendar has no such moment.
+#[must_use]
+pub fn unix_seconds((year, month, day): (i32, u8, u8), (hour, minute, second): (u8, u8, u8)) -> Option<i64> {
+    let date = Date::from_calendar_date(year, Month::try_from(month).ok()?, day).ok()?;
+    let time = Time::from_hms(hour, minute, second).ok()?;
+    Some(date.with_time(time).assume_utc().unix_timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn moments_are_written_in_every_form() {
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (1_704_110_400, "2024-01-01T12:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+            (-1, "1969-12-31T23:59:59Z"),
+            (i64::MIN, "0000-01-01T00:00:00Z"),
+            (i64::MAX, "9999-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(rfc3339(seconds), expected);
+        }
+        assert_eq!(rfc3339_millis(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(rfc3339_millis(951_782_400_001), "2000-02-29T00:00:00.001Z");
+        assert_eq!(rfc3339_millis(1_790_000_000_000), "2026-09-21T14:13:20.000Z");
+        assert_eq!(rfc3339_millis(u64::MAX / 1_000_000), "2554-07-21T23:34:33.709Z");
+        assert_eq!(readable(951_868_799), "2000-02-29 23:59:59 UTC");
+    }
+
+    #[test]
+    fn fractions_of_a_second_round_down() {
+        assert_eq!(seconds_of(UNIX_EPOCH - Duration::from_millis(1)), -1);
+        assert_eq!(seconds_of(UNIX_EPOCH + Duration::from_millis(999)), 0);
+    }
+
+    #[test]
+    fn days_are_counted_and_named_alike() {
+        let midnight = (0, 0, 0);
+        for (date, days) in [
+            ((1970, 1, 1), 0),
+            ((1969, 12, 31), -1),
+            ((2000, 2, 29), 11_016),
+            ((2000, 3, 1), 11_017),
+            ((2026, 11, 15), 20_772),
+            ((9999, 12, 31), 2_932_896),
+        ] {
+            assert_eq!(unix_seconds(date, midnight), Some(days * SECONDS_PER_DAY), "{date:?}");
+            assert_eq!(date_of_day(days), date, "{days}");
+        }
+        assert_eq!(unix_seconds((2026, 2, 29), midnight), None, "the calendar has no such day");
+        assert_eq!(unix_seconds((2026, 2, 28), (24, 0, 0)), None);
+    }
+}
