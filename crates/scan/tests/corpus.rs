@@ -20,8 +20,8 @@ const LEAST: usize = 3_000_000;
 const ABOUT_SECRETS: &[&str] = &[
     "crates/rules/src/tests/",
     "crates/scan/",
-    "crates/signalbox/src/config/tests.rs",
-    "crates/signalbox/src/config/tests/",
+    "crates/config/src/tests.rs",
+    "crates/config/src/tests/",
     "crates/store/src/postgres/",
     "crates/store/tests/suite/",
     "crates/tape/src/fuzzing.rs",

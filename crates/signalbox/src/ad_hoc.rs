@@ -92,7 +92,7 @@ impl Drop for AdHocFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, Overrides, Target};
+    use signalbox_config::{Config, Overrides, Target};
 
     /// The configuration without its rules, which are read elsewhere.
     fn read(text: &str) -> Config {

@@ -1,10 +1,10 @@
 //! From a configuration to a gateway that is ready to start.
 
-use crate::config::{BackendConfig, Config, Era, Target, UrlTransport};
 use crate::interceptors;
 use crate::live::Live;
 use crate::logging::ExchangeLog;
 use crate::recording::Recording;
+use signalbox_config::{BackendConfig, Config, Era, Target, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
 use signalbox_engine::budget;

@@ -1,7 +1,7 @@
 //! What a person sees first.
 
 use crate::assemble;
-use crate::config::{Config, Transport};
+use signalbox_config::{Config, Transport};
 use signalbox_transport::tls::SelfSigned;
 use signalbox_wire::timestamp;
 use std::fmt::Write as _;
@@ -108,7 +108,7 @@ fn next(config: &Config) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Located, Overrides};
+    use signalbox_config::{Located, Overrides};
 
     #[test]
     fn g32_the_banner_says_what_is_spoken_and_what_is_not_there() {

@@ -9,12 +9,12 @@ pub use hold::{EditArgs, HoldCommand, How, SessionsCommand, WatchArgs, Which};
 use transparent::{PROXY_HELP, WRAP_HELP};
 pub use transparent::{ProxyArgs, TapeTo, WrapArgs};
 
-use crate::config::{ListenAddr, LogLevel};
-use crate::duration;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use rules_args::RULES_HELP;
 pub use rules_args::{RulesCommand, TestArgs, TestPhase};
+use signalbox_config::duration;
+use signalbox_config::{ListenAddr, LogLevel};
 use std::path::PathBuf;
 use std::time::Duration;
 use tape_args::TAPE_HELP;

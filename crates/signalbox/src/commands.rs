@@ -22,11 +22,11 @@ mod watch;
 mod wrap;
 
 use crate::cli::{Cli, Command, ConfigCommand, Global, ServeArgs};
-use crate::config::loader::Loader;
-use crate::config::{Environment, Loaded, LogLevel, Overrides, reference};
 use crate::data_dir::run_folder;
 use crate::failure::Failure;
 use crate::{control, logging, output};
+use signalbox_config::loader::Loader;
+use signalbox_config::{Environment, Loaded, LogLevel, Overrides, reference};
 use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -17,13 +17,13 @@ pub mod report;
 mod running;
 
 use crate::assemble::uses_demo;
-use crate::config::{BackendConfig, Config, ConfigError, Env, Loaded, Located, Target};
 use crate::name_check;
 use address::{Address, Seen};
 use backends::Outcome;
 use finding::{Finding, Severity};
 use program::Start;
 use serde_json::Value;
+use signalbox_config::{BackendConfig, Config, ConfigError, Env, Loaded, Located, Target};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -71,7 +71,7 @@ pub fn has_problems(findings: &[Finding]) -> bool {
 
 /// The files of the listener's TLS; relative ones are taken from the configuration file's folder.
 fn certificates(config: &Path, text: &str, now: SystemTime) -> Vec<Finding> {
-    let files = configuration::tls_files(text);
+    let files = signalbox_config::unchecked::tls_files(text);
     let folder = config.parent().unwrap_or(Path::new(""));
     let place = |file: &String| folder.join(file);
     let mut findings = Vec::new();

@@ -1,12 +1,12 @@
 //! Why a command failed, and its exit code.
 
 use crate::assemble::AssembleError;
-use crate::config::rules::RulesError;
-use crate::config::{ConfigError, Warning};
 use crate::control::AskError;
 use crate::data_dir::DataDirError;
 use crate::pipe::PipeError;
 use crate::recording::RecordingError;
+use signalbox_config::rules::RulesError;
+use signalbox_config::{ConfigError, Warning};
 use signalbox_engine::record::StoreError;
 use signalbox_tape::TapeFileError;
 use signalbox_tape::export::ExportError;

@@ -1,9 +1,9 @@
 //! The TLS of the listener, from its configuration to what the front uses.
 
-use crate::config::{Certificates, Config, ListenTls, Transport};
 use crate::data_dir::DataDir;
 use crate::failure::Failure;
 use crate::{banner, output};
+use signalbox_config::{Certificates, Config, ListenTls, Transport};
 use signalbox_transport::tls::{FrontTls, FrontTlsSpec, PairFiles, SelfSigned};
 use std::sync::Arc;
 use tokio::task::JoinSet;

@@ -10,7 +10,7 @@ pub use exchange_log::ExchangeLog;
 
 pub use queue::Flusher;
 
-use crate::config::LogLevel;
+use signalbox_config::LogLevel;
 use std::io::{self, IsTerminal as _};
 use std::sync::OnceLock;
 use tracing_subscriber::EnvFilter;

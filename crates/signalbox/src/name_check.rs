@@ -1,8 +1,8 @@
 //! Names in a configuration that nothing has, and names that several backends have.
 
 use crate::assemble::{self, DEMO};
-use crate::config::Config;
-use crate::config::tools::matches;
+use signalbox_config::Config;
+use signalbox_config::tools::matches;
 use signalbox_engine::catalog::{BackendEntry, Catalog, ListKind, Snapshot, read_saved};
 use signalbox_rules::KnownNames;
 use signalbox_runtime::Gateway;

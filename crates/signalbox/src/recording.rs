@@ -5,11 +5,11 @@ mod late_writer;
 mod session_key;
 mod tape_sink;
 
-use crate::config::{Config, Record};
 use crate::data_dir::DataDir;
 use crate::tape_to_file::TapeToFile;
 pub(crate) use late_writer::LateWriter;
 pub use session_key::{SESSION_KEY_FILE, session_hash};
+use signalbox_config::{Config, Record};
 use signalbox_engine::FactSink;
 use signalbox_engine::record::{RulesEntry, StoreError, TapeInfo, TapeKind, TapeStore, TapeWriter};
 use signalbox_rules::RuleSet;
@@ -68,7 +68,7 @@ pub enum StorePlace {
     /// A SQLite file.
     Sqlite(PathBuf),
     /// A PostgreSQL database; its address may hold a password.
-    Postgres(crate::config::Secret),
+    Postgres(signalbox_config::Secret),
 }
 
 impl StorePlace {

@@ -11,14 +11,14 @@ mod watch;
 pub use report::{Report, Summary};
 
 use crate::assemble::{self, App, AssembleError};
-use crate::config::loader::{Loader, News};
-use crate::config::{Config, ConfigError};
 use crate::failure::log_warnings;
 use crate::signals::{Hangup, Hangups};
 use crate::{logging, name_check};
 use arc_swap::ArcSwap;
 use plan::Course;
 use report::Record;
+use signalbox_config::loader::{Loader, News};
+use signalbox_config::{Config, ConfigError};
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_rules::RuleSet;
 use signalbox_runtime::{Backend, BackendSpec, Gateway};

@@ -12,12 +12,12 @@ mod transparent;
 pub mod trouble;
 pub mod view;
 
-use crate::config::{BackendConfig, Config, TrustLevel};
 use crate::name_check;
 use crate::recording::Recording;
 use crate::reload::{Reloader, Report};
 use limits::{Bounds, Limit};
 use serde::Serialize;
+use signalbox_config::{BackendConfig, Config, TrustLevel};
 use signalbox_runtime::status::Status;
 use signalbox_tape::recorder::RecorderStats;
 use signalbox_transport::tls::{FrontTls, TlsStatus};

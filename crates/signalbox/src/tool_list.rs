@@ -1,9 +1,9 @@
 //! What `tools list` shows: every tool with its backend, and the backends whose tools are missing.
 
-use crate::config::Config;
 use crate::pipe::{Pipe, PipeError};
 use crate::table;
 use serde_json::{Map, Value, json};
+use signalbox_config::Config;
 use signalbox_runtime::Gateway;
 
 /// Most characters shown of a description.

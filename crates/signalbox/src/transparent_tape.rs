@@ -4,7 +4,6 @@
 use crate::api::transparent::{self, Passing};
 use crate::cli::{Global, TapeTo};
 use crate::commands::{data_dir, loader};
-use crate::config::{Overrides, Record};
 use crate::control::Control;
 use crate::data_dir::DataDir;
 use crate::failure::Failure;
@@ -12,6 +11,7 @@ use crate::live::Live;
 use crate::recording::{LateWriter, STORE_FILE, StorePlace, redactor, session_hash, tape_id};
 use crate::status::{Passage, PassageOverview};
 use crate::tape_to_file::TapeToFile;
+use signalbox_config::{Overrides, Record};
 use signalbox_engine::chain::Chain;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::{TapeInfo, TapeKind, TapeStore as _, TapeWriter};

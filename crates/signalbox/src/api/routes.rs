@@ -2,15 +2,10 @@
 
 use super::{Served, breakpoints, holds, mcp, probes, process, sessions, tape, tools};
 use http::Method;
+pub use signalbox_config::listen::{HEALTH, METRICS, READY};
 use signalbox_transport::router::{Answered, Mount, Request, Route, RouteError, Router};
 use std::sync::Arc;
 
-/// Is it alive?
-pub const HEALTH: &str = "/healthz";
-/// Can it serve?
-pub const READY: &str = "/readyz";
-/// What is counted, in the Prometheus text format.
-pub const METRICS: &str = "/metrics";
 /// The state of the process, as JSON.
 pub const STATUS: &str = "/api/v1/status";
 /// The version of the program, as JSON.

@@ -1,7 +1,7 @@
 //! The command lines of `hold`, `watch` and `sessions`.
 
-use crate::duration::{self, NoDuration};
 use clap::{Args, Subcommand};
+use signalbox_config::duration::{self, NoDuration};
 use std::time::Duration;
 
 /// Which process is meant.

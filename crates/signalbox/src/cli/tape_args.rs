@@ -1,8 +1,8 @@
 //! The command line of `signalbox tape`.
 
 use super::Which;
-use crate::duration::{self, NoDuration};
 use clap::{Args, Subcommand, ValueEnum};
+use signalbox_config::duration::{self, NoDuration};
 use std::path::PathBuf;
 use std::time::Duration;
 

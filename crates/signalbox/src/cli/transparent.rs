@@ -1,8 +1,8 @@
 //! Arguments of `wrap` and `proxy`.
 
 use super::seconds;
-use crate::config::ListenAddr;
 use clap::Args;
+use signalbox_config::ListenAddr;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;

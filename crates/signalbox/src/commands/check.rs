@@ -2,11 +2,11 @@
 
 use crate::assemble;
 use crate::cli::Global;
-use crate::config::{Config, Loaded, Overrides};
 use crate::failure::Failure;
 use crate::front_tls::FrontSecurity;
 use crate::{doctor, name_check, output, table};
 use serde_json::json;
+use signalbox_config::{Config, Loaded, Overrides};
 use signalbox_engine::Principal;
 use std::process::ExitCode;
 

@@ -3,10 +3,10 @@
 use super::{block_on, data_dir, load, loader, serve, stdio};
 use crate::ad_hoc::{self, AdHocFile};
 use crate::cli::{Global, ProxyArgs, TapeTo, WrapArgs};
-use crate::config::{Overrides, Record};
 use crate::data_dir::DataDir;
 use crate::failure::Failure;
 use crate::{logging, output};
+use signalbox_config::{Overrides, Record};
 use std::path::Path;
 use std::process::ExitCode;
 

@@ -1,9 +1,10 @@
 //! `signalbox import`: a client's file as our configuration.
 
 use crate::cli::ImportArgs;
-use crate::config::locate::MAX_FILE;
 use crate::failure::Failure;
-use crate::{import, output};
+use crate::output;
+use signalbox_config::import;
+use signalbox_config::locate::MAX_FILE;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;

@@ -2,12 +2,12 @@
 
 use super::load;
 use crate::cli::{Global, RulesCommand, TestArgs, TestPhase};
-use crate::config::rules::read_file;
-use crate::config::{Overrides, Rules};
 use crate::failure::Failure;
 use crate::recording::unix_nanos;
 use crate::{name_check, output, table};
 use serde_json::{Value, json};
+use signalbox_config::rules::read_file;
+use signalbox_config::{Overrides, Rules};
 use signalbox_engine::chain::{Effect, Phase, Question, Verdict};
 use signalbox_rules::{RuleRow, RuleSet, Supposed, Tried, try_message};
 use std::io::Read as _;

@@ -2,8 +2,6 @@
 
 use crate::api::{Served, routes};
 use crate::assemble::{App, assemble};
-use crate::config::loader::Loader;
-use crate::config::{Config, Listen, Loaded, Transport};
 use crate::control::Control;
 use crate::data_dir::DataDir;
 use crate::failure::{Failure, log_warnings};
@@ -13,6 +11,8 @@ use crate::reload::{Follower, Reloader};
 use crate::signals::{Hangups, Signals};
 use crate::status::Place;
 use crate::{banner, open_files, output};
+use signalbox_config::loader::Loader;
+use signalbox_config::{Config, Listen, Loaded, Transport};
 use signalbox_engine::Principal;
 use signalbox_engine::authenticator::Authenticators;
 use signalbox_engine::record::TapeKind;
@@ -258,12 +258,12 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Located, Overrides};
     use crate::control::{self, AskError, LineStream};
     use crate::data_dir::run_folder;
     use crate::live::MAX_WATCHERS;
     use http::{Method, StatusCode};
     use serde_json::Value;
+    use signalbox_config::{Located, Overrides};
     use signalbox_engine::FactSink as _;
     use signalbox_transport::router::Door;
     use std::path::{Path, PathBuf};

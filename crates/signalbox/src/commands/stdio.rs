@@ -3,8 +3,6 @@
 use super::serve::FORCED;
 use crate::api::{Served, routes};
 use crate::assemble::{App, assemble};
-use crate::config::Loaded;
-use crate::config::loader::Loader;
 use crate::control::Control;
 use crate::data_dir::DataDir;
 use crate::failure::{Failure, log_warnings};
@@ -13,6 +11,8 @@ use crate::recording::Recording;
 use crate::reload::Reloader;
 use crate::signals::{Hangups, Signals};
 use crate::status::Place;
+use signalbox_config::Loaded;
+use signalbox_config::loader::Loader;
 use signalbox_engine::Caller;
 use signalbox_engine::record::TapeKind;
 use signalbox_transport::stdio_front::{self, StdioError};

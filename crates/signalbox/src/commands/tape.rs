@@ -23,11 +23,11 @@ mod unfinished;
 
 use super::load;
 use crate::cli::{Global, TapeCommand};
-use crate::config::{Config, Overrides};
 use crate::failure::Failure;
 use crate::recording::StorePlace;
 use crate::{moment, output, table};
 use serde_json::{Value, json};
+use signalbox_config::{Config, Overrides};
 use signalbox_engine::record::{TapeInfo, TapeStore};
 use std::collections::HashSet;
 use std::process::ExitCode;

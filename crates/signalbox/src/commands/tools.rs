@@ -4,7 +4,6 @@ use super::processes::{self, Process};
 use crate::api::routes::{STATUS, TOOLS};
 use crate::assemble::{App, assemble};
 use crate::cli::{From, Global, ToolsCommand};
-use crate::config::{BackendConfig, Config, Era, Overrides, Target, ToolFilter, TrustLevel, UrlTransport};
 use crate::control;
 use crate::failure::{Failure, log_warnings};
 use crate::output;
@@ -14,6 +13,7 @@ use crate::table;
 use crate::tool_list::{self, ToolList};
 use http::Method;
 use serde_json::{Map, Value, json};
+use signalbox_config::{BackendConfig, Config, Era, Overrides, Target, ToolFilter, TrustLevel, UrlTransport};
 use signalbox_engine::{Caller, Principal, Proof};
 use signalbox_transport::tls::BackTlsSpec;
 use signalbox_wire::printable;
@@ -146,7 +146,7 @@ fn configuration(global: &Global, from: &From) -> Result<Config, Failure> {
     let bad = |why: &str| Failure::Usage(format!("--url must be like http://127.0.0.1:8080/mcp: {why}"));
     let url: http::Uri = url.parse().map_err(|error: http::uri::InvalidUri| bad(&error.to_string()))?;
     // The gateway that is asked has rules of its own.
-    config.rules = crate::config::Rules::default();
+    config.rules = signalbox_config::Rules::default();
     config.backends = vec![BackendConfig {
         name: "gateway".to_owned(),
         target: Target::Url {
@@ -163,7 +163,7 @@ fn configuration(global: &Global, from: &From) -> Result<Config, Failure> {
         timeout: config.gateway.call_timeout,
         start_timeout: config.gateway.first_list_wait,
         max_children: 1,
-        addresses: crate::config::Addresses::default(),
+        addresses: signalbox_config::Addresses::default(),
         failing: signalbox_runtime::FailureRules::default(),
         lifetime: signalbox_runtime::Lifetime::default(),
         era: Era::Auto,

@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use crate::assemble::{App, AssembleError, assemble};
-use crate::config::{BackendConfig, Config};
+use signalbox_config::{BackendConfig, Config};
 use signalbox_engine::Principal;
 use signalbox_runtime::Lifetime;
 use signalbox_runtime::status::BackendStatus;

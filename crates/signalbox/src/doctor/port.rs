@@ -1,8 +1,8 @@
 //! The port: free, ours already, or somebody else's.
 
 use super::finding::Finding;
-use crate::config::Listen;
 use serde_json::Value;
+use signalbox_config::Listen;
 use std::fs;
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
@@ -89,9 +89,9 @@ fn listener(line: &str, port: u16) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Transport;
     use crate::doctor::finding::Severity;
     use serde_json::json;
+    use signalbox_config::Transport;
 
     fn listen(port: u16) -> Listen {
         Listen { transport: Transport::Http, host: [127, 0, 0, 1].into(), port, path: "/mcp".to_owned(), tls: None }

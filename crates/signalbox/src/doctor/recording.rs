@@ -1,9 +1,9 @@
 //! Whether calls can be recorded.
 
 use super::finding::Finding;
-use crate::config::Config;
 use crate::recording::StorePlace;
 use serde_json::Value;
+use signalbox_config::Config;
 use std::time::Duration;
 
 const CHECK: &str = "recording";

@@ -3,9 +3,9 @@
 use super::exporter::Job;
 use super::lost::{Lost, QUEUE_FULL};
 use super::semantics::{Clock, Places, spans};
-use crate::config::otel::Ratio;
 use aws_lc_rs::digest;
-use signalbox_engine::trace::{self, State, Told, Trace};
+use signalbox_config::otel::Ratio;
+use signalbox_engine::trace::{self, State, TraceSent, Trace};
 use signalbox_engine::{Carrier, Fact, FactSink};
 use signalbox_wire::trace_parent::{MAX_STATE, SAMPLED};
 use signalbox_wire::{Envelope, TraceParent};
@@ -70,7 +70,7 @@ impl FactSink for Tracer {
             None => (ids.trace, if self.ratio.takes(ids.trace) { SAMPLED } else { 0 }),
         };
         let at = |span| TraceParent { trace, span, flags };
-        let told = Told { call: at(ids.call), state, sent: OnceLock::new() };
+        let told = TraceSent { call: at(ids.call), state, sent: OnceLock::new() };
         let session = carrier.session.filter(|_| flags & SAMPLED != 0).map(digest_of);
         let parent = parent.map(|parent| parent.span);
         Some(Box::new(Trace { span: at(ids.own), parent, session, told: Arc::new(told), ended: None }))
@@ -109,7 +109,7 @@ impl Ids {
 
 /// The trace of a client that does not record it: it is handed on, so that nobody behind us begins another.
 fn unrecorded(parent: TraceParent, state: State) -> Box<Trace> {
-    let told = Arc::new(Told { call: parent, state, sent: OnceLock::new() });
+    let told = Arc::new(TraceSent { call: parent, state, sent: OnceLock::new() });
     Box::new(Trace { span: parent, parent: None, session: None, told, ended: None })
 }
 
@@ -124,7 +124,7 @@ fn digest_of(session: &str) -> Box<str> {
 mod tests {
     use super::*;
     use crate::assemble::assemble;
-    use crate::config::{Config, Located, Overrides};
+    use signalbox_config::{Config, Located, Overrides};
     use signalbox_engine::fact::{Finished, Outcome};
     use signalbox_engine::{Caller, ExchangeId, Principal, SessionKey};
     use signalbox_wire::Era;

@@ -1,7 +1,7 @@
 //! What another configuration changes, and what of it needs a restart.
 
 use super::ReloadError;
-use crate::config::{BackendConfig, Config};
+use signalbox_config::{BackendConfig, Config};
 
 /// A setting that is taken over while the process runs.
 struct Live {
@@ -114,7 +114,7 @@ pub(super) fn course(before: &BackendConfig, next: &BackendConfig) -> Course {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Overrides, keys};
+    use signalbox_config::{Overrides, keys};
     use std::path::Path;
 
     fn config(text: &str) -> Config {

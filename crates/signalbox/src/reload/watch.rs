@@ -4,7 +4,7 @@
 //! place of another, and needs nothing of the system. What is still being written is left alone until it has been quiet.
 
 use super::{Reloader, Trigger};
-use crate::config::loader::Loader;
+use signalbox_config::loader::Loader;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;

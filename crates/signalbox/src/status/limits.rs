@@ -1,8 +1,8 @@
 //! The bounds of a process, and how near it is to them.
 
-use crate::config::{Config, Target};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
+use signalbox_config::{Config, Target};
 use signalbox_runtime::status::Status;
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@ mod service;
 
 use clap::Parser as _;
 use signalbox::cli::Cli;
-use signalbox::config::layers::VARIABLES;
+use signalbox_config::layers::VARIABLES;
 use std::path::{Path, PathBuf};
 
 /// The folder of the repository.

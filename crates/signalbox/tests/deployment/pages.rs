@@ -1,7 +1,7 @@
 //! The pages in `docs`: links lead somewhere, and command lines are ours.
 
 use crate::{assert_command_line, read, root};
-use signalbox::config::{Config, Overrides};
+use signalbox_config::{Config, Overrides};
 use std::path::Path;
 
 /// Every page, with its place in the repository.

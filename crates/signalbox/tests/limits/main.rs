@@ -7,11 +7,11 @@
 mod kept;
 
 use signalbox::assemble::assemble;
-use signalbox::config::keys::{KEYS, Kind};
-use signalbox::config::{Config, Located, Overrides};
 use signalbox::data_dir::DataDir;
 use signalbox::metrics;
 use signalbox::recording::Recording;
+use signalbox_config::keys::{KEYS, Kind};
+use signalbox_config::{Config, Located, Overrides};
 use signalbox_engine::bridge::bridged_call;
 use signalbox_engine::budget;
 use signalbox_engine::operations::{MAX_OPERATION_BYTES, MAX_OPERATIONS};

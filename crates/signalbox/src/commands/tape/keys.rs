@@ -1,8 +1,8 @@
 //! The keys with which a tape is read.
 
-use crate::config::redact_key::read;
 use crate::failure::Failure;
 use crate::output;
+use signalbox_config::redact_key::read;
 use signalbox_tape::redact::{Decryptor, EncryptionKey};
 use std::path::PathBuf;
 

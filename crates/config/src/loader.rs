@@ -157,7 +157,7 @@ pub enum News {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Problem;
+    use crate::Problem;
 
     fn loader(file: &Path) -> Loader {
         let overrides = Overrides { data_dir: Some("/nowhere".into()), ..Overrides::default() };

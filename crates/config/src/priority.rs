@@ -34,11 +34,11 @@ pub(super) fn priorities(record: &Table<'_>, seed: u64, always: Trigger) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Config, ConfigError, Overrides};
+    use crate::{Config, ConfigError, Overrides};
     use signalbox_tape::recorder::Sampling;
     use std::path::Path;
 
-    fn read(text: &str) -> Result<crate::config::Record, ConfigError> {
+    fn read(text: &str) -> Result<crate::Record, ConfigError> {
         let overrides = Overrides { data_dir: Some("/nowhere".into()), ..Overrides::default() };
         let loaded = Config::parse(Path::new("signalbox.toml"), text, &|_| None, &overrides);
         loaded.map(|loaded| loaded.config.record)

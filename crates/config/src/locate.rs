@@ -51,7 +51,7 @@ pub(super) fn user_folder(env: &Env<'_>, variable: &str, below_home: &str) -> Op
 }
 
 /// The text of a file, without a byte order mark.
-pub(crate) fn read(path: &Path) -> Result<String, ConfigError> {
+pub fn read(path: &Path) -> Result<String, ConfigError> {
     let fail = |problem| ConfigError::new(Place::file(path), problem);
     let unreadable = |error: std::io::Error| {
         fail(match error.kind() {

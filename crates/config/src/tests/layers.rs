@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{FULL, env};
-use crate::config::*;
+use crate::*;
 
 /// A folder that is removed at the end of its test.
 struct Folder(PathBuf);

@@ -7,11 +7,13 @@
 mod addresses;
 pub mod backend;
 mod check;
+pub mod duration;
 pub mod error;
-pub(crate) mod expand;
+mod expand;
 mod failing;
 mod faults;
-pub(crate) mod foreign;
+mod foreign;
+pub mod import;
 mod json;
 pub mod keys;
 pub mod layers;
@@ -21,10 +23,10 @@ pub mod locate;
 pub mod otel;
 pub mod path;
 mod priority;
-pub(crate) mod raw;
-pub(crate) mod read;
+mod raw;
+mod read;
 pub mod record;
-pub(crate) mod redact_key;
+pub mod redact_key;
 pub mod reference;
 pub mod rules;
 pub mod secret;
@@ -32,6 +34,7 @@ pub mod secret;
 mod tests;
 pub mod tls;
 pub mod tools;
+pub mod unchecked;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -279,7 +282,7 @@ pub(crate) fn with_foreign(
 }
 
 /// A client's file as a tree; nothing where it is not JSON.
-pub(crate) fn parse_json(text: &str) -> Option<raw::Node> {
+fn parse_json(text: &str) -> Option<raw::Node> {
     json::parse(text, &foreign::LISTS).ok()
 }
 

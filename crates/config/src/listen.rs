@@ -4,6 +4,13 @@ use super::tls::ListenTls;
 use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 
+/// Where the process says that it is alive.
+pub const HEALTH: &str = "/healthz";
+/// Where it says that it can serve.
+pub const READY: &str = "/readyz";
+/// Where its counters are, in the Prometheus text format.
+pub const METRICS: &str = "/metrics";
+
 /// Where clients connect, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {

@@ -4,12 +4,10 @@ use http::uri::{Authority, PathAndQuery, Uri};
 use signalbox_transport::http_front::{POST_PATH, STREAM_PATH};
 use std::time::Duration;
 
-use crate::api::routes;
-
 use super::backend::{self, bad, folder};
 use super::error::{ConfigError, Problem, Warning};
 use super::faults::Faults;
-use super::listen::{self, Listen, Transport};
+use super::listen::{self, HEALTH, Listen, METRICS, READY, Transport};
 use super::otel;
 use super::read::{Table, Text};
 use super::record;
@@ -17,7 +15,7 @@ use super::rules;
 use super::{Gateway, LogLevel, Settings, tls};
 
 /// Paths that the gateway answers itself.
-const OWN_PATHS: [&str; 5] = [routes::HEALTH, routes::READY, routes::METRICS, STREAM_PATH, POST_PATH];
+const OWN_PATHS: [&str; 5] = [HEALTH, READY, METRICS, STREAM_PATH, POST_PATH];
 
 /// Check a whole file, and say all that is wrong with it.
 pub(super) fn check(root: &Table<'_>, warnings: &mut Vec<Warning>) -> Result<Settings, ConfigError> {

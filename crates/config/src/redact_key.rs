@@ -37,7 +37,7 @@ pub(super) fn key(table: &Table<'_>) -> Result<EncryptionKey, ConfigError> {
 }
 
 /// The text of a file with a key.
-pub(crate) fn read(path: &Path) -> Result<String, std::io::ErrorKind> {
+pub fn read(path: &Path) -> Result<String, std::io::ErrorKind> {
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(|error| error.kind())?;
     file.take(LARGEST).read_to_string(&mut text).map_err(|error| error.kind())?;
@@ -46,7 +46,7 @@ pub(crate) fn read(path: &Path) -> Result<String, std::io::ErrorKind> {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Config, Overrides};
+    use crate::{Config, Overrides};
     use std::path::Path;
 
     const HEX: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";

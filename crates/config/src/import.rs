@@ -5,12 +5,12 @@
 
 use std::path::Path;
 
-use crate::config::expand::to_own;
-use crate::config::foreign::{self, Server};
-use crate::config::path::{KeyPath, is_bare};
-use crate::config::raw::{Entry, Value};
-use crate::config::read::Document;
-use crate::config::{ConfigError, Env, Note, Problem, Warning, with_foreign};
+use crate::expand::to_own;
+use crate::foreign::{self, Server};
+use crate::path::{KeyPath, is_bare};
+use crate::raw::{Entry, Value};
+use crate::read::Document;
+use crate::{ConfigError, Env, Note, Problem, Warning, with_foreign};
 
 /// The outcome of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,7 +130,7 @@ fn note_secrets(document: &Document<'_>, server: &Server, warnings: &mut Vec<War
                 continue;
             };
             if !value.contains("${") && looks_secret(&entry.key, value) {
-                let variable = if variable_from_name && crate::config::expand::is_name(&entry.key) {
+                let variable = if variable_from_name && crate::expand::is_name(&entry.key) {
                     entry.key.clone()
                 } else {
                     variable(&format!("{}_{}", server.name, entry.key))
