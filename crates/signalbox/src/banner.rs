@@ -1,6 +1,6 @@
 //! What a person sees first.
 
-use crate::assemble;
+use signalbox_assembly::assemble;
 use signalbox_config::{Config, Transport};
 use signalbox_transport::tls::SelfSigned;
 use signalbox_wire::timestamp;

@@ -22,11 +22,13 @@ mod watch;
 mod wrap;
 
 use crate::cli::{Cli, Command, ConfigCommand, Global, ServeArgs};
-use crate::data_dir::run_folder;
 use crate::failure::Failure;
-use crate::{control, logging, output};
+use crate::output;
+use signalbox_assembly::data_dir::run_folder;
+use signalbox_assembly::logging;
 use signalbox_config::loader::Loader;
 use signalbox_config::{Environment, Loaded, LogLevel, Overrides, reference};
+use signalbox_control::control_socket;
 use std::future::Future;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -122,7 +124,7 @@ fn load(global: &Global, flags: Overrides) -> Result<Loaded, Failure> {
 fn running(global: &Global) -> Result<(PathBuf, Vec<PathBuf>), Failure> {
     let (data_dir, bad) = loader(global, Overrides::default())?.data_dir()?;
     let folder = run_folder(&data_dir);
-    let sockets = control::sockets(&folder).map_err(|error| Failure::File { path: folder, error })?;
+    let sockets = control_socket::sockets(&folder).map_err(|error| Failure::File { path: folder, error })?;
     match bad {
         Some(error) if sockets.is_empty() => Err(error.into()),
         _ => Ok((data_dir, sockets)),

@@ -1,12 +1,12 @@
 //! Why a command failed, and its exit code.
 
-use crate::assemble::AssembleError;
-use crate::control::AskError;
-use crate::data_dir::DataDirError;
-use crate::pipe::PipeError;
-use crate::recording::RecordingError;
+use signalbox_assembly::assemble::AssembleError;
+use signalbox_assembly::data_dir::DataDirError;
+use signalbox_assembly::recording::RecordingError;
+use signalbox_config::ConfigError;
 use signalbox_config::rules::RulesError;
-use signalbox_config::{ConfigError, Warning};
+use signalbox_control::control_socket::AskError;
+use signalbox_control::pipe::PipeError;
 use signalbox_engine::record::StoreError;
 use signalbox_tape::TapeFileError;
 use signalbox_tape::export::ExportError;
@@ -126,12 +126,5 @@ impl Failure {
             Self::Wrap(error) => ExitCode::from(error.exit_code()),
             _ => ExitCode::FAILURE,
         }
-    }
-}
-
-/// Logs what was tolerated in a configuration.
-pub fn log_warnings(warnings: &[Warning]) {
-    for warning in warnings {
-        tracing::warn!("{warning}");
     }
 }

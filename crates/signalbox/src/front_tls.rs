@@ -1,8 +1,8 @@
 //! The TLS of the listener, from its configuration to what the front uses.
 
-use crate::data_dir::DataDir;
 use crate::failure::Failure;
 use crate::{banner, output};
+use signalbox_assembly::data_dir::DataDir;
 use signalbox_config::{Certificates, Config, ListenTls, Transport};
 use signalbox_transport::tls::{FrontTls, FrontTlsSpec, PairFiles, SelfSigned};
 use std::sync::Arc;

@@ -1,37 +1,15 @@
-//! The `signalbox` program: configuration, wiring, command line. `main` is a few lines over this.
+//! The `signalbox` program: its command line and what each command does. `main` is a few lines over this.
 
 pub mod ad_hoc;
-pub mod api;
-pub mod assemble;
 pub mod banner;
 pub mod cli;
 pub mod commands;
-pub mod control;
-pub mod data_dir;
-pub mod doctor;
 pub mod failure;
 pub mod front_tls;
 pub mod intent;
-pub mod interceptors;
-pub mod live;
-pub mod logging;
-pub mod metrics;
 pub mod moment;
-pub mod name_check;
-pub mod open_files;
-#[cfg(feature = "otel")]
-pub mod otel;
 pub mod output;
 pub mod own_pipes;
-pub mod pipe;
-pub mod recording;
-pub mod reload;
-pub mod signals;
-pub mod status;
-pub mod table;
-pub mod tape_to_file;
-pub mod terminal;
-pub mod tool_list;
 pub mod transparent_tape;
 pub mod watch;
 pub mod watch_screen;

@@ -1,17 +1,17 @@
 //! What stands beside a transparent proxy: its tape, in a place that only its user can read, and the socket at which it tells
 //! how it goes.
 
-use crate::api::transparent::{self, Passing};
 use crate::cli::{Global, TapeTo};
 use crate::commands::{data_dir, loader};
-use crate::control::Control;
-use crate::data_dir::DataDir;
 use crate::failure::Failure;
-use crate::live::Live;
-use crate::recording::{LateWriter, STORE_FILE, StorePlace, redactor, session_hash, tape_id};
-use crate::status::{Passage, PassageOverview};
-use crate::tape_to_file::TapeToFile;
+use signalbox_assembly::data_dir::DataDir;
+use signalbox_assembly::live::Live;
+use signalbox_assembly::recording::{LateWriter, STORE_FILE, StorePlace, redactor, session_hash, tape_id};
+use signalbox_assembly::tape_to_file::TapeToFile;
 use signalbox_config::{Overrides, Record};
+use signalbox_control::api::transparent::{self, Passing};
+use signalbox_control::control_socket::Control;
+use signalbox_control::status::{Passage, PassageOverview};
 use signalbox_engine::chain::Chain;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::{TapeInfo, TapeKind, TapeStore as _, TapeWriter};

@@ -1,7 +1,8 @@
 //! Where a result is shown again and again: in place on a terminal, one after the other elsewhere.
 
 use crate::failure::Failure;
-use crate::{output, terminal};
+use crate::output;
+use signalbox_control::terminal;
 use std::io::{IsTerminal as _, stdout};
 
 /// The other screen, so that what stood there before comes back at the end; no cursor; long lines are cut.

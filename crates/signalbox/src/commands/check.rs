@@ -1,12 +1,15 @@
 //! `signalbox check`: is the configuration usable?
 
-use crate::assemble;
 use crate::cli::Global;
 use crate::failure::Failure;
 use crate::front_tls::FrontSecurity;
-use crate::{doctor, name_check, output, table};
+use crate::output;
 use serde_json::json;
+use signalbox_assembly::assemble;
+use signalbox_assembly::name_check;
 use signalbox_config::{Config, Loaded, Overrides};
+use signalbox_control::doctor;
+use signalbox_control::table;
 use signalbox_engine::Principal;
 use std::process::ExitCode;
 

@@ -1,12 +1,12 @@
 //! `signalbox doctor`: what is wrong, and what to do about it.
 
 use crate::cli::Global;
-use crate::doctor::{Patient, examine, has_problems, report};
 use crate::failure::Failure;
 use crate::output;
-use crate::terminal::Style;
 use serde_json::json;
 use signalbox_config::{Config, Environment, Located, Overrides};
+use signalbox_control::doctor::{Patient, examine, has_problems, report};
+use signalbox_control::terminal::Style;
 use std::path::Path;
 use std::process::ExitCode;
 

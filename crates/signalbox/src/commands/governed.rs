@@ -3,9 +3,10 @@
 use super::{block_on, data_dir, load, loader, serve, stdio};
 use crate::ad_hoc::{self, AdHocFile};
 use crate::cli::{Global, ProxyArgs, TapeTo, WrapArgs};
-use crate::data_dir::DataDir;
 use crate::failure::Failure;
-use crate::{logging, output};
+use crate::output;
+use signalbox_assembly::data_dir::DataDir;
+use signalbox_assembly::logging;
 use signalbox_config::{Overrides, Record};
 use std::path::Path;
 use std::process::ExitCode;

@@ -2,13 +2,14 @@
 
 use super::editor;
 use super::processes::{self, Process};
-use crate::api::routes::{BREAKPOINTS, HOLDS};
 use crate::cli::{EditArgs, Global, HoldCommand, How, Which};
 use crate::failure::Failure;
-use crate::{output, table};
+use crate::output;
 use http::Method;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use signalbox_control::api::routes::{BREAKPOINTS, HOLDS};
+use signalbox_control::table;
 use signalbox_tape::pretty;
 use signalbox_wire::printable;
 use std::io::Read as _;

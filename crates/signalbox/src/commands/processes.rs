@@ -1,11 +1,11 @@
 //! The running processes that a command means, and how they are spoken to.
 
-use crate::api::routes::STATUS;
 use crate::cli::{Global, Which};
-use crate::control::{AskError, send};
 use crate::failure::Failure;
 use http::Method;
 use serde_json::Value;
+use signalbox_control::api::routes::STATUS;
+use signalbox_control::control_socket::{AskError, send};
 use std::path::PathBuf;
 
 /// A running process.

@@ -2,11 +2,11 @@
 
 use super::serve::{FORCED, listen};
 use crate::cli::{Global, ProxyArgs};
-use crate::control::Control;
 use crate::failure::Failure;
 use crate::output;
-use crate::signals::Signals;
 use crate::transparent_tape::{MAX_MESSAGE, Tapped};
+use signalbox_assembly::signals::Signals;
+use signalbox_control::control_socket::Control;
 use signalbox_engine::Caller;
 use signalbox_engine::record::TapeKind;
 use signalbox_transport::http_back::HttpSpecError;

@@ -1,11 +1,12 @@
 //! `signalbox reload`: the running processes read their configuration again.
 
-use crate::api::routes;
 use crate::cli::Global;
-use crate::control::{AskError, tell};
 use crate::failure::Failure;
-use crate::{output, table};
+use crate::output;
 use serde_json::Value;
+use signalbox_control::api::routes;
+use signalbox_control::control_socket::{AskError, tell};
+use signalbox_control::table;
 use std::path::Path;
 use std::process::ExitCode;
 

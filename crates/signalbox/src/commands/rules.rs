@@ -3,11 +3,13 @@
 use super::load;
 use crate::cli::{Global, RulesCommand, TestArgs, TestPhase};
 use crate::failure::Failure;
-use crate::recording::unix_nanos;
-use crate::{name_check, output, table};
+use crate::output;
 use serde_json::{Value, json};
+use signalbox_assembly::name_check;
+use signalbox_assembly::recording::unix_nanos;
 use signalbox_config::rules::read_file;
 use signalbox_config::{Overrides, Rules};
+use signalbox_control::table;
 use signalbox_engine::chain::{Effect, Phase, Question, Verdict};
 use signalbox_rules::{RuleRow, RuleSet, Supposed, Tried, try_message};
 use std::io::Read as _;

@@ -1,18 +1,21 @@
 //! `signalbox serve`: all backends behind one address.
 
-use crate::api::{Served, routes};
-use crate::assemble::{App, assemble};
-use crate::control::Control;
-use crate::data_dir::DataDir;
-use crate::failure::{Failure, log_warnings};
+use crate::banner;
+use crate::failure::Failure;
 use crate::front_tls::FrontSecurity;
-use crate::recording::Recording;
-use crate::reload::{Follower, Reloader};
-use crate::signals::{Hangups, Signals};
-use crate::status::Place;
-use crate::{banner, open_files, output};
+use crate::output;
+use signalbox_assembly::assemble::{App, assemble};
+use signalbox_assembly::data_dir::DataDir;
+use signalbox_assembly::logging::log_warnings;
+use signalbox_assembly::recording::Recording;
+use signalbox_assembly::reload::{Follower, Reloader};
+use signalbox_assembly::signals::{Hangups, Signals};
 use signalbox_config::loader::Loader;
 use signalbox_config::{Config, Listen, Loaded, Transport};
+use signalbox_control::api::{Served, routes};
+use signalbox_control::control_socket::Control;
+use signalbox_control::open_files;
+use signalbox_control::status::Place;
 use signalbox_engine::Principal;
 use signalbox_engine::authenticator::Authenticators;
 use signalbox_engine::record::TapeKind;
@@ -258,12 +261,12 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::{self, AskError, LineStream};
-    use crate::data_dir::run_folder;
-    use crate::live::MAX_WATCHERS;
     use http::{Method, StatusCode};
     use serde_json::Value;
+    use signalbox_assembly::data_dir::run_folder;
+    use signalbox_assembly::live::MAX_WATCHERS;
     use signalbox_config::{Located, Overrides};
+    use signalbox_control::control_socket::{self, AskError, LineStream};
     use signalbox_engine::FactSink as _;
     use signalbox_transport::router::Door;
     use std::path::{Path, PathBuf};
@@ -292,7 +295,7 @@ mod tests {
 
     /// The control socket of the only process with its data in this folder.
     fn control_socket(root: &Path) -> PathBuf {
-        control::sockets(&run_folder(root)).unwrap().remove(0)
+        control_socket::sockets(&run_folder(root)).unwrap().remove(0)
     }
 
     #[tokio::test]
@@ -318,7 +321,7 @@ mod tests {
                 Config::load(&Located::File(file), &|_| None, &Overrides::default()).unwrap_err();
             }
             if route.method() == Method::GET && !route.path().contains('{') && route.path() != routes::LIVE {
-                control::ask(&socket, route.path()).await.unwrap();
+                control_socket::ask(&socket, route.path()).await.unwrap();
             }
         }
         stop.send_replace(true);

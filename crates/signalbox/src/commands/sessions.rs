@@ -1,12 +1,13 @@
 //! `signalbox sessions`: who is connected, and what they are doing.
 
 use super::processes;
-use crate::api::routes::SESSIONS;
 use crate::cli::{Global, SessionsCommand, Which};
 use crate::failure::Failure;
-use crate::{output, table};
+use crate::output;
 use http::Method;
 use serde_json::Value;
+use signalbox_control::api::routes::SESSIONS;
+use signalbox_control::table;
 use std::process::ExitCode;
 
 /// Does what was asked for.

@@ -1,16 +1,16 @@
 //! `signalbox status`: which processes run, and how their backends are.
 
-use crate::api::routes;
 use crate::cli::{Global, StatusArgs};
-use crate::control::{AskError, ask};
 use crate::failure::Failure;
 use crate::output;
-use crate::signals::Signals;
-use crate::status::rates::Rates;
-use crate::status::show::show;
-use crate::terminal::Style;
 use crate::watch_screen::Screen;
 use serde_json::Value;
+use signalbox_assembly::signals::Signals;
+use signalbox_control::api::routes;
+use signalbox_control::control_socket::{AskError, ask};
+use signalbox_control::status::rates::Rates;
+use signalbox_control::status::show::show;
+use signalbox_control::terminal::Style;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

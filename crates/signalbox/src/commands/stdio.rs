@@ -1,18 +1,19 @@
 //! `signalbox stdio`: all backends as one server on standard input and output.
 
 use super::serve::FORCED;
-use crate::api::{Served, routes};
-use crate::assemble::{App, assemble};
-use crate::control::Control;
-use crate::data_dir::DataDir;
-use crate::failure::{Failure, log_warnings};
-use crate::open_files;
-use crate::recording::Recording;
-use crate::reload::Reloader;
-use crate::signals::{Hangups, Signals};
-use crate::status::Place;
+use crate::failure::Failure;
+use signalbox_assembly::assemble::{App, assemble};
+use signalbox_assembly::data_dir::DataDir;
+use signalbox_assembly::logging::log_warnings;
+use signalbox_assembly::recording::Recording;
+use signalbox_assembly::reload::Reloader;
+use signalbox_assembly::signals::{Hangups, Signals};
 use signalbox_config::Loaded;
 use signalbox_config::loader::Loader;
+use signalbox_control::api::{Served, routes};
+use signalbox_control::control_socket::Control;
+use signalbox_control::open_files;
+use signalbox_control::status::Place;
 use signalbox_engine::Caller;
 use signalbox_engine::record::TapeKind;
 use signalbox_transport::stdio_front::{self, StdioError};

@@ -1,19 +1,20 @@
 //! `signalbox tools`: list and call what the backends offer, without any client.
 
 use super::processes::{self, Process};
-use crate::api::routes::{STATUS, TOOLS};
-use crate::assemble::{App, assemble};
 use crate::cli::{From, Global, ToolsCommand};
-use crate::control;
-use crate::failure::{Failure, log_warnings};
+use crate::failure::Failure;
 use crate::output;
-use crate::pipe::{Pipe, request_of};
-use crate::signals::Signals;
-use crate::table;
-use crate::tool_list::{self, ToolList};
 use http::Method;
 use serde_json::{Map, Value, json};
+use signalbox_assembly::assemble::{App, assemble};
+use signalbox_assembly::logging::log_warnings;
+use signalbox_assembly::signals::Signals;
 use signalbox_config::{BackendConfig, Config, Era, Overrides, Target, ToolFilter, TrustLevel, UrlTransport};
+use signalbox_control::api::routes::{STATUS, TOOLS};
+use signalbox_control::control_socket;
+use signalbox_control::pipe::{Pipe, request_of};
+use signalbox_control::table;
+use signalbox_control::tool_list::{self, ToolList};
 use signalbox_engine::{Caller, Principal, Proof};
 use signalbox_transport::tls::BackTlsSpec;
 use signalbox_wire::printable;
@@ -32,8 +33,9 @@ pub(super) async fn run(global: &Global, command: ToolsCommand) -> Result<ExitCo
     if let Some(process) = running(global, from).await? {
         return match &command {
             ToolsCommand::List { .. } => {
-                let told =
-                    control::ask_for_long(&process.socket, TOOLS).await.map_err(|error| process.failure(error))?;
+                let told = control_socket::ask_for_long(&process.socket, TOOLS)
+                    .await
+                    .map_err(|error| process.failure(error))?;
                 show_list(&ToolList::from_json(told), global.json)
             }
             ToolsCommand::Call { name, .. } => {

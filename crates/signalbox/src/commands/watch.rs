@@ -2,19 +2,19 @@
 
 use super::editor;
 use super::processes::{self, Process};
-use crate::api::routes::{BREAKPOINTS, HOLDS, LIVE};
 use crate::cli::{Global, WatchArgs};
-use crate::control::LineStream;
 use crate::failure::Failure;
 use crate::output;
-use crate::signals::Signals;
-use crate::terminal::Style;
 use crate::watch::keyboard::Keyboard;
 use crate::watch::screen::Screen;
 use crate::watch::{Action, Event, View};
 use http::Method;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use signalbox_assembly::signals::Signals;
+use signalbox_control::api::routes::{BREAKPOINTS, HOLDS, LIVE};
+use signalbox_control::control_socket::LineStream;
+use signalbox_control::terminal::Style;
 use signalbox_tape::pretty;
 use std::io::{IsTerminal as _, stdin, stdout};
 use std::process::ExitCode;

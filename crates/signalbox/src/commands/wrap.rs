@@ -1,12 +1,12 @@
 //! `signalbox wrap`: one server, untouched, and everything that passes on a tape.
 
 use crate::cli::{Global, WrapArgs};
-use crate::control::Control;
 use crate::failure::Failure;
 use crate::output;
 use crate::own_pipes::{OwnInput, OwnOutput};
 use crate::transparent_tape::{MAX_MESSAGE, Tapped};
 use rustix::process::Signal;
+use signalbox_control::control_socket::Control;
 use signalbox_engine::record::TapeKind;
 use signalbox_engine::{Caller, SessionKey};
 use signalbox_transport::tap::{Chunk, StdioTap, Who};

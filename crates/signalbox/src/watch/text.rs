@@ -1,8 +1,8 @@
 //! Text of others, made fit for a terminal.
 
-use crate::table::harmless;
 use ratatui::text::Span;
 use serde_json::Value;
+use signalbox_control::table::harmless;
 use signalbox_tape::pretty;
 
 /// The longest text of a member that is kept.

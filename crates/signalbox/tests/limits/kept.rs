@@ -2,7 +2,7 @@
 
 use super::Most::{Bytes, Count, Time};
 use super::{OVERLOADED, Row, row};
-use signalbox::live;
+use signalbox_assembly::live;
 use signalbox_rules::limits;
 use signalbox_runtime::gateway::MAX_REFUSALS;
 use signalbox_runtime::{breakpoints, holds, webhooks};

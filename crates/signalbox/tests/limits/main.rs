@@ -6,12 +6,12 @@
 
 mod kept;
 
-use signalbox::assemble::assemble;
-use signalbox::data_dir::DataDir;
-use signalbox::metrics;
-use signalbox::recording::Recording;
+use signalbox_assembly::assemble::assemble;
+use signalbox_assembly::data_dir::DataDir;
+use signalbox_assembly::recording::Recording;
 use signalbox_config::keys::{KEYS, Kind};
 use signalbox_config::{Config, Located, Overrides};
+use signalbox_control::metrics;
 use signalbox_engine::bridge::bridged_call;
 use signalbox_engine::budget;
 use signalbox_engine::operations::{MAX_OPERATION_BYTES, MAX_OPERATIONS};

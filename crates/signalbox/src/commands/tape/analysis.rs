@@ -1,8 +1,8 @@
 //! The second half of `signalbox tape stats`: what followed what, what was slow, what is odd at the end.
 
 use super::moment;
-use crate::table;
 use serde_json::{Value, json};
+use signalbox_control::table;
 use signalbox_tape::analysis::{Analysis, Anomaly, Oddness, Slow};
 
 /// How many pairs are told.

@@ -1,8 +1,9 @@
 //! `signalbox tape search --facets`: what a search fits, counted by its properties.
 
 use crate::failure::Failure;
-use crate::{output, table};
+use crate::output;
 use serde_json::{Map, Value, json};
+use signalbox_control::table;
 use signalbox_engine::record::{Query, TapeStore};
 use signalbox_tape::analysis::{Counts, Facets, facets_of};
 use std::fmt::Display;

@@ -3,10 +3,11 @@
 use super::progress::Progress;
 use super::{config, head};
 use crate::cli::Global;
-use crate::data_dir::DataDir;
 use crate::failure::Failure;
-use crate::recording::StorePlace;
-use crate::{output, table};
+use crate::output;
+use signalbox_assembly::data_dir::DataDir;
+use signalbox_assembly::recording::StorePlace;
+use signalbox_control::table;
 use signalbox_engine::record::{Entry, StoreError, TapeInfo};
 use signalbox_tape::export::jsonl::Reader;
 use signalbox_tape::{Select, TapeFile};

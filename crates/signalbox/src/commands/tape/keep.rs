@@ -1,11 +1,12 @@
 //! `signalbox tape keep`: the ring of a running gateway is written.
 
-use crate::api::routes::KEEP;
 use crate::cli::{Global, Which};
 use crate::commands::processes;
 use crate::failure::Failure;
-use crate::{output, table};
+use crate::output;
 use http::Method;
+use signalbox_control::api::routes::KEEP;
+use signalbox_control::table;
 use std::process::ExitCode;
 
 /// Asks for it, and says what came of it.

@@ -4,8 +4,8 @@ use super::{config, running, store};
 use crate::cli::{Global, PruneArgs};
 use crate::failure::Failure;
 use crate::output;
-use crate::recording::unix_nanos;
 use serde_json::json;
+use signalbox_assembly::recording::unix_nanos;
 use signalbox_engine::record::Retention;
 use std::process::ExitCode;
 

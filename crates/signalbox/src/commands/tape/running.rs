@@ -1,10 +1,10 @@
 //! The tapes that running processes write.
 
-use crate::api::routes::STATUS;
 use crate::cli::{Global, Which};
 use crate::commands::processes;
 use crate::failure::Failure;
 use http::Method;
+use signalbox_control::api::routes::STATUS;
 use std::collections::HashSet;
 
 /// The ids of the tapes that processes with this data folder write now. A process that does not answer is left out.

@@ -4,7 +4,7 @@ use super::config;
 use super::named_tape::NamedTape;
 use crate::cli::Global;
 use crate::failure::Failure;
-use crate::recording::session_hash;
+use signalbox_assembly::recording::session_hash;
 
 /// The tape and the number of a session, the newest where several have the id. Tapes have a keyed hash of the id, older ones
 /// the id itself.

@@ -3,9 +3,9 @@
 use super::finding::Finding;
 use super::recording;
 use crate::api::routes;
-use crate::control;
-use crate::data_dir::run_folder;
+use crate::control_socket;
 use serde_json::Value;
+use signalbox_assembly::data_dir::run_folder;
 use std::path::Path;
 
 const CHECK: &str = "control";
@@ -14,7 +14,7 @@ const CHECK: &str = "control";
 pub(super) async fn check(data_dir: &Path) -> (Vec<Value>, Vec<Finding>) {
     let folder = run_folder(data_dir);
     let shown = folder.display().to_string();
-    let sockets = match control::sockets(&folder) {
+    let sockets = match control_socket::sockets(&folder) {
         Ok(sockets) => sockets,
         Err(error) => {
             let advice = format!("let this user read the folder: `chmod u+rwx {shown}`");
@@ -24,7 +24,7 @@ pub(super) async fn check(data_dir: &Path) -> (Vec<Value>, Vec<Finding>) {
     };
     let (mut running, mut findings) = (Vec::new(), Vec::new());
     for socket in &sockets {
-        let told = control::ask(socket, routes::STATUS).await;
+        let told = control_socket::ask(socket, routes::STATUS).await;
         match told.map(|bytes| serde_json::from_slice::<Value>(&bytes)) {
             Ok(Ok(status)) => {
                 findings.push(process(&status));

@@ -11,13 +11,13 @@ mod tape;
 mod tools;
 pub mod transparent;
 
-use crate::assemble::App;
-use crate::name_check;
-use crate::reload::Reloader;
 use crate::status::{Overview, Place};
 use http::StatusCode;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use signalbox_assembly::assemble::App;
+use signalbox_assembly::name_check;
+use signalbox_assembly::reload::Reloader;
 use signalbox_transport::router::{Answer, Body, Problem, Request};
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,10 +3,10 @@
 
 use super::routes::{BREAKPOINTS, Bind, HEALTH, HOLDS, KEEP, LIVE, RELOAD, SESSIONS, STATUS, TOOLS, VERSION};
 use super::{ok, probes, process};
-use crate::live::Live;
 use crate::status::PassageOverview;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use signalbox_assembly::live::Live;
 use signalbox_transport::router::{Answered, Mount, Problem, Request, RouteError, Router};
 use std::sync::Arc;
 

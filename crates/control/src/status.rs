@@ -12,11 +12,11 @@ mod transparent;
 pub mod trouble;
 pub mod view;
 
-use crate::name_check;
-use crate::recording::Recording;
-use crate::reload::{Reloader, Report};
 use limits::{Bounds, Limit};
 use serde::Serialize;
+use signalbox_assembly::name_check;
+use signalbox_assembly::recording::Recording;
+use signalbox_assembly::reload::{Reloader, Report};
 use signalbox_config::{BackendConfig, Config, TrustLevel};
 use signalbox_runtime::status::Status;
 use signalbox_tape::recorder::RecorderStats;

@@ -7,7 +7,7 @@ mod tape_sink;
 
 use crate::data_dir::DataDir;
 use crate::tape_to_file::TapeToFile;
-pub(crate) use late_writer::LateWriter;
+pub use late_writer::LateWriter;
 pub use session_key::{SESSION_KEY_FILE, session_hash};
 use signalbox_config::{Config, Record};
 use signalbox_engine::FactSink;
@@ -318,7 +318,7 @@ fn writer(record: &Record, place: &StorePlace, tape: &TapeInfo) -> Result<Box<dy
 ///
 /// # Errors
 /// If they make no sense, or the system gives no randomness.
-pub(crate) fn redactor(settings: &RedactionSettings) -> Result<Redactor, RecordingError> {
+pub fn redactor(settings: &RedactionSettings) -> Result<Redactor, RecordingError> {
     Ok(Redactor::new(settings, random()?)?)
 }
 
@@ -330,7 +330,7 @@ pub fn unix_nanos() -> u64 {
 }
 
 /// A name that sorts by time and is not given twice: seconds since 1970 in hexadecimal, and eight random digits.
-pub(crate) fn tape_id() -> Result<String, std::io::Error> {
+pub fn tape_id() -> Result<String, std::io::Error> {
     let random: [u8; 4] = random()?;
     let seconds = unix_nanos() / 1_000_000_000;
     Ok(format!("{seconds:08x}-{:08x}", u32::from_be_bytes(random)))

@@ -11,9 +11,9 @@ mod watch;
 pub use report::{Report, Summary};
 
 use crate::assemble::{self, App, AssembleError};
-use crate::failure::log_warnings;
+use crate::logging;
+use crate::name_check;
 use crate::signals::{Hangup, Hangups};
-use crate::{logging, name_check};
 use arc_swap::ArcSwap;
 use plan::Course;
 use report::Record;
@@ -170,7 +170,7 @@ impl Reloader {
         let loader = Arc::clone(&self.loader);
         let loading = tokio::task::spawn_blocking(move || loader.load()).await;
         let loaded = loading.map_err(|_| ReloadError::Ending)??;
-        log_warnings(&loaded.warnings);
+        logging::log_warnings(&loaded.warnings);
         let (before, mut next) = (self.current(), loaded.config);
         if !self.listens {
             next.listen.clone_from(&before.listen);

@@ -1,6 +1,6 @@
 //! The sockets themselves: where they are, who may open them, and when they go away.
 
-use crate::data_dir::{DataDir, DataDirError};
+use signalbox_assembly::data_dir::{DataDir, DataDirError};
 use std::fs::Permissions;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt as _;

@@ -121,8 +121,8 @@ pub(super) fn refused(status: StatusCode, body: Option<&[u8]>) -> AskError {
 mod tests {
     use super::super::Control;
     use super::*;
-    use crate::data_dir::DataDir;
     use serde_json::json;
+    use signalbox_assembly::data_dir::DataDir;
     use signalbox_engine::{Chain, Principal};
     use signalbox_runtime::{Gateway, Parts, Settings};
     use signalbox_transport::router::{Answer, Answered, Mount, Request as Asked, Route, Router};

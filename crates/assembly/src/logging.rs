@@ -10,7 +10,7 @@ pub use exchange_log::ExchangeLog;
 
 pub use queue::Flusher;
 
-use signalbox_config::LogLevel;
+use signalbox_config::{LogLevel, Warning};
 use std::io::{self, IsTerminal as _};
 use std::sync::OnceLock;
 use tracing_subscriber::EnvFilter;
@@ -19,6 +19,13 @@ use tracing_subscriber::fmt::time::SystemTime;
 /// Changes how much is logged, once logging has started.
 type SetLevel = Box<dyn Fn(LogLevel) + Send + Sync>;
 static SET_LEVEL: OnceLock<SetLevel> = OnceLock::new();
+
+/// Logs what was tolerated in a configuration.
+pub fn log_warnings(warnings: &[Warning]) {
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+}
 
 /// Logs so much from now on. Without a log nothing happens.
 pub fn set_level(level: LogLevel) {

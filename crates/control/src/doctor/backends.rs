@@ -1,7 +1,7 @@
 //! Starts backends by the connectors that the gateway uses, and tells how that went.
 
 use super::finding::Finding;
-use crate::assemble::{App, AssembleError, assemble};
+use signalbox_assembly::assemble::{App, AssembleError, assemble};
 use signalbox_config::{BackendConfig, Config};
 use signalbox_engine::Principal;
 use signalbox_runtime::Lifetime;

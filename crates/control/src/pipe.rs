@@ -1,7 +1,7 @@
 //! A client of the gateway, inside the same process over the stdio front or at its control socket: what `tools` is made of.
 
 use crate::api::routes::MCP;
-use crate::control::{AskError, LineStream};
+use crate::control_socket::{AskError, LineStream};
 use serde_json::{Map, Value, json};
 use signalbox_engine::Caller;
 use signalbox_runtime::Gateway;

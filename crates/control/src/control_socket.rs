@@ -8,7 +8,7 @@ pub use ask::{AskError, ask, ask_for_long, send, tell};
 pub use socket::{ControlSocket, SocketError, sockets};
 pub use stream::LineStream;
 
-use crate::data_dir::DataDir;
+use signalbox_assembly::data_dir::DataDir;
 use signalbox_runtime::Gateway;
 use signalbox_transport::control_front;
 use signalbox_transport::router::Router;

@@ -5,7 +5,7 @@ use super::lost::{Lost, QUEUE_FULL};
 use super::semantics::{Clock, Places, spans};
 use aws_lc_rs::digest;
 use signalbox_config::otel::Ratio;
-use signalbox_engine::trace::{self, State, TraceSent, Trace};
+use signalbox_engine::trace::{self, State, Trace, TraceSent};
 use signalbox_engine::{Carrier, Fact, FactSink};
 use signalbox_wire::trace_parent::{MAX_STATE, SAMPLED};
 use signalbox_wire::{Envelope, TraceParent};

@@ -1,8 +1,8 @@
 //! Whether calls can be recorded.
 
 use super::finding::Finding;
-use crate::recording::StorePlace;
 use serde_json::Value;
+use signalbox_assembly::recording::StorePlace;
 use signalbox_config::Config;
 use std::time::Duration;
 

@@ -4,8 +4,8 @@
 
 mod page;
 
-use crate::assemble::App;
 use page::{Family, Page};
+use signalbox_assembly::assemble::App;
 use signalbox_engine::metrics::histogram::BOUNDS_US;
 use signalbox_engine::metrics::{Series, SeriesKey};
 use signalbox_rules::Overflows;

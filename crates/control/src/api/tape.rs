@@ -1,9 +1,9 @@
 //! `/api/v1/tape/keep`: the tape that is being written.
 
 use super::{Served, ok};
-use crate::recording::KeepError;
 use http::StatusCode;
 use serde_json::json;
+use signalbox_assembly::recording::KeepError;
 use signalbox_transport::router::{Answered, Problem, Request};
 use std::sync::Arc;
 

@@ -16,13 +16,13 @@ mod recording;
 pub mod report;
 mod running;
 
-use crate::assemble::uses_demo;
-use crate::name_check;
 use address::{Address, Seen};
 use backends::Outcome;
 use finding::{Finding, Severity};
 use program::Start;
 use serde_json::Value;
+use signalbox_assembly::assemble::uses_demo;
+use signalbox_assembly::name_check;
 use signalbox_config::{BackendConfig, Config, ConfigError, Env, Loaded, Located, Target};
 use std::collections::BTreeMap;
 use std::ffi::OsString;

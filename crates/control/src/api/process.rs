@@ -1,11 +1,11 @@
 //! `/api/v1/status`, `/api/v1/version`, `/api/v1/reload` and `/api/v1/live`: the process as a whole.
 
 use super::{Served, ok};
-use crate::live::{Live, Watching};
-use crate::reload::Trigger;
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;
+use signalbox_assembly::live::{Live, Watching};
+use signalbox_assembly::reload::Trigger;
 use signalbox_transport::router::{Answer, Answered, Chunks as _, Event, Events, Problem, Request};
 use std::collections::VecDeque;
 use std::sync::Arc;

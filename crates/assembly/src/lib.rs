@@ -1,0 +1,15 @@
+//! From a configuration to a running gateway: its interceptors, its recording, its log, its traces, and the reloads that keep it to
+//! its file. Whoever starts a gateway (`serve`, `stdio`, `tools`, `doctor`) starts it here.
+
+pub mod assemble;
+pub mod data_dir;
+pub mod interceptors;
+pub mod live;
+pub mod logging;
+pub mod name_check;
+#[cfg(feature = "otel")]
+pub mod otel;
+pub mod recording;
+pub mod reload;
+pub mod signals;
+pub mod tape_to_file;
