@@ -42,6 +42,11 @@ pub trait Authenticator: Send + Sync {
         Ok(None)
     }
 
+    /// True where messages themselves may carry a proof, so that [`Authenticator::confirm`] is asked about each.
+    fn reads_messages(&self) -> bool {
+        false
+    }
+
     /// True where requests of one connection may prove different things, so that each of them is asked about.
     fn is_per_request(&self) -> bool {
         false
@@ -50,13 +55,19 @@ pub trait Authenticator: Send + Sync {
 
 /// All ways of proving it, asked in this order; the first that finds its proof has the last word.
 #[derive(Clone)]
-pub struct Authenticators(Arc<[Arc<dyn Authenticator>]>);
+pub struct Authenticators {
+    list: Arc<[Arc<dyn Authenticator>]>,
+    per_request: bool,
+    read_messages: bool,
+}
 
 impl Authenticators {
     /// These, in this order.
     #[must_use]
     pub fn new(list: Vec<Arc<dyn Authenticator>>) -> Self {
-        Self(list.into())
+        let per_request = list.iter().any(|one| one.is_per_request());
+        let read_messages = list.iter().any(|one| one.reads_messages());
+        Self { list: list.into(), per_request, read_messages }
     }
 
     /// Certificates and the owners of pipes; anybody else is `principal`, unproved.
@@ -70,7 +81,7 @@ impl Authenticators {
     /// # Errors
     /// Where a proof does not hold, or none was given.
     pub fn identify(&self, arrival: &Arrival<'_>) -> Result<Caller, Fault> {
-        for one in self.0.iter() {
+        for one in self.list.iter() {
             if let Some(identity) = one.identify(arrival)? {
                 return Ok(Caller::new(identity));
             }
@@ -83,7 +94,7 @@ impl Authenticators {
     /// # Errors
     /// Where a proof that the message carries does not hold.
     pub fn confirm(&self, caller: &Caller, message: &Envelope) -> Result<Option<Caller>, Fault> {
-        for one in self.0.iter() {
+        for one in self.list.iter() {
             if let Some(caller) = one.confirm(caller, message)? {
                 return Ok(Some(caller));
             }
@@ -91,16 +102,22 @@ impl Authenticators {
         Ok(None)
     }
 
+    /// True where any of them reads messages.
+    #[must_use]
+    pub fn read_messages(&self) -> bool {
+        self.read_messages
+    }
+
     /// True where each request is to be asked about, and not its connection alone.
     #[must_use]
     pub fn is_per_request(&self) -> bool {
-        self.0.iter().any(|one| one.is_per_request())
+        self.per_request
     }
 }
 
 impl std::fmt::Debug for Authenticators {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|one| one.name())).finish()
+        f.debug_list().entries(self.list.iter().map(|one| one.name())).finish()
     }
 }
 

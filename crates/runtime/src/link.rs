@@ -88,7 +88,7 @@ pub trait LinkEvents: Send + Sync {
 
     /// The transport asks something for itself, before there is a connection.
     fn asks(&self, message: Outbound) -> ToBackend {
-        message.leave(0, None, crate::clock::now()).0
+        message.leave_untold(0)
     }
 
     /// What the backend answered to that.

@@ -25,6 +25,7 @@ use signalbox_engine::catalog::ViewKey;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Call, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile};
 use signalbox_wire::Era;
+use smallvec::SmallVec;
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -356,7 +357,8 @@ impl Peer {
             inner.buffer = commands;
             return;
         }
-        let mut after = Vec::new();
+        // One at most in nearly all cases: the answer.
+        let mut after = SmallVec::<[BackCommand<Origin>; 1]>::new();
         for command in commands.drain(..) {
             self.note_heard(&command);
             match command {
@@ -385,7 +387,7 @@ impl Peer {
         }
         inner.buffer = commands;
         drop(inner);
-        for command in after {
+        for command in after.drain(..) {
             self.guard.watch(&self.name, &command);
             self.deliver(command);
         }

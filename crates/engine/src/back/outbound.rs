@@ -160,23 +160,27 @@ impl Outbound {
         Ok(())
     }
 
-    /// Makes of it what a link takes, and its fact where `account` says that one is wanted. A message that left before is
-    /// called the repetition of its first sending.
+    /// Makes of it what a link takes, and its fact. A message that left before is called the repetition of its first sending.
     pub fn leave(
         mut self,
         epoch: u32,
-        wanted: Option<(Account, &Arc<str>, &Numbers)>,
+        account: Account,
+        backend: &Arc<str>,
+        numbers: &Numbers,
         at: Instant,
-    ) -> (ToBackend, Option<MessageFact>) {
+    ) -> (ToBackend, MessageFact) {
+        let number = numbers.message();
+        let fact = account.fact(at, Point::BackendOut, backend, &self.bytes, number);
+        let again = self.number;
+        self.number = again.or_else(|| NonZeroU64::new(number));
+        (self.leave_untold(epoch), MessageFact { again, ..fact })
+    }
+
+    /// The same where nobody wants to hear of messages.
+    #[must_use]
+    pub fn leave_untold(mut self, epoch: u32) -> ToBackend {
         self.epoch = epoch;
-        let fact = wanted.map(|(account, backend, numbers)| {
-            let number = numbers.message();
-            let fact = account.fact(at, Point::BackendOut, backend, &self.bytes, number);
-            let again = self.number;
-            self.number = again.or_else(|| NonZeroU64::new(number));
-            MessageFact { again, ..fact }
-        });
-        (ToBackend(self), fact)
+        ToBackend(self)
     }
 }
 

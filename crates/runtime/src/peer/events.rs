@@ -109,7 +109,7 @@ impl LinkEvents for PeerEvents {
     fn asks(&self, message: Outbound) -> ToBackend {
         match self.0.upgrade() {
             Some(peer) => peer.leaves_unasked(message),
-            None => message.leave(0, None, crate::clock::now()).0,
+            None => message.leave_untold(0),
         }
     }
 

@@ -38,8 +38,14 @@ impl Peer {
     ) -> Result<(), Fault> {
         let key = message.key();
         let room = self.charge(&mut message);
-        let wanted = told.as_ref().map(|(gateway, party)| (party.account(gateway), &self.name, &gateway.numbers));
-        let (leaving, fact) = message.leave(inner.epoch, wanted, crate::clock::now());
+        let (leaving, fact) = match &told {
+            Some((gateway, party)) => {
+                let (account, now) = (party.account(gateway), crate::clock::now());
+                let (leaving, fact) = message.leave(inner.epoch, account, &self.name, &gateway.numbers, now);
+                (leaving, Some(fact))
+            }
+            None => (message.leave_untold(inner.epoch), None),
+        };
         let sent = room.and_then(|()| match self.link.get() {
             Some(link) => link.send(leaving),
             None => Err(self.gone()),
@@ -69,12 +75,10 @@ impl Peer {
 
     /// Lets a question of the transport itself go, and tells of it.
     pub(super) fn leaves_unasked(&self, message: Outbound) -> ToBackend {
-        let recording = self.recording();
-        let wanted = recording.as_ref().map(|gateway| (Party::GATEWAY.account(gateway), &self.name, &gateway.numbers));
-        let (leaving, fact) = message.leave(0, wanted, crate::clock::now());
-        if let (Some(gateway), Some(fact)) = (recording.as_ref(), fact) {
-            Party::GATEWAY.note(gateway, Fact::Message(fact));
-        }
+        let Some(gateway) = self.recording() else { return message.leave_untold(0) };
+        let (account, now) = (Party::GATEWAY.account(&gateway), crate::clock::now());
+        let (leaving, fact) = message.leave(0, account, &self.name, &gateway.numbers, now);
+        Party::GATEWAY.note(&gateway, Fact::Message(fact));
         leaving
     }
 

@@ -87,7 +87,8 @@ impl Session {
         }
         // Noted before anybody else can have the next event of this session, so that the order is that of the events.
         if !facts.is_empty() {
-            self.gateway.note(self, facts);
+            // Drained, since the whole array would be moved otherwise, full or not.
+            self.gateway.note(self, facts.drain(..));
         }
         drop(inner);
         if opened != 0 {
@@ -96,7 +97,7 @@ impl Session {
         }
         match durable {
             true => self.perform_once_written(after),
-            false => after.into_iter().for_each(|command| self.perform(command)),
+            false => after.drain(..).for_each(|command| self.perform(command)),
         }
         // What is only counted or told does not hold up what goes out.
         self.gateway.run_effects(effects);

@@ -142,7 +142,10 @@ impl ClientConnection {
     /// # Errors
     /// Where that does not hold.
     pub fn confirm(&self, message: &Envelope) -> Result<(), Fault> {
-        if let Some(caller) = self.front.spec.authenticators.confirm(&self.caller(), message)? {
+        let all = &self.front.spec.authenticators;
+        if all.read_messages()
+            && let Some(caller) = all.confirm(&self.caller(), message)?
+        {
             *self.caller.lock().unwrap_or_else(PoisonError::into_inner) = Some(caller);
         }
         Ok(())
