@@ -1,4 +1,4 @@
-//! The pages in `docs`: links lead somewhere, and command lines are ours.
+//! README.md and the pages in `docs`: links lead to a file and a heading that exist, and command lines are ours.
 
 use crate::{assert_command_line, read, root};
 use signalbox_config::{Config, Overrides};
@@ -8,7 +8,27 @@ use std::path::Path;
 fn pages() -> Vec<(String, String)> {
     let entries = std::fs::read_dir(root().join("docs")).unwrap();
     let names = entries.map(|entry| format!("docs/{}", entry.unwrap().file_name().to_string_lossy()));
-    names.filter(|name| name.ends_with(".md")).map(|name| (name.clone(), read(&name))).collect()
+    let names = names.filter(|name| name.ends_with(".md")).chain(["README.md".to_owned()]);
+    names.map(|name| (name.clone(), read(&name))).collect()
+}
+
+/// Whether a page has a heading that a link reaches by this name: in lower case, without punctuation, with `-` for spaces.
+fn has_heading(text: &str, name: &str) -> bool {
+    let mut fenced = false;
+    text.lines().any(|line| {
+        fenced ^= line.starts_with("```");
+        let heading: String = line.trim_start_matches('#').trim().chars().filter_map(reaches).collect();
+        !fenced && line.starts_with('#') && heading == name
+    })
+}
+
+/// What becomes of a character of a heading in links.
+fn reaches(letter: char) -> Option<char> {
+    match letter {
+        ' ' => Some('-'),
+        '-' | '_' => Some(letter),
+        _ => letter.is_alphanumeric().then_some(letter.to_ascii_lowercase()),
+    }
 }
 
 #[test]
@@ -16,12 +36,15 @@ fn links_between_pages_lead_somewhere() {
     let mut followed = 0;
     for (page, text) in pages() {
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            if link.contains("://") || link.starts_with('#') {
+            if link.contains("://") {
                 continue;
             }
-            let file = link.split('#').next().unwrap_or_default();
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
             let folder = root().join(&page).parent().unwrap().to_owned();
-            assert!(folder.join(file).exists(), "{page}: {link}");
+            let target = if file.is_empty() { root().join(&page) } else { folder.join(file) };
+            assert!(target.exists(), "{page}: {link}");
+            let reached = heading.is_empty() || has_heading(&std::fs::read_to_string(&target).unwrap(), heading);
+            assert!(reached, "{page}: {link} names no heading");
             followed += 1;
         }
     }
