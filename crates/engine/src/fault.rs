@@ -53,6 +53,8 @@ pub enum FaultKind {
     EraRefused,
     /// The backend said something that is not an answer.
     BackendGarbage,
+    /// The backend refused this one request, which says nothing of others. Clients are told as of [`Self::BackendGarbage`].
+    BackendRefused,
     /// The backend did not answer in time.
     TimedOut,
     /// A bound of the gateway is reached.
@@ -108,7 +110,9 @@ impl Fault {
     pub fn owner(&self) -> Owner {
         use FaultKind as K;
         match self.kind {
-            K::BackendDied | K::BackendDown | K::EraRefused | K::BackendGarbage | K::TimedOut => Owner::Backend,
+            K::BackendDied | K::BackendDown | K::EraRefused | K::BackendGarbage | K::BackendRefused | K::TimedOut => {
+                Owner::Backend
+            }
             K::BreakerOpen
             | K::Overloaded
             | K::Refused
@@ -147,7 +151,7 @@ impl Fault {
             (K::MissingCapability, Era::Legacy) => codes::INVALID_REQUEST,
             (K::UnsupportedVersion, _) => codes::UNSUPPORTED_VERSION,
             (K::Internal | K::NotRecorded, _) => codes::INTERNAL_ERROR,
-            (K::BackendDied | K::BackendGarbage, Era::Modern) => codes::BACKEND_DIED,
+            (K::BackendDied | K::BackendGarbage | K::BackendRefused, Era::Modern) => codes::BACKEND_DIED,
             (K::BackendDown | K::BreakerOpen | K::EraRefused | K::Draining, Era::Modern) => codes::BREAKER_OPEN,
             (K::BreakerOpen, Era::Legacy) => codes::LEGACY_BREAKER_OPEN,
             (K::TimedOut, Era::Modern) => codes::TIMED_OUT,
@@ -180,7 +184,7 @@ impl Fault {
             K::BackendDown => "backend_down",
             K::BreakerOpen => "breaker_open",
             K::EraRefused => "era_refused",
-            K::BackendGarbage => "backend_garbage",
+            K::BackendGarbage | K::BackendRefused => "backend_garbage",
             K::TimedOut => "timed_out",
             K::Overloaded => "overloaded",
             K::NotBridged => "not_bridged",

@@ -84,3 +84,26 @@ async fn no10_a_client_of_the_new_era_gets_a_code_outside_of_the_range_that_is_n
     assert_eq!(refused["error"]["data"]["reason"], "breaker_open", "{refused}");
     assert_eq!(server.runs(), 3, "no call ran twice");
 }
+
+/// Issue 13, point 6: one client whose requests are too large for a server must not take it from all the others.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_a_backend_refuses_say_nothing_about_the_backend() {
+    let server = FrailServer::start("frail", Speaks::Old).await.unwrap();
+    let gateway = GatewayProcess::serve(&remote("frail", &server.address().to_string(), BREAKER)).await.unwrap();
+    let client = HttpClient::new(gateway.address()).initialize("2025-06-18", json!({})).await.unwrap();
+    for status in [400, 403, 413, 422] {
+        server.calls(Mood::Status(status));
+        for _ in 0..5 {
+            let fault = run(&client).await;
+            assert_eq!(fault["error"]["data"]["reason"], "backend_garbage", "{fault}");
+        }
+    }
+    let status = backend_status(&gateway.data_dir(), "frail").await.unwrap();
+    assert_eq!(status["breaker"]["opened"], 0, "{status}");
+    for status in [429, 404, 503, 500] {
+        server.calls(Mood::Status(status));
+        let fault = run(&client).await;
+        assert_eq!(fault["error"]["data"]["reason"], "backend_garbage", "{fault}");
+    }
+    assert_eq!(run(&client).await["error"]["data"]["reason"], "breaker_open");
+}

@@ -143,14 +143,14 @@ impl Guard {
     }
 }
 
-/// What a fault says of the backend. A refusal of our own says nothing, and that something cannot be carried between
-/// revisions is only known of an answer.
+/// What a fault says of the backend. A refusal of our own says nothing; a backend that refuses one request has answered, and so
+/// has one whose answer cannot be carried between revisions.
 fn outcome(kind: FaultKind) -> Outcome {
     match kind {
         FaultKind::BackendDied | FaultKind::BackendDown | FaultKind::BackendGarbage | FaultKind::TimedOut => {
             Outcome::Failed
         }
-        FaultKind::NotBridged => Outcome::Answered,
+        FaultKind::NotBridged | FaultKind::BackendRefused => Outcome::Answered,
         _ => Outcome::Unknown,
     }
 }

@@ -229,7 +229,7 @@ impl<'a> Reply<'a> {
             text.push_str(": ");
             text.push_str(&excerpt);
         }
-        self.garbage(text)
+        self.backend().fault(refusal_kind(self.status), text)
     }
 
     fn wrong_content(&self, head: &Head) -> Fault {
@@ -282,6 +282,17 @@ impl<'a> Reply<'a> {
 
     fn backend(&self) -> &'a Backend {
         self.running.backend()
+    }
+}
+
+/// What the status of a refusal is about. One that is about the request must not count against the backend: whoever sends what the
+/// backend refuses would take it from everybody else.
+pub(crate) fn refusal_kind(status: u16) -> FaultKind {
+    match status {
+        // There is nothing here, or nothing now, for any request.
+        404 | 405 | 408 | 410 | 421 | 425 | 429 => FaultKind::BackendGarbage,
+        400..=499 => FaultKind::BackendRefused,
+        _ => FaultKind::BackendGarbage,
     }
 }
 

@@ -162,6 +162,7 @@ pub(super) fn outcome(kind: FaultKind) -> Outcome {
         FaultKind::BackendDied | FaultKind::BackendDown | FaultKind::BackendGarbage | FaultKind::TimedOut => {
             Outcome::Failed
         }
+        FaultKind::BackendRefused => Outcome::Answered,
         _ => Outcome::Unknown,
     }
 }

@@ -5,7 +5,7 @@ use super::stream::refusal;
 use crate::http_back::Request;
 use crate::http_back::backend::Backend;
 use crate::http_back::headers;
-use crate::http_back::post::undelivered;
+use crate::http_back::post::{refusal_kind, undelivered};
 use http::header;
 use http::{Method, Uri};
 use signalbox_engine::back::ToBackend;
@@ -43,7 +43,8 @@ async fn post(backend: &Backend, to: &Uri, message: &ToBackend) -> Result<(), Fa
         backend.finish(conn).await;
         return Ok(());
     }
-    Err(refusal(backend, conn, &head, "a message").await)
+    let kind = refusal_kind(head.status.as_u16());
+    Err(Fault { kind, ..refusal(backend, conn, &head, "a message").await })
 }
 
 fn request(backend: &Backend, to: &Uri, message: &ToBackend) -> Request {
