@@ -10,8 +10,8 @@ WORKDIR /src
 COPY Cargo.toml Cargo.lock ./
 COPY crates ./crates
 ARG FEATURES=""
-RUN cargo build --release --locked -p signalbox --features "$FEATURES" \
- && mkdir -p /out/data /out/work && cp target/release/signalbox /out/signalbox
+RUN cargo build --profile dist --locked -p signalbox --features "$FEATURES" \
+ && mkdir -p /out/data /out/work && cp target/dist/signalbox /out/signalbox
 
 FROM scratch AS gateway
 COPY --from=build /out/signalbox /usr/local/bin/signalbox

@@ -1,5 +1,39 @@
-//! The HTTP front: Streamable HTTP of 2025-03-26 to 2026-07-28 and WebSocket on one path, HTTP+SSE of 2024-11-05 on two
-//! others, and the router for everything else.
+//! The HTTP front: where clients connect. It serves Streamable HTTP of 2025-03-26 to 2026-07-28 and WebSocket on one path, HTTP+SSE
+//! of 2024-11-05 on two others, and hands everything else to the [`Router`]. hyper reads and writes HTTP/1; the front decides what
+//! a request is for, finds its session, and gives the answer its form.
+//!
+//! A request passes these gates in this order, and each of them answers what it refuses:
+//!
+//! ```text
+//! accept ─► admission (places) ─► TLS ─► Host, Origin ─► CORS preflight ─► authenticators ─► path and method
+//!                                                                                               │
+//!   POST: body (bounded, charged) ─► strict scan, envelope ─► proofs in the message ─► session ─┤
+//!                                                                                               ▼
+//!                                        Session::receive ─► Outbox ─► one JSON body, or events
+//! ```
+//!
+//! A [`ClientConnection`] is in one of four phases, and the front's clock, which moves every [`TICK`], ends what stays too long:
+//!
+//! ```text
+//!            first byte of a head           head is whole            answered as a whole
+//!   Quiet ───────────────────────► Head ──────────────────► Busy ──────────────────────────► Quiet
+//!   (75 s)                  (header_timeout)                 │ ▲
+//!                                                            ▼ │ first message of the answer
+//!                                                          Waiting ── after 5 s the answer becomes an event stream
+//! ```
+//!
+//! Invariants:
+//!
+//! - Nothing of a body is read before the caller is known, and a large one is charged to that caller's share while it comes.
+//! - A message becomes an [`signalbox_wire::Envelope`] once, and its bytes are never copied on the way to the session.
+//! - What a client gets is what the session pushed to the stream's outbox, in that order. The front adds framing and no message;
+//!   a request that never reached a session is refused here, and told as a fact of its own.
+//! - A connection is served by the worker that took it, from its first byte to its last.
+//! - A stream that the client lost goes on in the [`resume`] store for a while, so that nothing is lost between two GETs.
+//! - Stopping ends connections between two requests, never in the middle of an answer.
+//!
+//! The front must never wait with a lock held, start a timer for each request (the clock is there for that), or let what a client
+//! sends decide how much memory is set aside before the budget has agreed.
 
 mod accepts;
 mod answer;
@@ -130,7 +164,7 @@ pub async fn serve(
     let front = Front::new(gateway, spec, router);
     let exit = Exit::default();
     let mut connections = tokio::task::JoinSet::new();
-    let mut lines = ClientConnections::default();
+    let mut open = ClientConnections::default();
     let mut sweep = tokio::time::interval(SWEEP);
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -142,8 +176,8 @@ pub async fn serve(
                 front.resume.sweep(|session| front.gateway.sessions.get(session).is_some());
                 continue;
             }
-            _ = tick.tick(), if !lines.is_empty() => {
-                lines.tick(&front);
+            _ = tick.tick(), if !open.is_empty() => {
+                open.tick(&front);
                 continue;
             }
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
@@ -169,12 +203,12 @@ pub async fn serve(
         };
         // The socket belongs to the runtime that accepted it until it is handed to a worker's.
         let Ok(socket) = socket.into_std() else { continue };
-        if lines.is_empty() {
+        if open.is_empty() {
             // The clock stood still while nobody looked at it.
             front.clock.advance();
         }
         let connection = ClientConnection::new(Arc::clone(&front), Some(address));
-        lines.add(&connection);
+        open.add(&connection);
         let serving = async move {
             if let Ok(socket) = TcpStream::from_std(socket)
                 && let Some(socket) = secure::secured(socket, &connection).await
@@ -187,11 +221,11 @@ pub async fn serve(
     }
     drop(listener);
     front.stopping.store(true, Ordering::Release);
-    lines.tick(&front);
+    open.tick(&front);
     while !connections.is_empty() {
         tokio::select! {
             _ = connections.join_next() => {}
-            _ = tick.tick() => lines.tick(&front),
+            _ = tick.tick() => open.tick(&front),
         }
     }
 }
