@@ -43,10 +43,10 @@ impl Admission {
         entered.then(|| Place(Arc::clone(self)))
     }
 
-    /// True where a request with these headers may be looked at.
+    /// True where a request with these headers, an `Origin` among them or not, may be looked at.
     #[must_use]
-    pub fn admits(&self, headers: &HeaderMap) -> bool {
-        self.guard.load().admits(headers)
+    pub fn admits(&self, headers: &HeaderMap, has_origin: bool) -> bool {
+        self.guard.load().admits(headers, has_origin)
     }
 }
 
@@ -88,10 +88,10 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, "box.example".parse().unwrap());
         let door = Admission::new(1, &[], &[]);
-        assert!(!door.admits(&headers));
+        assert!(!door.admits(&headers, true));
         door.set(1, &[], &["box.example".to_owned()]);
-        assert!(door.admits(&headers));
+        assert!(door.admits(&headers, true));
         door.set(1, &[], &[]);
-        assert!(!door.admits(&headers));
+        assert!(!door.admits(&headers, true));
     }
 }

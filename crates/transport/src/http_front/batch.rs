@@ -5,7 +5,7 @@ use super::accepts::Accepts;
 use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, refusal};
 use super::client_connection::ClientConnection;
 use super::post::unknown_version;
-use super::service::{resumable, session_of, speaks_modern};
+use super::service::{resumable, revision_in, session_of, speaks_modern};
 use crate::batch;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -24,8 +24,9 @@ pub async fn handle(connection: &Arc<ClientConnection>, headers: HeaderMap, byte
     if speaks_modern(&headers) || !headers.contains_key(&SESSION_ID) {
         return refuse(&batch::unwelcome(bytes));
     }
-    if let Some(answer) = unknown_version(headers.get(&PROTOCOL_VERSION)) {
-        return answer;
+    let version = headers.get(&PROTOCOL_VERSION);
+    if let Some(version) = version.filter(|version| revision_in(version).is_none()) {
+        return unknown_version(version);
     }
     let session = match session_of(connection, &headers) {
         Ok(session) => session,

@@ -15,6 +15,8 @@ pub struct Heads<'a> {
     accept: Option<&'a HeaderValue>,
     /// The first `MCP-Protocol-Version`.
     pub version: Option<&'a HeaderValue>,
+    /// The revision that it names, if that is one.
+    pub spoken: Option<Revision>,
     versions: HeaderValues<'a>,
     /// `Mcp-Session-Id`.
     pub session: HeaderValues<'a>,
@@ -31,6 +33,7 @@ impl<'a> Heads<'a> {
             content_type: None,
             accept: None,
             version: None,
+            spoken: None,
             versions: missing,
             session: missing,
             method: missing,
@@ -39,7 +42,9 @@ impl<'a> Heads<'a> {
         for (name, value) in all {
             let slot = match name.as_str() {
                 header::PROTOCOL_VERSION => {
-                    heads.version = heads.version.or(Some(value));
+                    if heads.version.is_none() {
+                        (heads.version, heads.spoken) = (Some(value), revision_in(value));
+                    }
                     &mut heads.versions
                 }
                 header::SESSION_ID => &mut heads.session,
@@ -68,14 +73,9 @@ impl<'a> Heads<'a> {
         Accepts::usual(self.accept).unwrap_or_else(|| Accepts::read(self.all))
     }
 
-    /// The revision that the version header names, if that is one.
-    pub fn spoken(&self) -> Option<Revision> {
-        self.version.and_then(revision_in)
-    }
-
     /// True where the version header is one of the new era.
     pub fn speaks_modern(&self) -> bool {
-        self.spoken().is_some_and(|revision| revision.era() == Era::Modern)
+        self.spoken.is_some_and(|revision| revision.era() == Era::Modern)
     }
 
     /// What there is under this name, in lower case.

@@ -4,7 +4,7 @@ use super::accepts::Accepts;
 use super::answer::{self, SESSION_ID, plain, refusal, sentence};
 use super::client_connection::ClientConnection;
 use super::heads::Heads;
-use super::service::{resumable, revision_in, session_named};
+use super::service::{resumable, session_named};
 use super::{Answer, Front, batch};
 use crate::read_body::{BodyError, read_body};
 use bytes::Bytes;
@@ -122,7 +122,7 @@ pub(super) fn read_message(front: &Front, bytes: Bytes) -> Result<Envelope, Box<
 /// A message that carries the new era's version is of the new one, and so is one whose version header says so;
 /// `initialize` and the rest are of the old one, where they open or belong to a session.
 fn era_of(heads: &Heads<'_>, message: &Envelope) -> Era {
-    match heads.spoken().map(Revision::era) {
+    match heads.spoken.map(Revision::era) {
         Some(Era::Modern) => return Era::Modern,
         Some(Era::Legacy) if heads.session != HeaderValues::Missing => return Era::Legacy,
         _ => {}
@@ -163,18 +163,14 @@ async fn initialize(
 }
 
 /// The refusal of a version that nobody has published.
-pub fn unknown_version(version: Option<&HeaderValue>) -> Option<Answer> {
-    let version = version?;
-    if revision_in(version).is_some() {
-        return None;
-    }
+pub fn unknown_version(version: &HeaderValue) -> Answer {
     let text = format!("protocol version {version:?} is not supported");
-    Some(sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, &text))
+    sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, &text)
 }
 
 fn find_session(connection: &ClientConnection, heads: &Heads<'_>) -> Result<Arc<Session>, Box<Answer>> {
-    match unknown_version(heads.version) {
-        Some(answer) => Err(Box::new(answer)),
+    match heads.version.filter(|_| heads.spoken.is_none()) {
+        Some(version) => Err(Box::new(unknown_version(version))),
         None => session_named(connection, heads.session),
     }
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub async fn handle(connection: Arc<ClientConnection>, request: Request<Incoming>) -> Result<Answer, Infallible> {
     connection.begin();
     let origin = cors::origin(request.headers());
-    let mut answer = answer(&connection, request).await;
+    let mut answer = answer(&connection, request, origin.is_some()).await;
     if let Some(origin) = origin.filter(|_| answer.status() != StatusCode::FORBIDDEN) {
         cors::admit(&mut answer, origin);
     }
@@ -57,9 +57,9 @@ fn note(connection: &ClientConnection, answer: &Answer) {
     }
 }
 
-async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>) -> Answer {
+async fn answer(connection: &Arc<ClientConnection>, request: Request<Incoming>, has_origin: bool) -> Answer {
     let front = &connection.front;
-    if !front.spec.admission.admits(request.headers()) {
+    if !front.spec.admission.admits(request.headers(), has_origin) {
         let text = "this Host or Origin is not allowed; see `allowed_hosts` and `allowed_origins`";
         return sentence(StatusCode::FORBIDDEN, FaultKind::InvalidRequest, text);
     }
@@ -162,7 +162,7 @@ pub fn spoken(headers: &HeaderMap) -> Option<Revision> {
 
 /// The revision that a version header names, if that is one.
 pub fn revision_in(value: &HeaderValue) -> Option<Revision> {
-    value.to_str().ok().and_then(Revision::parse)
+    Revision::ALL.into_iter().find(|revision| revision.as_str().as_bytes() == value.as_bytes())
 }
 
 /// True where the version header is one of the new era.

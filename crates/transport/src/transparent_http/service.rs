@@ -35,7 +35,7 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 /// Passes a request on and its answer back.
 pub(super) async fn pass(proxy: Proxy, request: Request<Incoming>) -> Result<Response<Passing>, Infallible> {
     let shared = &proxy.0;
-    if !shared.admission.admits(request.headers()) {
+    if !shared.admission.admits(request.headers(), request.headers().contains_key(http::header::ORIGIN)) {
         let text = "this Host or Origin is not allowed here: the proxy is for programs on this machine\n";
         return Ok(own(StatusCode::FORBIDDEN, text.to_owned()));
     }
