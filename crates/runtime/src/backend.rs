@@ -5,11 +5,13 @@
 
 mod asleep;
 mod change_coalescing;
-mod followed;
+mod condition;
+mod connections;
 mod follows;
 mod guard;
 mod health;
 pub mod idle;
+mod list_knowledge;
 mod listings;
 mod pool;
 mod reopening;
@@ -18,18 +20,21 @@ mod retrying;
 mod routes;
 mod slow_start;
 mod state;
+mod subscriptions;
 mod supervisor;
 mod tuning;
 mod watches;
 
-pub(crate) use followed::Followed;
+pub(crate) use connections::{PoolKey, Role};
 pub use guard::BreakerStatus;
 pub(crate) use guard::{CallKey, Guard};
 pub use health::HealthStatus;
 pub use pool::{MAX_POOLED, MAX_POOLED_EACH};
 pub use state::{Home, Support};
-pub use watches::{MAX_WATCHES, MAX_WATCHES_EACH};
+pub(crate) use subscriptions::Followed;
+pub use subscriptions::{MAX_WATCHES, MAX_WATCHES_EACH};
 
+use self::condition::Condition;
 use crate::failure_rules::FailureRules;
 use crate::gateway::Gateway;
 use crate::lifetime::Lifetime;
@@ -43,7 +48,7 @@ use signalbox_engine::budget::Share;
 use signalbox_engine::health::Health;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
 use signalbox_wire::Limits;
-use state::Inner;
+use state::BackendState;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -83,7 +88,7 @@ pub struct Backend {
     pub(crate) guard: Arc<Guard>,
     gateway: OnceLock<Weak<Gateway>>,
     share: OnceLock<Arc<Share>>,
-    inner: Mutex<Inner>,
+    state: Mutex<BackendState>,
     changed: Notify,
     queue_refused: AtomicU64,
     retries: AtomicU64,
@@ -102,7 +107,7 @@ impl Backend {
             connector,
             guard: Arc::new(Guard::new(spec.failing.breaker)),
             strict: spec.strict,
-            inner: Mutex::new(Inner { health: spec.failing.ping.map(Health::new), ..Inner::default() }),
+            state: Mutex::new(BackendState::new(Condition::new(spec.failing.ping.map(Health::new)))),
             spec: ArcSwap::from_pointee(spec),
             gateway: OnceLock::new(),
             share: OnceLock::new(),
@@ -140,12 +145,12 @@ impl Backend {
         self.strict.as_ref()
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, Inner> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, BackendState> {
         self.lock()
     }
 
     pub(crate) fn count_stray(&self, what: &'static str) {
-        *self.lock().strays.entry(what).or_default() += 1;
+        self.lock().condition.count_stray(what);
     }
 
     /// Takes a call of a client, unless the backend is left alone for a while. A further round belongs to a call that was
@@ -168,9 +173,9 @@ impl Backend {
     /// Stops the work on an exchange, wherever it is.
     pub(crate) fn cancel(&self, session: &Arc<Session>, exchange: ExchangeId, reason: Option<&[u8]>) {
         let peers = {
-            let mut inner = self.lock();
-            inner.waiting.retain(|one| !(one.exchange == exchange && Arc::ptr_eq(&one.session, session)));
-            inner.serving(session)
+            let mut state = self.lock();
+            state.waiting.retain(|one| !(one.exchange == exchange && Arc::ptr_eq(&one.session, session)));
+            state.connections.serving(session)
         };
         // It is on one of them at most.
         let on = |thoroughly| peers.iter().any(|peer| peer.cancel(session, exchange, reason, thoroughly));
@@ -180,17 +185,17 @@ impl Backend {
 
     /// The connection that belongs to this session alone.
     pub(crate) fn owned(&self, session: SessionKey) -> Option<Arc<Peer>> {
-        self.lock().owned.get(&session).cloned()
+        self.lock().connections.owned(session).cloned()
     }
 
     /// A session is over: its own connection ends, and what it wanted to hear is forgotten.
     pub(crate) fn session_closed(&self, session: &Session) {
         let owned = {
-            let mut inner = self.lock();
-            inner.waiting.retain(|one| one.session.key != session.key);
-            inner.owned.remove(&session.key)
+            let mut state = self.lock();
+            state.waiting.retain(|one| one.session.key != session.key);
+            state.connections.remove_owned(session.key)
         };
-        let unwatched = self.forget(session.key);
+        let unwatched = self.lock().subscriptions.forget(session.key);
         match owned {
             Some(peer) => peer.close(),
             None => self.unwatch(&session.principal, &unwatched),
@@ -200,11 +205,11 @@ impl Backend {
     /// Gives up what has waited too long.
     pub(crate) fn tick(self: &Arc<Self>, now: Instant) {
         let (late, peers) = {
-            let mut inner = self.lock();
+            let mut state = self.lock();
             let (late, kept): (Vec<Queued>, Vec<Queued>) =
-                std::mem::take(&mut inner.waiting).into_iter().partition(|one| one.deadline <= now);
-            inner.waiting = kept.into();
-            (late, inner.waiting_peers())
+                std::mem::take(&mut state.waiting).into_iter().partition(|one| one.deadline <= now);
+            state.waiting = kept.into();
+            (late, state.connections.not_quiet())
         };
         self.let_idle_go(now);
         self.go_on_slowly();
@@ -220,16 +225,16 @@ impl Backend {
 
     /// True where no call waits for a connection, and none is being opened for the gateway itself.
     pub(crate) fn is_calm(&self) -> bool {
-        let inner = self.lock();
-        inner.waiting.is_empty() && !matches!(inner.home, Home::Starting | Home::Restarting)
+        let state = self.lock();
+        state.waiting.is_empty() && !matches!(state.home, Home::Starting | Home::Restarting)
     }
 
     /// Ends every connection and answers what still waits for one.
     pub(crate) fn stop(&self) {
         let (peers, waiting) = {
-            let mut inner = self.lock();
-            inner.stopping = true;
-            (inner.peers(), std::mem::take(&mut inner.waiting))
+            let mut state = self.lock();
+            state.stopping = true;
+            (state.connections.all(), std::mem::take(&mut state.waiting))
         };
         self.changed.notify_one();
         for peer in peers {
@@ -244,25 +249,20 @@ impl Backend {
     /// A connection finished its handshake.
     pub(crate) fn peer_ready(self: &Arc<Self>, peer: &Arc<Peer>, profile: &Arc<ServerProfile>) {
         let (home, waiting, replaced) = {
-            let mut inner = self.lock();
+            let mut state = self.lock();
             if peer.is_lost() {
                 return;
             }
-            let home = inner.is_home(peer);
-            inner.support.learn(home, self.spec().wish, profile.era());
+            let home = state.connections.is_home(peer);
+            state.support.learn(home, self.spec().wish, profile.era());
             let mut replaced = None;
             if home {
-                inner.home = Home::Up(Arc::clone(peer));
-                inner.up_since = Some(crate::clock::now());
-                self.begin_slowly(&mut inner);
-                inner.last_error = None;
-                inner.last_words.clear();
-                inner.failed_views.clear();
-                inner.read_views.clear();
-                let key = (peer.principal.clone(), profile.era());
-                replaced = inner.shared.insert(key, Arc::clone(peer)).filter(|old| !Arc::ptr_eq(old, peer));
+                state.home = Home::Up(Arc::clone(peer));
+                state.condition.came_up(crate::clock::now());
+                state.lists.start_anew();
+                replaced = state.connections.share_home(profile.era());
             }
-            (home, !inner.waiting.is_empty(), replaced)
+            (home, !state.waiting.is_empty(), replaced)
         };
         if let Some(replaced) = replaced {
             replaced.close();
@@ -288,7 +288,7 @@ impl Backend {
 
     /// True where calls may wait for a connection. Does not wait itself, since whoever asks may hold any lock.
     pub(crate) fn may_have_waiting(&self) -> bool {
-        self.inner.try_lock().map_or(true, |inner| !inner.waiting.is_empty())
+        self.state.try_lock().map_or(true, |state| !state.waiting.is_empty())
     }
 
     /// Tries the calls that wait for a connection again.
@@ -300,36 +300,36 @@ impl Backend {
     }
 
     pub(crate) fn is_home(&self, peer: &Arc<Peer>) -> bool {
-        self.lock().is_home(peer)
+        self.lock().connections.is_home(peer)
     }
 
     /// A connection is ending: no call is given to it any more. This comes before it counts as lost, so that whoever finds
     /// it lost will not find it here again.
     pub(crate) fn detach(&self, peer: &Arc<Peer>, fault: &Fault) {
         let was_ready = peer.profile().is_some();
-        let mut inner = self.lock();
-        inner.forget_peer(peer);
-        inner.reading.remove(&peer.id);
-        let home = inner.is_home(peer);
+        let mut state = self.lock();
+        state.connections.remove(peer);
+        state.lists.end_reading(peer.id);
+        let home = state.connections.is_home(peer);
         if fault.kind == FaultKind::EraRefused && !home {
             // It speaks the other era only: from now on the bridge carries clients of this one to it.
-            inner.support.refused(peer.wish);
+            state.support.refused(peer.wish);
         }
         let died_of_probe = home && !was_ready && peer.wish == Wish::Auto && fault.kind == FaultKind::BackendDied;
         // Lists that another era or another attempt will still bring are waited for. A backend that refuses an era which it
         // spoke on another connection would be asked for that era again and again.
         let no_lists = match fault.kind {
             FaultKind::Draining => false,
-            FaultKind::EraRefused => !home && !inner.support.lacks(peer.wish),
+            FaultKind::EraRefused => !home && !state.support.lacks(peer.wish),
             _ => !died_of_probe,
         };
-        if !was_ready && no_lists && !inner.others_reading(&peer.caps, Some(peer.id)) {
-            inner.failed(peer.caps.clone());
+        if !was_ready && no_lists && !state.others_reading(&peer.caps, peer.id) {
+            state.lists.failed(peer.caps.clone());
         }
         if home {
-            inner.last_error = Some(fault.message.clone());
-            inner.greet_old = died_of_probe;
-            inner.home = match (was_ready, died_of_probe) {
+            state.condition.set_error(fault.message.clone());
+            state.condition.set_greet_old(died_of_probe);
+            state.home = match (was_ready, died_of_probe) {
                 (true, _) => Home::Restarting,
                 (false, true) => Home::Starting,
                 (false, false) => Home::Down(fault.clone()),
@@ -341,13 +341,13 @@ impl Backend {
     pub(crate) fn peer_lost(self: &Arc<Self>, peer: &Arc<Peer>, fault: &Fault, queue: Vec<Queued>) {
         let mut queue = queue;
         let (home, down, stopping, retired) = {
-            let mut inner = self.lock();
-            let home = inner.is_home(peer);
-            let down = inner.home.fault().is_some() && home;
+            let mut state = self.lock();
+            let home = state.connections.is_home(peer);
+            let down = state.home.fault().is_some() && home;
             if down {
-                queue.extend(std::mem::take(&mut inner.waiting));
+                queue.extend(std::mem::take(&mut state.waiting));
             }
-            (home, down, inner.is_ending(), inner.retired.is_some())
+            (home, down, state.is_ending(), state.retired.is_some())
         };
         if home {
             if stopping {
@@ -389,7 +389,7 @@ impl Backend {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BackendState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -32,22 +32,20 @@ impl Gateway {
 
 impl Backend {
     fn leftovers(&self) -> Vec<(&'static str, usize)> {
-        let inner = self.state();
-        let peers = inner.peers();
-        let homes = usize::from(inner.home_peer.is_some());
-        vec![
+        let state = self.state();
+        let peers = state.connections.all();
+        let homes = usize::from(state.connections.home().is_some());
+        let ((owned, pools), (reading, rereading)) = (state.connections.counts(), state.lists.counts());
+        let mut kept = vec![
             ("connections besides its own", peers.len().saturating_sub(homes)),
-            ("connections of sessions", inner.owned.len()),
-            ("pools of connections", inner.pooled.len()),
-            ("calls that wait for a connection", inner.waiting.len()),
+            ("connections of sessions", owned),
+            ("pools of connections", pools),
+            ("calls that wait for a connection", state.waiting.len()),
             ("requests that wait for an answer", peers.iter().map(|peer| peer.waits_for_others()).sum()),
-            ("watched resources", inner.watches.len()),
-            ("log levels", inner.levels.len()),
-            ("followed listen requests", inner.follows.len()),
-            ("changes to be told", inner.changes_to_tell.len()),
-            ("connections to be opened again", inner.reopening.len()),
-            ("connections that read lists", inner.reading.len()),
-            ("lists that are read again", inner.refreshing.len()),
-        ]
+            ("connections that read lists", reading),
+            ("lists that are read again", rereading),
+        ];
+        kept.extend(state.subscriptions.counts());
+        kept
     }
 }

@@ -7,19 +7,19 @@ mod expiry;
 mod facts;
 mod live_tasks;
 mod notices;
+mod opening;
 mod settling;
 mod tasks;
 mod watching;
 
-use crate::backend::{Backend, Guard};
+use crate::backend::{Backend, Guard, Role};
 use crate::exclusive_use::ExclusiveUse;
-use crate::link::{Link, LinkEvents};
+use crate::link::Link;
 use crate::origin::{Origin, OwnAnswer, OwnReply};
 use crate::party::Party;
 use crate::session::Session;
-use events::PeerEvents;
 use live_tasks::LiveTasks;
-use signalbox_engine::back::{BackCommand, BackMachine, ClientOffer, Draft, Outbound, Wish};
+use signalbox_engine::back::{BackCommand, BackMachine, Draft, Outbound, Wish};
 use signalbox_engine::call_index::CallIndex;
 use signalbox_engine::catalog::ViewKey;
 use signalbox_engine::log_level::LogLevel;
@@ -74,8 +74,10 @@ pub struct Peer {
     pub id: PeerId,
     /// On whose behalf it was opened.
     pub principal: Principal,
-    /// Who may use it.
-    pub use_of: Use,
+    /// What it is for, and with that whose calls it carries.
+    pub(crate) role: Role,
+    /// The session that it belongs to; some where its role is [`Role::Owned`].
+    owner: Option<Arc<Session>>,
     /// The capabilities it was opened with.
     pub caps: CapSet,
     /// Which era was asked for.
@@ -104,90 +106,7 @@ pub struct Peer {
     inner: Mutex<Inner>,
 }
 
-/// Who may use a connection.
-#[derive(Clone)]
-pub enum Use {
-    /// The gateway itself, and every session of the same principal that needs nothing of its own.
-    Shared,
-    /// One session alone.
-    Session(Arc<Session>),
-    /// Calls of the new era with the same capabilities, one after the other or side by side.
-    Pool,
-}
-
-/// Where the ids of a connection begin: anywhere, and low enough for backends that read them as 32 bits.
-fn first_id() -> u64 {
-    let mut bytes = [0; 4];
-    // Without chance the ids can be guessed, and nothing else is lost.
-    let _ = getrandom::fill(&mut bytes);
-    u64::from(u32::from_le_bytes(bytes) >> 3) + 1
-}
-
 impl Peer {
-    /// A connection that is about to be opened.
-    #[must_use]
-    pub fn new(backend: &Arc<Backend>, principal: Principal, use_of: Use, wish: Wish, offer: ClientOffer) -> Arc<Self> {
-        let caps = CapSet::read(&offer.capabilities);
-        let machine = BackMachine::new(Arc::clone(&backend.name), wish, offer, backend.connector.carries_headers())
-            .numbered_from(first_id());
-        Arc::new(Self {
-            id: backend.next_peer(),
-            principal,
-            use_of,
-            caps,
-            wish,
-            lists_turn: tokio::sync::Mutex::new(()),
-            busy: Arc::default(),
-            tasks: LiveTasks::default(),
-            closed: AtomicBool::new(false),
-            gave_way: AtomicBool::new(false),
-            quiet: AtomicBool::new(false),
-            calls: AtomicU64::new(0),
-            unused: Mutex::new((0, crate::clock::now())),
-            backend: Arc::downgrade(backend),
-            name: Arc::clone(&backend.name),
-            guard: Arc::clone(&backend.guard),
-            link: OnceLock::new(),
-            replied: tokio::sync::Notify::new(),
-            inner: Mutex::new(Inner {
-                machine,
-                by_exchange: CallIndex::default(),
-                queue: VecDeque::new(),
-                resend: Vec::new(),
-                resent: HashSet::new(),
-                reopened: Vec::new(),
-                epoch: 0,
-                level: None,
-                floor: None,
-                watching: Watching::default(),
-                buffer: Vec::new(),
-                settling: false,
-                closing: false,
-                lost: false,
-            }),
-        })
-    }
-
-    /// Opens the link and begins the handshake; the outcome arrives as ready or lost.
-    pub async fn open(self: Arc<Self>) {
-        let Some(backend) = self.backend.upgrade() else { return };
-        let events: Arc<dyn LinkEvents> = Arc::new(PeerEvents(Arc::downgrade(&self)));
-        let opening = tokio::time::timeout(backend.spec().start_timeout, backend.connector.open(events)).await;
-        let opened = opening.unwrap_or_else(|_| {
-            let text = format!("backend `{}` could not be opened in time", backend.name);
-            Err(Fault::new(FaultKind::TimedOut, text).with_str("backend", &backend.name))
-        });
-        match opened {
-            Ok(link) => {
-                if self.link.set(Arc::clone(&link)).is_err() || self.lock().lost {
-                    return link.close();
-                }
-                self.drive(|machine, now, out| machine.opened(now, out));
-            }
-            Err(fault) => self.end(&fault),
-        }
-    }
-
     /// What the backend said about itself on this connection, once it is ready.
     #[must_use]
     pub fn profile(&self) -> Option<Arc<ServerProfile>> {
@@ -257,10 +176,7 @@ impl Peer {
     /// The session it belongs to; none for one that is shared.
     #[must_use]
     pub fn owner(&self) -> Option<&Arc<Session>> {
-        match &self.use_of {
-            Use::Session(session) => Some(session),
-            Use::Shared | Use::Pool => None,
-        }
+        self.owner.as_ref()
     }
 
     /// Asks the backend something for ourselves.

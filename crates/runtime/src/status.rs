@@ -174,19 +174,19 @@ impl Backend {
             let bare = entry.views.iter().find(|(key, _)| key.caps.is_bare());
             bare.or_else(|| entry.views.iter().next()).map(|(_, view)| view.clone())
         });
-        let peers = self.state().peers();
+        let peers = self.state().connections.all();
         let queued = peers.iter().map(|peer| peer.queued()).sum::<usize>();
         let health = self.health();
-        let inner = self.state();
-        let revision = match &inner.home {
+        let state = self.state();
+        let revision = match &state.home {
             Home::Up(peer) => peer.profile().map(|profile| profile.revision.as_str()),
             _ => None,
         };
-        let report = match (&inner.home, &view) {
+        let report = match (&state.home, &view) {
             (Home::Up(peer), Some(view)) => peer.profile().map(|profile| {
                 report(Reached {
                     revision: profile.revision,
-                    one_era: inner.support.legacy == Some(false) || inner.support.modern == Some(false),
+                    one_era: state.support.legacy == Some(false) || state.support.modern == Some(false),
                     streams: self.connector.carries_headers(),
                     tasks: view.profile.has(&["tasks"]) || view.profile.has(&["extensions", TASKS]),
                 })
@@ -195,16 +195,16 @@ impl Backend {
         }
         .unwrap_or_default();
         let mut eras = Vec::new();
-        if inner.support.legacy == Some(true) {
+        if state.support.legacy == Some(true) {
             eras.push("old");
         }
-        if inner.support.modern == Some(true) {
+        if state.support.modern == Some(true) {
             eras.push("new");
         }
         BackendStatus {
             name: self.name.to_string(),
             transport: self.connector.kind(),
-            state: inner.home.as_str(),
+            state: state.home.as_str(),
             revision,
             eras,
             bridged_clients: Some(report.clients).filter(|clients| !clients.is_empty()),
@@ -219,19 +219,19 @@ impl Backend {
             connections: peers.len(),
             pids: peers.iter().filter_map(|peer| peer.pid()).collect(),
             in_flight: peers.iter().map(|peer| peer.in_flight()).sum::<usize>().saturating_sub(queued),
-            waiting: inner.waiting.len() + queued,
+            waiting: state.waiting.len() + queued,
             max_queue: self.spec().failing.max_queue,
             queue_refused: self.queue_refused(),
             retries: self.retries(),
             health,
             addresses: self.connector.addresses(),
-            restarts: inner.restarts,
-            strays: inner.strays.clone(),
+            restarts: state.condition.restarts(),
+            strays: state.condition.strays().clone(),
             breaker: self.guard.status(),
-            stray_line: inner.stray_line.clone(),
+            stray_line: state.condition.stray_line().map(str::to_owned),
             dropped: self.connector.dropped(),
-            last_error: inner.last_error.clone(),
-            last_words: inner.last_words.clone(),
+            last_error: state.condition.last_error().map(str::to_owned),
+            last_words: state.condition.last_words().to_vec(),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! of it, nothing is asked of it, and the next use starts it.
 
 use super::Backend;
-use super::state::{Home, Inner};
+use super::state::{BackendState, Home};
 use crate::gateway::Gateway;
 use crate::lifetime::Start;
 use crate::peer::Peer;
@@ -25,11 +25,11 @@ impl Backend {
             return;
         }
         {
-            let mut inner = self.lock();
-            if inner.is_wanted() {
+            let mut state = self.lock();
+            if state.is_wanted() {
                 return;
             }
-            self.fall_asleep(&mut inner);
+            self.fall_asleep(&mut state);
         }
         // What is known may have been listed under another filter.
         let spec = Arc::clone(&self.spec());
@@ -37,27 +37,25 @@ impl Backend {
         gateway.tell_lists_changed(changed, None);
     }
 
-    pub(super) fn fall_asleep(&self, inner: &mut Inner) {
-        inner.home = Home::Asleep;
-        inner.home_peer = None;
-        inner.up_since = None;
+    pub(super) fn fall_asleep(&self, state: &mut BackendState) {
+        state.home = Home::Asleep;
+        state.connections.drop_home();
     }
 
     /// True where nothing would be missed if the process behind the home connection ended.
-    pub(super) fn may_sleep(&self, inner: &Inner, gateway: &Gateway, home: &Peer) -> bool {
-        let reads = inner.reading.contains(&home.id) || inner.refreshing.iter().any(|(peer, _)| *peer == home.id.0);
-        matches!(inner.home, Home::Up(_))
-            && !inner.is_ending()
-            && inner.waiting.is_empty()
-            && !reads
+    pub(super) fn may_sleep(&self, state: &BackendState, gateway: &Gateway, home: &Peer) -> bool {
+        matches!(state.home, Home::Up(_))
+            && !state.is_ending()
+            && state.waiting.is_empty()
+            && !state.lists.is_busy(home.id)
             && gateway.catalog.has_lists(self)
     }
 
     /// Somebody needs it: where it is asleep, its process is started.
-    pub(super) fn wake(&self, inner: &mut Inner) {
-        if matches!(inner.home, Home::Asleep) && !inner.is_ending() {
+    pub(super) fn wake(&self, state: &mut BackendState) {
+        if matches!(state.home, Home::Asleep) && !state.is_ending() {
             tracing::info!(backend = %self.name, "the backend is used: its process is started");
-            inner.home = Home::Starting;
+            state.home = Home::Starting;
             self.changed.notify_one();
         }
     }
@@ -87,11 +85,11 @@ impl Backend {
     pub(super) async fn wait_for_use(&self) -> bool {
         loop {
             {
-                let inner = self.lock();
-                if inner.is_ending() {
+                let state = self.lock();
+                if state.is_ending() {
                     return false;
                 }
-                if !matches!(inner.home, Home::Asleep) {
+                if !matches!(state.home, Home::Asleep) {
                     return true;
                 }
             }

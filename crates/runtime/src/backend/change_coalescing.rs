@@ -4,7 +4,6 @@
 //! a change that came after somebody had read the resource again.
 
 use super::Backend;
-use super::watches::MAX_WATCHES;
 use crate::peer::Peer;
 use signalbox_engine::Event;
 use signalbox_wire::Envelope;
@@ -22,21 +21,22 @@ impl Backend {
         }
         let key = (peer.principal.clone(), Box::from(uri));
         {
-            let mut inner = self.lock();
-            if let Some(newest) = inner.changes_to_tell.get_mut(&key) {
-                *newest = message.clone();
+            let mut state = self.lock();
+            if state.subscriptions.renew_change(&key, message) {
                 return true;
             }
-            let alone = !inner.has_other(peer);
-            if alone || !inner.shared_wants(&peer.principal, uri) || inner.changes_to_tell.len() >= MAX_WATCHES {
+            let alone = !state.connections.has_other(peer);
+            if alone || !state.shared_wants(&peer.principal, uri) {
                 return false;
             }
-            inner.changes_to_tell.insert(key.clone(), message.clone());
+            if !state.subscriptions.hold_change(key.clone(), message) {
+                return false;
+            }
         }
         let (backend, peer) = (Arc::clone(self), peer.id);
         tokio::spawn(async move {
             tokio::time::sleep(SAME_CHANGE).await;
-            let Some(message) = backend.lock().changes_to_tell.remove(&key) else { return };
+            let Some(message) = backend.lock().subscriptions.take_change(&key) else { return };
             let (principal, uri) = key;
             let followers = backend.followers(&uri, &principal).into_iter().map(|(session, id)| (session, Some(id)));
             let watchers = backend.watchers(&uri, &principal).into_iter().map(|session| (session, None));

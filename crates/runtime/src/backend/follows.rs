@@ -5,11 +5,10 @@
 //! tasks it tells unasked.
 
 use super::Backend;
-use super::followed::Followed;
-use super::state::Follow;
+use super::subscriptions::{Follow, Followed};
 use crate::bridged_call_driver::Waiter;
 use crate::origin::{Origin, OwnAnswer};
-use crate::peer::{Peer, Use};
+use crate::peer::Peer;
 use crate::session::Session;
 use signalbox_engine::{ExchangeId, Principal};
 use signalbox_wire::{Envelope, Era, json, method};
@@ -18,8 +17,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Most listen requests that follow resources of one backend.
-pub const MAX_FOLLOWS: usize = 10_000;
 /// Most `resources/subscribe` that wait for an answer on one connection at a time.
 const SIDE_BY_SIDE: usize = 64;
 /// How long a request of our own may take.
@@ -42,30 +39,24 @@ impl Backend {
         let caps = session.caps_of(exchange);
         let uris = wanted.uris.clone();
         let (target, pooled) = {
-            let mut inner = match self.lock_or_successor() {
-                Ok(inner) => inner,
+            let mut state = match self.lock_or_successor() {
+                Ok(state) => state,
                 Err(successor) => return successor.follow(session, exchange, wanted),
             };
-            if inner.follows.len() >= MAX_FOLLOWS {
-                *inner.strays.entry("follow_refused").or_default() += 1;
-                let _ = sender.send(wanted);
+            let pooled = state.connections.pooled_for(&session.principal, &caps);
+            let target = state.support.target(Era::Modern);
+            let (session, acknowledged) = (Arc::clone(session), Some(sender));
+            let mut follow = Follow { session, exchange, wanted, caps, acknowledged, carrier: None };
+            let only_tasks = target == Era::Legacy && uris.is_empty();
+            if !state.subscriptions.can_follow() {
+                state.condition.count_stray("follow_refused");
+                follow.settle(&|_| true, &|_| true);
                 return receiver;
             }
-            let pooled = inner.pooled_for(&session.principal, &caps);
-            let target = inner.support.target(Era::Modern);
-            let mut follow = Follow {
-                session: Arc::clone(session),
-                exchange,
-                wanted,
-                caps,
-                acknowledged: Some(sender),
-                carrier: None,
-            };
-            let only_tasks = target == Era::Legacy && uris.is_empty();
             if only_tasks {
                 follow.settle(&|_| false, &|_| false);
             }
-            inner.follows.insert((session.key, exchange), follow);
+            state.subscriptions.follow(follow);
             if only_tasks {
                 return receiver;
             }
@@ -108,7 +99,7 @@ impl Backend {
                     let asked = backend.ask_to_tell(&peer, more);
                     no.extend(backend.told_to_tell(&peer, asked).await);
                 }
-                if matches!(peer.use_of, Use::Shared) {
+                if peer.role.is_shared() {
                     refused.extend(no);
                 }
             }
@@ -120,8 +111,8 @@ impl Backend {
 
     /// Sends `resources/subscribe` for those of these resources that somebody still follows.
     fn ask_to_tell(&self, peer: &Peer, uris: &[String]) -> Vec<(String, oneshot::Receiver<OwnAnswer>)> {
-        let inner = self.lock();
-        let wanted = uris.iter().filter(|uri| inner.wants(peer, uri));
+        let state = self.lock();
+        let wanted = uris.iter().filter(|uri| state.wants(peer, uri));
         wanted.map(|uri| (uri.clone(), peer.ask(method::RESOURCES_SUBSCRIBE, &uri_param(uri), OWN_TIMEOUT))).collect()
     }
 
@@ -141,8 +132,8 @@ impl Backend {
     /// Tells an old backend to stop telling what nobody follows on this connection.
     pub(super) fn unsubscribe(&self, peer: &Peer, uris: &[String]) {
         // Under the lock, so that whoever follows it from now on subscribes after this.
-        let inner = self.lock();
-        for uri in uris.iter().filter(|uri| !inner.wants(peer, uri)) {
+        let state = self.lock();
+        for uri in uris.iter().filter(|uri| !state.wants(peer, uri)) {
             let _ = peer.own(Origin::Nobody, method::RESOURCES_UNSUBSCRIBE, &uri_param(uri), OWN_TIMEOUT);
         }
     }
@@ -161,35 +152,35 @@ impl Backend {
 
     /// It is known what the backend follows.
     fn follow_settled(&self, waiter: &Waiter, refused: &dyn Fn(&str) -> bool, refused_task: &dyn Fn(&str) -> bool) {
-        if let Some(follow) = self.lock().follow_of(waiter) {
+        if let Some(follow) = self.lock().subscriptions.follow_mut(waiter) {
             follow.settle(refused, refused_task);
         }
     }
 
     /// The listen requests of a principal that name this task of an old backend.
     pub(crate) fn task_followers(&self, task: &str, principal: &Principal) -> Vec<Waiter> {
-        let inner = self.lock();
-        let follows = inner.follows_of(principal).filter(|one| one.names_task(task));
-        follows.map(|one| (Arc::clone(&one.session), one.exchange)).collect()
+        let state = self.lock();
+        let follows = state.subscriptions.follows_of(principal).filter(|one| one.names_task(task));
+        follows.map(Follow::waiter).collect()
     }
 
     /// The listen requests of a principal that follow this resource, where the backend does not know of them itself.
     pub(crate) fn followers(&self, uri: &str, principal: &Principal) -> Vec<Waiter> {
-        let inner = self.lock();
-        if inner.support.target(Era::Modern) == Era::Modern {
+        let state = self.lock();
+        if state.support.target(Era::Modern) == Era::Modern {
             return Vec::new();
         }
-        let follows = inner.follows_of(principal).filter(|one| one.names(uri));
-        follows.map(|one| (Arc::clone(&one.session), one.exchange)).collect()
+        let follows = state.subscriptions.follows_of(principal).filter(|one| one.names(uri));
+        follows.map(Follow::waiter).collect()
     }
 
     /// Forgets a listen request. An old backend is told to stop telling what nobody follows any more.
     pub(crate) fn unfollow(&self, session: &Arc<Session>, exchange: ExchangeId) {
         let (gone, peers) = {
-            let mut inner = self.lock();
-            let Some(gone) = inner.follows.remove(&(session.key, exchange)) else { return };
-            let mut peers = inner.pooled_for(&session.principal, &gone.caps);
-            peers.extend(inner.shared.get(&(session.principal.clone(), Era::Legacy)).cloned());
+            let mut state = self.lock();
+            let Some(gone) = state.subscriptions.unfollow(session.key, exchange) else { return };
+            let mut peers = state.connections.pooled_for(&session.principal, &gone.caps);
+            peers.extend(state.connections.shared(&session.principal, Era::Legacy).cloned());
             peers.retain(|peer| peer.is_ready());
             (gone, peers)
         };
@@ -204,9 +195,9 @@ impl Backend {
     /// Sends the listen requests of the principal on a new connection.
     pub(super) fn follow_again(self: &Arc<Self>, peer: &Arc<Peer>) {
         let mine: Vec<Waiter> = {
-            let inner = self.lock();
-            let follows = inner.follows_of(&peer.principal);
-            follows.map(|one| (Arc::clone(&one.session), one.exchange)).collect()
+            let state = self.lock();
+            let follows = state.subscriptions.follows_of(&peer.principal);
+            follows.map(Follow::waiter).collect()
         };
         for waiter in mine {
             self.send_follow(peer, &waiter);
@@ -215,8 +206,8 @@ impl Backend {
 
     /// Sends a listen request, unless this connection has it already or its client has left.
     fn send_follow(self: &Arc<Self>, peer: &Arc<Peer>, waiter: &Waiter) {
-        let mut inner = self.lock();
-        let Some(follow) = inner.follow_of(waiter) else { return };
+        let mut state = self.lock();
+        let Some(follow) = state.subscriptions.follow_mut(waiter) else { return };
         if follow.carrier == Some(peer.id) || follow.wanted.is_empty() {
             return;
         }
@@ -225,7 +216,7 @@ impl Backend {
         match peer.own(origin, method::SUBSCRIPTIONS_LISTEN, &params, LISTEN_FOR) {
             Ok(()) => follow.carrier = Some(peer.id),
             Err(fault) => {
-                drop(inner);
+                drop(state);
                 tracing::debug!(peer = %peer.id, %fault, "resources cannot be followed yet");
                 self.follow_later(peer, waiter);
             }
@@ -235,8 +226,10 @@ impl Backend {
     /// A listen request is over at a backend of the new era, which may have refused it; its client does not know.
     pub(crate) fn follow_ended(self: &Arc<Self>, peer: &Arc<Peer>, waiter: &Waiter, refused: bool) {
         {
-            let mut inner = self.lock();
-            let Some(follow) = inner.follow_of(waiter).filter(|one| one.carrier == Some(peer.id)) else { return };
+            let mut state = self.lock();
+            let Some(follow) = state.subscriptions.follow_mut(waiter).filter(|one| one.carrier == Some(peer.id)) else {
+                return;
+            };
             follow.carrier = None;
         }
         if refused {

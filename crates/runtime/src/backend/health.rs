@@ -48,7 +48,7 @@ impl Backend {
     fn ping_wait(&self) -> Duration {
         /// Where nothing is to be asked; so far away that it does not matter.
         const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
-        self.lock().health.as_ref().map_or(NEVER, |health| health.wait())
+        self.lock().condition.ping_wait().unwrap_or(NEVER)
     }
 
     async fn check(&self, peer: &Arc<Peer>) {
@@ -67,7 +67,7 @@ impl Backend {
             // A server that works on one thing at a time answers when that is done.
             _ if !self.connector.carries_headers() && peer.has_calls() => Pong::Unclear,
             // Some servers of the old era do not know pings and say nothing at all.
-            _ if name == method::PING && !self.lock().answers_pings => Pong::Unclear,
+            _ if name == method::PING && !self.lock().condition.answers_pings() => Pong::Unclear,
             _ => Pong::Failed,
         };
         self.pinged(peer, &pong);
@@ -79,13 +79,7 @@ impl Backend {
             Pong::Failed => false,
             Pong::Unclear => return,
         };
-        let (fell, state) = {
-            let mut inner = self.lock();
-            inner.answers_pings |= answered;
-            inner.pings_failed += u64::from(!answered);
-            let Some(health) = &mut inner.health else { return };
-            (health.pinged(answered), health.as_str())
-        };
+        let Some((fell, state)) = self.lock().condition.pinged(answered) else { return };
         if !answered {
             tracing::warn!(backend = %self.name, state, "the backend did not answer a ping");
         }
@@ -98,12 +92,11 @@ impl Backend {
     /// True unless pings have shown that it is unwell.
     #[must_use]
     pub fn is_well(&self) -> bool {
-        self.lock().health.as_ref().is_none_or(|health| health.is_well())
+        self.lock().condition.is_well()
     }
 
     pub(crate) fn health(&self) -> Option<HealthStatus> {
-        let inner = self.lock();
-        let state = inner.health.as_ref()?.as_str();
-        Some(HealthStatus { state, failed: inner.pings_failed })
+        let state = self.lock();
+        Some(HealthStatus { state: state.condition.health()?, failed: state.condition.pings_failed() })
     }
 }

@@ -1,10 +1,11 @@
 //! Keeping the catalog true: a backend's lists are read when it comes up and whenever it says that they changed.
 
 use super::Backend;
+use super::connections::Role;
 use super::state::Home;
 use crate::lists;
-use crate::peer::{Peer, Use};
-use signalbox_engine::catalog::{Changed, ListKind, MAX_VIEWS, Selector, Snapshot, View, ViewKey};
+use crate::peer::Peer;
+use signalbox_engine::catalog::{Changed, ListKind, Selector, Snapshot, View, ViewKey};
 use signalbox_engine::{Event, Fault, ServerProfile};
 use signalbox_wire::{Era, method};
 use std::sync::Arc;
@@ -32,28 +33,28 @@ impl Backend {
             return true;
         }
         let (known, down, failed) = {
-            let inner = self.lock();
-            let down = inner.home.fault().is_some();
-            (inner.support.known(), down, inner.failed_views.contains(&effective.caps))
+            let state = self.lock();
+            let down = state.home.fault().is_some();
+            (state.support.known(), down, state.lists.has_failed(&effective.caps))
         };
         down || (known && (failed || catalog.knows(&self.name, &effective) || self.cannot_show(&effective)))
     }
 
     /// True where lists that the backend never tells changes of are older than it says they may be.
     fn is_stale(&self, view: &ViewKey) -> bool {
-        let inner = self.lock();
-        let over = inner.good_until.get(view).is_some_and(|until| *until <= crate::clock::now());
-        over && matches!(inner.home, Home::Up(_)) && !inner.failed_views.contains(&view.caps)
+        let state = self.lock();
+        let stale = state.lists.is_stale(view, crate::clock::now());
+        stale && matches!(state.home, Home::Up(_)) && !state.lists.has_failed(&view.caps)
     }
 
     /// True where no connection will read these lists: none of this kind is open, and there is no room for one.
     fn cannot_show(&self, selector: &Selector) -> bool {
         let peers = {
-            let inner = self.lock();
-            if !self.is_full(&inner) {
+            let state = self.lock();
+            if !self.is_full(&state) {
                 return false;
             }
-            inner.peers()
+            state.connections.all()
         };
         let fits =
             |peer: &Arc<Peer>| peer.caps == selector.caps && peer.view_key().is_none_or(|key| key.era == selector.era);
@@ -66,18 +67,13 @@ impl Backend {
         if home {
             self.follow_changes(peer, profile);
         }
-        {
-            let mut inner = self.lock();
-            // What another connection has read since the backend came up holds for this one too.
-            let stale = inner.good_until.get(&key).is_some_and(|until| *until <= crate::clock::now());
-            if inner.read_views.contains(&key) && !stale || !inner.reading.insert(peer.id) {
-                return;
-            }
+        if !self.lock().lists.begin_reading(peer.id, &key, crate::clock::now()) {
+            return;
         }
         let (backend, peer, profile) = (Arc::clone(self), Arc::clone(peer), Arc::clone(profile));
         self.in_background(async move {
             let read = backend.read(&peer, &profile).await;
-            backend.lock().reading.remove(&peer.id);
+            backend.lock().lists.end_reading(peer.id);
             if let Err(fault) = read {
                 backend.unread(&peer, &fault);
             }
@@ -144,17 +140,18 @@ impl Backend {
         if let Some(gateway) = self.gateway().filter(|_| kinds[0] == ListKind::Resources) {
             gateway.reads.forget_backend(&self.name);
         }
-        let mark = (peer.id.0, kinds[0].member());
-        let mut inner = self.lock();
-        if inner.is_ending() || !inner.refreshing.insert(mark) {
-            return;
-        }
-        let told = inner.lists_told[kinds[0] as usize];
-        drop(inner);
+        let told = {
+            let mut state = self.lock();
+            if state.is_ending() {
+                return;
+            }
+            let Some(told) = state.lists.begin_rereading(peer.id, kinds[0]) else { return };
+            told
+        };
         let (backend, peer) = (Arc::clone(self), Arc::clone(peer));
         self.in_background(async move {
             tokio::time::sleep(SETTLE).await;
-            backend.lock().refreshing.remove(&mark);
+            backend.lock().lists.end_rereading(peer.id, kinds[0]);
             match backend.reread(&peer, kinds).await {
                 Ok(true) => {}
                 Ok(false) => backend.tell_anyway(&peer, kinds, told),
@@ -169,19 +166,11 @@ impl Backend {
     fn tell_anyway(&self, peer: &Peer, kinds: &[ListKind], told: u64) {
         let (Some(gateway), resources) = (self.gateway(), kinds[0] == ListKind::Resources) else { return };
         let changed = Changed { tools: kinds[0] == ListKind::Tools, prompts: kinds[0] == ListKind::Prompts, resources };
-        match &peer.use_of {
-            Use::Session(owner) => owner.handle(Event::ListsChanged { changed }),
-            Use::Pool => gateway.tell_lists_changed(changed, Some(&peer.caps)),
-            Use::Shared => {
-                let mut inner = self.lock();
-                let count = &mut inner.lists_told[kinds[0] as usize];
-                if *count != told {
-                    return;
-                }
-                *count += 1;
-                drop(inner);
-                gateway.tell_lists_changed(changed, Some(&peer.caps));
-            }
+        if let Some(owner) = peer.owner() {
+            return owner.handle(Event::ListsChanged { changed });
+        }
+        if matches!(peer.role, Role::Pooled(_)) || self.lock().lists.tell_unless_told(kinds[0], told) {
+            gateway.tell_lists_changed(changed, Some(&peer.caps));
         }
     }
 
@@ -227,28 +216,10 @@ impl Backend {
             templates = view.templates.len(),
             "lists read"
         );
-        {
-            let mut inner = self.lock();
-            inner.failed_views.remove(&key.caps);
-            if inner.good_until.len() >= MAX_VIEWS {
-                inner.good_until.clear();
-            }
-            if let Some(good) = good {
-                inner.good_until.insert(key.clone(), crate::clock::now() + good);
-            }
-            if inner.read_views.len() >= MAX_VIEWS {
-                inner.read_views.clear();
-            }
-            inner.read_views.insert(key.clone());
-        }
+        self.lock().lists.store(key.clone(), good.map(|good| crate::clock::now() + good));
         let changed = gateway.catalog.set_view(self, key.clone(), view);
         if changed.any() {
-            {
-                let told = &mut self.lock().lists_told;
-                told[ListKind::Tools as usize] += u64::from(changed.tools);
-                told[ListKind::Prompts as usize] += u64::from(changed.prompts);
-                told[ListKind::Resources as usize] += u64::from(changed.resources);
-            }
+            self.lock().lists.tell(changed);
             gateway.tell_lists_changed(changed, Some(&key.caps));
             gateway.catalog.save().await;
         }
@@ -267,17 +238,17 @@ impl Backend {
             .gateway()
             .zip(peer.view_key())
             .filter(|(gateway, key)| gateway.catalog.snapshot().knows(&self.name, key));
-        let mut inner = self.lock();
+        let mut state = self.lock();
         if let Some((_, key)) = known {
             // What is known serves on, and is read again after a while.
-            inner.good_until.insert(key, crate::clock::now() + lists::OLD_TTL);
-        } else if !inner.others_reading(&peer.caps, Some(peer.id)) {
-            inner.failed(peer.caps.clone());
+            state.lists.serve_until(key, crate::clock::now() + lists::OLD_TTL);
+        } else if !state.others_reading(&peer.caps, peer.id) {
+            state.lists.failed(peer.caps.clone());
         }
         if !closed {
-            inner.last_error = Some(fault.message.clone());
+            state.condition.set_error(fault.message.clone());
         }
-        drop(inner);
+        drop(state);
         if let Some(gateway) = self.gateway() {
             gateway.catalog.nudge();
         }

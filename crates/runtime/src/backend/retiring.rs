@@ -2,7 +2,8 @@
 //! flight, and is stopped.
 
 use super::Backend;
-use super::state::Inner;
+use super::state::BackendState;
+use super::subscriptions::Subscriptions;
 use crate::peer::{Peer, Queued};
 use signalbox_engine::{Event, Fault, FaultKind};
 use std::sync::{Arc, MutexGuard};
@@ -12,20 +13,19 @@ impl Backend {
     /// without a successor they are told that the backend is gone.
     pub(crate) fn retire(self: &Arc<Self>, successor: Option<&Arc<Self>>) {
         let (waiting, unready) = {
-            let mut inner = self.lock();
-            if inner.retired.is_some() {
+            let mut state = self.lock();
+            if state.retired.is_some() {
                 return;
             }
-            inner.retired = Some(successor.cloned());
-            let mut nobody = Inner::default();
+            state.retired = Some(successor.cloned());
             match successor {
                 // Both locks at once, so that no wish is told to the one after it was taken over from it. The successor is
                 // younger, and nobody locks a younger backend first.
-                Some(successor) => successor.lock().inherit(&mut inner),
-                None => nobody.inherit(&mut inner),
+                Some(successor) => successor.lock().subscriptions.take_over(&mut state.subscriptions),
+                None => Subscriptions::default().take_over(&mut state.subscriptions),
             }
-            let unready: Vec<Arc<Peer>> = inner.peers().into_iter().filter(|peer| peer.is_unused()).collect();
-            (std::mem::take(&mut inner.waiting), unready)
+            let unready: Vec<Arc<Peer>> = state.connections.all().into_iter().filter(|peer| peer.is_unused()).collect();
+            (std::mem::take(&mut state.waiting), unready)
         };
         self.changed.notify_one();
         for peer in unready {
@@ -45,11 +45,11 @@ impl Backend {
     }
 
     /// Its state; the successor instead, where whatever is to be noted belongs to that one.
-    pub(super) fn lock_or_successor(&self) -> Result<MutexGuard<'_, Inner>, Arc<Self>> {
-        let inner = self.lock();
-        match inner.retired.clone().flatten() {
+    pub(super) fn lock_or_successor(&self) -> Result<MutexGuard<'_, BackendState>, Arc<Self>> {
+        let state = self.lock();
+        match state.retired.clone().flatten() {
             Some(successor) => Err(successor),
-            None => Ok(inner),
+            None => Ok(state),
         }
     }
 
@@ -69,7 +69,7 @@ impl Backend {
 
     /// Ends the connections that nothing is worked on any more. True where none is left.
     pub(crate) fn let_go(&self) -> bool {
-        let peers = self.lock().peers();
+        let peers = self.lock().connections.all();
         let gateway = self.gateway();
         let works = |peer: &Peer| gateway.as_ref().is_some_and(|gateway| gateway.tasks.holds(peer.id));
         let mut left = false;
@@ -86,26 +86,14 @@ impl Backend {
             None => "a reload has removed it from the configuration, and the call was not done in time",
         };
         let peers = {
-            let mut inner = self.lock();
-            inner.stopping = true;
-            inner.peers()
+            let mut state = self.lock();
+            state.stopping = true;
+            state.connections.all()
         };
         self.changed.notify_one();
         for peer in peers {
             peer.close_because(&Fault::new(FaultKind::Draining, why));
         }
         tracing::info!(backend = %self.name, "backend is stopped: the configuration has changed");
-    }
-}
-
-impl Inner {
-    /// Takes over what sessions want to hear.
-    fn inherit(&mut self, from: &mut Self) {
-        self.watches = std::mem::take(&mut from.watches);
-        self.levels = std::mem::take(&mut from.levels);
-        self.follows = std::mem::take(&mut from.follows);
-        for follow in self.follows.values_mut() {
-            follow.carrier = None;
-        }
     }
 }

@@ -1,10 +1,12 @@
 //! Which connection carries a call.
 
 use super::Backend;
+use super::connections::Candidates;
+use super::idle::Room;
 use super::pool;
-use super::state::{Home, Inner};
+use super::state::{BackendState, Home};
 use crate::exclusive_use::ExclusiveUse;
-use crate::peer::{Peer, Queued, Use};
+use crate::peer::{Peer, Queued};
 use crate::session::Session;
 use signalbox_engine::back::{ClientOffer, Wish};
 use signalbox_engine::catalog::Selector;
@@ -91,34 +93,34 @@ impl Backend {
         let mut call = call;
         // A connection that is found lost is not found again, so a few tries meet a live one if there is any.
         for _ in 0..TRIES {
-            let mut inner = self.lock();
-            if let Some(successor) = inner.retired.clone() {
-                drop(inner);
+            let mut state = self.lock();
+            if let Some(successor) = state.retired.clone() {
+                drop(state);
                 let (session, deadline) = (Arc::clone(session), deadline());
                 return self.hand_over(successor, Queued { session, exchange, call, deadline, exclusive_use: None });
             }
-            let picked = if self.holds_back(&inner) {
+            let picked = if self.holds_back(&state) {
                 Pick::Wait
             } else {
-                self.pick(&mut inner, Caller::of_call(session, &call))
+                self.pick(&mut state, Caller::of_call(session, &call))
             };
             let fault = match picked {
                 Pick::Peer(peer, exclusive_use) => {
-                    drop(inner);
+                    drop(state);
                     match self.send(&peer, session, exchange, call, exclusive_use) {
                         Some(back) => call = back,
                         None => return,
                     }
                     continue;
                 }
-                Pick::Wait if inner.waiting.len() < self.spec().failing.max_queue => {
+                Pick::Wait if state.waiting.len() < self.spec().failing.max_queue => {
                     let (session, deadline) = (Arc::clone(session), deadline());
-                    return inner.waiting.push_back(Queued { session, exchange, call, deadline, exclusive_use: None });
+                    return state.waiting.push_back(Queued { session, exchange, call, deadline, exclusive_use: None });
                 }
                 Pick::Wait => self.queue_full(),
                 Pick::Refuse(fault) => fault,
             };
-            drop(inner);
+            drop(state);
             return self.refuse(session, exchange, fault);
         }
         let text = format!("backend `{}` loses its connections as soon as they are opened", self.name);
@@ -156,8 +158,8 @@ impl Backend {
     /// ready. Nobody waits for the answer.
     pub(crate) fn errand(&self, session: &Session, call: Box<Call>) {
         let shared = {
-            let inner = self.lock();
-            inner.shared.get(&(session.principal.clone(), inner.support.target(call.era))).cloned()
+            let state = self.lock();
+            state.connections.shared(&session.principal, state.support.target(call.era)).cloned()
         };
         if let Some(peer) = shared {
             peer.errand(call, self.spec().timeout);
@@ -189,9 +191,9 @@ impl Backend {
 
     fn fork_now(&self, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) -> bool {
         let peer = {
-            let inner = self.lock();
-            let shared = inner.shared.get(&(session.principal.clone(), inner.support.target(call.era)));
-            shared.or(inner.home_peer.as_ref()).cloned()
+            let state = self.lock();
+            let shared = state.connections.shared(&session.principal, state.support.target(call.era));
+            shared.or_else(|| state.connections.home()).cloned()
         };
         peer.is_some_and(|peer| peer.fork(session, exchange, call, self.spec().timeout))
     }
@@ -200,14 +202,14 @@ impl Backend {
     pub(crate) fn prepare(self: &Arc<Self>, session: &Arc<Session>, client: Option<&ClientProfile>, era: Era) {
         let caller = Caller { session, client, era, asks: true };
         let picked = {
-            let mut inner = self.lock();
-            let target = inner.support.target(era);
+            let mut state = self.lock();
+            let target = state.support.target(era);
             let caps = if target == Era::Legacy { caller.caps() } else { CapSet::bare() };
             // Many sessions may wait for the same lists; one connection reads them for all.
-            if !inner.support.known() || coming(&inner, target, &caps) {
+            if !state.support.known() || coming(&state, target, &caps) {
                 return;
             }
-            self.pick(&mut inner, caller)
+            self.pick(&mut state, caller)
         };
         // A connection that is ready has read its lists once; where they are not known any more it reads them again.
         if let Pick::Peer(peer, _) = picked
@@ -219,60 +221,64 @@ impl Backend {
 
     /// The connection that sessions of this principal share toward a backend of this era, opened if need be.
     pub(crate) fn shared_peer(self: &Arc<Self>, session: &Arc<Session>, target: Era) -> Option<Arc<Peer>> {
-        let mut inner = self.lock();
+        let mut state = self.lock();
         let speaks = match target {
-            Era::Legacy => inner.support.legacy,
-            Era::Modern => inner.support.modern,
+            Era::Legacy => state.support.legacy,
+            Era::Modern => state.support.modern,
         };
         if speaks != Some(true) {
-            self.wake(&mut inner);
+            self.wake(&mut state);
             return None;
         }
-        match self.pick(&mut inner, Caller { session, client: None, era: Era::Modern, asks: false }) {
+        match self.pick(&mut state, Caller { session, client: None, era: Era::Modern, asks: false }) {
             Pick::Peer(peer, _) => Some(peer),
             Pick::Wait | Pick::Refuse(_) => None,
         }
     }
 
-    pub(super) fn pick(self: &Arc<Self>, inner: &mut Inner, caller: Caller<'_>) -> Pick {
+    pub(super) fn pick(self: &Arc<Self>, state: &mut BackendState, caller: Caller<'_>) -> Pick {
         let session = caller.session;
-        if inner.stopping {
+        if state.stopping {
             return Pick::Refuse(Fault::new(FaultKind::Draining, "the gateway is shutting down"));
         }
-        if inner.retired.is_some() {
+        if state.retired.is_some() {
             return Pick::Refuse(self.removed());
         }
         if session.is_ended() {
             return Pick::Refuse(Fault::new(FaultKind::SessionClosed, "the session has ended"));
         }
-        if !inner.support.known() {
-            self.wake(inner);
-            return self.down(inner).map_or(Pick::Wait, Pick::Refuse);
+        if !state.support.known() {
+            self.wake(state);
+            return self.down(state).map_or(Pick::Wait, Pick::Refuse);
         }
-        let target = inner.support.target(caller.era);
+        let target = state.support.target(caller.era);
         let way = self.way(caller, target);
         match way {
             Way::Own => {
-                if let Some(peer) = inner.owned.get(&session.key) {
+                if let Some(peer) = state.connections.owned(session.key) {
                     return Pick::Peer(Arc::clone(peer), None);
                 }
             }
-            Way::Pool => return self.pick_pooled(inner, caller),
+            Way::Pool => return self.pick_pooled(state, caller),
             Way::Shared => {
-                if let Some(peer) = inner.shared.get(&(session.principal.clone(), target)) {
+                if let Some(peer) = state.connections.shared(&session.principal, target) {
                     return Pick::Peer(Arc::clone(peer), None);
                 }
-                self.wake(inner);
-                if matches!(inner.home, Home::Starting | Home::Restarting) {
+                self.wake(state);
+                if matches!(state.home, Home::Starting | Home::Restarting) {
                     return Pick::Wait;
                 }
             }
         }
-        if let Some(fault) = self.down(inner) {
+        if let Some(fault) = self.down(state) {
             return Pick::Refuse(fault);
         }
-        if let Some(fault) = self.no_room(inner).filter(|_| !self.displace(inner)) {
-            return if self.make_room(inner, None) { Pick::Wait } else { Pick::Refuse(fault) };
+        if let Some(fault) = self.no_room(state) {
+            match self.make_room(state, Candidates::OwnedThenPooled) {
+                Room::Free => {}
+                Room::Soon => return Pick::Wait,
+                Room::Taken => return Pick::Refuse(fault),
+            }
         }
         let wish = match target {
             Era::Legacy => Wish::Legacy,
@@ -287,17 +293,10 @@ impl Backend {
             }
         }
         let peer = match way {
-            Way::Own => {
-                let peer = Peer::new(self, session.principal.clone(), Use::Session(Arc::clone(session)), wish, offer);
-                inner.owned.insert(session.key, Arc::clone(&peer));
-                peer
-            }
-            Way::Pool | Way::Shared => {
-                let peer = Peer::new(self, session.principal.clone(), Use::Shared, wish, offer);
-                inner.shared.insert((session.principal.clone(), target), Arc::clone(&peer));
-                peer
-            }
+            Way::Own => Peer::owned(self, session, wish, offer),
+            Way::Pool | Way::Shared => Peer::shared(self, session.principal.clone(), wish, offer),
         };
+        state.connections.insert(Arc::clone(&peer));
         tokio::spawn(Arc::clone(&peer).open());
         Pick::Peer(peer, None)
     }
@@ -314,14 +313,14 @@ impl Backend {
     }
 
     /// Why nothing can be opened on a backend that is down.
-    pub(super) fn down(&self, inner: &Inner) -> Option<Fault> {
-        let fault = inner.home.fault()?;
+    pub(super) fn down(&self, state: &BackendState) -> Option<Fault> {
+        let fault = state.home.fault()?;
         let text = format!("backend `{}` is down: {}", self.name, fault.message);
         Some(Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name))
     }
 
-    pub(super) fn no_room(&self, inner: &Inner) -> Option<Fault> {
-        if !self.is_full(inner) {
+    pub(super) fn no_room(&self, state: &BackendState) -> Option<Fault> {
+        if !self.is_full(state) {
             return None;
         }
         let text = format!(
@@ -334,9 +333,9 @@ impl Backend {
     }
 
     /// True where no further process may be started.
-    pub(super) fn is_full(&self, inner: &Inner) -> bool {
-        self.connector.is_process() && inner.peers().len() >= self.spec().max_children
-            || inner.pooled_count() >= pool::MAX_POOLED
+    pub(super) fn is_full(&self, state: &BackendState) -> bool {
+        self.connector.is_process() && state.connections.all().len() >= self.spec().max_children
+            || state.connections.pooled_count() >= pool::MAX_POOLED
     }
 
     /// What the gateway says about itself to a backend.
@@ -363,8 +362,8 @@ impl Backend {
 
     /// True where a client of this era surely meets the old one here.
     fn meets_old(&self, era: Era) -> bool {
-        let inner = self.lock();
-        inner.support.known() && inner.support.target(era) == Era::Legacy
+        let state = self.lock();
+        state.support.known() && state.support.target(era) == Era::Legacy
     }
 
     /// The era a client of this era meets here.
@@ -374,12 +373,12 @@ impl Backend {
 }
 
 /// True where a connection of this era and capability set is opening or reads its lists right now.
-fn coming(inner: &Inner, era: Era, caps: &CapSet) -> bool {
+fn coming(state: &BackendState, era: Era, caps: &CapSet) -> bool {
     let fits = |peer: &Arc<Peer>| match (peer.view_key(), peer.wish) {
-        (Some(key), _) => key.era == era && inner.reading.contains(&peer.id),
+        (Some(key), _) => key.era == era && state.lists.is_reading(peer.id),
         (None, Wish::Auto) => true,
         (None, Wish::Legacy) => era == Era::Legacy,
         (None, Wish::Modern) => era == Era::Modern,
     };
-    inner.peers().iter().any(|peer| peer.caps == *caps && !peer.is_lost() && fits(peer))
+    state.connections.all().iter().any(|peer| peer.caps == *caps && !peer.is_lost() && fits(peer))
 }

@@ -1,35 +1,29 @@
 //! A backend that was started again gets few calls at first, so that those which waited for it do not fall on it all at once.
 
 use super::Backend;
-use super::state::Inner;
+use super::state::BackendState;
 use crate::clock;
-use signalbox_engine::ramp;
 use std::sync::Arc;
 
 impl Backend {
-    /// The home connection is ready again: the slow start begins.
-    pub(super) fn begin_slowly(&self, inner: &mut Inner) {
-        if inner.restarts > 0 {
-            inner.ramp = Some(clock::now());
-        }
-    }
-
     /// True where a further call would be one too many for now.
-    pub(super) fn holds_back(&self, inner: &Inner) -> bool {
-        let Some(since) = inner.ramp else { return false };
-        let most = ramp::allowed(clock::now().saturating_duration_since(since), self.spec().failing.slow_start);
-        most.is_some_and(|most| inner.peers().iter().map(|peer| peer.in_flight()).sum::<usize>() >= most)
+    pub(super) fn holds_back(&self, state: &BackendState) -> bool {
+        if !state.condition.was_restarted_lately() {
+            return false;
+        }
+        let most = state.condition.most_calls(clock::now(), self.spec().failing.slow_start);
+        most.is_some_and(|most| state.connections.all().iter().map(|peer| peer.in_flight()).sum::<usize>() >= most)
     }
 
     /// Lets go what a slow start held back, as much as may go by now.
     pub(super) fn go_on_slowly(self: &Arc<Self>) {
         {
-            let mut inner = self.lock();
-            let Some(since) = inner.ramp else { return };
-            if ramp::allowed(clock::now().saturating_duration_since(since), self.spec().failing.slow_start).is_none() {
-                inner.ramp = None;
+            let mut state = self.lock();
+            if !state.condition.was_restarted_lately() {
+                return;
             }
-            if inner.waiting.is_empty() {
+            state.condition.end_slow_start(clock::now(), self.spec().failing.slow_start);
+            if state.waiting.is_empty() {
                 return;
             }
         }

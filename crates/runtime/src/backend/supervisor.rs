@@ -3,7 +3,7 @@
 use super::Backend;
 use super::state::Home;
 use crate::clock;
-use crate::peer::{Peer, Use};
+use crate::peer::Peer;
 use signalbox_engine::back::Wish;
 use signalbox_engine::{Fault, FaultKind};
 use std::sync::Arc;
@@ -33,25 +33,25 @@ impl Backend {
                 return;
             }
             let peer = {
-                let mut inner = self.lock();
-                if inner.is_ending() {
+                let mut state = self.lock();
+                if state.is_ending() {
                     return;
                 }
                 let Some(principal) = self.gateway().map(|gateway| gateway.principal.clone()) else { return };
-                let peer = Peer::new(&self, principal, Use::Shared, wish, self.offer());
-                inner.home_peer = Some(Arc::clone(&peer));
+                let peer = Peer::home(&self, principal, wish, self.offer());
+                state.connections.insert(Arc::clone(&peer));
                 peer
             };
             let opened = clock::now();
             tokio::spawn(Arc::clone(&peer).open());
             self.watch_over(&peer).await;
             {
-                let mut inner = self.lock();
-                if inner.is_ending() {
+                let mut state = self.lock();
+                if state.is_ending() {
                     return;
                 }
                 // A server that dies of the question which era it speaks gets the old greeting at once.
-                if std::mem::take(&mut inner.greet_old) {
+                if state.condition.take_greet_old() {
                     wish = Wish::Legacy;
                     continue;
                 }
@@ -71,7 +71,7 @@ impl Backend {
                     return;
                 }
                 failures = 0;
-                self.lock().restarts += 1;
+                self.lock().condition.restarted();
                 continue;
             }
             let wait = backoff(failures);
@@ -84,7 +84,7 @@ impl Backend {
 
     /// Waits before the next attempt. False where the backend is ended instead.
     async fn wait_before_restart(&self, wait: Duration) -> bool {
-        self.lock().restarts += 1;
+        self.lock().condition.restarted();
         tracing::info!(backend = %self.name, seconds = wait.as_secs(), "backend is started again after a wait");
         // Only the end and a reload cut the wait short: a late word of the connection that was lost does not.
         let stopped = async {
@@ -93,14 +93,14 @@ impl Backend {
             }
         };
         // What was asked for while it was up, or was being tried, is done.
-        self.lock().hurry = false;
+        self.lock().condition.take_hurry();
         let _ = tokio::time::timeout(wait, stopped).await;
-        let mut inner = self.lock();
+        let mut state = self.lock();
         // A backend that has failed stays down for its callers until it is really back.
-        if matches!(inner.home, Home::Up(_)) {
-            inner.home = Home::Restarting;
+        if matches!(state.home, Home::Up(_)) {
+            state.home = Home::Restarting;
         }
-        !inner.is_ending()
+        !state.is_ending()
     }
 
     /// True where a child has died so often that starting it once more makes no sense. A remote server may come back by
@@ -112,18 +112,18 @@ impl Backend {
     /// Leaves a child alone until it is told to try again. False where the backend is stopped instead.
     async fn rest(self: &Arc<Self>, restarts: u32) -> bool {
         let waiting = {
-            let mut inner = self.lock();
-            let why = inner.last_error.clone().unwrap_or_default();
+            let mut state = self.lock();
+            let why = state.condition.last_error().unwrap_or_default().to_owned();
             let text = format!(
                 "it was started again {restarts} times and never lived for {} s ({why}); correct what is wrong and \
                  reload the configuration",
                 HEALTHY.as_secs()
             );
             tracing::error!(backend = %self.name, "the backend has failed: {text}");
-            inner.last_error = Some(text.clone());
-            inner.home = Home::Failed(Fault::new(FaultKind::BackendDown, text));
-            inner.hurry = false;
-            std::mem::take(&mut inner.waiting)
+            state.condition.set_error(text.clone());
+            state.home = Home::Failed(Fault::new(FaultKind::BackendDown, text));
+            state.condition.take_hurry();
+            std::mem::take(&mut state.waiting)
         };
         self.set_listed(false);
         for one in waiting {
@@ -134,12 +134,12 @@ impl Backend {
         }
         loop {
             {
-                let mut inner = self.lock();
-                if inner.is_ending() {
+                let mut state = self.lock();
+                if state.is_ending() {
                     return false;
                 }
-                if std::mem::take(&mut inner.hurry) {
-                    inner.home = Home::Restarting;
+                if state.condition.take_hurry() {
+                    state.home = Home::Restarting;
                     return true;
                 }
             }

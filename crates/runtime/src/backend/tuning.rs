@@ -20,7 +20,7 @@ impl Backend {
         let Some(gateway) = self.gateway().filter(|_| tools) else { return };
         let changed = gateway.catalog.keep_tools(self, |tool| (spec.allows)(tool));
         gateway.tell_lists_changed(changed, None);
-        let peers = self.lock().peers();
+        let peers = self.lock().connections.all();
         let mut again = HashSet::new();
         for peer in peers.iter().filter(|peer| peer.is_ready()) {
             if peer.view_key().is_some_and(|key| again.insert(key)) {
@@ -28,12 +28,12 @@ impl Backend {
             }
         }
         // What no connection can list now is listed by the next one of its kind.
-        self.lock().read_views.retain(|key| again.contains(key));
+        self.lock().lists.keep_only(&again);
     }
 
     /// Tries a backend that is down again at once, instead of at the end of its wait.
     pub fn try_now(&self) {
-        self.lock().hurry = true;
+        self.lock().condition.hurry();
         self.changed.notify_one();
     }
 }

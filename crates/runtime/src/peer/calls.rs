@@ -220,7 +220,7 @@ impl Peer {
     }
 
     /// Gives up the place of a connection whose client is away. False where it is in use.
-    pub(crate) fn displace(&self) -> bool {
+    pub(crate) fn give_way_if_client_is_away(&self) -> bool {
         self.owner().is_some_and(|session| !session.is_connected()) && self.give_way()
     }
 

@@ -125,15 +125,13 @@ impl LinkEvents for PeerEvents {
 
     fn stray_line(&self, line: String) {
         if let Some(backend) = self.0.upgrade().and_then(|peer| peer.backend.upgrade()) {
-            let mut inner = backend.state();
-            *inner.strays.entry("not_json").or_default() += 1;
-            inner.stray_line = Some(line);
+            backend.state().condition.set_stray_line(line);
         }
     }
 
     fn last_words(&self, lines: Vec<String>) {
         if let Some(backend) = self.0.upgrade().and_then(|peer| peer.backend.upgrade()) {
-            backend.state().last_words = lines;
+            backend.state().condition.set_last_words(lines);
         }
     }
 
