@@ -1,7 +1,53 @@
-//! One configured backend: its connections, who may use which of them, and what waits while it starts.
+//! One configured backend: takes the calls that sessions have for it, and owns every connection that may carry them.
 //!
-//! The *home* connection belongs to the gateway itself. It tells which era the backend speaks, feeds the catalog, is kept
-//! alive by [`supervisor`], and serves every session that may share it.
+//! `Backend::accept` asks the breaker (`guard`), then `routes` picks a connection that may carry the call, opens one, or
+//! lets the call wait in the backend's queue. What is sent from then on is the business of the [`Peer`]; the backend hears of
+//! it again when a connection becomes ready (`Backend::peer_ready`) or is lost (`Backend::detach`, then
+//! `Backend::peer_lost`).
+//!
+//! # States
+//!
+//! The *home* connection belongs to the gateway itself. It shows which era the backend speaks, feeds the catalog, and serves
+//! every session that may share it. The state of the backend is the state of this connection ([`Home`]):
+//!
+//! ```text
+//!                first_use, lists known            somebody uses it (wake)
+//!   Starting ─────────────────────────► Asleep ──────────────────────────► Starting
+//!     │   │                               ▲
+//!     │   └──────── ready ──────► Up ─────┘ nobody needs it (idle)
+//!     │                           │ ▲
+//!     │ attempt fails        lost │ │ ready
+//!     ▼                           ▼ │
+//!   Down ◄── attempt fails ── Restarting ◄── try_now ── Failed
+//!     │                           │                       ▲
+//!     └─ ready: Up                └── died too often ─────┘ (so does Down)
+//! ```
+//!
+//! `supervisor` is the only task that opens the home connection. A backend that is down stays down for its callers while the
+//! next attempt is made. Two flags stand beside this state: a backend that is *retired* hands every call to its successor and
+//! finishes those in flight; one that is *stopping* refuses them.
+//!
+//! # Invariants
+//!
+//! - Everything that changes, but for the configuration, the breaker and a few counters, is in one `BackendState` behind one
+//!   lock. Its parts (`connections`, `subscriptions`, `list_knowledge`, `condition`) are plain values that hold their own
+//!   invariants and know nothing of that lock.
+//! - The order of locks is session, backend, peer; a retiring backend comes before its successor. While the backend's lock is
+//!   held, peers may be asked anything, and sessions only what they keep outside their own lock: whether they have ended,
+//!   who their client is, when it was last seen.
+//! - A connection is detached before it counts as lost, so a call that finds its connection lost does not find it again.
+//! - The resources and the log level of a session are noted only while the session has not ended, which is checked under the
+//!   lock: the end of a session forgets everything behind that lock, and what came later would stay for good. A listen
+//!   request that was noted too late is taken back by `Gateway::listen`.
+//! - A call that was accepted, unless its session takes it back, ends in exactly one of three ways: a peer takes it, the
+//!   session is told that it failed, or a successor takes it over.
+//!
+//! # What it must never do
+//!
+//! - Wait, or feed a session an event, while it holds its lock.
+//! - Send a call again that a backend may have processed. Only a call that was never sent is tried again from
+//!   here (`retrying`).
+//! - Start a process for somebody who only looks: lists, pings and `status` wake nobody (`asleep`).
 
 mod asleep;
 mod change_coalescing;

@@ -1,4 +1,43 @@
-//! One front session: the engine's front machine, the streams toward the client, and the doing of what the machine asks.
+//! One front session: everything that the gateway holds for one client.
+//!
+//! A [`Session`] is a [`FrontMachine`] of the engine behind a lock, with the streams that lead to the client. Whoever has an
+//! event for it (a front that read a message, a peer with an answer, a timer) calls [`Session::handle`] on its own thread.
+//! There is no task and no mailbox per session:
+//!
+//! ```text
+//!   Event ──► lock ──► machine ──► commands ──┬─► Send, End: pushed to the stream's Outbox ─┐
+//!                                             ├─► Fact: noted in the thread's fact buffer ──┴─► unlock
+//!                                             └─► all others, after the unlock: backends, timers, holds, listens
+//! ```
+//!
+//! # States
+//!
+//! How long it lives depends on its [`Mode`]: a pipe or a session of the old era until one side closes it, a request of the
+//! new era until it is answered. A client of the old era goes through these states ([`Lifecycle`]); a request of the new era
+//! describes itself and needs none of them:
+//!
+//! ```text
+//!   Created ──initialize──► Initializing ──notifications/initialized──► Operational
+//!      ▲                         │                                          │
+//!      └── an interceptor refuses┘               close, from any state ─────┴──► Closed
+//! ```
+//!
+//! # Invariants
+//!
+//! - What goes to the client is pushed to its stream under the session's lock, so messages leave in the order in which the
+//!   machine decided them. Facts are noted under the same lock, for the same reason.
+//! - The session's lock comes before the lock of any backend, and that before the lock of a peer. What backends must know of a
+//!   session (whether it has ended, who its client is, when it was last seen) is kept outside the lock.
+//! - `ended` is set once, before anything is cleaned up. From then on no backend opens or notes anything for the session.
+//! - With strict recording an answer leaves only when it is written down. Until then its call counts as in flight, although
+//!   the machine has done with it (`recorded`).
+//! - Streams are bounded by `max_in_flight` and `max_streams`. An outbox never makes the pusher wait.
+//!
+//! # What it must never do
+//!
+//! - Wait for anything while it holds its lock, or give a command to a backend before it is released.
+//! - Send a client anything but a [`ToClient`](signalbox_engine::front::ToClient) of its own machine.
+//! - Lose a message without counting it (`client_gone`, `slow_client`).
 
 mod batches;
 mod calls;
@@ -6,11 +45,12 @@ mod doing;
 mod recorded;
 mod round_timers;
 mod running;
+mod stream_reader;
 
 use crate::batch::Batches;
 use crate::fact_buffer::LastNoted;
 use crate::gateway::Gateway;
-use crate::outbox::{Away, OUTBOX_BOUND, Out, Outbox};
+use crate::outbox::{OUTBOX_BOUND, Out, Outbox};
 pub use calls::CallInFlight;
 use round_timers::RoundTimers;
 use signalbox_engine::bridge::capabilities;
@@ -26,6 +66,7 @@ use signalbox_wire::{Envelope, Era, Kind, RawId};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
+pub use stream_reader::{EventCount, StreamReader};
 
 /// Why a session does not take a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -139,16 +180,15 @@ impl Session {
         let outbox = Arc::new(Outbox::default());
         inner.streams.insert(id, Arc::clone(&outbox));
         self.readers.fetch_add(1, Ordering::Relaxed);
-        Some(StreamReader { session: Arc::clone(self), id, outbox, answers_only: false, here: AtomicBool::new(true) })
+        Some(StreamReader::new(self, id, outbox))
     }
 
     /// The same for a client that takes nothing but the answer: whatever would come before it finds another way, or is refused
     /// and counted.
     #[must_use]
     pub fn open_answer_stream(self: &Arc<Self>) -> Option<StreamReader> {
-        let mut reader = self.open_stream()?;
-        reader.answers_only = true;
-        self.handle(Event::AnswersOnly { stream: reader.id });
+        let reader = self.open_stream()?.for_answers_only();
+        self.handle(Event::AnswersOnly { stream: reader.id() });
         Some(reader)
     }
 
@@ -158,13 +198,13 @@ impl Session {
         let reader = self.open_stream()?;
         let before = {
             let mut inner = self.lock();
-            let before = inner.general.replace(reader.id);
+            let before = inner.general.replace(reader.id());
             before.and_then(|id| inner.streams.remove(&id))
         };
         if let Some(before) = before {
             before.close();
         }
-        self.handle(Event::GeneralStream { stream: reader.id });
+        self.handle(Event::GeneralStream { stream: reader.id() });
         self.gateway.general_opened(self);
         Some(reader)
     }
@@ -177,12 +217,12 @@ impl Session {
     /// The same for a message that came with headers which may say to which trace it belongs.
     pub fn receive_with(self: &Arc<Self>, stream: &StreamReader, message: Envelope, carrier: Carrier<'_>) {
         let now = self.touch();
-        self.handle_at(Event::Received { stream: stream.id, message }, carrier, now);
+        self.handle_at(Event::Received { stream: stream.id(), message }, carrier, now);
     }
 
     /// Refuses what came on a stream and is no message, or none that is taken now.
     pub fn refuse(self: &Arc<Self>, stream: &StreamReader, id: Option<RawId>, fault: Fault) {
-        self.handle(Event::Unreadable { stream: stream.id, id, era: Era::Legacy, fault });
+        self.handle(Event::Unreadable { stream: stream.id(), id, era: Era::Legacy, fault });
     }
 
     /// Takes a message of a client whose answers all go to the general stream, as on a pipe.
@@ -373,87 +413,5 @@ impl Session {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The reading end of a stream. Dropping it tells the session that nobody reads any more.
-pub struct StreamReader {
-    session: Arc<Session>,
-    id: StreamId,
-    outbox: Arc<Outbox>,
-    answers_only: bool,
-    /// False while its client is away and may come back.
-    here: AtomicBool,
-}
-
-impl StreamReader {
-    /// The stream's number.
-    #[must_use]
-    pub fn id(&self) -> StreamId {
-        self.id
-    }
-
-    /// The session it belongs to.
-    #[must_use]
-    pub fn session(&self) -> &Arc<Session> {
-        &self.session
-    }
-
-    /// Counts this stream as an event stream for as long as the count is kept.
-    #[must_use]
-    pub fn count_events(&self) -> EventCount {
-        let counts = [&self.session.event_streams, &self.session.gateway.counters.event_streams].map(Arc::clone);
-        for count in &counts {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-        EventCount(counts)
-    }
-
-    /// Its client has gone and may come back, or is back. While it is away the session is not connected by this stream.
-    pub fn set_away(&self, away: Away) {
-        let here = away == Away::Here;
-        if self.here.swap(here, Ordering::Relaxed) != here {
-            match here {
-                true => self.session.readers.fetch_add(1, Ordering::Relaxed),
-                false => self.session.readers.fetch_sub(1, Ordering::Relaxed),
-            };
-        }
-        self.outbox.set_away(away);
-    }
-
-    /// Counts a message of this stream that its client never got.
-    pub fn count_dropped(&self, reason: &'static str) {
-        self.session.gateway.counters.dropped(reason);
-    }
-
-    /// The queue to read from.
-    #[must_use]
-    pub fn outbox(&self) -> &Outbox {
-        &self.outbox
-    }
-
-    /// The next message; `None` once the stream is over.
-    pub async fn next(&self) -> Option<Out> {
-        self.outbox.next().await
-    }
-}
-
-/// One open event stream, in the counts of its session and of the gateway.
-pub struct EventCount([Arc<AtomicUsize>; 2]);
-
-impl Drop for EventCount {
-    fn drop(&mut self) {
-        for count in &self.0 {
-            count.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Drop for StreamReader {
-    fn drop(&mut self) {
-        self.outbox.close();
-        self.session.tell_lost(&self.outbox.drain());
-        self.session.gone(self.id, self.answers_only);
-        self.set_away(Away::AllBounded);
     }
 }

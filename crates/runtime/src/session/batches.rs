@@ -12,7 +12,7 @@ impl Session {
     /// Takes the messages of one array. Their answers go to the stream, which ends with the last of them; on a pipe, which
     /// never ends, they go out together as one array once all are there.
     pub fn receive_batch(self: &Arc<Self>, stream: &StreamReader, batch: Batch) {
-        self.take_batch(stream.id, batch);
+        self.take_batch(stream.id(), batch);
     }
 
     /// The same for a client whose answers all go to the general stream.
