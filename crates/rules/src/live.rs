@@ -8,9 +8,10 @@ use crate::outside::{CacheAsk, LimitAsk, Limited, Outside, Slot};
 use bytes::Bytes;
 use signalbox_engine::bridge::tasks::TaskState;
 use signalbox_engine::keys::{ExchangeId, SessionKey};
+use signalbox_engine::lock::LockResultExt;
 use signalbox_wire::{Envelope, json};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// What the rules remember.
@@ -158,5 +159,5 @@ pub(crate) fn mixed(seed: u64, place: u64) -> u64 {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock().unpoisoned()
 }

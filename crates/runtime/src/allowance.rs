@@ -1,6 +1,7 @@
 //! How often something may happen within one second.
 
-use std::sync::{Mutex, PoisonError};
+use signalbox_engine::lock::LockResultExt;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// So many a second, and not one more.
@@ -19,7 +20,7 @@ impl Allowance {
 
     /// True where one more is allowed now.
     pub fn take(&self, now: Instant) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unpoisoned();
         let (since, taken) = state.get_or_insert((now, 0));
         if now.saturating_duration_since(*since) >= Duration::from_secs(1) {
             (*since, *taken) = (now, 0);

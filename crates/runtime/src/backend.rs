@@ -76,6 +76,7 @@ pub use guard::BreakerStatus;
 pub(crate) use guard::{CallKey, Guard};
 pub use health::HealthStatus;
 pub use pool::{MAX_POOLED, MAX_POOLED_EACH};
+use signalbox_engine::lock::LockResultExt;
 pub use state::{Home, Support};
 pub(crate) use subscriptions::Followed;
 pub use subscriptions::{MAX_WATCHES, MAX_WATCHES_EACH};
@@ -96,7 +97,7 @@ use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, PeerId, Server
 use signalbox_wire::Limits;
 use state::BackendState;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
@@ -436,6 +437,6 @@ impl Backend {
     }
 
     fn lock(&self) -> MutexGuard<'_, BackendState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 }

@@ -3,10 +3,11 @@
 use crate::glob;
 use signalbox_engine::SubjectNames;
 use signalbox_engine::chain::{self, Case, Hold, Interceptor, Judgement, Phase, Question, Resumed, Ruling, Verdict};
+use signalbox_engine::lock::LockResultExt;
 use signalbox_wire::{Limits, method};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Most breakpoints at a time.
@@ -169,7 +170,7 @@ impl Breakpoints {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unpoisoned()
     }
 }
 

@@ -10,10 +10,11 @@ use signalbox_engine::bridge::bridged_call::{BridgedCall, BridgedCallCommand, En
 use signalbox_engine::bridge::digest::request_digest_input;
 use signalbox_engine::bridge::ticket::{Claim, Ticket};
 use signalbox_engine::bridge::{capabilities, errors};
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, Principal};
 use signalbox_wire::{Edits, Envelope, RawId, Revision, json, method};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 /// How long further questions are waited for before the client is shown those that are there.
@@ -86,7 +87,7 @@ impl BridgedCallDriver {
 
     /// On whose account it runs: of whoever waits for it, or waited last.
     pub(crate) fn party(&self) -> Party {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock().unpoisoned();
         if let Some((session, exchange)) = self.waiter() {
             *last = Party::of(&session, Some(exchange));
         }
@@ -138,7 +139,7 @@ impl BridgedCallDriver {
 
     /// The connection may be used by others: the backend is done with this call.
     fn give_back(&self) {
-        let exclusive_use = self.exclusive_use.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let exclusive_use = self.exclusive_use.lock().unpoisoned().take();
         drop(exclusive_use);
     }
 
@@ -265,7 +266,7 @@ impl BridgedCallDriver {
     }
 
     fn lock(&self) -> MutexGuard<'_, BridgedCall<Waiter>> {
-        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+        self.machine.lock().unpoisoned()
     }
 }
 

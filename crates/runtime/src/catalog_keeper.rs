@@ -4,12 +4,13 @@ use crate::backend::Backend;
 use crate::backends::Backends;
 use arc_swap::ArcSwap;
 use signalbox_engine::catalog::{Catalog, Changed, Snapshot, View, ViewKey, read_saved, write_saved};
+use signalbox_engine::lock::LockResultExt;
 use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// The lists, and who may change them.
@@ -161,7 +162,7 @@ impl CatalogKeeper {
     }
 
     fn lock(&self) -> MutexGuard<'_, Model> {
-        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+        self.model.lock().unpoisoned()
     }
 }
 

@@ -2,9 +2,10 @@
 
 use signalbox_engine::Limit;
 use signalbox_engine::keys::TextMap;
+use signalbox_engine::lock::LockResultExt;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Most names that rules may count under.
 pub const MAX_NAMED: usize = 256;
@@ -45,12 +46,12 @@ pub struct Counters {
 impl Counters {
     /// Counts a dropped message.
     pub fn dropped(&self, reason: &'static str) {
-        *self.dropped.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
+        *self.dropped.lock().unpoisoned().entry(reason).or_default() += 1;
     }
 
     /// Counts under each of the names that rules chose. Beyond [`MAX_NAMED`] names nothing is counted but `other`.
     pub fn counted(&self, names: &[Arc<str>]) {
-        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut named = self.named.lock().unpoisoned();
         for name in names {
             if let Some(count) = named.get_mut(name) {
                 *count += 1;
@@ -64,7 +65,7 @@ impl Counters {
     /// What rules counted, by name.
     #[must_use]
     pub fn all_counted(&self) -> BTreeMap<Arc<str>, u64> {
-        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = self.named.lock().unpoisoned();
         named.iter().map(|(name, count)| (Arc::clone(name), *count)).collect()
     }
 
@@ -83,18 +84,18 @@ impl Counters {
     /// What was dropped, by reason.
     #[must_use]
     pub fn all_dropped(&self) -> BTreeMap<&'static str, u64> {
-        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.dropped.lock().unpoisoned().clone()
     }
 
     /// Counts a TLS handshake that came to nothing.
     pub fn handshake_failed(&self, reason: &'static str) {
-        *self.failed_handshakes.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
+        *self.failed_handshakes.lock().unpoisoned().entry(reason).or_default() += 1;
     }
 
     /// TLS handshakes that came to nothing, by reason.
     #[must_use]
     pub fn failed_handshakes(&self) -> BTreeMap<&'static str, u64> {
-        self.failed_handshakes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.failed_handshakes.lock().unpoisoned().clone()
     }
 
     /// Adds to a gauge or counter.

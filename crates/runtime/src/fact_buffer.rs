@@ -8,10 +8,11 @@ use crate::gateway::Gateway;
 use crate::session::Session;
 use signalbox_engine::Fact;
 use signalbox_engine::chain::Effect;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::log_level::LogLevel;
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A worker that is idle tells this many facts at once, since a few at a time cost about as much.
 const SOME: usize = 32;
@@ -204,5 +205,5 @@ impl Gateway {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock().unpoisoned()
 }

@@ -25,6 +25,7 @@ use signalbox_engine::catalog::Changed;
 use signalbox_engine::fact::{MessageFact, Point, RefusedFact};
 use signalbox_engine::front::Mode;
 use signalbox_engine::keys::Numbers;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::operations::Operations;
 use signalbox_engine::task_calls::TaskCalls;
 use signalbox_engine::{
@@ -33,7 +34,7 @@ use signalbox_engine::{
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Most refusals before a session that are told of in one second.
@@ -402,7 +403,7 @@ impl Gateway {
         wait_until(within, || self.counters.in_flight.load(Ordering::Relaxed) <= 0).await;
         // Backends first: what is still in flight fails with an answer, which a session that is closed cannot give.
         // Whoever replaces backends at this moment has done so before, or sees that it is too late.
-        drop(self.replacing.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(self.replacing.lock().unpoisoned());
         for backend in self.backends().all() {
             backend.stop();
         }

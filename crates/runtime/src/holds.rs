@@ -3,9 +3,10 @@
 use crate::session::Session;
 use signalbox_engine::chain::{Answer, Question};
 use signalbox_engine::command::Held;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Event, ExchangeId, SessionKey};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -151,7 +152,7 @@ impl Holds {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock().unpoisoned()
     }
 }
 

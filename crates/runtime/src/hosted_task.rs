@@ -9,9 +9,10 @@ use bytes::Bytes;
 use signalbox_engine::bridge::hosted::{About, Hosted, HostedCommand};
 use signalbox_engine::bridge::tasks;
 use signalbox_engine::correlation::MAX_CALL;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Call, ClientProfile, Event, Fault, FaultKind, PeerId, Principal};
 use signalbox_wire::{Edits, Envelope, RawId, Revision, Span, json, method};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 /// Who wants to know how a task is.
@@ -66,7 +67,7 @@ impl HostedTask {
 
     /// On whose account it runs: of whoever asked about it last.
     pub(crate) fn party(&self) -> Party {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last.lock().unpoisoned().clone()
     }
 
     /// How long the task is kept, where it says so.
@@ -89,7 +90,7 @@ impl HostedTask {
 
     /// A client asks or tells something about it.
     pub fn request(self: &Arc<Self>, waiter: Waiter, call: &Call) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Party::of(&waiter.0, Some(waiter.1));
+        *self.last.lock().unpoisoned() = Party::of(&waiter.0, Some(waiter.1));
         let asker = Asker::Call(waiter);
         self.drive(|machine, out| match &*call.method {
             method::TASKS_GET => machine.get(asker, out),
@@ -172,7 +173,7 @@ impl HostedTask {
     }
 
     fn lock(&self) -> MutexGuard<'_, Hosted<Asker>> {
-        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+        self.machine.lock().unpoisoned()
     }
 }
 

@@ -7,9 +7,10 @@ use crate::hosted_task::HostedTask;
 use crate::party::Party;
 use crate::session::Session;
 use signalbox_engine::bridge::hosted::About;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{ExchangeId, Fault};
 use signalbox_wire::Envelope;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
 /// The answer to a request of the gateway itself.
@@ -134,7 +135,7 @@ impl OwnReply {
 
     /// Hands the answer over; a second one is lost.
     pub fn send(&self, answer: OwnAnswer) {
-        if let Some(sender) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(sender) = self.0.lock().unpoisoned().take() {
             let _ = sender.send(answer);
         }
     }

@@ -7,10 +7,11 @@ use crate::sealer::ProcessSealer;
 use crate::session::Session;
 use signalbox_engine::bridge::digest::request_digest_input;
 use signalbox_engine::bridge::ticket::{Claim, Sealer, Ticket};
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind};
 use signalbox_wire::json;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Most calls that may be parked.
 pub const MAX_PARKED: usize = 10_000;
@@ -99,7 +100,7 @@ impl ParkedCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u128, Arc<BridgedCallDriver>>> {
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.parked.lock().unpoisoned()
     }
 }
 

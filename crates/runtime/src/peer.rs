@@ -22,12 +22,13 @@ use live_tasks::LiveTasks;
 use signalbox_engine::back::{BackCommand, BackMachine, Draft, Outbound, Wish};
 use signalbox_engine::call_index::CallIndex;
 use signalbox_engine::catalog::ViewKey;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Call, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile};
 use signalbox_wire::Era;
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use watching::Watching;
@@ -224,7 +225,7 @@ impl Peer {
     pub fn tick(self: &Arc<Self>, now: Instant) {
         self.give_up_late(now);
         self.drive(|machine, now, out| machine.tick(now, out));
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.inner.lock().unpoisoned();
         // Stored under the lock, so that whoever gives it something to wait for afterwards has the last word.
         self.quiet.store(inner.queue.is_empty() && inner.machine.waits_for_nothing(), Ordering::Relaxed);
     }
@@ -404,7 +405,7 @@ impl Peer {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = self.inner.lock().unpoisoned();
         self.quiet.store(false, Ordering::Relaxed);
         inner
     }

@@ -3,10 +3,11 @@
 use crate::gateway::Gateway;
 use crate::session::Session;
 use bytes::Bytes;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::read_cache::{Generation, ReadCache, Terms};
 use signalbox_engine::{Call, Event, ExchangeId, bridge};
 use signalbox_wire::{Edits, Envelope, RawId, Revision, builder, json, method};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The kept reads of a gateway.
 #[derive(Default)]
@@ -14,7 +15,7 @@ pub struct Reads(Mutex<ReadCache>);
 
 impl Reads {
     fn lock(&self) -> MutexGuard<'_, ReadCache> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unpoisoned()
     }
 
     /// Keeps a result under its terms.

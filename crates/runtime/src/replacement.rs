@@ -8,7 +8,8 @@ use crate::backends::Backends;
 use crate::gateway::Gateway;
 use crate::settings::Settings;
 use signalbox_engine::catalog::Changed;
-use std::sync::{Arc, PoisonError};
+use signalbox_engine::lock::LockResultExt;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -33,7 +34,7 @@ impl Gateway {
     ///
     /// Does nothing once the gateway is shutting down.
     pub fn replace(self: &Arc<Self>, next: Vec<Arc<Backend>>) -> Replaced {
-        let _turn = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.replacing.lock().unpoisoned();
         let mut done = Replaced::default();
         if self.is_draining() {
             return done;
@@ -100,7 +101,7 @@ impl Gateway {
             tokio::time::sleep(LOOK).await;
         }
         backend.stop_retired();
-        let _turn = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.replacing.lock().unpoisoned();
         let before = self.backends().clone();
         let left = before.retiring().iter().filter(|one| !Arc::ptr_eq(one, &backend)).cloned().collect();
         self.set_backends(Backends::new(before.to_vec()).with_retiring(left));

@@ -1,6 +1,7 @@
 //! The runtimes that the gateway's tasks live on.
 
-use std::sync::{Mutex, PoisonError};
+use signalbox_engine::lock::LockResultExt;
+use std::sync::Mutex;
 use tokio::runtime::Handle;
 
 /// The runtimes: one for what is looked after in the background, and one for each worker.
@@ -10,19 +11,19 @@ pub struct Runtimes(Mutex<Vec<Handle>>);
 impl Runtimes {
     /// Counts the tasks of this one too.
     pub fn add(&self, runtime: Handle) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(runtime);
+        self.0.lock().unpoisoned().push(runtime);
     }
 
     /// The one for what is looked after in the background, where calls wait for nothing.
     #[must_use]
     pub fn background(&self) -> Option<Handle> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).first().cloned()
+        self.0.lock().unpoisoned().first().cloned()
     }
 
     /// Tasks that have not ended.
     #[must_use]
     pub fn tasks(&self) -> usize {
-        let runtimes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let runtimes = self.0.lock().unpoisoned();
         runtimes.iter().map(|runtime| runtime.metrics().num_alive_tasks()).sum()
     }
 }

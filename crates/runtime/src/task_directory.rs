@@ -4,9 +4,10 @@ use crate::gateway::Gateway;
 use crate::hosted_task::HostedTask;
 use crate::session::Session;
 use signalbox_engine::bridge::tasks::TaskState;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, PeerId, Principal};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Most tasks in the book.
@@ -103,7 +104,7 @@ impl TaskDirectory {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Principal, HashMap<Box<str>, Place>>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+        self.places.lock().unpoisoned()
     }
 }
 

@@ -7,9 +7,10 @@ use crate::origin::Origin;
 use serde::Serialize;
 use signalbox_engine::back::BackCommand;
 use signalbox_engine::breaker::{Breaker, BreakerRules, BreakerState, Outcome};
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{ExchangeId, Fault, FaultKind, SessionKey};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// A call of a client.
@@ -139,7 +140,7 @@ impl Guard {
     }
 
     fn lock(&self) -> Option<MutexGuard<'_, Breaker<CallKey>>> {
-        Some(self.breaker.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(self.breaker.as_ref()?.lock().unpoisoned())
     }
 }
 

@@ -7,10 +7,11 @@ use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::breaker::Outcome;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, bridge};
 use signalbox_wire::Era;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 impl Inner {
@@ -38,7 +39,7 @@ impl Peer {
     pub(crate) fn unused_since(&self, now: Instant) -> Duration {
         let calls = self.calls.load(Ordering::Relaxed);
         let busy = !self.lock().is_idle();
-        let mut unused = self.unused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unused = self.unused.lock().unpoisoned();
         if busy || unused.0 != calls {
             *unused = (calls, now);
         }

@@ -4,10 +4,11 @@
 
 use crate::task_directory::MAX_STAY;
 use signalbox_engine::bridge::tasks::{TaskState, is_terminal};
+use signalbox_engine::lock::LockResultExt;
 use signalbox_wire::{Envelope, json, meta};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Most tasks of one connection that are known by name. As long as one of them lives, the others need not be known.
@@ -73,7 +74,7 @@ impl LiveTasks {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Instant>> {
-        self.until.lock().unwrap_or_else(PoisonError::into_inner)
+        self.until.lock().unpoisoned()
     }
 }
 

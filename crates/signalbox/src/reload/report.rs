@@ -3,10 +3,11 @@
 use super::ReloadError;
 use crate::demo::timestamp::rfc3339;
 use serde::Serialize;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_runtime::Gateway;
 use std::fmt;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 /// What a reload changed.
@@ -121,7 +122,7 @@ impl Record {
     }
 
     fn lock(&self) -> MutexGuard<'_, Report> {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+        self.report.lock().unpoisoned()
     }
 }
 
