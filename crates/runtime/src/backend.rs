@@ -46,11 +46,10 @@
 //!
 //! - Wait, or feed a session an event, while it holds its lock.
 //! - Send a call again that a backend may have processed. Only a call that was never sent is tried again from
-//!   here (`retrying`).
+//!   here (`waiting_calls`).
 //! - Start a process for somebody who only looks: lists, pings and `status` wake nobody (`asleep`).
 
 mod asleep;
-mod change_coalescing;
 mod condition;
 mod connections;
 mod follows;
@@ -60,31 +59,29 @@ pub mod idle;
 mod list_knowledge;
 mod listings;
 mod pool;
+mod reload;
 mod reopening;
-mod retiring;
-mod retrying;
 mod routes;
-mod slow_start;
+mod spec;
 mod state;
 mod subscriptions;
 mod supervisor;
-mod tuning;
+mod waiting_calls;
 mod watches;
 
 pub(crate) use connections::{PoolKey, Role};
 pub use guard::BreakerStatus;
 pub(crate) use guard::{CallKey, Guard};
 pub use health::HealthStatus;
-pub use pool::{MAX_POOLED, MAX_POOLED_EACH};
+pub use pool::{ExclusiveUse, MAX_POOLED, MAX_POOLED_EACH};
 use signalbox_engine::lock::LockResultExt;
+pub use spec::{BackendSpec, FailureRules, Lifetime, Start};
 pub use state::{Home, Support};
 pub(crate) use subscriptions::Followed;
 pub use subscriptions::{MAX_WATCHES, MAX_WATCHES_EACH};
 
 use self::condition::Condition;
-use crate::failure_rules::FailureRules;
 use crate::gateway::Gateway;
-use crate::lifetime::Lifetime;
 use crate::link::Connector;
 use crate::peer::{Peer, Queued};
 use crate::session::Session;
@@ -98,30 +95,8 @@ use signalbox_wire::Limits;
 use state::BackendState;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::Notify;
-
-/// What is configured of a backend.
-pub struct BackendSpec {
-    /// How long a call may be silent.
-    pub timeout: Duration,
-    /// How long the handshake may take.
-    pub start_timeout: Duration,
-    /// Most processes at a time.
-    pub max_children: usize,
-    /// Which era to speak.
-    pub wish: Wish,
-    /// The bounds of the strict scan; none where messages pass unscanned.
-    pub strict: Option<Limits>,
-    /// How it is treated when it fails.
-    pub failing: FailureRules,
-    /// From when to when its process runs.
-    pub lifetime: Lifetime,
-    /// A mark of the program and of all that its lists depend on. Lists kept under another mark are not its own.
-    pub source: u64,
-    /// Which tools are let through.
-    pub allows: Box<dyn Fn(&str) -> bool + Send + Sync>,
-}
 
 /// The backend.
 pub struct Backend {
@@ -330,19 +305,6 @@ impl Backend {
         self.refresh(peer, profile, home);
         if waiting {
             self.retry_waiting();
-        }
-    }
-
-    /// True where calls may wait for a connection. Does not wait itself, since whoever asks may hold any lock.
-    pub(crate) fn may_have_waiting(&self) -> bool {
-        self.state.try_lock().map_or(true, |state| !state.waiting.is_empty())
-    }
-
-    /// Tries the calls that wait for a connection again.
-    pub(crate) fn retry_waiting(self: &Arc<Self>) {
-        let waiting = std::mem::take(&mut self.lock().waiting);
-        for one in waiting {
-            self.dispatch_until(&one.session, one.exchange, one.call, one.deadline);
         }
     }
 

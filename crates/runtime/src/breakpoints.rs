@@ -78,12 +78,12 @@ pub struct SetBreakpoint {
 pub struct Breakpoints {
     /// How many there are: all that is looked at for a message while there are none.
     set: AtomicUsize,
-    inner: Mutex<Inner>,
+    inner: Mutex<BreakpointTable>,
     limits: Limits,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct BreakpointTable {
     last: u64,
     by_id: BTreeMap<u64, SetBreakpoint>,
 }
@@ -143,7 +143,7 @@ impl Breakpoints {
         &self.limits
     }
 
-    fn count(&self, inner: &Inner) {
+    fn count(&self, inner: &BreakpointTable) {
         self.set.store(inner.by_id.len(), Ordering::Relaxed);
     }
 
@@ -169,7 +169,7 @@ impl Breakpoints {
         Some(met)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, BreakpointTable> {
         self.inner.lock().unpoisoned()
     }
 }

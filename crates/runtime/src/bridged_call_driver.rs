@@ -1,8 +1,8 @@
 //! A call of the new era at an old backend: the engine's [`BridgedCall`], and the doing of what it asks for.
 
-use crate::exclusive_use::ExclusiveUse;
+use crate::backend::ExclusiveUse;
 use crate::gateway::Gateway;
-use crate::party::Party;
+use crate::origin::Party;
 use crate::peer::Peer;
 use crate::session::Session;
 use bytes::Bytes;

@@ -4,13 +4,13 @@ use crate::allowance::Allowance;
 use crate::backend::{Backend, Followed};
 use crate::backends::Backends;
 use crate::catalog_keeper::CatalogKeeper;
+use crate::clock::{self, Pulse};
 use crate::counters::Counters;
 use crate::fact_buffer::FactBuffers;
 use crate::holds::Holds;
 use crate::link::BoxFuture;
 use crate::parked_calls::ParkedCalls;
 use crate::peer::Peer;
-use crate::pulse::{self, Pulse};
 use crate::reads::Reads;
 use crate::runtimes::Runtimes;
 use crate::session::Session;
@@ -96,7 +96,7 @@ pub struct Gateway {
 }
 
 /// What a gateway is made of.
-pub struct Parts {
+pub struct GatewayParts {
     /// Bounds.
     pub settings: Settings,
     /// Backends, in configured order.
@@ -118,7 +118,7 @@ impl Gateway {
     ///
     /// # Errors
     /// A fault if the system gives no randomness.
-    pub fn new(parts: Parts) -> Result<Arc<Self>, Fault> {
+    pub fn new(parts: GatewayParts) -> Result<Arc<Self>, Fault> {
         let backends = Backends::new(parts.backends);
         let max_parked_bytes = parts.settings.max_parked_bytes;
         let budget = Budget::new(parts.settings.memory);
@@ -172,7 +172,7 @@ impl Gateway {
         for backend in self.backends().iter() {
             tokio::spawn(Arc::clone(backend).supervise());
         }
-        tokio::spawn(pulse::run(Arc::clone(self)));
+        tokio::spawn(clock::run(Arc::clone(self)));
     }
 
     /// Opens a session. `external` is the id its client will hold; a session without one is not kept in the table. `via` is

@@ -52,11 +52,11 @@ struct Waiting {
 /// The messages of one gateway that wait for a person.
 #[derive(Default)]
 pub struct Holds {
-    waiting: Mutex<Inner>,
+    waiting: Mutex<HeldTable>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct HeldTable {
     next: u64,
     by_id: BTreeMap<u64, Waiting>,
     /// How often each way out was taken, by its word.
@@ -151,7 +151,7 @@ impl Holds {
         *self.lock().settled.entry(word(answer)).or_default() += 1;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, HeldTable> {
         self.waiting.lock().unpoisoned()
     }
 }

@@ -2,8 +2,7 @@
 //! for. It stays with the connection on which it was made.
 
 use crate::bridged_call_driver::Waiter;
-use crate::origin::Origin;
-use crate::party::Party;
+use crate::origin::{Origin, Party};
 use crate::peer::Peer;
 use bytes::Bytes;
 use signalbox_engine::bridge::hosted::{About, Hosted, HostedCommand};

@@ -1,14 +1,15 @@
-//! Who waits for an answer of a backend.
+//! Who waits for an answer of a backend, and on whose account a message goes to it.
 
 use crate::backend::CallKey;
+use crate::backend::ExclusiveUse;
 use crate::bridged_call_driver::{BridgedCallDriver, Waiter};
-use crate::exclusive_use::ExclusiveUse;
+use crate::gateway::Gateway;
 use crate::hosted_task::HostedTask;
-use crate::party::Party;
 use crate::session::Session;
+use signalbox_engine::back::Account;
 use signalbox_engine::bridge::hosted::About;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{ExchangeId, Fault};
+use signalbox_engine::{ExchangeId, Fact, Fault};
 use signalbox_wire::Envelope;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
@@ -19,7 +20,7 @@ pub type OwnAnswer = Result<Envelope, Fault>;
 /// Who asked.
 #[derive(Clone)]
 pub enum Origin {
-    /// A client's exchange, with the connection for itself where there is a exclusive_use.
+    /// A client's exchange, which may have the connection for itself.
     Exchange(Arc<Session>, ExchangeId, Option<Arc<ExclusiveUse>>),
     /// A call of the new era at an old backend, which may outlive the exchange that began it.
     BridgedCall(Arc<BridgedCallDriver>),
@@ -137,6 +138,40 @@ impl OwnReply {
     pub fn send(&self, answer: OwnAnswer) {
         if let Some(sender) = self.0.lock().unpoisoned().take() {
             let _ = sender.send(answer);
+        }
+    }
+}
+
+/// On whose account a message passes on a connection: a session's, or the gateway's own.
+#[derive(Clone, Default)]
+pub struct Party(Option<(Arc<Session>, Option<ExchangeId>)>);
+
+impl Party {
+    /// The gateway itself.
+    pub const GATEWAY: Self = Self(None);
+
+    /// A session, and one of its exchanges where it belongs to one.
+    #[must_use]
+    pub fn of(session: &Arc<Session>, exchange: Option<ExchangeId>) -> Self {
+        Self(Some((Arc::clone(session), exchange)))
+    }
+
+    /// As it stands in facts. `gateway` is asked for its own.
+    #[must_use]
+    pub fn account(&self, gateway: &Gateway) -> Account {
+        match &self.0 {
+            Some((session, exchange)) => {
+                Account { session: session.key, caller: session.caller.clone(), exchange: *exchange, own: false }
+            }
+            None => Account::own(gateway.caller.clone()),
+        }
+    }
+
+    /// Notes facts of this party, behind what was noted of it before.
+    pub(crate) fn note(&self, gateway: &Gateway, fact: Fact) {
+        match &self.0 {
+            Some((session, _)) => gateway.note(session, [fact]),
+            None => gateway.note_own(fact),
         }
     }
 }

@@ -109,7 +109,7 @@ fn on_one_line(bytes: Bytes) -> Bytes {
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct OutboxState {
     /// The first of those that wait: most streams never have another. Where it is none, the queue is empty.
     first: Option<Out>,
     queue: VecDeque<Out>,
@@ -135,7 +135,7 @@ pub enum Away {
     AllBounded,
 }
 
-impl Inner {
+impl OutboxState {
     fn is_full(&self, out: &Out, droppable: bool) -> bool {
         let many = self.len() >= OUTBOX_BOUND;
         let large = self.away != Away::Here && self.bytes + out.bytes.len() > AWAY_BYTES;
@@ -164,7 +164,7 @@ impl Inner {
 
 /// The queue.
 #[derive(Debug, Default)]
-pub struct Outbox(Mutex<Inner>);
+pub struct Outbox(Mutex<OutboxState>);
 
 /// What became of a pushed message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -271,13 +271,13 @@ impl Outbox {
         self.len() == 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, OutboxState> {
         self.0.lock().unpoisoned()
     }
 }
 
 /// Wakes the reader after the lock is gone, so that it does not run into it.
-fn wake(mut inner: MutexGuard<'_, Inner>) {
+fn wake(mut inner: MutexGuard<'_, OutboxState>) {
     let waker = inner.waker.take();
     drop(inner);
     if let Some(waker) = waker {

@@ -12,11 +12,10 @@ mod settling;
 mod tasks;
 mod watching;
 
+use crate::backend::ExclusiveUse;
 use crate::backend::{Backend, Guard, Role};
-use crate::exclusive_use::ExclusiveUse;
 use crate::link::Link;
-use crate::origin::{Origin, OwnAnswer, OwnReply};
-use crate::party::Party;
+use crate::origin::{Origin, OwnAnswer, OwnReply, Party};
 use crate::session::Session;
 use live_tasks::LiveTasks;
 use signalbox_engine::back::{BackCommand, BackMachine, Draft, Outbound, Wish};
@@ -47,7 +46,7 @@ pub struct Queued {
     pub exclusive_use: Option<ExclusiveUse>,
 }
 
-struct Inner {
+struct PeerState {
     machine: BackMachine<Origin>,
     /// Finds the call of an exchange that is cancelled.
     by_exchange: CallIndex,
@@ -104,7 +103,7 @@ pub struct Peer {
     link: OnceLock<Arc<dyn Link>>,
     /// A question of the backend was answered.
     replied: tokio::sync::Notify,
-    inner: Mutex<Inner>,
+    inner: Mutex<PeerState>,
 }
 
 impl Peer {
@@ -404,7 +403,7 @@ impl Peer {
         Arc::clone(&self.name)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, PeerState> {
         let inner = self.inner.lock().unpoisoned();
         self.quiet.store(false, Ordering::Relaxed);
         inner

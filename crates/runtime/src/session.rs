@@ -40,10 +40,8 @@
 //! - Lose a message without counting it (`client_gone`, `slow_client`).
 
 mod batches;
-mod calls;
 mod doing;
 mod recorded;
-mod round_timers;
 mod running;
 mod stream_reader;
 
@@ -51,10 +49,10 @@ use crate::batch::Batches;
 use crate::fact_buffer::LastNoted;
 use crate::gateway::Gateway;
 use crate::outbox::{OUTBOX_BOUND, Out, Outbox};
-pub use calls::CallInFlight;
-use round_timers::RoundTimers;
+use doing::RoundTimers;
 use signalbox_engine::bridge::capabilities;
 use signalbox_engine::budget::Share;
+use signalbox_engine::exchange::{Exchange, MethodName};
 use signalbox_engine::front::{Lifecycle, Mode};
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::lock::LockResultExt;
@@ -78,7 +76,22 @@ pub enum NotTaken {
     Behind,
 }
 
-struct Inner {
+/// A request that waits for an answer.
+#[derive(Clone, Debug)]
+pub struct CallInFlight {
+    /// Its number within the session.
+    pub exchange: ExchangeId,
+    /// The method.
+    pub method: MethodName,
+    /// The tool, prompt or URI, as the client knows it.
+    pub subject: Option<Box<str>>,
+    /// The backend, where it is known.
+    pub backend: Option<Arc<str>>,
+    /// When it came.
+    pub since: Instant,
+}
+
+struct SessionState {
     machine: FrontMachine,
     /// Answers that wait until they are written down.
     unwritten: usize,
@@ -90,7 +103,7 @@ struct Inner {
     buffer: Vec<Command>,
 }
 
-impl Inner {
+impl SessionState {
     fn forget_timers(&mut self) {
         let machine = &self.machine;
         self.rounds.retain(|exchange| machine.exchange(exchange).is_some());
@@ -122,7 +135,7 @@ pub struct Session {
     share: OnceLock<Arc<Share>>,
     /// How many streams somebody reads.
     readers: AtomicUsize,
-    inner: Mutex<Inner>,
+    inner: Mutex<SessionState>,
 }
 
 impl Session {
@@ -150,7 +163,7 @@ impl Session {
             event_streams: Arc::default(),
             share: OnceLock::new(),
             readers: AtomicUsize::new(0),
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(SessionState {
                 machine,
                 unwritten: 0,
                 streams: KeyMap::default(),
@@ -346,6 +359,20 @@ impl Session {
         self.lock().machine.log_level()
     }
 
+    /// The requests that wait for an answer, the oldest first.
+    #[must_use]
+    pub fn calls(&self) -> Vec<CallInFlight> {
+        let inner = self.lock();
+        let call = |exchange: &Exchange| CallInFlight {
+            exchange: exchange.id,
+            method: exchange.method.clone(),
+            subject: exchange.subject.clone(),
+            backend: exchange.backend.clone(),
+            since: exchange.started,
+        };
+        inner.machine.exchanges().into_iter().map(call).collect()
+    }
+
     /// Where the session is in its life.
     #[must_use]
     pub fn state(&self) -> Lifecycle {
@@ -412,7 +439,7 @@ impl Session {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, SessionState> {
         self.inner.lock().unpoisoned()
     }
 }

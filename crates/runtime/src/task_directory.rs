@@ -19,7 +19,7 @@ pub(crate) const MAX_STAY: Duration = Duration::from_secs(24 * 3600);
 /// How many names are tried for a task whose own is taken.
 const MAX_NAMES: u32 = 1_000;
 
-struct Place {
+struct TaskEntry {
     backend: Arc<str>,
     /// The task itself, where an old backend hosts it; one of the new era is asked about like any other subject.
     hosted: Option<Arc<HostedTask>>,
@@ -29,14 +29,14 @@ struct Place {
 /// The book.
 #[derive(Default)]
 pub struct TaskDirectory {
-    places: Mutex<HashMap<Principal, HashMap<Box<str>, Place>>>,
+    entries: Mutex<HashMap<Principal, HashMap<Box<str>, TaskEntry>>>,
 }
 
 impl TaskDirectory {
     /// The backend at which this principal has a task of this name.
     #[must_use]
     pub fn home(&self, principal: &Principal, name: &str) -> Option<Arc<str>> {
-        self.lock().get(principal)?.get(name).map(|place| Arc::clone(&place.backend))
+        self.lock().get(principal)?.get(name).map(|entry| Arc::clone(&entry.backend))
     }
 
     /// The task of an old backend that this principal knows by this name.
@@ -48,16 +48,16 @@ impl TaskDirectory {
     /// The task that has this id on this connection.
     #[must_use]
     pub fn at(&self, peer: PeerId, principal: &Principal, id: &str) -> Option<Arc<HostedTask>> {
-        let places = self.lock();
-        let mut tasks = places.get(principal)?.values().filter_map(|place| place.hosted.as_ref());
+        let entries = self.lock();
+        let mut tasks = entries.get(principal)?.values().filter_map(|entry| entry.hosted.as_ref());
         tasks.find(|task| task.peer_id == peer && *task.id == *id).cloned()
     }
 
     /// True where a task is worked on behind this connection.
     #[must_use]
     pub fn holds(&self, peer: PeerId) -> bool {
-        let places = self.lock();
-        let mut tasks = places.values().flat_map(HashMap::values).filter_map(|place| place.hosted.as_ref());
+        let entries = self.lock();
+        let mut tasks = entries.values().flat_map(HashMap::values).filter_map(|entry| entry.hosted.as_ref());
         tasks.any(|task| task.peer_id == peer && task.is_live())
     }
 
@@ -65,15 +65,15 @@ impl TaskDirectory {
     #[must_use]
     pub fn note(&self, principal: &Principal, state: &TaskState, backend: Arc<str>) -> bool {
         let until = crate::clock::now() + state.ttl.map_or(MAX_STAY, Duration::from_millis).min(MAX_STAY);
-        let mut places = self.lock();
-        let known = places.get(principal).and_then(|own| own.get(state.id.as_str()));
-        if known.is_some_and(|place| place.hosted.is_some()) {
+        let mut entries = self.lock();
+        let known = entries.get(principal).and_then(|own| own.get(state.id.as_str()));
+        if known.is_some_and(|entry| entry.hosted.is_some()) {
             return true;
         }
-        let room = has_room(&mut places, principal);
+        let room = has_room(&mut entries, principal);
         if room {
-            let own = places.entry(principal.clone()).or_default();
-            own.insert(state.id.as_str().into(), Place { backend, hosted: None, until });
+            let own = entries.entry(principal.clone()).or_default();
+            own.insert(state.id.as_str().into(), TaskEntry { backend, hosted: None, until });
         }
         room
     }
@@ -83,18 +83,18 @@ impl TaskDirectory {
     #[must_use]
     pub fn host(&self, task: &Arc<HostedTask>, backend: &Arc<str>) -> Option<Box<str>> {
         let until = crate::clock::now() + task.stay().unwrap_or(MAX_STAY).min(MAX_STAY);
-        let mut places = self.lock();
-        if !has_room(&mut places, &task.principal) {
+        let mut entries = self.lock();
+        if !has_room(&mut entries, &task.principal) {
             return None;
         }
-        let own = places.entry(task.principal.clone()).or_default();
+        let own = entries.entry(task.principal.clone()).or_default();
         let free = |name: &str| !own.contains_key(name);
         let name = if free(&task.id) {
             task.id.clone()
         } else {
             (2..MAX_NAMES).map(|number| format!("{}~{number}", task.id).into_boxed_str()).find(|name| free(name))?
         };
-        own.insert(name.clone(), Place { backend: Arc::clone(backend), hosted: Some(Arc::clone(task)), until });
+        own.insert(name.clone(), TaskEntry { backend: Arc::clone(backend), hosted: Some(Arc::clone(task)), until });
         Some(name)
     }
 
@@ -103,28 +103,28 @@ impl TaskDirectory {
         tidy(&mut self.lock());
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, HashMap<Box<str>, Place>>> {
-        self.places.lock().unpoisoned()
+    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, HashMap<Box<str>, TaskEntry>>> {
+        self.entries.lock().unpoisoned()
     }
 }
 
-fn tidy(places: &mut HashMap<Principal, HashMap<Box<str>, Place>>) {
+fn tidy(entries: &mut HashMap<Principal, HashMap<Box<str>, TaskEntry>>) {
     let now = crate::clock::now();
-    places.retain(|_, own| {
-        own.retain(|_, place| place.until > now && !place.hosted.as_ref().is_some_and(|task| task.is_lost()));
+    entries.retain(|_, own| {
+        own.retain(|_, entry| entry.until > now && !entry.hosted.as_ref().is_some_and(|task| task.is_lost()));
         !own.is_empty()
     });
 }
 
-fn has_room(places: &mut HashMap<Principal, HashMap<Box<str>, Place>>, principal: &Principal) -> bool {
-    let full = |places: &HashMap<Principal, HashMap<Box<str>, Place>>| {
-        places.get(principal).map_or(0, HashMap::len) >= MAX_TASKS_EACH
-            || places.values().map(HashMap::len).sum::<usize>() >= MAX_TASKS
+fn has_room(entries: &mut HashMap<Principal, HashMap<Box<str>, TaskEntry>>, principal: &Principal) -> bool {
+    let full = |entries: &HashMap<Principal, HashMap<Box<str>, TaskEntry>>| {
+        entries.get(principal).map_or(0, HashMap::len) >= MAX_TASKS_EACH
+            || entries.values().map(HashMap::len).sum::<usize>() >= MAX_TASKS
     };
-    if full(places) {
-        tidy(places);
+    if full(entries) {
+        tidy(entries);
     }
-    !full(places)
+    !full(entries)
 }
 
 impl Gateway {

@@ -2,9 +2,9 @@
 //! of it, nothing is asked of it, and the next use starts it.
 
 use super::Backend;
+use super::spec::Start;
 use super::state::{BackendState, Home};
 use crate::gateway::Gateway;
-use crate::lifetime::Start;
 use crate::peer::Peer;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::Decision;

@@ -2,9 +2,9 @@
 
 use super::Backend;
 use super::connections::{Candidates, Role};
+use super::spec::{Lifetime, Start};
 use super::state::BackendState;
 use crate::gateway::Gateway;
-use crate::lifetime::{Lifetime, Start};
 use crate::peer::Peer;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

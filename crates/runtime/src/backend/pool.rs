@@ -11,7 +11,8 @@ use super::state::{BackendState, Home};
 use crate::peer::Peer;
 use bytes::Bytes;
 use signalbox_engine::{Fault, FaultKind};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 /// Most pooled connections of one backend.
 pub const MAX_POOLED: usize = 1024;
@@ -19,6 +20,37 @@ pub const MAX_POOLED: usize = 1024;
 pub const MAX_POOLED_EACH: usize = 128;
 /// The longest name of a client that counts.
 const MAX_INFO: usize = 4 * 1024;
+
+/// The exclusive use of one connection for one call. Dropping it lets the next call in.
+///
+/// An old server at the end of a pipe does not say which call a question is about, so a client that can be asked has the pipe
+/// for itself until its call is over, the time it is parked included.
+pub struct ExclusiveUse {
+    busy: Arc<AtomicBool>,
+    backend: Weak<Backend>,
+}
+
+impl ExclusiveUse {
+    /// Takes the connection, unless somebody has it.
+    #[must_use]
+    pub fn take(busy: &Arc<AtomicBool>, backend: &Arc<Backend>) -> Option<Self> {
+        let taken = busy.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        taken.then(|| Self { busy: Arc::clone(busy), backend: Arc::downgrade(backend) })
+    }
+}
+
+impl Drop for ExclusiveUse {
+    fn drop(&mut self) {
+        self.busy.store(false, Ordering::Release);
+        // Whoever drops it may hold the lock of the connection, so the next call is looked for from a task.
+        let (Some(backend), Ok(runtime)) = (self.backend.upgrade(), tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        if backend.may_have_waiting() {
+            runtime.spawn(async move { backend.retry_waiting() });
+        }
+    }
+}
 
 impl Backend {
     pub(super) fn pick_pooled(self: &Arc<Self>, state: &mut BackendState, caller: Caller<'_>) -> Pick {

@@ -5,7 +5,7 @@ use super::connections::Candidates;
 use super::idle::Room;
 use super::pool;
 use super::state::{BackendState, Home};
-use crate::exclusive_use::ExclusiveUse;
+use crate::backend::ExclusiveUse;
 use crate::peer::{Peer, Queued};
 use crate::session::Session;
 use signalbox_engine::back::{ClientOffer, Wish};

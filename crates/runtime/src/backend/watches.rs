@@ -9,9 +9,13 @@ use crate::peer::Peer;
 use crate::session::Session;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Event, ExchangeId, Fault, FaultKind, Principal, ServerProfile, SessionKey};
-use signalbox_wire::Era;
+use signalbox_wire::{Envelope, Era};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a change of a resource is held back that several connections may tell.
+const SAME_CHANGE: Duration = Duration::from_millis(50);
 
 impl Backend {
     /// Notes what a session follows. True where the backend has to be told.
@@ -180,5 +184,43 @@ impl Backend {
             Some(peer) => self.unsubscribe(&peer, uris),
             None => {}
         }
+    }
+
+    /// Holds a change of a resource back for a moment where other connections of the principal may tell it too. False where it
+    /// is to be told at once.
+    ///
+    /// A backend of several processes tells each change several times. It is told once, after the last of them: to tell the
+    /// first and drop the others would lose a change that came after somebody had read the resource again.
+    pub(crate) fn tell_later(self: &Arc<Self>, peer: &Arc<Peer>, uri: &str, message: &Envelope) -> bool {
+        if !peer.is_legacy() || peer.owner().is_some() {
+            return false;
+        }
+        let key = (peer.principal.clone(), Box::from(uri));
+        {
+            let mut state = self.lock();
+            if state.subscriptions.renew_change(&key, message) {
+                return true;
+            }
+            let alone = !state.connections.has_other(peer);
+            if alone || !state.shared_wants(&peer.principal, uri) {
+                return false;
+            }
+            if !state.subscriptions.hold_change(key.clone(), message) {
+                return false;
+            }
+        }
+        let (backend, peer) = (Arc::clone(self), peer.id);
+        tokio::spawn(async move {
+            tokio::time::sleep(SAME_CHANGE).await;
+            let Some(message) = backend.lock().subscriptions.take_change(&key) else { return };
+            let (principal, uri) = key;
+            let followers = backend.followers(&uri, &principal).into_iter().map(|(session, id)| (session, Some(id)));
+            let watchers = backend.watchers(&uri, &principal).into_iter().map(|session| (session, None));
+            for (session, about) in followers.chain(watchers) {
+                let name = Arc::clone(&backend.name);
+                session.handle(Event::Notified { backend: name, peer, message: message.clone(), about });
+            }
+        });
+        true
     }
 }

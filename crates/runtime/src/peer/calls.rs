@@ -1,8 +1,8 @@
 //! The calls of clients on a connection: sent, held while they are parked, given up.
 
-use super::{Inner, Peer, Queued};
+use super::{Peer, PeerState, Queued};
+use crate::backend::ExclusiveUse;
 use crate::bridged_call_driver::BridgedCallDriver;
-use crate::exclusive_use::ExclusiveUse;
 use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::back::Outbound;
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
-impl Inner {
+impl PeerState {
     /// True where nothing that a client asked for is on it, or waits for it.
     fn is_idle(&self) -> bool {
         self.queue.is_empty() && !self.machine.waiting().any(Origin::is_work)
@@ -92,7 +92,7 @@ impl Peer {
     /// Who is told of what becomes of a call: an old backend may ask a client of the new era in the middle of it.
     fn origin(
         self: &Arc<Self>,
-        inner: &Inner,
+        inner: &PeerState,
         session: &Arc<Session>,
         exchange: ExchangeId,
         call: &Call,
@@ -144,7 +144,7 @@ impl Peer {
         }
     }
 
-    pub(super) fn give_up(&self, inner: &mut MutexGuard<'_, Inner>, given_up: Option<(Option<Outbound>, u64)>) {
+    pub(super) fn give_up(&self, inner: &mut MutexGuard<'_, PeerState>, given_up: Option<(Option<Outbound>, u64)>) {
         match given_up {
             Some((Some(note), _)) => drop(self.transmit(inner, note)),
             Some((None, key)) => {
@@ -240,7 +240,7 @@ impl Peer {
     }
 }
 
-impl Inner {
+impl PeerState {
     /// The request of an exchange.
     fn key_of(&mut self, session: &Arc<Session>, exchange: ExchangeId, thoroughly: bool) -> Option<u64> {
         if thoroughly {

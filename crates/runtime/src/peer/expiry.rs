@@ -1,6 +1,6 @@
 //! What becomes of messages that met a backend session which had expired.
 
-use super::{Inner, Peer};
+use super::{Peer, PeerState};
 use signalbox_engine::back::Outbound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub(super) enum Expired {
     Hopeless,
 }
 
-impl Inner {
+impl PeerState {
     pub(super) fn expired(&mut self, message: Outbound, now: Instant) -> Expired {
         if self.resent.len() >= MAX_REMEMBERED {
             self.resent.clear();

@@ -1,9 +1,8 @@
 //! The one way out to a backend, and what is told of everything that passes on a connection, both ways.
 
-use super::{Inner, Peer};
+use super::{Peer, PeerState};
 use crate::gateway::Gateway;
-use crate::origin::Origin;
-use crate::party::Party;
+use crate::origin::{Origin, Party};
 use signalbox_engine::back::{BackCommand, Outbound, ToBackend};
 use signalbox_engine::budget::WEIGHED;
 use signalbox_engine::fact::{MessageFact, Point};
@@ -13,7 +12,7 @@ use std::sync::{Arc, MutexGuard};
 impl Peer {
     /// Hands a message to the link while the connection is locked, so that messages leave in the order they were made, and
     /// tells of it. Whose it is says the request that it belongs to; the gateway's own belong to none.
-    pub(super) fn transmit(&self, inner: &mut MutexGuard<'_, Inner>, message: Outbound) -> Result<(), Fault> {
+    pub(super) fn transmit(&self, inner: &mut MutexGuard<'_, PeerState>, message: Outbound) -> Result<(), Fault> {
         let recording = self.recording();
         let whose = recording.as_ref().and_then(|_| Some(inner.machine.origin(message.key()?)?.party()));
         self.hand_over(inner, message, recording.zip(Some(whose.unwrap_or_default())))
@@ -22,7 +21,7 @@ impl Peer {
     /// The same for what belongs to no request of the connection.
     pub(super) fn transmit_for(
         &self,
-        inner: &mut MutexGuard<'_, Inner>,
+        inner: &mut MutexGuard<'_, PeerState>,
         message: Outbound,
         party: &Party,
     ) -> Result<(), Fault> {
@@ -32,7 +31,7 @@ impl Peer {
 
     fn hand_over(
         &self,
-        inner: &mut MutexGuard<'_, Inner>,
+        inner: &mut MutexGuard<'_, PeerState>,
         mut message: Outbound,
         told: Option<(Arc<Gateway>, Party)>,
     ) -> Result<(), Fault> {

@@ -3,7 +3,7 @@
 use super::events::PeerEvents;
 use super::live_tasks::LiveTasks;
 use super::watching::Watching;
-use super::{Inner, Peer};
+use super::{Peer, PeerState};
 use crate::backend::{Backend, PoolKey, Role};
 use crate::link::LinkEvents;
 use crate::session::Session;
@@ -66,7 +66,7 @@ impl Peer {
             guard: Arc::clone(&backend.guard),
             link: OnceLock::new(),
             replied: tokio::sync::Notify::new(),
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(PeerState {
                 machine,
                 by_exchange: CallIndex::default(),
                 queue: VecDeque::new(),

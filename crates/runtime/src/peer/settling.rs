@@ -4,7 +4,7 @@
 //! the answer it refuses, or does outside of them. So the calls wait until it has answered a ping, which it got after
 //! `initialized`, and has been answered what it asked before that.
 
-use super::{Inner, Peer};
+use super::{Peer, PeerState};
 use crate::backend::Backend;
 use signalbox_engine::ServerProfile;
 use signalbox_wire::{Era, json, method};
@@ -54,7 +54,7 @@ impl Peer {
     }
 }
 
-impl Inner {
+impl PeerState {
     /// True once calls can be sent.
     pub(super) fn takes_calls(&self) -> bool {
         self.machine.is_ready() && !self.settling

@@ -1,7 +1,7 @@
 //! Arrays of messages in a session (2025-03-26), and what is written for their answers.
 
 use super::running::Facts;
-use super::{Inner, NotTaken, Session, StreamReader};
+use super::{NotTaken, Session, SessionState, StreamReader};
 use crate::batch::{Batch, Cancelled};
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Event, StreamId};
@@ -49,7 +49,7 @@ impl Session {
     }
 
     /// Ends a stream whose call was cancelled, unless other answers of a batch are still due on it.
-    pub(super) fn end(&self, inner: &mut Inner, stream: StreamId, facts: &mut Facts) {
+    pub(super) fn end(&self, inner: &mut SessionState, stream: StreamId, facts: &mut Facts) {
         match inner.batches.cancelled(stream) {
             Cancelled::Waits => {}
             Cancelled::Whole(to, out) => self.write(inner, to, out, false, facts),

@@ -4,14 +4,40 @@ use super::Session;
 use crate::backend::Backend;
 use crate::gateway::Gateway;
 use crate::holds;
-use crate::party::Party;
+use crate::origin::Party;
 use bytes::Bytes;
 use signalbox_engine::command::{Listen, Watch};
 use signalbox_engine::front::Awaited;
+use signalbox_engine::keys::KeyMap;
 use signalbox_engine::{Call, ClientProfile, Command, Event, ExchangeId};
 use signalbox_wire::{Edits, Envelope, Era};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::AbortHandle;
+
+/// The timers of questions that the session's client has yet to answer, one for each call: no more than calls in flight.
+#[derive(Default)]
+pub(super) struct RoundTimers(KeyMap<ExchangeId, AbortHandle>);
+
+impl RoundTimers {
+    /// A new round has begun, and with it another time.
+    pub fn set(&mut self, exchange: ExchangeId, timer: AbortHandle) {
+        if let Some(before) = self.0.insert(exchange, timer) {
+            before.abort();
+        }
+    }
+
+    /// Ends the timers of calls that are over.
+    pub fn retain(&mut self, in_flight: impl Fn(ExchangeId) -> bool) {
+        self.0.retain(|exchange, timer| {
+            let stays = in_flight(*exchange);
+            if !stays {
+                timer.abort();
+            }
+            stays
+        });
+    }
+}
 
 impl Session {
     pub(super) fn perform(self: &Arc<Self>, command: Command) {

@@ -1,7 +1,7 @@
 //! What a session tells those who keep what happens, and answers that leave only once they have.
 
 use super::running::Facts;
-use super::{Inner, Session};
+use super::{Session, SessionState};
 use bytes::Bytes;
 use signalbox_engine::command::Watch;
 use signalbox_engine::fact::{Lost, MessageFact, Point, SessionFact};
@@ -151,7 +151,7 @@ pub(super) struct Owed {
 
 impl Owed {
     /// Counts answers that will wait.
-    pub fn note(session: &Session, inner: &mut Inner, answers: usize) {
+    pub fn note(session: &Session, inner: &mut SessionState, answers: usize) {
         inner.unwritten += answers;
         session.gateway.unwritten.add(answers);
         session.gateway.counters.in_flight.fetch_add(answers as i64, Ordering::Relaxed);

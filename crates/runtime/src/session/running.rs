@@ -2,7 +2,7 @@
 //! leaves is pushed to its stream and what happened is noted under that lock; the rest is done after it.
 
 use super::recorded::Owed;
-use super::{Inner, Session};
+use super::{Session, SessionState};
 use crate::outbox::{Out, Pushed};
 use signalbox_engine::catalog::{Selector, Sight};
 use signalbox_engine::fact::MessageFact;
@@ -107,7 +107,7 @@ impl Session {
 
     /// Writes a message to its stream while the session is locked, so that messages leave in the order they were decided,
     /// or keeps an answer that goes out with others.
-    pub(super) fn send(&self, inner: &mut Inner, message: ToClient, facts: &mut Facts) {
+    pub(super) fn send(&self, inner: &mut SessionState, message: ToClient, facts: &mut Facts) {
         let (stream, droppable) = (message.stream(), message.is_droppable());
         let mut out = Out::new(message);
         if out.is_weighed() {
@@ -122,7 +122,14 @@ impl Session {
     }
 
     /// Writes to a stream, and says so where nobody will read it.
-    pub(super) fn write(&self, inner: &mut Inner, stream: StreamId, mut out: Out, droppable: bool, facts: &mut Facts) {
+    pub(super) fn write(
+        &self,
+        inner: &mut SessionState,
+        stream: StreamId,
+        mut out: Out,
+        droppable: bool,
+        facts: &mut Facts,
+    ) {
         let ends = out.last && self.mode != Mode::Pipe;
         out.last = ends;
         let numbers = out.numbers().collect::<SmallVec<[u64; 4]>>();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::backend::{Backend, BackendSpec};
-use crate::gateway::{Gateway, Parts};
+use crate::gateway::{Gateway, GatewayParts};
 use crate::link::{BoxFuture, Connector, Link, LinkEvents};
 use crate::{FailureRules, Lifetime, Settings};
 use signalbox_engine::front::Mode;
@@ -49,7 +49,7 @@ impl Setup {
             allows: Box::new(|_| true),
         };
         let backend = Backend::new("a", Arc::new(Nowhere), spec);
-        let gateway = Gateway::new(Parts {
+        let gateway = Gateway::new(GatewayParts {
             settings: Settings::default(),
             backends: vec![Arc::clone(&backend)],
             chain: Chain::default(),

@@ -1,14 +1,49 @@
-//! A backend that a reload has removed, or has put another in the place of: it takes no further call, finishes those in
-//! flight, and is stopped.
+//! What a reload of the configuration does to a backend.
+//!
+//! A harmless change is made while it runs. A backend that was removed, or has a successor now, takes no further call,
+//! finishes those in flight, and is stopped.
 
 use super::Backend;
+use super::spec::{BackendSpec, Start};
 use super::state::BackendState;
 use super::subscriptions::Subscriptions;
 use crate::peer::{Peer, Queued};
 use signalbox_engine::{Event, Fault, FaultKind};
+use signalbox_wire::method;
+use std::collections::HashSet;
 use std::sync::{Arc, MutexGuard};
 
 impl Backend {
+    /// Goes on under other terms, with its connections and the calls in flight; these keep the time that they were given.
+    /// Era and strictness stay as they are. `tools` says that other tools are let through.
+    pub fn retune(self: &Arc<Self>, spec: BackendSpec, tools: bool) {
+        let spec = Arc::new(spec);
+        let before = self.spec.swap(Arc::clone(&spec)).lifetime;
+        let rested = before.start == Start::FirstUse || before.idle_stop.is_some() && spec.lifetime.idle_stop.is_none();
+        // Other tools can only be listed by a process that runs.
+        if tools || rested && spec.lifetime.start == Start::Eager {
+            self.wake(&mut self.lock());
+        }
+        let Some(gateway) = self.gateway().filter(|_| tools) else { return };
+        let changed = gateway.catalog.keep_tools(self, |tool| (spec.allows)(tool));
+        gateway.tell_lists_changed(changed, None);
+        let peers = self.lock().connections.all();
+        let mut again = HashSet::new();
+        for peer in peers.iter().filter(|peer| peer.is_ready()) {
+            if peer.view_key().is_some_and(|key| again.insert(key)) {
+                self.lists_changed(peer, method::TOOLS_LIST_CHANGED);
+            }
+        }
+        // What no connection can list now is listed by the next one of its kind.
+        self.lock().lists.keep_only(&again);
+    }
+
+    /// Tries a backend that is down again at once, instead of at the end of its wait.
+    pub fn try_now(&self) {
+        self.lock().condition.hurry();
+        self.changed.notify_one();
+    }
+
     /// Takes no further call. What sessions follow here goes over to the successor, and so do the calls that were not sent yet;
     /// without a successor they are told that the backend is gone.
     pub(crate) fn retire(self: &Arc<Self>, successor: Option<&Arc<Self>>) {
