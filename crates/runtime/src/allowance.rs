@@ -1,10 +1,10 @@
-//! How often something may happen within one second.
+//! A rate limit: how often something may happen in each second.
 
 use signalbox_engine::lock::LockResultExt;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// So many a second, and not one more.
+/// Allows a fixed number in each second.
 #[derive(Debug)]
 pub struct Allowance {
     each: u32,
@@ -12,13 +12,13 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// So many in each second.
+    /// Allows `each` in each second.
     #[must_use]
     pub fn new(each: u32) -> Self {
         Self { each, state: Mutex::default() }
     }
 
-    /// True where one more is allowed now.
+    /// Takes one. False if the number for this second is used up.
     pub fn take(&self, now: Instant) -> bool {
         let mut state = self.state.lock().unpoisoned();
         let (since, taken) = state.get_or_insert((now, 0));

@@ -102,7 +102,7 @@ use tokio::sync::Notify;
 pub struct Backend {
     /// Its configured name.
     pub name: Arc<str>,
-    /// Its number: two backends may have one name, one after the other.
+    /// Its number. A successor has the same name and another number.
     pub id: u64,
     pub(crate) connector: Arc<dyn Connector>,
     spec: ArcSwap<BackendSpec>,
@@ -144,7 +144,7 @@ impl Backend {
         let _ = self.share.set(gateway.budget.backend());
     }
 
-    /// What it may make the gateway hold.
+    /// The memory that messages of this backend may take up.
     pub(crate) fn share(&self) -> Option<&Arc<Share>> {
         self.share.get()
     }
@@ -157,12 +157,12 @@ impl Backend {
         PeerId(NEXT_PEER.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// What is configured of it, as it stands.
+    /// Its configuration at this moment.
     pub(crate) fn spec(&self) -> arc_swap::Guard<Arc<BackendSpec>> {
         self.spec.load()
     }
 
-    /// The bounds that a message of the backend must keep, where messages are governed at all.
+    /// The bounds of the strict scan of its messages; `None` if they are not scanned.
     pub(crate) fn strict_limits(&self) -> Option<&Limits> {
         self.strict.as_ref()
     }
@@ -175,7 +175,7 @@ impl Backend {
         self.lock().condition.count_stray(what);
     }
 
-    /// Takes a call of a client, unless the backend is left alone for a while. A further round belongs to a call that was
+    /// Takes a client's call, unless the breaker refuses it. The breaker is not asked about a further round of a call that was
     /// taken before.
     pub(crate) fn accept(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
         if call.round.is_none()
@@ -186,20 +186,20 @@ impl Backend {
         self.dispatch(session, exchange, call);
     }
 
-    /// A call that was taken ends here, before it reached the backend.
+    /// Fails a call that has not reached the backend.
     pub(crate) fn refuse(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault) {
         self.guard.settle(&self.name, Some((session.key, exchange)), Outcome::Unknown);
         session.handle(Event::Failed { exchange, fault });
     }
 
-    /// Stops the work on an exchange, wherever it is.
+    /// Cancels an exchange, whether it waits or is on a connection.
     pub(crate) fn cancel(&self, session: &Arc<Session>, exchange: ExchangeId, reason: Option<&[u8]>) {
         let peers = {
             let mut state = self.lock();
             state.waiting.retain(|one| !(one.exchange == exchange && Arc::ptr_eq(&one.session, session)));
             state.connections.serving(session)
         };
-        // It is on one of them at most.
+        // At most one of them has it.
         let on = |thoroughly| peers.iter().any(|peer| peer.cancel(session, exchange, reason, thoroughly));
         let _ = on(false) || on(true);
         self.guard.settle(&self.name, Some((session.key, exchange)), Outcome::Unknown);
@@ -210,7 +210,7 @@ impl Backend {
         self.lock().connections.owned(session).cloned()
     }
 
-    /// A session is over: its own connection ends, and what it wanted to hear is forgotten.
+    /// Closes the connection of a session that has ended, and forgets its waiting calls and subscriptions.
     pub(crate) fn session_closed(&self, session: &Session) {
         let owned = {
             let mut state = self.lock();
@@ -224,7 +224,7 @@ impl Backend {
         }
     }
 
-    /// Gives up what has waited too long.
+    /// Fails the calls that have waited too long, and closes idle connections.
     pub(crate) fn tick(self: &Arc<Self>, now: Instant) {
         let (late, peers) = {
             let mut state = self.lock();
@@ -233,8 +233,8 @@ impl Backend {
             state.waiting = kept.into();
             (late, state.connections.not_quiet())
         };
-        self.let_idle_go(now);
-        self.go_on_slowly();
+        self.close_idle(now);
+        self.dispatch_held_back();
         for one in late {
             let text = format!("backend `{}` was not ready in time", self.name);
             let fault = Fault::new(FaultKind::TimedOut, text).with_str("backend", &self.name);
@@ -245,13 +245,13 @@ impl Backend {
         }
     }
 
-    /// True where no call waits for a connection, and none is being opened for the gateway itself.
+    /// True if no call waits for a connection and the home connection is not being opened.
     pub(crate) fn is_calm(&self) -> bool {
         let state = self.lock();
         state.waiting.is_empty() && !matches!(state.home, Home::Starting | Home::Restarting)
     }
 
-    /// Ends every connection and answers what still waits for one.
+    /// Closes every connection and fails the calls that wait for one.
     pub(crate) fn stop(&self) {
         let (peers, waiting) = {
             let mut state = self.lock();
@@ -268,7 +268,7 @@ impl Backend {
         }
     }
 
-    /// A connection finished its handshake.
+    /// Takes a connection into use that has finished its handshake.
     pub(crate) fn peer_ready(self: &Arc<Self>, peer: &Arc<Peer>, profile: &Arc<ServerProfile>) {
         let (home, waiting, replaced) = {
             let mut state = self.lock();
@@ -312,8 +312,8 @@ impl Backend {
         self.lock().connections.is_home(peer)
     }
 
-    /// A connection is ending: no call is given to it any more. This comes before it counts as lost, so that whoever finds
-    /// it lost will not find it here again.
+    /// Gives no further call to a connection that is ending. This happens before it counts as lost, so that a call which finds
+    /// it lost does not find it here again.
     pub(crate) fn detach(&self, peer: &Arc<Peer>, fault: &Fault) {
         let was_ready = peer.profile().is_some();
         let mut state = self.lock();
@@ -321,12 +321,12 @@ impl Backend {
         state.lists.end_reading(peer.id);
         let home = state.connections.is_home(peer);
         if fault.kind == FaultKind::EraRefused && !home {
-            // It speaks the other era only: from now on the bridge carries clients of this one to it.
+            // It speaks only the other era, so clients of this one reach it over the bridge from now on.
             state.support.refused(peer.wish);
         }
         let died_of_probe = home && !was_ready && peer.wish == Wish::Auto && fault.kind == FaultKind::BackendDied;
-        // Lists that another era or another attempt will still bring are waited for. A backend that refuses an era which it
-        // spoke on another connection would be asked for that era again and again.
+        // Clients keep waiting for lists that another era or another attempt may bring. But a backend that refuses an era which
+        // it spoke on another connection would be asked for that era again and again.
         let no_lists = match fault.kind {
             FaultKind::Draining => false,
             FaultKind::EraRefused => !home && !state.support.lacks(peer.wish),
@@ -346,7 +346,7 @@ impl Backend {
         }
     }
 
-    /// A connection is gone, with calls that had not been sent on it yet.
+    /// Finds another way for the calls that waited for a lost connection, or fails them, and has it reopened if necessary.
     pub(crate) fn peer_lost(self: &Arc<Self>, peer: &Arc<Peer>, fault: &Fault, queue: Vec<Queued>) {
         let mut queue = queue;
         let (home, down, stopping, retired) = {
@@ -360,24 +360,24 @@ impl Backend {
         };
         if home {
             if stopping {
-                tracing::debug!(backend = %self.name, "backend is stopped");
+                tracing::debug!(backend = %self.name, "backend stopped");
             } else {
-                tracing::warn!(backend = %self.name, why = %fault, "backend is gone");
+                tracing::warn!(backend = %self.name, why = %fault, "lost the connection to the backend");
             }
             self.changed.notify_one();
         }
         if down {
             self.set_listed(false);
         }
-        // What was meant for the era that it does not speak is carried over the other one.
+        // Calls for an era that the backend turned out not to speak go over the other one.
         let retry = fault.kind == FaultKind::EraRefused && self.lock().support.lacks(peer.wish);
         for one in queue {
             if retired {
                 self.dispatch_until(&one.session, one.exchange, one.call, one.deadline);
             } else if retry && !home {
                 self.dispatch(&one.session, one.exchange, one.call);
-            } else if !home && !stopping && self.tries_again(fault, &one) {
-                self.dispatch_later(one);
+            } else if !home && !stopping && self.is_retried(fault, &one) {
+                self.retry_later(one);
             } else {
                 let fault = Fault { kind: FaultKind::BackendDown, ..fault.clone() };
                 self.refuse(&one.session, one.exchange, fault);

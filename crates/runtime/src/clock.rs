@@ -8,19 +8,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// This moment by the clock that timers run on, so that a test which moves the timers moves this too.
+/// The current time by Tokio's clock, so that a test that pauses timers pauses this too.
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-/// How often machines are asked whether something has waited too long.
+/// How often machines look for what has timed out.
 const TICK: Duration = Duration::from_millis(100);
-/// How often while nothing waits: every wake-up of an idle process costs its machine some power.
+/// How often while nothing can time out, since every wake-up of an idle process costs power.
 const CALM_TICK: Duration = Duration::from_secs(2);
 /// How often idle sessions are looked for.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// Whether the clock dozes, and how it is woken.
+/// Slows the tick down while nothing goes on.
 #[derive(Default)]
 pub(crate) struct Pulse {
     dozing: AtomicBool,
@@ -28,7 +28,7 @@ pub(crate) struct Pulse {
 }
 
 impl Pulse {
-    /// Something goes on: the next tick comes soon. While the clock is awake this is one look at a flag.
+    /// Speeds the tick up, because something goes on. Reads one flag if it is fast already.
     pub fn quicken(&self) {
         if self.dozing.load(Ordering::Relaxed) && self.dozing.swap(false, Ordering::Relaxed) {
             self.woken.notify_one();
@@ -39,7 +39,7 @@ impl Pulse {
     async fn next(&self, is_calm: impl Fn() -> bool) {
         if is_calm() {
             self.dozing.store(true, Ordering::SeqCst);
-            // Looked at once more while it dozes, so that whoever comes later wakes it.
+            // Checked again after the flag is set, so that anything later than this check wakes it.
             let over = is_calm() && tokio::time::timeout(CALM_TICK, self.woken.notified()).await.is_err();
             self.dozing.store(false, Ordering::Relaxed);
             if over {
@@ -51,7 +51,7 @@ impl Pulse {
 }
 
 impl Gateway {
-    /// True where nothing waits for anything that could be late, and nothing is left to tell.
+    /// True if nothing can time out and no fact waits to be told.
     fn is_calm(&self) -> bool {
         self.counters.in_flight.load(Ordering::Relaxed) <= 0
             && self.parks.is_empty()
@@ -60,7 +60,7 @@ impl Gateway {
     }
 }
 
-/// Runs the clock.
+/// Runs the tick. Never returns.
 pub(crate) async fn run(gateway: Arc<Gateway>) {
     let mut swept = now();
     loop {
@@ -76,7 +76,7 @@ pub(crate) async fn run(gateway: Arc<Gateway>) {
             gateway.tasks.sweep();
             for session in gateway.sessions.all() {
                 if session.idle() > gateway.settings().session_timeout {
-                    tracing::info!(session = %session.key, "idle session ended");
+                    tracing::info!(session = %session.key, "ended an idle session");
                     session.close();
                 }
             }

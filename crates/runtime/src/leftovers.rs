@@ -1,4 +1,4 @@
-//! What a gateway still keeps for clients, for tests that look for what was left behind.
+//! What a gateway still holds for clients. Tests use it to find leaks.
 
 use crate::backend::Backend;
 use crate::gateway::Gateway;
@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 impl Gateway {
-    /// Everything that is kept for clients at this moment, by kind and number; empty where no client left anything behind.
-    /// The gateway's own connections do not count, nor does what is kept under a bound of its own for whoever comes next:
-    /// lists, reads, and the states of calls that may go on.
+    /// How much of each kind is held for clients; empty if no client left anything behind. The gateway's own connections do
+    /// not count, and neither do bounded caches: lists, reads, and the states of calls that may continue.
     #[must_use]
     pub fn leftovers(&self) -> BTreeMap<String, usize> {
         let mut kept: BTreeMap<String, usize> = BTreeMap::new();

@@ -1,5 +1,4 @@
-//! The runtime: turns what happens on links and streams into events for the engine's machines, and their commands into
-//! messages on links and streams.
+//! The runtime: feeds the engine's machines with events from links and streams, and carries out their commands.
 
 mod allowance;
 pub mod backend;

@@ -1,4 +1,4 @@
-//! Who waits for an answer of a backend, and on whose account a message goes to it.
+//! Who waits for an answer of a backend, and whose messages are whose in the facts.
 
 use crate::backend::CallKey;
 use crate::backend::ExclusiveUse;
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 /// The answer to a request of the gateway itself.
 pub type OwnAnswer = Result<Envelope, Fault>;
 
-/// Who asked.
+/// Who made a request.
 #[derive(Clone)]
 pub enum Origin {
     /// A client's exchange, which may have the connection for itself.
@@ -26,20 +26,20 @@ pub enum Origin {
     BridgedCall(Arc<BridgedCallDriver>),
     /// A task of an old backend that a client of the new era asks about.
     Hosted(Arc<HostedTask>, About),
-    /// A `subscriptions/listen` of a client, carried on to a backend.
+    /// A `subscriptions/listen` of a client, forwarded to a backend.
     Listen(Arc<Session>, ExchangeId),
-    /// The gateway's own listen request for what old sessions follow.
+    /// The gateway's own listen request for the resources that old sessions watch.
     Watches(u64),
-    /// The gateway itself, which waits.
+    /// The gateway itself, which waits for the answer.
     Own(OwnReply),
-    /// A copy of a request, whose answer is only written down.
+    /// A copy of a request, whose answer is only recorded.
     Fork(Arc<Session>, ExchangeId),
-    /// The gateway itself, which does not care.
+    /// The gateway itself, which ignores the answer.
     Nobody,
 }
 
 impl Origin {
-    /// The session and exchange to tell, where there are any.
+    /// The session and exchange that get the answer, if there are any.
     #[must_use]
     pub fn exchange(&self) -> Option<Waiter> {
         match self {
@@ -49,7 +49,7 @@ impl Origin {
         }
     }
 
-    /// The exchange of it.
+    /// The exchange that gets the answer, if there is one.
     #[must_use]
     pub(crate) fn exchange_id(&self) -> Option<ExchangeId> {
         match self {
@@ -59,7 +59,7 @@ impl Origin {
         }
     }
 
-    /// On whose account the request, and whatever comes of it, goes.
+    /// The party that the request and everything that follows from it is attributed to.
     #[must_use]
     pub fn party(&self) -> Party {
         match self {
@@ -78,13 +78,13 @@ impl Origin {
         matches!(self, Self::Exchange(..) | Self::BridgedCall(_))
     }
 
-    /// True for a call of a client, a copy of one, and what is asked about a task.
+    /// True for a call of a client, a copy of one, and a request about a task.
     #[must_use]
     pub fn is_work(&self) -> bool {
         self.is_call() || matches!(self, Self::Hosted(..) | Self::Fork(..))
     }
 
-    /// The call of a client that this is, where somebody waits for it.
+    /// The key of a client's call, if this is one and somebody waits for it.
     #[must_use]
     pub(crate) fn call_key(&self) -> Option<CallKey> {
         match self {
@@ -106,7 +106,7 @@ impl Origin {
         }
     }
 
-    /// The call of the new era at an old backend, where it is one.
+    /// The bridged call, if this is one.
     #[must_use]
     pub fn bridged_call(&self) -> Option<Arc<BridgedCallDriver>> {
         match self {
@@ -115,19 +115,19 @@ impl Origin {
         }
     }
 
-    /// True for this very call.
+    /// True for this very bridged call.
     #[must_use]
     pub fn is_bridged_call(&self, call: &Arc<BridgedCallDriver>) -> bool {
         matches!(self, Self::BridgedCall(own) if Arc::ptr_eq(own, call))
     }
 }
 
-/// The receiving end of a request of our own, usable once.
+/// Takes the answer to a request of the gateway itself, once.
 #[derive(Clone)]
 pub struct OwnReply(Arc<Mutex<Option<oneshot::Sender<OwnAnswer>>>>);
 
 impl OwnReply {
-    /// A reply and the future that waits for it.
+    /// A reply and the receiver that waits for it.
     #[must_use]
     pub fn new() -> (Self, oneshot::Receiver<OwnAnswer>) {
         let (sender, receiver) = oneshot::channel();
@@ -142,7 +142,7 @@ impl OwnReply {
     }
 }
 
-/// On whose account a message passes on a connection: a session's, or the gateway's own.
+/// Whom a message on a connection is attributed to: a session, or the gateway itself.
 #[derive(Clone, Default)]
 pub struct Party(Option<(Arc<Session>, Option<ExchangeId>)>);
 
@@ -150,13 +150,13 @@ impl Party {
     /// The gateway itself.
     pub const GATEWAY: Self = Self(None);
 
-    /// A session, and one of its exchanges where it belongs to one.
+    /// A session, and one of its exchanges if the message belongs to one.
     #[must_use]
     pub fn of(session: &Arc<Session>, exchange: Option<ExchangeId>) -> Self {
         Self(Some((Arc::clone(session), exchange)))
     }
 
-    /// As it stands in facts. `gateway` is asked for its own.
+    /// The attribution as facts have it.
     #[must_use]
     pub fn account(&self, gateway: &Gateway) -> Account {
         match &self.0 {
@@ -167,7 +167,7 @@ impl Party {
         }
     }
 
-    /// Notes facts of this party, behind what was noted of it before.
+    /// Notes a fact of this party after its earlier ones.
     pub(crate) fn note(&self, gateway: &Gateway, fact: Fact) {
         match &self.0 {
             Some((session, _)) => gateway.note(session, [fact]),

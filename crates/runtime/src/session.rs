@@ -1,7 +1,7 @@
 //! One front session: everything that the gateway holds for one client.
 //!
-//! A [`Session`] is a [`FrontMachine`] of the engine behind a lock, with the streams that lead to the client. Whoever has an
-//! event for it (a front that read a message, a peer with an answer, a timer) calls [`Session::handle`] on its own thread.
+//! A [`Session`] is a [`FrontMachine`] of the engine behind a lock, with the streams that lead to the client. Fronts with a
+//! message, peers with an answer, and timers call [`Session::handle`] on their own thread.
 //! There is no task and no mailbox per session:
 //!
 //! ```text
@@ -67,7 +67,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 pub use stream_reader::{EventCount, StreamReader};
 
-/// Why a session does not take a message.
+/// Why a session does not accept a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum NotTaken {
     /// The stream that its answer would go to has ended.
@@ -85,7 +85,7 @@ pub struct CallInFlight {
     pub method: MethodName,
     /// The tool, prompt or URI, as the client knows it.
     pub subject: Option<Box<str>>,
-    /// The backend, where it is known.
+    /// The backend, if it is known.
     pub backend: Option<Arc<str>>,
     /// When it came.
     pub since: Instant,
@@ -93,7 +93,7 @@ pub struct CallInFlight {
 
 struct SessionState {
     machine: FrontMachine,
-    /// Answers that wait until they are written down.
+    /// Answers that wait until they are recorded.
     unwritten: usize,
     streams: KeyMap<StreamId, Arc<Outbox>>,
     batches: Batches,
@@ -176,7 +176,7 @@ impl Session {
         })
     }
 
-    /// What it may make the gateway hold.
+    /// The memory that messages of this session may take up.
     pub fn share(&self) -> &Arc<Share> {
         self.share.get_or_init(|| self.gateway.budget.session(&self.principal))
     }
@@ -197,8 +197,8 @@ impl Session {
         Some(StreamReader::new(self, id, outbox))
     }
 
-    /// The same for a client that takes nothing but the answer: whatever would come before it finds another way, or is refused
-    /// and counted.
+    /// Opens a stream for a client that accepts nothing but the answer. Other messages go to another stream, or are refused and
+    /// counted.
     #[must_use]
     pub fn open_answer_stream(self: &Arc<Self>) -> Option<StreamReader> {
         let reader = self.open_stream()?.for_answers_only();
@@ -206,7 +206,7 @@ impl Session {
         Some(reader)
     }
 
-    /// Opens the stream for what belongs to no call. An earlier one ends: its client has come back by another way.
+    /// Opens the stream for messages that belong to no call. It replaces an earlier one, which is closed.
     #[must_use]
     pub fn open_general(self: &Arc<Self>) -> Option<StreamReader> {
         let reader = self.open_stream()?;
@@ -228,18 +228,18 @@ impl Session {
         self.receive_with(stream, message, Carrier::default());
     }
 
-    /// The same for a message that came with headers which may say to which trace it belongs.
+    /// Takes a message that came with headers, which may name the trace that it belongs to.
     pub fn receive_with(self: &Arc<Self>, stream: &StreamReader, message: Envelope, carrier: Carrier<'_>) {
         let now = self.touch();
         self.handle_at(Event::Received { stream: stream.id(), message }, carrier, now);
     }
 
-    /// Refuses what came on a stream and is no message, or none that is taken now.
+    /// Answers something that came on a stream with an error: it is not a message, or is not accepted now.
     pub fn refuse(self: &Arc<Self>, stream: &StreamReader, id: Option<RawId>, fault: Fault) {
         self.handle(Event::Unreadable { stream: stream.id(), id, era: Era::Legacy, fault });
     }
 
-    /// Takes a message of a client whose answers all go to the general stream, as on a pipe.
+    /// Takes a message of a client that gets all answers on the general stream, as on a pipe.
     ///
     /// # Errors
     /// If that stream is gone, or its reader is so far behind that no answer should be added.
@@ -250,7 +250,7 @@ impl Session {
         Ok(())
     }
 
-    /// The general stream, where it has room for an answer if one is to come.
+    /// The general stream, if it is open and has room for an answer, should there be one.
     fn general_for(&self, answer: bool) -> Result<StreamId, NotTaken> {
         let inner = self.lock();
         let open = inner.general.and_then(|id| inner.streams.get(&id).map(|outbox| (id, outbox)));
@@ -272,13 +272,13 @@ impl Session {
         self.handle_at(event, Carrier::default(), crate::clock::now());
     }
 
-    /// The call is sent to its backend again.
+    /// Notes that a call is sent to its backend again.
     pub(crate) fn retried(self: &Arc<Self>, exchange: ExchangeId) {
         self.handle(Event::Retried { exchange });
     }
 
-    /// The backend closed the stream of this call for now: the client's stream closes too, where its revision knows how
-    /// to come back for the rest, after the wait that the backend named.
+    /// Closes the client's stream for now because the backend closed the stream of this call, if the client's revision knows
+    /// how to come back for the rest. `retry` is the wait that the backend named.
     pub(crate) fn part(&self, exchange: ExchangeId, retry: Option<Duration>) {
         let inner = self.lock();
         let knows = inner.machine.client().is_some_and(|client| client.revision.priming_event());
@@ -296,13 +296,13 @@ impl Session {
         self.client.get().cloned()
     }
 
-    /// True where the session holds as many event streams open as it may.
+    /// True if the session has as many event streams open as it may.
     #[must_use]
     pub fn at_stream_limit(&self) -> bool {
         self.event_streams.load(Ordering::Relaxed) >= self.gateway.settings().max_streams
     }
 
-    /// True while its client is connected: a request waits for its answer, or a stream is open.
+    /// True while its client reads a stream, be it only for the answer to a request.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.readers.load(Ordering::Relaxed) > 0
@@ -320,13 +320,13 @@ impl Session {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// True where somebody in this session is shown the lists that depend on these capabilities.
+    /// True if this session is shown the lists that depend on these capabilities.
     #[must_use]
     pub fn sees(&self, caps: &CapSet) -> bool {
         self.lock().machine.sees(caps)
     }
 
-    /// True for an exchange of the new era whose client declared nothing that this question could go to.
+    /// True if this is an exchange of the new era whose client did not declare the capability for this question.
     #[must_use]
     pub fn has_not_declared(&self, exchange: ExchangeId, method: &str, params: &[u8]) -> bool {
         let inner = self.lock();
@@ -335,7 +335,7 @@ impl Session {
         client.is_some_and(|client| !capabilities::allows(&client.capabilities, method, params))
     }
 
-    /// True where an old backend of this name gave the session this task.
+    /// True if an old backend of this name gave the session this task.
     #[must_use]
     pub fn owns_task(&self, backend: &str, task: &str) -> bool {
         self.lock().machine.owns_task(backend, task, crate::clock::now())
@@ -373,13 +373,13 @@ impl Session {
         inner.machine.exchanges().into_iter().map(call).collect()
     }
 
-    /// Where the session is in its life.
+    /// The state of its life cycle.
     #[must_use]
     pub fn state(&self) -> Lifecycle {
         self.lock().machine.state()
     }
 
-    /// True where the client can hear what belongs to no call.
+    /// True if the client has a stream for messages that belong to no call.
     #[must_use]
     pub fn has_general(&self) -> bool {
         self.lock().general.is_some()
@@ -392,7 +392,7 @@ impl Session {
         inner.machine.in_flight() + inner.unwritten
     }
 
-    /// How long nothing has come from the client, while no stream is open and nothing is in flight.
+    /// How long the client has been silent; zero while a stream is open or a request is in flight.
     #[must_use]
     pub fn idle(&self) -> Duration {
         let inner = self.lock();
@@ -403,7 +403,7 @@ impl Session {
         crate::clock::now().saturating_duration_since(self.started).saturating_sub(used)
     }
 
-    /// Notes that the client gave a sign of life; tells when.
+    /// Notes that the client sent something, and returns the time.
     fn touch(&self) -> Instant {
         let now = crate::clock::now();
         let millis = u64::try_from(now.saturating_duration_since(self.started).as_millis()).unwrap_or(u64::MAX);
@@ -411,7 +411,7 @@ impl Session {
         now
     }
 
-    /// Ends the session and the backend connections that are its own.
+    /// Ends the session and its own backend connections.
     pub fn close(self: &Arc<Self>) {
         if self.ended.swap(true, Ordering::AcqRel) {
             return;
@@ -433,7 +433,7 @@ impl Session {
             inner.batches.forget(stream);
             inner.streams.remove(&stream).is_some()
         };
-        // A stream that ended with its answer is nobody's loss.
+        // The machine need not know of a stream that ended with its answer.
         if known || answers_only {
             self.handle(Event::Gone { stream });
         }

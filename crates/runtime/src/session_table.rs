@@ -1,4 +1,4 @@
-//! The front sessions that are open, by number and by the id their client holds.
+//! The open front sessions, by number and by the id that their client holds.
 
 use crate::session::Session;
 use signalbox_engine::SessionKey;
@@ -14,7 +14,7 @@ pub struct SessionTable {
 }
 
 impl SessionTable {
-    /// The session a client names.
+    /// The session whose client holds this id.
     #[must_use]
     pub fn get(&self, external: &str) -> Option<Arc<Session>> {
         self.by_external.read().unpoisoned().get(external).cloned()
@@ -33,11 +33,11 @@ impl SessionTable {
         self.follow(session);
     }
 
-    /// Lets a session hear of changes without keeping it alive.
+    /// Adds a session to those that hear of changes, without keeping it alive.
     pub fn follow(&self, session: &Arc<Session>) {
         let mut table = self.by_key.write().unpoisoned();
         table.insert(session.key, Arc::downgrade(session));
-        // Stateless requests that are over leave nothing but a dead entry behind.
+        // Stateless requests that are over leave a dead entry behind.
         if table.len().is_power_of_two() {
             table.retain(|_, session| session.strong_count() > 0);
         }
@@ -49,13 +49,13 @@ impl SessionTable {
         self.by_key.write().unpoisoned().remove(&session.key);
     }
 
-    /// How many sessions a client holds an id of.
+    /// How many sessions are kept for clients.
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_external.read().unpoisoned().len()
     }
 
-    /// True where there are none.
+    /// True if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -32,15 +32,15 @@ pub struct Status {
     pub parked: usize,
     /// Tasks that run in this process.
     pub tasks: usize,
-    /// What was dropped, by reason.
+    /// How many messages were dropped, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// What was refused before it became a request, by limit.
+    /// How much was refused before it became a request, by limit.
     pub refused: BTreeMap<&'static str, u64>,
     /// Bytes of calls that wait for input of their clients.
     pub parked_bytes: usize,
-    /// Bytes of messages that are held, as far as they are charged to anybody.
+    /// Bytes of messages that are held and charged.
     pub message_bytes: usize,
-    /// How many there may be.
+    /// Most bytes of messages that may be held.
     pub message_budget: usize,
     /// The interceptors, in order.
     pub interceptors: Vec<&'static str>,
@@ -63,13 +63,13 @@ pub struct BackendStatus {
     pub revision: Option<&'static str>,
     /// Which eras it speaks: `old`, `new`.
     pub eras: Vec<&'static str>,
-    /// Which clients reach it over the bridge between revisions; none where it speaks both eras.
+    /// Which clients reach it over the bridge between revisions; `None` if it speaks both eras.
     pub bridged_clients: Option<&'static str>,
     /// What the bridge carries for them.
     pub bridged: Vec<&'static str>,
     /// What it cannot carry.
     pub lost: Vec<&'static str>,
-    /// What it calls itself.
+    /// The name that it gives itself.
     pub server: Option<String>,
     /// The version it gives itself.
     pub server_version: Option<String>,
@@ -85,23 +85,23 @@ pub struct BackendStatus {
     pub waiting: usize,
     /// Most of these.
     pub max_queue: usize,
-    /// Calls that were refused since so many waited.
+    /// Calls that were refused because the queue was full.
     pub queue_refused: u64,
-    /// How often something was sent again that had surely not been processed.
+    /// How often a call was sent again that had certainly not been processed.
     pub retries: u64,
-    /// What pings tell of it; none where it is not pinged.
+    /// What pings have shown; `None` if it is not pinged.
     pub health: Option<HealthStatus>,
     /// Its addresses, where it has several.
     pub addresses: Vec<AddressStatus>,
-    /// How often it was started again.
+    /// How often it was restarted.
     pub restarts: u64,
-    /// Messages of it that fitted nothing.
+    /// Its messages that fitted nothing, by kind.
     pub strays: BTreeMap<&'static str, u64>,
-    /// Whether calls are kept from it because it fails; none where it has no breaker.
+    /// The state of its breaker; `None` if it has none.
     pub breaker: Option<BreakerStatus>,
-    /// The last line on its standard output that is no message.
+    /// The last line on its standard output that is not a message.
     pub stray_line: Option<String>,
-    /// What was dropped or refused on the way to it and from it, by reason.
+    /// How many messages to and from it were dropped or refused, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
     /// What went wrong last.
     pub last_error: Option<String>,
@@ -116,7 +116,7 @@ pub struct AddressStatus {
     pub address: String,
     /// How often it is chosen, compared to the others.
     pub weight: u32,
-    /// `closed`, or `open` and `half open` where it is left out because it fails.
+    /// `closed`, or `open` or `half open` if it is avoided because it fails.
     pub breaker: &'static str,
     /// Requests or connections under way there.
     pub busy: usize,

@@ -1,4 +1,4 @@
-//! Which task of a client of the new era is where: its requests have no session that could remember it.
+//! Where the tasks of clients of the new era are. Their requests have no session that could remember it.
 
 use crate::gateway::Gateway;
 use crate::hosted_task::HostedTask;
@@ -10,23 +10,23 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Most tasks in the book.
+/// Most tasks in the directory.
 pub const MAX_TASKS: usize = 10_000;
 /// Most of them of one principal.
 pub const MAX_TASKS_EACH: usize = 1_000;
-/// How long a task is remembered whose own word on that is longer, or missing.
+/// The longest time for which a task is remembered, and the default.
 pub(crate) const MAX_STAY: Duration = Duration::from_secs(24 * 3600);
 /// How many names are tried for a task whose own is taken.
 const MAX_NAMES: u32 = 1_000;
 
 struct TaskEntry {
     backend: Arc<str>,
-    /// The task itself, where an old backend hosts it; one of the new era is asked about like any other subject.
+    /// The task itself, if an old backend has it. Requests about tasks of a new backend are routed like any others.
     hosted: Option<Arc<HostedTask>>,
     until: Instant,
 }
 
-/// The book.
+/// The directory of tasks.
 #[derive(Default)]
 pub struct TaskDirectory {
     entries: Mutex<HashMap<Principal, HashMap<Box<str>, TaskEntry>>>,
@@ -53,7 +53,7 @@ impl TaskDirectory {
         tasks.find(|task| task.peer_id == peer && *task.id == *id).cloned()
     }
 
-    /// True where a task is worked on behind this connection.
+    /// True if a task is worked on behind this connection.
     #[must_use]
     pub fn holds(&self, peer: PeerId) -> bool {
         let entries = self.lock();
@@ -61,7 +61,7 @@ impl TaskDirectory {
         tasks.any(|task| task.peer_id == peer && task.is_live())
     }
 
-    /// Writes down where a task of a backend of the new era is. False where there is no room.
+    /// Notes where a task of a backend of the new era is. False if there is no room.
     #[must_use]
     pub fn note(&self, principal: &Principal, state: &TaskState, backend: Arc<str>) -> bool {
         let until = crate::clock::now() + state.ttl.map_or(MAX_STAY, Duration::from_millis).min(MAX_STAY);
@@ -78,8 +78,8 @@ impl TaskDirectory {
         room
     }
 
-    /// Writes down a task of an old backend. The name under which clients know it: its id, unless another task of the
-    /// same principal has that. `None` where there is no room.
+    /// Notes a task of an old backend and returns the name by which clients know it: its id, unless another task of the same
+    /// principal has that. `None` if there is no room.
     #[must_use]
     pub fn host(&self, task: &Arc<HostedTask>, backend: &Arc<str>) -> Option<Box<str>> {
         let until = crate::clock::now() + task.stay().unwrap_or(MAX_STAY).min(MAX_STAY);
@@ -98,7 +98,7 @@ impl TaskDirectory {
         Some(name)
     }
 
-    /// Forgets what is over its time, or was lost with its connection.
+    /// Forgets tasks whose time is over, or that were lost with their connection.
     pub fn sweep(&self) {
         tidy(&mut self.lock());
     }
@@ -128,7 +128,7 @@ fn has_room(entries: &mut HashMap<Principal, HashMap<Box<str>, TaskEntry>>, prin
 }
 
 impl Gateway {
-    /// A client of the new era asks about a task of an old backend.
+    /// Handles a request of a client of the new era about a task of an old backend.
     pub(crate) fn task_request(&self, session: &Arc<Session>, exchange: ExchangeId, call: &Call) {
         let name = call.name.as_deref().unwrap_or_default();
         match self.tasks.hosted(&session.principal, name) {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// The condition of a backend.
 #[derive(Default)]
 pub(crate) struct Condition {
-    /// What pings tell; none where it is not pinged.
+    /// What pings tell; `None` if it is not pinged.
     health: Option<Health>,
     /// It has answered a ping at least once.
     answers_pings: bool,
@@ -49,7 +49,7 @@ impl Condition {
         self.last_words.clear();
     }
 
-    /// Notes the outcome of a ping. Returns whether the backend has become unwell by it, and its state; none where it is not
+    /// Notes the outcome of a ping. Returns whether the backend has become unwell by it, and its state; `None` if it is not
     /// pinged.
     pub fn pinged(&mut self, answered: bool) -> Option<(bool, &'static str)> {
         self.answers_pings |= answered;
@@ -58,7 +58,7 @@ impl Condition {
         Some((health.pinged(answered), health.as_str()))
     }
 
-    /// How long to wait before the next ping; none where it is not pinged.
+    /// How long to wait before the next ping; `None` if it is not pinged.
     pub fn ping_wait(&self) -> Option<Duration> {
         self.health.as_ref().map(Health::wait)
     }
@@ -73,7 +73,7 @@ impl Condition {
         self.pings_failed
     }
 
-    /// What pings tell of it, in a word; none where it is not pinged.
+    /// What pings tell of it, in a word; `None` if it is not pinged.
     pub fn health(&self) -> Option<&'static str> {
         self.health.as_ref().map(Health::as_str)
     }
@@ -83,12 +83,12 @@ impl Condition {
         self.health.as_ref().is_none_or(Health::is_well)
     }
 
-    /// True where it was started again and its slow start has not ended yet.
+    /// True if it was started again and its slow start has not ended yet.
     pub fn was_restarted_lately(&self) -> bool {
         self.ramp.is_some()
     }
 
-    /// Most calls that may be on it at this moment; none where there is no limit because it was not started again lately.
+    /// Most calls that may be on it at this moment; `None` if there is no limit because it was not started again lately.
     /// `slow_start` says how long the limit lasts.
     pub fn most_calls(&self, now: Instant, slow_start: Duration) -> Option<usize> {
         ramp::allowed(now.saturating_duration_since(self.ramp?), slow_start)
@@ -116,7 +116,7 @@ impl Condition {
         self.hurry = true;
     }
 
-    /// True where the next attempt is to be made at once. Forgets that.
+    /// True if the next attempt is to be made at once. Forgets that.
     pub fn take_hurry(&mut self) -> bool {
         std::mem::take(&mut self.hurry)
     }
@@ -126,7 +126,7 @@ impl Condition {
         self.greet_old = greet_old;
     }
 
-    /// True where the next attempt begins with the old greeting. Forgets that.
+    /// True if the next attempt begins with the old greeting. Forgets that.
     pub fn take_greet_old(&mut self) -> bool {
         std::mem::take(&mut self.greet_old)
     }

@@ -117,7 +117,7 @@ impl Connections {
         self.home.as_ref()
     }
 
-    /// True where this is the gateway's own connection.
+    /// True if this is the gateway's own connection.
     pub fn is_home(&self, peer: &Peer) -> bool {
         self.home.as_ref().is_some_and(|home| home.id == peer.id)
     }
@@ -147,7 +147,7 @@ impl Connections {
         self.owned.get(&session)
     }
 
-    /// True where this session has a connection of its own.
+    /// True if this session has a connection of its own.
     pub fn owns(&self, session: SessionKey) -> bool {
         self.owned.contains_key(&session)
     }
@@ -177,7 +177,7 @@ impl Connections {
         self.pooled.values().map(Vec::len).sum()
     }
 
-    /// True where the principal has another connection on which an old backend may tell what this one tells.
+    /// True if the principal has another connection on which an old backend may tell what this one tells.
     pub fn has_other(&self, peer: &Peer) -> bool {
         let mut others = self.pooled_of(&peer.principal).chain(self.shared(&peer.principal, Era::Legacy));
         others.any(|other| other.id != peer.id)
@@ -215,7 +215,7 @@ impl Connections {
         peers
     }
 
-    /// Takes the idle connection that has to give way to another out of use and returns it; none where every candidate is in
+    /// Takes the idle connection that has to give way to another out of use and returns it; `None` if every candidate is in
     /// use or `needed`. This is the only place that decides who goes.
     ///
     /// First goes the connection of a session whose client is away, of several the one that was away longest: it is opened

@@ -1,4 +1,4 @@
-//! Connections that nobody uses any more are ended, so that whoever came once does not hold a process for ever.
+//! Ends connections that nobody uses any more, so that a client that came once does not hold a process forever.
 
 use super::Backend;
 use super::connections::{Candidates, Role};
@@ -9,33 +9,33 @@ use crate::peer::Peer;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long the connection that a principal's calls share may be unused before it is ended.
+/// How long a connection that a principal shares may be unused before it is closed.
 pub const SHARED_IDLE: Duration = Duration::from_secs(300);
 /// How long a pooled connection may be unused.
 const POOLED_IDLE: Duration = Duration::from_secs(120);
 
 /// Whether a further connection may be opened.
 pub(super) enum Room {
-    /// At once.
+    /// Yes, at once.
     Free,
-    /// As soon as another one has ended; the calls that wait are tried again then.
+    /// Yes, once another one has closed; the waiting calls are retried then.
     Soon,
-    /// Every connection is in use.
+    /// No, every connection is in use.
     Taken,
 }
 
 impl Backend {
-    /// Ends what nobody has used for long enough and nothing is followed or worked on behind.
-    pub(super) fn let_idle_go(self: &Arc<Self>, now: Instant) {
+    /// Closes the connections that were unused long enough and that no subscription or task needs.
+    pub(super) fn close_idle(self: &Arc<Self>, now: Instant) {
         let Some(gateway) = self.gateway() else { return };
         let unused: Vec<Arc<Peer>> = {
             let state = self.lock();
-            let all = self.mortal(&state);
-            all.filter(|peer| self.is_over(&state, &gateway, peer, now)).cloned().collect()
+            let all = self.closable(&state);
+            all.filter(|peer| self.is_expired(&state, &gateway, peer, now)).cloned().collect()
         };
         for peer in unused {
-            if !self.stays_for_its_principal(&gateway, &peer) && self.put_away(&gateway, &peer, now) {
-                self.tell_put_away(&gateway, &peer);
+            if !self.stays_for_its_principal(&gateway, &peer) && self.take_out_of_use(&gateway, &peer, now) {
+                self.report_closing(&gateway, &peer);
                 peer.close();
                 self.changed.notify_one();
                 self.retry_waiting();
@@ -43,17 +43,17 @@ impl Backend {
         }
     }
 
-    /// The connections that may end for want of use. Those of sessions are not even looked at where they stay with them.
-    fn mortal<'a>(&self, state: &'a BackendState) -> impl Iterator<Item = &'a Arc<Peer>> {
+    /// The connections that may be closed when unused. Those of sessions are skipped unless processes have a lifetime.
+    fn closable<'a>(&self, state: &'a BackendState) -> impl Iterator<Item = &'a Arc<Peer>> {
         state.connections.in_use(self.lifetime() != Lifetime::default())
     }
 
-    /// From when to when processes of this backend run.
+    /// When processes of this backend run; the default for a backend without processes.
     pub(super) fn lifetime(&self) -> Lifetime {
         if self.connector.is_process() { self.spec().lifetime } else { Lifetime::default() }
     }
 
-    /// How long a connection may be unused; none where it stays.
+    /// How long a connection may be unused; `None` if it stays open.
     fn patience(&self, state: &BackendState, gateway: &Gateway, peer: &Arc<Peer>) -> Option<Duration> {
         let lifetime = self.lifetime();
         if lifetime.start == Start::FirstUse && state.has_only_listed(peer) {
@@ -67,34 +67,34 @@ impl Backend {
         }
     }
 
-    /// True where a connection was unused for so long that it may end.
-    fn is_over(&self, state: &BackendState, gateway: &Gateway, peer: &Arc<Peer>, now: Instant) -> bool {
+    /// True if a connection was unused for so long that it may be closed.
+    fn is_expired(&self, state: &BackendState, gateway: &Gateway, peer: &Arc<Peer>, now: Instant) -> bool {
         let Some(patience) = self.patience(state, gateway, peer) else { return false };
         peer.unused_since(now) >= patience && self.is_free(state, gateway, peer, now)
     }
 
-    /// True where nobody follows anything or is about to call on this connection, and no task is worked on behind it.
+    /// True if no subscription, call or task needs this connection.
     fn is_free(&self, state: &BackendState, gateway: &Gateway, peer: &Arc<Peer>, now: Instant) -> bool {
         let in_use = match &peer.role {
             Role::Owned(owner) => state.subscriptions.has_watches(*owner),
             Role::Home | Role::Shared(_) => state.subscriptions.any_of(&peer.principal),
-            // The shared connection tells the same.
+            // The shared connection reports the same changes.
             Role::Pooled(_) => peer.is_in_exclusive_use(),
         };
         let needed = state.connections.is_home(peer) && !self.may_sleep(state, gateway, peer);
         !in_use && !needed && !gateway.tasks.holds(peer.id) && !peer.has_tasks(now)
     }
 
-    /// A principal that is connected keeps its connection, unless processes are to be stopped.
+    /// True if a connection stays because its principal has a session open and idle processes are not stopped.
     fn stays_for_its_principal(&self, gateway: &Gateway, peer: &Peer) -> bool {
         let stays = peer.role.is_shared() && peer.principal != gateway.principal && self.lifetime().idle_stop.is_none();
         stays && gateway.sessions.all().iter().any(|session| session.principal == peer.principal)
     }
 
-    /// Takes a connection out of use, unless somebody uses it after all. No call is given to it any more.
-    fn put_away(&self, gateway: &Gateway, peer: &Arc<Peer>, now: Instant) -> bool {
+    /// Takes a connection out of use, so that it gets no further call. False if somebody has begun to use it.
+    fn take_out_of_use(&self, gateway: &Gateway, peer: &Arc<Peer>, now: Instant) -> bool {
         let mut state = self.lock();
-        let done = self.is_over(&state, gateway, peer, now) && peer.give_way();
+        let done = self.is_expired(&state, gateway, peer, now) && peer.give_way();
         if done {
             state.connections.remove(peer);
             if state.connections.is_home(peer) {
@@ -109,7 +109,7 @@ impl Backend {
     /// [`Connections::give_way`]: super::connections::Connections::give_way
     pub(super) fn make_room(self: &Arc<Self>, state: &mut BackendState, among: Candidates<'_>) -> Room {
         let among = match among {
-            // Only a process takes up room that a session of another client may need.
+            // Only processes are limited in number, so only a process has to make room.
             Candidates::OwnedThenPooled if !self.connector.is_process() => Candidates::Pooled,
             among => among,
         };
@@ -134,7 +134,7 @@ impl Backend {
         Room::Soon
     }
 
-    /// True where a task is worked on behind this connection, which ends with it.
+    /// True if the backend works on a task behind this connection, which would end with it.
     pub(super) fn works_on_task(&self, peer: &Peer) -> bool {
         peer.has_tasks(crate::clock::now()) || self.gateway().is_some_and(|gateway| gateway.tasks.holds(peer.id))
     }

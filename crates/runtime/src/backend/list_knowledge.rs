@@ -5,7 +5,7 @@
 //!
 //! - Lists that were read are not marked as failed.
 //! - One connection reads its lists for the first time once at a time, and rereads a kind of list once at a time.
-//! - The views that are remembered are bounded; where there are too many, all are forgotten, which costs another reading.
+//! - The views that are remembered are bounded: if there are too many, all are forgotten and read again.
 
 use signalbox_engine::catalog::{Changed, ListKind, MAX_VIEWS, ViewKey};
 use signalbox_engine::{CapSet, PeerId};
@@ -33,7 +33,7 @@ pub(crate) struct ListKnowledge {
 }
 
 impl ListKnowledge {
-    /// The home connection is up again: everything is read anew.
+    /// Forgets what was read and what failed, since the home connection is up again.
     pub fn start_anew(&mut self) {
         self.failed.clear();
         self.read.clear();
@@ -47,17 +47,17 @@ impl ListKnowledge {
         self.failed.insert(caps);
     }
 
-    /// True where the lists for this capability set cannot be had for now.
+    /// True if the lists for this capability set cannot be had for now.
     pub fn has_failed(&self, caps: &CapSet) -> bool {
         self.failed.contains(caps)
     }
 
-    /// True where these lists are older than the backend says they may be.
+    /// True if these lists are older than the backend says they may be.
     pub fn is_stale(&self, view: &ViewKey, now: Instant) -> bool {
         self.good_until.get(view).is_some_and(|until| *until <= now)
     }
 
-    /// True where these lists were read since the home connection was opened.
+    /// True if these lists were read since the home connection was opened.
     pub fn was_read(&self, view: &ViewKey) -> bool {
         self.read.contains(view)
     }
@@ -87,7 +87,7 @@ impl ListKnowledge {
         self.read.retain(|view| views.contains(view));
     }
 
-    /// Notes that a connection begins to read its lists for the first time. False where it need not: it does so already, or
+    /// Notes that a connection begins to read its lists for the first time. False if it need not: it does so already, or
     /// another connection has read them.
     pub fn begin_reading(&mut self, peer: PeerId, view: &ViewKey, now: Instant) -> bool {
         let known = self.was_read(view) && !self.is_stale(view, now);
@@ -99,12 +99,12 @@ impl ListKnowledge {
         self.reading.remove(&peer);
     }
 
-    /// True where a connection reads its lists for the first time.
+    /// True if a connection reads its lists for the first time.
     pub fn is_reading(&self, peer: PeerId) -> bool {
         self.reading.contains(&peer)
     }
 
-    /// Notes that a connection is about to read a list again. None where it does so already; otherwise how often everybody was
+    /// Notes that a connection is about to read a list again. `None` if it does so already; otherwise how often everybody was
     /// told of changes until now.
     pub fn begin_rereading(&mut self, peer: PeerId, kind: ListKind) -> Option<u64> {
         self.rereading.insert((peer, kind)).then(|| self.told[kind as usize])
@@ -115,7 +115,7 @@ impl ListKnowledge {
         self.rereading.remove(&(peer, kind));
     }
 
-    /// True where a connection reads lists, or is about to.
+    /// True if a connection reads lists, or is about to.
     pub fn is_busy(&self, peer: PeerId) -> bool {
         self.is_reading(peer) || self.rereading.iter().any(|(one, _)| *one == peer)
     }

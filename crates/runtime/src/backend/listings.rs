@@ -1,4 +1,4 @@
-//! Keeping the catalog true: a backend's lists are read when it comes up and whenever it says that they changed.
+//! Keeps the catalog up to date: reads a backend's lists when it comes up and whenever it says that they changed.
 
 use super::Backend;
 use super::connections::Role;
@@ -19,9 +19,9 @@ const LISTEN_FOR: Duration = Duration::from_secs(24 * 3600);
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
 impl Backend {
-    /// True where this kind of client need not wait for the backend's lists, having these ones.
+    /// True if this kind of client need not wait for the backend's lists: this catalog has them, or they will not come.
     pub(crate) fn lists_ready(&self, selector: &Selector, catalog: &Snapshot) -> bool {
-        // What is known serves while its process is stopped: to show it, nothing is started.
+        // Lists are shown as last known while the process is stopped; nobody starts it to list them.
         if self.is_asleep() {
             return true;
         }
@@ -40,14 +40,14 @@ impl Backend {
         down || (known && (failed || catalog.knows(&self.name, &effective) || self.cannot_show(&effective)))
     }
 
-    /// True where lists that the backend never tells changes of are older than it says they may be.
+    /// True if these lists are too old, for a backend that does not report changes.
     fn is_stale(&self, view: &ViewKey) -> bool {
         let state = self.lock();
         let stale = state.lists.is_stale(view, crate::clock::now());
         stale && matches!(state.home, Home::Up(_)) && !state.lists.has_failed(&view.caps)
     }
 
-    /// True where no connection will read these lists: none of this kind is open, and there is no room for one.
+    /// True if no connection will read these lists: none of this kind is open, and there is no room for one.
     fn cannot_show(&self, selector: &Selector) -> bool {
         let peers = {
             let state = self.lock();
@@ -75,12 +75,12 @@ impl Backend {
             let read = backend.read(&peer, &profile).await;
             backend.lock().lists.end_reading(peer.id);
             if let Err(fault) = read {
-                backend.unread(&peer, &fault);
+                backend.reading_failed(&peer, &fault);
             }
         });
     }
 
-    /// Runs what reads lists beside the workers: names of many entries take a while to resolve, and calls must not wait for that.
+    /// Runs a task off the worker threads: resolving the names of many entries takes a while, and calls must not wait for it.
     fn in_background(&self, task: impl Future<Output = ()> + Send + 'static) {
         match self.gateway().and_then(|gateway| gateway.runtimes.background()) {
             Some(runtime) => drop(runtime.spawn(task)),
@@ -88,7 +88,7 @@ impl Backend {
         }
     }
 
-    /// Reads all lists. One connection reads one thing at a time, so that what was read later is stored later.
+    /// Reads all lists. Each connection reads one thing at a time, so that newer lists are stored after older ones.
     async fn read(&self, peer: &Peer, profile: &Arc<ServerProfile>) -> Result<(), Fault> {
         let _turn = peer.lists_turn.lock().await;
         let (view, good) = lists::fetch_view(peer, profile, &Arc::clone(&self.spec())).await?;
@@ -96,7 +96,7 @@ impl Backend {
         Ok(())
     }
 
-    /// Lets the backend tell of changes: by its GET stream, or by a listen request of our own.
+    /// Has the backend report changes of its lists, on its GET stream or in response to a listen request.
     fn follow_changes(self: &Arc<Self>, peer: &Arc<Peer>, profile: &ServerProfile) {
         if profile.era() == Era::Legacy {
             return peer.open_general();
@@ -120,17 +120,17 @@ impl Backend {
                 let ended = peer.ask(method::SUBSCRIPTIONS_LISTEN, &params, LISTEN_FOR).await;
                 tracing::debug!(peer = %peer.id, ok = matches!(ended, Ok(Ok(_))), "stream of changes ended");
                 tokio::time::sleep(LISTEN_AGAIN).await;
-                // What changed while nobody listened was told to nobody.
+                // Nobody heard of changes in between.
                 if let Some(profile) = peer.profile().filter(|_| !peer.is_lost())
                     && let Err(fault) = backend.read(&peer, &profile).await
                 {
-                    tracing::debug!(backend = %backend.name, %fault, "lists could not be read again");
+                    tracing::debug!(backend = %backend.name, %fault, "could not read lists again");
                 }
             }
         });
     }
 
-    /// The backend says that a list changed: read it again, once for many such words.
+    /// Reads a list again that the backend says has changed, once for several such notifications.
     pub(crate) fn lists_changed(self: &Arc<Self>, peer: &Arc<Peer>, name: &str) {
         let kinds: &'static [ListKind] = match name {
             method::TOOLS_LIST_CHANGED => &[ListKind::Tools],
@@ -154,16 +154,16 @@ impl Backend {
             backend.lock().lists.end_rereading(peer.id, kinds[0]);
             match backend.reread(&peer, kinds).await {
                 Ok(true) => {}
-                Ok(false) => backend.tell_anyway(&peer, kinds, told),
-                Err(fault) => backend.unread(&peer, &fault),
+                Ok(false) => backend.tell_unchanged(&peer, kinds, told),
+                Err(fault) => backend.reading_failed(&peer, &fault),
             }
         });
     }
 
-    /// A connection says that its lists changed, and what it lists is what was known. Those who use this connection are told
-    /// all the same: each process of an old server has lists of its own, and what a server says is not for us to doubt. A change
-    /// that everybody was told of since, when `told` was noted, is not told again.
-    fn tell_anyway(&self, peer: &Peer, kinds: &[ListKind], told: u64) {
+    /// Passes a change notification on although the lists are the same as before. Each process of an old server has lists of
+    /// its own, and the gateway does not doubt what a server says. `told` is the count from when the notification came: if
+    /// everybody was told of a change since then, they are not told again.
+    fn tell_unchanged(&self, peer: &Peer, kinds: &[ListKind], told: u64) {
         let (Some(gateway), resources) = (self.gateway(), kinds[0] == ListKind::Resources) else { return };
         let changed = Changed { tools: kinds[0] == ListKind::Tools, prompts: kinds[0] == ListKind::Prompts, resources };
         if let Some(owner) = peer.owner() {
@@ -174,7 +174,7 @@ impl Backend {
         }
     }
 
-    /// Reads these lists again. False where nothing in them is new.
+    /// Reads these lists again. False if nothing in them has changed.
     async fn reread(self: &Arc<Self>, peer: &Arc<Peer>, kinds: &[ListKind]) -> Result<bool, Fault> {
         let (Some(gateway), Some(key), Some(profile)) = (self.gateway(), peer.view_key(), peer.profile()) else {
             return Ok(true);
@@ -205,7 +205,7 @@ impl Backend {
         Ok(self.store(peer, view, None).await)
     }
 
-    /// Puts lists into the catalog. True where they differ from what was known.
+    /// Puts lists into the catalog. True if they differ from what was known.
     async fn store(&self, peer: &Peer, view: View, good: Option<Duration>) -> bool {
         let (Some(gateway), Some(key)) = (self.gateway(), peer.view_key()) else { return false };
         tracing::debug!(
@@ -226,13 +226,13 @@ impl Backend {
         changed.any()
     }
 
-    fn unread(&self, peer: &Peer, fault: &Fault) {
-        // A connection that the gateway has ended itself, with its session for one, is no fault of the backend.
+    fn reading_failed(&self, peer: &Peer, fault: &Fault) {
+        // The backend is not to blame if the gateway closed the connection itself, for example with its session.
         let closed = peer.was_closed();
         if closed {
-            tracing::debug!(backend = %self.name, why = %fault, "the backend's lists were not read to their end");
+            tracing::debug!(backend = %self.name, why = %fault, "stopped reading the backend's lists, since the gateway closed the connection");
         } else {
-            tracing::warn!(backend = %self.name, why = %fault, "the backend's lists could not be read");
+            tracing::warn!(backend = %self.name, why = %fault, "could not read the backend's lists");
         }
         let known = self
             .gateway()
@@ -240,7 +240,7 @@ impl Backend {
             .filter(|(gateway, key)| gateway.catalog.snapshot().knows(&self.name, key));
         let mut state = self.lock();
         if let Some((_, key)) = known {
-            // What is known serves on, and is read again after a while.
+            // The known lists stay in use and are read again after a while.
             state.lists.serve_until(key, crate::clock::now() + lists::OLD_TTL);
         } else if !state.others_reading(&peer.caps, peer.id) {
             state.lists.failed(peer.caps.clone());

@@ -1,7 +1,7 @@
-//! Connections of the old era for clients of the new one that declare sampling, elicitation or roots.
+//! Connections to old backends for clients of the new era that declare sampling, elicitation or roots.
 //!
-//! They are kept by principal and capability set. An HTTP backend says on which call's stream it asks, so that one
-//! connection serves all calls with the same set; a pipe is given to one call at a time.
+//! They are kept by principal and capability set. An HTTP backend asks on the stream of the call that it is about, so one
+//! connection serves all calls with the same set. A pipe is given to one call at a time.
 
 use super::Backend;
 use super::connections::{Candidates, PoolKey};
@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 pub const MAX_POOLED: usize = 1024;
 /// Most of them for one principal.
 pub const MAX_POOLED_EACH: usize = 128;
-/// The longest name of a client that counts.
+/// Most bytes of a client's info that count for the choice of a connection.
 const MAX_INFO: usize = 4 * 1024;
 
 /// The exclusive use of one connection for one call. Dropping it lets the next call in.
@@ -31,7 +31,7 @@ pub struct ExclusiveUse {
 }
 
 impl ExclusiveUse {
-    /// Takes the connection, unless somebody has it.
+    /// Takes the connection, unless another call has it.
     #[must_use]
     pub fn take(busy: &Arc<AtomicBool>, backend: &Arc<Backend>) -> Option<Self> {
         let taken = busy.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
@@ -42,7 +42,7 @@ impl ExclusiveUse {
 impl Drop for ExclusiveUse {
     fn drop(&mut self) {
         self.busy.store(false, Ordering::Release);
-        // Whoever drops it may hold the lock of the connection, so the next call is looked for from a task.
+        // The holder may have locked the connection, so a task brings the next call to it.
         let (Some(backend), Ok(runtime)) = (self.backend.upgrade(), tokio::runtime::Handle::try_current()) else {
             return;
         };
@@ -79,7 +79,7 @@ impl Backend {
             return match self.make_room(state, among) {
                 Room::Free => self.pick_pooled(state, caller),
                 Room::Soon => Pick::Wait,
-                // One of the pooled connections will be free some time.
+                // The call gets one of the pooled connections when its call is over.
                 Room::Taken if state.connections.pooled_count() > 0 => Pick::Wait,
                 Room::Taken => Pick::Refuse(self.no_room(state).unwrap_or_else(|| self.crowded())),
             };

@@ -14,13 +14,13 @@ use std::collections::HashSet;
 use std::sync::{Arc, MutexGuard};
 
 impl Backend {
-    /// Goes on under other terms, with its connections and the calls in flight; these keep the time that they were given.
-    /// Era and strictness stay as they are. `tools` says that other tools are let through.
+    /// Changes the configuration of a running backend. Connections and calls in flight stay, and these keep their time limits.
+    /// Era and strictness cannot be changed here. `tools` says that the tool filter is another.
     pub fn retune(self: &Arc<Self>, spec: BackendSpec, tools: bool) {
         let spec = Arc::new(spec);
         let before = self.spec.swap(Arc::clone(&spec)).lifetime;
         let rested = before.start == Start::FirstUse || before.idle_stop.is_some() && spec.lifetime.idle_stop.is_none();
-        // Other tools can only be listed by a process that runs.
+        // Only a running process can list the tools that the new filter lets through.
         if tools || rested && spec.lifetime.start == Start::Eager {
             self.wake(&mut self.lock());
         }
@@ -34,18 +34,18 @@ impl Backend {
                 self.lists_changed(peer, method::TOOLS_LIST_CHANGED);
             }
         }
-        // What no connection can list now is listed by the next one of its kind.
+        // The other views are read again by the next connection of their kind.
         self.lock().lists.keep_only(&again);
     }
 
-    /// Tries a backend that is down again at once, instead of at the end of its wait.
+    /// Tries to start a backend that is down without waiting any longer.
     pub fn try_now(&self) {
         self.lock().condition.hurry();
         self.changed.notify_one();
     }
 
-    /// Takes no further call. What sessions follow here goes over to the successor, and so do the calls that were not sent yet;
-    /// without a successor they are told that the backend is gone.
+    /// Stops taking calls. Subscriptions and the calls that were not sent yet move to the successor; without a successor these
+    /// calls fail.
     pub(crate) fn retire(self: &Arc<Self>, successor: Option<&Arc<Self>>) {
         let (waiting, unready) = {
             let mut state = self.lock();
@@ -54,8 +54,8 @@ impl Backend {
             }
             state.retired = Some(successor.cloned());
             match successor {
-                // Both locks at once, so that no wish is told to the one after it was taken over from it. The successor is
-                // younger, and nobody locks a younger backend first.
+                // Both are locked at once, so that no subscription reaches the predecessor after they were taken over. The
+                // successor is younger, and nobody locks a younger backend first.
                 Some(successor) => successor.lock().subscriptions.take_over(&mut state.subscriptions),
                 None => Subscriptions::default().take_over(&mut state.subscriptions),
             }
@@ -74,12 +74,12 @@ impl Backend {
         }
     }
 
-    /// The one that has taken its place.
+    /// The backend that has taken its place.
     pub(super) fn successor(&self) -> Option<Arc<Self>> {
         self.lock().retired.clone().flatten()
     }
 
-    /// Its state; the successor instead, where whatever is to be noted belongs to that one.
+    /// Its state, or the successor, which has the state now.
     pub(super) fn lock_or_successor(&self) -> Result<MutexGuard<'_, BackendState>, Arc<Self>> {
         let state = self.lock();
         match state.retired.clone().flatten() {
@@ -88,7 +88,7 @@ impl Backend {
         }
     }
 
-    /// Brings a call to the successor, or tells its caller that there is none.
+    /// Brings a call to the successor, or fails it if there is none.
     pub(super) fn hand_over(&self, successor: Option<Arc<Self>>, one: Queued) {
         match successor {
             Some(successor) => successor.dispatch_until(&one.session, one.exchange, one.call, one.deadline),
@@ -102,8 +102,8 @@ impl Backend {
         Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name)
     }
 
-    /// Ends the connections that nothing is worked on any more. True where none is left.
-    pub(crate) fn let_go(&self) -> bool {
+    /// Closes the connections without calls and tasks. True if none is left.
+    pub(crate) fn close_finished(&self) -> bool {
         let peers = self.lock().connections.all();
         let gateway = self.gateway();
         let works = |peer: &Peer| gateway.as_ref().is_some_and(|gateway| gateway.tasks.holds(peer.id));
@@ -114,7 +114,7 @@ impl Backend {
         !left
     }
 
-    /// Ends what is left of it once its time is over.
+    /// Ends the remaining connections and their calls once the time to drain is over.
     pub(crate) fn stop_retired(&self) {
         let why = match self.successor() {
             Some(_) => "a reload has replaced it, and the call was not done in time",
@@ -129,6 +129,6 @@ impl Backend {
         for peer in peers {
             peer.close_because(&Fault::new(FaultKind::Draining, why));
         }
-        tracing::info!(backend = %self.name, "backend is stopped: the configuration has changed");
+        tracing::info!(backend = %self.name, "backend stopped, since the configuration has changed");
     }
 }

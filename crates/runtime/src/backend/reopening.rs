@@ -1,5 +1,5 @@
-//! Connections that nobody calls on, but on which somebody wants to hear of changes: they are opened again when they are
-//! lost. The home connection has its supervisor.
+//! Reopens connections that were lost and that carry subscriptions: without a call nobody else would. The home connection is
+//! reopened by its supervisor.
 
 use super::Backend;
 use super::connections::Role;
@@ -14,17 +14,17 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a backend that has taken the place of another has for its handshake before such connections are tried.
+/// How long a successor has for its own handshake before the connections of its predecessor's subscribers are opened.
 const SOON: Duration = Duration::from_millis(500);
 
-/// For whom a connection is missing.
+/// A client that listens without a connection to listen on.
 struct Missing {
     session: Arc<Session>,
     era: Era,
 }
 
 impl Backend {
-    /// A connection was lost: it is opened again if somebody listens, later where it could not even be opened.
+    /// Reopens a lost connection if somebody listens on it, after a longer wait if its handshake failed.
     pub(super) fn reopen_later(self: &Arc<Self>, peer: &Peer) {
         let after = if peer.profile().is_some() { AGAIN } else { BACKOFF_MAX };
         match &peer.role {
@@ -35,12 +35,12 @@ impl Backend {
         }
     }
 
-    /// Opens the connection of a principal that listens, as soon as that can be done.
+    /// Opens the shared connection of a principal that listens, and keeps trying until it is open.
     pub(super) fn keep_open(self: &Arc<Self>, principal: Principal) {
         self.reopen(Role::Shared(principal), AGAIN);
     }
 
-    /// Opens every connection on which somebody wants to hear of changes: a predecessor had them.
+    /// Opens every connection that the subscriptions taken over from a predecessor need.
     pub(super) fn reopen_all(self: &Arc<Self>) {
         let (principals, watching): (HashSet<Principal>, HashSet<SessionKey>) = {
             let state = self.lock();
@@ -74,7 +74,7 @@ impl Backend {
         });
     }
 
-    /// True where there is no more to do. A connection that is lost again comes back here by itself.
+    /// True if there is nothing left to do. A connection that is lost again begins anew with `reopen_later`.
     fn try_reopen(self: &Arc<Self>, role: &Role) -> bool {
         let missing = self.missing(role);
         let mut state = self.lock();
@@ -92,7 +92,7 @@ impl Backend {
         done
     }
 
-    /// The connections that are not there although somebody listens: at most one for clients of each era.
+    /// Clients that listen without a connection: at most one of each era, since others share its connection.
     fn missing(&self, role: &Role) -> Vec<Missing> {
         let (mut missing, keys) = {
             let state = self.lock();
@@ -102,7 +102,7 @@ impl Backend {
             match role {
                 Role::Home | Role::Pooled(_) => (Vec::new(), Vec::new()),
                 Role::Owned(key) => {
-                    // Whoever has set a log level waits for log messages.
+                    // A session that has set a log level waits for log messages.
                     let level = state.subscriptions.level_of(*key);
                     let hears = state.subscriptions.has_watches(*key) || level.is_some();
                     let lost = hears && !state.connections.owns(*key);
@@ -112,7 +112,7 @@ impl Backend {
                     let follows = state.subscriptions.follows_of(principal).next();
                     let follows = follows.filter(|_| !there(principal, Era::Modern));
                     let follows = follows.map(|one| Missing { session: Arc::clone(&one.session), era: Era::Modern });
-                    // A backend of the new era tells what old sessions follow on the connection of the new ones.
+                    // A backend of the new era serves old sessions on the connection of that era.
                     let era = state.support.target(Era::Legacy);
                     let watchers = state.subscriptions.watchers().filter(|(_, of)| *of == principal);
                     let mut watchers = watchers.filter(|(key, _)| !state.connections.owns(*key));

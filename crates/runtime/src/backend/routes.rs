@@ -1,4 +1,4 @@
-//! Which connection carries a call.
+//! Finds the connection that carries a call, or opens it. `ARCHITECTURE.md` has the table of who shares what.
 
 use super::Backend;
 use super::connections::Candidates;
@@ -33,7 +33,7 @@ pub(super) struct Caller<'a> {
     pub session: &'a Arc<Session>,
     pub client: Option<&'a ClientProfile>,
     pub era: Era,
-    /// The call may set off questions to the client.
+    /// The backend may ask the client something because of the call.
     pub asks: bool,
 }
 
@@ -47,7 +47,7 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// How a connection is used for a caller.
+/// Which kind of connection a caller uses.
 enum Way {
     Own,
     Pool,
@@ -55,9 +55,9 @@ enum Way {
 }
 
 impl Backend {
-    /// Brings a call to a connection that may carry it; opens one, or lets the call wait, where there is none yet.
+    /// Brings a call to a connection that may carry it. If there is none yet, opens one or lets the call wait.
     pub(crate) fn dispatch(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
-        self.bring(session, exchange, call, || crate::clock::now() + self.spec().timeout);
+        self.route(session, exchange, call, || crate::clock::now() + self.spec().timeout);
     }
 
     pub(super) fn dispatch_until(
@@ -67,19 +67,19 @@ impl Backend {
         call: Box<Call>,
         deadline: Instant,
     ) {
-        self.bring(session, exchange, call, || deadline);
+        self.route(session, exchange, call, || deadline);
     }
 
-    /// `deadline` is asked only where the call has to wait.
-    fn bring(
+    /// `deadline` is called only if the call has to wait.
+    fn route(
         self: &Arc<Self>,
         session: &Arc<Session>,
         exchange: ExchangeId,
         call: Box<Call>,
         deadline: impl Fn() -> Instant,
     ) {
-        // A further round belongs to a call that waits here, and a task to the connection that made it, as soon as it is known
-        // that this is an old backend.
+        // At an old backend, a further round belongs to a call that is parked here, and a task request to the connection that
+        // made the task.
         let about_task = call.era == Era::Modern && call.method.starts_with("tasks/");
         if (call.round.is_some() || about_task)
             && let Some(gateway) = self.gateway()
@@ -91,7 +91,7 @@ impl Backend {
             };
         }
         let mut call = call;
-        // A connection that is found lost is not found again, so a few tries meet a live one if there is any.
+        // A connection that is lost is not found a second time, so a few tries reach a live one if there is any.
         for _ in 0..TRIES {
             let mut state = self.lock();
             if let Some(successor) = state.retired.clone() {
@@ -99,7 +99,7 @@ impl Backend {
                 let (session, deadline) = (Arc::clone(session), deadline());
                 return self.hand_over(successor, Queued { session, exchange, call, deadline, exclusive_use: None });
             }
-            let picked = if self.holds_back(&state) {
+            let picked = if self.is_throttled(&state) {
                 Pick::Wait
             } else {
                 self.pick(&mut state, Caller::of_call(session, &call))
@@ -128,7 +128,7 @@ impl Backend {
         self.refuse(session, exchange, fault);
     }
 
-    /// Hands a call to a connection. One of the new era that wants log messages waits until an old backend sends them.
+    /// Hands a call to a connection. A call of the new era that wants log messages waits until the old backend has set the level.
     fn send(
         self: &Arc<Self>,
         peer: &Arc<Peer>,
@@ -154,8 +154,7 @@ impl Backend {
         None
     }
 
-    /// Brings a request to the connection that the calls of the caller's principal share, where there is one that is
-    /// ready. Nobody waits for the answer.
+    /// Sends a request whose answer nobody waits for on the connection that the principal shares, if that is open.
     pub(crate) fn errand(&self, session: &Session, call: Box<Call>) {
         let shared = {
             let state = self.lock();
@@ -166,8 +165,8 @@ impl Backend {
         }
     }
 
-    /// Brings a copy of a request to a connection that is ready: one that the principal's calls share, or the gateway's own.
-    /// False where there is none. A backend that is asleep gets it as soon as it is up.
+    /// Sends a copy of a request on the connection that the principal shares, or on the home connection. False if neither is
+    /// ready. A backend that is asleep is started and gets the copy once it is up.
     pub(crate) fn fork(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -198,20 +197,20 @@ impl Backend {
         peer.is_some_and(|peer| peer.fork(session, exchange, call, self.spec().timeout))
     }
 
-    /// Opens what a client of this era needs to be shown the right lists.
+    /// Opens the connection that reads the lists for this kind of client, if it is missing.
     pub(crate) fn prepare(self: &Arc<Self>, session: &Arc<Session>, client: Option<&ClientProfile>, era: Era) {
         let caller = Caller { session, client, era, asks: true };
         let picked = {
             let mut state = self.lock();
             let target = state.support.target(era);
             let caps = if target == Era::Legacy { caller.caps() } else { CapSet::bare() };
-            // Many sessions may wait for the same lists; one connection reads them for all.
-            if !state.support.known() || coming(&state, target, &caps) {
+            // One connection reads the lists for all sessions that wait for them.
+            if !state.support.known() || is_coming(&state, target, &caps) {
                 return;
             }
             self.pick(&mut state, caller)
         };
-        // A connection that is ready has read its lists once; where they are not known any more it reads them again.
+        // A connection that is ready has read its lists once; it reads them again if they are stale or forgotten.
         if let Pick::Peer(peer, _) = picked
             && let Some(profile) = peer.profile().filter(|_| peer.is_ready())
         {
@@ -219,7 +218,8 @@ impl Backend {
         }
     }
 
-    /// The connection that sessions of this principal share toward a backend of this era, opened if need be.
+    /// The connection that the sessions of this principal share, opened if necessary. `None` if the backend is not known to
+    /// speak this era; it is started if it is asleep.
     pub(crate) fn shared_peer(self: &Arc<Self>, session: &Arc<Session>, target: Era) -> Option<Arc<Peer>> {
         let mut state = self.lock();
         let speaks = match target {
@@ -301,7 +301,7 @@ impl Backend {
         Pick::Peer(peer, None)
     }
 
-    /// An old-era HTTP backend keeps state per session; an old-era pipe cannot say which call a question is about.
+    /// An old HTTP backend keeps state per session, and a question on an old pipe does not say which call it is about.
     fn way(&self, caller: Caller<'_>, target: Era) -> Way {
         let askable = || caller.client.is_some_and(|client| !client.caps().is_bare());
         let streams = self.connector.carries_headers();
@@ -332,7 +332,7 @@ impl Backend {
         Some(Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name))
     }
 
-    /// True where no further process may be started.
+    /// True if no further process may be started.
     pub(super) fn is_full(&self, state: &BackendState) -> bool {
         self.connector.is_process() && state.connections.all().len() >= self.spec().max_children
             || state.connections.pooled_count() >= pool::MAX_POOLED
@@ -353,27 +353,27 @@ impl Backend {
         }
     }
 
-    /// Under which view this kind of client sees the backend: one of the new era shows the same lists to everybody.
+    /// The view that this kind of client gets. A backend of the new era shows everybody the same lists.
     pub(crate) fn effective(&self, selector: &Selector) -> Selector {
         let era = self.lock().support.target(selector.era);
         let caps = if era == Era::Legacy { selector.caps.clone() } else { CapSet::bare() };
         Selector { era, caps }
     }
 
-    /// True where a client of this era surely meets the old one here.
+    /// True if it is known that clients of this era are served in the old era here.
     fn meets_old(&self, era: Era) -> bool {
         let state = self.lock();
         state.support.known() && state.support.target(era) == Era::Legacy
     }
 
-    /// The era a client of this era meets here.
+    /// The era in which clients of this era are served here.
     pub(crate) fn target(&self, era: Era) -> Era {
         self.lock().support.target(era)
     }
 }
 
-/// True where a connection of this era and capability set is opening or reads its lists right now.
-fn coming(state: &BackendState, era: Era, caps: &CapSet) -> bool {
+/// True if a connection of this era and capability set is being opened or reads its lists.
+fn is_coming(state: &BackendState, era: Era, caps: &CapSet) -> bool {
     let fits = |peer: &Arc<Peer>| match (peer.view_key(), peer.wish) {
         (Some(key), _) => key.era == era && state.lists.is_reading(peer.id),
         (None, Wish::Auto) => true,

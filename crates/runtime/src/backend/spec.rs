@@ -1,4 +1,4 @@
-//! What is configured of a backend.
+//! The configuration of a backend: time limits, what is done when it fails, when its process runs.
 
 use signalbox_engine::BreakerRules;
 use signalbox_engine::back::Wish;
@@ -6,9 +6,9 @@ use signalbox_engine::health::PingRules;
 use signalbox_wire::Limits;
 use std::time::Duration;
 
-/// What is configured of a backend.
+/// The configuration of a backend.
 pub struct BackendSpec {
-    /// How long a call may be silent.
+    /// How long a call may go without a sign of life.
     pub timeout: Duration,
     /// How long the handshake may take.
     pub start_timeout: Duration,
@@ -16,32 +16,32 @@ pub struct BackendSpec {
     pub max_children: usize,
     /// Which era to speak.
     pub wish: Wish,
-    /// The bounds of the strict scan; none where messages pass unscanned.
+    /// The bounds of the strict scan; `None` if messages pass unscanned.
     pub strict: Option<Limits>,
-    /// How it is treated when it fails.
+    /// What is done when it fails.
     pub failing: FailureRules,
-    /// From when to when its process runs.
+    /// When its process runs.
     pub lifetime: Lifetime,
-    /// A mark of the program and of all that its lists depend on. Lists kept under another mark are not its own.
+    /// A digest of the program and everything else that its lists depend on. Saved lists with another digest are not its own.
     pub source: u64,
-    /// Which tools are let through.
+    /// Whether a tool of this name is offered to clients.
     pub allows: Box<dyn Fn(&str) -> bool + Send + Sync>,
 }
 
-/// Everything that can be set about it.
+/// What is done when a backend fails.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailureRules {
-    /// When calls are kept from it; none where they never are.
+    /// When the breaker refuses calls; `None` for no breaker.
     pub breaker: Option<BreakerRules>,
-    /// When it is asked whether it is still there; none where it never is.
+    /// When it is pinged; `None` for never.
     pub ping: Option<PingRules>,
-    /// How often what has surely not been processed is sent again.
+    /// How often a call is retried that the backend has certainly not processed.
     pub retries: u32,
     /// Most calls that wait for it to start, or for a connection to it.
     pub max_queue: usize,
-    /// For how long after a restart it gets few calls at a time.
+    /// How long it gets few calls at a time after a restart.
     pub slow_start: Duration,
-    /// How often a process is started again before it has failed; none where that never ends.
+    /// How often a process is restarted before it counts as failed; `None` for no limit.
     pub max_restarts: Option<u32>,
 }
 
@@ -58,21 +58,21 @@ impl Default for FailureRules {
     }
 }
 
-/// What sets its process going for the first time.
+/// When a process is started for the first time.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Start {
-    /// The gateway's own start.
+    /// With the gateway.
     #[default]
     Eager,
-    /// The first call. Where its lists are not known, it is started once before to learn them.
+    /// At the first call, and once before that if its lists are not known.
     FirstUse,
 }
 
-/// From when to when its process runs. A backend without a process of ours is not concerned.
+/// When the process of a backend runs. Means nothing for a backend without a process.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Lifetime {
-    /// What sets it going.
+    /// When it is started.
     pub start: Start,
-    /// How long a process may be unused before it is stopped; none where it stays.
+    /// How long a process may be unused before it is stopped; `None` if it keeps running.
     pub idle_stop: Option<Duration>,
 }

@@ -15,20 +15,20 @@ use std::sync::Arc;
 /// Which eras a backend speaks, as far as that is known.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Support {
-    /// By `initialize`.
+    /// The old era, opened by `initialize`.
     pub legacy: Option<bool>,
-    /// Stateless.
+    /// The new, stateless era.
     pub modern: Option<bool>,
 }
 
 impl Support {
-    /// True once anything is known.
+    /// True once one era is known to work.
     #[must_use]
     pub fn known(self) -> bool {
         self.legacy == Some(true) || self.modern == Some(true)
     }
 
-    /// The era to speak for a client of this era: its own if the backend may have it.
+    /// The era to speak for a client of this era: its own, unless the backend is known not to speak that.
     #[must_use]
     pub fn target(self, client: Era) -> Era {
         match client {
@@ -38,8 +38,8 @@ impl Support {
         }
     }
 
-    /// Takes over what a finished handshake showed. The home connection tries the new era first, unless it is told not
-    /// to or the backend dies of it: where it ends in the old one, the new one is not to be had.
+    /// Learns from a finished handshake. The home connection tries the new era first, unless the configuration forbids it or
+    /// the backend dies of it. So if it ends up in the old era, the new one is not available.
     pub fn learn(&mut self, home: bool, configured: Wish, era: Era) {
         match era {
             Era::Legacy => {
@@ -57,7 +57,7 @@ impl Support {
         }
     }
 
-    /// True where it is known that the backend does not speak the era of this wish, so that the other one is tried.
+    /// True if the backend is known not to speak the era of this wish, so that the other one is tried.
     #[must_use]
     pub fn lacks(self, wish: Wish) -> bool {
         match wish {
@@ -67,7 +67,7 @@ impl Support {
         }
     }
 
-    /// Takes over that the backend refused an era although it is there.
+    /// Learns that the backend refused an era while it speaks the other one.
     pub fn refused(&mut self, wish: Wish) {
         match wish {
             Wish::Legacy if self.modern == Some(true) => self.legacy = Some(false),
@@ -77,7 +77,7 @@ impl Support {
     }
 }
 
-/// The gateway's own connection.
+/// The state of the gateway's own connection, and with that of the backend.
 #[derive(Default)]
 pub enum Home {
     /// Not tried yet, or the first handshake is under way.
@@ -87,16 +87,16 @@ pub enum Home {
     Up(Arc<Peer>),
     /// Was ready and is being opened again.
     Restarting,
-    /// Its process was stopped, or not started yet; somebody's use of it starts it.
+    /// Its process does not run; the next use starts it.
     Asleep,
     /// The last attempt failed; there will be another.
     Down(Fault),
-    /// It failed too often; there will be no other attempt until that is asked for.
+    /// It failed too often; there is no other attempt until somebody asks for it.
     Failed(Fault),
 }
 
 impl Home {
-    /// Why nothing can be opened, where that is so.
+    /// Why no connection can be opened, if none can.
     #[must_use]
     pub fn fault(&self) -> Option<&Fault> {
         match self {
@@ -141,28 +141,28 @@ impl BackendState {
         Self { condition, ..Self::default() }
     }
 
-    /// True where calls wait for it, or somebody follows something on its home connection.
+    /// True if calls wait for it, or somebody follows something on its home connection.
     pub fn is_wanted(&self) -> bool {
         !self.waiting.is_empty() || self.subscriptions.any()
     }
 
-    /// True where a connection has told its lists, and was not called since it was opened.
+    /// True if a connection was only used to read its lists.
     pub fn has_only_listed(&self, peer: &Peer) -> bool {
         let listed = || peer.view_key().is_some_and(|key| self.lists.was_read(&key));
         !peer.was_called() && !self.lists.is_reading(peer.id) && listed()
     }
 
-    /// True where it is not to be started again.
+    /// True if it is not to be started again.
     pub fn is_ending(&self) -> bool {
         self.stopping || self.retired.is_some()
     }
 
-    /// True where the wait before the next attempt is over early.
+    /// True if the wait before the next attempt is to end early.
     pub fn is_cut_short(&mut self) -> bool {
         self.condition.take_hurry() || self.is_ending()
     }
 
-    /// True where this connection to an old backend tells what a listen request follows.
+    /// True if this connection to an old backend carries the subscriptions of a listen request.
     pub fn carries(&self, peer: &Peer, follow: &Follow) -> bool {
         let fits = match &peer.role {
             Role::Owned(_) => false,
@@ -172,7 +172,7 @@ impl BackendState {
         fits && follow.session.principal == peer.principal
     }
 
-    /// True where somebody follows this resource on this connection to an old backend.
+    /// True if somebody follows this resource on this connection to an old backend.
     pub fn wants(&self, peer: &Peer, uri: &str) -> bool {
         match &peer.role {
             Role::Owned(owner) => self.subscriptions.is_watched_by(uri, *owner),
@@ -184,7 +184,7 @@ impl BackendState {
         }
     }
 
-    /// True where somebody follows this resource on the connection to an old backend that a principal shares.
+    /// True if somebody follows this resource on the connection to an old backend that a principal shares.
     pub fn shared_wants(&self, principal: &Principal, uri: &str) -> bool {
         let mut watchers = self.subscriptions.watchers_of(uri);
         watchers.any(|(key, of)| of == principal && !self.connections.owns(key))
@@ -192,7 +192,7 @@ impl BackendState {
                 && self.subscriptions.follows_of(principal).any(|one| one.names(uri))
     }
 
-    /// True where another connection with these capabilities is about to bring the lists.
+    /// True if another connection with these capabilities is about to read the lists.
     pub fn others_reading(&self, caps: &CapSet, but: PeerId) -> bool {
         let all = self.connections.all();
         let mut others = all.iter().filter(|peer| peer.id != but && peer.caps == *caps && !peer.is_lost());

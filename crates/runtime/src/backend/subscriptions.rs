@@ -33,7 +33,7 @@ pub(crate) struct Followed {
 }
 
 impl Followed {
-    /// True where it names nothing.
+    /// True if it names nothing.
     pub fn is_empty(&self) -> bool {
         self.uris.is_empty() && self.tasks.is_empty()
     }
@@ -71,12 +71,12 @@ pub(crate) struct Follow {
 }
 
 impl Follow {
-    /// True where it follows this resource.
+    /// True if it follows this resource.
     pub fn names(&self, uri: &str) -> bool {
         self.wanted.uris.iter().any(|own| own == uri)
     }
 
-    /// True where it follows this task.
+    /// True if it follows this task.
     pub fn names_task(&self, task: &str) -> bool {
         self.wanted.tasks.iter().any(|own| own == task)
     }
@@ -151,12 +151,12 @@ impl Subscriptions {
         }
     }
 
-    /// True where this session watches this resource.
+    /// True if this session watches this resource.
     pub fn is_watched_by(&self, uri: &str, session: SessionKey) -> bool {
         self.watches.get(uri).is_some_and(|sessions| sessions.contains_key(&session))
     }
 
-    /// True where this session watches any resource.
+    /// True if this session watches any resource.
     pub fn has_watches(&self, session: SessionKey) -> bool {
         self.watches.values().any(|sessions| sessions.contains_key(&session))
     }
@@ -177,12 +177,12 @@ impl Subscriptions {
         watched.map(|(uri, _)| String::from(&**uri))
     }
 
-    /// True where there is room for another listen request.
+    /// True if there is room for another listen request.
     pub fn can_follow(&self) -> bool {
         self.follows.len() < MAX_FOLLOWS
     }
 
-    /// Notes a listen request. Drops it where there is no room, see [`Self::can_follow`].
+    /// Notes a listen request. Drops it if there is no room, see [`Self::can_follow`].
     pub fn follow(&mut self, follow: Follow) {
         if self.can_follow() {
             self.follows.insert((follow.session.key, follow.exchange), follow);
@@ -209,12 +209,12 @@ impl Subscriptions {
         self.follows.values().filter(move |one| one.session.principal == *principal)
     }
 
-    /// True where a client follows a resource or a task.
+    /// True if a client follows a resource or a task.
     pub fn any(&self) -> bool {
         !self.follows.is_empty() || !self.watches.is_empty()
     }
 
-    /// True where a client of this principal follows a resource or a task.
+    /// True if a client of this principal follows a resource or a task.
     pub fn any_of(&self, principal: &Principal) -> bool {
         self.follows_of(principal).next().is_some() || self.watchers().any(|(_, of)| of == principal)
     }
@@ -258,14 +258,14 @@ impl Subscriptions {
         }
     }
 
-    /// Replaces a change that waits to be told by a newer one. False where none waits.
+    /// Replaces a change that waits to be told by a newer one. False if none waits.
     pub fn renew_change(&mut self, key: &ChangeKey, message: &Envelope) -> bool {
         let Some(newest) = self.changes_to_tell.get_mut(key) else { return false };
         *newest = message.clone();
         true
     }
 
-    /// Keeps a change to be told in a moment. False where too many wait already.
+    /// Keeps a change to be told in a moment. False if too many wait already.
     pub fn hold_change(&mut self, key: ChangeKey, message: &Envelope) -> bool {
         let room = self.changes_to_tell.len() < MAX_WATCHES;
         if room {
@@ -279,7 +279,7 @@ impl Subscriptions {
         self.changes_to_tell.remove(key)
     }
 
-    /// Notes that a connection is being opened again. False where that is noted already.
+    /// Notes that a connection is being opened again. False if that is noted already.
     pub fn begin_reopening(&mut self, role: &Role) -> bool {
         self.reopening.insert(role.clone())
     }

@@ -1,8 +1,8 @@
 //! Calls that wait for a connection: how many may, and when they are tried again.
 //!
-//! A call whose connection could not even be opened surely did not reach the backend, so it is tried again after a moment.
-//! What was sent is never sent again from here. A backend that was started again gets few calls at first, so that those which
-//! waited for it do not fall on it all at once.
+//! A call whose connection could not be opened has certainly not reached the backend, so it is retried after a moment. A call
+//! that was sent is never retried from here. A backend that was restarted gets few calls at first, so that the waiting ones do
+//! not overwhelm it.
 
 use super::Backend;
 use super::state::BackendState;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Backend {
-    /// True where calls may wait for a connection. Does not wait itself, since whoever asks may hold any lock.
+    /// True if calls may be waiting for a connection. Never blocks, since the caller may hold any lock.
     pub(crate) fn may_have_waiting(&self) -> bool {
         self.state.try_lock().map_or(true, |state| !state.waiting.is_empty())
     }
 
-    /// Tries the calls that wait for a connection again.
+    /// Dispatches the waiting calls again.
     pub(crate) fn retry_waiting(self: &Arc<Self>) {
         let waiting = std::mem::take(&mut self.lock().waiting);
         for one in waiting {
@@ -26,8 +26,8 @@ impl Backend {
         }
     }
 
-    /// True where a further call would be one too many for now.
-    pub(super) fn holds_back(&self, state: &BackendState) -> bool {
+    /// True if the backend was restarted lately and has as many calls as it may have for now.
+    pub(super) fn is_throttled(&self, state: &BackendState) -> bool {
         if !state.condition.was_restarted_lately() {
             return false;
         }
@@ -35,8 +35,8 @@ impl Backend {
         most.is_some_and(|most| state.connections.all().iter().map(|peer| peer.in_flight()).sum::<usize>() >= most)
     }
 
-    /// Lets go what a slow start held back, as much as may go by now.
-    pub(super) fn go_on_slowly(self: &Arc<Self>) {
+    /// Dispatches the calls that a slow start held back, as many as may go by now.
+    pub(super) fn dispatch_held_back(self: &Arc<Self>) {
         {
             let mut state = self.lock();
             if !state.condition.was_restarted_lately() {
@@ -50,16 +50,16 @@ impl Backend {
         self.retry_waiting();
     }
 
-    /// True where a call that waited for a connection is to be tried on another one. A transport of single requests has
-    /// tried again by itself.
-    pub(super) fn tries_again(&self, fault: &Fault, one: &Queued) -> bool {
+    /// True if a call whose connection could not be opened is to be retried. Transports that send each request on its own retry
+    /// by themselves.
+    pub(super) fn is_retried(&self, fault: &Fault, one: &Queued) -> bool {
         fault.kind == FaultKind::BackendDown
             && !self.connector.carries_headers()
             && one.call.tries < self.spec().failing.retries
             && crate::clock::now() + retry::delay(one.call.tries, u64::MAX) < one.deadline
     }
 
-    pub(super) fn dispatch_later(self: &Arc<Self>, one: Queued) {
+    pub(super) fn retry_later(self: &Arc<Self>, one: Queued) {
         let Queued { session, exchange, mut call, deadline, exclusive_use } = one;
         drop(exclusive_use);
         let wait = retry::delay(call.tries, getrandom::u64().unwrap_or_default());
@@ -75,7 +75,7 @@ impl Backend {
         });
     }
 
-    /// The refusal of a call that would have to wait where enough wait already.
+    /// Refuses a call because the queue is full, and counts that.
     pub(crate) fn queue_full(&self) -> Fault {
         self.queue_refused.fetch_add(1, Ordering::Relaxed);
         let most = self.spec().failing.max_queue;
@@ -83,12 +83,12 @@ impl Backend {
         Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name)
     }
 
-    /// How many calls were refused since too many waited.
+    /// How many calls were refused because the queue was full.
     pub(crate) fn queue_refused(&self) -> u64 {
         self.queue_refused.load(Ordering::Relaxed)
     }
 
-    /// How often something was sent again, here and by the transport.
+    /// How many retries there were, here and in the transport.
     pub(crate) fn retries(&self) -> u64 {
         self.retries.load(Ordering::Relaxed) + self.connector.retries()
     }

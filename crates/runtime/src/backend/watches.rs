@@ -1,6 +1,5 @@
-//! What old sessions want to hear of a backend beyond the answers to their calls: resources and log levels.
-//!
-//! It is kept here and not with a connection, so that a connection that is opened later, or again, is told of it.
+//! The resources that old sessions subscribe to, and the log levels that they set: brought to the backend now and again after
+//! every reconnection.
 
 use super::Backend;
 use super::connections::Role;
@@ -14,20 +13,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a change of a resource is held back that several connections may tell.
+/// How long a change of a resource is held back that several connections may report.
 const SAME_CHANGE: Duration = Duration::from_millis(50);
 
 impl Backend {
-    /// Notes what a session follows. True where the backend has to be told.
+    /// Notes that a session watches a resource, or does not any more. True if the backend has to be told.
     ///
     /// # Errors
-    /// A fault if too much is followed already.
+    /// A fault if too many resources are watched already, or the session has ended.
     pub(crate) fn watch(&self, session: &Session, uri: &str, on: bool) -> Result<bool, Fault> {
         let mut state = match self.lock_or_successor() {
             Ok(state) => state,
             Err(successor) => return successor.watch(session, uri, on),
         };
-        // A session that ends is forgotten behind this lock; what came later would stay for good.
+        // The end of a session forgets its watches under this lock; one that is added later would stay forever.
         if session.is_ended() {
             return Err(Fault::new(FaultKind::SessionClosed, "the session has ended"));
         }
@@ -36,7 +35,7 @@ impl Backend {
             return noted.map(|()| true).map_err(|why| self.too_many_watches(why));
         }
         state.subscriptions.unwatch(session.key, uri);
-        // On a shared connection others may still want to hear of it.
+        // Other sessions on a shared connection may still watch the resource.
         Ok(state.connections.owns(session.key) || !state.shared_wants(&session.principal, uri))
     }
 
@@ -112,7 +111,7 @@ impl Backend {
         }
     }
 
-    /// Tells a connection that has just become ready what its sessions want to hear.
+    /// Subscribes to everything that the sessions on a connection want, once it is ready.
     pub(super) fn restore(self: &Arc<Self>, peer: &Arc<Peer>, profile: &ServerProfile) {
         if profile.era() == Era::Modern {
             self.follow_again(peer);
@@ -137,8 +136,8 @@ impl Backend {
         self.subscribe(vec![Arc::clone(peer)], uris.into_iter().collect(), waiters);
     }
 
-    /// What the sessions of a principal follow by `resources/subscribe`, where the backend hears of that by a listen
-    /// request.
+    /// The resources that old sessions of a principal watch at a backend of the new era, for its listen request. Empty for an old
+    /// backend.
     pub(crate) fn watched(&self, principal: &Principal) -> Vec<String> {
         let state = self.lock();
         if state.support.target(Era::Legacy) != Era::Modern {
@@ -149,7 +148,7 @@ impl Backend {
         uris
     }
 
-    /// Brings what an old session follows to a backend of the new era, whose listen request names all of it.
+    /// Answers an old session's subscription at a backend of the new era with a new listen request for all watched resources.
     pub(crate) fn watch_by_listening(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId) {
         match (self.shared_peer(session, Era::Modern), self.successor()) {
             (_, Some(successor)) => successor.watch_by_listening(session, exchange),
@@ -161,7 +160,7 @@ impl Backend {
         }
     }
 
-    /// The same for a backend that may be about to start.
+    /// Does the same once a backend that is being started is up.
     async fn watch_once_up(self: Arc<Self>, session: &Arc<Session>, exchange: ExchangeId) {
         let _ = tokio::time::timeout(self.spec().timeout, self.attempted()).await;
         if let Some(peer) = self.shared_peer(session, Era::Modern) {
@@ -172,7 +171,7 @@ impl Backend {
         session.handle(Event::Failed { exchange, fault });
     }
 
-    /// Has the connection that a principal shares stop telling of those of these resources that nobody follows any more.
+    /// Unsubscribes from those of these resources that nobody watches any more, on the connection that a principal shares.
     pub(super) fn unwatch(&self, principal: &Principal, uris: &[String]) {
         if uris.is_empty() {
             return;
@@ -186,12 +185,12 @@ impl Backend {
         }
     }
 
-    /// Holds a change of a resource back for a moment where other connections of the principal may tell it too. False where it
-    /// is to be told at once.
+    /// Holds a change of a resource back for a moment if other connections of the principal may report it too. False if it is to
+    /// be passed on at once.
     ///
-    /// A backend of several processes tells each change several times. It is told once, after the last of them: to tell the
-    /// first and drop the others would lose a change that came after somebody had read the resource again.
-    pub(crate) fn tell_later(self: &Arc<Self>, peer: &Arc<Peer>, uri: &str, message: &Envelope) -> bool {
+    /// A backend with several processes reports each change several times. Clients are told once, after the last report:
+    /// passing on the first and dropping the others would lose a change that came after a client had read the resource again.
+    pub(crate) fn coalesce_change(self: &Arc<Self>, peer: &Arc<Peer>, uri: &str, message: &Envelope) -> bool {
         if !peer.is_legacy() || peer.owner().is_some() {
             return false;
         }

@@ -1,4 +1,4 @@
-//! How a connection comes to be: made for one of four roles, then opened.
+//! Makes a connection for one of four roles, and opens it.
 
 use super::events::PeerEvents;
 use super::live_tasks::LiveTasks;
@@ -85,7 +85,7 @@ impl Peer {
         })
     }
 
-    /// Opens the link and begins the handshake; the outcome arrives as ready or lost.
+    /// Opens the link and begins the handshake. The outcome arrives as `peer_ready` or `peer_lost` at the backend.
     pub async fn open(self: Arc<Self>) {
         let Some(backend) = self.backend.upgrade() else { return };
         let events: Arc<dyn LinkEvents> = Arc::new(PeerEvents(Arc::downgrade(&self)));
@@ -106,7 +106,7 @@ impl Peer {
     }
 }
 
-/// Where the ids of a connection begin: anywhere, and low enough for backends that read them as 32 bits.
+/// The first request id of a connection: random, and low enough for backends that read ids as 32 bits.
 fn first_id() -> u64 {
     let mut bytes = [0; 4];
     // If the system has no randomness, the ids can be guessed, and nothing else is lost.

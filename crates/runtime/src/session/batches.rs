@@ -15,7 +15,7 @@ impl Session {
         self.take_batch(stream.id(), batch);
     }
 
-    /// The same for a client whose answers all go to the general stream.
+    /// Takes the messages of one array from a client that gets all answers on the general stream.
     ///
     /// # Errors
     /// If that stream is gone, or its reader is so far behind that no answer should be added.

@@ -6,7 +6,7 @@ use signalbox_engine::StreamId;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// The reading end of a stream. Dropping it tells the session that nobody reads any more.
+/// The reading end of a stream. Dropping it tells the session that nobody reads the stream any more.
 pub struct StreamReader {
     session: Arc<Session>,
     id: StreamId,
@@ -39,7 +39,7 @@ impl StreamReader {
         &self.session
     }
 
-    /// Counts this stream as an event stream for as long as the count is kept.
+    /// Counts this stream as an event stream until the returned value is dropped.
     #[must_use]
     pub fn count_events(&self) -> EventCount {
         let counts = [&self.session.event_streams, &self.session.gateway.counters.event_streams].map(Arc::clone);
@@ -49,7 +49,7 @@ impl StreamReader {
         EventCount(counts)
     }
 
-    /// Its client has gone and may come back, or is back. While it is away the session is not connected by this stream.
+    /// Notes that the client has gone and may come back, or is back. A client that is away does not count as connected.
     pub fn set_away(&self, away: Away) {
         let here = away == Away::Here;
         if self.here.swap(here, Ordering::Relaxed) != here {
@@ -61,7 +61,7 @@ impl StreamReader {
         self.outbox.set_away(away);
     }
 
-    /// Counts a message of this stream that its client never got.
+    /// Counts a message that the client of this stream never got.
     pub fn count_dropped(&self, reason: &'static str) {
         self.session.gateway.counters.dropped(reason);
     }
@@ -78,7 +78,7 @@ impl StreamReader {
     }
 }
 
-/// One open event stream, in the counts of its session and of the gateway.
+/// One open event stream in the counts of its session and of the gateway.
 pub struct EventCount([Arc<AtomicUsize>; 2]);
 
 impl Drop for EventCount {
