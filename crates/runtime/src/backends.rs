@@ -66,46 +66,7 @@ impl Deref for Backends {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::BackendSpec;
-    use crate::link::{BoxFuture, Connector, Link, LinkEvents};
-    use signalbox_engine::back::Wish;
-    use signalbox_engine::{Fault, FaultKind};
-    use std::time::Duration;
-
-    struct Nowhere;
-
-    impl Connector for Nowhere {
-        fn open(&self, _: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
-            Box::pin(async { Err(Fault::new(FaultKind::BackendDown, "leads nowhere")) })
-        }
-
-        fn carries_headers(&self) -> bool {
-            false
-        }
-
-        fn is_process(&self) -> bool {
-            false
-        }
-
-        fn kind(&self) -> &'static str {
-            "nowhere"
-        }
-    }
-
-    fn backend(name: &str) -> Arc<Backend> {
-        let spec = BackendSpec {
-            timeout: Duration::from_secs(1),
-            start_timeout: Duration::from_secs(1),
-            max_children: 1,
-            wish: Wish::Auto,
-            strict: None,
-            failing: crate::FailureRules::default(),
-            lifetime: crate::Lifetime::default(),
-            source: 0,
-            allows: Box::new(|_| true),
-        };
-        Backend::new(name, Arc::new(Nowhere), spec)
-    }
+    use crate::link::nowhere::backend;
 
     #[test]
     fn each_backend_is_found_by_its_name_and_the_order_is_kept() {

@@ -29,7 +29,7 @@ pub enum HoldError {
 pub struct HeldMessage {
     /// Its number in this process.
     pub id: u64,
-    /// The id of its session, where its client has one.
+    /// The id of its session, if its client has one.
     pub session: String,
     /// The number of that session.
     pub session_key: SessionKey,

@@ -139,3 +139,48 @@ pub trait Connector: Send + Sync {
         Vec::new()
     }
 }
+
+/// A backend that cannot be reached, for tests that never send it anything.
+#[cfg(test)]
+pub(crate) mod nowhere {
+    use super::*;
+    use crate::backend::{Backend, BackendSpec, FailureRules, Lifetime};
+    use signalbox_engine::FaultKind;
+    use signalbox_engine::back::Wish;
+
+    struct Nowhere;
+
+    impl Connector for Nowhere {
+        fn open(&self, _: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
+            Box::pin(async { Err(Fault::new(FaultKind::BackendDown, "leads nowhere")) })
+        }
+
+        fn carries_headers(&self) -> bool {
+            false
+        }
+
+        fn is_process(&self) -> bool {
+            false
+        }
+
+        fn kind(&self) -> &'static str {
+            "nowhere"
+        }
+    }
+
+    /// A backend of this name.
+    pub(crate) fn backend(name: &str) -> Arc<Backend> {
+        let spec = BackendSpec {
+            timeout: Duration::from_secs(1),
+            start_timeout: Duration::from_secs(1),
+            max_children: 1,
+            wish: Wish::Auto,
+            strict: None,
+            failing: FailureRules::default(),
+            lifetime: Lifetime::default(),
+            source: 0,
+            allows: Box::new(|_| true),
+        };
+        Backend::new(name, Arc::new(Nowhere), spec)
+    }
+}

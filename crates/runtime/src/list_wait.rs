@@ -7,7 +7,7 @@ use signalbox_engine::{ClientProfile, ExchangeId};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a list waits for slow backends where its client hears of changes and others have lists to show.
+/// How long a list waits for slow backends if its client hears of changes and others have lists to show.
 pub const EARLY_LIST_WAIT: Duration = Duration::from_secs(5);
 
 impl Gateway {

@@ -30,7 +30,7 @@
 //!   session (whether it has ended, who its client is, when it was last seen) is kept outside the lock.
 //! - `ended` is set once, before anything is cleaned up. From then on no backend opens or notes anything for the session.
 //! - With strict recording an answer leaves only when it is written down. Until then its call counts as in flight, although
-//!   the machine has done with it (`recorded`).
+//!   the machine has done with it (`recording`).
 //! - Streams are bounded by `max_in_flight` and `max_streams`. An outbox never makes the pusher wait.
 //!
 //! # What it must never do
@@ -40,16 +40,16 @@
 //! - Lose a message without counting it (`client_gone`, `slow_client`).
 
 mod batches;
-mod doing;
-mod recorded;
-mod running;
+mod commands;
+mod handling;
+mod recording;
 mod stream_reader;
 
 use crate::batch::Batches;
 use crate::fact_buffer::LastNoted;
 use crate::gateway::Gateway;
 use crate::outbox::{OUTBOX_BOUND, Out, Outbox};
-use doing::RoundTimers;
+use commands::RoundTimers;
 use signalbox_engine::bridge::capabilities;
 use signalbox_engine::budget::Share;
 use signalbox_engine::exchange::{Exchange, MethodName};
@@ -118,7 +118,7 @@ pub struct Session {
     pub caller: Caller,
     /// On whose behalf it acts.
     pub principal: Principal,
-    /// The id a client holds, where the transport gives it one.
+    /// The id that a client holds, if the transport gives it one.
     pub external: Box<str>,
     /// How its client came: `http`, `sse`, `websocket`, `stdio` or `tcp`.
     pub via: &'static str,

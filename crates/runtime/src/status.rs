@@ -91,7 +91,7 @@ pub struct BackendStatus {
     pub retries: u64,
     /// What pings have shown; `None` if it is not pinged.
     pub health: Option<HealthStatus>,
-    /// Its addresses, where it has several.
+    /// Its addresses, if it has several.
     pub addresses: Vec<AddressStatus>,
     /// How often it was restarted.
     pub restarts: u64,

@@ -30,12 +30,12 @@ pub(crate) struct Condition {
     /// What a child that has ended wrote to its standard error last.
     last_words: Vec<String>,
     strays: BTreeMap<&'static str, u64>,
-    /// The last line that a child wrote where only messages belong, made fit to be shown.
+    /// The last line on a child's standard output that is not a message. It is safe to show.
     stray_line: Option<String>,
 }
 
 impl Condition {
-    /// A backend that nothing is known of, which is pinged where it has a health.
+    /// A backend that nothing is known of yet. It is pinged if there is a `health`.
     pub fn new(health: Option<Health>) -> Self {
         Self { health, ..Self::default() }
     }

@@ -62,7 +62,7 @@ impl ListKnowledge {
         self.read.contains(view)
     }
 
-    /// Notes that lists were read, and until when they are good where the backend says so.
+    /// Notes that lists were read, and until when they are good, if the backend does not report changes.
     pub fn store(&mut self, view: ViewKey, good_until: Option<Instant>) {
         self.failed.remove(&view.caps);
         if let Some(until) = good_until {

@@ -1,6 +1,6 @@
 //! Arrays of messages in a session (2025-03-26), and what is written for their answers.
 
-use super::running::Facts;
+use super::handling::Facts;
 use super::{NotTaken, Session, SessionState, StreamReader};
 use crate::batch::{Batch, Cancelled};
 use signalbox_engine::front::Mode;

@@ -1,33 +1,13 @@
 //! What holds of a backend's connections, whatever happens to them.
 
 use super::*;
-use crate::backend::{Backend, BackendSpec};
+use crate::backend::Backend;
 use crate::gateway::{Gateway, GatewayParts};
-use crate::link::{BoxFuture, Connector, Link, LinkEvents};
-use crate::{FailureRules, Lifetime, Settings};
+use crate::link::nowhere::backend;
+use crate::settings::Settings;
 use signalbox_engine::front::Mode;
-use signalbox_engine::{Caller, Chain, Fault, FaultKind};
+use signalbox_engine::{Caller, Chain};
 use std::time::Duration;
-
-struct Nowhere;
-
-impl Connector for Nowhere {
-    fn open(&self, _: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
-        Box::pin(async { Err(Fault::new(FaultKind::BackendDown, "leads nowhere")) })
-    }
-
-    fn carries_headers(&self) -> bool {
-        false
-    }
-
-    fn is_process(&self) -> bool {
-        true
-    }
-
-    fn kind(&self) -> &'static str {
-        "nowhere"
-    }
-}
 
 /// A gateway with one backend, and connections to it that are never opened.
 struct Setup {
@@ -37,18 +17,7 @@ struct Setup {
 
 impl Setup {
     fn new() -> Self {
-        let spec = BackendSpec {
-            timeout: Duration::from_secs(1),
-            start_timeout: Duration::from_secs(1),
-            max_children: 1,
-            wish: Wish::Auto,
-            strict: None,
-            failing: FailureRules::default(),
-            lifetime: Lifetime::default(),
-            source: 0,
-            allows: Box::new(|_| true),
-        };
-        let backend = Backend::new("a", Arc::new(Nowhere), spec);
+        let backend = backend("a");
         let gateway = Gateway::new(GatewayParts {
             settings: Settings::default(),
             backends: vec![Arc::clone(&backend)],

@@ -1,7 +1,7 @@
 //! How a session handles an event. The machine runs while the session is locked, and messages are pushed to their streams and
 //! facts noted under the same lock, which keeps both in order. Everything else is done after unlocking.
 
-use super::recorded::Owed;
+use super::recording::Owed;
 use super::{Session, SessionState};
 use crate::outbox::{Out, Pushed};
 use signalbox_engine::catalog::{Selector, Sight};

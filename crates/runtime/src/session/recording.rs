@@ -1,6 +1,6 @@
 //! The facts that a session records about itself, and strict recording: calls and answers that wait until they are recorded.
 
-use super::running::Facts;
+use super::handling::Facts;
 use super::{Session, SessionState};
 use bytes::Bytes;
 use signalbox_engine::command::Watch;
