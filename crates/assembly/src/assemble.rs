@@ -12,7 +12,8 @@ use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::{FactSink, Principal};
 use signalbox_rules::{RuleSet, Rules};
 use signalbox_runtime::{
-    Backend, BackendCallers, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, Lifetime, Parts, Settings,
+    Backend, BackendCallers, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Lifetime,
+    Settings,
 };
 use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
@@ -132,7 +133,7 @@ pub fn assemble(
     let rules = Arc::new(Rules::new(RuleSet::clone(&config.rules.set), seed()?));
     #[cfg(feature = "otel")]
     let telemetry = telemetry(config, &principal)?.inspect(|telemetry| facts.push(telemetry.tracer()));
-    let gateway = Gateway::new(Parts {
+    let gateway = Gateway::new(GatewayParts {
         settings,
         backends,
         chain: interceptors::chain(&breakpoints, &rules),

@@ -4,11 +4,12 @@ pub mod line;
 
 use bytes::Bytes;
 use line::Clock;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Fact, FactSink};
 use signalbox_runtime::Gateway;
 use signalbox_transport::router::{Broken, Chunks};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
@@ -88,7 +89,7 @@ impl Live {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Watcher>>> {
-        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.watchers.lock().unpoisoned()
     }
 }
 

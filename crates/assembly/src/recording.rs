@@ -11,6 +11,7 @@ pub use late_writer::LateWriter;
 pub use session_key::{SESSION_KEY_FILE, session_hash};
 use signalbox_config::{Config, Record};
 use signalbox_engine::FactSink;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{RulesEntry, StoreError, TapeInfo, TapeKind, TapeStore, TapeWriter};
 use signalbox_rules::RuleSet;
 use signalbox_runtime::Gateway;
@@ -19,7 +20,7 @@ use signalbox_tape::recorder::{Anchor, Recorder, RecorderSettings, RecorderStats
 use signalbox_tape::redact::{BadRedaction, RedactionSettings, Redactor};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tape_sink::TapeSink;
 
@@ -193,13 +194,13 @@ impl Recording {
     pub fn rules(&self, set: &RuleSet) {
         let hash = set.version().to_owned();
         let rules = RulesEntry { hash, text: set.text(), redacted: false };
-        *self.rules.lock().unwrap_or_else(PoisonError::into_inner) = Some(rules.clone());
+        *self.rules.lock().unpoisoned() = Some(rules.clone());
         self.recorder.rules(rules);
     }
 
     /// Writes the rules down once more: the beginning of the tape may be pruned by now.
     fn rules_again(&self) {
-        let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let rules = self.rules.lock().unpoisoned().clone();
         if let Some(rules) = rules {
             self.recorder.rules(rules);
         }
@@ -261,7 +262,7 @@ impl Recording {
     /// Why what is too old could not be forgotten, the last time it was tried.
     #[must_use]
     pub fn prune_error(&self) -> Option<StoreError> {
-        self.last_prune.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last_prune.lock().unpoisoned().clone()
     }
 
     /// Writes what there is and ends the tape.
@@ -280,7 +281,7 @@ impl Recording {
     fn prune_from_time_to_time(self: &Arc<Self>, record: &Record) {
         let (recording, retention) = (Arc::downgrade(self), record.retention);
         let (running, ended) = mpsc::channel::<()>();
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(running);
+        *self.running.lock().unpoisoned() = Some(running);
         let pruning = std::thread::Builder::new().name("prune".to_owned()).spawn(move || {
             let mut wait = Duration::from_secs(1);
             // Nothing is ever sent: the channel closes when the recording is over.
@@ -294,7 +295,7 @@ impl Recording {
                     Ok(_) => {}
                     Err(error) => tracing::warn!(%error, "old tapes cannot be forgotten"),
                 }
-                *recording.last_prune.lock().unwrap_or_else(PoisonError::into_inner) = pruned.err();
+                *recording.last_prune.lock().unpoisoned() = pruned.err();
                 wait = PRUNE_EVERY;
             }
         });

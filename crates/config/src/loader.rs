@@ -1,8 +1,9 @@
 //! Reading the configuration again, in the same way as at the start.
 
 use super::{Config, ConfigError, Loaded, Located, Overrides, locate};
+use signalbox_engine::lock::LockResultExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::SystemTime;
 
 /// What the environment says, as the process sees it.
@@ -132,7 +133,7 @@ impl Loader {
     }
 
     fn lock(&self) -> MutexGuard<'_, Last> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.last.lock().unpoisoned()
     }
 }
 

@@ -25,6 +25,7 @@ pub mod front;
 pub mod health;
 pub mod keys;
 pub mod limit;
+pub mod lock;
 pub mod log_level;
 pub mod message_table;
 pub mod metrics;

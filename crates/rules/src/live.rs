@@ -8,9 +8,10 @@ use crate::outside::{CacheAsk, LimitAsk, Limited, Outside, Slot};
 use bytes::Bytes;
 use signalbox_engine::bridge::tasks::TaskState;
 use signalbox_engine::keys::{ExchangeId, SessionKey};
+use signalbox_engine::lock::LockResultExt;
 use signalbox_wire::{Envelope, json};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// What the rules remember.
@@ -56,9 +57,9 @@ impl Live {
     pub fn keep_only<'a>(&self, ids: impl Iterator<Item = &'a Arc<str>>) {
         let ids: HashSet<&str> = ids.map(AsRef::as_ref).collect();
         let stays = |slot: &Slot| ids.contains(&*slot.rule);
-        lock(&self.slots).retain(|slot, _| stays(slot));
-        lock(&self.limiter).keep(&stays);
-        lock(&self.caches).keep(&stays);
+        self.slots.lock().unpoisoned().retain(|slot, _| stays(slot));
+        self.limiter.lock().unpoisoned().keep(&stays);
+        self.caches.lock().unpoisoned().keep(&stays);
     }
 
     /// Keeps a request until its answer. False where there is no room for it.
@@ -75,7 +76,7 @@ impl Live {
         let misses = self.memory.misses(exchange);
         if let (false, Some(result)) = (misses.is_empty(), message.result_span().filter(|_| worth_keeping(message))) {
             let result = message.bytes().slice(result.range());
-            let mut caches = lock(&self.caches);
+            let mut caches = self.caches.lock().unpoisoned();
             for miss in misses {
                 caches.put(miss, result.clone(), now);
             }
@@ -94,14 +95,14 @@ impl Live {
 
     pub fn overflows(&self) -> Overflows {
         Overflows {
-            limiter_keys: lock(&self.limiter).overflows,
-            cache_entries: lock(&self.caches).overflows,
+            limiter_keys: self.limiter.lock().unpoisoned().overflows,
+            cache_entries: self.caches.lock().unpoisoned().overflows,
             remembered: self.memory.overflows(),
         }
     }
 
     fn count(&self, slot: &Slot, next: impl FnOnce(&mut Counts) -> &mut u64) -> u64 {
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock().unpoisoned();
         // Not by `entry`, so that the slot is copied only once in its life.
         if !slots.contains_key(slot) {
             slots.insert(slot.clone(), Counts::default());
@@ -123,7 +124,7 @@ fn worth_keeping(message: &Envelope) -> bool {
 
 impl Outside for Live {
     fn limit(&self, ask: &LimitAsk<'_>) -> Limited {
-        lock(&self.limiter).ask(ask)
+        self.limiter.lock().unpoisoned().ask(ask)
     }
 
     fn draw(&self, slot: &Slot, seed: Option<u64>) -> u64 {
@@ -136,7 +137,7 @@ impl Outside for Live {
     }
 
     fn cached(&self, ask: &CacheAsk<'_>) -> Option<Bytes> {
-        let found = lock(&self.caches).get(ask);
+        let found = self.caches.lock().unpoisoned().get(ask);
         if let (None, Some(exchange)) = (&found, ask.exchange) {
             let miss = Miss { slot: ask.slot.clone(), key: ask.key.into(), ttl: ask.ttl, max_entries: ask.max_entries };
             self.memory.missed(exchange, miss);
@@ -155,8 +156,4 @@ pub(crate) fn mixed(seed: u64, place: u64) -> u64 {
     number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ number >> 31
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,10 +3,11 @@
 use crate::limits;
 use crate::outside::Slot;
 use signalbox_engine::keys::{ExchangeId, SessionKey};
+use signalbox_engine::lock::LockResultExt;
 use signalbox_wire::Envelope;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 type Key = (SessionKey, ExchangeId);
@@ -125,7 +126,7 @@ impl Memory {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inside.lock().unpoisoned()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::outside::{CacheAsk, LimitAsk, Limited, Outside, Slot};
 use bytes::Bytes;
+use signalbox_engine::lock::LockResultExt;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,7 +30,7 @@ impl Played {
     }
 
     fn take<T>(&self, kind: &str, read: impl FnOnce(&str) -> Option<T>) -> Option<T> {
-        let mut left = self.left.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut left = self.left.lock().unpoisoned();
         let at = left.iter().position(|(name, _)| name == kind);
         let answer = at.and_then(|at| left.remove(at)).and_then(|(_, text)| read(&text));
         if answer.is_none() {

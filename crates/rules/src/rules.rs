@@ -11,10 +11,11 @@ use signalbox_engine::bridge::tasks::TaskState;
 use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Verdict};
 use signalbox_engine::fact::Finished;
 use signalbox_engine::fault::{Fault, FaultKind};
+use signalbox_engine::lock::LockResultExt;
 use signalbox_wire::Envelope;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Rules that judge messages.
 #[derive(Debug)]
@@ -50,7 +51,7 @@ impl Rules {
 
     /// Uses another set from the next message on. Counters, caches and positions stay where the id of the rule stays.
     pub fn replace(&self, set: RuleSet) {
-        let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut versions = self.versions.lock().unpoisoned();
         let generation = versions.front().map_or(0, |version| version.generation.wrapping_add(1));
         let version = Arc::new(Version { generation, set: Arc::new(set), ends: Ends::default() });
         self.live.keep_only(version.set.ids());
@@ -76,7 +77,7 @@ impl Rules {
     }
 
     fn version(&self, generation: u16) -> Option<Arc<Version>> {
-        let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        let versions = self.versions.lock().unpoisoned();
         versions.iter().find(|version| version.generation == generation).cloned()
     }
 

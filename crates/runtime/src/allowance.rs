@@ -1,9 +1,10 @@
-//! How often something may happen within one second.
+//! A rate limit: how often something may happen in each second.
 
-use std::sync::{Mutex, PoisonError};
+use signalbox_engine::lock::LockResultExt;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// So many a second, and not one more.
+/// Allows a fixed number in each second.
 #[derive(Debug)]
 pub struct Allowance {
     each: u32,
@@ -11,15 +12,15 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// So many in each second.
+    /// Allows `each` in each second.
     #[must_use]
     pub fn new(each: u32) -> Self {
         Self { each, state: Mutex::default() }
     }
 
-    /// True where one more is allowed now.
+    /// Takes one. False if the number for this second is used up.
     pub fn take(&self, now: Instant) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unpoisoned();
         let (since, taken) = state.get_or_insert((now, 0));
         if now.saturating_duration_since(*since) >= Duration::from_secs(1) {
             (*since, *taken) = (now, 0);

@@ -1,38 +1,87 @@
-//! One configured backend: its connections, who may use which of them, and what waits while it starts.
+//! One configured backend: takes the calls that sessions have for it, and owns every connection that may carry them.
 //!
-//! The *home* connection belongs to the gateway itself. It tells which era the backend speaks, feeds the catalog, is kept
-//! alive by [`supervisor`], and serves every session that may share it.
+//! `Backend::accept` asks the breaker (`guard`), then `routes` picks a connection that may carry the call, opens one, or
+//! lets the call wait in the backend's queue. What is sent from then on is the business of the [`Peer`]; the backend hears of
+//! it again when a connection becomes ready (`Backend::peer_ready`) or is lost (`Backend::detach`, then
+//! `Backend::peer_lost`).
+//!
+//! # States
+//!
+//! The *home* connection belongs to the gateway itself. It shows which era the backend speaks, feeds the catalog, and serves
+//! every session that may share it. The state of the backend is the state of this connection ([`Home`]):
+//!
+//! ```text
+//!                first_use, lists known            somebody uses it (wake)
+//!   Starting ─────────────────────────► Asleep ──────────────────────────► Starting
+//!     │   │                               ▲
+//!     │   └──────── ready ──────► Up ─────┘ nobody needs it (idle)
+//!     │                           │ ▲
+//!     │ attempt fails        lost │ │ ready
+//!     ▼                           ▼ │
+//!   Down ◄── attempt fails ── Restarting ◄── try_now ── Failed
+//!     │                           │                       ▲
+//!     └─ ready: Up                └── died too often ─────┘ (so does Down)
+//! ```
+//!
+//! `supervisor` is the only task that opens the home connection. A backend that is down stays down for its callers while the
+//! next attempt is made. Two flags stand beside this state: a backend that is *retired* hands every call to its successor and
+//! finishes those in flight; one that is *stopping* refuses them.
+//!
+//! # Invariants
+//!
+//! - Everything that changes, but for the configuration, the breaker and a few counters, is in one `BackendState` behind one
+//!   lock. Its parts (`connections`, `subscriptions`, `list_knowledge`, `condition`) are plain values that hold their own
+//!   invariants and know nothing of that lock.
+//! - The order of locks is session, backend, peer; a retiring backend comes before its successor. While the backend's lock is
+//!   held, peers may be asked anything, and sessions only what they keep outside their own lock: whether they have ended,
+//!   who their client is, when it was last seen.
+//! - A connection is detached before it counts as lost, so a call that finds its connection lost does not find it again.
+//! - The resources and the log level of a session are noted only while the session has not ended, which is checked under the
+//!   lock: the end of a session forgets everything behind that lock, and what came later would stay for good. A listen
+//!   request that was noted too late is taken back by `Gateway::listen`.
+//! - A call that was accepted, unless its session takes it back, ends in exactly one of three ways: a peer takes it, the
+//!   session is told that it failed, or a successor takes it over.
+//!
+//! # What it must never do
+//!
+//! - Wait, or feed a session an event, while it holds its lock.
+//! - Send a call again that a backend may have processed. Only a call that was never sent is tried again from
+//!   here (`waiting_calls`).
+//! - Start a process for somebody who only looks: lists, pings and `status` wake nobody (`asleep`).
 
 mod asleep;
-mod change_coalescing;
-mod followed;
+mod condition;
+mod connections;
 mod follows;
 mod guard;
 mod health;
 pub mod idle;
+mod list_knowledge;
 mod listings;
 mod pool;
+mod reload;
 mod reopening;
-mod retiring;
-mod retrying;
 mod routes;
-mod slow_start;
+mod spec;
 mod state;
+mod subscriptions;
 mod supervisor;
-mod tuning;
+mod waiting_calls;
 mod watches;
 
-pub(crate) use followed::Followed;
+pub(crate) use connections::{PoolKey, Role};
 pub use guard::BreakerStatus;
 pub(crate) use guard::{CallKey, Guard};
 pub use health::HealthStatus;
-pub use pool::{MAX_POOLED, MAX_POOLED_EACH};
+pub use pool::{ExclusiveUse, MAX_POOLED, MAX_POOLED_EACH};
+use signalbox_engine::lock::LockResultExt;
+pub use spec::{BackendSpec, FailureRules, Lifetime, Start};
 pub use state::{Home, Support};
-pub use watches::{MAX_WATCHES, MAX_WATCHES_EACH};
+pub(crate) use subscriptions::Followed;
+pub use subscriptions::{MAX_WATCHES, MAX_WATCHES_EACH};
 
-use crate::failure_rules::FailureRules;
+use self::condition::Condition;
 use crate::gateway::Gateway;
-use crate::lifetime::Lifetime;
 use crate::link::Connector;
 use crate::peer::{Peer, Queued};
 use crate::session::Session;
@@ -43,39 +92,17 @@ use signalbox_engine::budget::Share;
 use signalbox_engine::health::Health;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
 use signalbox_wire::Limits;
-use state::Inner;
+use state::BackendState;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::time::Instant;
 use tokio::sync::Notify;
-
-/// What is configured of a backend.
-pub struct BackendSpec {
-    /// How long a call may be silent.
-    pub timeout: Duration,
-    /// How long the handshake may take.
-    pub start_timeout: Duration,
-    /// Most processes at a time.
-    pub max_children: usize,
-    /// Which era to speak.
-    pub wish: Wish,
-    /// The bounds of the strict scan; none where messages pass unscanned.
-    pub strict: Option<Limits>,
-    /// How it is treated when it fails.
-    pub failing: FailureRules,
-    /// From when to when its process runs.
-    pub lifetime: Lifetime,
-    /// A mark of the program and of all that its lists depend on. Lists kept under another mark are not its own.
-    pub source: u64,
-    /// Which tools are let through.
-    pub allows: Box<dyn Fn(&str) -> bool + Send + Sync>,
-}
 
 /// The backend.
 pub struct Backend {
     /// Its configured name.
     pub name: Arc<str>,
-    /// Its number: two backends may have one name, one after the other.
+    /// Its number. A successor has the same name and another number.
     pub id: u64,
     pub(crate) connector: Arc<dyn Connector>,
     spec: ArcSwap<BackendSpec>,
@@ -83,7 +110,7 @@ pub struct Backend {
     pub(crate) guard: Arc<Guard>,
     gateway: OnceLock<Weak<Gateway>>,
     share: OnceLock<Arc<Share>>,
-    inner: Mutex<Inner>,
+    state: Mutex<BackendState>,
     changed: Notify,
     queue_refused: AtomicU64,
     retries: AtomicU64,
@@ -102,7 +129,7 @@ impl Backend {
             connector,
             guard: Arc::new(Guard::new(spec.failing.breaker)),
             strict: spec.strict,
-            inner: Mutex::new(Inner { health: spec.failing.ping.map(Health::new), ..Inner::default() }),
+            state: Mutex::new(BackendState::new(Condition::new(spec.failing.ping.map(Health::new)))),
             spec: ArcSwap::from_pointee(spec),
             gateway: OnceLock::new(),
             share: OnceLock::new(),
@@ -117,7 +144,7 @@ impl Backend {
         let _ = self.share.set(gateway.budget.backend());
     }
 
-    /// What it may make the gateway hold.
+    /// The memory that messages of this backend may take up.
     pub(crate) fn share(&self) -> Option<&Arc<Share>> {
         self.share.get()
     }
@@ -130,25 +157,25 @@ impl Backend {
         PeerId(NEXT_PEER.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// What is configured of it, as it stands.
+    /// Its configuration at this moment.
     pub(crate) fn spec(&self) -> arc_swap::Guard<Arc<BackendSpec>> {
         self.spec.load()
     }
 
-    /// The bounds that a message of the backend must keep, where messages are governed at all.
+    /// The bounds of the strict scan of its messages; `None` if they are not scanned.
     pub(crate) fn strict_limits(&self) -> Option<&Limits> {
         self.strict.as_ref()
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, Inner> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, BackendState> {
         self.lock()
     }
 
     pub(crate) fn count_stray(&self, what: &'static str) {
-        *self.lock().strays.entry(what).or_default() += 1;
+        self.lock().condition.count_stray(what);
     }
 
-    /// Takes a call of a client, unless the backend is left alone for a while. A further round belongs to a call that was
+    /// Takes a client's call, unless the breaker refuses it. The breaker is not asked about a further round of a call that was
     /// taken before.
     pub(crate) fn accept(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
         if call.round.is_none()
@@ -159,20 +186,20 @@ impl Backend {
         self.dispatch(session, exchange, call);
     }
 
-    /// A call that was taken ends here, before it reached the backend.
+    /// Fails a call that has not reached the backend.
     pub(crate) fn refuse(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault) {
         self.guard.settle(&self.name, Some((session.key, exchange)), Outcome::Unknown);
         session.handle(Event::Failed { exchange, fault });
     }
 
-    /// Stops the work on an exchange, wherever it is.
+    /// Cancels an exchange, whether it waits or is on a connection.
     pub(crate) fn cancel(&self, session: &Arc<Session>, exchange: ExchangeId, reason: Option<&[u8]>) {
         let peers = {
-            let mut inner = self.lock();
-            inner.waiting.retain(|one| !(one.exchange == exchange && Arc::ptr_eq(&one.session, session)));
-            inner.serving(session)
+            let mut state = self.lock();
+            state.waiting.retain(|one| !(one.exchange == exchange && Arc::ptr_eq(&one.session, session)));
+            state.connections.serving(session)
         };
-        // It is on one of them at most.
+        // At most one of them has it.
         let on = |thoroughly| peers.iter().any(|peer| peer.cancel(session, exchange, reason, thoroughly));
         let _ = on(false) || on(true);
         self.guard.settle(&self.name, Some((session.key, exchange)), Outcome::Unknown);
@@ -180,34 +207,34 @@ impl Backend {
 
     /// The connection that belongs to this session alone.
     pub(crate) fn owned(&self, session: SessionKey) -> Option<Arc<Peer>> {
-        self.lock().owned.get(&session).cloned()
+        self.lock().connections.owned(session).cloned()
     }
 
-    /// A session is over: its own connection ends, and what it wanted to hear is forgotten.
+    /// Closes the connection of a session that has ended, and forgets its waiting calls and subscriptions.
     pub(crate) fn session_closed(&self, session: &Session) {
         let owned = {
-            let mut inner = self.lock();
-            inner.waiting.retain(|one| one.session.key != session.key);
-            inner.owned.remove(&session.key)
+            let mut state = self.lock();
+            state.waiting.retain(|one| one.session.key != session.key);
+            state.connections.remove_owned(session.key)
         };
-        let unwatched = self.forget(session.key);
+        let unwatched = self.lock().subscriptions.forget(session.key);
         match owned {
             Some(peer) => peer.close(),
             None => self.unwatch(&session.principal, &unwatched),
         }
     }
 
-    /// Gives up what has waited too long.
+    /// Fails the calls that have waited too long, and closes idle connections.
     pub(crate) fn tick(self: &Arc<Self>, now: Instant) {
         let (late, peers) = {
-            let mut inner = self.lock();
+            let mut state = self.lock();
             let (late, kept): (Vec<Queued>, Vec<Queued>) =
-                std::mem::take(&mut inner.waiting).into_iter().partition(|one| one.deadline <= now);
-            inner.waiting = kept.into();
-            (late, inner.waiting_peers())
+                std::mem::take(&mut state.waiting).into_iter().partition(|one| one.deadline <= now);
+            state.waiting = kept.into();
+            (late, state.connections.not_quiet())
         };
-        self.let_idle_go(now);
-        self.go_on_slowly();
+        self.close_idle(now);
+        self.dispatch_held_back();
         for one in late {
             let text = format!("backend `{}` was not ready in time", self.name);
             let fault = Fault::new(FaultKind::TimedOut, text).with_str("backend", &self.name);
@@ -218,18 +245,18 @@ impl Backend {
         }
     }
 
-    /// True where no call waits for a connection, and none is being opened for the gateway itself.
+    /// True if no call waits for a connection and the home connection is not being opened.
     pub(crate) fn is_calm(&self) -> bool {
-        let inner = self.lock();
-        inner.waiting.is_empty() && !matches!(inner.home, Home::Starting | Home::Restarting)
+        let state = self.lock();
+        state.waiting.is_empty() && !matches!(state.home, Home::Starting | Home::Restarting)
     }
 
-    /// Ends every connection and answers what still waits for one.
+    /// Closes every connection and fails the calls that wait for one.
     pub(crate) fn stop(&self) {
         let (peers, waiting) = {
-            let mut inner = self.lock();
-            inner.stopping = true;
-            (inner.peers(), std::mem::take(&mut inner.waiting))
+            let mut state = self.lock();
+            state.stopping = true;
+            (state.connections.all(), std::mem::take(&mut state.waiting))
         };
         self.changed.notify_one();
         for peer in peers {
@@ -241,28 +268,23 @@ impl Backend {
         }
     }
 
-    /// A connection finished its handshake.
+    /// Takes a connection into use that has finished its handshake.
     pub(crate) fn peer_ready(self: &Arc<Self>, peer: &Arc<Peer>, profile: &Arc<ServerProfile>) {
         let (home, waiting, replaced) = {
-            let mut inner = self.lock();
+            let mut state = self.lock();
             if peer.is_lost() {
                 return;
             }
-            let home = inner.is_home(peer);
-            inner.support.learn(home, self.spec().wish, profile.era());
+            let home = state.connections.is_home(peer);
+            state.support.learn(home, self.spec().wish, profile.era());
             let mut replaced = None;
             if home {
-                inner.home = Home::Up(Arc::clone(peer));
-                inner.up_since = Some(crate::clock::now());
-                self.begin_slowly(&mut inner);
-                inner.last_error = None;
-                inner.last_words.clear();
-                inner.failed_views.clear();
-                inner.read_views.clear();
-                let key = (peer.principal.clone(), profile.era());
-                replaced = inner.shared.insert(key, Arc::clone(peer)).filter(|old| !Arc::ptr_eq(old, peer));
+                state.home = Home::Up(Arc::clone(peer));
+                state.condition.came_up(crate::clock::now());
+                state.lists.start_anew();
+                replaced = state.connections.share_home(profile.era());
             }
-            (home, !inner.waiting.is_empty(), replaced)
+            (home, !state.waiting.is_empty(), replaced)
         };
         if let Some(replaced) = replaced {
             replaced.close();
@@ -286,50 +308,37 @@ impl Backend {
         }
     }
 
-    /// True where calls may wait for a connection. Does not wait itself, since whoever asks may hold any lock.
-    pub(crate) fn may_have_waiting(&self) -> bool {
-        self.inner.try_lock().map_or(true, |inner| !inner.waiting.is_empty())
-    }
-
-    /// Tries the calls that wait for a connection again.
-    pub(crate) fn retry_waiting(self: &Arc<Self>) {
-        let waiting = std::mem::take(&mut self.lock().waiting);
-        for one in waiting {
-            self.dispatch_until(&one.session, one.exchange, one.call, one.deadline);
-        }
-    }
-
     pub(crate) fn is_home(&self, peer: &Arc<Peer>) -> bool {
-        self.lock().is_home(peer)
+        self.lock().connections.is_home(peer)
     }
 
-    /// A connection is ending: no call is given to it any more. This comes before it counts as lost, so that whoever finds
-    /// it lost will not find it here again.
+    /// Gives no further call to a connection that is ending. This happens before it counts as lost, so that a call which finds
+    /// it lost does not find it here again.
     pub(crate) fn detach(&self, peer: &Arc<Peer>, fault: &Fault) {
         let was_ready = peer.profile().is_some();
-        let mut inner = self.lock();
-        inner.forget_peer(peer);
-        inner.reading.remove(&peer.id);
-        let home = inner.is_home(peer);
+        let mut state = self.lock();
+        state.connections.remove(peer);
+        state.lists.end_reading(peer.id);
+        let home = state.connections.is_home(peer);
         if fault.kind == FaultKind::EraRefused && !home {
-            // It speaks the other era only: from now on the bridge carries clients of this one to it.
-            inner.support.refused(peer.wish);
+            // It speaks only the other era, so clients of this one reach it over the bridge from now on.
+            state.support.refused(peer.wish);
         }
         let died_of_probe = home && !was_ready && peer.wish == Wish::Auto && fault.kind == FaultKind::BackendDied;
-        // Lists that another era or another attempt will still bring are waited for. A backend that refuses an era which it
-        // spoke on another connection would be asked for that era again and again.
+        // Clients keep waiting for lists that another era or another attempt may bring. But a backend that refuses an era which
+        // it spoke on another connection would be asked for that era again and again.
         let no_lists = match fault.kind {
             FaultKind::Draining => false,
-            FaultKind::EraRefused => !home && !inner.support.lacks(peer.wish),
+            FaultKind::EraRefused => !home && !state.support.lacks(peer.wish),
             _ => !died_of_probe,
         };
-        if !was_ready && no_lists && !inner.others_reading(&peer.caps, Some(peer.id)) {
-            inner.failed(peer.caps.clone());
+        if !was_ready && no_lists && !state.others_reading(&peer.caps, peer.id) {
+            state.lists.failed(peer.caps.clone());
         }
         if home {
-            inner.last_error = Some(fault.message.clone());
-            inner.greet_old = died_of_probe;
-            inner.home = match (was_ready, died_of_probe) {
+            state.condition.set_error(fault.message.clone());
+            state.condition.set_greet_old(died_of_probe);
+            state.home = match (was_ready, died_of_probe) {
                 (true, _) => Home::Restarting,
                 (false, true) => Home::Starting,
                 (false, false) => Home::Down(fault.clone()),
@@ -337,38 +346,38 @@ impl Backend {
         }
     }
 
-    /// A connection is gone, with calls that had not been sent on it yet.
+    /// Finds another way for the calls that waited for a lost connection, or fails them, and has it reopened if necessary.
     pub(crate) fn peer_lost(self: &Arc<Self>, peer: &Arc<Peer>, fault: &Fault, queue: Vec<Queued>) {
         let mut queue = queue;
         let (home, down, stopping, retired) = {
-            let mut inner = self.lock();
-            let home = inner.is_home(peer);
-            let down = inner.home.fault().is_some() && home;
+            let mut state = self.lock();
+            let home = state.connections.is_home(peer);
+            let down = state.home.fault().is_some() && home;
             if down {
-                queue.extend(std::mem::take(&mut inner.waiting));
+                queue.extend(std::mem::take(&mut state.waiting));
             }
-            (home, down, inner.is_ending(), inner.retired.is_some())
+            (home, down, state.is_ending(), state.retired.is_some())
         };
         if home {
             if stopping {
-                tracing::debug!(backend = %self.name, "backend is stopped");
+                tracing::debug!(backend = %self.name, "backend stopped");
             } else {
-                tracing::warn!(backend = %self.name, why = %fault, "backend is gone");
+                tracing::warn!(backend = %self.name, why = %fault, "lost the connection to the backend");
             }
             self.changed.notify_one();
         }
         if down {
             self.set_listed(false);
         }
-        // What was meant for the era that it does not speak is carried over the other one.
+        // Calls for an era that the backend turned out not to speak go over the other one.
         let retry = fault.kind == FaultKind::EraRefused && self.lock().support.lacks(peer.wish);
         for one in queue {
             if retired {
                 self.dispatch_until(&one.session, one.exchange, one.call, one.deadline);
             } else if retry && !home {
                 self.dispatch(&one.session, one.exchange, one.call);
-            } else if !home && !stopping && self.tries_again(fault, &one) {
-                self.dispatch_later(one);
+            } else if !home && !stopping && self.is_retried(fault, &one) {
+                self.retry_later(one);
             } else {
                 let fault = Fault { kind: FaultKind::BackendDown, ..fault.clone() };
                 self.refuse(&one.session, one.exchange, fault);
@@ -389,7 +398,7 @@ impl Backend {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BackendState> {
+        self.state.lock().unpoisoned()
     }
 }

@@ -1,28 +1,28 @@
-//! Which callers see which backends, as the configuration says.
+//! Which callers may use which backends (`backends.NAME.callers`).
 
 use crate::glob;
 use signalbox_engine::Caller;
 use signalbox_engine::catalog::{Audience, Visibility};
 use std::sync::Arc;
 
-/// The backends that only some callers may use, each with patterns of their principals. Everybody may use the others.
+/// The backends that only some callers may use, each with patterns for their principals. Everybody may use the others.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct BackendCallers(Arc<[(Box<str>, Vec<String>)]>);
 
 impl BackendCallers {
-    /// Backends with the patterns of those who may use them.
+    /// Restricts these backends to the principals that fit the patterns.
     pub fn new(backends: impl IntoIterator<Item = (Box<str>, Vec<String>)>) -> Self {
         Self(backends.into_iter().collect())
     }
 
-    /// True where everybody may use everything.
+    /// True if no backend is restricted.
     #[must_use]
     pub fn is_everybody(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// An audience is the list of closed backends that it may use, so that its meaning outlives a reload.
+/// An audience is the list of restricted backends that it may use, so its meaning survives a reload.
 impl Visibility for BackendCallers {
     fn audience(&self, caller: &Caller) -> Audience {
         let principal = caller.principal().as_str();

@@ -1,4 +1,4 @@
-//! The backends of one moment: an immutable set, swapped whole, that is read without a lock.
+//! The set of backends at one moment: immutable, read without a lock, and replaced as a whole.
 
 use crate::backend::Backend;
 use std::ops::Deref;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Backends {
     ordered: Vec<Arc<Backend>>,
-    /// Places in `ordered`, sorted by name. For the few backends that a gateway has, a search costs less than a hash.
+    /// Indices into `ordered`, sorted by name. For the few backends of a gateway a binary search is cheaper than a hash.
     by_name: Vec<usize>,
-    /// Those that a reload has removed or replaced, and that still finish their calls.
+    /// Backends that a reload has removed or replaced and that still finish their calls.
     retiring: Vec<Arc<Backend>>,
 }
 
 impl Backends {
-    /// The set of these backends. Of two that have one name, the later is not found by it.
+    /// The set of these backends. Of two with the same name, the first is found by it.
     #[must_use]
     pub fn new(ordered: Vec<Arc<Backend>>) -> Self {
         let mut by_name: Vec<usize> = (0..ordered.len()).collect();
@@ -24,25 +24,25 @@ impl Backends {
         Self { ordered, by_name, retiring: Vec::new() }
     }
 
-    /// The same set, while these finish their calls.
+    /// Adds the backends that finish their calls.
     #[must_use]
     pub(crate) fn with_retiring(mut self, retiring: Vec<Arc<Backend>>) -> Self {
         self.retiring = retiring;
         self
     }
 
-    /// Those that take no further call and still finish theirs.
+    /// The backends that take no further call and finish theirs.
     #[must_use]
     pub fn retiring(&self) -> &[Arc<Backend>] {
         &self.retiring
     }
 
-    /// Every backend that may have something to do: the configured ones and those that retire.
+    /// Every backend that may have calls: the configured and the retiring ones.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Backend>> {
         self.ordered.iter().chain(&self.retiring)
     }
 
-    /// Those of this name: the configured one first, and the ones that retire.
+    /// The backends of this name: first the configured one, then the retiring ones.
     pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = &Arc<Backend>> {
         self.get(name).into_iter().chain(self.retiring.iter().filter(move |backend| &*backend.name == name))
     }
@@ -66,46 +66,7 @@ impl Deref for Backends {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::BackendSpec;
-    use crate::link::{BoxFuture, Connector, Link, LinkEvents};
-    use signalbox_engine::back::Wish;
-    use signalbox_engine::{Fault, FaultKind};
-    use std::time::Duration;
-
-    struct Nowhere;
-
-    impl Connector for Nowhere {
-        fn open(&self, _: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
-            Box::pin(async { Err(Fault::new(FaultKind::BackendDown, "leads nowhere")) })
-        }
-
-        fn carries_headers(&self) -> bool {
-            false
-        }
-
-        fn is_process(&self) -> bool {
-            false
-        }
-
-        fn kind(&self) -> &'static str {
-            "nowhere"
-        }
-    }
-
-    fn backend(name: &str) -> Arc<Backend> {
-        let spec = BackendSpec {
-            timeout: Duration::from_secs(1),
-            start_timeout: Duration::from_secs(1),
-            max_children: 1,
-            wish: Wish::Auto,
-            strict: None,
-            failing: crate::FailureRules::default(),
-            lifetime: crate::Lifetime::default(),
-            source: 0,
-            allows: Box::new(|_| true),
-        };
-        Backend::new(name, Arc::new(Nowhere), spec)
-    }
+    use crate::link::nowhere::backend;
 
     #[test]
     fn each_backend_is_found_by_its_name_and_the_order_is_kept() {

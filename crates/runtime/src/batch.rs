@@ -1,22 +1,22 @@
-//! The messages of one array (2025-03-26), and the answers that are still due to such arrays.
+//! Batches (2025-03-26): the messages of one array, and the answers that are still due to such arrays.
 
 use crate::outbox::Out;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::{Fault, StreamId};
 use signalbox_wire::{Envelope, Kind, RawId};
 
-/// The messages of one array, each read on its own.
+/// The messages of one array.
 #[derive(Debug, Default)]
 pub struct Batch {
     messages: Vec<Envelope>,
     refusals: Vec<Refusal>,
 }
 
-/// Why an element is refused, and the id it has, where that could be read.
+/// An element of an array that is refused: its id, if that could be read, and why.
 pub type Refusal = (Option<RawId>, Fault);
 
 impl Batch {
-    /// These messages, and the replies to elements that are none.
+    /// These messages, and the refusals of elements that are not messages.
     #[must_use]
     pub fn new(messages: Vec<Envelope>, refusals: Vec<Refusal>) -> Self {
         Self { messages, refusals }
@@ -34,18 +34,18 @@ impl Batch {
     }
 }
 
-/// What an array is still due.
+/// The answers that an array is still due.
 #[derive(Debug)]
 struct Owed {
     /// Where its messages go.
     to: StreamId,
     left: usize,
-    /// The answers so far, where they go out together.
+    /// The answers so far, if they go out together.
     gathered: Option<Vec<Out>>,
 }
 
 impl Owed {
-    /// The array of the gathered answers, once all are there.
+    /// All answers as one array, once the last is there.
     fn whole(&mut self) -> Option<Out> {
         let gathered = self.gathered.as_mut().filter(|all| self.left == 0 && !all.is_empty())?;
         Some(Out::joined(std::mem::take(gathered)))
@@ -55,9 +55,9 @@ impl Owed {
 /// What follows when a call of a batch was cancelled.
 #[derive(Debug)]
 pub(crate) enum Cancelled {
-    /// Nothing: other answers are due, or there was none to give.
+    /// Nothing: other answers are due, or none was given.
     Waits,
-    /// All other answers are there, and go out together.
+    /// All other answers are there and go out together.
     Whole(StreamId, Out),
     /// The stream is over.
     Ends,
@@ -68,8 +68,7 @@ pub(crate) enum Cancelled {
 pub(crate) struct Batches(KeyMap<StreamId, Owed>);
 
 impl Batches {
-    /// An array came whose calls have `stream`, and whose messages go out on `to`. Where these differ, its answers go out
-    /// together.
+    /// Notes an array whose calls have `stream` and whose messages go out on `to`. If these differ, its answers go out together.
     pub(crate) fn open(&mut self, stream: StreamId, to: StreamId, answers: usize) {
         if answers > 0 {
             let gathered = (stream != to).then(Vec::new);
@@ -77,7 +76,7 @@ impl Batches {
         }
     }
 
-    /// What is to be written for this message now, and where.
+    /// Takes a message, and returns what is to be written now and to which stream.
     pub(crate) fn pass(&mut self, stream: StreamId, mut out: Out) -> Option<(StreamId, Out)> {
         let Some(owed) = self.0.get_mut(&stream) else { return Some((stream, out)) };
         let to = owed.to;
@@ -102,7 +101,7 @@ impl Batches {
         written.map(|out| (to, out))
     }
 
-    /// One answer on this stream is no longer due.
+    /// Notes that one answer on this stream is no longer due.
     pub(crate) fn cancelled(&mut self, stream: StreamId) -> Cancelled {
         let Some(owed) = self.0.get_mut(&stream) else { return Cancelled::Ends };
         owed.left = owed.left.saturating_sub(1);
@@ -118,7 +117,7 @@ impl Batches {
         }
     }
 
-    /// Nobody reads this stream any more.
+    /// Forgets the arrays of a stream that nobody reads any more.
     pub(crate) fn forget(&mut self, stream: StreamId) {
         self.0.retain(|id, owed| *id != stream && owed.to != stream);
     }

@@ -1,30 +1,30 @@
-//! Where messages are held for a person: set and cleared while the gateway runs.
+//! Breakpoints: which messages are held for a person. They are set and cleared while the gateway runs.
 
 use crate::glob;
 use signalbox_engine::SubjectNames;
 use signalbox_engine::chain::{self, Case, Hold, Interceptor, Judgement, Phase, Question, Resumed, Ruling, Verdict};
+use signalbox_engine::lock::LockResultExt;
 use signalbox_wire::{Limits, method};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 /// Most breakpoints at a time.
 pub const MAX_BREAKPOINTS: usize = 64;
-/// How long a message waits where nothing else is said. The SDKs of MCP give a call up after 60 s.
+/// How long a message waits by default. The MCP SDKs give a call up after 60 s.
 pub const WITHIN: Duration = Duration::from_secs(50);
-/// The longest that a message may be made to wait.
+/// The longest time for which a message may be held.
 pub const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// Which messages are to be held. What is not said does not matter; where neither a tool nor a method is named, it is any
-/// call of a tool.
+/// Which messages are held. Without a tool and a method it is every tool call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Breakpoint {
     /// A pattern for the name of the tool, as clients know it.
     pub tool: Option<String>,
     /// A pattern for the method.
     pub method: Option<String>,
-    /// How many more it holds before it is gone.
+    /// How many more messages it holds before it is cleared.
     pub next: Option<u32>,
     /// Whether requests or answers are held.
     pub phase: Phase,
@@ -50,7 +50,7 @@ pub enum BreakpointError {
     /// It would hold nothing.
     #[error("`next` must be at least 1")]
     Nothing,
-    /// It would hold for no time, or for longer than anybody waits.
+    /// The time limit is zero, or longer than [`LONGEST`].
     #[error("a message may be held from 1 ms to {} hours", LONGEST.as_secs() / 3600)]
     Within,
     /// Notifications do not wait.
@@ -75,29 +75,29 @@ pub struct SetBreakpoint {
 /// All breakpoints of a gateway.
 #[derive(Debug)]
 pub struct Breakpoints {
-    /// How many there are: all that is looked at for a message while there are none.
+    /// How many there are. While there are none, a message costs one read of this.
     set: AtomicUsize,
-    inner: Mutex<Inner>,
+    inner: Mutex<BreakpointTable>,
     limits: Limits,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct BreakpointTable {
     last: u64,
     by_id: BTreeMap<u64, SetBreakpoint>,
 }
 
 impl Breakpoints {
-    /// None at first. Edited messages are held to these limits.
+    /// No breakpoints yet. Edited messages must keep these limits.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self { set: AtomicUsize::new(0), inner: Mutex::default(), limits }
     }
 
-    /// Sets one, and tells its number.
+    /// Sets a breakpoint and gives it a number.
     ///
     /// # Errors
-    /// Where it makes no sense, or there are too many.
+    /// If it makes no sense, or there are too many.
     pub fn set(&self, breakpoint: Breakpoint) -> Result<SetBreakpoint, BreakpointError> {
         check(&breakpoint)?;
         let mut inner = self.lock();
@@ -117,10 +117,10 @@ impl Breakpoints {
         self.lock().by_id.values().cloned().collect()
     }
 
-    /// Takes one away. What it holds stays held.
+    /// Clears one. The messages that it holds stay held.
     ///
     /// # Errors
-    /// Where there is none of this number.
+    /// If there is none of this number.
     pub fn clear(&self, id: u64) -> Result<SetBreakpoint, BreakpointError> {
         let mut inner = self.lock();
         let cleared = inner.by_id.remove(&id).ok_or(BreakpointError::Unknown(id));
@@ -128,7 +128,7 @@ impl Breakpoints {
         cleared
     }
 
-    /// Takes all of them away, and tells how many there were.
+    /// Clears all of them, and returns how many there were.
     pub fn clear_all(&self) -> usize {
         let mut inner = self.lock();
         let all = std::mem::take(&mut inner.by_id).len();
@@ -136,24 +136,24 @@ impl Breakpoints {
         all
     }
 
-    /// The bounds that edited messages are held to.
+    /// The limits that edited messages must keep.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    fn count(&self, inner: &Inner) {
+    fn count(&self, inner: &BreakpointTable) {
         self.set.store(inner.by_id.len(), Ordering::Relaxed);
     }
 
-    /// The first one that this message meets.
+    /// The first breakpoint that holds this message, with the hit counted.
     fn meet(&self, case: &Case<'_>) -> Option<SetBreakpoint> {
-        // What cannot be held must not use up what waits for the next call.
+        // A message that cannot be held must not use up a breakpoint for the next call.
         let exchange = case.exchange.filter(|_| case.can_wait)?;
         let mut inner = self.lock();
         let names = exchange.subject_names();
         let meets = |set: &&mut SetBreakpoint| set.breakpoint.fits(case.phase, &exchange.method, names.as_ref());
-        // A request that brings what its backend has asked for goes on with a call that was there before.
+        // A request that answers the backend's questions continues an earlier call and does not count as the next one.
         let fresh = case.phase != Phase::Request || case.round <= 1;
         let met = inner.by_id.values_mut().find(|set| (fresh || set.breakpoint.next.is_none()) && meets(set))?;
         met.hits += 1;
@@ -168,8 +168,8 @@ impl Breakpoints {
         Some(met)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BreakpointTable> {
+        self.inner.lock().unpoisoned()
     }
 }
 

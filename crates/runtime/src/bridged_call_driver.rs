@@ -1,8 +1,8 @@
-//! A call of the new era at an old backend: the engine's [`BridgedCall`], and the doing of what it asks for.
+//! A call of the new era at an old backend: runs the engine's [`BridgedCall`] and carries out its commands.
 
-use crate::exclusive_use::ExclusiveUse;
+use crate::backend::ExclusiveUse;
 use crate::gateway::Gateway;
-use crate::party::Party;
+use crate::origin::Party;
 use crate::peer::Peer;
 use crate::session::Session;
 use bytes::Bytes;
@@ -10,13 +10,14 @@ use signalbox_engine::bridge::bridged_call::{BridgedCall, BridgedCallCommand, En
 use signalbox_engine::bridge::digest::request_digest_input;
 use signalbox_engine::bridge::ticket::{Claim, Ticket};
 use signalbox_engine::bridge::{capabilities, errors};
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, Principal};
 use signalbox_wire::{Edits, Envelope, RawId, Revision, json, method};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-/// How long further questions are waited for before the client is shown those that are there.
+/// How long to wait for further questions before the client gets those that are there.
 const SETTLE: Duration = Duration::from_millis(10);
 
 /// Who waits for the call.
@@ -31,11 +32,11 @@ pub struct BridgedCallDriver {
     backend: Arc<str>,
     method: String,
     params: Bytes,
-    /// How large the questions are that its client is shown.
+    /// The size of the questions that its client was shown.
     shown: AtomicUsize,
     peer: Weak<Peer>,
     gateway: Weak<Gateway>,
-    /// The client can be sent to a URL.
+    /// The client accepts URL elicitation.
     takes_urls: bool,
     exclusive_use: Mutex<Option<ExclusiveUse>>,
     last: Mutex<Party>,
@@ -84,9 +85,9 @@ impl BridgedCallDriver {
         self.params.len() + self.shown.load(Ordering::Relaxed)
     }
 
-    /// On whose account it runs: of whoever waits for it, or waited last.
+    /// The party it runs for: whoever waits for it, or waited last.
     pub(crate) fn party(&self) -> Party {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock().unpoisoned();
         if let Some((session, exchange)) = self.waiter() {
             *last = Party::of(&session, Some(exchange));
         }
@@ -101,11 +102,11 @@ impl BridgedCallDriver {
 
     /// The backend asks something.
     pub fn asked(self: &Arc<Self>, message: &Envelope) {
-        tracing::debug!(backend = %self.backend, method = message.method(), "bridge: the backend asks; the call is parked");
+        tracing::debug!(backend = %self.backend, method = message.method(), "bridge: the backend asks something, so the call is parked");
         self.drive(|bridged_call, _, out| bridged_call.asked(message, out));
     }
 
-    /// The backend takes a question back.
+    /// The backend withdraws a question.
     pub fn withdrawn(&self, id: &RawId) {
         self.lock().withdrawn(id);
     }
@@ -130,29 +131,29 @@ impl BridgedCallDriver {
         self.drive(|bridged_call, _, out| bridged_call.ended(Ended::Fault(fault), out));
     }
 
-    /// The call is over without an answer to anybody.
+    /// Ends the call without an answer to anybody.
     pub fn over(&self) {
         self.give_back();
         self.lock().over();
     }
 
-    /// The connection may be used by others: the backend is done with this call.
+    /// Frees the connection for other calls, since the backend is done with this one.
     fn give_back(&self) {
-        let exclusive_use = self.exclusive_use.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let exclusive_use = self.exclusive_use.lock().unpoisoned().take();
         drop(exclusive_use);
     }
 
     /// The client came back with answers.
     ///
     /// # Errors
-    /// A fault where they do not fit; the call stays parked.
+    /// A fault if they do not fit; the call stays parked.
     pub fn resumed(self: &Arc<Self>, waiter: Waiter, round: u32, responses: &[u8]) -> Result<(), Fault> {
         let mut verdict = Ok(());
         self.drive(|bridged_call, _, out| verdict = bridged_call.resumed(waiter, round, responses, out));
         verdict
     }
 
-    /// Gives the call up where nobody came back in time.
+    /// Gives the call up if nobody came back in time.
     pub fn tick(self: &Arc<Self>) {
         self.drive(|bridged_call, now, out| bridged_call.tick(now, out));
     }
@@ -219,8 +220,8 @@ impl BridgedCallDriver {
         }
     }
 
-    /// A server of 2025-11-25 refuses a call until the user has been at some URLs: a client of the new era is asked to go
-    /// there and comes back with a call that is run as a new one. False where that is not what the backend said.
+    /// Translates the error by which a server of 2025-11-25 refuses a call until the user has visited some URLs. A client of the
+    /// new era is asked to visit them, and what it comes back with is run as a new call. False if it is not that error.
     fn shown_urls(&self, message: &Envelope) -> bool {
         let (Some((session, exchange)), Some(gateway)) = (self.waiter(), self.gateway.upgrade()) else { return false };
         let Some(urls) = errors::url_elicitations(message).filter(|_| self.takes_urls) else { return false };
@@ -248,7 +249,7 @@ impl BridgedCallDriver {
         }
     }
 
-    /// Answers the exchange with the questions and a ticket to come back with.
+    /// Answers the exchange with the questions and a ticket that the client has to bring back.
     fn show(self: &Arc<Self>, gateway: &Arc<Gateway>, (session, exchange): &Waiter, requests: &[u8], round: u32) {
         self.shown.store(requests.len(), Ordering::Relaxed);
         let ticket = self.ticket(gateway, Claim::Parked { park: self.park, round });
@@ -265,11 +266,11 @@ impl BridgedCallDriver {
     }
 
     fn lock(&self) -> MutexGuard<'_, BridgedCall<Waiter>> {
-        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+        self.machine.lock().unpoisoned()
     }
 }
 
-/// The result that asks the client, with what it has to bring back.
+/// The `input_required` result: the questions, and the state that the client has to bring back.
 pub(crate) fn input_required(requests: &[u8], state: &str) -> Bytes {
     let mut result = br#"{"resultType":"input_required","inputRequests":"#.to_vec();
     result.extend_from_slice(requests);

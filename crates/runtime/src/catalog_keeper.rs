@@ -1,27 +1,28 @@
-//! The catalog as the running program holds it: one writer at a time, readers of an immutable snapshot.
+//! Holds the catalog of the running gateway: one writer at a time, and readers of an immutable snapshot.
 
 use crate::backend::Backend;
 use crate::backends::Backends;
 use arc_swap::ArcSwap;
 use signalbox_engine::catalog::{Catalog, Changed, Snapshot, View, ViewKey, read_saved, write_saved};
+use signalbox_engine::lock::LockResultExt;
 use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::watch;
 
 /// The lists, and who may change them.
 struct Model {
     catalog: Catalog,
-    /// The backend that has each name now. A predecessor that still finishes its calls has no say any more.
+    /// The backend that has each name now. A predecessor that still finishes its calls cannot change the lists.
     owners: HashMap<Arc<str>, Owner>,
 }
 
 struct Owner {
     backend: u64,
-    /// What is known of this name was listed by a predecessor.
+    /// The known lists were read from a predecessor.
     inherited: bool,
 }
 
@@ -41,7 +42,7 @@ pub struct CatalogKeeper {
 }
 
 impl CatalogKeeper {
-    /// A keeper of these backends' lists, filled with what was known at the end of an earlier run.
+    /// The keeper for these backends, filled with the lists that an earlier run saved.
     #[must_use]
     pub fn new(backends: &Backends, file: Option<PathBuf>) -> Self {
         let mut catalog = Catalog::new(backends.iter().map(|backend| Arc::clone(&backend.name)));
@@ -60,19 +61,19 @@ impl CatalogKeeper {
         Self { model: Mutex::new(model), snapshot, generation, file, saving }
     }
 
-    /// The catalog as it stands.
+    /// The catalog at this moment.
     #[must_use]
     pub fn snapshot(&self) -> arc_swap::Guard<Arc<Snapshot>> {
         self.snapshot.load()
     }
 
-    /// Follows changes.
+    /// A receiver that is notified of every change.
     #[must_use]
     pub fn follow(&self) -> watch::Receiver<u64> {
         self.generation.subscribe()
     }
 
-    /// Stores what a backend lists.
+    /// Stores the lists of a backend.
     pub fn set_view(&self, backend: &Backend, key: ViewKey, view: View) -> Changed {
         self.change(|model| {
             let owner = model.owners.get_mut(&backend.name).filter(|owner| owner.backend == backend.id);
@@ -94,7 +95,7 @@ impl CatalogKeeper {
         })
     }
 
-    /// Takes over which backends there are. What is known of a name stays until the one that has it now has listed.
+    /// Takes over the configured backends. Known lists stay until the backend that has the name now has been read.
     pub fn reconfigure(&self, backends: &Backends) -> Changed {
         self.change(|model| {
             let mut before = std::mem::take(&mut model.owners);
@@ -109,7 +110,7 @@ impl CatalogKeeper {
         })
     }
 
-    /// True where lists of this very backend are known, and not only of another that had its name.
+    /// True if lists of this backend are known, and not only those of a predecessor.
     #[must_use]
     pub fn has_lists(&self, backend: &Backend) -> bool {
         let model = self.lock();
@@ -117,7 +118,7 @@ impl CatalogKeeper {
         own && model.catalog.backends().iter().any(|entry| entry.name == backend.name && !entry.views.is_empty())
     }
 
-    /// Says whether a backend is there.
+    /// Shows or hides the entries of a backend.
     pub fn set_listed(&self, backend: &Backend, listed: bool) -> Changed {
         self.change(|model| match model.is_owner(backend) {
             true => model.catalog.set_listed(&backend.name, listed),
@@ -125,7 +126,7 @@ impl CatalogKeeper {
         })
     }
 
-    /// Wakes whoever waits for lists although nothing in them changed: a backend has failed, say.
+    /// Wakes everybody who waits for lists although nothing in them changed, for example because a backend has failed.
     pub fn nudge(&self) {
         self.generation.send_modify(|generation| *generation += 1);
     }
@@ -142,10 +143,10 @@ impl CatalogKeeper {
         changed
     }
 
-    /// Writes what is known to the data folder. Failing to do so only costs the next start some waiting.
+    /// Saves the known lists in the data folder. If that fails, the next start merely has to wait for lists.
     pub async fn save(&self) {
         let Some(file) = self.file.clone() else { return };
-        // One at a time, so that an older catalog never replaces a newer one.
+        // One writer at a time, so that an older catalog never replaces a newer one.
         let _turn = self.saving.lock().await;
         let bytes = write_saved(&self.lock().catalog);
         let written = tokio::task::spawn_blocking(move || {
@@ -155,17 +156,17 @@ impl CatalogKeeper {
         });
         match written.await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "the catalog could not be saved"),
-            Err(error) => tracing::warn!(%error, "the catalog could not be saved"),
+            Ok(Err(error)) => tracing::warn!(%error, "could not save the catalog"),
+            Err(error) => tracing::warn!(%error, "could not save the catalog"),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Model> {
-        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+        self.model.lock().unpoisoned()
     }
 }
 
-/// Writes a file that was not there before, for nobody else to read. What is there, be it a link, goes.
+/// Creates a file that only its owner may read. Removes what is there before, be it a link.
 fn write_anew(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     match std::fs::remove_file(file) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -177,16 +178,16 @@ fn write_anew(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
 
 fn load(model: &mut Catalog, file: &Path) {
     if file.is_symlink() {
-        return tracing::warn!("the lists of the last run are not used: {} is a symbolic link", file.display());
+        return tracing::warn!("ignoring the saved lists: {} is a symbolic link", file.display());
     }
     match std::fs::read(file) {
         Ok(bytes) => {
             if let Err(error) = read_saved(model, &bytes) {
-                tracing::warn!(%error, "the lists of the last run are not used");
+                tracing::warn!(%error, "ignoring the saved lists");
             }
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => tracing::warn!(%error, "the lists of the last run cannot be read"),
+        Err(error) => tracing::warn!(%error, "could not read the saved lists"),
     }
 }
 
@@ -195,7 +196,6 @@ mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt as _;
 
-    /// Issue 13, point 10.
     #[tokio::test]
     async fn the_saved_catalog_is_private_and_no_link_is_followed() {
         let folder = tempfile::tempdir().unwrap();

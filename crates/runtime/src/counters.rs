@@ -1,15 +1,16 @@
-//! Counts of what was dropped, refused or did not fit, and of what is open now.
+//! The gateway's counters: what was dropped or refused, and what is open now.
 
 use signalbox_engine::Limit;
 use signalbox_engine::keys::TextMap;
+use signalbox_engine::lock::LockResultExt;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-/// Most names that rules may count under.
+/// Most counter names that rules may use.
 pub const MAX_NAMED: usize = 256;
 
-/// The counters of one gateway. Reasons are words of this program, never of a client.
+/// The counters of one gateway. Reasons come from this program, never from a client.
 #[derive(Debug, Default)]
 pub struct Counters {
     dropped: Mutex<BTreeMap<&'static str, u64>>,
@@ -18,11 +19,11 @@ pub struct Counters {
     pub in_flight: AtomicI64,
     /// Sessions ever opened.
     pub sessions_opened: AtomicU64,
-    /// Sessions refused for want of room.
+    /// Sessions refused because there were too many.
     pub sessions_refused: AtomicU64,
     /// Front connections open now.
     pub connections: AtomicI64,
-    /// Front connections refused for want of room.
+    /// Front connections refused because there were too many.
     pub connections_refused: AtomicU64,
     /// Event streams open now.
     pub event_streams: Arc<AtomicUsize>,
@@ -45,12 +46,12 @@ pub struct Counters {
 impl Counters {
     /// Counts a dropped message.
     pub fn dropped(&self, reason: &'static str) {
-        *self.dropped.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
+        *self.dropped.lock().unpoisoned().entry(reason).or_default() += 1;
     }
 
-    /// Counts under each of the names that rules chose. Beyond [`MAX_NAMED`] names nothing is counted but `other`.
+    /// Counts under each of these names, which rules chose. Beyond [`MAX_NAMED`] names, new ones are counted as `other`.
     pub fn counted(&self, names: &[Arc<str>]) {
-        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut named = self.named.lock().unpoisoned();
         for name in names {
             if let Some(count) = named.get_mut(name) {
                 *count += 1;
@@ -64,11 +65,11 @@ impl Counters {
     /// What rules counted, by name.
     #[must_use]
     pub fn all_counted(&self) -> BTreeMap<Arc<str>, u64> {
-        let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        let named = self.named.lock().unpoisoned();
         named.iter().map(|(name, count)| (Arc::clone(name), *count)).collect()
     }
 
-    /// Counts what was refused at a limit.
+    /// Counts a refusal at a limit.
     pub fn refused(&self, limit: Limit) {
         Self::add(&self.refused[limit.number()]);
     }
@@ -83,21 +84,21 @@ impl Counters {
     /// What was dropped, by reason.
     #[must_use]
     pub fn all_dropped(&self) -> BTreeMap<&'static str, u64> {
-        self.dropped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.dropped.lock().unpoisoned().clone()
     }
 
-    /// Counts a TLS handshake that came to nothing.
+    /// Counts a TLS handshake that failed.
     pub fn handshake_failed(&self, reason: &'static str) {
-        *self.failed_handshakes.lock().unwrap_or_else(PoisonError::into_inner).entry(reason).or_default() += 1;
+        *self.failed_handshakes.lock().unpoisoned().entry(reason).or_default() += 1;
     }
 
-    /// TLS handshakes that came to nothing, by reason.
+    /// TLS handshakes that failed, by reason.
     #[must_use]
     pub fn failed_handshakes(&self) -> BTreeMap<&'static str, u64> {
-        self.failed_handshakes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.failed_handshakes.lock().unpoisoned().clone()
     }
 
-    /// Adds to a gauge or counter.
+    /// Adds one to a counter.
     pub fn add(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,34 +1,35 @@
-//! What happened on a worker, noted there and told when the worker has nothing else to do and there is something to tell, or
-//! at the gateway's next tick: whoever waits for an answer does not wait for the bookkeeping.
+//! Buffers facts per worker thread, so that answers do not wait for bookkeeping. A worker hands its facts to the sinks when it is
+//! idle and has enough of them, or when the gateway ticks.
 //!
-//! What happens in one session is told in its order. A session that goes on on another thread has what it noted before told
-//! first.
+//! The facts of one session reach the sinks in order: when a session continues on another thread, the buffer of the previous
+//! thread is emptied first.
 
 use crate::gateway::Gateway;
 use crate::session::Session;
 use signalbox_engine::Fact;
 use signalbox_engine::chain::Effect;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::log_level::LogLevel;
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
-/// A worker that is idle tells this many facts at once, since a few at a time cost about as much.
+/// An idle worker hands facts over once it has this many, since fewer at a time cost about as much.
 const SOME: usize = 32;
-/// Most facts that wait to be told; a worker that is never idle tells them when there are so many.
+/// Most facts in a buffer; a worker that is never idle hands them over when there are so many.
 const MANY: usize = 64;
-/// A message of this size is told at once, so that little memory waits.
+/// A message of this size is handed over at once, so that buffers hold little memory.
 const LARGE: usize = 64 << 10;
 
-/// Numbers are never used twice, so that nothing of one gateway gets into the fact_buffer of another.
+/// Numbers are never used twice, so that facts of one gateway do not get into a buffer of another.
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
 thread_local! {
-    /// The fact_buffer of this thread, and whose it is.
+    /// The buffer of this thread, and the number of its gateway's buffers.
     static MINE: OnceCell<(u32, Arc<FactBuffer>)> = const { OnceCell::new() };
 }
 
-/// The fact_buffer of one worker.
+/// The buffer of one worker.
 #[derive(Debug)]
 struct FactBuffer {
     number: u32,
@@ -41,14 +42,14 @@ struct Pages {
     effects: Vec<Effect>,
 }
 
-/// The fact_buffers of a gateway.
+/// The buffers of a gateway.
 #[derive(Debug)]
 pub(crate) struct FactBuffers {
     of: u32,
     all: Mutex<Vec<Arc<FactBuffer>>>,
 }
 
-/// The fact_buffer in which a session noted something last; 0 where that has been told.
+/// The number of the buffer in which a session noted its last facts; 0 if these were handed over at once.
 #[derive(Default, Debug)]
 pub(crate) struct LastNoted(Mutex<u32>);
 
@@ -59,44 +60,44 @@ impl Default for FactBuffers {
 }
 
 impl FactBuffers {
-    /// Does something with the fact_buffer of this thread. It has none before it was first idle, or where it works for another
+    /// Runs something with the buffer of this thread. A thread has none before it was first idle, or if it works for another
     /// gateway.
     fn with_mine<T>(&self, act: impl FnOnce(Option<&FactBuffer>) -> T) -> T {
         MINE.with(|mine| act(mine.get().filter(|(of, _)| *of == self.of).map(|(_, fact_buffer)| &**fact_buffer)))
     }
 
-    /// Gives this thread a fact_buffer, unless it has one.
+    /// Gives this thread a buffer, unless it has one.
     fn open(&self) {
         MINE.with(|mine| {
             mine.get_or_init(|| {
                 let fact_buffer =
                     Arc::new(FactBuffer { number: NEXT.fetch_add(1, Ordering::Relaxed), pages: Mutex::default() });
-                lock(&self.all).push(Arc::clone(&fact_buffer));
+                self.all.lock().unpoisoned().push(Arc::clone(&fact_buffer));
                 (self.of, fact_buffer)
             });
         });
     }
 
-    /// True where nothing waits to be told.
+    /// True if every buffer is empty.
     pub fn is_empty(&self) -> bool {
-        lock(&self.all).iter().all(|fact_buffer| {
-            let pages = lock(&fact_buffer.pages);
+        self.all.lock().unpoisoned().iter().all(|fact_buffer| {
+            let pages = fact_buffer.pages.lock().unpoisoned();
             pages.facts.is_empty() && pages.effects.is_empty()
         })
     }
 
     fn numbered(&self, number: u32) -> Option<Arc<FactBuffer>> {
-        lock(&self.all).iter().find(|fact_buffer| fact_buffer.number == number).cloned()
+        self.all.lock().unpoisoned().iter().find(|fact_buffer| fact_buffer.number == number).cloned()
     }
 }
 
 impl Gateway {
-    /// A worker has nothing else to do. From the first time on, what happens on its thread waits for this.
+    /// Called by a worker that has nothing else to do. From the first call on, facts of its thread are buffered.
     pub fn idle(&self) {
         self.fact_buffers.open();
         self.fact_buffers.with_mine(|fact_buffer| {
             if let Some(fact_buffer) = fact_buffer {
-                let mut pages = lock(&fact_buffer.pages);
+                let mut pages = fact_buffer.pages.lock().unpoisoned();
                 if pages.facts.len() >= SOME || pages.effects.len() >= SOME {
                     self.tell_all(&mut pages);
                 } else if !pages.facts.is_empty() || !pages.effects.is_empty() {
@@ -106,39 +107,39 @@ impl Gateway {
         });
     }
 
-    /// Tells all that was noted up to now, on any thread.
+    /// Hands over the facts of all threads.
     pub fn settle(&self) {
-        let all = lock(&self.fact_buffers.all).clone();
+        let all = self.fact_buffers.all.lock().unpoisoned().clone();
         for fact_buffer in all {
-            self.tell_all(&mut lock(&fact_buffer.pages));
+            self.tell_all(&mut fact_buffer.pages.lock().unpoisoned());
         }
     }
 
-    /// Notes what came of one event, in order. Nothing waits where answers wait for what is told.
+    /// Notes the facts of one event of a session, in order. With strict recording they are not buffered.
     pub(crate) fn note(&self, session: &Session, facts: impl IntoIterator<Item = Fact>) {
         self.fact_buffers.with_mine(|mine| {
             let mine = mine.filter(|_| !self.is_durable());
-            let mut last = lock(&session.noted.0);
+            let mut last = session.noted.0.lock().unpoisoned();
             let number = mine.map_or(0, |fact_buffer| fact_buffer.number);
             if *last != number {
                 if *last != 0
                     && let Some(other) = self.fact_buffers.numbered(*last)
                 {
-                    self.tell_all(&mut lock(&other.pages));
+                    self.tell_all(&mut other.pages.lock().unpoisoned());
                 }
                 *last = number;
             }
             match mine {
-                Some(fact_buffer) => self.enter(&mut lock(&fact_buffer.pages), facts),
+                Some(fact_buffer) => self.enter(&mut fact_buffer.pages.lock().unpoisoned(), facts),
                 None => self.tell(&facts.into_iter().collect::<Vec<_>>()),
             }
         });
     }
 
-    /// Notes what belongs to no session.
+    /// Notes a fact that belongs to no session.
     pub(crate) fn note_own(&self, fact: Fact) {
         self.fact_buffers.with_mine(|mine| match mine.filter(|_| !self.is_durable()) {
-            Some(fact_buffer) => self.enter(&mut lock(&fact_buffer.pages), [fact]),
+            Some(fact_buffer) => self.enter(&mut fact_buffer.pages.lock().unpoisoned(), [fact]),
             None => self.tell(&[fact]),
         });
     }
@@ -152,16 +153,16 @@ impl Gateway {
         }
     }
 
-    /// Has done what interceptors want done besides, behind what goes out.
+    /// Carries out the side effects that interceptors ask for, buffered like facts.
     pub(crate) fn run_effects(&self, effects: Vec<Effect>) {
         if effects.is_empty() {
             return;
         }
-        // A web address is told by a task, which is begun here.
+        // A webhook is posted by a task, which has to be spawned on this thread.
         let can_wait = !effects.iter().any(|effect| matches!(effect, Effect::Notify { .. }));
         self.fact_buffers.with_mine(|mine| match mine.filter(|_| can_wait) {
             Some(fact_buffer) => {
-                let mut pages = lock(&fact_buffer.pages);
+                let mut pages = fact_buffer.pages.lock().unpoisoned();
                 pages.effects.extend(effects);
                 if pages.effects.len() >= MANY {
                     self.tell_all(&mut pages);
@@ -171,7 +172,7 @@ impl Gateway {
         });
     }
 
-    /// Does what an interceptor wants done besides.
+    /// Carries out one side effect.
     fn effect(&self, effect: Effect) {
         match effect {
             Effect::Log { level, text } if level >= LogLevel::Error => {
@@ -186,14 +187,14 @@ impl Gateway {
                     self.counters.dropped("webhook");
                 }
             }
-            // A fork comes as a command of its own.
+            // A fork arrives as a command of its own.
             Effect::Fork { .. } => {}
         }
     }
 
     fn tell_all(&self, pages: &mut Pages) {
         if !pages.facts.is_empty() {
-            // Taken out first, so that nothing is told twice if whoever hears it fails.
+            // Taken out first, so that nothing is told twice if a sink panics.
             let mut facts = std::mem::take(&mut pages.facts);
             self.tell(&facts);
             facts.clear();
@@ -201,8 +202,4 @@ impl Gateway {
         }
         pages.effects.drain(..).for_each(|effect| self.effect(effect));
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,16 +1,16 @@
-//! The whole: all backends, all sessions, the catalog, and what they share.
+//! The gateway as a whole: all backends, all sessions, the catalog, and everything that they share.
 
 use crate::allowance::Allowance;
 use crate::backend::{Backend, Followed};
 use crate::backends::Backends;
 use crate::catalog_keeper::CatalogKeeper;
+use crate::clock::{self, Pulse};
 use crate::counters::Counters;
 use crate::fact_buffer::FactBuffers;
 use crate::holds::Holds;
 use crate::link::BoxFuture;
 use crate::parked_calls::ParkedCalls;
 use crate::peer::Peer;
-use crate::pulse::{self, Pulse};
 use crate::reads::Reads;
 use crate::runtimes::Runtimes;
 use crate::session::Session;
@@ -25,6 +25,7 @@ use signalbox_engine::catalog::Changed;
 use signalbox_engine::fact::{MessageFact, Point, RefusedFact};
 use signalbox_engine::front::Mode;
 use signalbox_engine::keys::Numbers;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::operations::Operations;
 use signalbox_engine::task_calls::TaskCalls;
 use signalbox_engine::{
@@ -33,14 +34,14 @@ use signalbox_engine::{
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Most refusals before a session that are told of in one second.
+/// Most refusals before a session that are recorded in one second.
 pub const MAX_REFUSALS: u32 = 100;
-/// How much is told of why.
+/// Most characters of the reason that are recorded.
 pub const MAX_REFUSAL_TEXT: usize = 500;
-/// How long the last answers have to be written down when the gateway ends, and then to leave.
+/// How long the last answers have to be recorded when the gateway ends, and then to be sent.
 const ANSWERS_END: Duration = Duration::from_secs(1);
 /// How long a listen request waits for backends to follow what it names.
 const FOLLOW_WAIT: Duration = Duration::from_secs(5);
@@ -55,31 +56,31 @@ pub struct Gateway {
     pub(crate) replacing: Mutex<()>,
     /// The open sessions.
     pub sessions: SessionTable,
-    /// What is counted.
+    /// The counters.
     pub counters: Counters,
     /// On whose behalf the gateway's own connections are opened.
     pub principal: Principal,
-    /// Who calls where the gateway calls on its own account.
+    /// The caller of the gateway's own requests.
     pub caller: Caller,
-    /// When it began.
+    /// When it was started.
     pub started: Instant,
     /// The bytes of messages that it holds, and for whom.
     pub budget: Arc<Budget>,
     /// The calls that wait for input of their clients.
     pub parks: ParkedCalls,
-    /// The reads that backends let us keep.
+    /// Cached resource reads.
     pub reads: Reads,
-    /// Where the tasks of clients of the new era are.
+    /// Which backend has which task of clients of the new era.
     pub tasks: TaskDirectory,
-    /// Where our own tasks run.
+    /// The runtimes that its Tokio tasks run on.
     pub runtimes: Runtimes,
     /// The messages that wait for a person.
     pub holds: Holds,
-    /// The way to web addresses.
+    /// The client for webhooks.
     pub webhooks: Webhooks,
     pub(crate) chain: Chain,
     message_facts: AtomicBool,
-    /// Who must have written down what led to a call before it goes to its backend, and to an answer before it leaves.
+    /// The sinks that must have recorded everything before a call goes to its backend or an answer to its client.
     durable: Vec<Arc<dyn FactSink>>,
     pub(crate) tracer: Option<Arc<dyn FactSink>>,
     facts: Vec<Arc<dyn FactSink>>,
@@ -95,8 +96,8 @@ pub struct Gateway {
 }
 
 /// What a gateway is made of.
-pub struct Parts {
-    /// Bounds.
+pub struct GatewayParts {
+    /// Limits and durations.
     pub settings: Settings,
     /// Backends, in configured order.
     pub backends: Vec<Arc<Backend>>,
@@ -104,7 +105,7 @@ pub struct Parts {
     pub chain: Chain,
     /// Subscribers to facts.
     pub facts: Vec<Arc<dyn FactSink>>,
-    /// How web addresses are reached, where interceptors may ask some.
+    /// How webhooks are posted, if interceptors may use any.
     pub post: Option<Arc<dyn Post>>,
     /// On whose behalf the gateway's own connections are opened.
     pub principal: Principal,
@@ -113,11 +114,11 @@ pub struct Parts {
 }
 
 impl Gateway {
-    /// Puts a gateway together; nothing runs yet.
+    /// Assembles a gateway without starting anything.
     ///
     /// # Errors
     /// A fault if the system gives no randomness.
-    pub fn new(parts: Parts) -> Result<Arc<Self>, Fault> {
+    pub fn new(parts: GatewayParts) -> Result<Arc<Self>, Fault> {
         let backends = Backends::new(parts.backends);
         let max_parked_bytes = parts.settings.max_parked_bytes;
         let budget = Budget::new(parts.settings.memory);
@@ -159,7 +160,7 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// Milliseconds since it began: the clock of its tickets.
+    /// Milliseconds since it was started, by which tickets expire.
     #[must_use]
     pub fn millis(&self) -> u64 {
         u64::try_from(crate::clock::now().saturating_duration_since(self.started).as_millis()).unwrap_or(u64::MAX)
@@ -171,11 +172,11 @@ impl Gateway {
         for backend in self.backends().iter() {
             tokio::spawn(Arc::clone(backend).supervise());
         }
-        tokio::spawn(pulse::run(Arc::clone(self)));
+        tokio::spawn(clock::run(Arc::clone(self)));
     }
 
-    /// Opens a session. `external` is the id its client will hold; a session without one is not kept in the table. `via` is
-    /// how the client came, in a word.
+    /// Opens a session. `external` is the id that its client will hold, `via` the name of the transport. A stateless session is
+    /// not kept in the table.
     ///
     /// # Errors
     /// A fault if there are too many, or the gateway is shutting down.
@@ -206,7 +207,7 @@ impl Gateway {
         Ok(session)
     }
 
-    /// The backends as they stand, in configured order.
+    /// The backends at this moment, in configured order.
     #[must_use]
     pub fn backends(&self) -> arc_swap::Guard<Arc<Backends>> {
         self.backends.load()
@@ -216,7 +217,7 @@ impl Gateway {
         self.backends.store(Arc::new(backends));
     }
 
-    /// The bounds it works with, as they stand.
+    /// The settings at this moment.
     #[must_use]
     pub fn settings(&self) -> arc_swap::Guard<Arc<Settings>> {
         self.settings.load()
@@ -246,7 +247,7 @@ impl Gateway {
         }
     }
 
-    /// Tells the sessions concerned that lists changed: all of them, or those who see this capability set's lists.
+    /// Tells sessions that lists changed: all of them, or those that see the lists of this capability set.
     pub(crate) fn tell_lists_changed(&self, changed: Changed, caps: Option<&CapSet>) {
         if !changed.any() {
             return;
@@ -282,13 +283,13 @@ impl Gateway {
         if followed.is_empty() {
             return;
         }
-        // A client that left before its wishes were noted could not take them back.
+        // If the client left before its subscriptions were noted, nobody else will remove them.
         if !session.waits_for(exchange) {
             return self.unlisten(session, exchange);
         }
         let session = Arc::clone(session);
         tokio::spawn(async move {
-            // A backend that is away follows them as soon as it is back; the client need not wait for that.
+            // A backend that is down follows them as soon as it is back; the client need not wait for that.
             let until = tokio::time::Instant::now() + FOLLOW_WAIT;
             for (backend, refused) in followed {
                 let refused = tokio::time::timeout_at(until, refused).await;
@@ -308,24 +309,23 @@ impl Gateway {
         }
     }
 
-    /// Asks those who hear of facts again whether any of them wants messages too. Whoever changes its mind says so here.
+    /// Checks again whether any sink wants message facts. A sink whose answer changes must have this called.
     pub fn wants_changed(&self) {
         let wanted = self.facts.iter().any(|sink| sink.wants_messages());
         self.message_facts.store(wanted, Ordering::Relaxed);
     }
 
-    /// True where somebody wants to hear of messages and decisions.
+    /// True if a sink wants facts about messages and decisions.
     pub(crate) fn message_facts(&self) -> bool {
         self.message_facts.load(Ordering::Relaxed)
     }
 
-    /// True where calls and answers wait until they are written down.
+    /// True if calls and answers wait until they are recorded.
     pub(crate) fn is_durable(&self) -> bool {
         !self.durable.is_empty()
     }
 
-    /// Comes to its end once everything that was told so far is written down by all who must; false where one of them
-    /// cannot.
+    /// Completes once the durable sinks have recorded all facts so far. False if one of them cannot.
     pub(crate) fn written(&self) -> impl Future<Output = bool> + Send + use<> {
         let all: Vec<_> = self.durable.iter().map(|sink| sink.written()).collect();
         async move {
@@ -337,22 +337,22 @@ impl Gateway {
         }
     }
 
-    /// Comes to its end when those who are told of messages have room for more, or waiting for it is over. None while
-    /// they have. Fronts and links await it before they take the next message.
+    /// A future that completes when the sinks have room for more message facts, or after a time limit. `None` while they have
+    /// room. Fronts and links await it before they take the next message.
     #[must_use]
     pub fn room(&self) -> Option<BoxFuture<()>> {
         if self.message_facts() { self.facts.iter().find_map(|sink| sink.room()) } else { None }
     }
 
-    /// Tells facts, in order, to everybody who wants to know. Who has a session calls [`Self::note`] instead.
+    /// Hands facts to all sinks, in order. Facts of a session go through [`Self::note`] instead.
     pub(crate) fn tell(&self, facts: &[Fact]) {
         for sink in &self.facts {
             sink.facts(facts);
         }
     }
 
-    /// Tells of what was refused before there was a session, with the JSON-RPC error it was answered with, where it was. No
-    /// more than so many a second are told of, so that nobody fills a tape with them.
+    /// Records a refusal that happened before there was a session, with the JSON-RPC error that it was answered with, if any.
+    /// At most [`MAX_REFUSALS`] a second are recorded, so that nobody can fill a tape with them.
     pub fn refused(&self, caller: &Caller, status: Option<u16>, fault: &Fault, reply: Option<&Bytes>) {
         if !self.message_facts() {
             return;
@@ -382,13 +382,13 @@ impl Gateway {
         }
     }
 
-    /// True where somebody follows traces, so that headers which say of one are worth a look.
+    /// True if a sink exports traces, so that fronts read trace headers.
     #[must_use]
     pub fn traces(&self) -> bool {
         self.tracer.is_some()
     }
 
-    /// True once no new work is taken.
+    /// True once the gateway takes no new work.
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Relaxed)
@@ -397,16 +397,16 @@ impl Gateway {
     /// Takes no new sessions, waits for calls in flight, then ends every session and backend.
     pub async fn shut_down(&self, within: Duration) {
         self.draining.store(true, Ordering::Relaxed);
-        // Nobody is to wait for a person who may be away.
+        // A shutdown does not wait for a person who may be away.
         self.holds.end();
         wait_until(within, || self.counters.in_flight.load(Ordering::Relaxed) <= 0).await;
-        // Backends first: what is still in flight fails with an answer, which a session that is closed cannot give.
-        // Whoever replaces backends at this moment has done so before, or sees that it is too late.
-        drop(self.replacing.lock().unwrap_or_else(PoisonError::into_inner));
+        // Backends stop first, so that calls in flight fail with an answer, which a closed session cannot give. A replacement
+        // of backends that is under way finishes before; a later one sees that the gateway is draining.
+        drop(self.replacing.lock().unpoisoned());
         for backend in self.backends().all() {
             backend.stop();
         }
-        // What has failed just now leaves when it is written down, or is answered with an error.
+        // Answers that failed just now are sent once they are recorded, or replaced by an error.
         wait_until(ANSWERS_END, || self.unwritten.is_empty()).await;
         self.unwritten.give_up();
         wait_until(ANSWERS_END, || self.unwritten.is_empty()).await;
@@ -429,7 +429,7 @@ impl Gateway {
     }
 }
 
-/// Waits for something that is looked at from time to time, for no longer than this.
+/// Polls until `over` is true, for no longer than `within`.
 async fn wait_until(within: Duration, over: impl Fn() -> bool) {
     let deadline = crate::clock::now() + within;
     while !over() && crate::clock::now() < deadline {

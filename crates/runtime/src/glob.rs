@@ -1,9 +1,9 @@
 //! Patterns for names, in which `*` stands for any text and `?` for any one character.
 
-/// The longest pattern.
+/// Most bytes of a pattern.
 pub const MAX_PATTERN: usize = 256;
 
-/// Whether all of `text` fits the pattern. Takes at most the product of both lengths.
+/// True if all of `text` fits the pattern. Takes time proportional to the product of both lengths at most.
 #[must_use]
 pub fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());

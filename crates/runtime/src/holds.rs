@@ -1,11 +1,12 @@
-//! Messages that interceptors hold until somebody answers a question: a person, a web address, or only the clock.
+//! Messages that an interceptor holds until a question is answered: by a person, by a webhook, or by the passing of time.
 
 use crate::session::Session;
 use signalbox_engine::chain::{Answer, Question};
 use signalbox_engine::command::Held;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Event, ExchangeId, SessionKey};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
@@ -15,10 +16,10 @@ pub const MAX_HELD: usize = 1_000;
 const TELL_EVERY: Duration = Duration::from_secs(5);
 const ENDING: &str = "the gateway is shutting down";
 
-/// Why a held message could not be settled.
+/// Why a held message could not be answered for.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum HoldError {
-    /// There is none of this number: it was settled, its time ran out, or its client left.
+    /// There is none of this number: it was answered for, its time ran out, or its client left.
     #[error("no message is held as {0}; see `signalbox hold list`")]
     Unknown(u64),
 }
@@ -28,7 +29,7 @@ pub enum HoldError {
 pub struct HeldMessage {
     /// Its number in this process.
     pub id: u64,
-    /// The id of its session, where its client has one.
+    /// The id of its session, if its client has one.
     pub session: String,
     /// The number of that session.
     pub session_key: SessionKey,
@@ -36,7 +37,7 @@ pub struct HeldMessage {
     pub exchange: ExchangeId,
     /// Why it is held.
     pub reason: Arc<str>,
-    /// When it is given up.
+    /// When its time runs out.
     pub until: Instant,
     /// The message and what is known of it.
     pub held: Arc<Held>,
@@ -51,16 +52,16 @@ struct Waiting {
 /// The messages of one gateway that wait for a person.
 #[derive(Default)]
 pub struct Holds {
-    waiting: Mutex<Inner>,
+    waiting: Mutex<HeldTable>,
 }
 
 #[derive(Default)]
-struct Inner {
+struct HeldTable {
     next: u64,
     by_id: BTreeMap<u64, Waiting>,
-    /// How often each way out was taken, by its word.
+    /// How many holds ended in each way, by its word.
     settled: BTreeMap<&'static str, u64>,
-    /// Nothing is held any more.
+    /// The gateway ends, and nothing is held any more.
     ended: bool,
 }
 
@@ -71,20 +72,20 @@ impl Holds {
         self.lock().by_id.values().map(|waiting| waiting.shown.clone()).collect()
     }
 
-    /// How often each way out of a hold was taken.
+    /// How many holds ended in each way.
     #[must_use]
     pub fn settled(&self) -> BTreeMap<&'static str, u64> {
         self.lock().settled.clone()
     }
 
-    /// Answers for a person.
+    /// Takes a person's answer for a held message.
     ///
     /// # Errors
-    /// Where no message of this number waits.
+    /// If no message of this number waits.
     pub fn settle(&self, id: u64, answer: Answer) -> Result<HeldMessage, HoldError> {
         let waiting = self.lock().by_id.remove(&id).ok_or(HoldError::Unknown(id))?;
         let shown = waiting.shown.clone();
-        // Nobody listens where its time ran out in this very moment.
+        // Nobody receives it if the time ran out at this very moment.
         waiting.answer.send(answer).map_err(|_| HoldError::Unknown(id))?;
         Ok(shown)
     }
@@ -92,12 +93,12 @@ impl Holds {
     /// The message of this number.
     ///
     /// # Errors
-    /// Where none waits.
+    /// If none waits.
     pub fn get(&self, id: u64) -> Result<HeldMessage, HoldError> {
         self.lock().by_id.get(&id).map(|waiting| waiting.shown.clone()).ok_or(HoldError::Unknown(id))
     }
 
-    /// Refuses what waits, and all that would have to: the gateway ends.
+    /// Refuses all held messages, and those that would be held later, since the gateway ends.
     pub(crate) fn end(&self) {
         let waiting = {
             let mut inner = self.lock();
@@ -105,12 +106,12 @@ impl Holds {
             std::mem::take(&mut inner.by_id)
         };
         for one in waiting.into_values() {
-            // Whoever is settled in this moment has an answer already.
+            // Fails only if the message got another answer at this very moment.
             let _ = one.answer.send(Answer::Refused { by: None, reason: ENDING.to_owned() });
         }
     }
 
-    /// Nobody waits for the message of this exchange any more.
+    /// Forgets the message of an exchange that nobody waits for any more.
     pub(crate) fn withdraw(&self, session: SessionKey, exchange: ExchangeId) {
         let mut inner = self.lock();
         inner.by_id.retain(|_, waiting| waiting.key != (session, exchange));
@@ -150,8 +151,8 @@ impl Holds {
         *self.lock().settled.entry(word(answer)).or_default() += 1;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HeldTable> {
+        self.waiting.lock().unpoisoned()
     }
 }
 
@@ -167,11 +168,11 @@ fn word(answer: &Answer) -> &'static str {
     }
 }
 
-/// Finds out what an interceptor wants to know, and tells the session.
+/// Gets the answer to an interceptor's question, and hands it to the session.
 pub(crate) async fn consult(session: Arc<Session>, exchange: ExchangeId, question: Question, held: Box<Held>) {
     let answer = match question {
         Question::Pause(time) => {
-            // Who goes away meanwhile leaves nothing behind: neither the message nor the session waits with the clock.
+            // Only a weak reference waits, so that a session that ends meanwhile is freed at once.
             drop(held);
             let waiting = Arc::downgrade(&session);
             drop(session);
@@ -194,7 +195,7 @@ pub(crate) async fn consult(session: Arc<Session>, exchange: ExchangeId, questio
     session.handle(Event::Consulted { exchange, answer });
 }
 
-/// Waits for a person, telling the client from time to time. None where nobody waits for the answer any more.
+/// Waits for a person, and sends the client progress meanwhile. `None` if nobody waits for the answer any more.
 async fn ask_person(
     session: &Arc<Session>,
     exchange: ExchangeId,
@@ -209,7 +210,7 @@ async fn ask_person(
         Ok(inserted) => inserted,
         Err(answer) => return Some(answer),
     };
-    // An exchange that ended before its message was in the list could not take it from there.
+    // If the exchange ended before its message was in the list, nobody else will remove it.
     if !session.waits_for(exchange) {
         holds.withdraw(session.key, exchange);
     }
@@ -222,7 +223,7 @@ async fn ask_person(
     loop {
         let left = until.saturating_duration_since(tokio::time::Instant::now());
         if left.is_zero() {
-            // Whoever settles it in this moment comes too late, and is told so.
+            // A person who answers at this very moment is too late, and is told so.
             return holds.settle(id, Answer::Expired).is_ok().then_some(Answer::Expired);
         }
         match tokio::time::timeout(left.min(TELL_EVERY), &mut answered).await {

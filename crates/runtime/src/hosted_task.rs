@@ -1,25 +1,25 @@
-//! A task of an old backend that clients of the new era ask about: the engine's [`Hosted`], and the doing of what it asks
-//! for. It stays with the connection on which it was made.
+//! A task of an old backend that a client of the new era has: runs the engine's [`Hosted`] and carries out its commands. The
+//! task stays with the connection that made it.
 
 use crate::bridged_call_driver::Waiter;
-use crate::origin::Origin;
-use crate::party::Party;
+use crate::origin::{Origin, Party};
 use crate::peer::Peer;
 use bytes::Bytes;
 use signalbox_engine::bridge::hosted::{About, Hosted, HostedCommand};
 use signalbox_engine::bridge::tasks;
 use signalbox_engine::correlation::MAX_CALL;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Call, ClientProfile, Event, Fault, FaultKind, PeerId, Principal};
 use signalbox_wire::{Edits, Envelope, RawId, Revision, Span, json, method};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
-/// Who wants to know how a task is.
+/// Who gets the state of a task.
 #[derive(Clone)]
 enum Asker {
     /// A request about it.
     Call(Waiter),
-    /// Listen requests that name it, of a client of this backend.
+    /// Listen requests that name it, and the backend's name.
     Listeners(Arc<str>, Vec<Waiter>),
 }
 
@@ -38,7 +38,7 @@ pub struct HostedTask {
 }
 
 impl HostedTask {
-    /// A task that was just made on this connection. `None` where `made` tells of none.
+    /// A task that was just made on this connection. `None` if `made` describes none.
     #[must_use]
     pub fn new(
         peer: &Arc<Peer>,
@@ -59,17 +59,17 @@ impl HostedTask {
         })
     }
 
-    /// Clients know the task by this name.
+    /// Sets the name by which clients know the task.
     pub fn rename(&self, name: &str) {
         self.lock().rename(name);
     }
 
-    /// On whose account it runs: of whoever asked about it last.
+    /// The party it runs for: whoever asked about it last.
     pub(crate) fn party(&self) -> Party {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last.lock().unpoisoned().clone()
     }
 
-    /// How long the task is kept, where it says so.
+    /// How long the task is kept, if it says so.
     #[must_use]
     pub fn stay(&self) -> Option<Duration> {
         self.lock().state().ttl.map(Duration::from_millis)
@@ -87,9 +87,9 @@ impl HostedTask {
         self.peer.upgrade().is_none_or(|peer| peer.is_lost())
     }
 
-    /// A client asks or tells something about it.
+    /// Handles a client's request about it.
     pub fn request(self: &Arc<Self>, waiter: Waiter, call: &Call) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Party::of(&waiter.0, Some(waiter.1));
+        *self.last.lock().unpoisoned() = Party::of(&waiter.0, Some(waiter.1));
         let asker = Asker::Call(waiter);
         self.drive(|machine, out| match &*call.method {
             method::TASKS_GET => machine.get(asker, out),
@@ -102,27 +102,27 @@ impl HostedTask {
         });
     }
 
-    /// The id by which clients know it.
+    /// The name by which clients know it.
     pub(crate) fn name(&self) -> String {
         self.lock().name().to_owned()
     }
 
-    /// Tells these listen requests how it is, as soon as all of that is known.
+    /// Sends these listen requests its state, as soon as that is complete.
     pub(crate) fn tell(self: &Arc<Self>, backend: &Arc<str>, listeners: Vec<Waiter>) {
         self.drive(|machine, out| machine.get(Asker::Listeners(Arc::clone(backend), listeners), out));
     }
 
-    /// The backend asks something in its course.
+    /// The backend asks something during the task.
     pub fn asked(self: &Arc<Self>, message: &Envelope) {
         self.drive(|machine, out| machine.asked(message, out));
     }
 
-    /// The backend takes a question back.
+    /// The backend withdraws a question.
     pub fn withdrawn(&self, id: &RawId) {
         self.lock().withdrawn(id);
     }
 
-    /// The backend answered a request about it, or will not.
+    /// The backend answered a request about it, or failed to.
     pub fn answered(self: &Arc<Self>, about: About, answer: Result<&Envelope, Fault>) {
         self.drive(|machine, out| machine.answered(about, answer, out));
     }
@@ -138,7 +138,7 @@ impl HostedTask {
     fn perform(self: &Arc<Self>, command: HostedCommand<Asker>) {
         match command {
             HostedCommand::Ask(about) => {
-                // `tasks/result` is answered when the task is over, whenever that is.
+                // `tasks/result` is answered when the task is over, so it gets the longest time limit.
                 let timeout = if about == About::Result { MAX_CALL } else { self.timeout };
                 let params = format!(r#""taskId":{}"#, json::quote(&self.id));
                 let origin = Origin::Hosted(Arc::clone(self), about);
@@ -166,17 +166,17 @@ impl HostedTask {
             HostedCommand::Fail(Asker::Call((session, exchange)), fault) => {
                 session.handle(Event::Failed { exchange, fault });
             }
-            // Whoever listens hears of the next change.
+            // Listeners will hear of the next change.
             HostedCommand::Fail(Asker::Listeners(..), _) => {}
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Hosted<Asker>> {
-        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+        self.machine.lock().unpoisoned()
     }
 }
 
-/// What `tasks/get` answers, as `notifications/tasks`. None where it is an error.
+/// Turns the answer to `tasks/get` into `notifications/tasks`. `None` if it is an error.
 fn notification(answer: Bytes) -> Option<Envelope> {
     let answer = Envelope::parse(answer).ok()?;
     let result = Bytes::copy_from_slice(answer.result()?);

@@ -1,4 +1,4 @@
-//! What a gateway still keeps for clients, for tests that look for what was left behind.
+//! What a gateway still holds for clients. Tests use it to find leaks.
 
 use crate::backend::Backend;
 use crate::gateway::Gateway;
@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 impl Gateway {
-    /// Everything that is kept for clients at this moment, by kind and number; empty where no client left anything behind.
-    /// The gateway's own connections do not count, nor does what is kept under a bound of its own for whoever comes next:
-    /// lists, reads, and the states of calls that may go on.
+    /// How much of each kind is held for clients; empty if no client left anything behind. The gateway's own connections do
+    /// not count, and neither do bounded caches: lists, reads, and the states of calls that may continue.
     #[must_use]
     pub fn leftovers(&self) -> BTreeMap<String, usize> {
         let mut kept: BTreeMap<String, usize> = BTreeMap::new();
@@ -32,22 +31,20 @@ impl Gateway {
 
 impl Backend {
     fn leftovers(&self) -> Vec<(&'static str, usize)> {
-        let inner = self.state();
-        let peers = inner.peers();
-        let homes = usize::from(inner.home_peer.is_some());
-        vec![
+        let state = self.state();
+        let peers = state.connections.all();
+        let homes = usize::from(state.connections.home().is_some());
+        let ((owned, pools), (reading, rereading)) = (state.connections.counts(), state.lists.counts());
+        let mut kept = vec![
             ("connections besides its own", peers.len().saturating_sub(homes)),
-            ("connections of sessions", inner.owned.len()),
-            ("pools of connections", inner.pooled.len()),
-            ("calls that wait for a connection", inner.waiting.len()),
+            ("connections of sessions", owned),
+            ("pools of connections", pools),
+            ("calls that wait for a connection", state.waiting.len()),
             ("requests that wait for an answer", peers.iter().map(|peer| peer.waits_for_others()).sum()),
-            ("watched resources", inner.watches.len()),
-            ("log levels", inner.levels.len()),
-            ("followed listen requests", inner.follows.len()),
-            ("changes to be told", inner.changes_to_tell.len()),
-            ("connections to be opened again", inner.reopening.len()),
-            ("connections that read lists", inner.reading.len()),
-            ("lists that are read again", inner.refreshing.len()),
-        ]
+            ("connections that read lists", reading),
+            ("lists that are read again", rereading),
+        ];
+        kept.extend(state.subscriptions.counts());
+        kept
     }
 }

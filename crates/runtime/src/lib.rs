@@ -1,5 +1,4 @@
-//! The runtime: turns what happens on links and streams into events for the engine's machines, and their commands into
-//! messages on links and streams.
+//! The runtime: feeds the engine's machines with events from links and streams, and carries out their commands.
 
 mod allowance;
 pub mod backend;
@@ -11,25 +10,20 @@ pub mod bridged_call_driver;
 pub mod catalog_keeper;
 mod clock;
 pub mod counters;
-pub mod exclusive_use;
 mod fact_buffer;
-pub mod failure_rules;
 pub mod gateway;
 pub mod glob;
 pub mod holds;
 pub mod hosted_task;
 #[cfg(feature = "testing")]
 mod leftovers;
-pub mod lifetime;
 pub mod link;
 pub mod list_wait;
 pub mod lists;
 pub mod origin;
 pub mod outbox;
 pub mod parked_calls;
-mod party;
 pub mod peer;
-mod pulse;
 pub mod reads;
 pub mod replacement;
 pub mod runtimes;
@@ -42,15 +36,13 @@ pub mod task_directory;
 mod unwritten;
 pub mod webhooks;
 
-pub use backend::{Backend, BackendSpec};
+pub use backend::{Backend, BackendSpec, FailureRules, Lifetime, Start};
 pub use backend_callers::BackendCallers;
 pub use backends::Backends;
 pub use batch::Batch;
 pub use breakpoints::{Breakpoint, BreakpointError, Breakpoints, SetBreakpoint};
-pub use failure_rules::FailureRules;
-pub use gateway::{Gateway, Parts};
+pub use gateway::{Gateway, GatewayParts};
 pub use holds::{HeldMessage, HoldError, Holds};
-pub use lifetime::{Lifetime, Start};
 pub use link::{BoxFuture, Connector, Link, LinkEvents};
 pub use outbox::{Out, Outbox};
 pub use replacement::Replaced;

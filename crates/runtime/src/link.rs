@@ -1,7 +1,7 @@
 //! The seam between the runtime and every transport toward a backend.
 //!
-//! A link is a duplex of messages. Sending never waits: what cannot be taken now is refused. What comes back is posted to
-//! the [`LinkEvents`] that the link was opened with.
+//! A link carries messages in both directions. Sending never waits: a message that cannot be taken now is refused. Everything
+//! that comes back is posted to the [`LinkEvents`] that the link was opened with.
 
 use crate::status::AddressStatus;
 use bytes::Bytes;
@@ -20,19 +20,19 @@ pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// An open connection to a backend.
 pub trait Link: Send + Sync {
-    /// Hands a message over. Order is kept where the transport has one.
+    /// Hands a message over. Keeps the order if the transport has one.
     ///
     /// # Errors
-    /// A fault if the link is closed or its queue is full; the message is then surely not sent.
+    /// A fault if the link is closed or its queue is full. The message has then certainly not been sent.
     fn send(&self, message: ToBackend) -> Result<(), Fault>;
 
-    /// Stops any work on this request: in the new era over HTTP, dropping the connection is the cancellation.
+    /// Stops working on this request. Over HTTP in the new era, dropping the connection cancels it.
     fn abort(&self, _key: u64) {}
 
-    /// Opens the stream for what belongs to no request, where the transport has one of its own (GET).
+    /// Opens the stream for messages that belong to no request, if the transport has one (GET).
     fn open_general(&self) {}
 
-    /// Forgets the backend session that has expired, so that a new handshake can be made on the same link.
+    /// Forgets a backend session that has expired, so that the link can be used for a new handshake.
     fn forget_session(&self) {}
 
     /// Ends the connection: a child process and all its descendants, or the backend session.
@@ -44,23 +44,23 @@ pub trait Link: Send + Sync {
     }
 }
 
-/// Where a link posts what happens on it. All calls return at once; a link that reads a stream of messages awaits
-/// [`LinkEvents::room`] before it posts the next.
+/// Receives the events of a link. All calls return at once. A link that reads a stream of messages awaits
+/// [`LinkEvents::room`] before it posts the next one.
 pub trait LinkEvents: Send + Sync {
-    /// A message came, or an array of them. `about` is the request on whose own stream it came, `status` the HTTP status it had.
+    /// A message came, or an array of them. `about` is the request whose stream it came on, `status` its HTTP status.
     fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>);
 
-    /// A message came that the link has read already.
+    /// A message came that the link has parsed already.
     fn message(&self, message: Envelope, about: Option<u64>, status: Option<u16>) {
         self.received(message.into_bytes(), about, status);
     }
 
-    /// Comes to its end when there is room for the next message, or waiting for it is over. None while there is room.
+    /// A future that completes when there is room for the next message, or after a time limit. `None` while there is room.
     fn room(&self) -> Option<BoxFuture<()>> {
         None
     }
 
-    /// What the backend may make the gateway hold, where that is bounded.
+    /// The memory that messages of the backend may take up, if that is bounded.
     fn share(&self) -> Option<Arc<Share>> {
         None
     }
@@ -73,40 +73,40 @@ pub trait LinkEvents: Send + Sync {
         true
     }
 
-    /// This request is sent again, since the backend has surely seen nothing of it.
+    /// This request is sent again, since the backend has certainly seen nothing of it.
     fn retried(&self, _key: u64) {}
 
-    /// The backend closed this request's stream for now and will go on with it when asked to (2025-11-25 polling), after this
-    /// wait where it named one.
+    /// The backend closed this request's stream for now and will continue it on request (polling of 2025-11-25), after this wait
+    /// if it named one.
     fn parted(&self, _key: u64, _retry: Option<Duration>) {}
 
-    /// The backend no longer knows our session, and has surely not processed this message.
+    /// The backend no longer knows our session, and has certainly not processed this message.
     fn expired(&self, message: ToBackend);
 
-    /// The backend does not know the stream for what belongs to no request, and perhaps no longer our session.
+    /// The backend refused the stream for messages that belong to no request; perhaps it no longer knows our session.
     fn doubted(&self) {}
 
-    /// The transport asks something for itself, before there is a connection.
+    /// The transport sends a request of its own, before there is a connection.
     fn asks(&self, message: Outbound) -> ToBackend {
         message.leave_untold(0)
     }
 
-    /// What the backend answered to that.
+    /// The backend answered a request of the transport.
     fn told(&self, _answer: &Bytes) {}
 
-    /// Something came that is no message and belongs to no request; it was dropped.
+    /// Something was dropped that is not a message and belongs to no request.
     fn garbage(&self, _why: &Rejected) {}
 
-    /// Something that came was dropped, for this reason in a word.
+    /// Something that came was dropped for this reason.
     fn dropped(&self, _reason: &'static str) {}
 
-    /// A child wrote this line where only messages belong; it is fit to be shown.
+    /// A child wrote this line, which is not a message, to its standard output. It is safe to show.
     fn stray_line(&self, _line: String) {}
 
-    /// A child that has ended wrote these lines to its standard error last; they are fit to be shown.
+    /// A child that has ended wrote these last lines to its standard error. They are safe to show.
     fn last_words(&self, _lines: Vec<String>) {}
 
-    /// The connection is gone with everything on it.
+    /// The connection is lost with everything on it.
     fn lost(&self, why: String);
 }
 
@@ -115,10 +115,10 @@ pub trait Connector: Send + Sync {
     /// Opens a new connection.
     fn open(&self, events: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>>;
 
-    /// True where the transport mirrors parts of a message into headers, and cancels by closing.
+    /// True for HTTP: headers repeat parts of a message, and closing the connection cancels a request.
     fn carries_headers(&self) -> bool;
 
-    /// True where every connection is a process of its own, which sessions share by the rule of invariant 14.
+    /// True if every connection is a process of its own, so that their number is limited.
     fn is_process(&self) -> bool;
 
     /// What was dropped or refused on its connections so far, by reason.
@@ -126,16 +126,61 @@ pub trait Connector: Send + Sync {
         BTreeMap::new()
     }
 
-    /// `stdio`, `http`, …: for people.
+    /// The name of the transport for people: `stdio`, `http`, …
     fn kind(&self) -> &'static str;
 
-    /// How often messages were sent again that had surely not been processed.
+    /// How often messages were sent again that the backend had certainly not processed.
     fn retries(&self) -> u64 {
         0
     }
 
-    /// The state of each address, where there are several.
+    /// The state of each address, if there are several.
     fn addresses(&self) -> Vec<AddressStatus> {
         Vec::new()
+    }
+}
+
+/// A backend that cannot be reached, for tests that never send it anything.
+#[cfg(test)]
+pub(crate) mod nowhere {
+    use super::*;
+    use crate::backend::{Backend, BackendSpec, FailureRules, Lifetime};
+    use signalbox_engine::FaultKind;
+    use signalbox_engine::back::Wish;
+
+    struct Nowhere;
+
+    impl Connector for Nowhere {
+        fn open(&self, _: Arc<dyn LinkEvents>) -> BoxFuture<Result<Arc<dyn Link>, Fault>> {
+            Box::pin(async { Err(Fault::new(FaultKind::BackendDown, "leads nowhere")) })
+        }
+
+        fn carries_headers(&self) -> bool {
+            false
+        }
+
+        fn is_process(&self) -> bool {
+            false
+        }
+
+        fn kind(&self) -> &'static str {
+            "nowhere"
+        }
+    }
+
+    /// A backend of this name.
+    pub(crate) fn backend(name: &str) -> Arc<Backend> {
+        let spec = BackendSpec {
+            timeout: Duration::from_secs(1),
+            start_timeout: Duration::from_secs(1),
+            max_children: 1,
+            wish: Wish::Auto,
+            strict: None,
+            failing: FailureRules::default(),
+            lifetime: Lifetime::default(),
+            source: 0,
+            allows: Box::new(|_| true),
+        };
+        Backend::new(name, Arc::new(Nowhere), spec)
     }
 }

@@ -1,4 +1,4 @@
-//! Waiting for lists that backends have not given yet.
+//! How long a list waits for backends whose lists are not known yet.
 
 use crate::gateway::Gateway;
 use crate::session::Session;
@@ -7,12 +7,12 @@ use signalbox_engine::{ClientProfile, ExchangeId};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a list waits for slow backends where its client hears of changes and others have lists to show.
+/// How long a list waits for slow backends if its client hears of changes and others have lists to show.
 pub const EARLY_LIST_WAIT: Duration = Duration::from_secs(5);
 
 impl Gateway {
-    /// True where this kind of client need not wait for any backend's lists. What it is then shown must be what was asked
-    /// about here: lists that come in between would be called ready, and not be seen.
+    /// True if this kind of client need not wait for any backend's lists. It must then be shown this very catalog: lists that
+    /// arrive in between would count as ready here and not be shown.
     pub(crate) fn lists_ready(&self, selector: &Selector, catalog: &Snapshot) -> bool {
         self.backends().iter().all(|backend| backend.lists_ready(selector, catalog))
     }
@@ -24,8 +24,8 @@ impl Gateway {
         }
     }
 
-    /// Waits until the lists are there, or for as long as is allowed. A client that hears of changes gets what is there
-    /// after a shorter wait, and is told when there is more.
+    /// Waits until the lists are there, or the time is over. A client that hears of changes waits for a shorter time, gets what
+    /// is there, and is told when there is more.
     pub(crate) async fn wait_for_lists(
         &self,
         session: &Arc<Session>,
@@ -50,16 +50,16 @@ impl Gateway {
             .map(|backend| &*backend.name)
             .collect();
         if early {
-            tracing::info!(?missing, "a list was answered without slow backends; its client hears when they are there");
+            tracing::info!(?missing, "answered a list without slow backends; its client is told when they are there");
         } else {
-            tracing::warn!(?missing, "a list was answered without backends that did not start in time");
+            tracing::warn!(?missing, "answered a list without backends that did not start in time");
         }
     }
 
     async fn lists_come(&self, session: &Arc<Session>, client: Option<&ClientProfile>, selector: &Selector) {
         let mut changes = self.catalog.follow();
         while !self.lists_ready(selector, &self.catalog.snapshot()) && !session.is_ended() {
-            // Each time: which connection the session needs is only known once a backend has told its era.
+            // Every time, because the era of a backend decides which connection the session needs.
             self.prepare(session, client, selector);
             if changes.changed().await.is_err() {
                 return;
@@ -67,7 +67,7 @@ impl Gateway {
         }
     }
 
-    /// True where there is something to show this kind of client.
+    /// True if there is something to show to this kind of client.
     fn shows_any(&self, selector: &Selector) -> bool {
         let catalog = self.catalog.snapshot();
         catalog.backends().iter().any(|entry| entry.listed && entry.shown(selector).is_some())

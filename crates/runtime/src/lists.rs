@@ -1,4 +1,4 @@
-//! Fetching a backend's lists, page by page, into a view.
+//! Fetches a backend's lists, page by page, into a view.
 
 use crate::backend::BackendSpec;
 use crate::peer::Peer;
@@ -17,32 +17,33 @@ pub const MAX_BYTES: usize = 32 << 20;
 /// How long one page may take.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a list is good that an old backend never tells changes of.
+/// How long a list of an old backend is good that does not report changes.
 pub(crate) const OLD_TTL: Duration = Duration::from_secs(60);
-/// The shortest time for which a list is good, so that a crowd of clients does not become a crowd at the backend.
+/// The shortest time for which a list is good, so that many clients do not become many requests.
 const MIN_TTL: Duration = Duration::from_secs(1);
-/// The longest.
+/// The longest time for which a list is good.
 const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 
 /// A list as it was read.
 pub struct Listed {
     /// Its entries.
     pub items: Vec<Item>,
-    /// How long the backend says that it is good.
+    /// How long it is good, if the backend says so.
     pub ttl: Option<Duration>,
-    /// The same as what clients are told.
+    /// The caching terms that clients are told.
     pub terms: Option<ListTerms>,
 }
 
 impl Listed {
-    /// Puts it in its place.
+    /// Puts it into a view.
     pub fn put(self, kind: ListKind, view: &mut View) {
         view.set(kind, self.items);
         view.set_terms(kind, self.terms);
     }
 }
 
-/// Every list the backend declares to have, and how long they are good: for ever where it tells of changes.
+/// Reads every list that the backend declares. Also returns how long they are good; `None` if it reports
+/// changes of all of them.
 ///
 /// # Errors
 /// The fault of the first list that could not be read.
@@ -62,7 +63,7 @@ pub async fn fetch_view(
             }
             match (kind, items) {
                 (_, Ok(listed)) => listed.put(kind, &mut view),
-                // Many servers declare resources and have no templates at all.
+                // Many servers declare resources and do not know templates.
                 (ListKind::Templates, Err(fault)) => tracing::debug!(%fault, "no resource templates"),
                 (_, Err(fault)) => return Err(fault),
             }
@@ -71,7 +72,7 @@ pub async fn fetch_view(
     Ok((view, good))
 }
 
-/// One list, all pages.
+/// Reads all pages of one list.
 ///
 /// # Errors
 /// A fault if a page cannot be read.
@@ -97,11 +98,11 @@ pub async fn fetch(peer: &Peer, kind: ListKind, spec: &BackendSpec) -> Result<Li
         for span in json::elements(array) {
             let raw = message.bytes().slice_ref(span.of(array));
             bytes += raw.len();
-            // A copy, so that one entry does not keep the whole page alive.
+            // Copied, so that one entry does not keep the whole page in memory.
             match Item::read(kind, bytes::Bytes::copy_from_slice(&raw)) {
                 Ok(item) if kind != ListKind::Tools || (spec.allows)(&item.key) => items.push(item),
                 Ok(_) => {}
-                Err(error) => tracing::warn!(%error, "an entry of a backend's list is left out"),
+                Err(error) => tracing::warn!(%error, "leaving out an entry of a backend's list"),
             }
         }
         if items.len() > MAX_ITEMS {

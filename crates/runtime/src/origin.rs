@@ -1,43 +1,45 @@
-//! Who waits for an answer of a backend.
+//! Who waits for an answer of a backend, and whose messages are whose in the facts.
 
 use crate::backend::CallKey;
+use crate::backend::ExclusiveUse;
 use crate::bridged_call_driver::{BridgedCallDriver, Waiter};
-use crate::exclusive_use::ExclusiveUse;
+use crate::gateway::Gateway;
 use crate::hosted_task::HostedTask;
-use crate::party::Party;
 use crate::session::Session;
+use signalbox_engine::back::Account;
 use signalbox_engine::bridge::hosted::About;
-use signalbox_engine::{ExchangeId, Fault};
+use signalbox_engine::lock::LockResultExt;
+use signalbox_engine::{ExchangeId, Fact, Fault};
 use signalbox_wire::Envelope;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
 /// The answer to a request of the gateway itself.
 pub type OwnAnswer = Result<Envelope, Fault>;
 
-/// Who asked.
+/// Who made a request.
 #[derive(Clone)]
 pub enum Origin {
-    /// A client's exchange, with the connection for itself where there is a exclusive_use.
+    /// A client's exchange, which may have the connection for itself.
     Exchange(Arc<Session>, ExchangeId, Option<Arc<ExclusiveUse>>),
     /// A call of the new era at an old backend, which may outlive the exchange that began it.
     BridgedCall(Arc<BridgedCallDriver>),
     /// A task of an old backend that a client of the new era asks about.
     Hosted(Arc<HostedTask>, About),
-    /// A `subscriptions/listen` of a client, carried on to a backend.
+    /// A `subscriptions/listen` of a client, forwarded to a backend.
     Listen(Arc<Session>, ExchangeId),
-    /// The gateway's own listen request for what old sessions follow.
+    /// The gateway's own listen request for the resources that old sessions watch.
     Watches(u64),
-    /// The gateway itself, which waits.
+    /// The gateway itself, which waits for the answer.
     Own(OwnReply),
-    /// A copy of a request, whose answer is only written down.
+    /// A copy of a request, whose answer is only recorded.
     Fork(Arc<Session>, ExchangeId),
-    /// The gateway itself, which does not care.
+    /// The gateway itself, which ignores the answer.
     Nobody,
 }
 
 impl Origin {
-    /// The session and exchange to tell, where there are any.
+    /// The session and exchange that get the answer, if there are any.
     #[must_use]
     pub fn exchange(&self) -> Option<Waiter> {
         match self {
@@ -47,7 +49,7 @@ impl Origin {
         }
     }
 
-    /// The exchange of it.
+    /// The exchange that gets the answer, if there is one.
     #[must_use]
     pub(crate) fn exchange_id(&self) -> Option<ExchangeId> {
         match self {
@@ -57,7 +59,7 @@ impl Origin {
         }
     }
 
-    /// On whose account the request, and whatever comes of it, goes.
+    /// The party that the request and everything that follows from it is attributed to.
     #[must_use]
     pub fn party(&self) -> Party {
         match self {
@@ -76,13 +78,13 @@ impl Origin {
         matches!(self, Self::Exchange(..) | Self::BridgedCall(_))
     }
 
-    /// True for a call of a client, a copy of one, and what is asked about a task.
+    /// True for a call of a client, a copy of one, and a request about a task.
     #[must_use]
     pub fn is_work(&self) -> bool {
         self.is_call() || matches!(self, Self::Hosted(..) | Self::Fork(..))
     }
 
-    /// The call of a client that this is, where somebody waits for it.
+    /// The key of a client's call, if this is one and somebody waits for it.
     #[must_use]
     pub(crate) fn call_key(&self) -> Option<CallKey> {
         match self {
@@ -104,7 +106,7 @@ impl Origin {
         }
     }
 
-    /// The call of the new era at an old backend, where it is one.
+    /// The bridged call, if this is one.
     #[must_use]
     pub fn bridged_call(&self) -> Option<Arc<BridgedCallDriver>> {
         match self {
@@ -113,19 +115,19 @@ impl Origin {
         }
     }
 
-    /// True for this very call.
+    /// True for this very bridged call.
     #[must_use]
     pub fn is_bridged_call(&self, call: &Arc<BridgedCallDriver>) -> bool {
         matches!(self, Self::BridgedCall(own) if Arc::ptr_eq(own, call))
     }
 }
 
-/// The receiving end of a request of our own, usable once.
+/// Takes the answer to a request of the gateway itself, once.
 #[derive(Clone)]
 pub struct OwnReply(Arc<Mutex<Option<oneshot::Sender<OwnAnswer>>>>);
 
 impl OwnReply {
-    /// A reply and the future that waits for it.
+    /// A reply and the receiver that waits for it.
     #[must_use]
     pub fn new() -> (Self, oneshot::Receiver<OwnAnswer>) {
         let (sender, receiver) = oneshot::channel();
@@ -134,8 +136,42 @@ impl OwnReply {
 
     /// Hands the answer over; a second one is lost.
     pub fn send(&self, answer: OwnAnswer) {
-        if let Some(sender) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(sender) = self.0.lock().unpoisoned().take() {
             let _ = sender.send(answer);
+        }
+    }
+}
+
+/// Whom a message on a connection is attributed to: a session, or the gateway itself.
+#[derive(Clone, Default)]
+pub struct Party(Option<(Arc<Session>, Option<ExchangeId>)>);
+
+impl Party {
+    /// The gateway itself.
+    pub const GATEWAY: Self = Self(None);
+
+    /// A session, and one of its exchanges if the message belongs to one.
+    #[must_use]
+    pub fn of(session: &Arc<Session>, exchange: Option<ExchangeId>) -> Self {
+        Self(Some((Arc::clone(session), exchange)))
+    }
+
+    /// The attribution as facts have it.
+    #[must_use]
+    pub fn account(&self, gateway: &Gateway) -> Account {
+        match &self.0 {
+            Some((session, exchange)) => {
+                Account { session: session.key, caller: session.caller.clone(), exchange: *exchange, own: false }
+            }
+            None => Account::own(gateway.caller.clone()),
+        }
+    }
+
+    /// Notes a fact of this party after its earlier ones.
+    pub(crate) fn note(&self, gateway: &Gateway, fact: Fact) {
+        match &self.0 {
+            Some((session, _)) => gateway.note(session, [fact]),
+            None => gateway.note_own(fact),
         }
     }
 }

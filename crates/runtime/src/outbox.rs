@@ -1,39 +1,40 @@
-//! The queue between a machine and the connection that writes to a client.
+//! The queue between a front machine and the connection that writes to a client.
 //!
-//! Pushing never waits. Answers are always taken, since there are no more of them than requests in flight; progress and
-//! log messages are dropped, and counted, once the bound is reached.
+//! Pushing never waits. Answers are always taken, since there are no more of them than requests in flight. Progress and log
+//! messages are dropped and counted once the bound is reached.
 
 use bytes::Bytes;
 use signalbox_engine::budget::{Share, WEIGHED};
 use signalbox_engine::front::ToClient;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::{Envelope, Era, batch, single_line};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// Most messages that wait for one slow reader before droppable ones are dropped.
 pub const OUTBOX_BOUND: usize = 256;
-/// Most messages of any kind that wait for one reader that never reads; beyond it the stream is given up.
+/// Most messages of any kind that wait for one reader; beyond that the stream is closed.
 pub const OUTBOX_LIMIT: usize = 16 * OUTBOX_BOUND;
-/// Most bytes that wait for a reader that is away, answers aside.
+/// Most bytes that wait for a reader that is away, not counting answers.
 pub const AWAY_BYTES: usize = 256 * 1024;
 
-/// A message on its way out. It is made of what a front machine sends, and of nothing else.
+/// A message on its way to a client. Only what a front machine sends becomes one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Out {
     bytes: Bytes,
-    /// True where nothing follows.
+    /// True if it is the last one of its stream.
     pub last: bool,
-    /// The HTTP status, if it goes out as the whole answer.
+    /// The HTTP status, if it is the whole answer.
     pub status: u16,
-    /// No message at all: the stream closes for now, and its client comes back for the rest.
+    /// Not a message: the stream closes for now, and its client comes back for the rest.
     pub part: bool,
-    /// How long the client is to wait until then, where the backend says so.
+    /// How long the client is to wait before it comes back, if the backend says so.
     pub retry: Option<Duration>,
     number: u64,
-    /// The numbers of the others, where several answers go out as one array.
+    /// The fact numbers of the other answers, if several go out as one array.
     others: Vec<u64>,
 }
 
@@ -67,7 +68,7 @@ impl Out {
         &self.bytes
     }
 
-    /// The same, given away.
+    /// The message, or the array.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         self.bytes
@@ -78,7 +79,7 @@ impl Out {
         self.bytes = share.hold_anyway(std::mem::take(&mut self.bytes));
     }
 
-    /// True where it is large enough to be charged.
+    /// True if it is large enough to be charged.
     pub(crate) fn is_weighed(&self) -> bool {
         self.bytes.len() >= WEIGHED
     }
@@ -100,7 +101,7 @@ impl Out {
     }
 }
 
-/// An answer that fits on no line would spoil all that go out with it.
+/// Replaces an answer that does not fit on one line by an error: it would spoil the others in the array.
 fn on_one_line(bytes: Bytes) -> Bytes {
     let Err(error) = single_line(&bytes) else { return bytes };
     let id = Envelope::parse(bytes).ok().and_then(|message| message.id());
@@ -108,14 +109,14 @@ fn on_one_line(bytes: Bytes) -> Bytes {
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    /// The first of those that wait: most streams never have another. Where it is none, the queue is empty.
+struct OutboxState {
+    /// The first message; most streams never have another. The queue is empty if this is.
     first: Option<Out>,
     queue: VecDeque<Out>,
     bytes: usize,
-    /// How many messages were ever taken.
+    /// How many messages were ever queued.
     taken: u64,
-    /// How many were taken before the newest one that was dropped.
+    /// How many were queued before the newest one that was dropped.
     gap: Option<u64>,
     away: Away,
     closed: bool,
@@ -128,13 +129,13 @@ pub enum Away {
     /// Somebody reads.
     #[default]
     Here,
-    /// The reader may come back; what may be dropped is bounded in bytes too.
+    /// The reader may come back; droppable messages are bounded in bytes too.
     Bounded,
-    /// The reader may come back; everything is bounded like that.
+    /// The reader may come back; all messages are bounded in bytes.
     AllBounded,
 }
 
-impl Inner {
+impl OutboxState {
     fn is_full(&self, out: &Out, droppable: bool) -> bool {
         let many = self.len() >= OUTBOX_BOUND;
         let large = self.away != Away::Here && self.bytes + out.bytes.len() > AWAY_BYTES;
@@ -163,12 +164,12 @@ impl Inner {
 
 /// The queue.
 #[derive(Debug, Default)]
-pub struct Outbox(Mutex<Inner>);
+pub struct Outbox(Mutex<OutboxState>);
 
-/// What became of a pushed message.
+/// The outcome of pushing a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Pushed {
-    /// It will be written.
+    /// It is queued.
     Taken,
     /// The reader is too slow for it.
     Dropped,
@@ -194,7 +195,7 @@ impl Outbox {
         Pushed::Taken
     }
 
-    /// Ends the stream after what is already queued.
+    /// Ends the stream after the messages that are queued.
     pub fn close(&self) {
         let mut inner = self.lock();
         inner.closed = true;
@@ -230,7 +231,7 @@ impl Outbox {
         self.lock().pop()
     }
 
-    /// Takes out what waits; the numbers that it has in its facts.
+    /// Removes all queued messages, and returns their fact numbers.
     pub fn drain(&self) -> Vec<u64> {
         let mut inner = self.lock();
         let mut numbers = Vec::new();
@@ -240,22 +241,22 @@ impl Outbox {
         numbers
     }
 
-    /// Says whether somebody reads.
+    /// Sets whether somebody reads.
     pub fn set_away(&self, away: Away) {
         self.lock().away = away;
     }
 
-    /// How many messages were taken before the newest one that was dropped, if one was.
+    /// How many messages were queued before the newest one that was dropped, if one was.
     pub fn gap(&self) -> Option<u64> {
         self.lock().gap
     }
 
-    /// Wakes whoever waits for a message, so that it can see that another reads now.
+    /// Wakes the reader that waits for a message, so that it notices that another has taken its place.
     pub fn nudge(&self) {
         wake(self.lock());
     }
 
-    /// True where nothing more is taken.
+    /// True if it takes no further message.
     pub fn is_closed(&self) -> bool {
         self.lock().closed
     }
@@ -265,18 +266,18 @@ impl Outbox {
         self.lock().len()
     }
 
-    /// True where none waits.
+    /// True if no message waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, OutboxState> {
+        self.0.lock().unpoisoned()
     }
 }
 
-/// Wakes the reader after the lock is gone, so that it does not run into it.
-fn wake(mut inner: MutexGuard<'_, Inner>) {
+/// Wakes the reader after releasing the lock, so that the reader does not have to wait for it.
+fn wake(mut inner: MutexGuard<'_, OutboxState>) {
     let waker = inner.waker.take();
     drop(inner);
     if let Some(waker) = waker {

@@ -1,4 +1,4 @@
-//! The calls that wait for their clients to come back, and the tickets by which these find them again.
+//! Calls that wait for their clients to come back, which find them again by a ticket.
 
 use crate::backend::Backend;
 use crate::bridged_call_driver::BridgedCallDriver;
@@ -7,10 +7,11 @@ use crate::sealer::ProcessSealer;
 use crate::session::Session;
 use signalbox_engine::bridge::digest::request_digest_input;
 use signalbox_engine::bridge::ticket::{Claim, Sealer, Ticket};
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind};
 use signalbox_wire::json;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Most calls that may be parked.
 pub const MAX_PARKED: usize = 10_000;
@@ -21,7 +22,7 @@ pub const MAX_PARKED_BYTES: usize = 256 << 20;
 /// Most of these for one principal.
 pub const MAX_PARKED_BYTES_EACH: usize = 64 << 20;
 
-/// The lot.
+/// The parked calls of a gateway.
 pub struct ParkedCalls {
     sealer: ProcessSealer,
     parked: Mutex<HashMap<u128, Arc<BridgedCallDriver>>>,
@@ -29,7 +30,7 @@ pub struct ParkedCalls {
 }
 
 impl ParkedCalls {
-    /// An empty lot with a key of its own, and room for so many bytes of each principal.
+    /// No parked calls yet, with a new key and room for so many bytes per principal.
     ///
     /// # Errors
     /// A fault if the system gives no randomness.
@@ -37,13 +38,13 @@ impl ParkedCalls {
         Ok(Self { sealer: ProcessSealer::new()?, parked: Mutex::default(), bytes_each })
     }
 
-    /// What seals its tickets.
+    /// The sealer of its tickets.
     #[must_use]
     pub fn sealer(&self) -> &dyn Sealer {
         &self.sealer
     }
 
-    /// A number for a call. One that cannot be guessed is not needed, since tickets are sealed; one that is not used twice is.
+    /// A new number for a call. It must be unique, but may be guessable, since tickets are sealed.
     #[must_use]
     pub fn next(&self) -> u128 {
         static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
@@ -62,13 +63,13 @@ impl ParkedCalls {
         self.lock().values().map(|one| one.bytes()).sum()
     }
 
-    /// True where no call is parked.
+    /// True if no call is parked.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Parks a call. False where there is no room.
+    /// Parks a call. False if there is no room.
     #[must_use]
     pub fn insert(&self, call: &Arc<BridgedCallDriver>) -> bool {
         let mut parked = self.lock();
@@ -90,7 +91,7 @@ impl ParkedCalls {
         self.lock().remove(&park)
     }
 
-    /// Gives up the calls that nobody came back for.
+    /// Gives up the calls whose clients did not come back in time.
     pub fn tick(&self) {
         let parked: Vec<Arc<BridgedCallDriver>> = self.lock().values().cloned().collect();
         for call in parked {
@@ -99,12 +100,12 @@ impl ParkedCalls {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u128, Arc<BridgedCallDriver>>> {
-        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.parked.lock().unpoisoned()
     }
 }
 
 impl Gateway {
-    /// A further round of a call to a backend of the old era: the parked call goes on, or a refused one is run anew.
+    /// Handles a further round of a call to an old backend: continues the parked call, or runs a refused one as a new call.
     pub(crate) fn come_back(
         self: &Arc<Self>,
         backend: &Arc<Backend>,
@@ -127,7 +128,7 @@ impl Gateway {
         }
     }
 
-    /// True where the call is about something that a predecessor of its backend still works on: a parked call, or a task.
+    /// True if the call belongs to a parked call or a task that a predecessor of its backend still works on.
     pub(crate) fn waits_at_predecessor(&self, session: &Session, call: &Call) -> bool {
         match call.round {
             Some(_) => self.read_ticket(session, call).is_ok(),
@@ -135,7 +136,7 @@ impl Gateway {
         }
     }
 
-    /// A call to a backend that was removed after the call had found its way: what it began may still be there for a while.
+    /// Handles a call to a backend that was removed after the call was routed. Its parked call or task may still be there.
     pub(crate) fn forward_late(&self, session: &Arc<Session>, exchange: ExchangeId, backend: &str, call: Box<Call>) {
         match self.backends().named(backend).next() {
             Some(backend) => backend.dispatch(session, exchange, call),
@@ -184,7 +185,7 @@ impl Gateway {
     }
 }
 
-/// True where one of the answers is a refusal. Run anew, the backend would only ask again, and again.
+/// True if one of the answers is a refusal. If the call were run again, the backend would only ask again.
 fn declines(call: &Call) -> bool {
     let responses = call.responses();
     let mut actions = json::members(&responses).filter_map(|entry| {
@@ -194,7 +195,7 @@ fn declines(call: &Call) -> bool {
     actions.any(|action| action != "accept")
 }
 
-/// The call as it would be without an earlier round.
+/// The call without the members of an earlier round.
 fn without_round(mut call: Box<Call>) -> Box<Call> {
     call.round = None;
     if let Some(params) = call.envelope.params_span() {

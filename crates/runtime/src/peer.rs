@@ -1,4 +1,4 @@
-//! One connection to a backend: the engine's back machine, the link it speaks on, and what waits for it to be ready.
+//! One connection to a backend: the engine's back machine, its link, and the calls that wait until it is ready.
 
 mod answers;
 mod calls;
@@ -7,64 +7,64 @@ mod expiry;
 mod facts;
 mod live_tasks;
 mod notices;
+mod opening;
 mod settling;
 mod tasks;
 mod watching;
 
-use crate::backend::{Backend, Guard};
-use crate::exclusive_use::ExclusiveUse;
-use crate::link::{Link, LinkEvents};
-use crate::origin::{Origin, OwnAnswer, OwnReply};
-use crate::party::Party;
+use crate::backend::ExclusiveUse;
+use crate::backend::{Backend, Guard, Role};
+use crate::link::Link;
+use crate::origin::{Origin, OwnAnswer, OwnReply, Party};
 use crate::session::Session;
-use events::PeerEvents;
 use live_tasks::LiveTasks;
-use signalbox_engine::back::{BackCommand, BackMachine, ClientOffer, Draft, Outbound, Wish};
+use signalbox_engine::back::{BackCommand, BackMachine, Draft, Outbound, Wish};
 use signalbox_engine::call_index::CallIndex;
 use signalbox_engine::catalog::ViewKey;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Call, CapSet, Event, ExchangeId, Fault, FaultKind, PeerId, Principal, ServerProfile};
 use signalbox_wire::Era;
 use smallvec::SmallVec;
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use watching::Watching;
 
 /// A call that waits for the connection.
 pub struct Queued {
-    /// Whose.
+    /// The session of the call.
     pub session: Arc<Session>,
-    /// Which exchange.
+    /// The exchange of the call.
     pub exchange: ExchangeId,
     /// The call.
     pub call: Box<Call>,
-    /// When it is given up.
+    /// When it fails if it still waits.
     pub deadline: Instant,
-    /// The exclusive use of the connection it waits for.
+    /// Its exclusive use of the connection, if it has that.
     pub exclusive_use: Option<ExclusiveUse>,
 }
 
-struct Inner {
+struct PeerState {
     machine: BackMachine<Origin>,
-    /// Finds the call of an exchange that is cancelled.
+    /// Finds the call of an exchange, to cancel it.
     by_exchange: CallIndex,
     queue: VecDeque<Queued>,
     resend: Vec<Outbound>,
-    /// Keys that were sent again in a new session, and are not a second time.
+    /// Requests that were sent again in a new session; each is sent again once.
     resent: HashSet<u64>,
     reopened: Vec<Instant>,
     epoch: u32,
     level: Option<LogLevel>,
-    /// The least level that a request of the new era has asked for.
+    /// The lowest log level that a request of the new era has asked for.
     floor: Option<LogLevel>,
     watching: Watching,
     buffer: Vec<BackCommand<Origin>>,
     /// Calls wait until the server has its client's roots.
     settling: bool,
-    /// Takes no further call, since it is about to end.
+    /// It takes no further call, since it is about to be closed.
     closing: bool,
     lost: bool,
 }
@@ -73,10 +73,12 @@ struct Inner {
 pub struct Peer {
     /// Its number.
     pub id: PeerId,
-    /// On whose behalf it was opened.
+    /// The principal that it was opened for.
     pub principal: Principal,
-    /// Who may use it.
-    pub use_of: Use,
+    /// What it is for, and with that whose calls it carries.
+    pub(crate) role: Role,
+    /// The session that it belongs to, if its role is [`Role::Owned`].
+    owner: Option<Arc<Session>>,
     /// The capabilities it was opened with.
     pub caps: CapSet,
     /// Which era was asked for.
@@ -84,124 +86,41 @@ pub struct Peer {
     /// Held while its lists are read.
     pub(crate) lists_turn: tokio::sync::Mutex<()>,
     busy: Arc<AtomicBool>,
-    /// The tasks that the backend works on behind this connection, where it has any.
+    /// The tasks that the backend works on behind this connection.
     tasks: LiveTasks,
-    /// The gateway ended it on its own account.
+    /// The gateway closed it on its own account.
     closed: AtomicBool,
-    /// Gave up its place, to another or for want of use.
+    /// It was closed to make room, or because nobody used it.
     gave_way: AtomicBool,
-    /// Nothing waits here for anything that may become late.
+    /// Nothing on it can time out, so ticks may skip it.
     quiet: AtomicBool,
     /// How many calls it was given.
     calls: AtomicU64,
-    /// How many that were when last looked, and since when there were no more.
+    /// The number of calls when it was last checked, and since when that has not changed.
     unused: Mutex<(u64, Instant)>,
     backend: Weak<Backend>,
     name: Arc<str>,
     guard: Arc<Guard>,
     link: OnceLock<Arc<dyn Link>>,
-    /// A question of the backend was answered.
+    /// Notified when a question of the backend was answered.
     replied: tokio::sync::Notify,
-    inner: Mutex<Inner>,
-}
-
-/// Who may use a connection.
-#[derive(Clone)]
-pub enum Use {
-    /// The gateway itself, and every session of the same principal that needs nothing of its own.
-    Shared,
-    /// One session alone.
-    Session(Arc<Session>),
-    /// Calls of the new era with the same capabilities, one after the other or side by side.
-    Pool,
-}
-
-/// Where the ids of a connection begin: anywhere, and low enough for backends that read them as 32 bits.
-fn first_id() -> u64 {
-    let mut bytes = [0; 4];
-    // Without chance the ids can be guessed, and nothing else is lost.
-    let _ = getrandom::fill(&mut bytes);
-    u64::from(u32::from_le_bytes(bytes) >> 3) + 1
+    inner: Mutex<PeerState>,
 }
 
 impl Peer {
-    /// A connection that is about to be opened.
-    #[must_use]
-    pub fn new(backend: &Arc<Backend>, principal: Principal, use_of: Use, wish: Wish, offer: ClientOffer) -> Arc<Self> {
-        let caps = CapSet::read(&offer.capabilities);
-        let machine = BackMachine::new(Arc::clone(&backend.name), wish, offer, backend.connector.carries_headers())
-            .numbered_from(first_id());
-        Arc::new(Self {
-            id: backend.next_peer(),
-            principal,
-            use_of,
-            caps,
-            wish,
-            lists_turn: tokio::sync::Mutex::new(()),
-            busy: Arc::default(),
-            tasks: LiveTasks::default(),
-            closed: AtomicBool::new(false),
-            gave_way: AtomicBool::new(false),
-            quiet: AtomicBool::new(false),
-            calls: AtomicU64::new(0),
-            unused: Mutex::new((0, crate::clock::now())),
-            backend: Arc::downgrade(backend),
-            name: Arc::clone(&backend.name),
-            guard: Arc::clone(&backend.guard),
-            link: OnceLock::new(),
-            replied: tokio::sync::Notify::new(),
-            inner: Mutex::new(Inner {
-                machine,
-                by_exchange: CallIndex::default(),
-                queue: VecDeque::new(),
-                resend: Vec::new(),
-                resent: HashSet::new(),
-                reopened: Vec::new(),
-                epoch: 0,
-                level: None,
-                floor: None,
-                watching: Watching::default(),
-                buffer: Vec::new(),
-                settling: false,
-                closing: false,
-                lost: false,
-            }),
-        })
-    }
-
-    /// Opens the link and begins the handshake; the outcome arrives as ready or lost.
-    pub async fn open(self: Arc<Self>) {
-        let Some(backend) = self.backend.upgrade() else { return };
-        let events: Arc<dyn LinkEvents> = Arc::new(PeerEvents(Arc::downgrade(&self)));
-        let opening = tokio::time::timeout(backend.spec().start_timeout, backend.connector.open(events)).await;
-        let opened = opening.unwrap_or_else(|_| {
-            let text = format!("backend `{}` could not be opened in time", backend.name);
-            Err(Fault::new(FaultKind::TimedOut, text).with_str("backend", &backend.name))
-        });
-        match opened {
-            Ok(link) => {
-                if self.link.set(Arc::clone(&link)).is_err() || self.lock().lost {
-                    return link.close();
-                }
-                self.drive(|machine, now, out| machine.opened(now, out));
-            }
-            Err(fault) => self.end(&fault),
-        }
-    }
-
     /// What the backend said about itself on this connection, once it is ready.
     #[must_use]
     pub fn profile(&self) -> Option<Arc<ServerProfile>> {
         self.lock().machine.profile().cloned()
     }
 
-    /// The lists this connection is shown.
+    /// The view that its lists belong to, once it is ready.
     #[must_use]
     pub fn view_key(&self) -> Option<ViewKey> {
         self.profile().map(|profile| ViewKey { era: profile.era(), caps: self.caps.clone() })
     }
 
-    /// The child's process id.
+    /// The process id of a child.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.link.get().and_then(|link| link.pid())
@@ -220,13 +139,13 @@ impl Peer {
         self.lock().queue.len()
     }
 
-    /// True where it works on a call of a client.
+    /// True if it works on a call of a client.
     #[must_use]
     pub fn has_calls(&self) -> bool {
         self.lock().machine.waiting().any(Origin::is_call)
     }
 
-    /// True where the backend works on a task behind it, as far as is known.
+    /// True if the backend works on a task behind it, as far as is known.
     pub(crate) fn has_tasks(&self, now: Instant) -> bool {
         self.tasks.any(now)
     }
@@ -237,7 +156,7 @@ impl Peer {
         self.lock().machine.is_ready()
     }
 
-    /// True where the backend answered in the old era.
+    /// True if the backend answered in the old era.
     #[must_use]
     pub fn is_legacy(&self) -> bool {
         self.profile().is_some_and(|profile| profile.era() == Era::Legacy)
@@ -249,22 +168,19 @@ impl Peer {
         self.lock().lost
     }
 
-    /// True where it was the gateway that ended it.
+    /// True if the gateway closed it on its own account.
     #[must_use]
     pub fn was_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// The session it belongs to; none for one that is shared.
+    /// The session that it belongs to; `None` if others use it too.
     #[must_use]
     pub fn owner(&self) -> Option<&Arc<Session>> {
-        match &self.use_of {
-            Use::Session(session) => Some(session),
-            Use::Shared | Use::Pool => None,
-        }
+        self.owner.as_ref()
     }
 
-    /// Asks the backend something for ourselves.
+    /// Sends a request of the gateway itself and returns a receiver for the answer.
     pub fn ask(&self, name: &'static str, params: &str, timeout: Duration) -> oneshot::Receiver<OwnAnswer> {
         let (reply, receiver) = OwnReply::new();
         if let Err(fault) = self.own(Origin::Own(reply.clone()), name, params, timeout) {
@@ -273,7 +189,7 @@ impl Peer {
         receiver
     }
 
-    /// Sends a request of our own on behalf of `origin`.
+    /// Sends a request of the gateway itself on behalf of `origin`.
     ///
     /// # Errors
     /// A fault if the connection is not ready or refuses it.
@@ -286,7 +202,7 @@ impl Peer {
         self.transmit(&mut inner, message)
     }
 
-    /// Sends what gets no answer: a notification, or the answer to a question.
+    /// Sends a message that gets no answer: a notification, or the answer to a question.
     pub fn tell(&self, draft: Draft, party: &Party) {
         let mut inner = self.lock();
         if inner.machine.replies(&draft, crate::clock::now()) {
@@ -298,23 +214,23 @@ impl Peer {
         }
     }
 
-    /// Lets the backend speak without being asked, where the transport needs a stream for that.
+    /// Opens the stream for messages that belong to no request, if the transport needs one.
     pub fn open_general(&self) {
         if let Some(link) = self.link.get() {
             link.open_general();
         }
     }
 
-    /// Gives up what has waited too long.
+    /// Fails the calls and requests that have waited too long.
     pub fn tick(self: &Arc<Self>, now: Instant) {
         self.give_up_late(now);
         self.drive(|machine, now, out| machine.tick(now, out));
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        // Stored under the lock, so that whoever gives it something to wait for afterwards has the last word.
+        let inner = self.inner.lock().unpoisoned();
+        // Stored under the lock: a later request clears it again when it takes the lock.
         self.quiet.store(inner.queue.is_empty() && inner.machine.waits_for_nothing(), Ordering::Relaxed);
     }
 
-    /// True where nothing can have become late since the last tick.
+    /// True if nothing can have timed out since the last tick.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet.load(Ordering::Relaxed)
     }
@@ -333,22 +249,22 @@ impl Peer {
         }
     }
 
-    /// Ends a connection that does not work any more.
+    /// Ends the connection because it does not work any more.
     pub fn fail_all(self: &Arc<Self>, fault: &Fault) {
         self.end(fault);
     }
 
-    /// Ends the connection on our own account.
+    /// Closes the connection on the gateway's own account.
     pub fn close(self: &Arc<Self>) {
         self.close_because(&Fault::new(FaultKind::Draining, format!("backend `{}` was stopped", self.backend_name())));
     }
 
-    /// The same, for this reason.
+    /// Closes the connection for this reason.
     pub(crate) fn close_because(self: &Arc<Self>, fault: &Fault) {
         self.end(fault);
     }
 
-    /// Runs the machine and does what it asks for. Nothing else is locked while it runs, and nothing is awaited.
+    /// Runs the machine and carries out its commands. Nothing else is locked while it runs, and nothing is awaited.
     fn drive(self: &Arc<Self>, run: impl FnOnce(&mut BackMachine<Origin>, Instant, &mut Vec<BackCommand<Origin>>)) {
         let mut inner = self.lock();
         let mut commands = std::mem::take(&mut inner.buffer);
@@ -442,7 +358,7 @@ impl Peer {
         }
     }
 
-    /// The connection cannot be used any more: everyone on it is told, once.
+    /// Ends the connection and fails everything on it. Does nothing the second time.
     fn end(self: &Arc<Self>, fault: &Fault) {
         let backend = self.backend.upgrade();
         if let Some(backend) = backend.as_ref().filter(|_| !self.is_lost()) {
@@ -489,8 +405,8 @@ impl Peer {
         Arc::clone(&self.name)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+    fn lock(&self) -> MutexGuard<'_, PeerState> {
+        let inner = self.inner.lock().unpoisoned();
         self.quiet.store(false, Ordering::Relaxed);
         inner
     }

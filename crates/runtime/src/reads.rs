@@ -1,23 +1,24 @@
-//! Reads that are answered from what a backend of the new era let us keep.
+//! Answers resource reads from the cache, if a backend of the new era allowed caching.
 
 use crate::gateway::Gateway;
 use crate::session::Session;
 use bytes::Bytes;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::read_cache::{Generation, ReadCache, Terms};
 use signalbox_engine::{Call, Event, ExchangeId, bridge};
 use signalbox_wire::{Edits, Envelope, RawId, Revision, builder, json, method};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The kept reads of a gateway.
+/// The cached reads of a gateway.
 #[derive(Default)]
 pub struct Reads(Mutex<ReadCache>);
 
 impl Reads {
     fn lock(&self) -> MutexGuard<'_, ReadCache> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unpoisoned()
     }
 
-    /// Keeps a result under its terms.
+    /// Caches a result under its terms.
     pub fn keep(
         &self,
         session: &Session,
@@ -30,7 +31,7 @@ impl Reads {
         self.lock().keep(backend, uri, &session.principal, result, terms, asked, crate::clock::now());
     }
 
-    /// What is known of the changes of a resource.
+    /// The generation of a resource, which every change of it advances.
     #[must_use]
     pub fn generation(&self, backend: &str, uri: &str) -> Generation {
         self.lock().generation(backend, uri)
@@ -48,7 +49,7 @@ impl Reads {
 }
 
 impl Gateway {
-    /// Answers a read from what was kept. False where the backend has to be asked.
+    /// Answers a read from the cache. False if the backend has to be asked.
     pub(crate) fn answer_read(
         &self,
         session: &Arc<Session>,
@@ -60,7 +61,7 @@ impl Gateway {
         let Some(uri) = call.name.as_deref().filter(|_| plain) else { return false };
         let found = self.reads.lock().get(backend, uri, &session.principal, crate::clock::now());
         let Some((result, left)) = found else { return false };
-        // It says how long it is still good, so that nobody who keeps it does so for longer.
+        // The remaining time is written into the result, so that nobody caches it for longer.
         let mut aged = Edits::new();
         if let Some(ttl) = json::member(&result, "ttlMs") {
             aged.replace(ttl, left.as_millis().to_string());

@@ -1,39 +1,40 @@
-//! Another set of backends while the gateway runs.
+//! Replaces the set of backends while the gateway runs.
 //!
-//! Backends that stay keep everything: connections, processes, lists, calls in flight. One that goes, or in whose place
-//! another comes, takes no further call, may finish those in flight for a while, and is then stopped.
+//! Backends that stay keep everything: connections, processes, lists, calls in flight. A backend that is removed or replaced
+//! takes no further call, has some time to finish those in flight, and is then stopped.
 
 use crate::backend::Backend;
 use crate::backends::Backends;
 use crate::gateway::Gateway;
 use crate::settings::Settings;
 use signalbox_engine::catalog::Changed;
-use std::sync::{Arc, PoisonError};
+use signalbox_engine::lock::LockResultExt;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often it is looked whether a backend that retires is done.
+/// How often a retiring backend is checked for remaining calls.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a replacement did, by the names of backends.
+/// The names of the backends that a replacement has changed.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Replaced {
-    /// Those that were not there.
+    /// New backends.
     pub added: Vec<Arc<str>>,
-    /// Those that are not there any more.
+    /// Backends that were removed.
     pub removed: Vec<Arc<str>>,
-    /// Those in whose place another one is.
+    /// Backends that have a successor.
     pub changed: Vec<Arc<str>>,
 }
 
 impl Gateway {
-    /// Serves these backends from now on, in this order. Those that are the same `Arc` as before are not touched; the others
-    /// are started, and what is gone or has a successor is stopped when its calls are done, after `Settings::drain` at the latest.
-    /// Sessions go on and are told which lists changed.
+    /// Serves these backends from now on, in this order. Those that are the same `Arc` as before are not touched. The others are
+    /// started; removed and replaced ones are stopped when their calls are done, after `Settings::drain` at the latest. Sessions
+    /// continue and are told which lists changed.
     ///
     /// Does nothing once the gateway is shutting down.
     pub fn replace(self: &Arc<Self>, next: Vec<Arc<Backend>>) -> Replaced {
-        let _turn = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.replacing.lock().unpoisoned();
         let mut done = Replaced::default();
         if self.is_draining() {
             return done;
@@ -96,17 +97,17 @@ impl Gateway {
     /// Waits until a backend is done with its calls, then stops and forgets it.
     async fn see_off(self: Arc<Self>, backend: Arc<Backend>, within: Duration) {
         let until = Instant::now() + within;
-        while !backend.let_go() && Instant::now() < until {
+        while !backend.close_finished() && Instant::now() < until {
             tokio::time::sleep(LOOK).await;
         }
         backend.stop_retired();
-        let _turn = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.replacing.lock().unpoisoned();
         let before = self.backends().clone();
         let left = before.retiring().iter().filter(|one| !Arc::ptr_eq(one, &backend)).cloned().collect();
         self.set_backends(Backends::new(before.to_vec()).with_retiring(left));
     }
 
-    /// Works with these bounds from now on.
+    /// Uses these settings from now on.
     pub fn set_settings(&self, settings: Settings) {
         self.budget.resize(settings.memory);
         let before = self.settings.swap(Arc::new(settings));

@@ -1,28 +1,29 @@
-//! The runtimes that the gateway's tasks live on.
+//! The Tokio runtimes that the gateway's tasks run on.
 
-use std::sync::{Mutex, PoisonError};
+use signalbox_engine::lock::LockResultExt;
+use std::sync::Mutex;
 use tokio::runtime::Handle;
 
-/// The runtimes: one for what is looked after in the background, and one for each worker.
+/// The runtimes: one for background work, and one for each worker.
 #[derive(Debug, Default)]
 pub struct Runtimes(Mutex<Vec<Handle>>);
 
 impl Runtimes {
-    /// Counts the tasks of this one too.
+    /// Adds a runtime. The first one is for background work.
     pub fn add(&self, runtime: Handle) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(runtime);
+        self.0.lock().unpoisoned().push(runtime);
     }
 
-    /// The one for what is looked after in the background, where calls wait for nothing.
+    /// The runtime for background work, which delays no call.
     #[must_use]
     pub fn background(&self) -> Option<Handle> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).first().cloned()
+        self.0.lock().unpoisoned().first().cloned()
     }
 
-    /// Tasks that have not ended.
+    /// How many tasks are alive on all runtimes.
     #[must_use]
     pub fn tasks(&self) -> usize {
-        let runtimes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let runtimes = self.0.lock().unpoisoned();
         runtimes.iter().map(|runtime| runtime.metrics().num_alive_tasks()).sum()
     }
 }

@@ -1,11 +1,11 @@
-//! Seals what leaves the process and must come back unchanged, under a key that dies with the process.
+//! Seals data that clients must bring back unchanged, with a key that is lost when the process ends.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::digest;
 use signalbox_engine::bridge::ticket::Sealer;
 use signalbox_engine::{Fault, FaultKind};
 
-/// The process's own key.
+/// A key of this process.
 pub struct ProcessSealer(RandomizedNonceKey);
 
 impl ProcessSealer {

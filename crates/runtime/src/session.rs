@@ -1,22 +1,61 @@
-//! One front session: the engine's front machine, the streams toward the client, and the doing of what the machine asks.
+//! One front session: everything that the gateway holds for one client.
+//!
+//! A [`Session`] is a [`FrontMachine`] of the engine behind a lock, with the streams that lead to the client. Fronts with a
+//! message, peers with an answer, and timers call [`Session::handle`] on their own thread.
+//! There is no task and no mailbox per session:
+//!
+//! ```text
+//!   Event ──► lock ──► machine ──► commands ──┬─► Send, End: pushed to the stream's Outbox ─┐
+//!                                             ├─► Fact: noted in the thread's fact buffer ──┴─► unlock
+//!                                             └─► all others, after the unlock: backends, timers, holds, listens
+//! ```
+//!
+//! # States
+//!
+//! How long it lives depends on its [`Mode`]: a pipe or a session of the old era until one side closes it, a request of the
+//! new era until it is answered. A client of the old era goes through these states ([`Lifecycle`]); a request of the new era
+//! describes itself and needs none of them:
+//!
+//! ```text
+//!   Created ──initialize──► Initializing ──notifications/initialized──► Operational
+//!      ▲                         │                                          │
+//!      └── an interceptor refuses┘               close, from any state ─────┴──► Closed
+//! ```
+//!
+//! # Invariants
+//!
+//! - What goes to the client is pushed to its stream under the session's lock, so messages leave in the order in which the
+//!   machine decided them. Facts are noted under the same lock, for the same reason.
+//! - The session's lock comes before the lock of any backend, and that before the lock of a peer. What backends must know of a
+//!   session (whether it has ended, who its client is, when it was last seen) is kept outside the lock.
+//! - `ended` is set once, before anything is cleaned up. From then on no backend opens or notes anything for the session.
+//! - With strict recording an answer leaves only when it is written down. Until then its call counts as in flight, although
+//!   the machine has done with it (`recording`).
+//! - Streams are bounded by `max_in_flight` and `max_streams`. An outbox never makes the pusher wait.
+//!
+//! # What it must never do
+//!
+//! - Wait for anything while it holds its lock, or give a command to a backend before it is released.
+//! - Send a client anything but a [`ToClient`](signalbox_engine::front::ToClient) of its own machine.
+//! - Lose a message without counting it (`client_gone`, `slow_client`).
 
 mod batches;
-mod calls;
-mod doing;
-mod recorded;
-mod round_timers;
-mod running;
+mod commands;
+mod handling;
+mod recording;
+mod stream_reader;
 
 use crate::batch::Batches;
 use crate::fact_buffer::LastNoted;
 use crate::gateway::Gateway;
-use crate::outbox::{Away, OUTBOX_BOUND, Out, Outbox};
-pub use calls::CallInFlight;
-use round_timers::RoundTimers;
+use crate::outbox::{OUTBOX_BOUND, Out, Outbox};
+use commands::RoundTimers;
 use signalbox_engine::bridge::capabilities;
 use signalbox_engine::budget::Share;
+use signalbox_engine::exchange::{Exchange, MethodName};
 use signalbox_engine::front::{Lifecycle, Mode};
 use signalbox_engine::keys::KeyMap;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{
     Caller, CapSet, Carrier, ClientProfile, Command, Event, ExchangeId, Fault, FrontMachine, Principal, SessionKey,
@@ -24,10 +63,11 @@ use signalbox_engine::{
 };
 use signalbox_wire::{Envelope, Era, Kind, RawId};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
+pub use stream_reader::{EventCount, StreamReader};
 
-/// Why a session does not take a message.
+/// Why a session does not accept a message.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum NotTaken {
     /// The stream that its answer would go to has ended.
@@ -36,9 +76,24 @@ pub enum NotTaken {
     Behind,
 }
 
-struct Inner {
+/// A request that waits for an answer.
+#[derive(Clone, Debug)]
+pub struct CallInFlight {
+    /// Its number within the session.
+    pub exchange: ExchangeId,
+    /// The method.
+    pub method: MethodName,
+    /// The tool, prompt or URI, as the client knows it.
+    pub subject: Option<Box<str>>,
+    /// The backend, if it is known.
+    pub backend: Option<Arc<str>>,
+    /// When it came.
+    pub since: Instant,
+}
+
+struct SessionState {
     machine: FrontMachine,
-    /// Answers that wait until they are written down.
+    /// Answers that wait until they are recorded.
     unwritten: usize,
     streams: KeyMap<StreamId, Arc<Outbox>>,
     batches: Batches,
@@ -48,7 +103,7 @@ struct Inner {
     buffer: Vec<Command>,
 }
 
-impl Inner {
+impl SessionState {
     fn forget_timers(&mut self) {
         let machine = &self.machine;
         self.rounds.retain(|exchange| machine.exchange(exchange).is_some());
@@ -63,7 +118,7 @@ pub struct Session {
     pub caller: Caller,
     /// On whose behalf it acts.
     pub principal: Principal,
-    /// The id a client holds, where the transport gives it one.
+    /// The id that a client holds, if the transport gives it one.
     pub external: Box<str>,
     /// How its client came: `http`, `sse`, `websocket`, `stdio` or `tcp`.
     pub via: &'static str,
@@ -80,7 +135,7 @@ pub struct Session {
     share: OnceLock<Arc<Share>>,
     /// How many streams somebody reads.
     readers: AtomicUsize,
-    inner: Mutex<Inner>,
+    inner: Mutex<SessionState>,
 }
 
 impl Session {
@@ -108,7 +163,7 @@ impl Session {
             event_streams: Arc::default(),
             share: OnceLock::new(),
             readers: AtomicUsize::new(0),
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(SessionState {
                 machine,
                 unwritten: 0,
                 streams: KeyMap::default(),
@@ -121,7 +176,7 @@ impl Session {
         })
     }
 
-    /// What it may make the gateway hold.
+    /// The memory that messages of this session may take up.
     pub fn share(&self) -> &Arc<Share> {
         self.share.get_or_init(|| self.gateway.budget.session(&self.principal))
     }
@@ -139,32 +194,31 @@ impl Session {
         let outbox = Arc::new(Outbox::default());
         inner.streams.insert(id, Arc::clone(&outbox));
         self.readers.fetch_add(1, Ordering::Relaxed);
-        Some(StreamReader { session: Arc::clone(self), id, outbox, answers_only: false, here: AtomicBool::new(true) })
+        Some(StreamReader::new(self, id, outbox))
     }
 
-    /// The same for a client that takes nothing but the answer: whatever would come before it finds another way, or is refused
-    /// and counted.
+    /// Opens a stream for a client that accepts nothing but the answer. Other messages go to another stream, or are refused and
+    /// counted.
     #[must_use]
     pub fn open_answer_stream(self: &Arc<Self>) -> Option<StreamReader> {
-        let mut reader = self.open_stream()?;
-        reader.answers_only = true;
-        self.handle(Event::AnswersOnly { stream: reader.id });
+        let reader = self.open_stream()?.for_answers_only();
+        self.handle(Event::AnswersOnly { stream: reader.id() });
         Some(reader)
     }
 
-    /// Opens the stream for what belongs to no call. An earlier one ends: its client has come back by another way.
+    /// Opens the stream for messages that belong to no call. It replaces an earlier one, which is closed.
     #[must_use]
     pub fn open_general(self: &Arc<Self>) -> Option<StreamReader> {
         let reader = self.open_stream()?;
         let before = {
             let mut inner = self.lock();
-            let before = inner.general.replace(reader.id);
+            let before = inner.general.replace(reader.id());
             before.and_then(|id| inner.streams.remove(&id))
         };
         if let Some(before) = before {
             before.close();
         }
-        self.handle(Event::GeneralStream { stream: reader.id });
+        self.handle(Event::GeneralStream { stream: reader.id() });
         self.gateway.general_opened(self);
         Some(reader)
     }
@@ -174,18 +228,18 @@ impl Session {
         self.receive_with(stream, message, Carrier::default());
     }
 
-    /// The same for a message that came with headers which may say to which trace it belongs.
+    /// Takes a message that came with headers, which may name the trace that it belongs to.
     pub fn receive_with(self: &Arc<Self>, stream: &StreamReader, message: Envelope, carrier: Carrier<'_>) {
         let now = self.touch();
-        self.handle_at(Event::Received { stream: stream.id, message }, carrier, now);
+        self.handle_at(Event::Received { stream: stream.id(), message }, carrier, now);
     }
 
-    /// Refuses what came on a stream and is no message, or none that is taken now.
+    /// Answers something that came on a stream with an error: it is not a message, or is not accepted now.
     pub fn refuse(self: &Arc<Self>, stream: &StreamReader, id: Option<RawId>, fault: Fault) {
-        self.handle(Event::Unreadable { stream: stream.id, id, era: Era::Legacy, fault });
+        self.handle(Event::Unreadable { stream: stream.id(), id, era: Era::Legacy, fault });
     }
 
-    /// Takes a message of a client whose answers all go to the general stream, as on a pipe.
+    /// Takes a message of a client that gets all answers on the general stream, as on a pipe.
     ///
     /// # Errors
     /// If that stream is gone, or its reader is so far behind that no answer should be added.
@@ -196,7 +250,7 @@ impl Session {
         Ok(())
     }
 
-    /// The general stream, where it has room for an answer if one is to come.
+    /// The general stream, if it is open and has room for an answer, should there be one.
     fn general_for(&self, answer: bool) -> Result<StreamId, NotTaken> {
         let inner = self.lock();
         let open = inner.general.and_then(|id| inner.streams.get(&id).map(|outbox| (id, outbox)));
@@ -218,13 +272,13 @@ impl Session {
         self.handle_at(event, Carrier::default(), crate::clock::now());
     }
 
-    /// The call is sent to its backend again.
+    /// Notes that a call is sent to its backend again.
     pub(crate) fn retried(self: &Arc<Self>, exchange: ExchangeId) {
         self.handle(Event::Retried { exchange });
     }
 
-    /// The backend closed the stream of this call for now: the client's stream closes too, where its revision knows how
-    /// to come back for the rest, after the wait that the backend named.
+    /// Closes the client's stream for now because the backend closed the stream of this call, if the client's revision knows
+    /// how to come back for the rest. `retry` is the wait that the backend named.
     pub(crate) fn part(&self, exchange: ExchangeId, retry: Option<Duration>) {
         let inner = self.lock();
         let knows = inner.machine.client().is_some_and(|client| client.revision.priming_event());
@@ -242,13 +296,13 @@ impl Session {
         self.client.get().cloned()
     }
 
-    /// True where the session holds as many event streams open as it may.
+    /// True if the session has as many event streams open as it may.
     #[must_use]
     pub fn at_stream_limit(&self) -> bool {
         self.event_streams.load(Ordering::Relaxed) >= self.gateway.settings().max_streams
     }
 
-    /// True while its client is connected: a request waits for its answer, or a stream is open.
+    /// True while its client reads a stream, be it only for the answer to a request.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.readers.load(Ordering::Relaxed) > 0
@@ -266,13 +320,13 @@ impl Session {
         self.ended.load(Ordering::Acquire)
     }
 
-    /// True where somebody in this session is shown the lists that depend on these capabilities.
+    /// True if this session is shown the lists that depend on these capabilities.
     #[must_use]
     pub fn sees(&self, caps: &CapSet) -> bool {
         self.lock().machine.sees(caps)
     }
 
-    /// True for an exchange of the new era whose client declared nothing that this question could go to.
+    /// True if this is an exchange of the new era whose client did not declare the capability for this question.
     #[must_use]
     pub fn has_not_declared(&self, exchange: ExchangeId, method: &str, params: &[u8]) -> bool {
         let inner = self.lock();
@@ -281,7 +335,7 @@ impl Session {
         client.is_some_and(|client| !capabilities::allows(&client.capabilities, method, params))
     }
 
-    /// True where an old backend of this name gave the session this task.
+    /// True if an old backend of this name gave the session this task.
     #[must_use]
     pub fn owns_task(&self, backend: &str, task: &str) -> bool {
         self.lock().machine.owns_task(backend, task, crate::clock::now())
@@ -305,13 +359,27 @@ impl Session {
         self.lock().machine.log_level()
     }
 
-    /// Where the session is in its life.
+    /// The requests that wait for an answer, the oldest first.
+    #[must_use]
+    pub fn calls(&self) -> Vec<CallInFlight> {
+        let inner = self.lock();
+        let call = |exchange: &Exchange| CallInFlight {
+            exchange: exchange.id,
+            method: exchange.method.clone(),
+            subject: exchange.subject.clone(),
+            backend: exchange.backend.clone(),
+            since: exchange.started,
+        };
+        inner.machine.exchanges().into_iter().map(call).collect()
+    }
+
+    /// The state of its life cycle.
     #[must_use]
     pub fn state(&self) -> Lifecycle {
         self.lock().machine.state()
     }
 
-    /// True where the client can hear what belongs to no call.
+    /// True if the client has a stream for messages that belong to no call.
     #[must_use]
     pub fn has_general(&self) -> bool {
         self.lock().general.is_some()
@@ -324,7 +392,7 @@ impl Session {
         inner.machine.in_flight() + inner.unwritten
     }
 
-    /// How long nothing has come from the client, while no stream is open and nothing is in flight.
+    /// How long the client has been silent; zero while a stream is open or a request is in flight.
     #[must_use]
     pub fn idle(&self) -> Duration {
         let inner = self.lock();
@@ -335,7 +403,7 @@ impl Session {
         crate::clock::now().saturating_duration_since(self.started).saturating_sub(used)
     }
 
-    /// Notes that the client gave a sign of life; tells when.
+    /// Notes that the client sent something, and returns the time.
     fn touch(&self) -> Instant {
         let now = crate::clock::now();
         let millis = u64::try_from(now.saturating_duration_since(self.started).as_millis()).unwrap_or(u64::MAX);
@@ -343,7 +411,7 @@ impl Session {
         now
     }
 
-    /// Ends the session and the backend connections that are its own.
+    /// Ends the session and its own backend connections.
     pub fn close(self: &Arc<Self>) {
         if self.ended.swap(true, Ordering::AcqRel) {
             return;
@@ -365,95 +433,13 @@ impl Session {
             inner.batches.forget(stream);
             inner.streams.remove(&stream).is_some()
         };
-        // A stream that ended with its answer is nobody's loss.
+        // The machine need not know of a stream that ended with its answer.
         if known || answers_only {
             self.handle(Event::Gone { stream });
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The reading end of a stream. Dropping it tells the session that nobody reads any more.
-pub struct StreamReader {
-    session: Arc<Session>,
-    id: StreamId,
-    outbox: Arc<Outbox>,
-    answers_only: bool,
-    /// False while its client is away and may come back.
-    here: AtomicBool,
-}
-
-impl StreamReader {
-    /// The stream's number.
-    #[must_use]
-    pub fn id(&self) -> StreamId {
-        self.id
-    }
-
-    /// The session it belongs to.
-    #[must_use]
-    pub fn session(&self) -> &Arc<Session> {
-        &self.session
-    }
-
-    /// Counts this stream as an event stream for as long as the count is kept.
-    #[must_use]
-    pub fn count_events(&self) -> EventCount {
-        let counts = [&self.session.event_streams, &self.session.gateway.counters.event_streams].map(Arc::clone);
-        for count in &counts {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-        EventCount(counts)
-    }
-
-    /// Its client has gone and may come back, or is back. While it is away the session is not connected by this stream.
-    pub fn set_away(&self, away: Away) {
-        let here = away == Away::Here;
-        if self.here.swap(here, Ordering::Relaxed) != here {
-            match here {
-                true => self.session.readers.fetch_add(1, Ordering::Relaxed),
-                false => self.session.readers.fetch_sub(1, Ordering::Relaxed),
-            };
-        }
-        self.outbox.set_away(away);
-    }
-
-    /// Counts a message of this stream that its client never got.
-    pub fn count_dropped(&self, reason: &'static str) {
-        self.session.gateway.counters.dropped(reason);
-    }
-
-    /// The queue to read from.
-    #[must_use]
-    pub fn outbox(&self) -> &Outbox {
-        &self.outbox
-    }
-
-    /// The next message; `None` once the stream is over.
-    pub async fn next(&self) -> Option<Out> {
-        self.outbox.next().await
-    }
-}
-
-/// One open event stream, in the counts of its session and of the gateway.
-pub struct EventCount([Arc<AtomicUsize>; 2]);
-
-impl Drop for EventCount {
-    fn drop(&mut self) {
-        for count in &self.0 {
-            count.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Drop for StreamReader {
-    fn drop(&mut self) {
-        self.outbox.close();
-        self.session.tell_lost(&self.outbox.drain());
-        self.session.gone(self.id, self.answers_only);
-        self.set_away(Away::AllBounded);
+    fn lock(&self) -> MutexGuard<'_, SessionState> {
+        self.inner.lock().unpoisoned()
     }
 }

@@ -1,9 +1,10 @@
-//! The front sessions that are open, by number and by the id their client holds.
+//! The open front sessions, by number and by the id that their client holds.
 
 use crate::session::Session;
 use signalbox_engine::SessionKey;
 use signalbox_engine::keys::{KeyMap, TextMap};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use signalbox_engine::lock::LockResultExt;
+use std::sync::{Arc, RwLock, Weak};
 
 /// The table.
 #[derive(Default)]
@@ -13,30 +14,30 @@ pub struct SessionTable {
 }
 
 impl SessionTable {
-    /// The session a client names.
+    /// The session whose client holds this id.
     #[must_use]
     pub fn get(&self, external: &str) -> Option<Arc<Session>> {
-        self.by_external.read().unwrap_or_else(PoisonError::into_inner).get(external).cloned()
+        self.by_external.read().unpoisoned().get(external).cloned()
     }
 
     /// The session of this number.
     #[must_use]
     pub fn by_key(&self, key: SessionKey) -> Option<Arc<Session>> {
-        self.by_key.read().unwrap_or_else(PoisonError::into_inner).get(&key).and_then(Weak::upgrade)
+        self.by_key.read().unpoisoned().get(&key).and_then(Weak::upgrade)
     }
 
     /// Keeps a session until it is removed.
     pub fn insert(&self, session: &Arc<Session>) {
         let external = session.external.clone();
-        self.by_external.write().unwrap_or_else(PoisonError::into_inner).insert(external, Arc::clone(session));
+        self.by_external.write().unpoisoned().insert(external, Arc::clone(session));
         self.follow(session);
     }
 
-    /// Lets a session hear of changes without keeping it alive.
+    /// Adds a session to those that hear of changes, without keeping it alive.
     pub fn follow(&self, session: &Arc<Session>) {
-        let mut table = self.by_key.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.by_key.write().unpoisoned();
         table.insert(session.key, Arc::downgrade(session));
-        // Stateless requests that are over leave nothing but a dead entry behind.
+        // Stateless requests that are over leave a dead entry behind.
         if table.len().is_power_of_two() {
             table.retain(|_, session| session.strong_count() > 0);
         }
@@ -44,17 +45,17 @@ impl SessionTable {
 
     /// Forgets a session.
     pub fn remove(&self, session: &Session) {
-        self.by_external.write().unwrap_or_else(PoisonError::into_inner).remove(&session.external);
-        self.by_key.write().unwrap_or_else(PoisonError::into_inner).remove(&session.key);
+        self.by_external.write().unpoisoned().remove(&session.external);
+        self.by_key.write().unpoisoned().remove(&session.key);
     }
 
-    /// How many sessions a client holds an id of.
+    /// How many sessions are kept for clients.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.by_external.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.by_external.read().unpoisoned().len()
     }
 
-    /// True where there are none.
+    /// True if there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -63,7 +64,7 @@ impl SessionTable {
     /// Every session that hears of changes.
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Session>> {
-        let table = self.by_key.read().unwrap_or_else(PoisonError::into_inner);
+        let table = self.by_key.read().unpoisoned();
         let mut all: Vec<_> = table.values().filter_map(Weak::upgrade).collect();
         all.sort_by_key(|session| session.key);
         all

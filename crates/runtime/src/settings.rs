@@ -1,4 +1,4 @@
-//! The bounds and durations the runtime works with.
+//! The limits and durations of the runtime, with their defaults.
 
 use crate::backend_callers::BackendCallers;
 use crate::parked_calls::MAX_PARKED_BYTES_EACH;
@@ -6,18 +6,18 @@ use signalbox_engine::budget;
 use signalbox_wire::Limits;
 use std::time::Duration;
 
-/// Everything that can be set, with its default.
+/// The settings of a gateway.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Our own `serverInfo`/`clientInfo` object, as JSON.
+    /// The gateway's `serverInfo` and `clientInfo` object, as JSON.
     pub server_info: String,
-    /// What the gateway itself has to tell a model; empty for nothing.
+    /// Instructions of the gateway itself for a model; may be empty.
     pub instructions: String,
-    /// Bounds on messages.
+    /// Limits of a message.
     pub limits: Limits,
     /// Most bytes of messages that the process holds.
     pub memory: usize,
-    /// Governed messages pass the strict scan.
+    /// Whether messages pass the strict scan.
     pub strict: bool,
     /// How long a list waits for backends whose lists are unknown.
     pub first_list_wait: Duration,
@@ -31,9 +31,9 @@ pub struct Settings {
     pub session_timeout: Duration,
     /// Most streams open in one session.
     pub max_streams: usize,
-    /// How long a call that waits for input of a client of the new era waits for it.
+    /// How long a parked call waits for the input of its client.
     pub park_timeout: Duration,
-    /// Most bytes of one principal's calls that wait like that.
+    /// Most bytes of one principal's parked calls.
     pub max_parked_bytes: usize,
     /// Who may use which backends.
     pub callers: BackendCallers,

@@ -32,15 +32,15 @@ pub struct Status {
     pub parked: usize,
     /// Tasks that run in this process.
     pub tasks: usize,
-    /// What was dropped, by reason.
+    /// How many messages were dropped, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// What was refused before it became a request, by limit.
+    /// How much was refused before it became a request, by limit.
     pub refused: BTreeMap<&'static str, u64>,
     /// Bytes of calls that wait for input of their clients.
     pub parked_bytes: usize,
-    /// Bytes of messages that are held, as far as they are charged to anybody.
+    /// Bytes of messages that are held and charged.
     pub message_bytes: usize,
-    /// How many there may be.
+    /// Most bytes of messages that may be held.
     pub message_budget: usize,
     /// The interceptors, in order.
     pub interceptors: Vec<&'static str>,
@@ -63,13 +63,13 @@ pub struct BackendStatus {
     pub revision: Option<&'static str>,
     /// Which eras it speaks: `old`, `new`.
     pub eras: Vec<&'static str>,
-    /// Which clients reach it over the bridge between revisions; none where it speaks both eras.
+    /// Which clients reach it over the bridge between revisions; `None` if it speaks both eras.
     pub bridged_clients: Option<&'static str>,
     /// What the bridge carries for them.
     pub bridged: Vec<&'static str>,
     /// What it cannot carry.
     pub lost: Vec<&'static str>,
-    /// What it calls itself.
+    /// The name that it gives itself.
     pub server: Option<String>,
     /// The version it gives itself.
     pub server_version: Option<String>,
@@ -85,23 +85,23 @@ pub struct BackendStatus {
     pub waiting: usize,
     /// Most of these.
     pub max_queue: usize,
-    /// Calls that were refused since so many waited.
+    /// Calls that were refused because the queue was full.
     pub queue_refused: u64,
-    /// How often something was sent again that had surely not been processed.
+    /// How often a call was sent again that had certainly not been processed.
     pub retries: u64,
-    /// What pings tell of it; none where it is not pinged.
+    /// What pings have shown; `None` if it is not pinged.
     pub health: Option<HealthStatus>,
-    /// Its addresses, where it has several.
+    /// Its addresses, if it has several.
     pub addresses: Vec<AddressStatus>,
-    /// How often it was started again.
+    /// How often it was restarted.
     pub restarts: u64,
-    /// Messages of it that fitted nothing.
+    /// Its messages that fitted nothing, by kind.
     pub strays: BTreeMap<&'static str, u64>,
-    /// Whether calls are kept from it because it fails; none where it has no breaker.
+    /// The state of its breaker; `None` if it has none.
     pub breaker: Option<BreakerStatus>,
-    /// The last line on its standard output that is no message.
+    /// The last line on its standard output that is not a message.
     pub stray_line: Option<String>,
-    /// What was dropped or refused on the way to it and from it, by reason.
+    /// How many messages to and from it were dropped or refused, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
     /// What went wrong last.
     pub last_error: Option<String>,
@@ -116,7 +116,7 @@ pub struct AddressStatus {
     pub address: String,
     /// How often it is chosen, compared to the others.
     pub weight: u32,
-    /// `closed`, or `open` and `half open` where it is left out because it fails.
+    /// `closed`, or `open` or `half open` if it is avoided because it fails.
     pub breaker: &'static str,
     /// Requests or connections under way there.
     pub busy: usize,
@@ -174,19 +174,19 @@ impl Backend {
             let bare = entry.views.iter().find(|(key, _)| key.caps.is_bare());
             bare.or_else(|| entry.views.iter().next()).map(|(_, view)| view.clone())
         });
-        let peers = self.state().peers();
+        let peers = self.state().connections.all();
         let queued = peers.iter().map(|peer| peer.queued()).sum::<usize>();
         let health = self.health();
-        let inner = self.state();
-        let revision = match &inner.home {
+        let state = self.state();
+        let revision = match &state.home {
             Home::Up(peer) => peer.profile().map(|profile| profile.revision.as_str()),
             _ => None,
         };
-        let report = match (&inner.home, &view) {
+        let report = match (&state.home, &view) {
             (Home::Up(peer), Some(view)) => peer.profile().map(|profile| {
                 report(Reached {
                     revision: profile.revision,
-                    one_era: inner.support.legacy == Some(false) || inner.support.modern == Some(false),
+                    one_era: state.support.legacy == Some(false) || state.support.modern == Some(false),
                     streams: self.connector.carries_headers(),
                     tasks: view.profile.has(&["tasks"]) || view.profile.has(&["extensions", TASKS]),
                 })
@@ -195,16 +195,16 @@ impl Backend {
         }
         .unwrap_or_default();
         let mut eras = Vec::new();
-        if inner.support.legacy == Some(true) {
+        if state.support.legacy == Some(true) {
             eras.push("old");
         }
-        if inner.support.modern == Some(true) {
+        if state.support.modern == Some(true) {
             eras.push("new");
         }
         BackendStatus {
             name: self.name.to_string(),
             transport: self.connector.kind(),
-            state: inner.home.as_str(),
+            state: state.home.as_str(),
             revision,
             eras,
             bridged_clients: Some(report.clients).filter(|clients| !clients.is_empty()),
@@ -219,19 +219,19 @@ impl Backend {
             connections: peers.len(),
             pids: peers.iter().filter_map(|peer| peer.pid()).collect(),
             in_flight: peers.iter().map(|peer| peer.in_flight()).sum::<usize>().saturating_sub(queued),
-            waiting: inner.waiting.len() + queued,
+            waiting: state.waiting.len() + queued,
             max_queue: self.spec().failing.max_queue,
             queue_refused: self.queue_refused(),
             retries: self.retries(),
             health,
             addresses: self.connector.addresses(),
-            restarts: inner.restarts,
-            strays: inner.strays.clone(),
+            restarts: state.condition.restarts(),
+            strays: state.condition.strays().clone(),
             breaker: self.guard.status(),
-            stray_line: inner.stray_line.clone(),
+            stray_line: state.condition.stray_line().map(str::to_owned),
             dropped: self.connector.dropped(),
-            last_error: inner.last_error.clone(),
-            last_words: inner.last_words.clone(),
+            last_error: state.condition.last_error().map(str::to_owned),
+            last_words: state.condition.last_words().to_vec(),
         }
     }
 }

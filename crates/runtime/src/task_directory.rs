@@ -1,41 +1,42 @@
-//! Which task of a client of the new era is where: its requests have no session that could remember it.
+//! Where the tasks of clients of the new era are. Their requests have no session that could remember it.
 
 use crate::gateway::Gateway;
 use crate::hosted_task::HostedTask;
 use crate::session::Session;
 use signalbox_engine::bridge::tasks::TaskState;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, PeerId, Principal};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Most tasks in the book.
+/// Most tasks in the directory.
 pub const MAX_TASKS: usize = 10_000;
 /// Most of them of one principal.
 pub const MAX_TASKS_EACH: usize = 1_000;
-/// How long a task is remembered whose own word on that is longer, or missing.
+/// The longest time for which a task is remembered, and the default.
 pub(crate) const MAX_STAY: Duration = Duration::from_secs(24 * 3600);
 /// How many names are tried for a task whose own is taken.
 const MAX_NAMES: u32 = 1_000;
 
-struct Place {
+struct TaskEntry {
     backend: Arc<str>,
-    /// The task itself, where an old backend hosts it; one of the new era is asked about like any other subject.
+    /// The task itself, if an old backend has it. Requests about tasks of a new backend are routed like any others.
     hosted: Option<Arc<HostedTask>>,
     until: Instant,
 }
 
-/// The book.
+/// The directory of tasks.
 #[derive(Default)]
 pub struct TaskDirectory {
-    places: Mutex<HashMap<Principal, HashMap<Box<str>, Place>>>,
+    entries: Mutex<HashMap<Principal, HashMap<Box<str>, TaskEntry>>>,
 }
 
 impl TaskDirectory {
     /// The backend at which this principal has a task of this name.
     #[must_use]
     pub fn home(&self, principal: &Principal, name: &str) -> Option<Arc<str>> {
-        self.lock().get(principal)?.get(name).map(|place| Arc::clone(&place.backend))
+        self.lock().get(principal)?.get(name).map(|entry| Arc::clone(&entry.backend))
     }
 
     /// The task of an old backend that this principal knows by this name.
@@ -47,87 +48,87 @@ impl TaskDirectory {
     /// The task that has this id on this connection.
     #[must_use]
     pub fn at(&self, peer: PeerId, principal: &Principal, id: &str) -> Option<Arc<HostedTask>> {
-        let places = self.lock();
-        let mut tasks = places.get(principal)?.values().filter_map(|place| place.hosted.as_ref());
+        let entries = self.lock();
+        let mut tasks = entries.get(principal)?.values().filter_map(|entry| entry.hosted.as_ref());
         tasks.find(|task| task.peer_id == peer && *task.id == *id).cloned()
     }
 
-    /// True where a task is worked on behind this connection.
+    /// True if a task is worked on behind this connection.
     #[must_use]
     pub fn holds(&self, peer: PeerId) -> bool {
-        let places = self.lock();
-        let mut tasks = places.values().flat_map(HashMap::values).filter_map(|place| place.hosted.as_ref());
+        let entries = self.lock();
+        let mut tasks = entries.values().flat_map(HashMap::values).filter_map(|entry| entry.hosted.as_ref());
         tasks.any(|task| task.peer_id == peer && task.is_live())
     }
 
-    /// Writes down where a task of a backend of the new era is. False where there is no room.
+    /// Notes where a task of a backend of the new era is. False if there is no room.
     #[must_use]
     pub fn note(&self, principal: &Principal, state: &TaskState, backend: Arc<str>) -> bool {
         let until = crate::clock::now() + state.ttl.map_or(MAX_STAY, Duration::from_millis).min(MAX_STAY);
-        let mut places = self.lock();
-        let known = places.get(principal).and_then(|own| own.get(state.id.as_str()));
-        if known.is_some_and(|place| place.hosted.is_some()) {
+        let mut entries = self.lock();
+        let known = entries.get(principal).and_then(|own| own.get(state.id.as_str()));
+        if known.is_some_and(|entry| entry.hosted.is_some()) {
             return true;
         }
-        let room = has_room(&mut places, principal);
+        let room = has_room(&mut entries, principal);
         if room {
-            let own = places.entry(principal.clone()).or_default();
-            own.insert(state.id.as_str().into(), Place { backend, hosted: None, until });
+            let own = entries.entry(principal.clone()).or_default();
+            own.insert(state.id.as_str().into(), TaskEntry { backend, hosted: None, until });
         }
         room
     }
 
-    /// Writes down a task of an old backend. The name under which clients know it: its id, unless another task of the
-    /// same principal has that. `None` where there is no room.
+    /// Notes a task of an old backend and returns the name by which clients know it: its id, unless another task of the same
+    /// principal has that. `None` if there is no room.
     #[must_use]
     pub fn host(&self, task: &Arc<HostedTask>, backend: &Arc<str>) -> Option<Box<str>> {
         let until = crate::clock::now() + task.stay().unwrap_or(MAX_STAY).min(MAX_STAY);
-        let mut places = self.lock();
-        if !has_room(&mut places, &task.principal) {
+        let mut entries = self.lock();
+        if !has_room(&mut entries, &task.principal) {
             return None;
         }
-        let own = places.entry(task.principal.clone()).or_default();
+        let own = entries.entry(task.principal.clone()).or_default();
         let free = |name: &str| !own.contains_key(name);
         let name = if free(&task.id) {
             task.id.clone()
         } else {
             (2..MAX_NAMES).map(|number| format!("{}~{number}", task.id).into_boxed_str()).find(|name| free(name))?
         };
-        own.insert(name.clone(), Place { backend: Arc::clone(backend), hosted: Some(Arc::clone(task)), until });
+        own.insert(name.clone(), TaskEntry { backend: Arc::clone(backend), hosted: Some(Arc::clone(task)), until });
         Some(name)
     }
 
-    /// Forgets what is over its time, or was lost with its connection.
+    /// Forgets tasks whose time is over, or that were lost with their connection.
     pub fn sweep(&self) {
         tidy(&mut self.lock());
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, HashMap<Box<str>, Place>>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<Principal, HashMap<Box<str>, TaskEntry>>> {
+        self.entries.lock().unpoisoned()
     }
 }
 
-fn tidy(places: &mut HashMap<Principal, HashMap<Box<str>, Place>>) {
+fn tidy(entries: &mut HashMap<Principal, HashMap<Box<str>, TaskEntry>>) {
     let now = crate::clock::now();
-    places.retain(|_, own| {
-        own.retain(|_, place| place.until > now && !place.hosted.as_ref().is_some_and(|task| task.is_lost()));
+    entries.retain(|_, own| {
+        own.retain(|_, entry| entry.until > now && !entry.hosted.as_ref().is_some_and(|task| task.is_lost()));
         !own.is_empty()
     });
 }
 
-fn has_room(places: &mut HashMap<Principal, HashMap<Box<str>, Place>>, principal: &Principal) -> bool {
-    let full = |places: &HashMap<Principal, HashMap<Box<str>, Place>>| {
-        places.get(principal).map_or(0, HashMap::len) >= MAX_TASKS_EACH
-            || places.values().map(HashMap::len).sum::<usize>() >= MAX_TASKS
+fn has_room(entries: &mut HashMap<Principal, HashMap<Box<str>, TaskEntry>>, principal: &Principal) -> bool {
+    let full = |entries: &HashMap<Principal, HashMap<Box<str>, TaskEntry>>| {
+        entries.get(principal).map_or(0, HashMap::len) >= MAX_TASKS_EACH
+            || entries.values().map(HashMap::len).sum::<usize>() >= MAX_TASKS
     };
-    if full(places) {
-        tidy(places);
+    if full(entries) {
+        tidy(entries);
     }
-    !full(places)
+    !full(entries)
 }
 
 impl Gateway {
-    /// A client of the new era asks about a task of an old backend.
+    /// Handles a request of a client of the new era about a task of an old backend.
     pub(crate) fn task_request(&self, session: &Arc<Session>, exchange: ExchangeId, call: &Call) {
         let name = call.name.as_deref().unwrap_or_default();
         match self.tasks.hosted(&session.principal, name) {

@@ -1,9 +1,9 @@
-//! Calls and answers that wait until they are written down, and the end of that wait when the gateway ends.
+//! Calls and answers that wait until they are recorded, and the end of that wait when the gateway ends.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::watch;
 
-/// Those that wait.
+/// Counts the answers that wait, and can end all waits.
 #[derive(Debug)]
 pub(crate) struct Unwritten {
     answers: AtomicUsize,
@@ -17,7 +17,7 @@ impl Default for Unwritten {
 }
 
 impl Unwritten {
-    /// Whether `written` says in time that all is written down.
+    /// Waits for `written`, unless the gateway gives up first; false then.
     pub fn in_time<F>(&self, written: F) -> impl Future<Output = bool> + Send + use<F>
     where
         F: Future<Output = bool> + Send,
@@ -32,22 +32,22 @@ impl Unwritten {
         }
     }
 
-    /// So many answers wait from now on.
+    /// Counts further answers that wait.
     pub fn add(&self, answers: usize) {
         self.answers.fetch_add(answers, Ordering::AcqRel);
     }
 
-    /// So many have left, or never will.
+    /// Counts answers that no longer wait.
     pub fn done(&self, answers: usize) {
         self.answers.fetch_sub(answers, Ordering::AcqRel);
     }
 
-    /// True where no answer waits.
+    /// True if no answer waits.
     pub fn is_empty(&self) -> bool {
         self.answers.load(Ordering::Acquire) == 0
     }
 
-    /// Nothing waits any longer: what is not written down now counts as not written.
+    /// Ends all waits. What is not recorded by now counts as not recorded.
     pub fn give_up(&self) {
         self.given_up.send_replace(true);
     }

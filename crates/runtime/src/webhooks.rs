@@ -1,4 +1,4 @@
-//! Asking and telling web addresses on behalf of interceptors, within bounds.
+//! Posts to webhooks on behalf of interceptors, within limits.
 
 use bytes::Bytes;
 use std::future::Future;
@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Most web addresses that are being asked at a time; further questions wait within their own time.
+/// Most questions to webhooks at a time; further ones wait within their own time limit.
 pub const MAX_ASKED: usize = 64;
-/// Most messages for web addresses under way that nobody waits for; further ones are dropped, and counted.
+/// Most notifications to webhooks at a time; further ones are dropped and counted.
 pub const MAX_TOLD: usize = 256;
 
-/// Why a web address could not be asked.
+/// Why a webhook could not be asked.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WebhookError {
     /// It took too long.
@@ -22,7 +22,7 @@ pub enum WebhookError {
     /// It could not be reached, or what it said could not be read.
     #[error("{0}")]
     Failed(String),
-    /// This process has no way to the web.
+    /// This gateway was built without a way to post.
     #[error("webhooks are not available here")]
     None,
 }
@@ -45,7 +45,7 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// Webhooks that go out this way.
+    /// Webhooks that are posted this way.
     #[must_use]
     pub fn new(post: Option<Arc<dyn Post>>) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Webhooks {
         }
     }
 
-    /// How many could not be asked or told.
+    /// How many posts failed.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
@@ -74,7 +74,7 @@ impl Webhooks {
         answer
     }
 
-    /// Tells an address without waiting. False where too much is under way.
+    /// Notifies a webhook without waiting. False if too many posts are under way.
     pub(crate) fn tell(&self, url: &str, body: Bytes, within: Duration) -> bool {
         let (Some(post), Ok(turn)) = (&self.post, Arc::clone(&self.telling).try_acquire_owned()) else { return false };
         let (posted, failed, url) = (post.post(url, body), Arc::clone(&self.failed), url.to_owned());
@@ -83,7 +83,7 @@ impl Webhooks {
             let told = tokio::time::timeout(within, posted).await;
             if let Err(error) = told.unwrap_or_else(|_| Err(WebhookError::Late(url))) {
                 failed.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(%error, "a webhook was not told");
+                tracing::warn!(%error, "could not notify a webhook");
             }
         });
         true

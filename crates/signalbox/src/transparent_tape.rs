@@ -16,7 +16,7 @@ use signalbox_engine::chain::Chain;
 use signalbox_engine::metrics::MethodMetrics;
 use signalbox_engine::record::{TapeInfo, TapeKind, TapeStore as _, TapeWriter};
 use signalbox_engine::{FactSink, Principal};
-use signalbox_runtime::{Gateway, Parts, Settings};
+use signalbox_runtime::{Gateway, GatewayParts, Settings};
 use signalbox_store::SqliteStore;
 use signalbox_tape::recorder::{OnFull, Sampling};
 use signalbox_tape::{Anchor, Recorder, RecorderSettings, Redactor};
@@ -117,7 +117,7 @@ impl<I> Tapped<I> {
 
 /// The gateway of a process that has none: the control socket counts its connections there.
 fn nobody() -> Result<Arc<Gateway>, signalbox_engine::Fault> {
-    Gateway::new(Parts {
+    Gateway::new(GatewayParts {
         settings: Settings::default(),
         backends: Vec::new(),
         chain: Chain::default(),

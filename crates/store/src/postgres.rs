@@ -23,11 +23,12 @@ mod writer;
 use crate::room::Room;
 use ::postgres::Client;
 use place::Place;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{
     Entry, Page, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
 };
 pub use ssl::BadAddress;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use writer::PostgresWriter;
 
 /// How many entries of an imported tape are kept at a time.
@@ -97,7 +98,7 @@ impl PostgresStore {
 
     /// Answers a question. A connection that was lost is made again at the next one.
     fn ask<T>(&self, question: impl FnOnce(&mut Client) -> Result<T, Failure>) -> Result<T, StoreError> {
-        let mut held = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.client.lock().unpoisoned();
         let mut client = match held.take() {
             Some(client) if !client.is_closed() => client,
             _ => self.place.connect()?,

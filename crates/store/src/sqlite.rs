@@ -22,11 +22,12 @@ use crate::room::Room;
 use connection::Place;
 use failure::Failure;
 use reader::Reader;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{
     Entry, Page, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
 };
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 use writer::SqliteWriter;
 
@@ -73,14 +74,14 @@ impl SqliteStore {
 
     /// Answers a question with a connection that nobody else uses meanwhile.
     fn ask<T>(&self, question: impl FnOnce(&mut Reader) -> Result<T, Failure>) -> Result<T, StoreError> {
-        let idle = self.readers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self.readers.lock().unpoisoned().pop();
         let reader = match idle {
             Some(reader) => Ok(reader),
             None => connection::open(&self.place).map(Reader::new),
         };
         let mut reader = self.place.told(reader)?;
         let answer = self.place.told(question(&mut reader));
-        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readers = self.readers.lock().unpoisoned();
         if readers.len() < MAX_READERS {
             readers.push(reader);
         }

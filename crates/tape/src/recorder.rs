@@ -34,6 +34,7 @@ pub use queue::MAX_BARRIERS;
 pub use sampling::{Sampling, Trigger};
 pub use session_hash::SessionHash;
 pub use settings::{Hold, OnFull, RecorderSettings};
+use signalbox_engine::lock::LockResultExt;
 
 use crate::redact::Redactor;
 use counters::Counters;
@@ -42,7 +43,7 @@ use queue::Queue;
 use recorder_input::RecorderInput;
 use signalbox_engine::record::{BackendSeen, RulesEntry, TapeWriter};
 use signalbox_engine::{Fact, FactSink};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use writing::Writing;
@@ -116,7 +117,7 @@ impl Recorder {
     pub fn stop(&self, within: Duration) {
         self.queue.close(within);
         // Held until the thread has ended, so that nobody who stops it as well believes that all is written.
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = self.thread.lock().unpoisoned();
         if let Some(thread) = thread.take() {
             let _ = thread.join();
         }

@@ -228,11 +228,11 @@ async fn say(output: &mut (impl AsyncWrite + Unpin), fault: &Fault) {
 mod tests {
     use super::*;
     use signalbox_engine::Chain;
-    use signalbox_runtime::{Parts, Settings};
+    use signalbox_runtime::{GatewayParts, Settings};
 
     #[tokio::test]
     async fn a_connection_that_says_nothing_is_closed_and_counted() {
-        let gateway = Gateway::new(Parts {
+        let gateway = Gateway::new(GatewayParts {
             settings: Settings::default(),
             backends: Vec::new(),
             chain: Chain::default(),

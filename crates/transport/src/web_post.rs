@@ -9,9 +9,10 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderValue, Method};
 use signalbox_engine::chain::MAX_WEBHOOK_ANSWER;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_runtime::{Post, Posted, WebhookError};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Most addresses whose connections are kept.
@@ -43,7 +44,7 @@ impl WebPost {
     }
 
     fn place(&self, url: &str) -> Result<Arc<Place>, WebhookError> {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.places.lock().unpoisoned();
         if let Some(place) = places.get(url) {
             return Ok(Arc::clone(place));
         }

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failed step is a failed test")]
 
 use signalbox_engine::{Chain, Principal};
-use signalbox_runtime::{Gateway, Parts, Settings};
+use signalbox_runtime::{Gateway, GatewayParts, Settings};
 use signalbox_transport::admission::Admission;
 use signalbox_transport::http_front::{self, FrontSpec};
 use signalbox_transport::workers::Workers;
@@ -29,7 +29,7 @@ struct Scene {
 impl Scene {
     async fn new(spec: FrontSpec) -> Self {
         let limits = Limits { message: 4096, ..Limits::default() };
-        let gateway = Gateway::new(Parts {
+        let gateway = Gateway::new(GatewayParts {
             settings: Settings { limits, ..Settings::default() },
             backends: Vec::new(),
             chain: Chain::default(),

@@ -89,7 +89,8 @@ impl<'a> MakeWriter<'a> for Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Mutex, PoisonError};
+    use signalbox_engine::lock::LockResultExt;
+    use std::sync::Mutex;
 
     #[derive(Clone, Default)]
     struct Sink {
@@ -99,7 +100,7 @@ mod tests {
 
     impl Write for Sink {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let _open = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+            let _open = self.gate.lock().unpoisoned();
             self.text.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
         }

@@ -2,11 +2,12 @@
 
 use super::ReloadError;
 use serde::Serialize;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_runtime::Gateway;
 use signalbox_wire::timestamp;
 use std::fmt;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 /// What a reload changed.
@@ -119,7 +120,7 @@ impl Record {
     }
 
     fn lock(&self) -> MutexGuard<'_, Report> {
-        self.report.lock().unwrap_or_else(PoisonError::into_inner)
+        self.report.lock().unpoisoned()
     }
 }
 

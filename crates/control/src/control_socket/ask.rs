@@ -124,13 +124,13 @@ mod tests {
     use serde_json::json;
     use signalbox_assembly::data_dir::DataDir;
     use signalbox_engine::{Chain, Principal};
-    use signalbox_runtime::{Gateway, Parts, Settings};
+    use signalbox_runtime::{Gateway, GatewayParts, Settings};
     use signalbox_transport::router::{Answer, Answered, Mount, Request as Asked, Route, Router};
     use std::path::PathBuf;
     use std::sync::Arc;
 
     fn gateway() -> Arc<Gateway> {
-        Gateway::new(Parts {
+        Gateway::new(GatewayParts {
             settings: Settings::default(),
             backends: Vec::new(),
             chain: Chain::default(),

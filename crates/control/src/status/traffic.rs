@@ -1,9 +1,10 @@
 //! What passes: since the start, and in the last minute.
 
 use serde::Serialize;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::metrics::{MethodMetrics, Series};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How often the counts are looked at.
@@ -102,7 +103,7 @@ impl Recent {
 
     fn look(&self, now: Instant) {
         let sums = Sums::read(&self.metrics);
-        let mut looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looks = self.looks.lock().unpoisoned();
         looks.push_back((now, sums));
         while looks.len() > KEPT {
             looks.pop_front();
@@ -116,7 +117,7 @@ impl Recent {
 
     fn traffic_at(&self, now: Instant) -> Traffic {
         let sums = Sums::read(&self.metrics);
-        let looks = self.looks.lock().unwrap_or_else(PoisonError::into_inner);
+        let looks = self.looks.lock().unpoisoned();
         let (then, before) = looks.front().cloned().unwrap_or((now, Sums::default()));
         drop(looks);
         let seconds = now.saturating_duration_since(then).as_secs_f64();

@@ -1,10 +1,10 @@
-//! A backend whose process runs only while somebody uses it. It is asleep before and after: its lists are those that are known
-//! of it, nothing is asked of it, and the next use starts it.
+//! A backend whose process runs only while somebody uses it. Before and after that it is asleep: it is shown with its last
+//! known lists, gets no requests, and is started by the next use.
 
 use super::Backend;
-use super::state::{Home, Inner};
+use super::spec::Start;
+use super::state::{BackendState, Home};
 use crate::gateway::Gateway;
-use crate::lifetime::Start;
 use crate::peer::Peer;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::fact::Decision;
@@ -18,46 +18,44 @@ impl Backend {
         matches!(self.lock().home, Home::Asleep)
     }
 
-    /// Leaves the process alone from the start, where it is to be started at its first use and its lists are known.
+    /// Begins asleep if the process is to be started at its first use and its lists are known.
     pub(super) fn begin_asleep(&self) {
         let Some(gateway) = self.gateway() else { return };
         if self.lifetime().start != Start::FirstUse || !gateway.catalog.has_lists(self) {
             return;
         }
         {
-            let mut inner = self.lock();
-            if inner.is_wanted() {
+            let mut state = self.lock();
+            if state.is_wanted() {
                 return;
             }
-            self.fall_asleep(&mut inner);
+            self.fall_asleep(&mut state);
         }
-        // What is known may have been listed under another filter.
+        // The known lists may have been read under another tool filter.
         let spec = Arc::clone(&self.spec());
         let changed = gateway.catalog.keep_tools(self, |tool| (spec.allows)(tool));
         gateway.tell_lists_changed(changed, None);
     }
 
-    pub(super) fn fall_asleep(&self, inner: &mut Inner) {
-        inner.home = Home::Asleep;
-        inner.home_peer = None;
-        inner.up_since = None;
+    pub(super) fn fall_asleep(&self, state: &mut BackendState) {
+        state.home = Home::Asleep;
+        state.connections.drop_home();
     }
 
-    /// True where nothing would be missed if the process behind the home connection ended.
-    pub(super) fn may_sleep(&self, inner: &Inner, gateway: &Gateway, home: &Peer) -> bool {
-        let reads = inner.reading.contains(&home.id) || inner.refreshing.iter().any(|(peer, _)| *peer == home.id.0);
-        matches!(inner.home, Home::Up(_))
-            && !inner.is_ending()
-            && inner.waiting.is_empty()
-            && !reads
+    /// True if nobody would miss the process behind the home connection.
+    pub(super) fn may_sleep(&self, state: &BackendState, gateway: &Gateway, home: &Peer) -> bool {
+        matches!(state.home, Home::Up(_))
+            && !state.is_ending()
+            && state.waiting.is_empty()
+            && !state.lists.is_busy(home.id)
             && gateway.catalog.has_lists(self)
     }
 
-    /// Somebody needs it: where it is asleep, its process is started.
-    pub(super) fn wake(&self, inner: &mut Inner) {
-        if matches!(inner.home, Home::Asleep) && !inner.is_ending() {
-            tracing::info!(backend = %self.name, "the backend is used: its process is started");
-            inner.home = Home::Starting;
+    /// Starts the process if the backend is asleep.
+    pub(super) fn wake(&self, state: &mut BackendState) {
+        if matches!(state.home, Home::Asleep) && !state.is_ending() {
+            tracing::info!(backend = %self.name, "starting the process of the backend, which is needed now");
+            state.home = Home::Starting;
             self.changed.notify_one();
         }
     }
@@ -67,13 +65,13 @@ impl Backend {
         self.lock().support.known()
     }
 
-    /// Starts it where it is asleep, and waits until it is known which era it speaks, or that it does not start.
+    /// Starts it if it is asleep, and waits until it is known which era it speaks or that it does not start.
     pub(crate) async fn learn_era(&self) {
         self.wake(&mut self.lock());
         let _ = tokio::time::timeout(self.spec().timeout, self.attempted()).await;
     }
 
-    /// Waits until the attempt to start it that is under way has come to something.
+    /// Waits until the current attempt to start it has succeeded or failed.
     pub(super) async fn attempted(&self) {
         let Some(mut changes) = self.gateway().map(|gateway| gateway.catalog.follow()) else { return };
         while matches!(self.lock().home, Home::Starting | Home::Restarting) {
@@ -83,15 +81,15 @@ impl Backend {
         }
     }
 
-    /// Waits while it is asleep. False where it is ended instead.
+    /// Waits while it is asleep. False if it is stopped meanwhile.
     pub(super) async fn wait_for_use(&self) -> bool {
         loop {
             {
-                let inner = self.lock();
-                if inner.is_ending() {
+                let state = self.lock();
+                if state.is_ending() {
                     return false;
                 }
-                if !matches!(inner.home, Home::Asleep) {
+                if !matches!(state.home, Home::Asleep) {
                     return true;
                 }
             }
@@ -99,10 +97,10 @@ impl Backend {
         }
     }
 
-    /// Says that a connection ends because nobody uses it, and what is lost with a process.
-    pub(super) fn tell_put_away(&self, gateway: &Gateway, peer: &Peer) {
+    /// Logs and records that an unused connection is closed, and what is lost with a process.
+    pub(super) fn report_closing(&self, gateway: &Gateway, peer: &Peer) {
         if !self.connector.is_process() {
-            tracing::debug!(backend = %self.name, peer = %peer.id, "a connection that nobody uses is ended");
+            tracing::debug!(backend = %self.name, peer = %peer.id, "closing an unused connection");
             return;
         }
         let why = if peer.was_called() {

@@ -1,15 +1,14 @@
 //! The resources and tasks that listen requests of clients follow on a backend.
 //!
-//! A backend of the new era gets a listen request for each of them. One of the old era is told by `resources/subscribe`,
-//! on the connection that the calls of the principal share and on the pooled ones where its calls may run; what it tells of its
-//! tasks it tells unasked.
+//! A backend of the new era gets a listen request for each of them. A backend of the old era gets `resources/subscribe` on the
+//! connection that the principal shares and on the pooled ones that its calls may run on; it reports on tasks without being
+//! asked.
 
 use super::Backend;
-use super::followed::Followed;
-use super::state::Follow;
+use super::subscriptions::{Follow, Followed};
 use crate::bridged_call_driver::Waiter;
 use crate::origin::{Origin, OwnAnswer};
-use crate::peer::{Peer, Use};
+use crate::peer::Peer;
 use crate::session::Session;
 use signalbox_engine::{ExchangeId, Principal};
 use signalbox_wire::{Envelope, Era, json, method};
@@ -18,20 +17,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// Most listen requests that follow resources of one backend.
-pub const MAX_FOLLOWS: usize = 10_000;
 /// Most `resources/subscribe` that wait for an answer on one connection at a time.
 const SIDE_BY_SIDE: usize = 64;
 /// How long a request of our own may take.
 const OWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a listen request may stay open.
 const LISTEN_FOR: Duration = Duration::from_secs(24 * 3600);
-/// How long to wait before one that ended is made again.
+/// How long to wait before a listen request that ended is sent again.
 pub(super) const AGAIN: Duration = Duration::from_secs(5);
 
 impl Backend {
-    /// Follows resources and tasks for a client's listen request, now and after every reconnection. Once it is known what the
-    /// backend follows, the receiver is told what it does not.
+    /// Follows resources and tasks for a client's listen request, now and after every reconnection. The receiver gets what the
+    /// backend refuses to follow, once that is known.
     pub(crate) fn follow(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -42,30 +39,24 @@ impl Backend {
         let caps = session.caps_of(exchange);
         let uris = wanted.uris.clone();
         let (target, pooled) = {
-            let mut inner = match self.lock_or_successor() {
-                Ok(inner) => inner,
+            let mut state = match self.lock_or_successor() {
+                Ok(state) => state,
                 Err(successor) => return successor.follow(session, exchange, wanted),
             };
-            if inner.follows.len() >= MAX_FOLLOWS {
-                *inner.strays.entry("follow_refused").or_default() += 1;
-                let _ = sender.send(wanted);
+            let pooled = state.connections.pooled_for(&session.principal, &caps);
+            let target = state.support.target(Era::Modern);
+            let (session, acknowledged) = (Arc::clone(session), Some(sender));
+            let mut follow = Follow { session, exchange, wanted, caps, acknowledged, carrier: None };
+            let only_tasks = target == Era::Legacy && uris.is_empty();
+            if !state.subscriptions.can_follow() {
+                state.condition.count_stray("follow_refused");
+                follow.settle(&|_| true, &|_| true);
                 return receiver;
             }
-            let pooled = inner.pooled_for(&session.principal, &caps);
-            let target = inner.support.target(Era::Modern);
-            let mut follow = Follow {
-                session: Arc::clone(session),
-                exchange,
-                wanted,
-                caps,
-                acknowledged: Some(sender),
-                carrier: None,
-            };
-            let only_tasks = target == Era::Legacy && uris.is_empty();
             if only_tasks {
                 follow.settle(&|_| false, &|_| false);
             }
-            inner.follows.insert((session.key, exchange), follow);
+            state.subscriptions.follow(follow);
             if only_tasks {
                 return receiver;
             }
@@ -75,7 +66,7 @@ impl Backend {
         if shared.is_none() {
             self.keep_open(session.principal.clone());
         }
-        // One that is not ready yet is told when it is.
+        // A connection that is not ready yet gets its subscriptions once it is (`restore`).
         let shared = shared.filter(|peer| peer.is_ready());
         let waiter = (Arc::clone(session), exchange);
         match (target, shared) {
@@ -90,25 +81,25 @@ impl Backend {
         receiver
     }
 
-    /// Has connections to an old backend tell of resources, and tells those who wait what the shared one refused.
+    /// Subscribes to resources on connections to an old backend, and tells the waiters what the shared connection refused.
     ///
-    /// The first requests leave before this returns: what is called next on the connection may change the resource.
+    /// The first requests are sent before this returns, because the next call on the connection may change the resource.
     pub(super) fn subscribe(self: &Arc<Self>, peers: Vec<Arc<Peer>>, uris: Vec<String>, waiters: Vec<Waiter>) {
         if uris.is_empty() && waiters.is_empty() {
             return;
         }
         let (first, rest) = uris.split_at(uris.len().min(SIDE_BY_SIDE));
-        let asked: Vec<_> = peers.into_iter().map(|peer| (self.ask_to_tell(&peer, first), peer)).collect();
+        let asked: Vec<_> = peers.into_iter().map(|peer| (self.send_subscriptions(&peer, first), peer)).collect();
         let (backend, rest) = (Arc::clone(self), rest.to_vec());
         tokio::spawn(async move {
             let mut refused = BTreeSet::new();
             for (first, peer) in asked {
-                let mut no = backend.told_to_tell(&peer, first).await;
+                let mut no = backend.await_subscriptions(&peer, first).await;
                 for more in rest.chunks(SIDE_BY_SIDE) {
-                    let asked = backend.ask_to_tell(&peer, more);
-                    no.extend(backend.told_to_tell(&peer, asked).await);
+                    let asked = backend.send_subscriptions(&peer, more);
+                    no.extend(backend.await_subscriptions(&peer, asked).await);
                 }
-                if matches!(peer.use_of, Use::Shared) {
+                if peer.role.is_shared() {
                     refused.extend(no);
                 }
             }
@@ -119,15 +110,19 @@ impl Backend {
     }
 
     /// Sends `resources/subscribe` for those of these resources that somebody still follows.
-    fn ask_to_tell(&self, peer: &Peer, uris: &[String]) -> Vec<(String, oneshot::Receiver<OwnAnswer>)> {
-        let inner = self.lock();
-        let wanted = uris.iter().filter(|uri| inner.wants(peer, uri));
+    fn send_subscriptions(&self, peer: &Peer, uris: &[String]) -> Vec<(String, oneshot::Receiver<OwnAnswer>)> {
+        let state = self.lock();
+        let wanted = uris.iter().filter(|uri| state.wants(peer, uri));
         wanted.map(|uri| (uri.clone(), peer.ask(method::RESOURCES_SUBSCRIBE, &uri_param(uri), OWN_TIMEOUT))).collect()
     }
 
-    /// Waits for the answers, and gives those resources that the backend refuses. What nobody follows any more is
-    /// unsubscribed from, since the word about that may have overtaken the request.
-    async fn told_to_tell(&self, peer: &Peer, asked: Vec<(String, oneshot::Receiver<OwnAnswer>)>) -> Vec<String> {
+    /// Waits for the answers and returns the resources that the backend refuses. Unsubscribes from those that nobody follows any
+    /// more: an earlier `resources/unsubscribe` may have overtaken the subscription.
+    async fn await_subscriptions(
+        &self,
+        peer: &Peer,
+        asked: Vec<(String, oneshot::Receiver<OwnAnswer>)>,
+    ) -> Vec<String> {
         let mut refused = Vec::new();
         for (uri, answer) in asked {
             match answer.await {
@@ -138,16 +133,16 @@ impl Backend {
         refused
     }
 
-    /// Tells an old backend to stop telling what nobody follows on this connection.
+    /// Unsubscribes from those of these resources that nobody follows on this connection to an old backend.
     pub(super) fn unsubscribe(&self, peer: &Peer, uris: &[String]) {
-        // Under the lock, so that whoever follows it from now on subscribes after this.
-        let inner = self.lock();
-        for uri in uris.iter().filter(|uri| !inner.wants(peer, uri)) {
+        // Sent under the lock, so that a later subscription is also sent later.
+        let state = self.lock();
+        for uri in uris.iter().filter(|uri| !state.wants(peer, uri)) {
             let _ = peer.own(Origin::Nobody, method::RESOURCES_UNSUBSCRIBE, &uri_param(uri), OWN_TIMEOUT);
         }
     }
 
-    /// The backend of the new era follows what its acknowledgement names, of what a listen request names.
+    /// Takes over the acknowledgement of a listen request: what it does not name, the backend refuses to follow.
     pub(crate) fn follow_acknowledged(&self, waiter: &Waiter, message: &Envelope) {
         let params = message.params().unwrap_or_default();
         let filter = json::member(params, "notifications").map(|span| span.of(params)).unwrap_or_default();
@@ -159,37 +154,38 @@ impl Backend {
         self.follow_settled(waiter, &|uri| !uris.contains(uri), &|task| !tasks.contains(task));
     }
 
-    /// It is known what the backend follows.
+    /// Tells a listen request what the backend refuses to follow.
     fn follow_settled(&self, waiter: &Waiter, refused: &dyn Fn(&str) -> bool, refused_task: &dyn Fn(&str) -> bool) {
-        if let Some(follow) = self.lock().follow_of(waiter) {
+        if let Some(follow) = self.lock().subscriptions.follow_mut(waiter) {
             follow.settle(refused, refused_task);
         }
     }
 
     /// The listen requests of a principal that name this task of an old backend.
     pub(crate) fn task_followers(&self, task: &str, principal: &Principal) -> Vec<Waiter> {
-        let inner = self.lock();
-        let follows = inner.follows_of(principal).filter(|one| one.names_task(task));
-        follows.map(|one| (Arc::clone(&one.session), one.exchange)).collect()
+        let state = self.lock();
+        let follows = state.subscriptions.follows_of(principal).filter(|one| one.names_task(task));
+        follows.map(Follow::waiter).collect()
     }
 
-    /// The listen requests of a principal that follow this resource, where the backend does not know of them itself.
+    /// The listen requests of a principal that follow this resource. Empty for a backend of the new era, which answers them
+    /// itself.
     pub(crate) fn followers(&self, uri: &str, principal: &Principal) -> Vec<Waiter> {
-        let inner = self.lock();
-        if inner.support.target(Era::Modern) == Era::Modern {
+        let state = self.lock();
+        if state.support.target(Era::Modern) == Era::Modern {
             return Vec::new();
         }
-        let follows = inner.follows_of(principal).filter(|one| one.names(uri));
-        follows.map(|one| (Arc::clone(&one.session), one.exchange)).collect()
+        let follows = state.subscriptions.follows_of(principal).filter(|one| one.names(uri));
+        follows.map(Follow::waiter).collect()
     }
 
-    /// Forgets a listen request. An old backend is told to stop telling what nobody follows any more.
+    /// Forgets a listen request, and unsubscribes from what nobody follows any more at an old backend.
     pub(crate) fn unfollow(&self, session: &Arc<Session>, exchange: ExchangeId) {
         let (gone, peers) = {
-            let mut inner = self.lock();
-            let Some(gone) = inner.follows.remove(&(session.key, exchange)) else { return };
-            let mut peers = inner.pooled_for(&session.principal, &gone.caps);
-            peers.extend(inner.shared.get(&(session.principal.clone(), Era::Legacy)).cloned());
+            let mut state = self.lock();
+            let Some(gone) = state.subscriptions.unfollow(session.key, exchange) else { return };
+            let mut peers = state.connections.pooled_for(&session.principal, &gone.caps);
+            peers.extend(state.connections.shared(&session.principal, Era::Legacy).cloned());
             peers.retain(|peer| peer.is_ready());
             (gone, peers)
         };
@@ -204,9 +200,9 @@ impl Backend {
     /// Sends the listen requests of the principal on a new connection.
     pub(super) fn follow_again(self: &Arc<Self>, peer: &Arc<Peer>) {
         let mine: Vec<Waiter> = {
-            let inner = self.lock();
-            let follows = inner.follows_of(&peer.principal);
-            follows.map(|one| (Arc::clone(&one.session), one.exchange)).collect()
+            let state = self.lock();
+            let follows = state.subscriptions.follows_of(&peer.principal);
+            follows.map(Follow::waiter).collect()
         };
         for waiter in mine {
             self.send_follow(peer, &waiter);
@@ -215,8 +211,8 @@ impl Backend {
 
     /// Sends a listen request, unless this connection has it already or its client has left.
     fn send_follow(self: &Arc<Self>, peer: &Arc<Peer>, waiter: &Waiter) {
-        let mut inner = self.lock();
-        let Some(follow) = inner.follow_of(waiter) else { return };
+        let mut state = self.lock();
+        let Some(follow) = state.subscriptions.follow_mut(waiter) else { return };
         if follow.carrier == Some(peer.id) || follow.wanted.is_empty() {
             return;
         }
@@ -225,18 +221,20 @@ impl Backend {
         match peer.own(origin, method::SUBSCRIPTIONS_LISTEN, &params, LISTEN_FOR) {
             Ok(()) => follow.carrier = Some(peer.id),
             Err(fault) => {
-                drop(inner);
+                drop(state);
                 tracing::debug!(peer = %peer.id, %fault, "resources cannot be followed yet");
                 self.follow_later(peer, waiter);
             }
         }
     }
 
-    /// A listen request is over at a backend of the new era, which may have refused it; its client does not know.
+    /// Sends a listen request again that a backend of the new era has ended or refused. Its client does not notice.
     pub(crate) fn follow_ended(self: &Arc<Self>, peer: &Arc<Peer>, waiter: &Waiter, refused: bool) {
         {
-            let mut inner = self.lock();
-            let Some(follow) = inner.follow_of(waiter).filter(|one| one.carrier == Some(peer.id)) else { return };
+            let mut state = self.lock();
+            let Some(follow) = state.subscriptions.follow_mut(waiter).filter(|one| one.carrier == Some(peer.id)) else {
+                return;
+            };
             follow.carrier = None;
         }
         if refused {
@@ -245,7 +243,7 @@ impl Backend {
         self.follow_later(peer, waiter);
     }
 
-    /// Sends a listen request again after a while. A connection that is opened meanwhile has it from the start.
+    /// Sends a listen request again after a while, unless the connection is lost: the next one gets it when it is ready.
     fn follow_later(self: &Arc<Self>, peer: &Arc<Peer>, waiter: &Waiter) {
         let (backend, peer, waiter) = (Arc::downgrade(self), Arc::downgrade(peer), waiter.clone());
         tokio::spawn(async move {

@@ -1,15 +1,16 @@
-//! Keeps calls from a backend that fails again and again.
+//! The circuit breaker of a backend: refuses calls to one that fails repeatedly.
 //!
-//! As long as nothing fails, a call costs one look at a flag on its way there and one on its way back.
+//! While nothing fails, a call reads one flag on its way to the backend and one on its way back.
 
 use crate::clock;
 use crate::origin::Origin;
 use serde::Serialize;
 use signalbox_engine::back::BackCommand;
 use signalbox_engine::breaker::{Breaker, BreakerRules, BreakerState, Outcome};
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{ExchangeId, Fault, FaultKind, SessionKey};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// A call of a client.
@@ -17,7 +18,7 @@ pub(crate) type CallKey = (SessionKey, ExchangeId);
 
 /// The breaker of a backend, and what it refused.
 pub(crate) struct Guard {
-    /// True while everything passes and no failure is remembered.
+    /// True while every call passes and no failure is counted.
     quiet: AtomicBool,
     breaker: Option<Mutex<Breaker<CallKey>>>,
     refused: AtomicU64,
@@ -28,7 +29,7 @@ pub(crate) struct Guard {
 pub struct BreakerStatus {
     /// `closed`, `open` or `half open`.
     pub state: &'static str,
-    /// For how long nothing passes.
+    /// How long until calls pass again.
     pub retry_in_ms: Option<u64>,
     /// Failures in a row so far.
     pub failures: u32,
@@ -48,7 +49,7 @@ impl Guard {
         self.quiet.load(Ordering::Relaxed)
     }
 
-    /// Whether a call may pass. It ends within `timeout`, unless it gives signs of life.
+    /// Lets a call pass or refuses it. One that passes ends within `timeout` unless it shows progress.
     ///
     /// # Errors
     /// The refusal, which says when to try again.
@@ -65,7 +66,7 @@ impl Guard {
         Err(refusal(backend, trial, until.saturating_duration_since(now)))
     }
 
-    /// Takes what became of a call, or of a connection.
+    /// Counts the outcome of a call, or of a connection.
     pub(crate) fn settle(&self, backend: &str, who: Option<CallKey>, outcome: Outcome) {
         if outcome != Outcome::Failed && self.is_quiet() {
             return;
@@ -75,7 +76,7 @@ impl Guard {
         let before = breaker.state(now);
         breaker.settle(who.as_ref(), outcome, now);
         let (after, retry_in) = (breaker.state(now), breaker.retry_in(now));
-        // Under the lock, so that the flag never lags behind a later failure.
+        // Stored under the lock, so that the flag never lags behind a later failure.
         self.quiet.store(breaker.is_quiet(), Ordering::Relaxed);
         drop(breaker);
         match (before, after) {
@@ -95,7 +96,7 @@ impl Guard {
         }
     }
 
-    /// Takes what a connection says about a call of a client.
+    /// Counts the outcome that a connection reports for a client's call.
     pub(crate) fn watch(&self, backend: &str, command: &BackCommand<Origin>) {
         let (to, outcome) = match command {
             BackCommand::Answer { to, .. } | BackCommand::Unfinished { to, .. } | BackCommand::TaskMade { to, .. } => {
@@ -110,7 +111,7 @@ impl Guard {
         self.settle(backend, to.call_key(), outcome);
     }
 
-    /// Takes that a connection was lost with these calls on it. However many they were, that is one failure.
+    /// Counts the loss of a connection with these calls on it: one failure, however many calls there were.
     pub(crate) fn lost(&self, backend: &str, kind: FaultKind, calls: impl Iterator<Item = Option<CallKey>>) {
         let outcome = outcome(kind);
         let calls: Vec<Option<CallKey>> = calls.collect();
@@ -124,7 +125,7 @@ impl Guard {
         !self.is_quiet() && self.lock().is_some_and(|breaker| breaker.tries(call))
     }
 
-    /// The state at this moment; none where there is no breaker.
+    /// The state at this moment; `None` if there is no breaker.
     pub(crate) fn status(&self) -> Option<BreakerStatus> {
         let now = clock::now();
         let breaker = self.lock()?;
@@ -139,12 +140,12 @@ impl Guard {
     }
 
     fn lock(&self) -> Option<MutexGuard<'_, Breaker<CallKey>>> {
-        Some(self.breaker.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+        Some(self.breaker.as_ref()?.lock().unpoisoned())
     }
 }
 
-/// What a fault says of the backend. A refusal of our own says nothing; a backend that refuses one request has answered, and so
-/// has one whose answer cannot be carried between revisions.
+/// What a fault says about the backend. A refusal by the gateway says nothing. A backend that refused one request has answered, and
+/// so has one whose result cannot be carried between revisions.
 fn outcome(kind: FaultKind) -> Outcome {
     match kind {
         FaultKind::BackendDied | FaultKind::BackendDown | FaultKind::BackendGarbage | FaultKind::TimedOut => {

@@ -1,7 +1,7 @@
-//! Asks a backend from time to time whether it is still there, on the gateway's own connection.
+//! Pings a backend from time to time on the gateway's own connection.
 //!
-//! A child that hangs and a server that is gone show nothing of that as long as nobody calls. One that leaves some pings in a
-//! row unanswered counts as unwell, and its connection is opened anew.
+//! Without calls nobody would notice that a child hangs or a server is gone. A backend that leaves several pings in a row
+//! unanswered counts as unwell, and its connection is reopened.
 
 use super::Backend;
 use crate::clock;
@@ -12,7 +12,7 @@ use signalbox_wire::{Era, method};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What pings have told of a backend.
+/// What pings have shown of a backend.
 #[derive(Clone, Debug, Serialize)]
 pub struct HealthStatus {
     /// `not pinged yet`, `well`, `in doubt` or `unwell`.
@@ -21,17 +21,17 @@ pub struct HealthStatus {
     pub failed: u64,
 }
 
-/// What became of a ping.
+/// The outcome of a ping.
 enum Pong {
     Answered,
     Failed,
-    /// Nothing can be made of it.
+    /// Says nothing about the backend.
     Unclear,
 }
 
 impl Backend {
     /// Waits until the home connection is lost, and pings it meanwhile.
-    pub(super) async fn watch_over(&self, peer: &Arc<Peer>) {
+    pub(super) async fn ping_until_lost(&self, peer: &Arc<Peer>) {
         let mut due = clock::now() + self.ping_wait();
         while !peer.is_lost() {
             tokio::select! {
@@ -46,9 +46,9 @@ impl Backend {
 
     /// How long to wait before the next ping.
     fn ping_wait(&self) -> Duration {
-        /// Where nothing is to be asked; so far away that it does not matter.
+        /// For a backend that is not pinged.
         const NEVER: Duration = Duration::from_secs(365 * 24 * 3600);
-        self.lock().health.as_ref().map_or(NEVER, |health| health.wait())
+        self.lock().condition.ping_wait().unwrap_or(NEVER)
     }
 
     async fn check(&self, peer: &Arc<Peer>) {
@@ -56,18 +56,18 @@ impl Backend {
         else {
             return;
         };
-        // A server of the new era is asked what every client asks it.
+        // The new era has no ping, but every server answers `server/discover`.
         let name = if profile.era() == Era::Modern { method::SERVER_DISCOVER } else { method::PING };
         let answer = tokio::time::timeout(rules.timeout, peer.ask(name, "", rules.timeout)).await;
         let pong = match answer {
             Ok(Ok(Ok(_))) => Pong::Answered,
-            // The connection is gone, which its supervisor knows.
+            // The connection is gone, and the supervisor sees to that.
             _ if peer.is_lost() => Pong::Unclear,
             Ok(Ok(Err(fault))) if fault.kind != FaultKind::TimedOut => Pong::Failed,
-            // A server that works on one thing at a time answers when that is done.
+            // A server that handles one request at a time answers when it is done with the current one.
             _ if !self.connector.carries_headers() && peer.has_calls() => Pong::Unclear,
-            // Some servers of the old era do not know pings and say nothing at all.
-            _ if name == method::PING && !self.lock().answers_pings => Pong::Unclear,
+            // Some servers of the old era do not know pings and do not even answer with an error.
+            _ if name == method::PING && !self.lock().condition.answers_pings() => Pong::Unclear,
             _ => Pong::Failed,
         };
         self.pinged(peer, &pong);
@@ -79,13 +79,7 @@ impl Backend {
             Pong::Failed => false,
             Pong::Unclear => return,
         };
-        let (fell, state) = {
-            let mut inner = self.lock();
-            inner.answers_pings |= answered;
-            inner.pings_failed += u64::from(!answered);
-            let Some(health) = &mut inner.health else { return };
-            (health.pinged(answered), health.as_str())
-        };
+        let Some((fell, state)) = self.lock().condition.pinged(answered) else { return };
         if !answered {
             tracing::warn!(backend = %self.name, state, "the backend did not answer a ping");
         }
@@ -98,12 +92,11 @@ impl Backend {
     /// True unless pings have shown that it is unwell.
     #[must_use]
     pub fn is_well(&self) -> bool {
-        self.lock().health.as_ref().is_none_or(|health| health.is_well())
+        self.lock().condition.is_well()
     }
 
     pub(crate) fn health(&self) -> Option<HealthStatus> {
-        let inner = self.lock();
-        let state = inner.health.as_ref()?.as_str();
-        Some(HealthStatus { state, failed: inner.pings_failed })
+        let state = self.lock();
+        Some(HealthStatus { state: state.condition.health()?, failed: state.condition.pings_failed() })
     }
 }

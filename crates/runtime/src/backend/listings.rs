@@ -1,10 +1,11 @@
-//! Keeping the catalog true: a backend's lists are read when it comes up and whenever it says that they changed.
+//! Keeps the catalog up to date: reads a backend's lists when it comes up and whenever it says that they changed.
 
 use super::Backend;
+use super::connections::Role;
 use super::state::Home;
 use crate::lists;
-use crate::peer::{Peer, Use};
-use signalbox_engine::catalog::{Changed, ListKind, MAX_VIEWS, Selector, Snapshot, View, ViewKey};
+use crate::peer::Peer;
+use signalbox_engine::catalog::{Changed, ListKind, Selector, Snapshot, View, ViewKey};
 use signalbox_engine::{Event, Fault, ServerProfile};
 use signalbox_wire::{Era, method};
 use std::sync::Arc;
@@ -18,9 +19,9 @@ const LISTEN_FOR: Duration = Duration::from_secs(24 * 3600);
 const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
 impl Backend {
-    /// True where this kind of client need not wait for the backend's lists, having these ones.
+    /// True if this kind of client need not wait for the backend's lists: this catalog has them, or they will not come.
     pub(crate) fn lists_ready(&self, selector: &Selector, catalog: &Snapshot) -> bool {
-        // What is known serves while its process is stopped: to show it, nothing is started.
+        // Lists are shown as last known while the process is stopped; nobody starts it to list them.
         if self.is_asleep() {
             return true;
         }
@@ -32,28 +33,28 @@ impl Backend {
             return true;
         }
         let (known, down, failed) = {
-            let inner = self.lock();
-            let down = inner.home.fault().is_some();
-            (inner.support.known(), down, inner.failed_views.contains(&effective.caps))
+            let state = self.lock();
+            let down = state.home.fault().is_some();
+            (state.support.known(), down, state.lists.has_failed(&effective.caps))
         };
         down || (known && (failed || catalog.knows(&self.name, &effective) || self.cannot_show(&effective)))
     }
 
-    /// True where lists that the backend never tells changes of are older than it says they may be.
+    /// True if these lists are too old, for a backend that does not report changes.
     fn is_stale(&self, view: &ViewKey) -> bool {
-        let inner = self.lock();
-        let over = inner.good_until.get(view).is_some_and(|until| *until <= crate::clock::now());
-        over && matches!(inner.home, Home::Up(_)) && !inner.failed_views.contains(&view.caps)
+        let state = self.lock();
+        let stale = state.lists.is_stale(view, crate::clock::now());
+        stale && matches!(state.home, Home::Up(_)) && !state.lists.has_failed(&view.caps)
     }
 
-    /// True where no connection will read these lists: none of this kind is open, and there is no room for one.
+    /// True if no connection will read these lists: none of this kind is open, and there is no room for one.
     fn cannot_show(&self, selector: &Selector) -> bool {
         let peers = {
-            let inner = self.lock();
-            if !self.is_full(&inner) {
+            let state = self.lock();
+            if !self.is_full(&state) {
                 return false;
             }
-            inner.peers()
+            state.connections.all()
         };
         let fits =
             |peer: &Arc<Peer>| peer.caps == selector.caps && peer.view_key().is_none_or(|key| key.era == selector.era);
@@ -66,25 +67,20 @@ impl Backend {
         if home {
             self.follow_changes(peer, profile);
         }
-        {
-            let mut inner = self.lock();
-            // What another connection has read since the backend came up holds for this one too.
-            let stale = inner.good_until.get(&key).is_some_and(|until| *until <= crate::clock::now());
-            if inner.read_views.contains(&key) && !stale || !inner.reading.insert(peer.id) {
-                return;
-            }
+        if !self.lock().lists.begin_reading(peer.id, &key, crate::clock::now()) {
+            return;
         }
         let (backend, peer, profile) = (Arc::clone(self), Arc::clone(peer), Arc::clone(profile));
         self.in_background(async move {
             let read = backend.read(&peer, &profile).await;
-            backend.lock().reading.remove(&peer.id);
+            backend.lock().lists.end_reading(peer.id);
             if let Err(fault) = read {
-                backend.unread(&peer, &fault);
+                backend.reading_failed(&peer, &fault);
             }
         });
     }
 
-    /// Runs what reads lists beside the workers: names of many entries take a while to resolve, and calls must not wait for that.
+    /// Runs a task off the worker threads: resolving the names of many entries takes a while, and calls must not wait for it.
     fn in_background(&self, task: impl Future<Output = ()> + Send + 'static) {
         match self.gateway().and_then(|gateway| gateway.runtimes.background()) {
             Some(runtime) => drop(runtime.spawn(task)),
@@ -92,7 +88,7 @@ impl Backend {
         }
     }
 
-    /// Reads all lists. One connection reads one thing at a time, so that what was read later is stored later.
+    /// Reads all lists. Each connection reads one thing at a time, so that newer lists are stored after older ones.
     async fn read(&self, peer: &Peer, profile: &Arc<ServerProfile>) -> Result<(), Fault> {
         let _turn = peer.lists_turn.lock().await;
         let (view, good) = lists::fetch_view(peer, profile, &Arc::clone(&self.spec())).await?;
@@ -100,7 +96,7 @@ impl Backend {
         Ok(())
     }
 
-    /// Lets the backend tell of changes: by its GET stream, or by a listen request of our own.
+    /// Has the backend report changes of its lists, on its GET stream or in response to a listen request.
     fn follow_changes(self: &Arc<Self>, peer: &Arc<Peer>, profile: &ServerProfile) {
         if profile.era() == Era::Legacy {
             return peer.open_general();
@@ -124,17 +120,17 @@ impl Backend {
                 let ended = peer.ask(method::SUBSCRIPTIONS_LISTEN, &params, LISTEN_FOR).await;
                 tracing::debug!(peer = %peer.id, ok = matches!(ended, Ok(Ok(_))), "stream of changes ended");
                 tokio::time::sleep(LISTEN_AGAIN).await;
-                // What changed while nobody listened was told to nobody.
+                // Nobody heard of changes in between.
                 if let Some(profile) = peer.profile().filter(|_| !peer.is_lost())
                     && let Err(fault) = backend.read(&peer, &profile).await
                 {
-                    tracing::debug!(backend = %backend.name, %fault, "lists could not be read again");
+                    tracing::debug!(backend = %backend.name, %fault, "could not read lists again");
                 }
             }
         });
     }
 
-    /// The backend says that a list changed: read it again, once for many such words.
+    /// Reads a list again that the backend says has changed, once for several such notifications.
     pub(crate) fn lists_changed(self: &Arc<Self>, peer: &Arc<Peer>, name: &str) {
         let kinds: &'static [ListKind] = match name {
             method::TOOLS_LIST_CHANGED => &[ListKind::Tools],
@@ -144,48 +140,41 @@ impl Backend {
         if let Some(gateway) = self.gateway().filter(|_| kinds[0] == ListKind::Resources) {
             gateway.reads.forget_backend(&self.name);
         }
-        let mark = (peer.id.0, kinds[0].member());
-        let mut inner = self.lock();
-        if inner.is_ending() || !inner.refreshing.insert(mark) {
-            return;
-        }
-        let told = inner.lists_told[kinds[0] as usize];
-        drop(inner);
+        let told = {
+            let mut state = self.lock();
+            if state.is_ending() {
+                return;
+            }
+            let Some(told) = state.lists.begin_rereading(peer.id, kinds[0]) else { return };
+            told
+        };
         let (backend, peer) = (Arc::clone(self), Arc::clone(peer));
         self.in_background(async move {
             tokio::time::sleep(SETTLE).await;
-            backend.lock().refreshing.remove(&mark);
+            backend.lock().lists.end_rereading(peer.id, kinds[0]);
             match backend.reread(&peer, kinds).await {
                 Ok(true) => {}
-                Ok(false) => backend.tell_anyway(&peer, kinds, told),
-                Err(fault) => backend.unread(&peer, &fault),
+                Ok(false) => backend.tell_unchanged(&peer, kinds, told),
+                Err(fault) => backend.reading_failed(&peer, &fault),
             }
         });
     }
 
-    /// A connection says that its lists changed, and what it lists is what was known. Those who use this connection are told
-    /// all the same: each process of an old server has lists of its own, and what a server says is not for us to doubt. A change
-    /// that everybody was told of since, when `told` was noted, is not told again.
-    fn tell_anyway(&self, peer: &Peer, kinds: &[ListKind], told: u64) {
+    /// Passes a change notification on although the lists are the same as before. Each process of an old server has lists of
+    /// its own, and the gateway does not doubt what a server says. `told` is the count from when the notification came: if
+    /// everybody was told of a change since then, they are not told again.
+    fn tell_unchanged(&self, peer: &Peer, kinds: &[ListKind], told: u64) {
         let (Some(gateway), resources) = (self.gateway(), kinds[0] == ListKind::Resources) else { return };
         let changed = Changed { tools: kinds[0] == ListKind::Tools, prompts: kinds[0] == ListKind::Prompts, resources };
-        match &peer.use_of {
-            Use::Session(owner) => owner.handle(Event::ListsChanged { changed }),
-            Use::Pool => gateway.tell_lists_changed(changed, Some(&peer.caps)),
-            Use::Shared => {
-                let mut inner = self.lock();
-                let count = &mut inner.lists_told[kinds[0] as usize];
-                if *count != told {
-                    return;
-                }
-                *count += 1;
-                drop(inner);
-                gateway.tell_lists_changed(changed, Some(&peer.caps));
-            }
+        if let Some(owner) = peer.owner() {
+            return owner.handle(Event::ListsChanged { changed });
+        }
+        if matches!(peer.role, Role::Pooled(_)) || self.lock().lists.tell_unless_told(kinds[0], told) {
+            gateway.tell_lists_changed(changed, Some(&peer.caps));
         }
     }
 
-    /// Reads these lists again. False where nothing in them is new.
+    /// Reads these lists again. False if nothing in them has changed.
     async fn reread(self: &Arc<Self>, peer: &Arc<Peer>, kinds: &[ListKind]) -> Result<bool, Fault> {
         let (Some(gateway), Some(key), Some(profile)) = (self.gateway(), peer.view_key(), peer.profile()) else {
             return Ok(true);
@@ -216,7 +205,7 @@ impl Backend {
         Ok(self.store(peer, view, None).await)
     }
 
-    /// Puts lists into the catalog. True where they differ from what was known.
+    /// Puts lists into the catalog. True if they differ from what was known.
     async fn store(&self, peer: &Peer, view: View, good: Option<Duration>) -> bool {
         let (Some(gateway), Some(key)) = (self.gateway(), peer.view_key()) else { return false };
         tracing::debug!(
@@ -227,57 +216,39 @@ impl Backend {
             templates = view.templates.len(),
             "lists read"
         );
-        {
-            let mut inner = self.lock();
-            inner.failed_views.remove(&key.caps);
-            if inner.good_until.len() >= MAX_VIEWS {
-                inner.good_until.clear();
-            }
-            if let Some(good) = good {
-                inner.good_until.insert(key.clone(), crate::clock::now() + good);
-            }
-            if inner.read_views.len() >= MAX_VIEWS {
-                inner.read_views.clear();
-            }
-            inner.read_views.insert(key.clone());
-        }
+        self.lock().lists.store(key.clone(), good.map(|good| crate::clock::now() + good));
         let changed = gateway.catalog.set_view(self, key.clone(), view);
         if changed.any() {
-            {
-                let told = &mut self.lock().lists_told;
-                told[ListKind::Tools as usize] += u64::from(changed.tools);
-                told[ListKind::Prompts as usize] += u64::from(changed.prompts);
-                told[ListKind::Resources as usize] += u64::from(changed.resources);
-            }
+            self.lock().lists.tell(changed);
             gateway.tell_lists_changed(changed, Some(&key.caps));
             gateway.catalog.save().await;
         }
         changed.any()
     }
 
-    fn unread(&self, peer: &Peer, fault: &Fault) {
-        // A connection that the gateway has ended itself, with its session for one, is no fault of the backend.
+    fn reading_failed(&self, peer: &Peer, fault: &Fault) {
+        // The backend is not to blame if the gateway closed the connection itself, for example with its session.
         let closed = peer.was_closed();
         if closed {
-            tracing::debug!(backend = %self.name, why = %fault, "the backend's lists were not read to their end");
+            tracing::debug!(backend = %self.name, why = %fault, "stopped reading the backend's lists, since the gateway closed the connection");
         } else {
-            tracing::warn!(backend = %self.name, why = %fault, "the backend's lists could not be read");
+            tracing::warn!(backend = %self.name, why = %fault, "could not read the backend's lists");
         }
         let known = self
             .gateway()
             .zip(peer.view_key())
             .filter(|(gateway, key)| gateway.catalog.snapshot().knows(&self.name, key));
-        let mut inner = self.lock();
+        let mut state = self.lock();
         if let Some((_, key)) = known {
-            // What is known serves on, and is read again after a while.
-            inner.good_until.insert(key, crate::clock::now() + lists::OLD_TTL);
-        } else if !inner.others_reading(&peer.caps, Some(peer.id)) {
-            inner.failed(peer.caps.clone());
+            // The known lists stay in use and are read again after a while.
+            state.lists.serve_until(key, crate::clock::now() + lists::OLD_TTL);
+        } else if !state.others_reading(&peer.caps, peer.id) {
+            state.lists.failed(peer.caps.clone());
         }
         if !closed {
-            inner.last_error = Some(fault.message.clone());
+            state.condition.set_error(fault.message.clone());
         }
-        drop(inner);
+        drop(state);
         if let Some(gateway) = self.gateway() {
             gateway.catalog.nudge();
         }

@@ -1,32 +1,65 @@
-//! Connections of the old era for clients of the new one that declare sampling, elicitation or roots.
+//! Connections to old backends for clients of the new era that declare sampling, elicitation or roots.
 //!
-//! They are kept by principal and capability set. An HTTP backend says on which call's stream it asks, so that one
-//! connection serves all calls with the same set; a pipe is given to one call at a time.
+//! They are kept by principal and capability set. An HTTP backend asks on the stream of the call that it is about, so one
+//! connection serves all calls with the same set. A pipe is given to one call at a time.
 
 use super::Backend;
+use super::connections::{Candidates, PoolKey};
+use super::idle::Room;
 use super::routes::{Caller, Pick};
-use super::state::{Home, Inner, PoolKey};
-use crate::peer::{Peer, Use};
+use super::state::{BackendState, Home};
+use crate::peer::Peer;
 use bytes::Bytes;
-use signalbox_engine::back::Wish;
-use signalbox_engine::{Fault, FaultKind, Principal};
-use std::sync::Arc;
+use signalbox_engine::{Fault, FaultKind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 /// Most pooled connections of one backend.
 pub const MAX_POOLED: usize = 1024;
 /// Most of them for one principal.
 pub const MAX_POOLED_EACH: usize = 128;
-/// The longest name of a client that counts.
+/// Most bytes of a client's info that count for the choice of a connection.
 const MAX_INFO: usize = 4 * 1024;
 
+/// The exclusive use of one connection for one call. Dropping it lets the next call in.
+///
+/// An old server at the end of a pipe does not say which call a question is about, so a client that can be asked has the pipe
+/// for itself until its call is over, the time it is parked included.
+pub struct ExclusiveUse {
+    busy: Arc<AtomicBool>,
+    backend: Weak<Backend>,
+}
+
+impl ExclusiveUse {
+    /// Takes the connection, unless another call has it.
+    #[must_use]
+    pub fn take(busy: &Arc<AtomicBool>, backend: &Arc<Backend>) -> Option<Self> {
+        let taken = busy.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        taken.then(|| Self { busy: Arc::clone(busy), backend: Arc::downgrade(backend) })
+    }
+}
+
+impl Drop for ExclusiveUse {
+    fn drop(&mut self) {
+        self.busy.store(false, Ordering::Release);
+        // The holder may have locked the connection, so a task brings the next call to it.
+        let (Some(backend), Ok(runtime)) = (self.backend.upgrade(), tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        if backend.may_have_waiting() {
+            runtime.spawn(async move { backend.retry_waiting() });
+        }
+    }
+}
+
 impl Backend {
-    pub(super) fn pick_pooled(self: &Arc<Self>, inner: &mut Inner, caller: Caller<'_>) -> Pick {
+    pub(super) fn pick_pooled(self: &Arc<Self>, state: &mut BackendState, caller: Caller<'_>) -> Pick {
         let caps = caller.caps();
         let info = caller.client.and_then(|client| client.info.clone()).filter(|info| info.len() <= MAX_INFO);
         let info = info.map(|info| Bytes::copy_from_slice(&info));
         let key = PoolKey { principal: caller.session.principal.clone(), caps, info };
         let exclusive = !self.connector.carries_headers();
-        for peer in inner.pooled.get(&key).into_iter().flatten() {
+        for peer in state.connections.pool(&key) {
             if !exclusive {
                 return Pick::Peer(Arc::clone(peer), None);
             }
@@ -34,54 +67,33 @@ impl Backend {
                 return Pick::Peer(Arc::clone(peer), Some(exclusive_use));
             }
         }
-        if matches!(inner.home, Home::Starting | Home::Restarting) {
+        if matches!(state.home, Home::Starting | Home::Restarting) {
             return Pick::Wait;
         }
-        if let Some(fault) = self.down(inner) {
+        if let Some(fault) = self.down(state) {
             return Pick::Refuse(fault);
         }
-        let own = inner.pooled.iter().filter(|(other, _)| other.principal == key.principal);
-        let crowded = own.map(|(_, pool)| pool.len()).sum::<usize>() >= MAX_POOLED_EACH;
-        if crowded || self.is_full(inner) {
-            // A connection that nobody uses makes room; else the call waits for one, if there are any to wait for.
-            let among = crowded.then_some(&key.principal);
-            if !crowded && self.displace(inner) {
-                return self.pick_pooled(inner, caller);
-            }
-            if self.make_room(inner, among) || inner.pooled_count() > 0 {
-                return Pick::Wait;
-            }
-            return Pick::Refuse(self.no_room(inner).unwrap_or_else(|| self.crowded()));
+        let crowded = state.connections.pooled_of(&key.principal).count() >= MAX_POOLED_EACH;
+        if crowded || self.is_full(state) {
+            let among = if crowded { Candidates::PooledOf(&key.principal) } else { Candidates::OwnedThenPooled };
+            return match self.make_room(state, among) {
+                Room::Free => self.pick_pooled(state, caller),
+                Room::Soon => Pick::Wait,
+                // The call gets one of the pooled connections when its call is over.
+                Room::Taken if state.connections.pooled_count() > 0 => Pick::Wait,
+                Room::Taken => Pick::Refuse(self.no_room(state).unwrap_or_else(|| self.crowded())),
+            };
         }
         let mut offer = self.offer();
         offer.capabilities = Bytes::copy_from_slice(key.caps.as_json().as_bytes());
         if let Some(info) = key.info.as_deref().and_then(|info| std::str::from_utf8(info).ok()) {
             offer.info = Arc::from(info);
         }
-        let peer = Peer::new(self, key.principal.clone(), Use::Pool, Wish::Legacy, offer);
+        let peer = Peer::pooled(self, key, offer);
         let exclusive_use = if exclusive { peer.exclusive_use() } else { None };
-        inner.pooled.entry(key).or_default().push(Arc::clone(&peer));
+        state.connections.insert(Arc::clone(&peer));
         tokio::spawn(Arc::clone(&peer).open());
         Pick::Peer(peer, exclusive_use)
-    }
-
-    /// Ends a pooled connection that nobody uses, of this principal or of any. False where there is none.
-    pub(super) fn make_room(self: &Arc<Self>, inner: &mut Inner, among: Option<&Principal>) -> bool {
-        let idle = |peer: &&Arc<Peer>| {
-            among.is_none_or(|principal| peer.principal == *principal)
-                && !peer.is_in_exclusive_use()
-                && peer.in_flight() == 0
-                && !self.works_on_task(peer)
-        };
-        let Some(peer) = inner.pooled.values().flatten().find(idle).cloned() else { return false };
-        // Nobody may pick it any more while it is being ended.
-        inner.pooled.values_mut().for_each(|pool| pool.retain(|one| !Arc::ptr_eq(one, &peer)));
-        let backend = Arc::clone(self);
-        tokio::spawn(async move {
-            peer.close();
-            backend.retry_waiting();
-        });
-        true
     }
 
     fn crowded(&self) -> Fault {

@@ -1,11 +1,12 @@
-//! Connections that nobody calls on, but on which somebody wants to hear of changes: they are opened again when they are
-//! lost. The home connection has its supervisor.
+//! Reopens connections that were lost and that carry subscriptions: without a call nobody else would. The home connection is
+//! reopened by its supervisor.
 
 use super::Backend;
+use super::connections::Role;
 use super::follows::AGAIN;
 use super::routes::{Caller, Pick};
 use super::supervisor::BACKOFF_MAX;
-use crate::peer::{Peer, Use};
+use crate::peer::Peer;
 use crate::session::Session;
 use signalbox_engine::{Principal, SessionKey};
 use signalbox_wire::Era;
@@ -13,59 +14,50 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a backend that has taken the place of another has for its handshake before such connections are tried.
+/// How long a successor has for its own handshake before the connections of its predecessor's subscribers are opened.
 const SOON: Duration = Duration::from_millis(500);
 
-/// Who hears of changes on a connection.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Seat {
-    /// The sessions of a principal that share it.
-    Shared(Principal),
-    /// The session that it belongs to.
-    Own(SessionKey),
-}
-
-/// For whom a connection is missing.
+/// A client that listens without a connection to listen on.
 struct Missing {
     session: Arc<Session>,
     era: Era,
 }
 
 impl Backend {
-    /// A connection was lost: it is opened again if somebody listens, later where it could not even be opened.
+    /// Reopens a lost connection if somebody listens on it, after a longer wait if its handshake failed.
     pub(super) fn reopen_later(self: &Arc<Self>, peer: &Peer) {
         let after = if peer.profile().is_some() { AGAIN } else { BACKOFF_MAX };
-        match &peer.use_of {
-            Use::Session(session) => self.reopen(Seat::Own(session.key), after),
-            Use::Shared => self.reopen(Seat::Shared(peer.principal.clone()), after),
-            Use::Pool => {}
+        match &peer.role {
+            Role::Owned(_) | Role::Shared(_) => self.reopen(peer.role.clone(), after),
+            // Another home connection has taken its place already.
+            Role::Home => self.reopen(Role::Shared(peer.principal.clone()), after),
+            Role::Pooled(_) => {}
         }
     }
 
-    /// Opens the connection of a principal that listens, as soon as that can be done.
+    /// Opens the shared connection of a principal that listens, and keeps trying until it is open.
     pub(super) fn keep_open(self: &Arc<Self>, principal: Principal) {
-        self.reopen(Seat::Shared(principal), AGAIN);
+        self.reopen(Role::Shared(principal), AGAIN);
     }
 
-    /// Opens every connection on which somebody wants to hear of changes: a predecessor had them.
+    /// Opens every connection that the subscriptions taken over from a predecessor need.
     pub(super) fn reopen_all(self: &Arc<Self>) {
         let (principals, watching): (HashSet<Principal>, HashSet<SessionKey>) = {
-            let inner = self.lock();
-            let watchers = || inner.watches.values().flatten();
-            let principals = watchers().map(|(_, principal)| principal.clone());
-            let followers = inner.follows.values().map(|follow| follow.session.principal.clone());
-            (principals.chain(followers).collect(), watchers().map(|(key, _)| *key).collect())
+            let state = self.lock();
+            let principals = state.subscriptions.watchers().map(|(_, principal)| principal.clone());
+            let followers = state.subscriptions.follows().map(|follow| follow.session.principal.clone());
+            (principals.chain(followers).collect(), state.subscriptions.watchers().map(|(key, _)| key).collect())
         };
         for principal in principals {
-            self.reopen(Seat::Shared(principal), SOON);
+            self.reopen(Role::Shared(principal), SOON);
         }
         for key in watching {
-            self.reopen(Seat::Own(key), SOON);
+            self.reopen(Role::Owned(key), SOON);
         }
     }
 
-    fn reopen(self: &Arc<Self>, seat: Seat, after: Duration) {
-        if self.missing(&seat).is_empty() || !self.lock().reopening.insert(seat.clone()) {
+    fn reopen(self: &Arc<Self>, role: Role, after: Duration) {
+        if self.missing(&role).is_empty() || !self.lock().subscriptions.begin_reopening(&role) {
             return;
         }
         let backend = Arc::downgrade(self);
@@ -74,7 +66,7 @@ impl Backend {
             loop {
                 tokio::time::sleep(after).await;
                 let Some(backend) = backend.upgrade() else { return };
-                if backend.try_reopen(&seat) {
+                if backend.try_reopen(&role) {
                     return;
                 }
                 after = AGAIN;
@@ -82,48 +74,49 @@ impl Backend {
         });
     }
 
-    /// True where there is no more to do. A connection that is lost again comes back here by itself.
-    fn try_reopen(self: &Arc<Self>, seat: &Seat) -> bool {
-        let missing = self.missing(seat);
-        let mut inner = self.lock();
+    /// True if there is nothing left to do. A connection that is lost again begins anew with `reopen_later`.
+    fn try_reopen(self: &Arc<Self>, role: &Role) -> bool {
+        let missing = self.missing(role);
+        let mut state = self.lock();
         let mut done = true;
         for one in missing {
             let client = one.session.client().filter(|_| one.era == Era::Legacy);
             let caller =
                 Caller { session: &one.session, client: client.as_deref(), era: one.era, asks: client.is_some() };
-            done &= matches!(self.pick(&mut inner, caller), Pick::Peer(..));
+            done &= matches!(self.pick(&mut state, caller), Pick::Peer(..));
         }
-        done |= inner.stopping;
+        done |= state.stopping;
         if done {
-            inner.reopening.remove(seat);
+            state.subscriptions.end_reopening(role);
         }
         done
     }
 
-    /// The connections that are not there although somebody listens: at most one for clients of each era.
-    fn missing(&self, seat: &Seat) -> Vec<Missing> {
+    /// Clients that listen without a connection: at most one of each era, since others share its connection.
+    fn missing(&self, role: &Role) -> Vec<Missing> {
         let (mut missing, keys) = {
-            let inner = self.lock();
+            let state = self.lock();
             let there = |principal: &Principal, era: Era| {
-                inner.shared.contains_key(&(principal.clone(), inner.support.target(era)))
+                state.connections.shared(principal, state.support.target(era)).is_some()
             };
-            match seat {
-                Seat::Own(key) => {
-                    let watches = inner.watches.values().any(|sessions| sessions.contains_key(key));
-                    // Whoever has set a log level waits for log messages.
-                    let hears = watches || inner.levels.contains_key(key);
-                    let lost = hears && !inner.owned.contains_key(key);
+            match role {
+                Role::Home | Role::Pooled(_) => (Vec::new(), Vec::new()),
+                Role::Owned(key) => {
+                    // A session that has set a log level waits for log messages.
+                    let level = state.subscriptions.level_of(*key);
+                    let hears = state.subscriptions.has_watches(*key) || level.is_some();
+                    let lost = hears && !state.connections.owns(*key);
                     (Vec::new(), Vec::from_iter(lost.then_some((*key, Era::Legacy))))
                 }
-                Seat::Shared(principal) => {
-                    let follows = inner.follows_of(principal).next();
+                Role::Shared(principal) => {
+                    let follows = state.subscriptions.follows_of(principal).next();
                     let follows = follows.filter(|_| !there(principal, Era::Modern));
                     let follows = follows.map(|one| Missing { session: Arc::clone(&one.session), era: Era::Modern });
-                    // A backend of the new era tells what old sessions follow on the connection of the new ones.
-                    let era = inner.support.target(Era::Legacy);
-                    let watchers = inner.watches.values().flatten().filter(|(_, of)| *of == principal);
-                    let watchers = watchers.filter(|(key, _)| !inner.owned.contains_key(key));
-                    let watcher = watchers.map(|(key, _)| (*key, era)).next().filter(|_| !there(principal, era));
+                    // A backend of the new era serves old sessions on the connection of that era.
+                    let era = state.support.target(Era::Legacy);
+                    let watchers = state.subscriptions.watchers().filter(|(_, of)| *of == principal);
+                    let mut watchers = watchers.filter(|(key, _)| !state.connections.owns(*key));
+                    let watcher = watchers.next().map(|(key, _)| (key, era)).filter(|_| !there(principal, era));
                     (Vec::from_iter(follows), Vec::from_iter(watcher))
                 }
             }

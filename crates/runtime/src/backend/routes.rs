@@ -1,10 +1,12 @@
-//! Which connection carries a call.
+//! Finds the connection that carries a call, or opens it. `ARCHITECTURE.md` has the table of who shares what.
 
 use super::Backend;
+use super::connections::Candidates;
+use super::idle::Room;
 use super::pool;
-use super::state::{Home, Inner};
-use crate::exclusive_use::ExclusiveUse;
-use crate::peer::{Peer, Queued, Use};
+use super::state::{BackendState, Home};
+use crate::backend::ExclusiveUse;
+use crate::peer::{Peer, Queued};
 use crate::session::Session;
 use signalbox_engine::back::{ClientOffer, Wish};
 use signalbox_engine::catalog::Selector;
@@ -31,7 +33,7 @@ pub(super) struct Caller<'a> {
     pub session: &'a Arc<Session>,
     pub client: Option<&'a ClientProfile>,
     pub era: Era,
-    /// The call may set off questions to the client.
+    /// The backend may ask the client something because of the call.
     pub asks: bool,
 }
 
@@ -45,7 +47,7 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// How a connection is used for a caller.
+/// Which kind of connection a caller uses.
 enum Way {
     Own,
     Pool,
@@ -53,9 +55,9 @@ enum Way {
 }
 
 impl Backend {
-    /// Brings a call to a connection that may carry it; opens one, or lets the call wait, where there is none yet.
+    /// Brings a call to a connection that may carry it. If there is none yet, opens one or lets the call wait.
     pub(crate) fn dispatch(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) {
-        self.bring(session, exchange, call, || crate::clock::now() + self.spec().timeout);
+        self.route(session, exchange, call, || crate::clock::now() + self.spec().timeout);
     }
 
     pub(super) fn dispatch_until(
@@ -65,19 +67,19 @@ impl Backend {
         call: Box<Call>,
         deadline: Instant,
     ) {
-        self.bring(session, exchange, call, || deadline);
+        self.route(session, exchange, call, || deadline);
     }
 
-    /// `deadline` is asked only where the call has to wait.
-    fn bring(
+    /// `deadline` is called only if the call has to wait.
+    fn route(
         self: &Arc<Self>,
         session: &Arc<Session>,
         exchange: ExchangeId,
         call: Box<Call>,
         deadline: impl Fn() -> Instant,
     ) {
-        // A further round belongs to a call that waits here, and a task to the connection that made it, as soon as it is known
-        // that this is an old backend.
+        // At an old backend, a further round belongs to a call that is parked here, and a task request to the connection that
+        // made the task.
         let about_task = call.era == Era::Modern && call.method.starts_with("tasks/");
         if (call.round.is_some() || about_task)
             && let Some(gateway) = self.gateway()
@@ -89,36 +91,36 @@ impl Backend {
             };
         }
         let mut call = call;
-        // A connection that is found lost is not found again, so a few tries meet a live one if there is any.
+        // A connection that is lost is not found a second time, so a few tries reach a live one if there is any.
         for _ in 0..TRIES {
-            let mut inner = self.lock();
-            if let Some(successor) = inner.retired.clone() {
-                drop(inner);
+            let mut state = self.lock();
+            if let Some(successor) = state.retired.clone() {
+                drop(state);
                 let (session, deadline) = (Arc::clone(session), deadline());
                 return self.hand_over(successor, Queued { session, exchange, call, deadline, exclusive_use: None });
             }
-            let picked = if self.holds_back(&inner) {
+            let picked = if self.is_throttled(&state) {
                 Pick::Wait
             } else {
-                self.pick(&mut inner, Caller::of_call(session, &call))
+                self.pick(&mut state, Caller::of_call(session, &call))
             };
             let fault = match picked {
                 Pick::Peer(peer, exclusive_use) => {
-                    drop(inner);
+                    drop(state);
                     match self.send(&peer, session, exchange, call, exclusive_use) {
                         Some(back) => call = back,
                         None => return,
                     }
                     continue;
                 }
-                Pick::Wait if inner.waiting.len() < self.spec().failing.max_queue => {
+                Pick::Wait if state.waiting.len() < self.spec().failing.max_queue => {
                     let (session, deadline) = (Arc::clone(session), deadline());
-                    return inner.waiting.push_back(Queued { session, exchange, call, deadline, exclusive_use: None });
+                    return state.waiting.push_back(Queued { session, exchange, call, deadline, exclusive_use: None });
                 }
                 Pick::Wait => self.queue_full(),
                 Pick::Refuse(fault) => fault,
             };
-            drop(inner);
+            drop(state);
             return self.refuse(session, exchange, fault);
         }
         let text = format!("backend `{}` loses its connections as soon as they are opened", self.name);
@@ -126,7 +128,7 @@ impl Backend {
         self.refuse(session, exchange, fault);
     }
 
-    /// Hands a call to a connection. One of the new era that wants log messages waits until an old backend sends them.
+    /// Hands a call to a connection. A call of the new era that wants log messages waits until the old backend has set the level.
     fn send(
         self: &Arc<Self>,
         peer: &Arc<Peer>,
@@ -152,20 +154,19 @@ impl Backend {
         None
     }
 
-    /// Brings a request to the connection that the calls of the caller's principal share, where there is one that is
-    /// ready. Nobody waits for the answer.
+    /// Sends a request whose answer nobody waits for on the connection that the principal shares, if that is open.
     pub(crate) fn errand(&self, session: &Session, call: Box<Call>) {
         let shared = {
-            let inner = self.lock();
-            inner.shared.get(&(session.principal.clone(), inner.support.target(call.era))).cloned()
+            let state = self.lock();
+            state.connections.shared(&session.principal, state.support.target(call.era)).cloned()
         };
         if let Some(peer) = shared {
             peer.errand(call, self.spec().timeout);
         }
     }
 
-    /// Brings a copy of a request to a connection that is ready: one that the principal's calls share, or the gateway's own.
-    /// False where there is none. A backend that is asleep gets it as soon as it is up.
+    /// Sends a copy of a request on the connection that the principal shares, or on the home connection. False if neither is
+    /// ready. A backend that is asleep is started and gets the copy once it is up.
     pub(crate) fn fork(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -189,27 +190,27 @@ impl Backend {
 
     fn fork_now(&self, session: &Arc<Session>, exchange: ExchangeId, call: Box<Call>) -> bool {
         let peer = {
-            let inner = self.lock();
-            let shared = inner.shared.get(&(session.principal.clone(), inner.support.target(call.era)));
-            shared.or(inner.home_peer.as_ref()).cloned()
+            let state = self.lock();
+            let shared = state.connections.shared(&session.principal, state.support.target(call.era));
+            shared.or_else(|| state.connections.home()).cloned()
         };
         peer.is_some_and(|peer| peer.fork(session, exchange, call, self.spec().timeout))
     }
 
-    /// Opens what a client of this era needs to be shown the right lists.
+    /// Opens the connection that reads the lists for this kind of client, if it is missing.
     pub(crate) fn prepare(self: &Arc<Self>, session: &Arc<Session>, client: Option<&ClientProfile>, era: Era) {
         let caller = Caller { session, client, era, asks: true };
         let picked = {
-            let mut inner = self.lock();
-            let target = inner.support.target(era);
+            let mut state = self.lock();
+            let target = state.support.target(era);
             let caps = if target == Era::Legacy { caller.caps() } else { CapSet::bare() };
-            // Many sessions may wait for the same lists; one connection reads them for all.
-            if !inner.support.known() || coming(&inner, target, &caps) {
+            // One connection reads the lists for all sessions that wait for them.
+            if !state.support.known() || is_coming(&state, target, &caps) {
                 return;
             }
-            self.pick(&mut inner, caller)
+            self.pick(&mut state, caller)
         };
-        // A connection that is ready has read its lists once; where they are not known any more it reads them again.
+        // A connection that is ready has read its lists once; it reads them again if they are stale or forgotten.
         if let Pick::Peer(peer, _) = picked
             && let Some(profile) = peer.profile().filter(|_| peer.is_ready())
         {
@@ -217,62 +218,67 @@ impl Backend {
         }
     }
 
-    /// The connection that sessions of this principal share toward a backend of this era, opened if need be.
+    /// The connection that the sessions of this principal share, opened if necessary. `None` if the backend is not known to
+    /// speak this era; it is started if it is asleep.
     pub(crate) fn shared_peer(self: &Arc<Self>, session: &Arc<Session>, target: Era) -> Option<Arc<Peer>> {
-        let mut inner = self.lock();
+        let mut state = self.lock();
         let speaks = match target {
-            Era::Legacy => inner.support.legacy,
-            Era::Modern => inner.support.modern,
+            Era::Legacy => state.support.legacy,
+            Era::Modern => state.support.modern,
         };
         if speaks != Some(true) {
-            self.wake(&mut inner);
+            self.wake(&mut state);
             return None;
         }
-        match self.pick(&mut inner, Caller { session, client: None, era: Era::Modern, asks: false }) {
+        match self.pick(&mut state, Caller { session, client: None, era: Era::Modern, asks: false }) {
             Pick::Peer(peer, _) => Some(peer),
             Pick::Wait | Pick::Refuse(_) => None,
         }
     }
 
-    pub(super) fn pick(self: &Arc<Self>, inner: &mut Inner, caller: Caller<'_>) -> Pick {
+    pub(super) fn pick(self: &Arc<Self>, state: &mut BackendState, caller: Caller<'_>) -> Pick {
         let session = caller.session;
-        if inner.stopping {
+        if state.stopping {
             return Pick::Refuse(Fault::new(FaultKind::Draining, "the gateway is shutting down"));
         }
-        if inner.retired.is_some() {
+        if state.retired.is_some() {
             return Pick::Refuse(self.removed());
         }
         if session.is_ended() {
             return Pick::Refuse(Fault::new(FaultKind::SessionClosed, "the session has ended"));
         }
-        if !inner.support.known() {
-            self.wake(inner);
-            return self.down(inner).map_or(Pick::Wait, Pick::Refuse);
+        if !state.support.known() {
+            self.wake(state);
+            return self.down(state).map_or(Pick::Wait, Pick::Refuse);
         }
-        let target = inner.support.target(caller.era);
+        let target = state.support.target(caller.era);
         let way = self.way(caller, target);
         match way {
             Way::Own => {
-                if let Some(peer) = inner.owned.get(&session.key) {
+                if let Some(peer) = state.connections.owned(session.key) {
                     return Pick::Peer(Arc::clone(peer), None);
                 }
             }
-            Way::Pool => return self.pick_pooled(inner, caller),
+            Way::Pool => return self.pick_pooled(state, caller),
             Way::Shared => {
-                if let Some(peer) = inner.shared.get(&(session.principal.clone(), target)) {
+                if let Some(peer) = state.connections.shared(&session.principal, target) {
                     return Pick::Peer(Arc::clone(peer), None);
                 }
-                self.wake(inner);
-                if matches!(inner.home, Home::Starting | Home::Restarting) {
+                self.wake(state);
+                if matches!(state.home, Home::Starting | Home::Restarting) {
                     return Pick::Wait;
                 }
             }
         }
-        if let Some(fault) = self.down(inner) {
+        if let Some(fault) = self.down(state) {
             return Pick::Refuse(fault);
         }
-        if let Some(fault) = self.no_room(inner).filter(|_| !self.displace(inner)) {
-            return if self.make_room(inner, None) { Pick::Wait } else { Pick::Refuse(fault) };
+        if let Some(fault) = self.no_room(state) {
+            match self.make_room(state, Candidates::OwnedThenPooled) {
+                Room::Free => {}
+                Room::Soon => return Pick::Wait,
+                Room::Taken => return Pick::Refuse(fault),
+            }
         }
         let wish = match target {
             Era::Legacy => Wish::Legacy,
@@ -287,22 +293,15 @@ impl Backend {
             }
         }
         let peer = match way {
-            Way::Own => {
-                let peer = Peer::new(self, session.principal.clone(), Use::Session(Arc::clone(session)), wish, offer);
-                inner.owned.insert(session.key, Arc::clone(&peer));
-                peer
-            }
-            Way::Pool | Way::Shared => {
-                let peer = Peer::new(self, session.principal.clone(), Use::Shared, wish, offer);
-                inner.shared.insert((session.principal.clone(), target), Arc::clone(&peer));
-                peer
-            }
+            Way::Own => Peer::owned(self, session, wish, offer),
+            Way::Pool | Way::Shared => Peer::shared(self, session.principal.clone(), wish, offer),
         };
+        state.connections.insert(Arc::clone(&peer));
         tokio::spawn(Arc::clone(&peer).open());
         Pick::Peer(peer, None)
     }
 
-    /// An old-era HTTP backend keeps state per session; an old-era pipe cannot say which call a question is about.
+    /// An old HTTP backend keeps state per session, and a question on an old pipe does not say which call it is about.
     fn way(&self, caller: Caller<'_>, target: Era) -> Way {
         let askable = || caller.client.is_some_and(|client| !client.caps().is_bare());
         let streams = self.connector.carries_headers();
@@ -314,14 +313,14 @@ impl Backend {
     }
 
     /// Why nothing can be opened on a backend that is down.
-    pub(super) fn down(&self, inner: &Inner) -> Option<Fault> {
-        let fault = inner.home.fault()?;
+    pub(super) fn down(&self, state: &BackendState) -> Option<Fault> {
+        let fault = state.home.fault()?;
         let text = format!("backend `{}` is down: {}", self.name, fault.message);
         Some(Fault::new(FaultKind::BackendDown, text).with_str("backend", &self.name))
     }
 
-    pub(super) fn no_room(&self, inner: &Inner) -> Option<Fault> {
-        if !self.is_full(inner) {
+    pub(super) fn no_room(&self, state: &BackendState) -> Option<Fault> {
+        if !self.is_full(state) {
             return None;
         }
         let text = format!(
@@ -333,10 +332,10 @@ impl Backend {
         Some(Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name))
     }
 
-    /// True where no further process may be started.
-    pub(super) fn is_full(&self, inner: &Inner) -> bool {
-        self.connector.is_process() && inner.peers().len() >= self.spec().max_children
-            || inner.pooled_count() >= pool::MAX_POOLED
+    /// True if no further process may be started.
+    pub(super) fn is_full(&self, state: &BackendState) -> bool {
+        self.connector.is_process() && state.connections.all().len() >= self.spec().max_children
+            || state.connections.pooled_count() >= pool::MAX_POOLED
     }
 
     /// What the gateway says about itself to a backend.
@@ -354,32 +353,32 @@ impl Backend {
         }
     }
 
-    /// Under which view this kind of client sees the backend: one of the new era shows the same lists to everybody.
+    /// The view that this kind of client gets. A backend of the new era shows everybody the same lists.
     pub(crate) fn effective(&self, selector: &Selector) -> Selector {
         let era = self.lock().support.target(selector.era);
         let caps = if era == Era::Legacy { selector.caps.clone() } else { CapSet::bare() };
         Selector { era, caps }
     }
 
-    /// True where a client of this era surely meets the old one here.
+    /// True if it is known that clients of this era are served in the old era here.
     fn meets_old(&self, era: Era) -> bool {
-        let inner = self.lock();
-        inner.support.known() && inner.support.target(era) == Era::Legacy
+        let state = self.lock();
+        state.support.known() && state.support.target(era) == Era::Legacy
     }
 
-    /// The era a client of this era meets here.
+    /// The era in which clients of this era are served here.
     pub(crate) fn target(&self, era: Era) -> Era {
         self.lock().support.target(era)
     }
 }
 
-/// True where a connection of this era and capability set is opening or reads its lists right now.
-fn coming(inner: &Inner, era: Era, caps: &CapSet) -> bool {
+/// True if a connection of this era and capability set is being opened or reads its lists.
+fn is_coming(state: &BackendState, era: Era, caps: &CapSet) -> bool {
     let fits = |peer: &Arc<Peer>| match (peer.view_key(), peer.wish) {
-        (Some(key), _) => key.era == era && inner.reading.contains(&peer.id),
+        (Some(key), _) => key.era == era && state.lists.is_reading(peer.id),
         (None, Wish::Auto) => true,
         (None, Wish::Legacy) => era == Era::Legacy,
         (None, Wish::Modern) => era == Era::Modern,
     };
-    inner.peers().iter().any(|peer| peer.caps == *caps && !peer.is_lost() && fits(peer))
+    state.connections.all().iter().any(|peer| peer.caps == *caps && !peer.is_lost() && fits(peer))
 }

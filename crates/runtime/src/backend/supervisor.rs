@@ -1,9 +1,9 @@
-//! Keeps the home connection alive: opens it, waits until it is lost, and opens it again after a while.
+//! Keeps the home connection open: opens it, waits until it is lost, and opens it again after a backoff.
 
 use super::Backend;
 use super::state::Home;
 use crate::clock;
-use crate::peer::{Peer, Use};
+use crate::peer::Peer;
 use signalbox_engine::back::Wish;
 use signalbox_engine::{Fault, FaultKind};
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use std::time::Duration;
 
 /// The shortest wait before a new attempt.
 pub const BACKOFF_MIN: Duration = Duration::from_secs(1);
-/// The longest.
+/// The longest wait before a new attempt.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
-/// A connection that lived this long starts counting anew.
+/// A connection that lived this long resets the count of failures.
 pub const HEALTHY: Duration = Duration::from_secs(60);
 
 /// The wait after so many failures in a row.
@@ -33,25 +33,25 @@ impl Backend {
                 return;
             }
             let peer = {
-                let mut inner = self.lock();
-                if inner.is_ending() {
+                let mut state = self.lock();
+                if state.is_ending() {
                     return;
                 }
                 let Some(principal) = self.gateway().map(|gateway| gateway.principal.clone()) else { return };
-                let peer = Peer::new(&self, principal, Use::Shared, wish, self.offer());
-                inner.home_peer = Some(Arc::clone(&peer));
+                let peer = Peer::home(&self, principal, wish, self.offer());
+                state.connections.insert(Arc::clone(&peer));
                 peer
             };
             let opened = clock::now();
             tokio::spawn(Arc::clone(&peer).open());
-            self.watch_over(&peer).await;
+            self.ping_until_lost(&peer).await;
             {
-                let mut inner = self.lock();
-                if inner.is_ending() {
+                let mut state = self.lock();
+                if state.is_ending() {
                     return;
                 }
-                // A server that dies of the question which era it speaks gets the old greeting at once.
-                if std::mem::take(&mut inner.greet_old) {
+                // A server that dies of the probe for the new era is greeted in the old one at once.
+                if state.condition.take_greet_old() {
                     wish = Wish::Legacy;
                     continue;
                 }
@@ -62,16 +62,16 @@ impl Backend {
             if peer.profile().is_some() && clock::now().saturating_duration_since(opened) >= HEALTHY {
                 failures = 0;
             }
-            // It was stopped for want of use, and is started again by the next one.
+            // It was stopped because nobody used it. The next use starts it.
             if peer.has_given_way() {
                 continue;
             }
-            if self.is_hopeless(failures) {
-                if !self.rest(failures).await {
+            if self.has_died_too_often(failures) {
+                if !self.give_up_until_asked(failures).await {
                     return;
                 }
                 failures = 0;
-                self.lock().restarts += 1;
+                self.lock().condition.restarted();
                 continue;
             }
             let wait = backoff(failures);
@@ -82,48 +82,48 @@ impl Backend {
         }
     }
 
-    /// Waits before the next attempt. False where the backend is ended instead.
+    /// Waits before the next attempt. False if the backend is stopped meanwhile.
     async fn wait_before_restart(&self, wait: Duration) -> bool {
-        self.lock().restarts += 1;
-        tracing::info!(backend = %self.name, seconds = wait.as_secs(), "backend is started again after a wait");
-        // Only the end and a reload cut the wait short: a late word of the connection that was lost does not.
+        self.lock().condition.restarted();
+        tracing::info!(backend = %self.name, seconds = wait.as_secs(), "restarting the backend after a wait");
+        // Only a stop or a reload ends the wait early, not a late notification about the connection that was lost.
         let stopped = async {
             while !self.lock().is_cut_short() {
                 self.changed.notified().await;
             }
         };
-        // What was asked for while it was up, or was being tried, is done.
-        self.lock().hurry = false;
+        // A request for an attempt that came during the last attempt has been met.
+        self.lock().condition.take_hurry();
         let _ = tokio::time::timeout(wait, stopped).await;
-        let mut inner = self.lock();
-        // A backend that has failed stays down for its callers until it is really back.
-        if matches!(inner.home, Home::Up(_)) {
-            inner.home = Home::Restarting;
+        let mut state = self.lock();
+        // A backend that is down stays so for its callers until an attempt succeeds.
+        if matches!(state.home, Home::Up(_)) {
+            state.home = Home::Restarting;
         }
-        !inner.is_ending()
+        !state.is_ending()
     }
 
-    /// True where a child has died so often that starting it once more makes no sense. A remote server may come back by
-    /// itself, and asking for it costs little.
-    fn is_hopeless(&self, restarts: u32) -> bool {
+    /// True if a child has died so often that restarting it makes no sense. A remote server may come back by itself, and
+    /// trying costs little.
+    fn has_died_too_often(&self, restarts: u32) -> bool {
         self.connector.is_process() && self.spec().failing.max_restarts.is_some_and(|most| restarts >= most)
     }
 
-    /// Leaves a child alone until it is told to try again. False where the backend is stopped instead.
-    async fn rest(self: &Arc<Self>, restarts: u32) -> bool {
+    /// Gives a child up until somebody asks for another attempt. False if the backend is stopped meanwhile.
+    async fn give_up_until_asked(self: &Arc<Self>, restarts: u32) -> bool {
         let waiting = {
-            let mut inner = self.lock();
-            let why = inner.last_error.clone().unwrap_or_default();
+            let mut state = self.lock();
+            let why = state.condition.last_error().unwrap_or_default().to_owned();
             let text = format!(
                 "it was started again {restarts} times and never lived for {} s ({why}); correct what is wrong and \
                  reload the configuration",
                 HEALTHY.as_secs()
             );
             tracing::error!(backend = %self.name, "the backend has failed: {text}");
-            inner.last_error = Some(text.clone());
-            inner.home = Home::Failed(Fault::new(FaultKind::BackendDown, text));
-            inner.hurry = false;
-            std::mem::take(&mut inner.waiting)
+            state.condition.set_error(text.clone());
+            state.home = Home::Failed(Fault::new(FaultKind::BackendDown, text));
+            state.condition.take_hurry();
+            std::mem::take(&mut state.waiting)
         };
         self.set_listed(false);
         for one in waiting {
@@ -134,12 +134,12 @@ impl Backend {
         }
         loop {
             {
-                let mut inner = self.lock();
-                if inner.is_ending() {
+                let mut state = self.lock();
+                if state.is_ending() {
                     return false;
                 }
-                if std::mem::take(&mut inner.hurry) {
-                    inner.home = Home::Restarting;
+                if state.condition.take_hurry() {
+                    state.home = Home::Restarting;
                     return true;
                 }
             }

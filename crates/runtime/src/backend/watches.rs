@@ -1,67 +1,62 @@
-//! What old sessions want to hear of a backend beyond the answers to their calls: resources and log levels.
-//!
-//! It is kept here and not with a connection, so that a connection that is opened later, or again, is told of it.
+//! The resources that old sessions subscribe to, and the log levels that they set: brought to the backend now and again after
+//! every reconnection.
 
 use super::Backend;
-use crate::peer::{Peer, Use};
+use super::connections::Role;
+use super::subscriptions::{MAX_WATCHES, TooManyWatches};
+use crate::peer::Peer;
 use crate::session::Session;
 use signalbox_engine::log_level::LogLevel;
 use signalbox_engine::{Event, ExchangeId, Fault, FaultKind, Principal, ServerProfile, SessionKey};
-use signalbox_wire::Era;
+use signalbox_wire::{Envelope, Era};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// Most resources that are followed on one backend.
-pub const MAX_WATCHES: usize = 10_000;
-/// Most of them that one session follows.
-pub const MAX_WATCHES_EACH: usize = 1_000;
+/// How long a change of a resource is held back that several connections may report.
+const SAME_CHANGE: Duration = Duration::from_millis(50);
 
 impl Backend {
-    /// Notes what a session follows. True where the backend has to be told.
+    /// Notes that a session watches a resource, or does not any more. True if the backend has to be told.
     ///
     /// # Errors
-    /// A fault if too much is followed already.
+    /// A fault if too many resources are watched already, or the session has ended.
     pub(crate) fn watch(&self, session: &Session, uri: &str, on: bool) -> Result<bool, Fault> {
-        let mut inner = match self.lock_or_successor() {
-            Ok(inner) => inner,
+        let mut state = match self.lock_or_successor() {
+            Ok(state) => state,
             Err(successor) => return successor.watch(session, uri, on),
         };
-        // A session that ends is forgotten behind this lock; what came later would stay for good.
+        // The end of a session forgets its watches under this lock; one that is added later would stay forever.
         if session.is_ended() {
             return Err(Fault::new(FaultKind::SessionClosed, "the session has ended"));
         }
         if on {
-            if inner.watches.len() >= MAX_WATCHES && !inner.watches.contains_key(uri) {
-                let text = format!("{MAX_WATCHES} resources of backend `{}` are followed already", self.name);
-                return Err(Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name));
-            }
-            let own = inner.watches.values().filter(|sessions| sessions.contains_key(&session.key)).count();
-            let known = inner.watches.get(uri).is_some_and(|sessions| sessions.contains_key(&session.key));
-            if own >= MAX_WATCHES_EACH && !known {
-                let text =
-                    format!("this session follows {own} resources of backend `{}`, which is the limit", self.name);
-                return Err(Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name));
-            }
-            let principal = session.principal.clone();
-            inner.watches.entry(uri.into()).or_default().insert(session.key, principal);
-            return Ok(true);
+            let noted = state.subscriptions.watch(session.key, &session.principal, uri);
+            return noted.map(|()| true).map_err(|why| self.too_many_watches(why));
         }
-        if let Some(sessions) = inner.watches.get_mut(uri) {
-            sessions.remove(&session.key);
-            if sessions.is_empty() {
-                inner.watches.remove(uri);
+        state.subscriptions.unwatch(session.key, uri);
+        // Other sessions on a shared connection may still watch the resource.
+        Ok(state.connections.owns(session.key) || !state.shared_wants(&session.principal, uri))
+    }
+
+    fn too_many_watches(&self, why: TooManyWatches) -> Fault {
+        let text = match why {
+            TooManyWatches::OfBackend => {
+                format!("{MAX_WATCHES} resources of backend `{}` are followed already", self.name)
             }
-        }
-        // On a shared connection others may still want to hear of it.
-        Ok(inner.owned.contains_key(&session.key) || !inner.shared_wants(&session.principal, uri))
+            TooManyWatches::OfSession(own) => {
+                format!("this session follows {own} resources of backend `{}`, which is the limit", self.name)
+            }
+        };
+        Fault::new(FaultKind::Overloaded, text).with_str("backend", &self.name)
     }
 
     /// The sessions of a principal that share a connection and follow this resource.
     pub(crate) fn watchers(&self, uri: &str, principal: &Principal) -> Vec<Arc<Session>> {
         let keys: Vec<SessionKey> = {
-            let inner = self.lock();
-            let all = inner.watches.get(uri).into_iter().flat_map(|sessions| sessions.keys());
-            all.filter(|key| !inner.owned.contains_key(key)).copied().collect()
+            let state = self.lock();
+            let watchers = state.subscriptions.watchers_of(uri).map(|(key, _)| key);
+            watchers.filter(|key| !state.connections.owns(*key)).collect()
         };
         self.sessions(&keys, principal)
     }
@@ -69,8 +64,8 @@ impl Backend {
     /// The sessions of a principal that share a connection and have set a log level.
     pub(crate) fn log_readers(&self, principal: &Principal) -> Vec<Arc<Session>> {
         let keys: Vec<SessionKey> = {
-            let inner = self.lock();
-            inner.levels.keys().filter(|key| !inner.owned.contains_key(key)).copied().collect()
+            let state = self.lock();
+            state.subscriptions.log_readers().filter(|key| !state.connections.owns(*key)).collect()
         };
         self.sessions(&keys, principal)
     }
@@ -84,16 +79,16 @@ impl Backend {
     /// Notes which log level a session wants, and tells the connection it uses.
     pub(crate) fn set_level(&self, session: &Session, level: LogLevel) {
         let peer = {
-            let mut inner = match self.lock_or_successor() {
-                Ok(inner) => inner,
+            let mut state = match self.lock_or_successor() {
+                Ok(state) => state,
                 Err(successor) => return successor.set_level(session, level),
             };
             if session.is_ended() {
                 return;
             }
-            inner.levels.insert(session.key, level);
-            let owned = inner.owned.get(&session.key);
-            owned.or_else(|| inner.shared.get(&(session.principal.clone(), Era::Legacy))).cloned()
+            state.subscriptions.set_level(session.key, level);
+            let owned = state.connections.owned(session.key);
+            owned.or_else(|| state.connections.shared(&session.principal, Era::Legacy)).cloned()
         };
         if let Some(peer) = peer {
             self.apply_level(&peer);
@@ -102,23 +97,21 @@ impl Backend {
 
     /// Tells a connection the lowest level that anyone on it wants.
     fn apply_level(&self, peer: &Peer) {
-        if matches!(peer.use_of, Use::Pool) {
-            return;
-        }
-        let wanted = match peer.owner() {
-            Some(owner) => self.lock().levels.get(&owner.key).copied(),
-            None => {
+        let wanted = match &peer.role {
+            Role::Owned(owner) => self.lock().subscriptions.level_of(*owner),
+            Role::Home | Role::Shared(_) => {
                 let readers = self.log_readers(&peer.principal);
-                let inner = self.lock();
-                readers.iter().filter_map(|session| inner.levels.get(&session.key)).min().copied()
+                let state = self.lock();
+                readers.iter().filter_map(|session| state.subscriptions.level_of(session.key)).min()
             }
+            Role::Pooled(_) => None,
         };
         if let Some(level) = wanted {
             peer.send_level(level);
         }
     }
 
-    /// Tells a connection that has just become ready what its sessions want to hear.
+    /// Subscribes to everything that the sessions on a connection want, once it is ready.
     pub(super) fn restore(self: &Arc<Self>, peer: &Arc<Peer>, profile: &ServerProfile) {
         if profile.era() == Era::Modern {
             self.follow_again(peer);
@@ -127,38 +120,35 @@ impl Backend {
         self.apply_level(peer);
         let (mut uris, mut waiters) = (BTreeSet::new(), Vec::new());
         {
-            let inner = self.lock();
-            let here = |(key, principal): (&SessionKey, &Principal)| match &peer.use_of {
-                Use::Session(owner) => *key == owner.key,
-                Use::Shared => *principal == peer.principal && !inner.owned.contains_key(key),
-                Use::Pool => false,
-            };
-            let watched = inner.watches.iter().filter(|(_, sessions)| sessions.iter().any(here));
-            uris.extend(watched.map(|(uri, _)| String::from(&**uri)));
-            for follow in inner.follows.values().filter(|one| inner.carries(peer, one)) {
+            let state = self.lock();
+            uris.extend(state.subscriptions.watched_where(|key, principal| match &peer.role {
+                Role::Owned(owner) => key == *owner,
+                Role::Home | Role::Shared(_) => *principal == peer.principal && !state.connections.owns(key),
+                Role::Pooled(_) => false,
+            }));
+            for follow in state.subscriptions.follows().filter(|one| state.carries(peer, one)) {
                 uris.extend(follow.wanted.uris.iter().cloned());
-                if matches!(peer.use_of, Use::Shared) {
-                    waiters.push((Arc::clone(&follow.session), follow.exchange));
+                if peer.role.is_shared() {
+                    waiters.push(follow.waiter());
                 }
             }
         }
         self.subscribe(vec![Arc::clone(peer)], uris.into_iter().collect(), waiters);
     }
 
-    /// What the sessions of a principal follow by `resources/subscribe`, where the backend hears of that by a listen
-    /// request.
+    /// The resources that old sessions of a principal watch at a backend of the new era, for its listen request. Empty for an old
+    /// backend.
     pub(crate) fn watched(&self, principal: &Principal) -> Vec<String> {
-        let inner = self.lock();
-        if inner.support.target(Era::Legacy) != Era::Modern {
+        let state = self.lock();
+        if state.support.target(Era::Legacy) != Era::Modern {
             return Vec::new();
         }
-        let mine = inner.watches.iter().filter(|(_, sessions)| sessions.values().any(|one| one == principal));
-        let mut uris: Vec<String> = mine.map(|(uri, _)| String::from(&**uri)).collect();
+        let mut uris: Vec<String> = state.subscriptions.watched_where(|_, of| of == principal).collect();
         uris.sort();
         uris
     }
 
-    /// Brings what an old session follows to a backend of the new era, whose listen request names all of it.
+    /// Answers an old session's subscription at a backend of the new era with a new listen request for all watched resources.
     pub(crate) fn watch_by_listening(self: &Arc<Self>, session: &Arc<Session>, exchange: ExchangeId) {
         match (self.shared_peer(session, Era::Modern), self.successor()) {
             (_, Some(successor)) => successor.watch_by_listening(session, exchange),
@@ -170,7 +160,7 @@ impl Backend {
         }
     }
 
-    /// The same for a backend that may be about to start.
+    /// Does the same once a backend that is being started is up.
     async fn watch_once_up(self: Arc<Self>, session: &Arc<Session>, exchange: ExchangeId) {
         let _ = tokio::time::timeout(self.spec().timeout, self.attempted()).await;
         if let Some(peer) = self.shared_peer(session, Era::Modern) {
@@ -181,32 +171,55 @@ impl Backend {
         session.handle(Event::Failed { exchange, fault });
     }
 
-    /// Forgets everything a session wanted to hear; the resources that it followed.
-    pub(super) fn forget(&self, session: SessionKey) -> Vec<String> {
-        let mut inner = self.lock();
-        inner.levels.remove(&session);
-        inner.follows.retain(|(key, _), _| *key != session);
-        let mut unwatched = Vec::new();
-        inner.watches.retain(|uri, sessions| {
-            if sessions.remove(&session).is_some() {
-                unwatched.push(String::from(&**uri));
-            }
-            !sessions.is_empty()
-        });
-        unwatched
-    }
-
-    /// Has the connection that a principal shares stop telling of those of these resources that nobody follows any more.
+    /// Unsubscribes from those of these resources that nobody watches any more, on the connection that a principal shares.
     pub(super) fn unwatch(&self, principal: &Principal, uris: &[String]) {
         if uris.is_empty() {
             return;
         }
         let era = self.target(Era::Legacy);
-        let shared = self.lock().shared.get(&(principal.clone(), era)).cloned();
+        let shared = self.lock().connections.shared(principal, era).cloned();
         match shared.filter(|peer| peer.is_ready()) {
             Some(peer) if era == Era::Modern => peer.watch_anew(None),
             Some(peer) => self.unsubscribe(&peer, uris),
             None => {}
         }
+    }
+
+    /// Holds a change of a resource back for a moment if other connections of the principal may report it too. False if it is to
+    /// be passed on at once.
+    ///
+    /// A backend with several processes reports each change several times. Clients are told once, after the last report:
+    /// passing on the first and dropping the others would lose a change that came after a client had read the resource again.
+    pub(crate) fn coalesce_change(self: &Arc<Self>, peer: &Arc<Peer>, uri: &str, message: &Envelope) -> bool {
+        if !peer.is_legacy() || peer.owner().is_some() {
+            return false;
+        }
+        let key = (peer.principal.clone(), Box::from(uri));
+        {
+            let mut state = self.lock();
+            if state.subscriptions.renew_change(&key, message) {
+                return true;
+            }
+            let alone = !state.connections.has_other(peer);
+            if alone || !state.shared_wants(&peer.principal, uri) {
+                return false;
+            }
+            if !state.subscriptions.hold_change(key.clone(), message) {
+                return false;
+            }
+        }
+        let (backend, peer) = (Arc::clone(self), peer.id);
+        tokio::spawn(async move {
+            tokio::time::sleep(SAME_CHANGE).await;
+            let Some(message) = backend.lock().subscriptions.take_change(&key) else { return };
+            let (principal, uri) = key;
+            let followers = backend.followers(&uri, &principal).into_iter().map(|(session, id)| (session, Some(id)));
+            let watchers = backend.watchers(&uri, &principal).into_iter().map(|session| (session, None));
+            for (session, about) in followers.chain(watchers) {
+                let name = Arc::clone(&backend.name);
+                session.handle(Event::Notified { backend: name, peer, message: message.clone(), about });
+            }
+        });
+        true
     }
 }

@@ -1,4 +1,4 @@
-//! What a backend answers, and who hears it.
+//! Answers of a backend, and who gets them.
 
 use super::Peer;
 use crate::bridged_call_driver::Waiter;
@@ -45,14 +45,14 @@ impl Peer {
         }
     }
 
-    /// A backend of the new era wants more before it answers a client of the old one.
+    /// A backend of the new era needs more input before it answers a client of the old era.
     pub(super) fn unfinished(&self, to: &Origin, message: Envelope, reach: Reach, call: Box<Call>) {
         let (Some((session, exchange)), Some(profile)) = (to.exchange(), self.profile()) else { return };
-        tracing::debug!(peer = %self.id, ?reach, "bridge: the backend wants more before it answers");
+        tracing::debug!(peer = %self.id, ?reach, "bridge: the backend needs more input before it answers");
         session.handle(Event::Unfinished { exchange, message, reach, call, backend: profile.revision });
     }
 
-    /// Sends a copy of a request. False where the connection is not ready for it.
+    /// Sends a copy of a request. False if the connection is not ready for it.
     pub(crate) fn fork(
         &self,
         session: &Arc<Session>,
@@ -81,12 +81,12 @@ impl Peer {
             .call(Origin::Nobody, call, timeout, crate::clock::now())
             .and_then(|message| self.transmit(&mut inner, message));
         if let Err(fault) = sent {
-            tracing::debug!(peer = %self.id, %fault, "an errand could not be run");
+            tracing::debug!(peer = %self.id, %fault, "could not send a request whose answer nobody waits for");
         }
     }
 }
 
-/// A backend of the new era does not tell of what old sessions follow.
+/// The fault for an old session whose subscription a backend of the new era refuses.
 fn refused(error: &[u8]) -> Fault {
     let text = json::member(error, "message").and_then(|span| json::string(span.of(error)));
     let why = text.as_deref().unwrap_or("no reason given").chars().take(200).collect::<String>();

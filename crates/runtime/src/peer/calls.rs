@@ -1,27 +1,28 @@
-//! The calls of clients on a connection: sent, held while they are parked, given up.
+//! The calls of clients on a connection: sent, held while they are parked, cancelled.
 
-use super::{Inner, Peer, Queued};
+use super::{Peer, PeerState, Queued};
+use crate::backend::ExclusiveUse;
 use crate::bridged_call_driver::BridgedCallDriver;
-use crate::exclusive_use::ExclusiveUse;
 use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::back::Outbound;
 use signalbox_engine::breaker::Outcome;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, bridge};
 use signalbox_wire::Era;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
-impl Inner {
-    /// True where nothing that a client asked for is on it, or waits for it.
+impl PeerState {
+    /// True if no client's request is on it or waits for it.
     fn is_idle(&self) -> bool {
         self.queue.is_empty() && !self.machine.waiting().any(Origin::is_work)
     }
 }
 
 impl Peer {
-    /// Takes the connection for one call alone.
+    /// Takes the connection for one call alone. `None` if another call has it.
     #[must_use]
     pub fn exclusive_use(&self) -> Option<ExclusiveUse> {
         let backend = self.backend.upgrade()?;
@@ -34,18 +35,18 @@ impl Peer {
         self.calls.load(Ordering::Relaxed) > 0
     }
 
-    /// For how long it was given no call and had none, as far as was looked.
+    /// How long it has had no call, as far as earlier checks can tell.
     pub(crate) fn unused_since(&self, now: Instant) -> Duration {
         let calls = self.calls.load(Ordering::Relaxed);
         let busy = !self.lock().is_idle();
-        let mut unused = self.unused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unused = self.unused.lock().unpoisoned();
         if busy || unused.0 != calls {
             *unused = (calls, now);
         }
         now.saturating_duration_since(unused.1)
     }
 
-    /// Sends a call, now or as soon as the handshake is done. Gives it back where the connection is lost.
+    /// Sends a call, now or as soon as the handshake is done. Returns it if the connection is lost or about to be closed.
     #[must_use]
     pub fn call(
         self: &Arc<Self>,
@@ -82,16 +83,17 @@ impl Peer {
         None
     }
 
-    /// A call ends here, before it reached the backend.
+    /// Fails a call that has not reached the backend.
     pub(super) fn refuse(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault) {
         self.guard.settle(&self.name, Some((session.key, exchange)), Outcome::Unknown);
         session.handle(Event::Failed { exchange, fault });
     }
 
-    /// Who is told of what becomes of a call: an old backend may ask a client of the new era in the middle of it.
+    /// Who gets the outcome of a call. One that an old backend may interrupt with questions to a client of the new era gets a
+    /// driver of its own.
     fn origin(
         self: &Arc<Self>,
-        inner: &Inner,
+        inner: &PeerState,
         session: &Arc<Session>,
         exchange: ExchangeId,
         call: &Call,
@@ -115,7 +117,7 @@ impl Peer {
         Origin::Exchange(Arc::clone(session), exchange, exclusive_use.map(Arc::new))
     }
 
-    /// Lets the backend be silent about a parked call until then.
+    /// Extends the time limit of a parked call.
     pub(crate) fn hold(&self, call: &Arc<BridgedCallDriver>, until: Instant) {
         let mut inner = self.lock();
         if let Some(key) = inner.machine.key_of(|origin| origin.is_bridged_call(call)) {
@@ -123,7 +125,7 @@ impl Peer {
         }
     }
 
-    /// The backend has what it waited for.
+    /// Restores the usual time limit of a call once the backend has the input that it waited for.
     pub(crate) fn release(&self, call: &Arc<BridgedCallDriver>) {
         let mut inner = self.lock();
         if let Some(key) = inner.machine.key_of(|origin| origin.is_bridged_call(call)) {
@@ -131,7 +133,7 @@ impl Peer {
         }
     }
 
-    /// Stops the work on a parked call.
+    /// Cancels a parked call.
     pub(crate) fn abandon(&self, call: &Arc<BridgedCallDriver>) {
         let mut inner = self.lock();
         let task = inner.machine.task_of(|origin| origin.is_bridged_call(call));
@@ -143,7 +145,7 @@ impl Peer {
         }
     }
 
-    pub(super) fn give_up(&self, inner: &mut MutexGuard<'_, Inner>, given_up: Option<(Option<Outbound>, u64)>) {
+    pub(super) fn give_up(&self, inner: &mut MutexGuard<'_, PeerState>, given_up: Option<(Option<Outbound>, u64)>) {
         match given_up {
             Some((Some(note), _)) => drop(self.transmit(inner, note)),
             Some((None, key)) => {
@@ -155,8 +157,8 @@ impl Peer {
         }
     }
 
-    /// Stops the work on an exchange. False where there is none here. A parked call goes on with another exchange than the one
-    /// it was noted under, and is only found `thoroughly`.
+    /// Cancels an exchange. False if it is not here. A parked call continues under another exchange than the one in the index,
+    /// and is only found `thoroughly`.
     #[must_use]
     pub fn cancel(
         &self,
@@ -188,13 +190,13 @@ impl Peer {
         true
     }
 
-    /// True where it never became ready, so that whatever was meant for it has not been sent.
+    /// True if it never became ready, so that none of its calls has been sent.
     pub(crate) fn is_unused(&self) -> bool {
         let inner = self.lock();
         !inner.machine.is_ready() && inner.machine.waiting().next().is_none()
     }
 
-    /// How many requests wait for an answer that somebody but the gateway wants.
+    /// How many requests wait for an answer on behalf of anybody but the gateway.
     #[cfg(feature = "testing")]
     pub(crate) fn waits_for_others(&self) -> usize {
         let inner = self.lock();
@@ -202,7 +204,7 @@ impl Peer {
         others.count() + inner.queue.len() + inner.resend.len()
     }
 
-    /// Ends the connection unless a call is on it. True where it has ended. No call slips in between.
+    /// Closes the connection unless a call is on it. True if it is closed. No call can slip in between.
     pub(crate) fn close_if_idle(self: &Arc<Self>) -> bool {
         let ends = self.stop_taking_calls();
         if ends {
@@ -211,7 +213,7 @@ impl Peer {
         ends
     }
 
-    /// Takes no further call, unless one is here. True where it may be ended.
+    /// Stops taking calls if it has none. True if it may be closed.
     fn stop_taking_calls(&self) -> bool {
         let mut inner = self.lock();
         let idle = inner.is_idle();
@@ -219,12 +221,12 @@ impl Peer {
         idle
     }
 
-    /// Gives up the place of a connection whose client is away. False where it is in use.
-    pub(crate) fn displace(&self) -> bool {
+    /// Gives way if the client of its session is away. False if it is in use.
+    pub(crate) fn give_way_if_client_is_away(&self) -> bool {
         self.owner().is_some_and(|session| !session.is_connected()) && self.give_way()
     }
 
-    /// Gives up its place. False where it is in use.
+    /// Stops taking calls, to be closed. False if it is in use.
     pub(crate) fn give_way(&self) -> bool {
         let gives_way = self.stop_taking_calls();
         if gives_way {
@@ -233,13 +235,13 @@ impl Peer {
         gives_way
     }
 
-    /// True where it has given up its place, so that it is opened again at the next use only.
+    /// True if it has given way, so that only the next use opens it again.
     pub(crate) fn has_given_way(&self) -> bool {
         self.gave_way.load(Ordering::Relaxed)
     }
 }
 
-impl Inner {
+impl PeerState {
     /// The request of an exchange.
     fn key_of(&mut self, session: &Arc<Session>, exchange: ExchangeId, thoroughly: bool) -> Option<u64> {
         if thoroughly {

@@ -1,4 +1,4 @@
-//! A link's way to its connection.
+//! The events of a link, as its connection receives them.
 
 use super::Peer;
 use super::expiry::Expired;
@@ -12,11 +12,11 @@ use signalbox_wire::{Envelope, Kind, Rejected, batch, json, limits, method, scan
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// How long a backend may take to say whether it knows the session.
+/// How long a backend may take to answer the ping that shows whether it still knows the session.
 const DOUBT_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Peer {
-    /// Counts something of the backend that does not fit.
+    /// Counts a message of the backend that fits nothing.
     pub(crate) fn count_stray(&self, what: &'static str) {
         if let Some(backend) = self.backend.upgrade() {
             backend.count_stray(what);
@@ -24,11 +24,11 @@ impl Peer {
     }
 }
 
-/// The link's way to its connection; a link that outlives it speaks to nobody.
+/// Passes the events of a link on to its connection. Once the connection is gone they are ignored.
 pub(super) struct PeerEvents(pub(super) Weak<Peer>);
 
 impl PeerEvents {
-    /// The backend sent something that is no message, or none that may pass.
+    /// Refuses something that the backend sent: it is not a message, or is not allowed.
     fn refuse(&self, about: Option<u64>, why: &dyn std::fmt::Display) {
         let Some(backend) = self.0.upgrade().and_then(|peer| peer.backend.upgrade()) else { return };
         tracing::warn!(backend = %backend.name, %why, "the backend sent something that is not a message");
@@ -39,7 +39,7 @@ impl PeerEvents {
         }
     }
 
-    /// Each message as if it had come alone. What is none need not be about the request.
+    /// Handles each message of an array as if it had come alone. Invalid elements are not attributed to the request.
     fn received_batch(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
         let Some(backend) = self.0.upgrade().and_then(|peer| peer.backend.upgrade()) else { return };
         match batch::split(&bytes, backend.strict_limits().map_or(limits::BATCH, |limits| limits.batch)) {
@@ -56,7 +56,7 @@ impl PeerEvents {
     }
 }
 
-/// The request that something answers which is no valid message: one with an id and without a method.
+/// The id of the request that an invalid message would answer: one with an id and without a method.
 fn answers(rejected: &Rejected, bytes: &[u8]) -> Option<u64> {
     let id = rejected.id.as_ref()?.as_u64()?;
     json::member(bytes, "method").is_none().then_some(id)
@@ -74,7 +74,7 @@ impl LinkEvents for PeerEvents {
         };
         match read {
             Ok(message) => self.message(message, about, status),
-            // On a pipe only what it says tells which request it would have answered.
+            // On a pipe only its content can tell which request it would have answered.
             Err(rejected) => self.refuse(about.or_else(|| answers(&rejected, &bytes)), &rejected.error),
         }
     }
@@ -125,15 +125,13 @@ impl LinkEvents for PeerEvents {
 
     fn stray_line(&self, line: String) {
         if let Some(backend) = self.0.upgrade().and_then(|peer| peer.backend.upgrade()) {
-            let mut inner = backend.state();
-            *inner.strays.entry("not_json").or_default() += 1;
-            inner.stray_line = Some(line);
+            backend.state().condition.set_stray_line(line);
         }
     }
 
     fn last_words(&self, lines: Vec<String>) {
         if let Some(backend) = self.0.upgrade().and_then(|peer| peer.backend.upgrade()) {
-            backend.state().last_words = lines;
+            backend.state().condition.set_last_words(lines);
         }
     }
 
@@ -163,8 +161,8 @@ impl LinkEvents for PeerEvents {
         }
     }
 
-    /// The first message that meets an expired session opens a new one; it and those that follow are sent again in it, each
-    /// once, since a backend that forgets every session would otherwise be greeted for ever.
+    /// Opens a new session when a message finds that the old one has expired. That message and later ones are sent again in it,
+    /// each once: a backend that forgets every session would otherwise be greeted forever.
     fn expired(&self, message: ToBackend) {
         let message = message.unprocessed();
         let Some(peer) = self.0.upgrade() else { return };
@@ -189,12 +187,12 @@ impl LinkEvents for PeerEvents {
         }
     }
 
-    /// A backend that has forgotten the session says so to any message in it, and that opens a new one. A backend that only
-    /// has no such stream answers, and nothing is changed.
+    /// Pings the backend to find out whether it still knows the session. If not, its answer opens a new one. A backend that
+    /// merely has no such stream answers the ping, and nothing changes.
     fn doubted(&self) {
         let Some(peer) = self.0.upgrade() else { return };
         if let Err(fault) = peer.own(Origin::Nobody, method::PING, "", DOUBT_TIMEOUT) {
-            tracing::debug!(peer = %peer.id, %fault, "the session could not be asked for");
+            tracing::debug!(peer = %peer.id, %fault, "could not ask whether the session is still known");
         }
     }
 

@@ -1,6 +1,6 @@
-//! What becomes of messages that met a backend session which had expired.
+//! What happens to messages that found their backend session expired.
 
-use super::{Inner, Peer};
+use super::{Peer, PeerState};
 use signalbox_engine::back::Outbound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const MAX_WAITING: usize = 1024;
 /// Most keys that are remembered as sent again.
 const MAX_REMEMBERED: usize = 10_000;
-/// Most sessions opened anew within [`WINDOW`].
+/// Most sessions opened within [`WINDOW`].
 const MAX_REOPENED: usize = 5;
 const WINDOW: Duration = Duration::from_secs(60);
 
@@ -21,11 +21,11 @@ pub(super) enum Expired {
     Resend(Outbound),
     /// Open a new session; the message waits for it.
     Reopen,
-    /// It was sent again before, or sessions expire too fast.
+    /// Give up: it was sent again before, or sessions expire too fast.
     Hopeless,
 }
 
-impl Inner {
+impl PeerState {
     pub(super) fn expired(&mut self, message: Outbound, now: Instant) -> Expired {
         if self.resent.len() >= MAX_REMEMBERED {
             self.resent.clear();
@@ -54,7 +54,7 @@ impl Inner {
 }
 
 impl Peer {
-    /// Sends messages again, but for those whose caller has gone meanwhile.
+    /// Sends messages again, except those whose caller has gone meanwhile.
     pub(super) fn resend(self: &Arc<Self>, messages: Vec<Outbound>) {
         for message in messages {
             let Some(origin) = message.key().and_then(|key| self.lock().machine.origin(key).cloned()) else { continue };

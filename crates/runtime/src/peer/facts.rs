@@ -1,9 +1,8 @@
-//! The one way out to a backend, and what is told of everything that passes on a connection, both ways.
+//! The only way out to a backend, and the facts about every message on a connection, in both directions.
 
-use super::{Inner, Peer};
+use super::{Peer, PeerState};
 use crate::gateway::Gateway;
-use crate::origin::Origin;
-use crate::party::Party;
+use crate::origin::{Origin, Party};
 use signalbox_engine::back::{BackCommand, Outbound, ToBackend};
 use signalbox_engine::budget::WEIGHED;
 use signalbox_engine::fact::{MessageFact, Point};
@@ -11,18 +10,18 @@ use signalbox_engine::{Fact, Fault, FaultKind};
 use std::sync::{Arc, MutexGuard};
 
 impl Peer {
-    /// Hands a message to the link while the connection is locked, so that messages leave in the order they were made, and
-    /// tells of it. Whose it is says the request that it belongs to; the gateway's own belong to none.
-    pub(super) fn transmit(&self, inner: &mut MutexGuard<'_, Inner>, message: Outbound) -> Result<(), Fault> {
+    /// Hands a message to the link while the connection is locked, so that messages leave in the order in which they were made,
+    /// and records it. It is attributed to the origin of its request, or to the gateway.
+    pub(super) fn transmit(&self, inner: &mut MutexGuard<'_, PeerState>, message: Outbound) -> Result<(), Fault> {
         let recording = self.recording();
         let whose = recording.as_ref().and_then(|_| Some(inner.machine.origin(message.key()?)?.party()));
         self.hand_over(inner, message, recording.zip(Some(whose.unwrap_or_default())))
     }
 
-    /// The same for what belongs to no request of the connection.
+    /// Does the same for a message that belongs to no request of the connection.
     pub(super) fn transmit_for(
         &self,
-        inner: &mut MutexGuard<'_, Inner>,
+        inner: &mut MutexGuard<'_, PeerState>,
         message: Outbound,
         party: &Party,
     ) -> Result<(), Fault> {
@@ -32,7 +31,7 @@ impl Peer {
 
     fn hand_over(
         &self,
-        inner: &mut MutexGuard<'_, Inner>,
+        inner: &mut MutexGuard<'_, PeerState>,
         mut message: Outbound,
         told: Option<(Arc<Gateway>, Party)>,
     ) -> Result<(), Fault> {
@@ -73,7 +72,7 @@ impl Peer {
         })
     }
 
-    /// Lets a question of the transport itself go, and tells of it.
+    /// Releases a request that the transport itself makes, and records it.
     pub(super) fn leaves_unasked(&self, message: Outbound) -> ToBackend {
         let Some(gateway) = self.recording() else { return message.leave_untold(0) };
         let (account, now) = (Party::GATEWAY.account(&gateway), crate::clock::now());
@@ -82,7 +81,7 @@ impl Peer {
         leaving
     }
 
-    /// Tells of what the backend said, before anybody acts on it.
+    /// Records a message of the backend before anybody acts on it.
     pub(super) fn note_heard(&self, command: &BackCommand<Origin>) {
         let Some(heard) = command.heard() else { return };
         let Some(gateway) = self.recording() else { return };
@@ -92,12 +91,12 @@ impl Peer {
         party.note(&gateway, Fact::Message(MessageFact { lost: heard.lost, ..fact }));
     }
 
-    /// Whose it is what a backend says without being asked: the session's whose connection it is, else the gateway's.
+    /// The party of an unsolicited message: the session that owns the connection, or the gateway.
     fn unasked_party(&self) -> Party {
         self.owner().map_or(Party::GATEWAY, |owner| Party::of(owner, None))
     }
 
-    /// The gateway, where somebody wants to hear of messages.
+    /// The gateway, if somebody records messages.
     fn recording(&self) -> Option<Arc<Gateway>> {
         let gateway = self.backend.upgrade()?.gateway()?;
         gateway.message_facts().then_some(gateway)

@@ -1,22 +1,22 @@
-//! The tasks that a backend works on behind a connection: whoever ends its process ends them too.
-//!
-//! They are read from what the backend says, whichever revisions it and its clients speak.
+//! The tasks that a backend works on behind a connection, and that would end with its process. They are read from the
+//! backend's messages, whichever revisions it and its clients speak.
 
 use crate::task_directory::MAX_STAY;
 use signalbox_engine::bridge::tasks::{TaskState, is_terminal};
+use signalbox_engine::lock::LockResultExt;
 use signalbox_wire::{Envelope, json, meta};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Most tasks of one connection that are known by name. As long as one of them lives, the others need not be known.
+/// Most tasks that are known by name. As long as one of them lives, the others make no difference.
 const MAX_KNOWN: usize = 1_024;
 
-/// The tasks, each with the time at which it is over even if nobody says so.
+/// The tasks, each with the time after which it counts as over.
 #[derive(Default)]
 pub(super) struct LiveTasks {
-    /// False where the backend has none, so that nobody need look.
+    /// False if the backend makes no tasks, so that its messages need not be read.
     expected: AtomicBool,
     until: Mutex<HashMap<Box<str>, Instant>>,
 }
@@ -27,20 +27,20 @@ impl LiveTasks {
         self.expected.store(expected, Ordering::Relaxed);
     }
 
-    /// Looks at an answer of the backend: a task may have begun, or be over.
+    /// Reads an answer of the backend, which may begin or end a task.
     pub(super) fn answered(&self, message: &Envelope) {
         let Some(result) = message.result().filter(|_| self.are_expected()) else { return };
         if let Some(state) = TaskState::read(result) {
             return self.stands(state);
         }
-        // The result of a task names it.
+        // The result of a task names the task.
         let span = json::path(result, &[meta::META, meta::RELATED_TASK, "taskId"]);
         if let Some(task) = span.and_then(|span| json::string(span.of(result))) {
             self.lock().remove(&*task);
         }
     }
 
-    /// Looks at what may tell how a task stands.
+    /// Reads a message that may carry the state of a task.
     pub(super) fn told(&self, said: Option<&[u8]>) {
         if let Some(state) = said.filter(|_| self.are_expected()).and_then(TaskState::read) {
             self.stands(state);
@@ -67,13 +67,13 @@ impl LiveTasks {
         self.expected.load(Ordering::Relaxed)
     }
 
-    /// True where one is worked on.
+    /// True if the backend works on one.
     pub(super) fn any(&self, now: Instant) -> bool {
         self.lock().values().any(|until| *until > now)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Instant>> {
-        self.until.lock().unwrap_or_else(PoisonError::into_inner)
+        self.until.lock().unpoisoned()
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a backend asks and tells without being asked, and who hears it.
+//! Notifications and questions of a backend, and who gets them.
 
 use super::Peer;
 use crate::bridged_call_driver::{BridgedCallDriver, Waiter};
@@ -14,14 +14,14 @@ use std::time::Duration;
 const LEVEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Peer {
-    /// Tells the backend the lowest log level that anyone on this connection wants, unless it knows.
+    /// Tells the backend the lowest log level that anyone on this connection wants, unless it has been told.
     pub fn send_level(&self, level: LogLevel) {
         if let Some(params) = self.level_change(level) {
             let _ = self.own(Origin::Nobody, method::LOGGING_SET_LEVEL, &params, LEVEL_TIMEOUT);
         }
     }
 
-    /// Makes sure that a request of the new era which wants log messages of this level gets them, before it is sent.
+    /// Has the backend send log messages of this level before a request of the new era is sent that wants them.
     pub async fn lower_level(&self, level: LogLevel) {
         let params = {
             let mut inner = self.lock();
@@ -34,7 +34,7 @@ impl Peer {
         }
     }
 
-    /// True where the backend sends messages of this level already, or never any.
+    /// True if the backend sends messages of this level already, or never sends any.
     #[must_use]
     pub fn hears(&self, level: LogLevel) -> bool {
         let inner = self.lock();
@@ -42,7 +42,7 @@ impl Peer {
         !logging || inner.level.is_some_and(|known| known <= level)
     }
 
-    /// The params of the request that sets the level, where one is needed.
+    /// The params of the request that sets the level, if one is needed.
     fn level_change(&self, level: LogLevel) -> Option<String> {
         let mut inner = self.lock();
         let level = inner.floor.map_or(level, |floor| floor.min(level));
@@ -93,7 +93,7 @@ impl Peer {
             return call.notified(message);
         }
         if name == method::RESOURCES_UPDATED
-            && uri_of(&message).is_some_and(|uri| backend.tell_later(self, &uri, &message))
+            && uri_of(&message).is_some_and(|uri| backend.coalesce_change(self, &uri, &message))
         {
             return;
         }
@@ -110,8 +110,8 @@ impl Peer {
         Event::Notified { backend: Arc::clone(backend), peer: self.id, message, about }
     }
 
-    /// Who hears a notification of a shared connection that belongs to no request: those who follow the resource; for a
-    /// log message the only caller in flight, else every session that set a level.
+    /// The sessions that get a notification of a shared connection which belongs to no request: those that follow the
+    /// resource. A log message goes to the only caller in flight, or else to every session that set a level.
     fn listeners(&self, message: &Envelope) -> Vec<(Arc<Session>, Option<ExchangeId>)> {
         let Some(backend) = self.backend.upgrade() else { return Vec::new() };
         let sessions = match message.method().unwrap_or_default() {
@@ -154,7 +154,7 @@ impl Peer {
                 owner.handle(Event::Asked { backend, peer: self.id, message, about: exchange });
             }
             (None, Some(id)) => {
-                // Nobody could be asked: no capability was declared, or no call that could carry the question is in flight.
+                // Nobody can be asked: no client declared the capability, or no call is in flight that could carry the question.
                 if let Some(backend) = self.backend.upgrade() {
                     backend.count_stray("question");
                 }
@@ -170,7 +170,7 @@ impl Peer {
         }
     }
 
-    /// A client of the new era that declared nothing hears what it would have to declare, and its call ends.
+    /// Fails the call of a client of the new era that did not declare the capability for a question, and names that.
     fn refuse_caller(&self, about: Option<Origin>, message: &Envelope) {
         let caller = about.or_else(|| {
             let inner = self.lock();
@@ -185,7 +185,7 @@ impl Peer {
         session.handle(Event::Failed { exchange, fault });
     }
 
-    /// The backend takes a question back that it asked in the course of some call.
+    /// Withdraws a question that the backend asked during a call.
     fn question_withdrawn(&self, message: &Envelope) {
         let params = message.params().unwrap_or_default();
         let Some(span) = json::member(params, "requestId") else { return };
@@ -200,7 +200,7 @@ impl Peer {
         }
     }
 
-    /// The call that a word without an address can only be about: the one in flight, where there is just one.
+    /// The call that a message without an address must be about: the one in flight, if there is exactly one.
     fn only_bridged_call(&self) -> Option<Arc<BridgedCallDriver>> {
         let inner = self.lock();
         let mut calls = inner.machine.waiting().filter(|origin| origin.is_call());

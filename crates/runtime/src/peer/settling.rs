@@ -1,10 +1,10 @@
-//! A new connection whose server may ask for the client's roots gets its first call once it has them.
+//! Holds the first calls of a connection back until its server knows the client's roots.
 //!
-//! A server that restricts itself to the roots asks for them when it hears `initialized`. What is sent to it before it has
-//! the answer it refuses, or does outside of them. So the calls wait until it has answered a ping, which it got after
-//! `initialized`, and has been answered what it asked before that.
+//! A server that restricts itself to the roots asks for them when it gets `initialized`. It refuses calls that come before the
+//! answer, or carries them out outside the roots. So calls wait until the server has answered a ping that was sent after
+//! `initialized`, and has got the answers to the questions that it asked before.
 
-use super::{Inner, Peer};
+use super::{Peer, PeerState};
 use crate::backend::Backend;
 use signalbox_engine::ServerProfile;
 use signalbox_wire::{Era, json, method};
@@ -15,13 +15,13 @@ use std::time::Duration;
 const SETTLE: Duration = Duration::from_secs(2);
 
 impl Peer {
-    /// True where calls wait for the roots first. A call of the new era carries its questions itself.
+    /// True if calls have to wait for the roots. A call of the new era carries the questions itself.
     pub(super) fn must_settle(&self, profile: &ServerProfile) -> bool {
         let caps = self.caps.as_json().as_bytes();
         self.owner().is_some() && profile.era() == Era::Legacy && json::member(caps, "roots").is_some()
     }
 
-    /// Lets the calls go as soon as the server has what it asked for.
+    /// Sends the waiting calls as soon as the server has its answers.
     pub(super) fn settle(self: &Arc<Self>) {
         let peer = Arc::clone(self);
         tokio::spawn(async move {
@@ -32,7 +32,7 @@ impl Peer {
                 }
             };
             if tokio::time::timeout(SETTLE, settling).await.is_err() {
-                tracing::debug!(peer = %peer.id, "the server was not told its client's roots in time");
+                tracing::debug!(peer = %peer.id, "the server did not get its client's roots in time");
             }
             peer.lock().settling = false;
             if let Some(backend) = peer.backend.upgrade() {
@@ -54,7 +54,7 @@ impl Peer {
     }
 }
 
-impl Inner {
+impl PeerState {
     /// True once calls can be sent.
     pub(super) fn takes_calls(&self) -> bool {
         self.machine.is_ready() && !self.settling

@@ -1,4 +1,4 @@
-//! Tasks that an old backend makes of calls of the new era.
+//! Tasks that an old backend makes of calls by clients of the new era.
 
 use super::Peer;
 use crate::backend::Backend;
@@ -17,7 +17,7 @@ use std::time::Duration;
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Peer {
-    /// The backend made a task of a call: a client that knows tasks is given it, any other waits for its end.
+    /// Handles a call that the backend turned into a task. A client that knows tasks gets the task, any other its result.
     pub(super) fn task_made(
         self: &Arc<Self>,
         to: Origin,
@@ -54,8 +54,8 @@ impl Peer {
         self.answer(to, message, edits, status);
     }
 
-    /// Waits for the end of a task in place of the call that made it. An old backend answers `tasks/result` when the task
-    /// is over, and asks on it what the task wants to know.
+    /// Waits for the result of a task on behalf of the call that made it. An old backend answers `tasks/result` when the task is
+    /// over, and asks its questions on that request.
     fn await_task(self: &Arc<Self>, to: Origin, made: &[u8], client: &ClientProfile, timeout: Duration) {
         let Some(state) = TaskState::read(made) else { return };
         let stay = state.ttl.map_or(MAX_CALL, Duration::from_millis);
@@ -82,8 +82,8 @@ impl Peer {
         let _ = self.own(Origin::Nobody, method::TASKS_CANCEL, &params, STOP_TIMEOUT);
     }
 
-    /// A task of an old backend has another status. On a shared connection the session that was given the task hears it; of
-    /// one that a client of the new era was given, those listen requests that name it.
+    /// Passes on that a task of an old backend has another status. On a shared connection the session that has the task gets it.
+    /// If a client of the new era has the task, the listen requests that name it get it.
     pub(super) fn task_changed(self: &Arc<Self>, backend: &Arc<Backend>, message: &Envelope) {
         let params = message.params().unwrap_or_default();
         let id = json::member(params, "taskId").and_then(|span| json::string(span.of(params)));
@@ -101,7 +101,7 @@ impl Peer {
         }
     }
 
-    /// Has those who listen for a task told how it is.
+    /// Tells the listen requests that follow a task about its state.
     pub(super) fn tell_followers(&self, task: &Arc<HostedTask>) {
         let Some(backend) = self.backend.upgrade() else { return };
         let followers = backend.task_followers(&task.name(), &self.principal);
@@ -110,7 +110,7 @@ impl Peer {
         }
     }
 
-    /// The task in whose course the backend asks this.
+    /// The task that a question of the backend belongs to.
     pub(super) fn task_asking(&self, about: Option<&Origin>, message: &Envelope) -> Option<Arc<HostedTask>> {
         if let Some(Origin::Hosted(task, _)) = about {
             return Some(Arc::clone(task));

@@ -1,7 +1,7 @@
-//! The one listen request by which a backend of the new era tells of the resources that old sessions follow.
+//! The one listen request at a backend of the new era for all resources that old sessions watch.
 //!
-//! What a listen request asks for cannot change, so a change opens a new one, and the old one ends when the new one is
-//! acknowledged: nothing is missed and nothing is heard twice.
+//! A listen request cannot be changed, so a change sends a new one. The old one ends when the new one is acknowledged: nothing
+//! is missed, and nothing is heard twice.
 
 use super::Peer;
 use crate::bridged_call_driver::Waiter;
@@ -17,14 +17,14 @@ const LISTEN_FOR: Duration = Duration::from_secs(24 * 3600);
 /// How long to wait before one that ended is opened again.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Where the connection is with it.
+/// The listen requests of a connection and who waits for them.
 #[derive(Default)]
 pub(super) struct Watching {
     /// The number of the newest listen request.
     newest: u64,
     /// The number of the one that is acknowledged.
     live: u64,
-    /// Who is told when a listen request of this number, or a newer one, is acknowledged.
+    /// Who waits for the acknowledgement of a listen request with this number or a newer one.
     waiting: Vec<(u64, Waiter)>,
 }
 
@@ -38,7 +38,8 @@ impl Watching {
 }
 
 impl Peer {
-    /// Follows exactly what the old sessions of the principal follow from now on; `waiter` is answered once that is so.
+    /// Sends a new listen request for everything that old sessions of the principal watch. `waiter` is answered once it is
+    /// acknowledged.
     pub(crate) fn watch_anew(self: &Arc<Self>, waiter: Option<Waiter>) {
         let Some(backend) = self.backend.upgrade() else { return };
         let (number, lost) = {
@@ -57,7 +58,7 @@ impl Peer {
             self.fail_later((session, exchange), backend.spec().timeout);
         }
         let Some(number) = number.filter(|_| !lost) else { return };
-        // Read after the number was taken: the newest request names everything that any earlier one names.
+        // Read after the number was taken, so that the newest request names everything that earlier ones name.
         let uris = backend.watched(&self.principal);
         if uris.is_empty() {
             return self.watch_acknowledged(number);
@@ -69,7 +70,7 @@ impl Peer {
         }
     }
 
-    /// Tells who waits that no acknowledgement came, if none comes, the time included until there is a connection.
+    /// Fails a waiter if no acknowledgement comes in time. The time counts from now, even if the connection is not ready.
     fn fail_later(self: &Arc<Self>, (session, exchange): Waiter, within: Duration) {
         let peer = Arc::downgrade(self);
         tokio::spawn(async move {
@@ -90,7 +91,7 @@ impl Peer {
         });
     }
 
-    /// The connection is gone: nobody waits for it any more.
+    /// Fails everybody who waits for an acknowledgement, since the connection is gone.
     pub(super) fn watch_lost(&self, fault: &Fault) {
         let waiting = self.lock().watching.served_by(u64::MAX);
         for (session, exchange) in waiting {
@@ -99,7 +100,7 @@ impl Peer {
         }
     }
 
-    /// True where this listen request is the one whose word counts.
+    /// True if notifications of this listen request count, and not those of a newer one.
     pub(super) fn is_watching(&self, number: u64) -> bool {
         self.lock().watching.live == number
     }
@@ -108,7 +109,7 @@ impl Peer {
         let waiting = {
             let mut inner = self.lock();
             if number <= inner.watching.live {
-                // A newer one was faster: this one has nothing to tell that it does not.
+                // A newer one was acknowledged first, and names everything that this one names.
                 let late = |origin: &Origin| matches!(origin, Origin::Watches(old) if *old == number);
                 if number < inner.watching.live {
                     let over = inner.machine.cancel(late, None);
@@ -131,7 +132,7 @@ impl Peer {
         }
     }
 
-    /// The stream of a listen request is over: who waited for it is told, and it is opened again after a while.
+    /// Fails the waiters of a listen request that has ended, and sends it again after a while.
     pub(super) fn watch_ended(self: &Arc<Self>, number: u64, fault: Option<Fault>) {
         let waiting = {
             let mut inner = self.lock();

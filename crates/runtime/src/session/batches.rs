@@ -1,7 +1,7 @@
 //! Arrays of messages in a session (2025-03-26), and what is written for their answers.
 
-use super::running::Facts;
-use super::{Inner, NotTaken, Session, StreamReader};
+use super::handling::Facts;
+use super::{NotTaken, Session, SessionState, StreamReader};
 use crate::batch::{Batch, Cancelled};
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Event, StreamId};
@@ -12,10 +12,10 @@ impl Session {
     /// Takes the messages of one array. Their answers go to the stream, which ends with the last of them; on a pipe, which
     /// never ends, they go out together as one array once all are there.
     pub fn receive_batch(self: &Arc<Self>, stream: &StreamReader, batch: Batch) {
-        self.take_batch(stream.id, batch);
+        self.take_batch(stream.id(), batch);
     }
 
-    /// The same for a client whose answers all go to the general stream.
+    /// Takes the messages of one array from a client that gets all answers on the general stream.
     ///
     /// # Errors
     /// If that stream is gone, or its reader is so far behind that no answer should be added.
@@ -49,7 +49,7 @@ impl Session {
     }
 
     /// Ends a stream whose call was cancelled, unless other answers of a batch are still due on it.
-    pub(super) fn end(&self, inner: &mut Inner, stream: StreamId, facts: &mut Facts) {
+    pub(super) fn end(&self, inner: &mut SessionState, stream: StreamId, facts: &mut Facts) {
         match inner.batches.cancelled(stream) {
             Cancelled::Waits => {}
             Cancelled::Whole(to, out) => self.write(inner, to, out, false, facts),

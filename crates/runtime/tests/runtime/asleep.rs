@@ -307,7 +307,7 @@ async fn kept_lists_pass_the_filter() {
     let (folder, fake) = (tempfile::tempdir().unwrap(), Fake::new(Shape::Pipe, plain));
     let file = folder.path().join("catalog.json");
     keep_lists(&fake, Wish::Legacy, &file).await;
-    let gateway = Gateway::new(signalbox_runtime::Parts {
+    let gateway = Gateway::new(signalbox_runtime::GatewayParts {
         settings: signalbox_runtime::Settings::default(),
         backends: vec![Backend::new("a", Arc::new(fake.clone()), spec(first_use(), |tool| tool != "t1"))],
         chain: signalbox_engine::Chain::default(),

@@ -99,7 +99,7 @@ async fn an_old_session_that_unsubscribes_does_not_make_a_listener_deaf() {
     assert_eq!(fake.heard("resources/unsubscribe").len(), 0, "a listen request still follows it on this connection");
 }
 
-/// A stream of the backend that ends is opened again, else the client listens to nothing for ever.
+/// A stream of the backend that ends is opened again, else the client listens to nothing forever.
 #[tokio::test(start_paused = true)]
 async fn a_listen_request_whose_backend_stream_ended_is_made_again() {
     let fake = Fake::new(Shape::Web, |heard| match (&*heard.method, heard.nth) {
@@ -197,7 +197,7 @@ async fn a_subscription_on_a_connection_that_cannot_be_opened_is_answered() {
     assert!(came.is_ok(), "ten minutes later there is no answer; in flight: {}", gateway.status().in_flight);
 }
 
-/// Nor does one wait for ever who stops following before the connection is ready.
+/// Nor does one wait forever who stops following before the connection is ready.
 #[tokio::test(start_paused = true)]
 async fn an_unsubscription_before_the_connection_is_ready_is_answered() {
     let fake = Fake::new(Shape::Web, |heard| match (&*heard.method, heard.link) {

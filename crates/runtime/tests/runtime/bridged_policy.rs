@@ -10,7 +10,7 @@ use signalbox_engine::back::Wish;
 use signalbox_engine::chain::{Case, Interceptor, Judgement, Resumed, Verdict};
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Caller, Chain, Fault, FaultKind, Principal};
-use signalbox_runtime::{Backend, BackendSpec, Gateway, Parts, Settings, StreamReader};
+use signalbox_runtime::{Backend, BackendSpec, Gateway, GatewayParts, Settings, StreamReader};
 use signalbox_wire::Envelope;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,7 +51,7 @@ fn start_guarded(fake: &Fake, wish: Wish) -> Arc<Gateway> {
         source: 0,
         allows: Box::new(|_| true),
     };
-    let parts = Parts {
+    let parts = GatewayParts {
         settings: Settings::default(),
         backends: vec![Backend::new("a", Arc::new(fake.clone()), spec)],
         chain: Chain::new(vec![Arc::new(Guard)]),

@@ -113,7 +113,7 @@ async fn a_kept_read_fits_an_old_client() {
     assert_eq!(first["result"], second["result"]);
 }
 
-/// A client that was asked and never answers does not hold its call, and with it its session, for ever.
+/// A client that was asked and never answers does not hold its call, and with it its session, forever.
 #[tokio::test(start_paused = true)]
 async fn a_question_that_is_never_answered_ends_its_call() {
     let fake = Fake::new(Shape::Web, |heard: &Heard| match &*heard.method {

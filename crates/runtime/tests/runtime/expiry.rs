@@ -9,7 +9,7 @@ use signalbox_runtime::FailureRules;
 /// More greetings than these on one connection are a loop: the first, and those that the runtime allows in a minute.
 const GREETINGS: usize = 6;
 
-/// H2: a backend that forgets every session is not greeted for ever by the gateway's own connection.
+/// H2: a backend that forgets every session is not greeted forever by the gateway's own connection.
 #[tokio::test(start_paused = true)]
 async fn a_backend_that_forgets_every_session_is_greeted_a_few_times_only() {
     let fake = Fake::new(Shape::Web, |heard| match &*heard.method {

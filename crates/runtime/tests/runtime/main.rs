@@ -39,7 +39,7 @@ use fake::Fake;
 use signalbox_engine::back::Wish;
 use signalbox_engine::{Chain, FactSink, Principal};
 use signalbox_runtime::status::BackendStatus;
-use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, Lifetime, Parts, Settings};
+use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, GatewayParts, Lifetime, Settings};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +91,7 @@ fn start_with(fake: &Fake, setup: Setup, chain: Chain) -> Arc<Gateway> {
         source: setup.source,
         allows: Box::new(|_| true),
     };
-    let gateway = Gateway::new(Parts {
+    let gateway = Gateway::new(GatewayParts {
         settings: setup.settings,
         backends: vec![Backend::new("a", Arc::new(fake.clone()), spec)],
         chain,

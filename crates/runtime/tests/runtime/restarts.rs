@@ -188,7 +188,7 @@ async fn no3_calls_of_a_connection_that_is_refused_are_tried_again() {
     assert_eq!((fake.heard("tools/call").len(), status(&gateway).retries), (1, 2));
 }
 
-/// NO-3: but not for ever.
+/// NO-3: but not forever.
 #[tokio::test(start_paused = true)]
 async fn no3_a_call_is_tried_again_twice_and_then_fails() {
     let fake = Fake::new(Shape::Pipe, |heard| match (&*heard.method, heard.link) {

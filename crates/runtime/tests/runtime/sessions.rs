@@ -38,7 +38,7 @@ async fn a_session_closed_while_it_waits_for_lists_leaves_no_connection_behind()
     assert_eq!(fake.open_links(), [1]);
 }
 
-/// M9: a pipe whose other end never reads is given up, so that whoever waits on it does not wait for ever.
+/// M9: a pipe whose other end never reads is given up, so that whoever waits on it does not wait forever.
 #[tokio::test(start_paused = true)]
 async fn a_pipe_that_is_never_read_ends() {
     let gateway = start(&Fake::new(Shape::Pipe, plain), Setup::default());

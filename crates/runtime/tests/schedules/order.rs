@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use signalbox_engine::back::Wish;
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Caller, Chain, FactSink, Principal};
-use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, Parts, Session, Settings, StreamReader};
+use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, GatewayParts, Session, Settings, StreamReader};
 use signalbox_wire::Envelope;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -221,7 +221,7 @@ fn with_real_threads_every_request_has_one_outcome_and_the_facts_of_each_session
     let runtime = builder.worker_threads(4).enable_all().on_thread_park(idle).build().unwrap();
     let (old, new) = (backend("old", Shape::Pipe, false), backend("new", Shape::Web, true));
     let (seen, left, gateway, sessions) = runtime.block_on(async {
-        let gateway = Gateway::new(Parts {
+        let gateway = Gateway::new(GatewayParts {
             settings: Settings::default(),
             backends: vec![old.0, new.0],
             chain: Chain::default(),

@@ -11,7 +11,7 @@ use serde_json::Value;
 use signalbox_engine::back::Wish;
 use signalbox_engine::chain::Answer;
 use signalbox_engine::{Chain, FactSink, Principal};
-use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, Parts, Settings};
+use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, GatewayParts, Settings};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -95,7 +95,7 @@ impl World {
         let whims: Vec<Arc<Whims>> =
             ["first", "second"].into_iter().map(|name| Arc::new(Whims::new(name, dice.seed(), mood))).collect();
         let backends: Vec<_> = (0..=dice.below(3)).map(|number| backend(&format!("b{number}"), &mut dice)).collect();
-        let gateway = Gateway::new(Parts {
+        let gateway = Gateway::new(GatewayParts {
             settings: settings(&mut dice),
             backends: backends.iter().map(|(backend, _)| Arc::clone(backend)).collect(),
             chain: Chain::new(whims.iter().map(|whim| Arc::clone(whim) as _).collect()),

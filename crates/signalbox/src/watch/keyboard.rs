@@ -1,8 +1,9 @@
 //! The keys, and the thread that waits for them.
 
 use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use signalbox_engine::lock::LockResultExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -96,7 +97,7 @@ impl Keyboard {
     #[must_use]
     pub fn aside(&self) -> Aside<'_> {
         self.shared.wanted.store(true, Ordering::Relaxed);
-        Aside { shared: &self.shared, _reading: self.shared.reading.lock().unwrap_or_else(PoisonError::into_inner) }
+        Aside { shared: &self.shared, _reading: self.shared.reading.lock().unpoisoned() }
     }
 }
 
@@ -125,7 +126,7 @@ fn read(shared: &Shared, keys: &mpsc::Sender<Option<Key>>) {
             continue;
         }
         let read = {
-            let _reading = shared.reading.lock().unwrap_or_else(PoisonError::into_inner);
+            let _reading = shared.reading.lock().unpoisoned();
             match event::poll(LOOK) {
                 Ok(true) => event::read().map(Some),
                 Ok(false) => Ok(None),

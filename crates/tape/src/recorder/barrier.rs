@@ -1,8 +1,9 @@
 //! Waiting until what happened so far is on disk.
 
+use signalbox_engine::lock::LockResultExt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ struct State {
 
 impl Shared {
     fn resolve(&self, outcome: Result<(), NotRecorded>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock().unpoisoned();
         state.outcome.get_or_insert(outcome);
         let waker = state.waker.take();
         drop(state);
@@ -86,9 +87,9 @@ impl Barrier {
     /// # Errors
     /// Why the facts are not on disk.
     pub fn wait(&self, within: Duration) -> Result<(), NotRecorded> {
-        let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.0.state.lock().unpoisoned();
         let waited = self.0.done.wait_timeout_while(state, within, |state| state.outcome.is_none());
-        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let (state, _) = waited.unpoisoned();
         state.outcome.unwrap_or(Err(NotRecorded::Late))
     }
 }
@@ -97,7 +98,7 @@ impl Future for Barrier {
     type Output = Result<(), NotRecorded>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.state.lock().unpoisoned();
         match state.outcome {
             Some(outcome) => Poll::Ready(outcome),
             None => {

@@ -1,7 +1,8 @@
 //! What the recorder did and what it lost, for metrics and for people.
 
+use signalbox_engine::lock::LockResultExt;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 
 /// Why facts are missing.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
@@ -62,7 +63,7 @@ impl Counters {
     /// The store could not do what was asked. True where it could until now.
     pub(crate) fn error(&self, error: String, advice: &str) -> bool {
         self.store_errors.fetch_add(1, Relaxed);
-        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut health = self.health.lock().unpoisoned();
         health.tried = true;
         let failing = format!("{error}; {advice}");
         health.last_error = Some(error);
@@ -71,14 +72,14 @@ impl Counters {
 
     /// The store has done what was asked. True where it could not before.
     pub(crate) fn fine(&self) -> bool {
-        let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut health = self.health.lock().unpoisoned();
         health.tried = true;
         health.failing.take().is_some()
     }
 
     pub(crate) fn snapshot(&self) -> RecorderStats {
         let read = |counter: &AtomicU64| counter.load(Relaxed);
-        let health = self.health.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let health = self.health.lock().unpoisoned().clone();
         RecorderStats {
             entries: read(&self.entries),
             bytes: read(&self.bytes),

@@ -11,9 +11,10 @@ use super::settings::{OnFull, RecorderSettings};
 use signalbox_engine::Fact;
 use signalbox_engine::chain::{Ruling, Rulings};
 use signalbox_engine::fact::MessageFact;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_wire::{Envelope, Kind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Most answers that wait for the disk at once.
@@ -240,7 +241,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 
     /// A single fact that is larger than all room there is still has its turn when it is alone.
@@ -284,7 +285,7 @@ fn wait<'a>(
     within: Duration,
     until: impl FnMut(&mut State) -> bool,
 ) -> MutexGuard<'a, State> {
-    condvar.wait_timeout_while(state, within, until).unwrap_or_else(PoisonError::into_inner).0
+    condvar.wait_timeout_while(state, within, until).unpoisoned().0
 }
 
 /// Reads the message, which is done only where room is scarce.

@@ -4,9 +4,10 @@ use super::allowance::Allowance;
 use super::counts::ChildCounts;
 use super::printable::printable;
 use memchr::memchr;
+use signalbox_engine::lock::LockResultExt;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::Instant;
@@ -30,14 +31,14 @@ pub(super) struct LastWords(Mutex<VecDeque<String>>);
 impl LastWords {
     /// The line that most likely says why the child ended: the last that speaks of an error, else the last.
     pub(super) fn quote(&self) -> Option<String> {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = self.0.lock().unpoisoned();
         let speaks = |line: &&String| line.to_ascii_lowercase().contains("error");
         lines.iter().rfind(speaks).or(lines.back()).cloned()
     }
 
     /// All that is kept, oldest first.
     pub(super) fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.0.lock().unpoisoned().iter().cloned().collect()
     }
 
     /// Keeps a line, unless it is blank or a frame of a stack trace, which would push out the error above it.
@@ -46,7 +47,7 @@ impl LastWords {
         if line.is_empty() || line.starts_with(b"at ") {
             return;
         }
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.0.lock().unpoisoned();
         if lines.len() == KEPT {
             lines.pop_front();
         }

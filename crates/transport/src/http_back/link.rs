@@ -6,13 +6,14 @@ use super::{general, headers, post};
 use http::header::HeaderValue;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::keys::KeyMap;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Link, LinkEvents};
 use signalbox_wire::{Revision, method};
 use std::collections::hash_map::Entry;
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -181,7 +182,7 @@ impl fmt::Debug for HttpLink {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 }
 

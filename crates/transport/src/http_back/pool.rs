@@ -1,7 +1,8 @@
 //! Connections that wait for their next request.
 
 use super::conn::Conn;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use signalbox_engine::lock::LockResultExt;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 use tokio::runtime::{Handle, Id};
 
@@ -82,7 +83,7 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 
     #[cfg(test)]

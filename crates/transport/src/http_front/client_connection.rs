@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue};
 use signalbox_engine::authenticator::Arrival;
 use signalbox_engine::budget::Share;
 use signalbox_engine::caller::Identity;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Caller, Fault, Limit, Principal, Proof};
 use signalbox_wire::Envelope;
 use std::future::poll_fn;
@@ -18,7 +19,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -122,7 +123,7 @@ impl ClientConnection {
     /// Where a proof does not hold, or none was given.
     pub fn authenticate(&self, headers: &HeaderMap) -> Result<(), Fault> {
         let all = &self.front.spec.authenticators;
-        let mut caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut caller = self.caller.lock().unpoisoned();
         if caller.is_none() || all.is_per_request() {
             let known = self.shown.get();
             let of = |proof| known.filter(|(_, by)| *by == proof).map(|(principal, _)| principal);
@@ -146,14 +147,14 @@ impl ClientConnection {
         if all.read_messages()
             && let Some(caller) = all.confirm(&self.caller(), message)?
         {
-            *self.caller.lock().unwrap_or_else(PoisonError::into_inner) = Some(caller);
+            *self.caller.lock().unpoisoned() = Some(caller);
         }
         Ok(())
     }
 
     /// Who sent the request that the connection is busy with, or nobody known where that was not asked.
     pub fn caller(&self) -> Caller {
-        let known = self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.caller.lock().unpoisoned().clone();
         known.unwrap_or_else(|| {
             let (proof, transport) = (Proof::Unproved, self.front.spec.transport);
             let principal = Principal::named("unknown");
@@ -164,7 +165,7 @@ impl ClientConnection {
     /// What its client may make the gateway hold.
     pub fn share(&self) -> Arc<Share> {
         let principal = self.caller().principal().clone();
-        let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut share = self.share.lock().unpoisoned();
         match &*share {
             Some((of, share)) if *of == principal => Arc::clone(share),
             _ => {
@@ -190,12 +191,12 @@ impl ClientConnection {
 
     /// The connection goes on as something else once its last answer is written. It stays busy until its end.
     pub fn upgrade(&self, pending: Pending) {
-        *self.upgrade.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(pending));
+        *self.upgrade.lock().unpoisoned() = Some(Box::new(pending));
     }
 
     /// What it goes on as.
     pub fn upgraded(&self) -> Option<Box<Pending>> {
-        self.upgrade.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.upgrade.lock().unpoisoned().take()
     }
 
     /// A request has come.

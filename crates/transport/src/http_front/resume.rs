@@ -1,8 +1,9 @@
 //! Streams whose client may come back to them: the revisions with sessions resume by `Last-Event-ID`.
 
 use super::track::Track;
+use signalbox_engine::lock::LockResultExt;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// How long a stream that nobody reads waits for its client.
@@ -104,7 +105,7 @@ impl ResumeStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unpoisoned()
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Caller, Chain, Event, PeerId, Principal};
 use signalbox_runtime::outbox::{AWAY_BYTES, OUTBOX_BOUND};
-use signalbox_runtime::{Gateway, Out, Parts, Session, Settings};
+use signalbox_runtime::{Gateway, GatewayParts, Out, Session, Settings};
 use signalbox_wire::{Envelope, SseDecoder};
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let gateway = Gateway::new(Parts {
+        let gateway = Gateway::new(GatewayParts {
             settings: Settings::default(),
             backends: Vec::new(),
             chain: Chain::default(),

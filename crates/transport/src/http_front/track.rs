@@ -5,12 +5,13 @@
 
 use super::sse_body::Ring;
 use bytes::Bytes;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_runtime::outbox::Away;
 use signalbox_runtime::session::EventCount;
 use signalbox_runtime::{Out, Session, StreamReader};
 use signalbox_wire::framing::single_line;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -182,7 +183,7 @@ impl Track {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 }
 
@@ -196,7 +197,7 @@ fn end(mut state: MutexGuard<'_, State>) {
 impl Drop for Track {
     /// What waits for a client that never came back is lost, and counted.
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.get_mut().unpoisoned();
         if let Some(reader) = state.reader.as_ref().filter(|_| self.keeps) {
             for _ in 0..reader.outbox().len() {
                 reader.count_dropped("not_resumed");

@@ -6,10 +6,11 @@ use crate::http_back::headers;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::breaker::Outcome;
 use signalbox_engine::keys::KeyMap;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Fault, FaultKind, retry};
 use signalbox_runtime::{Link, LinkEvents};
 use signalbox_wire::method;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The link. Dropping it closes it.
 pub(super) struct ManyLink {
@@ -239,6 +240,6 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 }

@@ -3,11 +3,12 @@
 use super::{Address, ManySpec};
 use signalbox_engine::balance::{Candidate, Turns};
 use signalbox_engine::breaker::{Breaker, BreakerRules, Outcome};
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::Connector;
 use signalbox_runtime::status::AddressStatus;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// How long a trial at an address that has failed may go unheard of before there is another.
@@ -73,7 +74,7 @@ impl Targets {
             weight: place.weight,
         };
         let all: Vec<Candidate> = self.all.iter().enumerate().map(candidate).collect();
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = self.turns.lock().unpoisoned();
         let at = turns.choose(self.spec.balance, &all, chance())?;
         drop(turns);
         self.begin(at)
@@ -152,7 +153,7 @@ impl Targets {
 
 impl Place {
     fn breaker(&self) -> MutexGuard<'_, Breaker<u64>> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+        self.breaker.lock().unpoisoned()
     }
 }
 

@@ -6,11 +6,12 @@ use crate::http_back::backend::Backend;
 use http::Uri;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::keys::KeyMap;
+use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Link, LinkEvents};
 use signalbox_wire::method;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
@@ -139,7 +140,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 }
 

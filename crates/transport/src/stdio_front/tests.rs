@@ -6,7 +6,7 @@ use super::*;
 use crate::in_process::InProcessConnector;
 use signalbox_engine::back::Wish;
 use signalbox_engine::{Caller, Chain, Fact, FactSink, Principal};
-use signalbox_runtime::{Backend, BackendSpec, BoxFuture, Parts, Settings};
+use signalbox_runtime::{Backend, BackendSpec, BoxFuture, GatewayParts, Settings};
 use signalbox_wire::{builder, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines};
 use tokio::task::JoinHandle;
@@ -65,7 +65,7 @@ fn gateway(settings: Settings, facts: Vec<Arc<dyn FactSink>>) -> Arc<Gateway> {
         allows: Box::new(|_| true),
     };
     let backend = Backend::new("stub", Arc::new(InProcessConnector::new("stub", stub)), spec);
-    let gateway = Gateway::new(Parts {
+    let gateway = Gateway::new(GatewayParts {
         settings,
         backends: vec![backend],
         chain: Chain::default(),

@@ -8,10 +8,11 @@ use super::words::{find, words};
 use super::{LOOK, MinVersion, provider};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
+use signalbox_engine::lock::LockResultExt;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -125,7 +126,7 @@ impl BackTls {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unpoisoned()
     }
 }
 

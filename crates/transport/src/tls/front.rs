@@ -9,9 +9,10 @@ use super::{LOOK, MinVersion, provider};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
 use signalbox_wire::timestamp;
+use signalbox_engine::lock::LockResultExt;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
@@ -168,7 +169,7 @@ impl FrontTls {
         // Looked at before they are read: what changes in between is seen at the next look.
         let stamp = Stamp::of(self.spec.files());
         self.spec.load().map(|loaded| ReadAgain { stamp: stamp.clone(), loaded }).inspect_err(|error| {
-            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = self.seen.lock().unpoisoned();
             seen.stamp = stamp;
             seen.error = Some(error.to_string());
             tracing::warn!(%error, "the certificates were read again and cannot be used; those in use stay");
@@ -178,8 +179,8 @@ impl FrontTls {
     /// Uses what was read for new connections.
     pub fn take_over(&self, read: ReadAgain) {
         {
-            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = read.loaded;
+            let mut seen = self.seen.lock().unpoisoned();
+            *self.loaded.write().unpoisoned() = read.loaded;
             *seen = Seen { stamp: read.stamp, reloads: seen.reloads + 1, error: None };
         }
         tracing::info!("the certificates were read again and are in use for new connections");
@@ -189,7 +190,7 @@ impl FrontTls {
     /// Reads the files again if they have changed. What is wrong with them is logged and told by [`FrontTls::status`].
     pub fn reload_if_changed(&self) {
         let stamp = Stamp::of(self.spec.files());
-        let changed = self.seen.lock().unwrap_or_else(PoisonError::into_inner).stamp != stamp;
+        let changed = self.seen.lock().unpoisoned().stamp != stamp;
         if changed {
             // The reason is kept and logged where it arises.
             let _ = self.reload();
@@ -222,7 +223,7 @@ impl FrontTls {
     #[must_use]
     pub fn status(&self) -> TlsStatus {
         let (reloads, last_error) = {
-            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let seen = self.seen.lock().unpoisoned();
             (seen.reloads, seen.error.clone())
         };
         let now = std::time::SystemTime::now();
@@ -242,11 +243,11 @@ impl FrontTls {
 
     /// What the next handshake uses.
     pub(super) fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.loaded.read().unwrap_or_else(PoisonError::into_inner).config)
+        Arc::clone(&self.loaded.read().unpoisoned().config)
     }
 
     fn infos(&self) -> Vec<CertificateInfo> {
-        self.loaded.read().unwrap_or_else(PoisonError::into_inner).infos.clone()
+        self.loaded.read().unpoisoned().infos.clone()
     }
 
     fn warn(&self) {

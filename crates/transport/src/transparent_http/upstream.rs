@@ -7,7 +7,8 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use signalbox_engine::lock::LockResultExt;
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 use tokio::net::TcpStream;
 
@@ -99,6 +100,6 @@ impl Upstream {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<(Sender, Instant)>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        self.idle.lock().unpoisoned()
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use signalbox_engine::{Chain, Principal};
-use signalbox_runtime::{Gateway, Parts, Settings};
+use signalbox_runtime::{Gateway, GatewayParts, Settings};
 use signalbox_transport::http_front::FrontSpec;
 use signalbox_transport::router::{
     Answer, Answered, Broken, Chunks, Door, Event, Events, Mount, Request, Route, Router,
@@ -175,7 +175,7 @@ impl Scene {
     }
 
     pub async fn with(spec: FrontSpec) -> Self {
-        let gateway = Gateway::new(Parts {
+        let gateway = Gateway::new(GatewayParts {
             settings: Settings::default(),
             backends: Vec::new(),
             chain: Chain::default(),

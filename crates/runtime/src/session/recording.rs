@@ -1,7 +1,7 @@
-//! What a session tells those who keep what happens, and answers that leave only once they have.
+//! The facts that a session records about itself, and strict recording: calls and answers that wait until they are recorded.
 
-use super::running::Facts;
-use super::{Inner, Session};
+use super::handling::Facts;
+use super::{Session, SessionState};
 use bytes::Bytes;
 use signalbox_engine::command::Watch;
 use signalbox_engine::fact::{Lost, MessageFact, Point, SessionFact};
@@ -17,14 +17,14 @@ impl Session {
         self.mode != Mode::Stateless
     }
 
-    /// Tells who keeps what happens of the session, as far as it is known.
+    /// Records what is known of the session so far.
     pub(crate) fn tell_of_itself(&self) {
         if let Some(fact) = self.introduction() {
             self.gateway.note(self, [fact]);
         }
     }
 
-    /// What is known of the session, where somebody wants to know.
+    /// The fact that describes the session; `None` if nobody records messages or the session is stateless.
     pub(super) fn introduction(&self) -> Option<Fact> {
         let wanted = self.gateway.message_facts() && self.is_kept();
         wanted.then(|| {
@@ -39,7 +39,7 @@ impl Session {
         })
     }
 
-    /// The fact that a message to the client was lost after it was said to have left.
+    /// The fact that a message to the client was lost after it had been recorded as sent.
     pub(super) fn lost(&self, number: u64, reason: &'static str) -> Fact {
         Fact::Lost(Arc::new(Lost {
             at: crate::clock::now(),
@@ -52,7 +52,7 @@ impl Session {
         }))
     }
 
-    /// Tells of messages that nobody has read.
+    /// Records messages that nobody has read as lost.
     pub(super) fn tell_lost(&self, numbers: &[u64]) {
         if !numbers.is_empty() {
             self.gateway.counters.dropped("client_gone");
@@ -62,8 +62,8 @@ impl Session {
         }
     }
 
-    /// Tells of messages that are sent once more to a client which has come back for them, each with the number of its first
-    /// sending.
+    /// Records messages that are sent again to a client that has come back for them, each with the number that it had the
+    /// first time.
     pub fn sent_again(&self, messages: &[(u64, Bytes)]) {
         if messages.is_empty() || !self.gateway.message_facts() {
             return;
@@ -81,7 +81,7 @@ impl Session {
         drop(inner);
     }
 
-    /// Sends answers when they, and all that led to them, are written down. They were counted by [`Owed::note`].
+    /// Sends answers once they, and everything before them, are recorded. They were counted by [`Owed::note`].
     pub(super) fn send_once_written(self: &Arc<Self>, answers: Vec<ToClient>) {
         let written = self.gateway.unwritten.in_time(self.gateway.written());
         let owed = Owed { session: Arc::clone(self), answers: answers.len() };
@@ -106,8 +106,8 @@ impl Session {
         });
     }
 
-    /// Does what brings something to a backend once all that led to it is written down; what cannot be written down is not
-    /// done. The rest is done at once.
+    /// Carries out the commands that send something to a backend once everything before them is recorded. If that fails, they
+    /// are not carried out. All other commands are carried out at once.
     pub(super) fn perform_once_written(self: &Arc<Self>, commands: impl IntoIterator<Item = Command>) {
         let reaches = |command: &Command| {
             matches!(
@@ -124,7 +124,7 @@ impl Session {
         tokio::spawn(async move {
             let kept = written.await;
             for command in waiting {
-                // Whoever has cancelled the call or left meanwhile does not want it carried out.
+                // The call was cancelled meanwhile, or its client has left.
                 if exchange_of(&command).is_some_and(|exchange| !session.waits_for(exchange)) {
                     continue;
                 }
@@ -143,7 +143,7 @@ impl Session {
     }
 }
 
-/// Answers that the client still gets. Until then its calls are in flight, whatever the machine says.
+/// Answers that wait to be recorded. Their calls count as in flight, although the machine is done with them.
 pub(super) struct Owed {
     session: Arc<Session>,
     answers: usize,
@@ -151,7 +151,7 @@ pub(super) struct Owed {
 
 impl Owed {
     /// Counts answers that will wait.
-    pub fn note(session: &Session, inner: &mut Inner, answers: usize) {
+    pub fn note(session: &Session, inner: &mut SessionState, answers: usize) {
         inner.unwritten += answers;
         session.gateway.unwritten.add(answers);
         session.gateway.counters.in_flight.fetch_add(answers as i64, Ordering::Relaxed);
@@ -167,7 +167,7 @@ impl Drop for Owed {
     }
 }
 
-/// The exchange that waits for what a command brings to a backend.
+/// The exchange that waits for the outcome of a command.
 fn exchange_of(command: &Command) -> Option<ExchangeId> {
     match command {
         Command::Forward { exchange, .. } | Command::Watch(Watch { exchange, .. }) => Some(*exchange),

@@ -1,8 +1,8 @@
-//! How a session takes an event: the machine runs while the session is locked, and so is done what must keep its order. What
-//! leaves is pushed to its stream and what happened is noted under that lock; the rest is done after it.
+//! How a session handles an event. The machine runs while the session is locked, and messages are pushed to their streams and
+//! facts noted under the same lock, which keeps both in order. Everything else is done after unlocking.
 
-use super::recorded::Owed;
-use super::{Inner, Session};
+use super::recording::Owed;
+use super::{Session, SessionState};
 use crate::outbox::{Out, Pushed};
 use signalbox_engine::catalog::{Selector, Sight};
 use signalbox_engine::fact::MessageFact;
@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Instant, SystemTime};
 
-/// What came of an event, in order. Most events bring a few facts.
+/// The facts of an event, in order. Most events have few.
 pub(super) type Facts = SmallVec<[Fact; 4]>;
 
 impl Session {
-    /// Feeds the machine one event that happened now, and does what it asks for.
+    /// Feeds the machine one event that happened at `now`, and carries out its commands.
     pub(super) fn handle_at(self: &Arc<Self>, event: Event, carrier: Carrier<'_>, now: Instant) {
         let tracer = self.gateway.tracer.as_deref();
         let session = Some(&*self.external).filter(|_| self.mode == Mode::Session);
@@ -85,7 +85,7 @@ impl Session {
         if !late.is_empty() {
             Owed::note(self, &mut inner, late.len());
         }
-        // Noted before anybody else can have the next event of this session, so that the order is that of the events.
+        // Noted before the lock is released, so that facts are in the order of the events.
         if !facts.is_empty() {
             // Drained, since the whole array would be moved otherwise, full or not.
             self.gateway.note(self, facts.drain(..));
@@ -99,16 +99,16 @@ impl Session {
             true => self.perform_once_written(after),
             false => after.drain(..).for_each(|command| self.perform(command)),
         }
-        // What is only counted or told does not hold up what goes out.
+        // Effects come last, so that logging and counting do not delay messages.
         self.gateway.run_effects(effects);
         if !late.is_empty() {
             self.send_once_written(late);
         }
     }
 
-    /// Writes a message to its stream while the session is locked, so that messages leave in the order they were decided,
-    /// or keeps an answer that goes out with others.
-    pub(super) fn send(&self, inner: &mut Inner, message: ToClient, facts: &mut Facts) {
+    /// Writes a message to its stream while the session is locked, so that messages leave in the order in which they were
+    /// decided. Keeps an answer of a batch that goes out together with others.
+    pub(super) fn send(&self, inner: &mut SessionState, message: ToClient, facts: &mut Facts) {
         let (stream, droppable) = (message.stream(), message.is_droppable());
         let mut out = Out::new(message);
         if out.is_weighed() {
@@ -122,15 +122,22 @@ impl Session {
         }
     }
 
-    /// Writes to a stream, and says so where nobody will read it.
-    pub(super) fn write(&self, inner: &mut Inner, stream: StreamId, mut out: Out, droppable: bool, facts: &mut Facts) {
+    /// Writes to a stream. Counts and records the message as lost if nobody will read it.
+    pub(super) fn write(
+        &self,
+        inner: &mut SessionState,
+        stream: StreamId,
+        mut out: Out,
+        droppable: bool,
+        facts: &mut Facts,
+    ) {
         let ends = out.last && self.mode != Mode::Pipe;
         out.last = ends;
         let numbers = out.numbers().collect::<SmallVec<[u64; 4]>>();
         let Some(outbox) = inner.streams.get(&stream) else {
             return self.lose("client_gone", &numbers, facts);
         };
-        // A stream may always have one message; those that wait behind it need room in the session's share.
+        // A stream may always hold one message; further ones need room in the session's share.
         let too_much = out.is_weighed() && !outbox.is_empty() && self.share().is_exceeded();
         let pushed = if too_much { Pushed::Dropped } else { outbox.push(out, droppable) };
         match pushed {
@@ -138,8 +145,8 @@ impl Session {
             Pushed::Taken => {}
             Pushed::Closed => self.lose("client_gone", &numbers, facts),
             Pushed::Dropped => {
-                // A reader that is this far behind never gets its answer, so it must not wait for it either. Its end is
-                // noticed, and told to the machine, when it is dropped.
+                // A reader that is this far behind never gets its answer, so its stream is closed instead of leaving it to
+                // wait. The machine hears of that when the reader is dropped.
                 if !droppable {
                     outbox.close();
                 }
@@ -148,7 +155,7 @@ impl Session {
         }
     }
 
-    /// Counts messages that reach nobody, and marks them in the facts that are about to be noted, or by facts of their own.
+    /// Counts messages that reach nobody. Marks them as lost in the facts that are about to be noted, or with facts of their own.
     fn lose(&self, reason: &'static str, numbers: &[u64], facts: &mut Facts) {
         self.gateway.counters.dropped(reason);
         for number in numbers {
@@ -162,7 +169,7 @@ impl Session {
     }
 }
 
-/// What the wall clock says; a clock before 1970 says 1970.
+/// The wall clock in milliseconds since 1970; 0 if it is set to an earlier time.
 fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

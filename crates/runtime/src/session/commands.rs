@@ -1,17 +1,43 @@
-//! The doing of what a session's machine asks for, after the session is unlocked.
+//! Carries out the commands of a session's machine after the session is unlocked.
 
 use super::Session;
 use crate::backend::Backend;
 use crate::gateway::Gateway;
 use crate::holds;
-use crate::party::Party;
+use crate::origin::Party;
 use bytes::Bytes;
 use signalbox_engine::command::{Listen, Watch};
 use signalbox_engine::front::Awaited;
+use signalbox_engine::keys::KeyMap;
 use signalbox_engine::{Call, ClientProfile, Command, Event, ExchangeId};
 use signalbox_wire::{Edits, Envelope, Era};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::AbortHandle;
+
+/// The timers of questions that the client has yet to answer, one per call in flight at most.
+#[derive(Default)]
+pub(super) struct RoundTimers(KeyMap<ExchangeId, AbortHandle>);
+
+impl RoundTimers {
+    /// Sets the timer of a new round, and ends that of the round before.
+    pub fn set(&mut self, exchange: ExchangeId, timer: AbortHandle) {
+        if let Some(before) = self.0.insert(exchange, timer) {
+            before.abort();
+        }
+    }
+
+    /// Ends the timers of calls that are over.
+    pub fn retain(&mut self, in_flight: impl Fn(ExchangeId) -> bool) {
+        self.0.retain(|exchange, timer| {
+            let stays = in_flight(*exchange);
+            if !stays {
+                timer.abort();
+            }
+            stays
+        });
+    }
+}
 
 impl Session {
     pub(super) fn perform(self: &Arc<Self>, command: Command) {
@@ -39,7 +65,7 @@ impl Session {
                 }
             }
             Command::KeepRead { backend, uri, result, terms, asked, era } => {
-                // What a session of the old era is shown may be its own, whatever it says.
+                // An old backend may show each session something else, whatever it says about caching.
                 if self.gateway.backend(&backend).is_some_and(|backend| backend.target(era) == Era::Modern) {
                     self.gateway.reads.keep(self, &backend, &uri, &result, terms, asked);
                 }
@@ -75,7 +101,7 @@ impl Session {
             Command::Listen(Listen::Close { exchange }) => self.gateway.unlisten(self, exchange),
             Command::Dropped(reason) => self.gateway.counters.dropped(reason),
             Command::Refused(limit) => self.gateway.counters.refused(limit),
-            // What leaves and what is told was seen to before.
+            // These were carried out under the session's lock.
             Command::Send(_) | Command::End { .. } | Command::Fact(_) | Command::Effects(_) => {}
         }
     }
@@ -87,7 +113,7 @@ impl Session {
         }
     }
 
-    /// The time for a round of questions is long, and mostly does not run out: its timer ends with the call.
+    /// Wakes an exchange after a while. The timer of a round of questions is long and ends with the call.
     fn wake_later(self: &Arc<Self>, exchange: ExchangeId, after: Duration, round: Option<u32>) {
         let session = Arc::downgrade(self);
         let timer = tokio::spawn(async move {
@@ -103,7 +129,7 @@ impl Session {
 
     fn watch(self: &Arc<Self>, watch: Watch) {
         let Some(backend) = self.gateway.backend(&watch.backend) else {
-            // It was removed from the configuration since the route was found.
+            // The backend was removed from the configuration after the route was found.
             let fault = Gateway::no_backend(&watch.backend);
             return self.handle(Event::Failed { exchange: watch.exchange, fault });
         };
@@ -127,7 +153,7 @@ impl Session {
         } else if tell {
             backend.dispatch(self, watch.exchange, watch.call);
         } else if let Ok(message) = Envelope::parse(Bytes::from_static(br#"{"jsonrpc":"2.0","id":0,"result":{}}"#)) {
-            // Another session still follows the resource on this connection, so the backend is not told.
+            // Another session still watches the resource on this connection, so the gateway answers itself.
             self.handle(Event::Answered { exchange: watch.exchange, message, edits: Edits::new(), status: None });
         }
     }
@@ -139,7 +165,7 @@ impl Session {
             (waiting.client.clone().or_else(|| self.client()), inner.machine.selector(exchange))
         };
         if self.lock().machine.awaited(exchange) == Some(Awaited::Listen) {
-            // Lists that its client asks for meanwhile need not wait for what it will hear of.
+            // The client will hear of changes, so lists that it asks for meanwhile need not wait for slow backends.
             self.gateway.sessions.follow(self);
         }
         let session = Arc::clone(self);
@@ -150,7 +176,7 @@ impl Session {
         });
     }
 
-    /// True where the client of a request that is held for lists hears when these change.
+    /// True if the client of a request that waits for lists hears when these change.
     pub(crate) fn is_told_of_changes(&self, exchange: ExchangeId, client: Option<&ClientProfile>) -> bool {
         let (awaited, era) = {
             let inner = self.lock();
@@ -160,7 +186,7 @@ impl Session {
         match (awaited, era) {
             (Some(Awaited::Listen), _) => true,
             (Some(Awaited::List(_)), Era::Legacy) => self.lock().machine.hears_changes(),
-            // A request of the new era may be a session of its own, and the listen request of its client another.
+            // In the new era the request and the client's listen request may be two sessions.
             (Some(Awaited::List(kind)), Era::Modern) => client.is_some_and(|client| {
                 let mut own = self.gateway.sessions.all().into_iter().filter(|one| one.principal == self.principal);
                 own.any(|one| one.lock().machine.listens_for(kind, client))

@@ -1,0 +1,115 @@
+//! Makes a connection for one of four roles, and opens it.
+
+use super::events::PeerEvents;
+use super::live_tasks::LiveTasks;
+use super::watching::Watching;
+use super::{Peer, PeerState};
+use crate::backend::{Backend, PoolKey, Role};
+use crate::link::LinkEvents;
+use crate::session::Session;
+use signalbox_engine::back::{BackMachine, ClientOffer, Wish};
+use signalbox_engine::call_index::CallIndex;
+use signalbox_engine::{CapSet, Fault, FaultKind, Principal};
+use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, OnceLock};
+
+impl Peer {
+    /// The gateway's own connection, about to be opened.
+    pub(crate) fn home(backend: &Arc<Backend>, principal: Principal, wish: Wish, offer: ClientOffer) -> Arc<Self> {
+        Self::new(backend, principal, (Role::Home, None), wish, offer)
+    }
+
+    /// A connection that the sessions of a principal share, about to be opened.
+    pub(crate) fn shared(backend: &Arc<Backend>, principal: Principal, wish: Wish, offer: ClientOffer) -> Arc<Self> {
+        Self::new(backend, principal.clone(), (Role::Shared(principal), None), wish, offer)
+    }
+
+    /// A connection of one session, about to be opened.
+    pub(crate) fn owned(backend: &Arc<Backend>, session: &Arc<Session>, wish: Wish, offer: ClientOffer) -> Arc<Self> {
+        let role = (Role::Owned(session.key), Some(Arc::clone(session)));
+        Self::new(backend, session.principal.clone(), role, wish, offer)
+    }
+
+    /// A pooled connection, about to be opened.
+    pub(crate) fn pooled(backend: &Arc<Backend>, key: PoolKey, offer: ClientOffer) -> Arc<Self> {
+        Self::new(backend, key.principal.clone(), (Role::Pooled(key), None), Wish::Legacy, offer)
+    }
+
+    fn new(
+        backend: &Arc<Backend>,
+        principal: Principal,
+        (role, owner): (Role, Option<Arc<Session>>),
+        wish: Wish,
+        offer: ClientOffer,
+    ) -> Arc<Self> {
+        let caps = CapSet::read(&offer.capabilities);
+        let machine = BackMachine::new(Arc::clone(&backend.name), wish, offer, backend.connector.carries_headers())
+            .numbered_from(first_id());
+        Arc::new(Self {
+            id: backend.next_peer(),
+            principal,
+            role,
+            owner,
+            caps,
+            wish,
+            lists_turn: tokio::sync::Mutex::new(()),
+            busy: Arc::default(),
+            tasks: LiveTasks::default(),
+            closed: AtomicBool::new(false),
+            gave_way: AtomicBool::new(false),
+            quiet: AtomicBool::new(false),
+            calls: AtomicU64::new(0),
+            unused: Mutex::new((0, crate::clock::now())),
+            backend: Arc::downgrade(backend),
+            name: Arc::clone(&backend.name),
+            guard: Arc::clone(&backend.guard),
+            link: OnceLock::new(),
+            replied: tokio::sync::Notify::new(),
+            inner: Mutex::new(PeerState {
+                machine,
+                by_exchange: CallIndex::default(),
+                queue: VecDeque::new(),
+                resend: Vec::new(),
+                resent: HashSet::new(),
+                reopened: Vec::new(),
+                epoch: 0,
+                level: None,
+                floor: None,
+                watching: Watching::default(),
+                buffer: Vec::new(),
+                settling: false,
+                closing: false,
+                lost: false,
+            }),
+        })
+    }
+
+    /// Opens the link and begins the handshake. The outcome arrives as `peer_ready` or `peer_lost` at the backend.
+    pub async fn open(self: Arc<Self>) {
+        let Some(backend) = self.backend.upgrade() else { return };
+        let events: Arc<dyn LinkEvents> = Arc::new(PeerEvents(Arc::downgrade(&self)));
+        let opening = tokio::time::timeout(backend.spec().start_timeout, backend.connector.open(events)).await;
+        let opened = opening.unwrap_or_else(|_| {
+            let text = format!("backend `{}` could not be opened in time", backend.name);
+            Err(Fault::new(FaultKind::TimedOut, text).with_str("backend", &backend.name))
+        });
+        match opened {
+            Ok(link) => {
+                if self.link.set(Arc::clone(&link)).is_err() || self.lock().lost {
+                    return link.close();
+                }
+                self.drive(|machine, now, out| machine.opened(now, out));
+            }
+            Err(fault) => self.end(&fault),
+        }
+    }
+}
+
+/// The first request id of a connection: random, and low enough for backends that read ids as 32 bits.
+fn first_id() -> u64 {
+    let mut bytes = [0; 4];
+    // If the system has no randomness, the ids can be guessed, and nothing else is lost.
+    let _ = getrandom::fill(&mut bytes);
+    u64::from(u32::from_le_bytes(bytes) >> 3) + 1
+}
