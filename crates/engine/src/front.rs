@@ -6,11 +6,12 @@
 mod answers;
 mod context;
 mod effects;
+mod exchanges;
 mod facts;
 mod hearing;
 mod holding;
 mod initialize;
-mod inquiry;
+mod input_requests;
 mod inward;
 mod judging;
 mod lifecycle;
@@ -48,20 +49,15 @@ use crate::limit::Limit;
 use crate::log_level::LogLevel;
 use crate::profile::ClientProfile;
 use bytes::Bytes;
-use holding::Waiting;
-use inquiry::Inquiry;
+use exchanges::{Exchanges, OpenExchange, Stage};
 use judging::Passed;
-use listen::Listener;
-use polling::Poll;
 use questions::Asked;
-use rounds::Round;
 use sending::Way;
 use signalbox_wire::{Envelope, Era, RawId, Revision, meta};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use task_registry::TaskRegistry;
-use task_results::AboutTask;
 
 /// Which eras a front serves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -92,16 +88,9 @@ pub struct FrontMachine {
     log_level: Option<LogLevel>,
     general: Option<StreamId>,
     answers_only: HashSet<StreamId>,
-    exchanges: KeyMap<ExchangeId, Exchange>,
+    exchanges: Exchanges,
     by_client_id: TextMap<RawId, ExchangeId>,
     asked: KeyMap<u64, Asked>,
-    rounds: KeyMap<ExchangeId, Round>,
-    inquiries: KeyMap<ExchangeId, Inquiry>,
-    polls: KeyMap<ExchangeId, Poll>,
-    about_tasks: KeyMap<ExchangeId, AboutTask>,
-    listeners: KeyMap<ExchangeId, Listener>,
-    held: KeyMap<ExchangeId, (Envelope, Option<Arc<ClientProfile>>)>,
-    waiting: KeyMap<ExchangeId, Waiting>,
     task_registry: TaskRegistry,
     /// Followed resources whose URI is not the backend's own: (backend, its URI) to ours.
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
@@ -121,16 +110,9 @@ impl FrontMachine {
             log_level: None,
             general: None,
             answers_only: HashSet::new(),
-            exchanges: KeyMap::default(),
+            exchanges: Exchanges::default(),
             by_client_id: TextMap::default(),
             asked: KeyMap::default(),
-            rounds: KeyMap::default(),
-            inquiries: KeyMap::default(),
-            polls: KeyMap::default(),
-            about_tasks: KeyMap::default(),
-            listeners: KeyMap::default(),
-            held: KeyMap::default(),
-            waiting: KeyMap::default(),
             task_registry: TaskRegistry::default(),
             followed: HashMap::new(),
             next_question: 1,
@@ -213,7 +195,7 @@ impl FrontMachine {
     /// and nobody who ends need wait for it.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.exchanges.len().saturating_sub(self.listeners.len())
+        self.exchanges.awaiting_answer()
     }
 
     /// An exchange in flight.
@@ -226,8 +208,8 @@ impl FrontMachine {
     #[must_use]
     pub fn sees(&self, caps: &CapSet) -> bool {
         let declares = |client: &Arc<ClientProfile>| client.caps() == caps;
-        let listening = self.listeners.keys().filter_map(|id| self.exchanges.get(id)?.client.as_ref());
-        self.client.iter().chain(listening).any(declares)
+        let listening = self.exchanges.stages().filter(|(_, stage)| stage.is_listening());
+        self.client.iter().chain(listening.filter_map(|(exchange, _)| exchange.client.as_ref())).any(declares)
     }
 
     /// Which lists whoever sent this request is shown.
@@ -333,7 +315,7 @@ impl FrontMachine {
             bytes_in: message.bytes().len(),
             trace: ctx.trace.and_then(|begin| begin(message)),
         };
-        self.exchanges.insert(id, exchange);
+        self.exchanges.insert(exchange);
         id
     }
 
@@ -347,35 +329,30 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let Some(way) = self.exchanges.get(&id).map(|one| one.stream_open.then(|| Way::last(one.stream, status)))
-        else {
-            return;
-        };
-        let finished = self.exchanges.get(&id).map(|one| self.ended(one, outcome, Some(passed.bytes()), ctx));
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let way = exchange.stream_open.then(|| Way::last(exchange.stream, status));
+        let finished = self.ended(exchange, outcome, Some(passed.bytes()), ctx);
         match way {
             Some(way) => self.send(Some(id), way, passed, ctx, out),
             None => self.lose(Some(id), &passed, "client_gone", ctx, out),
         }
-        self.withdraw(id, out);
-        self.take(id);
-        out.extend(finished);
+        self.take(id, out);
+        out.push(finished);
     }
 
-    fn take(&mut self, id: ExchangeId) -> Option<Exchange> {
-        let exchange = self.exchanges.remove(&id)?;
+    /// Forgets an exchange with everything that belongs to it, and withdraws the question on which it was held.
+    fn take(&mut self, id: ExchangeId, out: &mut Vec<Command>) -> Option<(Exchange, Stage)> {
+        let OpenExchange { exchange, stage, .. } = self.exchanges.remove(id)?;
         if !self.by_client_id.is_empty() {
             self.by_client_id.remove(&exchange.client_id);
         }
-        forget(&mut self.listeners, id);
-        forget(&mut self.held, id);
-        forget(&mut self.rounds, id);
-        forget(&mut self.polls, id);
-        forget(&mut self.about_tasks, id);
-        forget(&mut self.inquiries, id);
         if !self.asked.is_empty() {
             self.asked.retain(|_, asked| !asked.belongs_to(id));
         }
-        Some(exchange)
+        if stage.is_held() {
+            out.push(Command::Withdraw { exchange: id });
+        }
+        Some((exchange, stage))
     }
 
     fn fail(&mut self, id: ExchangeId, fault: &Fault, ctx: &Context<'_>, out: &mut Vec<Command>) {
@@ -392,12 +369,10 @@ impl FrontMachine {
 
     /// Ends an exchange without an answer and tells the backend to stop.
     fn cancel(&mut self, id: ExchangeId, reason: Option<Bytes>, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let listening = self.listeners.contains_key(&id);
         self.give_task_up(id, out);
-        self.withdraw(id, out);
-        let Some(exchange) = self.take(id) else { return };
+        let Some((exchange, stage)) = self.take(id, out) else { return };
         out.push(self.ended(&exchange, Outcome::Cancelled, None, ctx));
-        if listening {
+        if stage.is_listening() {
             out.push(Command::Listen(crate::command::Listen::Close { exchange: id }));
         } else if let Some(backend) = &exchange.backend {
             out.push(Command::Cancel { exchange: id, backend: Arc::clone(backend), reason });
@@ -428,18 +403,13 @@ impl FrontMachine {
 
     fn close(&mut self, ctx: &Context<'_>, out: &mut Vec<Command>) {
         self.state = Lifecycle::Closed;
-        let mut open: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
+        let mut open: Vec<ExchangeId> = self.exchanges.keys().collect();
         open.sort_unstable();
         for id in open {
             self.cancel(id, None, ctx, out);
         }
         self.asked.clear();
     }
-}
-
-/// Takes out what most exchanges never had: a map that is empty is not searched.
-fn forget<V>(map: &mut KeyMap<ExchangeId, V>, id: ExchangeId) -> Option<V> {
-    if map.is_empty() { None } else { map.remove(&id) }
 }
 
 /// The revision a message of the new era names, raw, where it names one.

@@ -1,5 +1,6 @@
 //! Answers of backends on their way to the client.
 
+use super::exchanges::Stage;
 use super::holding::Then;
 use super::task_registry::{Entry, Host};
 use super::{Context, FrontMachine};
@@ -25,12 +26,12 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        if self.is_polling(id) {
-            return self.poll_answered(id, message, edits, ctx, out);
-        }
-        let Some(exchange) = self.exchanges.get_mut(&id) else {
+        let Some((exchange, stage)) = self.exchanges.staged_mut(id) else {
             return out.push(Command::Dropped("late_answer"));
         };
+        if matches!(stage, Stage::PollingTask(poll) if poll.awaits_backend()) {
+            return self.poll_answered(id, message, edits, ctx, out);
+        }
         exchange.asks = exchange.era == Era::Modern && super::operations::asks_for_input(message);
         let exchange = &*exchange;
         match message.id_span() {
@@ -44,7 +45,7 @@ impl FrontMachine {
         let task = exchange.wants_task.then(|| message.result().and_then(TaskState::read)).flatten();
         let backend = exchange.backend.clone();
         let era = exchange.era;
-        self.inquiry_over(id, ctx, out);
+        self.input_over(id, ctx, out);
         if let Some(home) = self.place_task(id, message, &mut edits, ctx) {
             out.push(home);
         }

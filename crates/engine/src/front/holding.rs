@@ -1,5 +1,6 @@
 //! Messages that wait for the answer to a question of an interceptor, and what is done with them then.
 
+use super::exchanges::Stage;
 use super::judging::Passed;
 use super::params::Params;
 use super::sending::Way;
@@ -67,12 +68,14 @@ impl Then {
     }
 }
 
-/// A message that waits.
+/// A request or an answer that an interceptor holds.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct HeldMessage {
     message: Envelope,
     then: Then,
+    /// How many interceptors had let it pass.
     passed: usize,
+    /// Where the one that holds it goes on.
     cursor: u32,
 }
 
@@ -101,24 +104,25 @@ impl FrontMachine {
             message: message.bytes().clone(),
             gives_progress: exchange.progress_token.is_some(),
         };
-        self.waiting.insert(id, Waiting { message, then, passed, cursor: hold.cursor });
+        let waiting = HeldMessage { message, then, passed, cursor: hold.cursor };
+        self.exchanges.enter(id, Stage::Held(Box::new(waiting)));
         out.push(Command::Consult { exchange: id, question: hold.question, held: Box::new(held) });
     }
 
     /// A question is answered: the chain goes on where it stopped.
     pub(super) fn consulted(&mut self, id: ExchangeId, answer: &Answer, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let Some(waiting) = self.waiting.remove(&id) else { return };
-        let told = Resumed { cursor: waiting.cursor, answer };
-        let resume = Some(Resume { passed: waiting.passed, told });
+        let Some(held) = self.exchanges.take_held(id) else { return };
+        let told = Resumed { cursor: held.cursor, answer };
+        let resume = Some(Resume { passed: held.passed, told });
         if let Some(exchange) = self.exchanges.get_mut(&id) {
             exchange.consulted = true;
         }
-        match waiting.then {
+        match held.then {
             Then::Within { whole, then } => {
-                self.judge_task_result(id, waiting.message, whole, *then, resume, ctx, out);
+                self.judge_task_result(id, held.message, whole, *then, resume, ctx, out);
             }
-            then @ Then::Answer { .. } => self.judge_message(id, waiting.message, then, resume, ctx, out),
-            then => self.judge_request(id, waiting.message, then, resume, ctx, out),
+            then @ Then::Answer { .. } => self.judge_message(id, held.message, then, resume, ctx, out),
+            then => self.judge_request(id, held.message, then, resume, ctx, out),
         }
     }
 
@@ -148,7 +152,10 @@ impl FrontMachine {
 
     /// Tells a client that asked for progress that its call waits, so that it does not give up.
     pub(super) fn still_held(&mut self, id: ExchangeId, text: &str, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let Some(exchange) = self.exchanges.get_mut(&id).filter(|_| self.waiting.contains_key(&id)) else { return };
+        if !self.exchanges.stage(id).is_some_and(Stage::is_held) {
+            return;
+        }
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let Some(token) = exchange.progress_token.as_ref().filter(|_| exchange.stream_open) else { return };
         exchange.progress += STEP;
         let bytes = builder::Notification::new(method::PROGRESS)
@@ -158,13 +165,6 @@ impl FrontMachine {
             .build();
         let way = Way::droppable(exchange.stream);
         self.send(Some(id), way, Passed::own(bytes), ctx, out);
-    }
-
-    /// An exchange that is over waits for nothing.
-    pub(super) fn withdraw(&mut self, id: ExchangeId, out: &mut Vec<Command>) {
-        if super::forget(&mut self.waiting, id).is_some() {
-            out.push(Command::Withdraw { exchange: id });
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What backends tell, on its way to the client.
 
+use super::exchanges::Stage;
 use super::questions::Asked;
 use super::sending::Way;
 use super::{Context, FrontMachine, Mode};
@@ -28,7 +29,7 @@ impl FrontMachine {
         let judged = self.judge_notification(Phase::FromBackend, (about, Some(backend)), message, ctx, out);
         let Some(message) = &judged else { return };
         let mut edits = Edits::new();
-        if let Some(listener) = about.filter(|id| self.listeners.contains_key(id)) {
+        if let Some(listener) = about.filter(|id| self.exchanges.stage(*id).is_some_and(Stage::is_listening)) {
             return self.heard(listener, backend, message, edits, ctx, out);
         }
         match message.method().unwrap_or_default() {

@@ -244,7 +244,7 @@ impl FrontMachine {
 
     /// Ends an exchange as the interceptors want it.
     pub(super) fn end_by(&mut self, id: ExchangeId, verdict: Verdict, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        self.inquiry_over(id, ctx, out);
+        self.input_over(id, ctx, out);
         self.give_task_up(id, out);
         if self.exchanges.get(&id).is_some_and(|exchange| exchange.method == method::INITIALIZE) {
             // The client was not let in: it may try again.

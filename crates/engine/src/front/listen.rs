@@ -1,6 +1,7 @@
 //! Changes of lists, resources and tasks, as each era hears of them: plain notifications on the session's general stream in the
 //! old one, `subscriptions/listen` in the new one.
 
+use super::exchanges::Stage;
 use super::hearing::wish;
 use super::inward::in_params;
 use super::judging::Passed;
@@ -57,8 +58,7 @@ impl FrontMachine {
         if (ctx.lists_ready)(&self.selector(id)) {
             self.open_listener(id, message, ctx, out);
         } else {
-            self.held.insert(id, (message.clone(), None));
-            out.push(Command::AwaitLists { exchange: id });
+            self.await_lists(id, message.clone(), None, out);
         }
     }
 
@@ -96,7 +96,7 @@ impl FrontMachine {
         }
         let resources = listener.followed.keys().cloned().collect::<Vec<_>>();
         let tasks = listener.tasks.keys().cloned().collect::<Vec<_>>();
-        self.listeners.insert(id, listener);
+        self.exchanges.enter(id, Stage::Listening(Box::new(listener)));
         if resources.is_empty() && tasks.is_empty() {
             self.listening(id, ctx, out);
         }
@@ -105,7 +105,7 @@ impl FrontMachine {
 
     /// What a backend does not follow is not acknowledged.
     pub(super) fn unfollowed(&mut self, id: ExchangeId, backend: &Arc<str>, uris: Vec<String>, tasks: Vec<String>) {
-        if let Some(listener) = self.listeners.get_mut(&id).filter(|listener| !listener.acknowledged) {
+        if let Some((_, listener)) = self.exchanges.listener_mut(id).filter(|(_, listener)| !listener.acknowledged) {
             for uri in uris {
                 listener.followed.remove(&(Arc::clone(backend), uri.into()));
             }
@@ -117,7 +117,7 @@ impl FrontMachine {
 
     /// Everything the request names is followed: the client is told so, and then what it has missed meanwhile.
     pub(super) fn listening(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let (Some(exchange), Some(listener)) = (self.exchanges.get(&id), self.listeners.get_mut(&id)) else { return };
+        let Some((exchange, listener)) = self.exchanges.listener_mut(id) else { return };
         let (stream, token) = (exchange.stream, exchange.client_id.clone());
         if std::mem::replace(&mut listener.acknowledged, true) {
             return;
@@ -148,7 +148,8 @@ impl FrontMachine {
                 self.send(None, Way::midway(stream), Passed::own(bytes), ctx, out);
             }
         }
-        let mut listeners: Vec<ExchangeId> = self.listeners.keys().copied().collect();
+        let listening = self.exchanges.stages().filter(|(_, stage)| stage.is_listening());
+        let mut listeners: Vec<ExchangeId> = listening.map(|(exchange, _)| exchange.id).collect();
         listeners.sort_unstable();
         for id in listeners {
             self.tell_listener(id, changed, ctx, out);
@@ -156,7 +157,7 @@ impl FrontMachine {
     }
 
     fn tell_listener(&mut self, id: ExchangeId, changed: Changed, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let (Some(exchange), Some(listener)) = (self.exchanges.get(&id), self.listeners.get_mut(&id)) else { return };
+        let Some((exchange, listener)) = self.exchanges.listener_mut(id) else { return };
         let (stream, token) = (exchange.stream, exchange.client_id.clone());
         let wanted = Changed {
             tools: changed.tools && listener.tools,
@@ -186,7 +187,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let (Some(listener), Some(exchange)) = (self.listeners.get_mut(&id), self.exchanges.get(&id)) else { return };
+        let Some((exchange, listener)) = self.exchanges.listener_mut(id) else { return };
         let (subject, of_task) = match message.method() {
             Some(method::RESOURCES_UPDATED) => ("uri", false),
             Some(method::TASKS_CHANGED) => ("taskId", true),

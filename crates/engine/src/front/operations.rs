@@ -48,7 +48,7 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) -> Option<Envelope> {
         // A task has its questions in what `tasks/get` answers.
-        let asks = asks_for_input(&message) || self.about_tasks.contains_key(&id);
+        let asks = asks_for_input(&message) || self.exchanges.task_subject(id).is_some();
         if !ctx.chain.looks_at(Phase::ServerAsks) || !asks {
             return Some(message);
         }

@@ -2,12 +2,15 @@
 //! because it knows no tasks, or with `tasks/result`.
 //!
 //! ```text
-//! Pause ─► Look (tasks/get) ─► done: the client is answered
-//!   ▲          │ questions: the client is asked ─► Tell (tasks/update) ─┐
-//!   └──────────┴────────────────────────────────────────────────────────┘
+//!             Cancelling (tasks/cancel)
+//!                  ▼
+//! Pausing ─► Getting (tasks/get) ─► done: the client is answered
+//!    ▲             │ questions: AskingClient ─► Updating (tasks/update) ─┐
+//!    └─────────────┴─────────────────────────────────────────────────────┘
 //! ```
 
-use super::inquiry::{Wanted, read_requests};
+use super::exchanges::Stage;
+use super::input_requests::{InputRequest, InputResponses, read_requests};
 use super::sending::Way;
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, Payload, TaskState, TaskStatus};
@@ -34,7 +37,7 @@ const MAX_SEEN: usize = 256;
 
 /// What the client waits for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Aim {
+pub(super) enum PollGoal {
     /// The end of the call that it made. With the call the task is given up.
     Call,
     /// The same by `tasks/result`, which says which task it belongs to.
@@ -43,48 +46,70 @@ pub(super) enum Aim {
     State,
 }
 
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Step {
-    Pause,
+#[derive(Debug)]
+enum PollStep {
+    Pausing,
     /// `tasks/get` is on its way.
-    Look,
-    /// The client is asked.
-    Ask,
+    Getting,
+    /// The client is asked what the task wants to know.
+    AskingClient(InputResponses),
     /// `tasks/update` is on its way.
-    Tell,
+    Updating,
     /// `tasks/cancel` is on its way.
-    Stop,
+    Cancelling,
 }
 
-/// A task that is looked at.
-#[derive(Clone, Debug)]
-pub(super) struct Poll {
-    /// Whose calls those about the task are like.
+/// A task that the machine polls.
+#[derive(Debug)]
+pub(super) struct TaskPoll {
+    /// The client's call, from which requests about the task take who asks and in which era.
     call: Box<Call>,
     task: String,
     backend: Revision,
-    aim: Aim,
-    step: Step,
+    goal: PollGoal,
+    step: PollStep,
     pause: Duration,
     failures: u32,
-    seen: Vec<Wanted>,
+    /// The questions that the client was asked.
+    seen: Vec<InputRequest>,
+    /// The status message that the client was told last, as progress.
     told: Option<String>,
-    steps: u64,
+    progress: u64,
 }
 
-impl Poll {
-    pub fn new(call: Box<Call>, task: &str, backend: Revision, aim: Aim) -> Self {
+impl TaskPoll {
+    pub fn new(call: Box<Call>, task: &str, backend: Revision, goal: PollGoal) -> Self {
         Self {
             call,
             task: task.to_owned(),
             backend,
-            aim,
-            step: Step::Pause,
+            goal,
+            step: PollStep::Pausing,
             pause: PAUSE,
             failures: 0,
             seen: Vec::new(),
             told: None,
-            steps: 0,
+            progress: 0,
+        }
+    }
+
+    /// True where the next answer of the backend is about the task, and not yet for the client.
+    pub fn awaits_backend(&self) -> bool {
+        matches!(self.step, PollStep::Getting | PollStep::Updating | PollStep::Cancelling)
+    }
+
+    /// The client's answers, while it is being asked.
+    pub fn responses(&self) -> Option<&InputResponses> {
+        match &self.step {
+            PollStep::AskingClient(responses) => Some(responses),
+            _ => None,
+        }
+    }
+
+    pub fn responses_mut(&mut self) -> Option<&mut InputResponses> {
+        match &mut self.step {
+            PollStep::AskingClient(responses) => Some(responses),
+            _ => None,
         }
     }
 
@@ -123,31 +148,31 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         state: &TaskState,
-        mut poll: Poll,
+        mut poll: TaskPoll,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
         poll.noted(state);
         out.push(Command::Wake { exchange: id, after: poll.pause, round: None });
-        self.polls.insert(id, poll);
+        self.exchanges.enter(id, Stage::PollingTask(Box::new(poll)));
         self.task_progressed(id, state, ctx, out);
     }
 
     /// Looks at a task at once.
-    pub(super) fn look_now(&mut self, id: ExchangeId, poll: Poll, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        self.polls.insert(id, poll);
-        self.send_about(id, Step::Look, method::TASKS_GET, None, ctx, out);
+    pub(super) fn look_now(&mut self, id: ExchangeId, poll: TaskPoll, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        self.exchanges.enter(id, Stage::PollingTask(Box::new(poll)));
+        self.send_about(id, PollStep::Getting, method::TASKS_GET, None, ctx, out);
     }
 
     /// Cancels a task at once, and then looks at it.
-    pub(super) fn stop_now(&mut self, id: ExchangeId, poll: Poll, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        self.polls.insert(id, poll);
-        self.send_about(id, Step::Stop, method::TASKS_CANCEL, None, ctx, out);
+    pub(super) fn stop_now(&mut self, id: ExchangeId, poll: TaskPoll, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        self.exchanges.enter(id, Stage::PollingTask(Box::new(poll)));
+        self.send_about(id, PollStep::Cancelling, method::TASKS_CANCEL, None, ctx, out);
     }
 
     /// The pause between two looks is over.
     pub(super) fn look_again(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        if self.polls.get(&id).is_none_or(|poll| poll.step != Step::Pause) {
+        if !self.exchanges.poll(id).is_some_and(|poll| matches!(poll.step, PollStep::Pausing)) {
             return;
         }
         let started = self.exchanges.get(&id).map(|exchange| exchange.started);
@@ -156,28 +181,27 @@ impl FrontMachine {
             let text = format!("the task was not done within {} hours", MAX_CALL.as_secs() / 3600);
             return self.fail(id, &Fault::new(FaultKind::TimedOut, text), ctx, out);
         }
-        self.send_about(id, Step::Look, method::TASKS_GET, None, ctx, out);
+        self.send_about(id, PollStep::Getting, method::TASKS_GET, None, ctx, out);
     }
 
     /// The client has answered everything that the task wanted to know.
-    pub(super) fn tell_task(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        if self.polls.get(&id).is_some_and(|poll| poll.step == Step::Ask) {
-            let responses = self.take_answers(id);
-            self.send_about(id, Step::Tell, method::TASKS_UPDATE, Some(&responses), ctx, out);
-        }
+    pub(super) fn update_task(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let Some(responses) = self.exchanges.poll(id).and_then(TaskPoll::responses) else { return };
+        let responses = responses.to_object();
+        self.send_about(id, PollStep::Updating, method::TASKS_UPDATE, Some(&responses), ctx, out);
     }
 
     fn send_about(
         &mut self,
         id: ExchangeId,
-        step: Step,
+        step: PollStep,
         name: &'static str,
         responses: Option<&[u8]>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.clone());
-        let (Some(poll), Some(backend)) = (self.polls.get_mut(&id), backend) else { return };
+        let Some((exchange, poll)) = self.exchanges.polled_mut(id) else { return };
+        let Some(backend) = exchange.backend.clone() else { return };
         match poll.request(name, responses) {
             Ok(mut call) => {
                 poll.step = step;
@@ -192,26 +216,21 @@ impl FrontMachine {
 
     /// Stops the work on a task that nobody but this call knows of.
     pub(super) fn give_task_up(&self, id: ExchangeId, out: &mut Vec<Command>) {
+        let Some(poll) = self.exchanges.poll(id).filter(|poll| poll.goal == PollGoal::Call) else { return };
         let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.clone());
-        let poll = self.polls.get(&id).filter(|poll| poll.aim == Aim::Call);
-        if let (Some(backend), Some(Ok(call))) = (backend, poll.map(|poll| poll.request(method::TASKS_CANCEL, None))) {
+        if let (Some(backend), Ok(call)) = (backend, poll.request(method::TASKS_CANCEL, None)) {
             out.push(Command::Errand { backend, call });
         }
-    }
-
-    /// True where the answer of a backend is about the task, and not yet for the client.
-    pub(super) fn is_polling(&self, id: ExchangeId) -> bool {
-        self.polls.get(&id).is_some_and(|poll| matches!(poll.step, Step::Look | Step::Tell | Step::Stop))
     }
 
     /// A request about the task could not be brought to an answer. A look may be taken again.
     pub(super) fn poll_failed(&mut self, id: ExchangeId, fault: &Fault, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let passing = matches!(fault.kind, FaultKind::BackendDown | FaultKind::BackendDied | FaultKind::TimedOut);
-        let poll = self.polls.get_mut(&id).filter(|poll| poll.step == Step::Look && passing);
+        let poll = self.exchanges.poll_mut(id).filter(|poll| matches!(poll.step, PollStep::Getting) && passing);
         match poll.filter(|poll| poll.failures < MAX_FAILURES) {
             Some(poll) => {
                 poll.failures += 1;
-                poll.step = Step::Pause;
+                poll.step = PollStep::Pausing;
                 out.push(Command::Wake { exchange: id, after: poll.pause, round: None });
             }
             None => self.fail(id, fault, ctx, out),
@@ -227,18 +246,15 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let Some(poll) = self.polls.get_mut(&id) else { return };
         if message.kind() == Kind::Error {
-            self.polls.remove(&id);
+            self.exchanges.take_poll(id);
             return self.answered(id, message, edits, None, ctx, out);
         }
-        match poll.step {
-            Step::Stop => self.send_about(id, Step::Look, method::TASKS_GET, None, ctx, out),
-            Step::Tell => {
-                poll.step = Step::Pause;
-                out.push(Command::Wake { exchange: id, after: poll.pause, round: None });
-            }
-            _ => {
+        match self.exchanges.poll(id).map(|poll| &poll.step) {
+            None => {}
+            Some(PollStep::Cancelling) => self.send_about(id, PollStep::Getting, method::TASKS_GET, None, ctx, out),
+            Some(PollStep::Updating) => self.pause(id, out),
+            Some(_) => {
                 if let Err(fault) = self.looked(id, message, ctx, out) {
                     self.give_task_up(id, out);
                     self.fail(id, &fault, ctx, out);
@@ -257,12 +273,12 @@ impl FrontMachine {
         let result = message.result().unwrap_or_default();
         let garbage = |text: &str| Fault::new(FaultKind::BackendGarbage, text);
         let state = TaskState::read(result).ok_or_else(|| garbage("the backend told of a task in no known shape"))?;
-        let Some(poll) = self.polls.get_mut(&id) else { return Ok(()) };
+        let Some(poll) = self.exchanges.poll_mut(id) else { return Ok(()) };
         self.task_registry.seen(&poll.task, &state);
         poll.noted(&state);
-        if poll.aim == Aim::State {
+        if poll.goal == PollGoal::State {
             let told = tasks::get_to_legacy(result).unwrap_or_else(|| state.legacy());
-            self.polls.remove(&id);
+            self.exchanges.take_poll(id);
             return self.tell_whole(id, builder::response(&RawId::number(0), &told), Edits::new(), ctx, out);
         }
         match Payload::read(result) {
@@ -296,8 +312,8 @@ impl FrontMachine {
     }
 
     fn pause(&mut self, id: ExchangeId, out: &mut Vec<Command>) {
-        if let Some(poll) = self.polls.get_mut(&id) {
-            poll.step = Step::Pause;
+        if let Some(poll) = self.exchanges.poll_mut(id) {
+            poll.step = PollStep::Pausing;
             out.push(Command::Wake { exchange: id, after: poll.pause, round: None });
         }
     }
@@ -307,11 +323,11 @@ impl FrontMachine {
     fn ask_for_task(
         &mut self,
         id: ExchangeId,
-        mut wanted: Vec<Wanted>,
+        mut wanted: Vec<InputRequest>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Result<(), Fault> {
-        let Some(poll) = self.polls.get_mut(&id) else { return Ok(()) };
+        let Some(poll) = self.exchanges.poll_mut(id) else { return Ok(()) };
         wanted.retain(|one| !poll.seen.contains(one));
         if wanted.is_empty() {
             self.pause(id, out);
@@ -324,23 +340,26 @@ impl FrontMachine {
             ));
         }
         poll.seen.extend(wanted.iter().cloned());
-        poll.step = Step::Ask;
         let (client, backend) = (Arc::clone(&poll.call.client), poll.backend);
-        self.inquire(id, wanted, (&client, backend), ctx, out).map(|_| ())
+        let responses = self.ask_client(id, wanted, (&client, backend), ctx, out)?;
+        if let (Some(responses), Some(poll)) = (responses, self.exchanges.poll_mut(id)) {
+            poll.step = PollStep::AskingClient(responses);
+        }
+        Ok(())
     }
 
     /// What a task says about itself is progress, for a client that wants to hear of it.
     fn task_progressed(&mut self, id: ExchangeId, state: &TaskState, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let (Some(poll), Some(exchange)) = (self.polls.get_mut(&id), self.exchanges.get(&id)) else { return };
+        let Some((exchange, poll)) = self.exchanges.polled_mut(id) else { return };
         let (Some(token), Some(text)) = (&exchange.progress_token, &state.message) else { return };
         if !exchange.stream_open || poll.told.as_ref() == Some(text) {
             return;
         }
         poll.told = Some(text.clone());
-        poll.steps += 1;
+        poll.progress += 1;
         let mut note = builder::Notification::new(method::PROGRESS)
             .param_raw("progressToken", token.token())
-            .param_raw("progress", poll.steps.to_string());
+            .param_raw("progress", poll.progress.to_string());
         if poll.call.client.revision > Revision::V2024_11_05 {
             note = note.param_str("message", text);
         }
@@ -359,7 +378,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Result<(), Fault> {
-        let Some(poll) = self.polls.remove(&id) else { return Ok(()) };
+        let Some(poll) = self.exchanges.take_poll(id) else { return Ok(()) };
         let bad = |_| Fault::new(FaultKind::BackendGarbage, "the result of the task is not one of a call");
         let message = Envelope::parse(bytes).map_err(bad)?;
         let mut edits = Edits::new();
@@ -368,7 +387,7 @@ impl FrontMachine {
         if reach != Reach::Whole {
             return Err(Fault::new(FaultKind::BackendGarbage, "the result of the task is not complete"));
         }
-        if poll.aim != Aim::Result || message.kind() == Kind::Error {
+        if poll.goal != PollGoal::Result || message.kind() == Kind::Error {
             self.answered(id, &message, edits, None, ctx, out);
             return Ok(());
         }

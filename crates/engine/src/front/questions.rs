@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(super) enum Asked {
     /// A connection of the old era asked, on the stream of a call where that is known.
     Peer { backend: Arc<str>, peer: PeerId, id: RawId, progress_token: Option<RawId>, about: Option<ExchangeId> },
-    /// A backend of the new era asked in answer to a call; see [`super::inquiry`].
+    /// A backend of the new era asked in answer to a call; see [`super::input_requests`].
     Round { exchange: ExchangeId, key: Bytes, method: Box<str> },
 }
 
@@ -166,7 +166,7 @@ impl FrontMachine {
                     }
                     end => return self.end_by(exchange, super::operations::ended(end), ctx, out),
                 };
-                self.inquiry_answered(exchange, key, &method, &message, ctx, out);
+                self.input_answered(exchange, key, &method, &message, ctx, out);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What becomes of a request: answered here, or routed to a backend.
 
+use super::exchanges::{AwaitingLists, Stage};
 use super::holding::Then;
 use super::params::Params;
 use super::{Context, FrontMachine};
@@ -92,20 +93,31 @@ impl FrontMachine {
         if (ctx.lists_ready)(&self.selector(id)) {
             self.list_page(id, message, ctx, out);
         } else {
-            self.held.insert(id, (message.clone(), None));
-            out.push(Command::AwaitLists { exchange: id });
+            self.await_lists(id, message.clone(), None, out);
         }
     }
 
-    /// Goes on with a request that was held for the lists.
+    /// Keeps a request until the lists it needs are known.
+    pub(super) fn await_lists(
+        &mut self,
+        id: ExchangeId,
+        message: Envelope,
+        routed_for: Option<Arc<ClientProfile>>,
+        out: &mut Vec<Command>,
+    ) {
+        self.exchanges.enter(id, Stage::AwaitingLists(Box::new(AwaitingLists { message, routed_for })));
+        out.push(Command::AwaitLists { exchange: id });
+    }
+
+    /// Goes on with a request that waited for lists.
     pub(super) fn resume(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        match self.held.remove(&id) {
-            None => {}
-            Some((message, None)) if message.method() == Some(method::SUBSCRIPTIONS_LISTEN) => {
+        let Some(AwaitingLists { message, routed_for }) = self.exchanges.take_awaiting_lists(id) else { return };
+        match routed_for {
+            None if message.method() == Some(method::SUBSCRIPTIONS_LISTEN) => {
                 self.open_listener(id, &message, ctx, out);
             }
-            Some((message, None)) => self.list_page(id, &message, ctx, out),
-            Some((message, Some(client))) => {
+            None => self.list_page(id, &message, ctx, out),
+            Some(client) => {
                 let params = Params::read(&message);
                 match self.find(id, &message, &params, ctx) {
                     Ok(found) if ctx.chain.is_idle() => self.forward(id, message, &params, found, client, ctx, out),
@@ -181,8 +193,7 @@ impl FrontMachine {
                 self.judge_request(id, message, Then::Route(client), None, ctx, out);
             }
             Err(_) if !(ctx.lists_ready)(&self.selector(id)) => {
-                self.held.insert(id, (message, Some(client)));
-                out.push(Command::AwaitLists { exchange: id });
+                self.await_lists(id, message, Some(client), out);
             }
             Err(fault) => self.fail(id, &fault, ctx, out),
         }

@@ -1,7 +1,8 @@
 //! Rounds of questions: a backend of the new era answers a call with what it wants to know, and is called again with the
 //! answers of the old client.
 
-use super::inquiry::read_requests;
+use super::exchanges::Stage;
+use super::input_requests::{InputResponses, read_requests};
 use super::params::Params;
 use super::{Context, FrontMachine};
 use crate::bridge::Reach;
@@ -17,11 +18,23 @@ use std::time::Duration;
 /// The wait before a backend that wants nothing but another call is called again, times the number of the round.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A call whose backend wants more.
-#[derive(Clone, Debug)]
-pub(super) struct Round {
+/// A call whose backend answered `input_required`.
+#[derive(Debug)]
+pub(super) struct InputRound {
     call: Box<Call>,
+    /// The backend's `requestState`, which goes back with the answers.
     state: Option<Bytes>,
+    responses: InputResponses,
+}
+
+impl InputRound {
+    pub fn responses(&self) -> &InputResponses {
+        &self.responses
+    }
+
+    pub fn responses_mut(&mut self) -> &mut InputResponses {
+        &mut self.responses
+    }
 }
 
 impl FrontMachine {
@@ -70,12 +83,12 @@ impl FrontMachine {
         if wanted.is_empty() && state.is_none() {
             return Err(Fault::new(FaultKind::BackendGarbage, "the backend wants input but does not say which"));
         }
-        let nothing = wanted.is_empty();
-        let Some(count) = self.inquire(id, wanted, (&call.client, backend), ctx, out)? else { return Ok(()) };
-        if nothing {
-            out.push(Command::Wake { exchange: id, after: PAUSE * count, round: None });
+        let client = (&*call.client, backend);
+        let Some(responses) = self.ask_client(id, wanted, client, ctx, out)? else { return Ok(()) };
+        if responses.are_complete() {
+            out.push(Command::Wake { exchange: id, after: PAUSE * responses.round(), round: None });
         }
-        self.rounds.insert(id, Round { call, state });
+        self.exchanges.enter(id, Stage::AwaitingInput(Box::new(InputRound { call, state, responses })));
         Ok(())
     }
 
@@ -83,23 +96,22 @@ impl FrontMachine {
     /// answer, or that between two looks at a task.
     pub(super) fn woken(&mut self, id: ExchangeId, round: Option<u32>, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if let Some(round) = round {
-            return self.inquiry_expired(id, round, ctx, out);
+            return self.input_expired(id, round, ctx, out);
         }
-        if self.rounds.contains_key(&id) && !self.inquiring(id) {
-            self.next_round(id, ctx, out);
+        match self.exchanges.stage(id) {
+            Some(Stage::AwaitingInput(round)) if round.responses.are_complete() => self.next_round(id, ctx, out),
+            Some(Stage::PollingTask(_)) => self.look_again(id, ctx, out),
+            _ => {}
         }
-        self.look_again(id, ctx, out);
     }
 
     /// Calls again, with everything the backend wanted.
     pub(super) fn next_round(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.clone());
-        let (Some(round), Some(backend)) = (self.rounds.remove(&id), backend) else { return };
-        let responses = self.take_answers(id);
-        if let Some(exchange) = self.exchanges.get_mut(&id) {
-            exchange.round += 1;
-        }
-        match self.called_again(id, round, &responses) {
+        let Some(round) = self.exchanges.take_input_round(id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let Some(backend) = exchange.backend.clone() else { return };
+        exchange.round += 1;
+        match self.called_again(id, round) {
             Ok(mut call) => {
                 if self.passes(id, &mut call, ctx, out) {
                     out.push(Command::Forward { exchange: id, backend, call });
@@ -110,12 +122,12 @@ impl FrontMachine {
     }
 
     /// The call as if the client had made it with its answers, so that it is judged and fitted as a whole.
-    fn called_again(&self, id: ExchangeId, round: Round, responses: &[u8]) -> Result<Box<Call>, Fault> {
+    fn called_again(&self, id: ExchangeId, round: InputRound) -> Result<Box<Call>, Fault> {
         let bad = || Fault::new(FaultKind::Internal, "the next round of the call could not be made");
         let mut call = round.call;
         let (base, params) = (call.envelope.bytes(), call.envelope.params_span().ok_or_else(bad)?);
         let mut edits = Edits::new();
-        edits.set_member(base, params, "inputResponses", responses);
+        edits.set_member(base, params, "inputResponses", &round.responses.to_object());
         match &round.state {
             Some(state) => edits.set_member(base, params, "requestState", state),
             None => edits.remove_member(base, params, "requestState"),

@@ -1,7 +1,7 @@
 //! Tasks of 2025-11-25 at backends of the new era: the call that asks for one, and what is asked about it afterwards.
 
 use super::params::Params;
-use super::polling::{Aim, Poll};
+use super::polling::{PollGoal, TaskPoll};
 use super::requests::no_method;
 use super::task_registry::{Entry, Host, TaskRegistry, written};
 use super::{Context, FrontMachine};
@@ -38,7 +38,7 @@ impl FrontMachine {
         let state = TaskState::read(result).ok_or_else(garbage)?;
         let Some(exchange) = self.exchanges.get(&id) else { return Ok(()) };
         if !(exchange.wants_task && call.client.revision.tasks_core()) {
-            let poll = Poll::new(call, &state.id, backend, Aim::Call);
+            let poll = TaskPoll::new(call, &state.id, backend, PollGoal::Call);
             self.follow_task(id, &state, poll, ctx, out);
             return Ok(());
         }
@@ -147,9 +147,9 @@ impl FrontMachine {
                         params.progress_token().map(|span| RawId::from_token(message.bytes().slice(span.range())));
                 }
                 self.asks_about_task(id, &entry.backend, &task, ctx);
-                let aim = if name == method::TASKS_RESULT { Aim::Result } else { Aim::State };
+                let goal = if name == method::TASKS_RESULT { PollGoal::Result } else { PollGoal::State };
                 let call = self.like(id, message, client);
-                let poll = Poll::new(call, &task, revision, aim);
+                let poll = TaskPoll::new(call, &task, revision, goal);
                 match name {
                     method::TASKS_CANCEL => self.stop_now(id, poll, ctx, out),
                     _ => self.look_now(id, poll, ctx, out),

@@ -16,9 +16,9 @@ use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, RawId, builder, json, method};
 use std::sync::Arc;
 
-/// A request about a task.
-#[derive(Clone, Debug)]
-pub(super) struct AboutTask {
+/// The task that a request is about.
+#[derive(Debug)]
+pub(super) struct TaskSubject {
     task: Box<str>,
     /// The call that made it, where it is remembered.
     call: Option<Arc<TaskCall>>,
@@ -53,7 +53,7 @@ impl FrontMachine {
     pub(super) fn asks_about_task(&mut self, id: ExchangeId, backend: &Arc<str>, task: &str, ctx: &Context<'_>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let call = ctx.task_calls.find(&self.task_key(exchange, backend, task));
-        self.about_tasks.insert(id, AboutTask { task: task.into(), call });
+        self.exchanges.set_task_subject(id, TaskSubject { task: task.into(), call });
     }
 
     fn task_key(&self, exchange: &Exchange, backend: &Arc<str>, task: &str) -> TaskKey {
@@ -67,10 +67,7 @@ impl FrontMachine {
 
     /// What the call of a task answers, as a message of its own, where this answer brings it.
     pub(super) fn task_result(&self, id: ExchangeId, message: &Envelope) -> Option<Envelope> {
-        if self.about_tasks.is_empty() || !self.about_tasks.contains_key(&id) {
-            return None;
-        }
-        let exchange = self.exchanges.get(&id)?;
+        let (exchange, _) = self.exchanges.task_subject(id)?;
         if exchange.method == method::TASKS_RESULT {
             return Some(message.clone());
         }
@@ -85,8 +82,8 @@ impl FrontMachine {
 
     /// The exchange as if it were the call that made the task. What is not remembered of that call is missing in it.
     pub(super) fn as_call(&self, id: ExchangeId) -> Option<Exchange> {
-        let AboutTask { call, .. } = self.about_tasks.get(&id)?;
-        let mut exchange = self.exchanges.get(&id)?.clone();
+        let (exchange, TaskSubject { call, .. }) = self.exchanges.task_subject(id)?;
+        let mut exchange = exchange.clone();
         exchange.method = method::TOOLS_CALL.into();
         (exchange.subject, exchange.own_name) = (None, None);
         if let Some(call) = call {
@@ -140,10 +137,10 @@ impl FrontMachine {
 
     /// A result that no backend gave, as the client gets it of a task.
     fn task_reply(&self, id: ExchangeId, result: &Bytes) -> Bytes {
-        match (self.exchanges.get(&id), self.about_tasks.get(&id)) {
-            (Some(exchange), _) if exchange.era == Era::Modern => made_up::complete(method::TOOLS_CALL, result),
-            (_, Some(about)) => tasks::with_related_task(result, &about.task),
-            _ => result.clone(),
+        match self.exchanges.task_subject(id) {
+            Some((exchange, _)) if exchange.era == Era::Modern => made_up::complete(method::TOOLS_CALL, result),
+            Some((_, subject)) => tasks::with_related_task(result, &subject.task),
+            None => result.clone(),
         }
     }
 

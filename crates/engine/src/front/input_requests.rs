@@ -1,6 +1,7 @@
 //! Questions that a backend of the new era puts by way of the gateway: the old client is asked by requests in the middle of
 //! its call, as its revision knows it, and its answers are gathered until the last one is there.
 
+use super::exchanges::Stage;
 use super::judging::Passed;
 use super::questions::Asked;
 use super::sending::Way;
@@ -18,37 +19,71 @@ pub const MAX_ROUNDS: u32 = 16;
 /// How much of a backend's text is repeated in a message.
 const MAX_NAME: usize = 200;
 
-/// What a call has asked so far.
-#[derive(Clone, Default, Debug)]
-pub(super) struct Inquiry {
-    open: usize,
-    answers: Vec<(Bytes, Bytes)>,
-    count: u32,
+/// What the backend has asked the client in the course of one exchange.
+#[derive(Default, Debug)]
+pub(super) struct InputHistory {
+    rounds: u32,
     /// Elicitations by URL that the client was asked for, to be called complete when the call is.
     urls: Vec<String>,
 }
 
+/// The client's answers to one round of questions, gathered until the last one is there.
+#[derive(Debug)]
+pub(super) struct InputResponses {
+    round: u32,
+    missing: usize,
+    /// The key of each question, as a JSON string token, and the answer.
+    given: Vec<(Bytes, Bytes)>,
+}
+
+impl InputResponses {
+    /// Which round of questions of its exchange they answer; the first is 1.
+    pub fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// True where no answer is missing.
+    pub fn are_complete(&self) -> bool {
+        self.missing == 0
+    }
+
+    /// The answers as an `inputResponses` object.
+    pub fn to_object(&self) -> Vec<u8> {
+        let mut object = b"{".to_vec();
+        for (index, (key, answer)) in self.given.iter().enumerate() {
+            if index > 0 {
+                object.push(b',');
+            }
+            object.extend_from_slice(key);
+            object.push(b':');
+            object.extend_from_slice(answer);
+        }
+        object.push(b'}');
+        object
+    }
+}
+
 impl FrontMachine {
-    /// Asks the client; says how many rounds of questions that makes, or nothing where the interceptors ended the call. With
-    /// nothing to ask it only counts.
-    pub(super) fn inquire(
+    /// Asks the client, and returns the answers to wait for: none are missing where nothing was asked. Returns nothing
+    /// where the interceptors ended the call.
+    pub(super) fn ask_client(
         &mut self,
         id: ExchangeId,
-        wanted: Vec<Wanted>,
+        wanted: Vec<InputRequest>,
         (client, backend): (&ClientProfile, Revision),
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Result<Option<u32>, Fault> {
+    ) -> Result<Option<InputResponses>, Fault> {
         if self.asked.len() + wanted.len() > MAX_ASKED {
             return Err(Fault::new(FaultKind::Overloaded, "too many questions wait for this client"));
         }
-        let mut inquiry = self.inquiries.remove(&id).unwrap_or_default();
-        inquiry.count += 1;
-        if inquiry.count > MAX_ROUNDS {
+        let mut history = self.exchanges.take_input_history(id);
+        history.rounds += 1;
+        if history.rounds > MAX_ROUNDS {
             let text = format!("the backend asked for input {MAX_ROUNDS} times in one call");
             return Err(Fault::new(FaultKind::BackendGarbage, text));
         }
-        inquiry.open = wanted.len();
+        let responses = InputResponses { round: history.rounds, missing: wanted.len(), given: Vec::new() };
         let mut sends = Vec::with_capacity(wanted.len());
         for one in wanted {
             let number = self.next_question;
@@ -60,7 +95,7 @@ impl FrontMachine {
                 return Err(not_declared(&one.method));
             }
             if one.method == method::ELICITATION_CREATE && json::member(&params, "elicitationId").is_some() {
-                inquiry.urls.push(mint);
+                history.urls.push(mint);
             }
             let request = builder::Request::new(&one.method).id(RawId::number(number)).params_raw(&params).build();
             let passed = match self.judge_question(id, request, ctx, out) {
@@ -80,21 +115,16 @@ impl FrontMachine {
                 self.asked.insert(number, asked);
                 self.send(Some(id), Way::midway(stream), passed, ctx, out);
             }
-            out.push(Command::Wake { exchange: id, after: ctx.round_timeout, round: Some(inquiry.count) });
+            out.push(Command::Wake { exchange: id, after: ctx.round_timeout, round: Some(responses.round) });
         }
-        let count = inquiry.count;
-        self.inquiries.insert(id, inquiry);
-        Ok(Some(count))
-    }
-
-    /// True while an answer of the client is missing.
-    pub(super) fn inquiring(&self, id: ExchangeId) -> bool {
-        self.inquiries.get(&id).is_some_and(|inquiry| inquiry.open > 0)
+        self.exchanges.set_input_history(id, history);
+        Ok(Some(responses))
     }
 
     /// The time for a round of questions is over. A client that has not answered is told to forget them, and its call ends.
-    pub(super) fn inquiry_expired(&mut self, id: ExchangeId, round: u32, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        if self.inquiries.get(&id).is_none_or(|inquiry| inquiry.open == 0 || inquiry.count != round) {
+    pub(super) fn input_expired(&mut self, id: ExchangeId, round: u32, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let responses = self.exchanges.input_responses(id);
+        if responses.is_none_or(|responses| responses.are_complete() || responses.round != round) {
             return;
         }
         if let Some(stream) = self.way_to_client(Some(id)) {
@@ -116,7 +146,7 @@ impl FrontMachine {
     }
 
     /// The client answered one of the questions.
-    pub(super) fn inquiry_answered(
+    pub(super) fn input_answered(
         &mut self,
         id: ExchangeId,
         key: Bytes,
@@ -125,7 +155,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let Some(inquiry) = self.inquiries.get_mut(&id) else { return };
+        let Some(responses) = self.exchanges.input_responses_mut(id) else { return };
         let answer = match message.result() {
             Some(result) if message.kind() == Kind::Response => questions::answer_to_modern(name, result),
             // A user who cannot be asked has not answered; there is no such way out for the other questions.
@@ -137,11 +167,14 @@ impl FrontMachine {
                 return self.refused_by_client(id, &text, ctx, out);
             }
         };
-        inquiry.answers.push((key, answer));
-        inquiry.open -= 1;
-        if inquiry.open == 0 {
-            self.next_round(id, ctx, out);
-            self.tell_task(id, ctx, out);
+        responses.given.push((key, answer));
+        responses.missing -= 1;
+        if !responses.are_complete() {
+            return;
+        }
+        match self.exchanges.stage(id) {
+            Some(Stage::PollingTask(_)) => self.update_task(id, ctx, out),
+            _ => self.next_round(id, ctx, out),
         }
     }
 
@@ -156,26 +189,10 @@ impl FrontMachine {
         self.fail(id, &Fault::new(FaultKind::Refused, text), ctx, out);
     }
 
-    /// The answers as an `inputResponses` object. They are given once.
-    pub(super) fn take_answers(&mut self, id: ExchangeId) -> Vec<u8> {
-        let mut responses = b"{".to_vec();
-        let answers = self.inquiries.get_mut(&id).map(|inquiry| std::mem::take(&mut inquiry.answers));
-        for (index, (key, answer)) in answers.unwrap_or_default().into_iter().enumerate() {
-            if index > 0 {
-                responses.push(b',');
-            }
-            responses.extend_from_slice(&key);
-            responses.push(b':');
-            responses.extend_from_slice(&answer);
-        }
-        responses.push(b'}');
-        responses
-    }
-
     /// Tells a client that was sent to a URL that what it went there for is done.
-    pub(super) fn inquiry_over(&self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let (Some(inquiry), Some(exchange)) = (self.inquiries.get(&id), self.exchanges.get(&id)) else { return };
-        for elicitation in inquiry.urls.iter().filter(|_| exchange.stream_open) {
+    pub(super) fn input_over(&self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let Some((exchange, history)) = self.exchanges.input_history(id) else { return };
+        for elicitation in history.urls.iter().filter(|_| exchange.stream_open) {
             let bytes = builder::Notification::new(method::ELICITATION_COMPLETE)
                 .param_str("elicitationId", elicitation)
                 .build();
@@ -193,7 +210,7 @@ fn not_declared(name: &str) -> Fault {
 
 /// One question of a backend of the new era.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Wanted {
+pub(super) struct InputRequest {
     /// The key, as a JSON string token.
     pub key: Bytes,
     /// What is asked.
@@ -203,12 +220,12 @@ pub(super) struct Wanted {
 }
 
 /// What the backend wants to know, in the order it says so. `object` is the raw `inputRequests`.
-pub(super) fn read_requests(object: &[u8]) -> Vec<Wanted> {
+pub(super) fn read_requests(object: &[u8]) -> Vec<InputRequest> {
     let read = |member: json::Member| {
         let request = member.value.of(object);
         let method = json::member(request, "method").and_then(|span| json::string(span.of(request)))?;
         let params = json::member(request, "params").map_or(&b"{}"[..], |span| span.of(request));
-        Some(Wanted {
+        Some(InputRequest {
             key: Bytes::copy_from_slice(member.key.of(object)),
             method: method.into_owned(),
             params: Bytes::copy_from_slice(params),
