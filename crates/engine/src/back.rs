@@ -1,7 +1,32 @@
-//! The machine that faces one backend connection: a child process, or a session with an HTTP backend.
+//! The back machine: the gateway's side of one connection to a backend, a child process or a session over HTTP.
 //!
-//! It opens the connection in the right era, gives every request an id and a progress token of its own, and says whose
-//! answer each message is. `O` is whoever asked: the machine only carries it.
+//! It opens the connection in the right era, gives every request an id and a progress token of its own, fits requests and
+//! answers between revisions ([`crate::bridge`]), and says whose answer each message is. It is generic over the origin `O`
+//! of a request: the machine carries it and never looks inside.
+//!
+//! ```text
+//! Opening ─┬─ Wish::Auto, Wish::Modern ─► Probing ──── server/discover succeeds ────┐
+//!          │                               │ Auto: refused, or silent for too long  ▼
+//!          └─ Wish::Legacy ────────────────┴─► Initializing ── initialize ok ────► Ready
+//!
+//! any of them ── the connection is lost, or there is no revision that both speak ──► Dead
+//! ```
+//!
+//! A slow server may answer the probe after `initialize` was sent; that answer still settles the era (see `handshake`).
+//! [`BackMachine::reopen`] goes back to `Initializing` when the backend forgot the session; calls in flight stay in flight.
+//!
+//! Invariants:
+//!
+//! - Ids on the connection are counted here, so the ids of two clients never meet. The [`Correlator`] gives each answer to
+//!   one request; orphans, duplicates and late answers become [`BackCommand::Stray`] and reach no client.
+//! - Every call ends: with its answer, when it is cancelled, when the transport reports a failure, with the connection, or
+//!   by its time-out, which progress and open questions to the client push back ([`BackMachine::tick`]).
+//! - All edits of a call are applied at once when it leaves, and every other byte is the client's.
+//! - A call of an old client at a new backend is kept as it came, because the backend may want it again with more input.
+//! - A server of the new era may ask nothing on the connection: a request other than `ping` is refused.
+//!
+//! The machine must never send by itself: it returns an [`Outbound`] or pushes [`BackCommand::Transmit`], and whoever drives
+//! it writes that to the link. It must not retry either: only its driver knows whether anything reached the backend.
 
 mod cancelling;
 mod handshake;

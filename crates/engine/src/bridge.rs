@@ -1,8 +1,36 @@
-//! What must differ in a message when its two ends speak different revisions: one file per concern, none of them with a
-//! socket or a clock.
+//! The bridge: what must differ in a message when its two ends speak different revisions of MCP.
 //!
-//! This file fits requests and answers on their way. What takes more than one message has a machine: [`bridged_call`] for an old
-//! backend that asks a new client, `front::rounds` for a new backend that asks an old one.
+//! Each concern has a file: capabilities, content of results, errors, lists, questions to the client, tasks. This file fits
+//! requests ([`request`]) and answers ([`answer`]) on their way and says which of the others are needed.
+//!
+//! ```text
+//! client ─► backend      request                              answer
+//! new era ─► old era     loses what it says about itself      content, errors and tasks as the new era has them
+//! old era ─► new era     is made to describe itself           content and errors as the client's revision has them
+//! old ─► newer old       stays as it is                       content that the client's revision lacks is rewritten
+//! otherwise              stays as it is                       stays as it is
+//! ```
+//!
+//! One answer may not be the end of a call ([`Reach`]); what takes several messages has a machine of its own:
+//!
+//! ```text
+//!               ┌─ Whole ─► the client is answered
+//! answer ───────┼─ Input ─► front::rounds asks an old client what a new backend wants to know
+//!               └─ Task ──► front::polling waits for a new backend's task; bridge::hosted keeps an old backend's
+//!
+//! an old backend asks in the middle of a call ─► bridge::bridged_call parks the call until its new client comes back
+//! ```
+//!
+//! Invariants:
+//!
+//! - Between equal revisions nothing is changed; only a trace adds its members to `_meta` of a request.
+//! - Translations are functions from bytes to bytes or to [`Edits`]. What they do not name stays byte for byte.
+//! - What a revision has no form for is rewritten into one that it has and reported by name, or refused by [`not_bridged`],
+//!   which names the feature and both revisions.
+//! - A further round of a call that an old backend no longer works on is refused: a call must not run twice.
+//!
+//! The bridge must never decide where a message goes. Its machines keep one call or one task each, and nothing is shared
+//! between them.
 
 pub mod bridged_call;
 pub mod capabilities;

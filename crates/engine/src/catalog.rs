@@ -1,7 +1,38 @@
-//! All tools, prompts, resources and templates of all backends, as one.
+//! The catalog: all tools, prompts, resources and resource templates of all backends, shown to clients as one server's.
 //!
-//! The catalog is the model that changes; a [`Snapshot`] of it is what requests read. Lists are kept per backend and per
-//! view (era and capability set), since old servers offer different things to different clients.
+//! [`Catalog`] is the model that changes; a [`Snapshot`] is the immutable picture of it that requests read: routes by name,
+//! pages of lists, the capabilities that backends offer between them.
+//!
+//! ```text
+//! a backend's lists were read ─► set_view, replace_views ─┐
+//! a backend is up or down ─────► set_listed ──────────────┼─► Catalog ── snapshot ──► Snapshot ─► page, tool, offer, ...
+//! another configuration ───────► reconfigure, keep_tools ─┘
+//! ```
+//!
+//! Lists are kept per backend and per view (era and capability set), because old servers offer different things to
+//! different clients. A client whose own view is not known is shown the nearest one ([`BackendEntry::shown`]).
+//!
+//! Every entry is reached by its qualified name (`backend__name`, `backend+uri`). The plain name has one owner:
+//!
+//! ```text
+//! free ── listed ──► claimed, goes to the backend that is configured first ── settle ──► owned
+//!   ▲                                                                                      │
+//!   └──────────────────────────── its backend leaves the configuration ────────────────────┘
+//! ```
+//!
+//! Invariants:
+//!
+//! - An owned name does not change hands: not when its backend is down, stops listing it, or another one lists it too. Only
+//!   a backend that has listed thousands of names which it lists no more loses those.
+//! - A backend that is down keeps its names and is left out of lists.
+//! - Entries are kept as the bytes that the backend sent. A client is shown them with another name, URI or link to an app's
+//!   page where they are renamed, and without what its era has no form for.
+//! - The entries of a backend are shown in the order in which they were first seen, whatever order it lists them in later,
+//!   so that a cursor stays good when the catalog changes between two pages.
+//! - Views, remembered names and rendered pages are bounded, because clients and backends choose how many there are.
+//!
+//! A snapshot must never change what it answers: it is shared between threads, and a new one takes its place as a whole. Its
+//! only mutable parts are a cache of rendered pages and a flag that a name was shown.
 
 mod claims;
 mod cursor;

@@ -1,15 +1,36 @@
-//! The ordered list of interceptors, and the phases in which each of them is asked.
+//! The ordered list of interceptors, and the phases in which each of them is asked about a message.
+//!
+//! Whatever may change, answer, hold or refuse a message is an [`Interceptor`] in one [`Chain`], as breakpoints and rules
+//! are. The front machine asks the chain and carries out its verdict.
 //!
 //! ```text
-//! client ─► request ─► (dispatch) ─► backend ─► response ─► client
-//!              │ notification (either way, no answer)           │
-//!              │ question (a backend asks) ─► answer            │
-//!              └───────────────── finished ─────────────────────┘
-//! client ─► gateway request ─► (answered here) ─► gateway response ─► client
+//! client ─► Request ─────► backend ─► Response ─────► client     a routed request and its answer
+//! client ─► ToGateway ─► (answered here) ─► FromGateway ─► client
+//! client ─► FromClient ──► backend                               notifications
+//! client ◄─ FromBackend ◄─ backend
+//! client ◄─ ServerAsks ◄── backend ... ClientAnswers ─► backend  a question in the middle of a call
 //! ```
-//! An interceptor is synchronous: its verdict is a function of what it is handed, so that a chain can be run again over
-//! old exchanges and give the same verdicts. What it cannot know by itself it asks for with [`Verdict::Hold`]: the chain
-//! stops, the question is brought to whoever can answer it, and the same interceptor goes on with the answer.
+//!
+//! In one phase the interceptors are asked in order; toward the client in reverse, so that the first is the one nearest to
+//! the client both ways. Each sees what those before it made of the message:
+//!
+//! ```text
+//!          ┌── Pass, Modify: the next one is asked ──┐
+//! judge ───┴─► one interceptor ──────────────────────┴─► all have passed: Pass, or Modify with the last message
+//!                │ Reply, Error, Refuse: the walk ends
+//!                └ Hold: the walk stops; when the question is answered, the same interceptor goes on with the answer
+//! ```
+//!
+//! Invariants:
+//!
+//! - The first verdict that ends the walk is final.
+//! - A message is replaced only by one of the same kind, method and id. Any other replacement becomes a refusal.
+//! - Rulings and effects of an interceptor count even where a later one ends the walk.
+//! - An idle chain costs one look at each interceptor ([`Interceptor::is_idle`], [`Interceptor::looks_at`]).
+//!
+//! An interceptor must never wait or do I/O. Its verdict is a function of the [`Case`] and of the answer it is resumed with,
+//! so that a chain that is run again over recorded exchanges gives the same verdicts. What it cannot know by itself (time
+//! that must pass, a person's word, the answer of a web address) it asks for with [`Verdict::Hold`].
 
 mod case;
 mod judgement;

@@ -1,7 +1,41 @@
-//! The machine that faces one client: an old-era session, a stdio pipe, or a single stateless request.
+//! The front machine: everything the gateway does for one client.
 //!
-//! It is told what happened by [`Event`] and says what to do by [`Command`]; it never waits. A request of the new era
-//! describes itself, so on a pipe both eras may come mixed, and telling the era comes before every gate.
+//! A client is a session of the old era, a pipe, or a single request of the new era ([`Mode`]). The machine is told what
+//! happened by [`Event`] and appends what is to be done as [`Command`]s, which the runtime carries out. On a pipe both eras
+//! may come mixed, so the era of every request is found out before anything else is decided about it.
+//!
+//! A session of the old era moves through its [`Lifecycle`], which decides what requests are admitted. It can be closed in
+//! any state:
+//!
+//! ```text
+//! Created ── initialize ──► Initializing ── notifications/initialized ──► Operational ──► Closed
+//!    ▲                           │
+//!    └─ refused by interceptors ─┘
+//! ```
+//!
+//! Each admitted request becomes an [`Exchange`], which is in exactly one stage (`exchanges::Stage`) until it ends:
+//!
+//! ```text
+//!                        ┌── AwaitingLists   the catalog lacks lists it needs;   back when they are known
+//! Received ─► InFlight ◄─┼── Held            an interceptor asked a question;    back when it is answered
+//!                │       ├── AwaitingInput   the backend wants input;            back when the client answered
+//!                │       └── PollingTask     the backend made a task of it;      back when the task is over
+//!                │            Listening      a `subscriptions/listen`;           stays until it is cancelled
+//!                ▼
+//!         finish (an answer or a fault) or cancel (nothing), from any stage
+//! ```
+//!
+//! Invariants:
+//!
+//! - A request gets at most one answer. `finish` and `cancel` are the only ways to end an exchange, and both remove it with
+//!   its stage; a backend's answer that comes later is dropped as `late_answer`.
+//! - The client gets nothing but what `FrontMachine::send` sends: judged by the interceptors, or the gateway's own word.
+//! - Exchanges ([`Context::max_in_flight`]), questions of backends ([`MAX_ASKED`]), renamed resources that are subscribed to
+//!   ([`MAX_FOLLOWED`]) and tasks ([`MAX_TASKS`]) each have a limit per session.
+//! - When a stream is lost, requests of the new era on it are cancelled; calls of the old era go on without it.
+//!
+//! The machine must never wait, read a clock, or talk to a backend itself: the time and everything it may look at come with
+//! the [`Context`], and a call leaves as [`Command::Forward`].
 
 mod answers;
 mod context;
