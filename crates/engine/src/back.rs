@@ -42,7 +42,7 @@ use crate::exchange::{Call, MethodName};
 use crate::fault::{Fault, FaultKind};
 use crate::profile::{ClientProfile, ServerProfile};
 use bytes::Bytes;
-use handshake::{Handshake, Phase, Word};
+use handshake::{ConnectionState, Handshake, HandshakeRequest};
 use questions::Questions;
 use signalbox_wire::id::Digits;
 use signalbox_wire::{Edits, Envelope, Era, Kind, RawId, Revision, builder, header_params, json, meta, method};
@@ -52,7 +52,7 @@ use std::time::{Duration, Instant};
 /// Why a request is on the connection.
 #[derive(Clone, Debug)]
 enum Purpose<O> {
-    Handshake(Word),
+    Handshake(HandshakeRequest),
     Call {
         origin: O,
         method: MethodName,
@@ -73,7 +73,7 @@ pub struct BackMachine<O> {
     wish: Wish,
     offer: ClientOffer,
     mirror_headers: bool,
-    phase: Phase,
+    phase: ConnectionState,
     handshake: Handshake,
     profile: Option<Arc<ServerProfile>>,
     offered: Offered,
@@ -90,7 +90,7 @@ impl<O: Clone> BackMachine<O> {
             wish,
             offer,
             mirror_headers,
-            phase: Phase::Opening,
+            phase: ConnectionState::Opening,
             handshake: Handshake::default(),
             profile: None,
             offered: Offered::default(),
@@ -114,7 +114,7 @@ impl<O: Clone> BackMachine<O> {
     /// True once calls may be sent.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        matches!(self.phase, Phase::Ready)
+        matches!(self.phase, ConnectionState::Ready)
     }
 
     /// How many requests wait for an answer.
@@ -377,7 +377,7 @@ impl<O: Clone> BackMachine<O> {
 
     /// The connection is gone: every call on it has ended with it.
     pub fn lost(&mut self, why: &str, out: &mut Vec<BackCommand<O>>) {
-        self.phase = Phase::Dead;
+        self.phase = ConnectionState::Dead;
         for (_, pending) in self.calls.drain() {
             if let Purpose::Call { origin, .. } = pending.origin {
                 out.push(BackCommand::Fail { to: origin, fault: self.died(why), message: None });

@@ -44,7 +44,7 @@ impl Default for BreakerRules {
 
 /// What became of a call.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum CallResult {
     /// The backend answered, if only with an error.
     Answered,
     /// It failed.
@@ -143,18 +143,18 @@ impl<K: PartialEq> Breaker<K> {
     }
 
     /// Takes what became of a call, or of a connection that nobody called on.
-    pub fn settle(&mut self, who: Option<&K>, outcome: Outcome, now: Instant) {
+    pub fn settle(&mut self, who: Option<&K>, outcome: CallResult, now: Instant) {
         match &mut self.phase {
             Phase::Closed { in_a_row, window } => match outcome {
-                Outcome::Unknown => {}
-                Outcome::Answered => {
+                CallResult::Unknown => {}
+                CallResult::Answered => {
                     *in_a_row = 0;
                     *window = window.filter(|window| self.rules.is_running(window, now));
                     if let Some(window) = window {
                         window.calls = window.calls.saturating_add(1);
                     }
                 }
-                Outcome::Failed => {
+                CallResult::Failed => {
                     *in_a_row = in_a_row.saturating_add(1);
                     let running = window.filter(|window| self.rules.is_running(window, now));
                     let counted = running.unwrap_or(Window { began: now, calls: 0, failures: 0 }).failed();
@@ -170,9 +170,9 @@ impl<K: PartialEq> Breaker<K> {
                 }
                 *trial = None;
                 match outcome {
-                    Outcome::Unknown => {}
-                    Outcome::Failed => self.open(now),
-                    Outcome::Answered => {
+                    CallResult::Unknown => {}
+                    CallResult::Failed => self.open(now),
+                    CallResult::Answered => {
                         *successes += 1;
                         if *successes >= self.rules.successes {
                             self.phase = Phase::Closed { in_a_row: 0, window: None };

@@ -37,7 +37,7 @@ mod judgement;
 mod person;
 mod rulings;
 
-pub use case::{Answer, Case, Phase, Question, Resumed};
+pub use case::{Case, HoldAnswer, HoldQuestion, Phase, Resumed};
 pub use judgement::{Effect, Hold, Judgement, Ruling, Verdict};
 pub use person::{EditError, edited, settle};
 pub use rulings::Rulings;
@@ -90,7 +90,7 @@ pub struct Resume<'a> {
 
 /// What a chain came to.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct ChainJudgement {
     /// What is to be done with the message. [`Verdict::Modify`] carries what all interceptors together made of it.
     pub verdict: Verdict,
     /// What each of them decided, with the name of the interceptor.
@@ -129,8 +129,8 @@ impl Chain {
     /// Asks about a message. Each interceptor sees what those before it made of the message; the first that ends the walk
     /// has the last word.
     #[must_use]
-    pub fn judge(&self, case: &Case<'_>, resume: Option<Resume<'_>>) -> Outcome {
-        let mut outcome = Outcome { verdict: Verdict::Pass, rulings: vec![], effects: vec![], passed: 0 };
+    pub fn judge(&self, case: &Case<'_>, resume: Option<Resume<'_>>) -> ChainJudgement {
+        let mut outcome = ChainJudgement { verdict: Verdict::Pass, rulings: vec![], effects: vec![], passed: 0 };
         outcome.passed = resume.map_or(0, |resume| resume.passed);
         let mut told = resume.map(|resume| resume.told);
         let mut changed = None;

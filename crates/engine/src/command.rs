@@ -3,7 +3,7 @@
 use crate::back::Draft;
 use crate::bridge::tasks::TaskState;
 use crate::caller::Caller;
-use crate::chain::{Effect, Phase, Question};
+use crate::chain::{Effect, HoldQuestion, Phase};
 use crate::exchange::{Call, MethodName};
 use crate::fact::Fact;
 use crate::front::ToClient;
@@ -79,7 +79,7 @@ pub enum Command {
         /// The exchange of the message.
         exchange: ExchangeId,
         /// What is asked.
-        question: Question,
+        question: HoldQuestion,
         /// The message, for whoever is to decide.
         held: Box<Held>,
     },

@@ -2,7 +2,7 @@
 
 use crate::bridge::Reach;
 use crate::catalog::Changed;
-use crate::chain::Answer;
+use crate::chain::HoldAnswer;
 use crate::exchange::Call;
 use crate::fault::Fault;
 use crate::keys::{ExchangeId, PeerId, StreamId};
@@ -105,7 +105,7 @@ pub enum Event {
         /// The exchange of the message.
         exchange: ExchangeId,
         /// What came of its question.
-        answer: Answer,
+        answer: HoldAnswer,
     },
     /// A message goes on waiting; its client may be told.
     StillHeld {

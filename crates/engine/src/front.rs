@@ -85,8 +85,8 @@ use crate::profile::ClientProfile;
 use bytes::Bytes;
 use exchanges::{Exchanges, OpenExchange, Stage};
 use judging::Passed;
-use questions::Asked;
-use sending::Way;
+use questions::PendingQuestion;
+use sending::Delivery;
 use signalbox_wire::{Envelope, Era, RawId, Revision, meta};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -124,7 +124,7 @@ pub struct FrontMachine {
     answers_only: HashSet<StreamId>,
     exchanges: Exchanges,
     by_client_id: TextMap<RawId, ExchangeId>,
-    asked: KeyMap<u64, Asked>,
+    asked: KeyMap<u64, PendingQuestion>,
     task_registry: TaskRegistry,
     /// Followed resources whose URI is not the backend's own: (backend, its URI) to ours.
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
@@ -364,7 +364,7 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
-        let way = exchange.stream_open.then(|| Way::last(exchange.stream, status));
+        let way = exchange.stream_open.then(|| Delivery::last(exchange.stream, status));
         let finished = self.ended(exchange, outcome, Some(passed.bytes()), ctx);
         match way {
             Some(way) => self.send(Some(id), way, passed, ctx, out),

@@ -17,7 +17,7 @@ pub const MAX_OPERATION_BYTES: usize = 4 << 20;
 
 /// A round of a call.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct OperationRound {
     /// The exchange of the first round.
     pub operation: ExchangeId,
     /// Which round it is; the first is 1.
@@ -30,7 +30,7 @@ type Key = (Principal, Bytes);
 
 #[derive(Default, Debug)]
 struct Inner {
-    places: HashMap<Key, Place>,
+    places: HashMap<Key, OperationRound>,
     order: VecDeque<Key>,
     bytes: usize,
 }
@@ -41,7 +41,7 @@ pub struct Operations(Mutex<Inner>);
 
 impl Operations {
     /// Remembers that this state was given to this principal at the end of a round.
-    pub fn note(&self, principal: &Principal, state: &[u8], place: Place) {
+    pub fn note(&self, principal: &Principal, state: &[u8], place: OperationRound) {
         if state.len() > MAX_OPERATION_BYTES / 16 {
             return;
         }
@@ -61,7 +61,7 @@ impl Operations {
 
     /// The round that ended with this state, where this principal was given it.
     #[must_use]
-    pub fn find(&self, principal: &Principal, state: &[u8]) -> Option<Place> {
+    pub fn find(&self, principal: &Principal, state: &[u8]) -> Option<OperationRound> {
         let inner = self.lock();
         if inner.places.is_empty() {
             return None;
@@ -78,8 +78,8 @@ impl Operations {
 mod tests {
     use super::*;
 
-    fn place(operation: u64) -> Place {
-        Place { operation: ExchangeId(operation), round: 1, consulted: false }
+    fn place(operation: u64) -> OperationRound {
+        OperationRound { operation: ExchangeId(operation), round: 1, consulted: false }
     }
 
     #[test]

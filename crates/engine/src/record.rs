@@ -13,6 +13,6 @@ mod tape_info;
 pub use around::{BackendSeen, ClientEntry, Gap, LostEntry, RefusedEntry, RulesEntry, SessionInfo};
 pub use entry::{Content, DecisionEntry, Entry, FinishedEntry};
 pub use message::{Body, MessageEntry, MessageKind};
-pub use query::{Hit, MethodStats, NotificationStats, Page, Query, Stats};
+pub use query::{EntryPage, Hit, MethodStats, NotificationStats, Query, Stats};
 pub use store::{Pruned, Retention, StoreError, TapeStore, TapeWriter};
 pub use tape_info::{TapeInfo, TapeKind};

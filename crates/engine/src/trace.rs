@@ -62,14 +62,14 @@ pub struct TraceSent {
     /// The span of the call at the backend.
     pub call: TraceParent,
     /// What becomes of `tracestate`.
-    pub state: State,
+    pub state: TraceState,
     /// When and how the call left, once it has.
     pub sent: OnceLock<Sent>,
 }
 
 /// The `tracestate` that goes with a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum State {
+pub enum TraceState {
     /// As the client wrote it in `_meta`.
     Kept,
     /// This one.
@@ -120,7 +120,7 @@ impl TraceSent {
     /// The members of `_meta` that say it, as raw JSON.
     pub(crate) fn members(&self) -> Vec<(&'static str, Vec<u8>)> {
         let mut members = vec![(meta::TRACEPARENT, json::quote(&self.call.to_string()).into_bytes())];
-        if let State::Set(state) = &self.state {
+        if let TraceState::Set(state) = &self.state {
             members.push((meta::TRACESTATE, json::quote(state).into_bytes()));
         }
         members
@@ -145,7 +145,7 @@ impl TraceSent {
 
     /// Removes from `_meta` the `tracestate` that is not handed on.
     pub(crate) fn take_away(&self, base: &[u8], own: Span, edits: &mut Edits) {
-        if self.state == State::Removed {
+        if self.state == TraceState::Removed {
             edits.remove_member(base, own, meta::TRACESTATE);
         }
     }

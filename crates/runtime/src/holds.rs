@@ -1,7 +1,7 @@
 //! Messages that interceptors hold until somebody answers a question: a person, a web address, or only the clock.
 
 use crate::session::Session;
-use signalbox_engine::chain::{Answer, Question};
+use signalbox_engine::chain::{HoldAnswer, HoldQuestion};
 use signalbox_engine::command::Held;
 use signalbox_engine::{Event, ExchangeId, SessionKey};
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub struct HeldMessage {
 struct Waiting {
     shown: HeldMessage,
     key: (SessionKey, ExchangeId),
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<HoldAnswer>,
 }
 
 /// The messages of one gateway that wait for a person.
@@ -81,7 +81,7 @@ impl Holds {
     ///
     /// # Errors
     /// Where no message of this number waits.
-    pub fn settle(&self, id: u64, answer: Answer) -> Result<HeldMessage, HoldError> {
+    pub fn settle(&self, id: u64, answer: HoldAnswer) -> Result<HeldMessage, HoldError> {
         let waiting = self.lock().by_id.remove(&id).ok_or(HoldError::Unknown(id))?;
         let shown = waiting.shown.clone();
         // Nobody listens where its time ran out in this very moment.
@@ -106,7 +106,7 @@ impl Holds {
         };
         for one in waiting.into_values() {
             // Whoever is settled in this moment has an answer already.
-            let _ = one.answer.send(Answer::Refused { by: None, reason: ENDING.to_owned() });
+            let _ = one.answer.send(HoldAnswer::Refused { by: None, reason: ENDING.to_owned() });
         }
     }
 
@@ -122,14 +122,14 @@ impl Holds {
         exchange: ExchangeId,
         (reason, until): (Arc<str>, Instant),
         held: Arc<Held>,
-    ) -> Result<(u64, oneshot::Receiver<Answer>), Answer> {
+    ) -> Result<(u64, oneshot::Receiver<HoldAnswer>), HoldAnswer> {
         let (answer, answered) = oneshot::channel();
         let mut inner = self.lock();
         if inner.ended {
-            return Err(Answer::Refused { by: None, reason: ENDING.to_owned() });
+            return Err(HoldAnswer::Refused { by: None, reason: ENDING.to_owned() });
         }
         if inner.by_id.len() >= MAX_HELD {
-            return Err(Answer::Failed(format!("{MAX_HELD} messages are held already, which is the limit")));
+            return Err(HoldAnswer::Failed(format!("{MAX_HELD} messages are held already, which is the limit")));
         }
         inner.next += 1;
         let id = inner.next;
@@ -146,7 +146,7 @@ impl Holds {
         Ok((id, answered))
     }
 
-    fn count(&self, answer: &Answer) {
+    fn count(&self, answer: &HoldAnswer) {
         *self.lock().settled.entry(word(answer)).or_default() += 1;
     }
 
@@ -155,37 +155,37 @@ impl Holds {
     }
 }
 
-fn word(answer: &Answer) -> &'static str {
+fn word(answer: &HoldAnswer) -> &'static str {
     match answer {
-        Answer::GoOn { .. } => "released",
-        Answer::Edited { .. } => "edited",
-        Answer::Result { .. } => "answered",
-        Answer::Refused { .. } => "refused",
-        Answer::Expired => "expired",
-        Answer::Webhook { .. } => "webhook",
-        Answer::Failed(_) => "failed",
+        HoldAnswer::GoOn { .. } => "released",
+        HoldAnswer::Edited { .. } => "edited",
+        HoldAnswer::Result { .. } => "answered",
+        HoldAnswer::Refused { .. } => "refused",
+        HoldAnswer::Expired => "expired",
+        HoldAnswer::Webhook { .. } => "webhook",
+        HoldAnswer::Failed(_) => "failed",
     }
 }
 
 /// Finds out what an interceptor wants to know, and tells the session.
-pub(crate) async fn consult(session: Arc<Session>, exchange: ExchangeId, question: Question, held: Box<Held>) {
+pub(crate) async fn consult(session: Arc<Session>, exchange: ExchangeId, question: HoldQuestion, held: Box<Held>) {
     let answer = match question {
-        Question::Pause(time) => {
+        HoldQuestion::Pause(time) => {
             // Who goes away meanwhile leaves nothing behind: neither the message nor the session waits with the clock.
             drop(held);
             let waiting = Arc::downgrade(&session);
             drop(session);
             tokio::time::sleep(time).await;
             if let Some(session) = waiting.upgrade() {
-                session.handle(Event::Consulted { exchange, answer: Answer::GoOn { by: None } });
+                session.handle(Event::Consulted { exchange, answer: HoldAnswer::GoOn { by: None } });
             }
             return;
         }
-        Question::Webhook { url, body, within } => match session.gateway.webhooks.ask(&url, body, within).await {
-            Ok((status, body)) => Answer::Webhook { status, body },
-            Err(error) => Answer::Failed(error.to_string()),
+        HoldQuestion::Webhook { url, body, within } => match session.gateway.webhooks.ask(&url, body, within).await {
+            Ok((status, body)) => HoldAnswer::Webhook { status, body },
+            Err(error) => HoldAnswer::Failed(error.to_string()),
         },
-        Question::Person { reason, within } => {
+        HoldQuestion::Person { reason, within } => {
             let Some(answer) = ask_person(&session, exchange, (reason, within), held).await else { return };
             session.gateway.holds.count(&answer);
             answer
@@ -200,7 +200,7 @@ async fn ask_person(
     exchange: ExchangeId,
     (reason, within): (Arc<str>, Duration),
     held: Box<Held>,
-) -> Option<Answer> {
+) -> Option<HoldAnswer> {
     let until = tokio::time::Instant::now() + within;
     let tells = held.gives_progress;
     let text: Arc<str> = format!("held: {reason}").into();
@@ -223,7 +223,7 @@ async fn ask_person(
         let left = until.saturating_duration_since(tokio::time::Instant::now());
         if left.is_zero() {
             // Whoever settles it in this moment comes too late, and is told so.
-            return holds.settle(id, Answer::Expired).is_ok().then_some(Answer::Expired);
+            return holds.settle(id, HoldAnswer::Expired).is_ok().then_some(HoldAnswer::Expired);
         }
         match tokio::time::timeout(left.min(TELL_EVERY), &mut answered).await {
             Ok(answer) => return answer.ok(),

@@ -6,7 +6,7 @@ use crate::origin::Origin;
 use crate::party::Party;
 use crate::peer::Peer;
 use bytes::Bytes;
-use signalbox_engine::bridge::hosted::{About, Hosted, HostedCommand};
+use signalbox_engine::bridge::hosted::{Hosted, HostedCommand, TaskQuery};
 use signalbox_engine::bridge::tasks;
 use signalbox_engine::correlation::MAX_CALL;
 use signalbox_engine::{Call, ClientProfile, Event, Fault, FaultKind, PeerId, Principal};
@@ -123,7 +123,7 @@ impl HostedTask {
     }
 
     /// The backend answered a request about it, or will not.
-    pub fn answered(self: &Arc<Self>, about: About, answer: Result<&Envelope, Fault>) {
+    pub fn answered(self: &Arc<Self>, about: TaskQuery, answer: Result<&Envelope, Fault>) {
         self.drive(|machine, out| machine.answered(about, answer, out));
     }
 
@@ -139,7 +139,7 @@ impl HostedTask {
         match command {
             HostedCommand::Ask(about) => {
                 // `tasks/result` is answered when the task is over, whenever that is.
-                let timeout = if about == About::Result { MAX_CALL } else { self.timeout };
+                let timeout = if about == TaskQuery::Result { MAX_CALL } else { self.timeout };
                 let params = format!(r#""taskId":{}"#, json::quote(&self.id));
                 let origin = Origin::Hosted(Arc::clone(self), about);
                 let sent = match self.peer.upgrade() {

@@ -6,7 +6,7 @@ use crate::exclusive_use::ExclusiveUse;
 use crate::hosted_task::HostedTask;
 use crate::party::Party;
 use crate::session::Session;
-use signalbox_engine::bridge::hosted::About;
+use signalbox_engine::bridge::hosted::TaskQuery;
 use signalbox_engine::{ExchangeId, Fault};
 use signalbox_wire::Envelope;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ pub enum Origin {
     /// A call of the new era at an old backend, which may outlive the exchange that began it.
     BridgedCall(Arc<BridgedCallDriver>),
     /// A task of an old backend that a client of the new era asks about.
-    Hosted(Arc<HostedTask>, About),
+    Hosted(Arc<HostedTask>, TaskQuery),
     /// A `subscriptions/listen` of a client, carried on to a backend.
     Listen(Arc<Session>, ExchangeId),
     /// The gateway's own listen request for what old sessions follow.

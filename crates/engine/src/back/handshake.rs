@@ -42,7 +42,7 @@ pub struct ClientOffer {
 
 /// How far the connection is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Phase {
+pub(super) enum ConnectionState {
     Opening,
     /// The probe is alone on the connection until then.
     Probing {
@@ -55,7 +55,7 @@ pub(super) enum Phase {
 
 /// A request of the handshake.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Word {
+pub(super) enum HandshakeRequest {
     Probe,
     Initialize,
 }
@@ -92,8 +92,8 @@ impl<O: Clone> BackMachine<O> {
             Wish::Auto => (self.offer.probe_timeout, self.offer.probe_timeout + self.offer.start_timeout),
             _ => (self.offer.start_timeout, self.offer.start_timeout),
         };
-        self.phase = Phase::Probing { until: now + alone };
-        let id = self.calls.open(Purpose::Handshake(Word::Probe), now, timeout);
+        self.phase = ConnectionState::Probing { until: now + alone };
+        let id = self.calls.open(Purpose::Handshake(HandshakeRequest::Probe), now, timeout);
         self.handshake.probes += 1;
         self.handshake.probe = Some(id);
         let probe = self.request(id, method::SERVER_DISCOVER, "", Revision::LATEST);
@@ -102,7 +102,7 @@ impl<O: Clone> BackMachine<O> {
 
     /// Sends `initialize` to a backend that has been silent about the probe for long enough.
     pub(super) fn greet_silent(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
-        if let Phase::Probing { until } = self.phase
+        if let ConnectionState::Probing { until } = self.phase
             && until <= now
             && self.wish == Wish::Auto
         {
@@ -116,8 +116,8 @@ impl<O: Clone> BackMachine<O> {
     }
 
     fn initialize(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
-        self.phase = Phase::Initializing;
-        let id = self.calls.open(Purpose::Handshake(Word::Initialize), now, self.offer.start_timeout);
+        self.phase = ConnectionState::Initializing;
+        let id = self.calls.open(Purpose::Handshake(HandshakeRequest::Initialize), now, self.offer.start_timeout);
         self.handshake.initialize = Some(id);
         let bytes = builder::Request::new(method::INITIALIZE)
             .id(RawId::number(id))
@@ -152,10 +152,16 @@ impl<O: Clone> BackMachine<O> {
     }
 
     /// The answer to a request of the handshake.
-    pub(super) fn shaken(&mut self, word: Word, message: &Envelope, now: Instant, out: &mut Vec<BackCommand<O>>) {
+    pub(super) fn shaken(
+        &mut self,
+        word: HandshakeRequest,
+        message: &Envelope,
+        now: Instant,
+        out: &mut Vec<BackCommand<O>>,
+    ) {
         match word {
-            Word::Probe => self.probed(message, now, out),
-            Word::Initialize => self.initialized(message, out),
+            HandshakeRequest::Probe => self.probed(message, now, out),
+            HandshakeRequest::Initialize => self.initialized(message, out),
         }
     }
 
@@ -168,7 +174,7 @@ impl<O: Clone> BackMachine<O> {
                 self.drop_unanswered(out);
                 self.probe(now, out);
             }
-            None if self.phase == Phase::Initializing => self.probe_failed(out),
+            None if self.phase == ConnectionState::Initializing => self.probe_failed(out),
             None if self.wish == Wish::Auto && !only_modern(message) => self.initialize(now, out),
             None => self.unusable("does not serve revision 2026-07-28", out),
         }
@@ -205,18 +211,24 @@ impl<O: Clone> BackMachine<O> {
     }
 
     /// A request of the handshake was refused by the transport, or never answered.
-    pub(super) fn refused(&mut self, word: Word, fault: &Fault, now: Instant, out: &mut Vec<BackCommand<O>>) {
+    pub(super) fn refused(
+        &mut self,
+        word: HandshakeRequest,
+        fault: &Fault,
+        now: Instant,
+        out: &mut Vec<BackCommand<O>>,
+    ) {
         let unreachable = fault.kind == FaultKind::BackendDown;
         match word {
-            Word::Probe => self.handshake.probe = None,
-            Word::Initialize => self.handshake.initialize = None,
+            HandshakeRequest::Probe => self.handshake.probe = None,
+            HandshakeRequest::Initialize => self.handshake.initialize = None,
         }
         match (word, self.phase) {
-            (Word::Probe, Phase::Probing { .. }) if self.wish == Wish::Auto && !unreachable => {
+            (HandshakeRequest::Probe, ConnectionState::Probing { .. }) if self.wish == Wish::Auto && !unreachable => {
                 self.initialize(now, out)
             }
-            (Word::Probe, Phase::Initializing) => self.probe_failed(out),
-            (Word::Initialize, _)
+            (HandshakeRequest::Probe, ConnectionState::Initializing) => self.probe_failed(out),
+            (HandshakeRequest::Initialize, _)
                 if self.handshake.probe.is_some() && !unreachable && fault.kind != FaultKind::TimedOut =>
             {
                 self.handshake.refusal = Some(fault.clone());
@@ -238,7 +250,7 @@ impl<O: Clone> BackMachine<O> {
         self.drop_unanswered(out);
         let profile = Arc::new(profile);
         self.offered = Offered::read(&profile);
-        self.phase = Phase::Ready;
+        self.phase = ConnectionState::Ready;
         self.profile = Some(Arc::clone(&profile));
         out.push(BackCommand::Ready(profile));
     }
@@ -253,7 +265,7 @@ impl<O: Clone> BackMachine<O> {
     }
 
     fn die(&mut self, fault: Fault, out: &mut Vec<BackCommand<O>>) {
-        self.phase = Phase::Dead;
+        self.phase = ConnectionState::Dead;
         out.push(BackCommand::Unusable(fault));
     }
 }

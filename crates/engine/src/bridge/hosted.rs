@@ -21,7 +21,7 @@ pub const MAX_ASKED: u32 = 256;
 
 /// A request that the machine sends to the backend.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum About {
+pub enum TaskQuery {
     /// `tasks/get`
     Get,
     /// `tasks/result`, which is answered when the task is over
@@ -30,7 +30,7 @@ pub enum About {
     Cancel,
 }
 
-impl About {
+impl TaskQuery {
     /// Its name on the wire.
     #[must_use]
     pub const fn method(self) -> &'static str {
@@ -46,7 +46,7 @@ impl About {
 #[derive(Clone, Debug)]
 pub enum HostedCommand<H> {
     /// Ask the backend about the task; the answer comes back by [`Hosted::answered`].
-    Ask(About),
+    Ask(TaskQuery),
     /// Send this to the backend.
     Upstream(Draft),
     /// Answer whoever asked with this message; its id is not theirs.
@@ -130,7 +130,7 @@ impl<H: Clone> Hosted<H> {
         let at_hand = self.watching && tasks::is_terminal(self.state.status);
         if !self.getting && !at_hand {
             self.getting = true;
-            out.push(HostedCommand::Ask(About::Get));
+            out.push(HostedCommand::Ask(TaskQuery::Get));
         }
     }
 
@@ -159,7 +159,7 @@ impl<H: Clone> Hosted<H> {
         }
         self.stopping.push(to);
         if self.stopping.len() == 1 {
-            out.push(HostedCommand::Ask(About::Cancel));
+            out.push(HostedCommand::Ask(TaskQuery::Cancel));
         }
     }
 
@@ -193,20 +193,20 @@ impl<H: Clone> Hosted<H> {
     }
 
     /// The backend answered a request about the task, or will not.
-    pub fn answered(&mut self, about: About, answer: Result<&Envelope, Fault>, out: &mut Vec<HostedCommand<H>>) {
+    pub fn answered(&mut self, about: TaskQuery, answer: Result<&Envelope, Fault>, out: &mut Vec<HostedCommand<H>>) {
         match (about, answer) {
-            (About::Get, Ok(message)) => self.looked(message, out),
-            (About::Get, Err(fault)) => {
+            (TaskQuery::Get, Ok(message)) => self.looked(message, out),
+            (TaskQuery::Get, Err(fault)) => {
                 self.getting = false;
                 self.fail(&fault, out);
             }
-            (About::Result, Ok(message)) => self.ended(message, out),
-            (About::Result, Err(fault)) => {
+            (TaskQuery::Result, Ok(message)) => self.ended(message, out),
+            (TaskQuery::Result, Err(fault)) => {
                 self.watching = false;
                 self.questions.clear();
                 self.fail(&fault, out);
             }
-            (About::Cancel, answer) => {
+            (TaskQuery::Cancel, answer) => {
                 self.questions.clear();
                 for to in std::mem::take(&mut self.stopping) {
                     out.push(match &answer {
@@ -237,7 +237,7 @@ impl<H: Clone> Hosted<H> {
         let over = matches!(self.state.status, TaskStatus::Completed | TaskStatus::Failed);
         if (over || self.state.status == TaskStatus::InputRequired) && !self.watching {
             self.watching = true;
-            out.push(HostedCommand::Ask(About::Result));
+            out.push(HostedCommand::Ask(TaskQuery::Result));
         }
         match (over, self.questions.is_empty()) {
             // The answer to `tasks/result` is at hand, and belongs into this one.

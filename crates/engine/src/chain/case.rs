@@ -117,7 +117,7 @@ pub struct Case<'a> {
 
 /// Something an interceptor must know before it decides.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Question {
+pub enum HoldQuestion {
     /// Nothing: the message is to go on after this time.
     Pause(Duration),
     /// What a person says about the message.
@@ -140,7 +140,7 @@ pub enum Question {
 
 /// What came of a question.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub enum HoldAnswer {
     /// The pause is over, or the person lets the message go as it is.
     GoOn {
         /// Who said so; nobody for a pause.
@@ -186,5 +186,5 @@ pub struct Resumed<'a> {
     /// Where it stood, as it said in [`super::Hold::cursor`].
     pub cursor: u32,
     /// What came of its question.
-    pub answer: &'a Answer,
+    pub answer: &'a HoldAnswer,
 }

@@ -1,6 +1,6 @@
 //! What an interceptor says.
 
-use super::case::Question;
+use super::case::HoldQuestion;
 use super::rulings::Rulings;
 use crate::fault::Fault;
 use bytes::Bytes;
@@ -28,7 +28,7 @@ pub enum Verdict {
 #[derive(Clone, Debug)]
 pub struct Hold {
     /// What is asked.
-    pub question: Question,
+    pub question: HoldQuestion,
     /// Where the interceptor stands; it is told when it is asked again.
     pub cursor: u32,
     /// What it made of the message so far, where that is not what it was handed.

@@ -1,6 +1,6 @@
 //! What a person decided about a held message, as a verdict.
 
-use super::case::{Answer, Case, Phase};
+use super::case::{Case, HoldAnswer, Phase};
 use super::judgement::{Judgement, Ruling, Verdict};
 use crate::fault::{Fault, FaultKind};
 use bytes::Bytes;
@@ -73,7 +73,7 @@ pub(crate) fn result(result: &Bytes, limits: &Limits) -> Result<Bytes, EditError
 
 /// The verdict of an interceptor that held a message for a person, by what came of that. `rule` is who held it.
 #[must_use]
-pub fn settle(case: &Case<'_>, answer: &Answer, rule: Option<Arc<str>>, limits: &Limits) -> Judgement {
+pub fn settle(case: &Case<'_>, answer: &HoldAnswer, rule: Option<Arc<str>>, limits: &Limits) -> Judgement {
     let (word, detail, by, verdict) = settled(case, answer, limits);
     let inputs = by.map(|by| ("person", by)).into_iter().collect();
     let ruling = Ruling { rule, verdict: word, detail, conditions: Arc::default(), inputs };
@@ -82,26 +82,28 @@ pub fn settle(case: &Case<'_>, answer: &Answer, rule: Option<Arc<str>>, limits: 
 
 type Settled = (&'static str, String, Option<String>, Verdict);
 
-fn settled(case: &Case<'_>, answer: &Answer, limits: &Limits) -> Settled {
+fn settled(case: &Case<'_>, answer: &HoldAnswer, limits: &Limits) -> Settled {
     let refused = |kind, text: &str| Verdict::Refuse(Fault::new(kind, text));
     let what = if case.phase == Phase::Response { "answer" } else { "request" };
     match answer {
-        Answer::GoOn { by } => ("released", String::new(), by.clone(), Verdict::Pass),
-        Answer::Edited { by, message } => match edited(case.message, message.clone(), limits) {
+        HoldAnswer::GoOn { by } => ("released", String::new(), by.clone(), Verdict::Pass),
+        HoldAnswer::Edited { by, message } => match edited(case.message, message.clone(), limits) {
             Ok(message) => ("edited", format!("{} bytes", message.bytes().len()), by.clone(), Verdict::Modify(message)),
             Err(error) => ("failed", error.to_string(), by.clone(), refused(FaultKind::Refused, &error.to_string())),
         },
-        Answer::Result { by, result: told } => match result(told, limits) {
+        HoldAnswer::Result { by, result: told } => match result(told, limits) {
             Ok(bytes) => ("answered", format!("{} bytes", bytes.len()), by.clone(), Verdict::Reply(bytes)),
             Err(error) => ("failed", error.to_string(), by.clone(), refused(FaultKind::Refused, &error.to_string())),
         },
-        Answer::Refused { by, reason } => ("refused", reason.clone(), by.clone(), refused(FaultKind::Refused, reason)),
-        Answer::Expired => {
+        HoldAnswer::Refused { by, reason } => {
+            ("refused", reason.clone(), by.clone(), refused(FaultKind::Refused, reason))
+        }
+        HoldAnswer::Expired => {
             let text = format!("the {what} was held for a person, and nobody decided in time");
             ("expired", text.clone(), None, refused(FaultKind::HoldExpired, &text))
         }
-        Answer::Failed(why) => ("failed", why.clone(), None, refused(FaultKind::Overloaded, why)),
-        Answer::Webhook { status, .. } => {
+        HoldAnswer::Failed(why) => ("failed", why.clone(), None, refused(FaultKind::Overloaded, why)),
+        HoldAnswer::Webhook { status, .. } => {
             let text = format!("a web address answered {status} where a person was asked");
             ("failed", text.clone(), None, refused(FaultKind::Internal, &text))
         }

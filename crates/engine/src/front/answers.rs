@@ -1,8 +1,8 @@
 //! Answers of backends on their way to the client.
 
 use super::exchanges::Stage;
-use super::holding::Then;
-use super::task_registry::{Entry, Host};
+use super::holding::Continuation;
+use super::task_registry::{TaskEntry, TaskHost};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::TaskState;
 use crate::chain::{Phase, Ruling};
@@ -62,9 +62,9 @@ impl FrontMachine {
         let status = http_status(era, message, &bytes, status);
         if let (Some(task), Some(backend)) = (task, backend) {
             let id = task.id.clone();
-            self.write_down(&id, Entry::new(backend, Host::Legacy, Some(task), ctx.now), ctx, out);
+            self.write_down(&id, TaskEntry::new(backend, TaskHost::Legacy, Some(task), ctx.now), ctx, out);
         }
-        let then = Then::Answer { status, outcome: outcome(message), own: false };
+        let then = Continuation::Answer { status, outcome: outcome(message), own: false };
         self.judge_answer(id, bytes, then, ctx, out);
     }
 

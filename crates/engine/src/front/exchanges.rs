@@ -2,7 +2,7 @@
 //!
 //! One map holds everything that is known of a request, so ending an exchange forgets all of it at once.
 
-use super::holding::HeldMessage;
+use super::holding::SuspendedWalk;
 use super::input_requests::{InputHistory, InputResponses};
 use super::listen::Listener;
 use super::polling::TaskPoll;
@@ -23,7 +23,7 @@ pub(super) enum Stage {
     /// The request needs lists that the catalog does not have yet.
     AwaitingLists(Box<AwaitingLists>),
     /// An interceptor holds the request or its answer until its question is answered.
-    Held(Box<HeldMessage>),
+    Held(Box<SuspendedWalk>),
     /// The backend answered `input_required`, and is called again once the client has answered.
     AwaitingInput(Box<InputRound>),
     /// The backend made a task of the call, or the client asks for one: the machine polls it. The client may be asked
@@ -136,7 +136,7 @@ impl Exchanges {
     }
 
     /// Takes out the message that an interceptor held.
-    pub fn take_held(&mut self, id: ExchangeId) -> Option<HeldMessage> {
+    pub fn take_held(&mut self, id: ExchangeId) -> Option<SuspendedWalk> {
         match self.leave(id, |stage| matches!(stage, Stage::Held(_)))? {
             Stage::Held(held) => Some(*held),
             _ => None,

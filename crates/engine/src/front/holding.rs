@@ -3,9 +3,9 @@
 use super::exchanges::Stage;
 use super::judging::Passed;
 use super::params::Params;
-use super::sending::Way;
+use super::sending::Delivery;
 use super::{Context, FrontMachine};
-use crate::chain::{Answer, Hold, Phase, Question, Resume, Resumed};
+use crate::chain::{Hold, HoldAnswer, HoldQuestion, Phase, Resume, Resumed};
 use crate::command::{Command, Held};
 use crate::fact::Outcome;
 use crate::keys::ExchangeId;
@@ -19,7 +19,7 @@ const STEP: f64 = 0.001;
 
 /// What becomes of a message that the interceptors let pass.
 #[derive(Clone, Debug)]
-pub(super) enum Then {
+pub(super) enum Continuation {
     /// A request goes to its backend.
     Route(Arc<ClientProfile>),
     /// A list is answered from the catalog.
@@ -40,11 +40,11 @@ pub(super) enum Then {
         /// That answer.
         whole: Envelope,
         /// What becomes of it.
-        then: Box<Then>,
+        then: Box<Continuation>,
     },
 }
 
-impl Then {
+impl Continuation {
     /// The same for an answer that was changed on its way. A status that its backend gave stays with the error it came with.
     pub(super) fn changed(self, before: &Envelope, message: &Envelope, era: Era) -> Self {
         use super::answers::error_code;
@@ -70,9 +70,9 @@ impl Then {
 
 /// A request or an answer that an interceptor holds.
 #[derive(Debug)]
-pub(super) struct HeldMessage {
+pub(super) struct SuspendedWalk {
     message: Envelope,
-    then: Then,
+    then: Continuation,
     /// How many interceptors had let it pass.
     passed: usize,
     /// Where the one that holds it goes on.
@@ -85,13 +85,13 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         message: Envelope,
-        then: Then,
+        then: Continuation,
         hold: Hold,
         passed: usize,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let as_call = matches!(then, Then::Within { .. }).then(|| self.as_call(id)).flatten();
+        let as_call = matches!(then, Continuation::Within { .. }).then(|| self.as_call(id)).flatten();
         let Some(exchange) = as_call.as_ref().or_else(|| self.exchanges.get(&id)) else { return };
         let message = hold.message.unwrap_or(message);
         let held = Held {
@@ -104,13 +104,13 @@ impl FrontMachine {
             message: message.bytes().clone(),
             gives_progress: exchange.progress_token.is_some(),
         };
-        let waiting = HeldMessage { message, then, passed, cursor: hold.cursor };
+        let waiting = SuspendedWalk { message, then, passed, cursor: hold.cursor };
         self.exchanges.enter(id, Stage::Held(Box::new(waiting)));
         out.push(Command::Consult { exchange: id, question: hold.question, held: Box::new(held) });
     }
 
     /// A question is answered: the chain goes on where it stopped.
-    pub(super) fn consulted(&mut self, id: ExchangeId, answer: &Answer, ctx: &Context<'_>, out: &mut Vec<Command>) {
+    pub(super) fn consulted(&mut self, id: ExchangeId, answer: &HoldAnswer, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(held) = self.exchanges.take_held(id) else { return };
         let told = Resumed { cursor: held.cursor, answer };
         let resume = Some(Resume { passed: held.passed, told });
@@ -118,10 +118,10 @@ impl FrontMachine {
             exchange.consulted = true;
         }
         match held.then {
-            Then::Within { whole, then } => {
+            Continuation::Within { whole, then } => {
                 self.judge_task_result(id, held.message, whole, *then, resume, ctx, out);
             }
-            then @ Then::Answer { .. } => self.judge_message(id, held.message, then, resume, ctx, out),
+            then @ Continuation::Answer { .. } => self.judge_message(id, held.message, then, resume, ctx, out),
             then => self.judge_request(id, held.message, then, resume, ctx, out),
         }
     }
@@ -131,22 +131,22 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         message: Envelope,
-        then: Then,
+        then: Continuation,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
         match then {
-            Then::Route(client) => {
+            Continuation::Route(client) => {
                 let params = Params::read(&message);
                 match self.find(id, &message, &params, ctx) {
                     Ok(found) => self.forward(id, message, &params, found, client, ctx, out),
                     Err(fault) => self.fail(id, &fault, ctx, out),
                 }
             }
-            Then::List => self.list(id, &message, ctx, out),
-            Then::Here => self.answer_here(id, &message, ctx, out),
+            Continuation::List => self.list(id, &message, ctx, out),
+            Continuation::Here => self.answer_here(id, &message, ctx, out),
             // An answer goes on where it was judged.
-            Then::Answer { .. } | Then::Within { .. } => {}
+            Continuation::Answer { .. } | Continuation::Within { .. } => {}
         }
     }
 
@@ -163,12 +163,12 @@ impl FrontMachine {
             .param_raw("progress", exchange.progress.to_string())
             .param_str("message", text)
             .build();
-        let way = Way::droppable(exchange.stream);
+        let way = Delivery::droppable(exchange.stream);
         self.send(Some(id), way, Passed::own(bytes), ctx, out);
     }
 }
 
-impl Question {
+impl HoldQuestion {
     /// The word for it in decisions.
     #[must_use]
     pub fn word(&self) -> &'static str {

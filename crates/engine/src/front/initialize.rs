@@ -1,6 +1,6 @@
 //! How the gateway presents itself: `initialize` of the old era, `server/discover` of the new.
 
-use super::holding::Then;
+use super::holding::Continuation;
 use super::judging::Passed;
 use super::{Context, FrontMachine, Lifecycle, agreed, supported_versions};
 use crate::bridge;
@@ -62,7 +62,7 @@ impl FrontMachine {
         let bytes = builder::response(&exchange.client_id, result);
         // What a task brings is a backend's, whoever tells it.
         let own = !exchange.method.starts_with("tasks/") && exchange.method != method::TOOLS_CALL;
-        self.judge_answer(id, bytes, Then::Answer { status: 200, outcome: Outcome::Ok, own }, ctx, out);
+        self.judge_answer(id, bytes, Continuation::Answer { status: 200, outcome: Outcome::Ok, own }, ctx, out);
     }
 
     /// The same with what nobody is asked about: it holds nothing of a backend.

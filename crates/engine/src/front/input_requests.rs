@@ -3,8 +3,8 @@
 
 use super::exchanges::Stage;
 use super::judging::Passed;
-use super::questions::Asked;
-use super::sending::Way;
+use super::questions::PendingQuestion;
+use super::sending::Delivery;
 use super::{Context, FrontMachine, MAX_ASKED};
 use crate::bridge::{self, capabilities, questions};
 use crate::command::Command;
@@ -105,7 +105,11 @@ impl FrontMachine {
                     return Ok(None);
                 }
             };
-            sends.push((number, Asked::Round { exchange: id, key: one.key, method: one.method.into() }, passed));
+            sends.push((
+                number,
+                PendingQuestion::Round { exchange: id, key: one.key, method: one.method.into() },
+                passed,
+            ));
         }
         if !sends.is_empty() {
             let stream = self.way_to_client(Some(id)).ok_or_else(|| {
@@ -113,7 +117,7 @@ impl FrontMachine {
             })?;
             for (number, asked, passed) in sends {
                 self.asked.insert(number, asked);
-                self.send(Some(id), Way::midway(stream), passed, ctx, out);
+                self.send(Some(id), Delivery::midway(stream), passed, ctx, out);
             }
             out.push(Command::Wake { exchange: id, after: ctx.round_timeout, round: Some(responses.round) });
         }
@@ -136,7 +140,7 @@ impl FrontMachine {
                     .param_raw("requestId", number.to_string())
                     .param_str("reason", "timed out")
                     .build();
-                self.send(Some(id), Way::droppable(stream), Passed::own(bytes), ctx, out);
+                self.send(Some(id), Delivery::droppable(stream), Passed::own(bytes), ctx, out);
             }
         }
         self.give_task_up(id, out);
@@ -196,7 +200,7 @@ impl FrontMachine {
             let bytes = builder::Notification::new(method::ELICITATION_COMPLETE)
                 .param_str("elicitationId", elicitation)
                 .build();
-            self.send(Some(id), Way::midway(exchange.stream), Passed::own(bytes), ctx, out);
+            self.send(Some(id), Delivery::midway(exchange.stream), Passed::own(bytes), ctx, out);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What backends tell, on its way to the client.
 
 use super::exchanges::Stage;
-use super::questions::Asked;
-use super::sending::Way;
+use super::questions::PendingQuestion;
+use super::sending::Delivery;
 use super::{Context, FrontMachine, Mode};
 use crate::chain::Phase;
 use crate::command::Command;
@@ -80,7 +80,7 @@ impl FrontMachine {
             }
         }
         edits.replace(span, token.token());
-        self.send(about, Way::droppable(exchange.stream), Self::passed(message).edited(&edits), ctx, out);
+        self.send(about, Delivery::droppable(exchange.stream), Self::passed(message).edited(&edits), ctx, out);
     }
 
     fn logged(
@@ -117,8 +117,7 @@ impl FrontMachine {
     ) {
         let Some(span) = in_params(message, &["requestId"]) else { return };
         let id = RawId::from_token(message.bytes().slice(span.range()));
-        let same =
-            |one: &Asked| matches!(one, Asked::Peer { peer: own, id: theirs, .. } if *own == peer && *theirs == id);
+        let same = |one: &PendingQuestion| matches!(one, PendingQuestion::Peer { peer: own, id: theirs, .. } if *own == peer && *theirs == id);
         let number = self.asked.iter().find(|(_, one)| same(one)).map(|(number, _)| *number);
         let Some(number) = number else { return out.push(Command::Dropped("stray_cancel")) };
         self.asked.remove(&number);
@@ -137,7 +136,7 @@ impl FrontMachine {
     ) {
         let passed = Self::passed(message).edited(edits);
         match self.way_to_client(about) {
-            Some(stream) => self.send(about, Way { droppable, ..Way::midway(stream) }, passed, ctx, out),
+            Some(stream) => self.send(about, Delivery { droppable, ..Delivery::midway(stream) }, passed, ctx, out),
             None => self.lose(about, &passed, "no_stream", ctx, out),
         }
     }

@@ -3,11 +3,11 @@
 //! request.
 
 use super::effects::run_effects;
-use super::holding::Then;
+use super::holding::Continuation;
 use super::rounds::refit;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::bridge::made_up;
-use crate::chain::{Answer, Case, Outcome as Judged, Phase, Question, Resume, Resumed, Ruling, Rulings, Verdict};
+use crate::chain::{Case, ChainJudgement, HoldAnswer, HoldQuestion, Phase, Resume, Resumed, Ruling, Rulings, Verdict};
 use crate::command::Command;
 use crate::exchange::{Call, Exchange};
 use crate::fact::{Decision, Fact, Outcome};
@@ -58,7 +58,7 @@ impl Passed {
 }
 
 /// What the interceptors made of a message that cannot wait.
-pub(super) enum Spoken {
+pub(super) enum InstantVerdict {
     /// It goes on like this.
     Goes(Envelope),
     /// It is answered with this result instead.
@@ -70,7 +70,7 @@ pub(super) enum Spoken {
 }
 
 /// What a message that is judged belongs to.
-pub(super) struct About<'a> {
+pub(super) struct JudgedContext<'a> {
     phase: Phase,
     exchange: Option<ExchangeId>,
     backend: Option<&'a str>,
@@ -78,7 +78,7 @@ pub(super) struct About<'a> {
     by_task: bool,
 }
 
-impl About<'_> {
+impl JudgedContext<'_> {
     /// A request or an answer as a whole, which can be held.
     fn whole(phase: Phase, exchange: ExchangeId) -> Self {
         Self { phase, exchange: Some(exchange), backend: None, can_wait: true, by_task: false }
@@ -94,13 +94,13 @@ impl FrontMachine {
     /// Asks the interceptors about a message, writes down what they decided, and has done what they want done besides.
     pub(super) fn consult(
         &self,
-        about: About<'_>,
+        about: JudgedContext<'_>,
         message: &Envelope,
         resume: Option<Resume<'_>>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Judged {
-        let About { phase, exchange: id, backend, can_wait, by_task } = about;
+    ) -> ChainJudgement {
+        let JudgedContext { phase, exchange: id, backend, can_wait, by_task } = about;
         let as_call = id.filter(|_| by_task).and_then(|id| self.as_call(id));
         let exchange = as_call.as_ref().or_else(|| id.and_then(|id| self.exchanges.get(&id)));
         let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
@@ -166,7 +166,7 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         message: Envelope,
-        then: Then,
+        then: Continuation,
         resume: Option<Resume<'_>>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
@@ -175,7 +175,7 @@ impl FrontMachine {
         if resume.is_none() && !ctx.chain.looks_at(phase) {
             return self.go_on(id, message, then, ctx, out);
         }
-        let judged = self.consult(About::whole(phase, id), &message, resume, ctx, out);
+        let judged = self.consult(JudgedContext::whole(phase, id), &message, resume, ctx, out);
         match judged.verdict {
             Verdict::Pass => self.go_on(id, message, then, ctx, out),
             Verdict::Modify(message) => self.go_on(id, message, then, ctx, out),
@@ -189,7 +189,7 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         bytes: Bytes,
-        then: Then,
+        then: Continuation,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
@@ -209,7 +209,7 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         message: Envelope,
-        then: Then,
+        then: Continuation,
         resume: Option<Resume<'_>>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
@@ -222,7 +222,7 @@ impl FrontMachine {
             },
             Some(_) => message,
         };
-        let judged = self.consult(About::whole(then.phase(), id), &message, resume, ctx, out);
+        let judged = self.consult(JudgedContext::whole(then.phase(), id), &message, resume, ctx, out);
         match judged.verdict {
             Verdict::Pass => self.answer(id, Passed::judged(message.into_bytes()), &then, ctx, out),
             Verdict::Modify(changed) => {
@@ -235,8 +235,15 @@ impl FrontMachine {
         }
     }
 
-    fn answer(&mut self, id: ExchangeId, passed: Passed, then: &Then, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        if let Then::Answer { status, outcome, .. } = then {
+    fn answer(
+        &mut self,
+        id: ExchangeId,
+        passed: Passed,
+        then: &Continuation,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        if let Continuation::Answer { status, outcome, .. } = then {
             self.note_round(id, passed.bytes(), ctx);
             self.finish(id, passed, *status, *outcome, ctx, out);
         }
@@ -291,10 +298,10 @@ impl FrontMachine {
             return Some(message.clone());
         }
         match self.consult_at_once(phase, about, message, ctx, out) {
-            Spoken::Goes(message) => Some(message),
-            Spoken::Answered(_) => Some(message.clone()),
-            Spoken::Refused(_) | Spoken::Failed(_) if is_vital(message) => Some(message.clone()),
-            Spoken::Refused(_) | Spoken::Failed(_) => {
+            InstantVerdict::Goes(message) => Some(message),
+            InstantVerdict::Answered(_) => Some(message.clone()),
+            InstantVerdict::Refused(_) | InstantVerdict::Failed(_) if is_vital(message) => Some(message.clone()),
+            InstantVerdict::Refused(_) | InstantVerdict::Failed(_) => {
                 out.push(Command::Dropped("refused_notification"));
                 None
             }
@@ -315,31 +322,31 @@ impl FrontMachine {
         message: &Envelope,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Spoken {
-        let go_on = Answer::GoOn { by: None };
+    ) -> InstantVerdict {
+        let go_on = HoldAnswer::GoOn { by: None };
         let (mut changed, mut resume) = (None, None);
         for _ in 0..MAX_HOLDS {
             let current = changed.as_ref().unwrap_or(message);
             let (exchange, backend) = about;
-            let about = About { phase, exchange, backend, can_wait: false, by_task: false };
+            let about = JudgedContext { phase, exchange, backend, can_wait: false, by_task: false };
             let judged = self.consult(about, current, resume, ctx, out);
             match judged.verdict {
                 Verdict::Hold(hold) => {
-                    if !matches!(hold.question, Question::Pause(_)) && !self.was_consulted(exchange, phase) {
-                        return Spoken::Refused(self.cannot_wait(exchange, phase, &hold.question, ctx, out));
+                    if !matches!(hold.question, HoldQuestion::Pause(_)) && !self.was_consulted(exchange, phase) {
+                        return InstantVerdict::Refused(self.cannot_wait(exchange, phase, &hold.question, ctx, out));
                     }
                     resume =
                         Some(Resume { passed: judged.passed, told: Resumed { cursor: hold.cursor, answer: &go_on } });
                     changed = hold.message.or(changed);
                 }
-                Verdict::Pass => return Spoken::Goes(changed.unwrap_or_else(|| message.clone())),
-                Verdict::Modify(message) => return Spoken::Goes(message),
-                Verdict::Reply(result) => return Spoken::Answered(result),
-                Verdict::Error(error) => return Spoken::Failed(error),
-                Verdict::Refuse(fault) => return Spoken::Refused(fault),
+                Verdict::Pass => return InstantVerdict::Goes(changed.unwrap_or_else(|| message.clone())),
+                Verdict::Modify(message) => return InstantVerdict::Goes(message),
+                Verdict::Reply(result) => return InstantVerdict::Answered(result),
+                Verdict::Error(error) => return InstantVerdict::Failed(error),
+                Verdict::Refuse(fault) => return InstantVerdict::Refused(fault),
             }
         }
-        Spoken::Refused(Fault::new(
+        InstantVerdict::Refused(Fault::new(
             FaultKind::Internal,
             "too many interceptors want to hold a message that cannot wait",
         ))
@@ -354,7 +361,7 @@ impl FrontMachine {
         &self,
         exchange: Option<ExchangeId>,
         phase: Phase,
-        question: &Question,
+        question: &HoldQuestion,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Fault {
@@ -382,10 +389,10 @@ impl FrontMachine {
             return Some(message.clone());
         }
         let end = match self.consult_at_once(phase, (Some(id), None), message, ctx, out) {
-            Spoken::Goes(message) => return Some(message),
-            Spoken::Answered(result) => Verdict::Reply(result),
-            Spoken::Failed(error) => Verdict::Error(error),
-            Spoken::Refused(fault) => Verdict::Refuse(fault),
+            InstantVerdict::Goes(message) => return Some(message),
+            InstantVerdict::Answered(result) => Verdict::Reply(result),
+            InstantVerdict::Failed(error) => Verdict::Error(error),
+            InstantVerdict::Refused(fault) => Verdict::Refuse(fault),
         };
         self.end_by(id, end, ctx, out);
         None
@@ -427,7 +434,7 @@ impl FrontMachine {
                     .judge_questions(id, message, ctx, out)
                     .and_then(|message| self.judge_midway(id, Phase::Response, &message, ctx, out));
                 if let Some(message) = judged {
-                    let then = Then::Answer { status: 200, outcome: Outcome::Ok, own: false };
+                    let then = Continuation::Answer { status: 200, outcome: Outcome::Ok, own: false };
                     return self.answer(id, Passed::judged(message.into_bytes()), &then, ctx, out);
                 }
             }

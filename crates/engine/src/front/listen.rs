@@ -5,7 +5,7 @@ use super::exchanges::Stage;
 use super::hearing::wish;
 use super::inward::in_params;
 use super::judging::Passed;
-use super::sending::Way;
+use super::sending::Delivery;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::catalog::Changed;
 use crate::catalog::{ListKind, Route};
@@ -126,13 +126,13 @@ impl FrontMachine {
         let (missed, resources) =
             (std::mem::take(&mut listener.missed), std::mem::take(&mut listener.missed_resources));
         let tasks = std::mem::take(&mut listener.missed_tasks);
-        self.send(Some(id), Way::midway(stream), Passed::own(acknowledged), ctx, out);
+        self.send(Some(id), Delivery::midway(stream), Passed::own(acknowledged), ctx, out);
         for uri in resources {
             let bytes = builder::Notification::new(method::RESOURCES_UPDATED)
                 .meta_raw(meta::SUBSCRIPTION_ID, token.token())
                 .param_str("uri", &uri)
                 .build();
-            self.send(Some(id), Way::droppable(stream), Passed::own(bytes), ctx, out);
+            self.send(Some(id), Delivery::droppable(stream), Passed::own(bytes), ctx, out);
         }
         for (backend, message) in tasks.into_values() {
             self.heard(id, &backend, &message, Edits::new(), ctx, out);
@@ -145,7 +145,7 @@ impl FrontMachine {
         if let Some(stream) = self.general.filter(|_| self.state == Lifecycle::Operational) {
             for name in names(changed) {
                 let bytes = builder::Notification::new(name).build();
-                self.send(None, Way::midway(stream), Passed::own(bytes), ctx, out);
+                self.send(None, Delivery::midway(stream), Passed::own(bytes), ctx, out);
             }
         }
         let listening = self.exchanges.stages().filter(|(_, stage)| stage.is_listening());
@@ -172,7 +172,7 @@ impl FrontMachine {
         }
         for name in names(wanted) {
             let bytes = builder::Notification::new(name).meta_raw(meta::SUBSCRIPTION_ID, token.token()).build();
-            self.send(Some(id), Way::midway(stream), Passed::own(bytes), ctx, out);
+            self.send(Some(id), Delivery::midway(stream), Passed::own(bytes), ctx, out);
         }
     }
 
@@ -221,7 +221,7 @@ impl FrontMachine {
                 edits.set_member(message.bytes(), params, "_meta", &own);
             }
         }
-        let way = Way::droppable(exchange.stream);
+        let way = Delivery::droppable(exchange.stream);
         self.send(Some(id), way, Self::passed(message).edited(&edits), ctx, out);
     }
 }

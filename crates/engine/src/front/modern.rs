@@ -1,6 +1,6 @@
 //! Requests of the new era: each one describes itself and stands alone.
 
-use super::holding::Then;
+use super::holding::Continuation;
 use super::params::Params;
 use super::{Context, FrontMachine, named_revision};
 use crate::catalog::ListKind;
@@ -52,7 +52,7 @@ impl FrontMachine {
         match name {
             method::TOOLS_CALL => self.route(id, message, &params, client, ctx, out),
             method::SERVER_DISCOVER | method::SUBSCRIPTIONS_LISTEN => {
-                self.judge_request(id, message, Then::Here, None, ctx, out);
+                self.judge_request(id, message, Continuation::Here, None, ctx, out);
             }
             _ if ListKind::of_method(name).is_some() => self.list_request(id, message, ctx, out),
             _ if removed(name) => {

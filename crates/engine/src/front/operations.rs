@@ -1,13 +1,13 @@
 //! Rounds of one call of the new era: told apart from new calls, judged for what they ask and answer.
 
-use super::judging::Spoken;
+use super::judging::InstantVerdict;
 use super::params::Params;
 use super::{Context, FrontMachine};
 use crate::chain::{Phase, Verdict};
 use crate::command::Command;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
-use crate::operations::Place;
+use crate::operations::OperationRound;
 use signalbox_wire::{Edits, Envelope, RawId, Span, builder, json};
 
 /// True for a result that asks the client for more.
@@ -33,7 +33,7 @@ impl FrontMachine {
         let Ok(message) = Envelope::parse(answer.clone()) else { return };
         if let Some(state) = message.result_member("requestState").filter(|_| asks_for_input(&message)) {
             let (operation, round, consulted) = (exchange.operation, exchange.round, exchange.consulted);
-            let place = Place { operation, round, consulted };
+            let place = OperationRound { operation, round, consulted };
             ctx.operations.note(exchange.caller.principal(), state.of(message.bytes()), place);
         }
     }
@@ -95,11 +95,11 @@ impl FrontMachine {
             };
             let place = part.place.map(|span| span.shift(whole.start + member.value.start));
             match (self.consult_at_once(phase, (Some(id), None), &part.message, ctx, out), place) {
-                (Spoken::Goes(judged), Some(place)) if judged.bytes() != part.message.bytes() => {
+                (InstantVerdict::Goes(judged), Some(place)) if judged.bytes() != part.message.bytes() => {
                     edits.replace(place, part.changed(&judged));
                 }
-                (Spoken::Goes(_), _) => {}
-                (Spoken::Answered(result), Some(place)) if phase == Phase::ClientAnswers => {
+                (InstantVerdict::Goes(_), _) => {}
+                (InstantVerdict::Answered(result), Some(place)) if phase == Phase::ClientAnswers => {
                     edits.replace(place, result)
                 }
                 (end, _) => {
@@ -155,11 +155,11 @@ fn unreadable(phase: Phase) -> Fault {
 }
 
 /// How a call ends of which a part may not go on.
-pub(super) fn ended(spoken: Spoken) -> Verdict {
+pub(super) fn ended(spoken: InstantVerdict) -> Verdict {
     match spoken {
-        Spoken::Goes(message) => Verdict::Modify(message),
-        Spoken::Answered(result) => Verdict::Reply(result),
-        Spoken::Failed(error) => Verdict::Error(error),
-        Spoken::Refused(fault) => Verdict::Refuse(fault),
+        InstantVerdict::Goes(message) => Verdict::Modify(message),
+        InstantVerdict::Answered(result) => Verdict::Reply(result),
+        InstantVerdict::Failed(error) => Verdict::Error(error),
+        InstantVerdict::Refused(fault) => Verdict::Refuse(fault),
     }
 }

@@ -1,7 +1,7 @@
 //! Notifications of the client on their way to backends.
 
 use super::inward::in_params;
-use super::questions::Asked;
+use super::questions::PendingQuestion;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::back::Draft;
 use crate::chain::Phase;
@@ -58,7 +58,7 @@ impl FrontMachine {
         let Some(span) = in_params(message, &["progressToken"]) else { return };
         let number = RawId::from_token(message.bytes().slice(span.range())).as_u64();
         let question = number.and_then(|number| self.asked.get(&number));
-        let Some(Asked::Peer { peer, progress_token: Some(token), about, .. }) = question else {
+        let Some(PendingQuestion::Peer { peer, progress_token: Some(token), about, .. }) = question else {
             return out.push(Command::Dropped("stray_progress"));
         };
         let mut edits = Edits::new();

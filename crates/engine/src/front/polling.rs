@@ -11,7 +11,7 @@
 
 use super::exchanges::Stage;
 use super::input_requests::{InputRequest, InputResponses, read_requests};
-use super::sending::Way;
+use super::sending::Delivery;
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, Payload, TaskState, TaskStatus};
 use crate::bridge::{self, Reach};
@@ -367,7 +367,7 @@ impl FrontMachine {
         let stream = exchange.stream;
         let judged = self.judge_notification(Phase::FromBackend, (Some(id), None), &note, ctx, out);
         let Some(judged) = judged else { return };
-        self.send(Some(id), Way::droppable(stream), Self::passed(&judged), ctx, out);
+        self.send(Some(id), Delivery::droppable(stream), Self::passed(&judged), ctx, out);
     }
 
     /// The task is over: its result or error answers whoever waits for it, as it would have answered the call.

@@ -2,8 +2,8 @@
 //! are told, judged, and held to what the client declared.
 
 use super::inward::in_params;
-use super::judging::{Passed, Spoken};
-use super::sending::Way;
+use super::judging::{InstantVerdict, Passed};
+use super::sending::Delivery;
 use super::{Context, FrontMachine, MAX_ASKED};
 use crate::back::Draft;
 use crate::bridge::capabilities;
@@ -19,14 +19,14 @@ use std::sync::Arc;
 
 /// A question of a backend that the client has yet to answer.
 #[derive(Clone, Debug)]
-pub(super) enum Asked {
+pub(super) enum PendingQuestion {
     /// A connection of the old era asked, on the stream of a call where that is known.
     Peer { backend: Arc<str>, peer: PeerId, id: RawId, progress_token: Option<RawId>, about: Option<ExchangeId> },
     /// A backend of the new era asked in answer to a call; see [`super::input_requests`].
     Round { exchange: ExchangeId, key: Bytes, method: Box<str> },
 }
 
-impl Asked {
+impl PendingQuestion {
     pub fn is_of(&self, peer: PeerId) -> bool {
         matches!(self, Self::Peer { peer: own, .. } if *own == peer)
     }
@@ -80,13 +80,15 @@ impl FrontMachine {
         let message = if ctx.chain.looks_at(Phase::ServerAsks) {
             let about = (about, Some(&**backend));
             match self.consult_at_once(Phase::ServerAsks, about, message, ctx, out) {
-                Spoken::Goes(message) => message,
-                Spoken::Answered(result) => return out.push(answer(peer, about.0, builder::response(&id, &result))),
-                Spoken::Failed(error) => {
+                InstantVerdict::Goes(message) => message,
+                InstantVerdict::Answered(result) => {
+                    return out.push(answer(peer, about.0, builder::response(&id, &result)));
+                }
+                InstantVerdict::Failed(error) => {
                     let bytes = super::judging::error_message(&id, &error);
                     return out.push(answer(peer, about.0, bytes));
                 }
-                Spoken::Refused(fault) => return out.push(refuse(&fault)),
+                InstantVerdict::Refused(fault) => return out.push(refuse(&fault)),
             }
         } else {
             message.clone()
@@ -108,8 +110,8 @@ impl FrontMachine {
         }
         let progress_token = token.map(|span| RawId::from_token(message.bytes().slice(span.range())));
         let backend = Arc::clone(backend);
-        self.asked.insert(number, Asked::Peer { backend, peer, id, progress_token, about });
-        self.send(about, Way::midway(stream), Self::passed(&message).edited(&edits), ctx, out);
+        self.asked.insert(number, PendingQuestion::Peer { backend, peer, id, progress_token, about });
+        self.send(about, Delivery::midway(stream), Self::passed(&message).edited(&edits), ctx, out);
     }
 
     /// Why a client may not be asked this: it did not say that it can be.
@@ -137,15 +139,15 @@ impl FrontMachine {
             let about = (question.exchange(), question.backend().map(|name| &**name));
             self.consult_at_once(Phase::ClientAnswers, about, message, ctx, out)
         } else {
-            Spoken::Goes(message.clone())
+            InstantVerdict::Goes(message.clone())
         };
         match question {
-            Asked::Peer { peer, id, about, .. } => {
+            PendingQuestion::Peer { peer, id, about, .. } => {
                 let bytes = match judged {
-                    Spoken::Goes(message) => message.with_id(id.token()),
-                    Spoken::Answered(result) => builder::response(&id, &result),
-                    Spoken::Failed(error) => super::judging::error_message(&id, &error),
-                    Spoken::Refused(fault) => {
+                    InstantVerdict::Goes(message) => message.with_id(id.token()),
+                    InstantVerdict::Answered(result) => builder::response(&id, &result),
+                    InstantVerdict::Failed(error) => super::judging::error_message(&id, &error),
+                    InstantVerdict::Refused(fault) => {
                         return out.push(Command::Respond {
                             peer,
                             exchange: about,
@@ -155,10 +157,10 @@ impl FrontMachine {
                 };
                 out.push(answer(peer, about, bytes));
             }
-            Asked::Round { exchange, key, method } => {
+            PendingQuestion::Round { exchange, key, method } => {
                 let message = match judged {
-                    Spoken::Goes(message) => message,
-                    Spoken::Answered(result) => {
+                    InstantVerdict::Goes(message) => message,
+                    InstantVerdict::Answered(result) => {
                         let Ok(message) = Envelope::parse(builder::response(&RawId::number(0), &result)) else {
                             return;
                         };
@@ -181,14 +183,16 @@ impl FrontMachine {
         request: Bytes,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Result<Passed, Spoken> {
-        let bad = |_| Spoken::Refused(Fault::new(FaultKind::BackendGarbage, "a question of the backend is no message"));
+    ) -> Result<Passed, InstantVerdict> {
+        let bad = |_| {
+            InstantVerdict::Refused(Fault::new(FaultKind::BackendGarbage, "a question of the backend is no message"))
+        };
         let message = Envelope::parse(request).map_err(bad)?;
         if !ctx.chain.looks_at(Phase::ServerAsks) {
             return Ok(Self::passed(&message));
         }
         match self.consult_at_once(Phase::ServerAsks, (Some(id), None), &message, ctx, out) {
-            Spoken::Goes(message) => Ok(Self::passed(&message)),
+            InstantVerdict::Goes(message) => Ok(Self::passed(&message)),
             end => Err(end),
         }
     }

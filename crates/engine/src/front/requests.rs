@@ -1,7 +1,7 @@
 //! What becomes of a request: answered here, or routed to a backend.
 
 use super::exchanges::{AwaitingLists, Stage};
-use super::holding::Then;
+use super::holding::Continuation;
 use super::params::Params;
 use super::{Context, FrontMachine};
 use crate::bridge;
@@ -34,7 +34,7 @@ impl FrontMachine {
         match name {
             method::PING => return self.reply_own(id, b"{}", ctx, out),
             method::INITIALIZE | method::LOGGING_SET_LEVEL => {
-                return self.judge_request(id, message, Then::Here, None, ctx, out);
+                return self.judge_request(id, message, Continuation::Here, None, ctx, out);
             }
             _ if ListKind::of_method(name).is_some() => return self.list_request(id, message, ctx, out),
             _ => {}
@@ -85,7 +85,7 @@ impl FrontMachine {
         if ctx.chain.is_idle() {
             return self.list(id, &message, ctx, out);
         }
-        self.judge_request(id, message, Then::List, None, ctx, out);
+        self.judge_request(id, message, Continuation::List, None, ctx, out);
     }
 
     /// Answers a list from the catalog, or holds it until the lists it needs are there.
@@ -123,7 +123,7 @@ impl FrontMachine {
                     Ok(found) if ctx.chain.is_idle() => self.forward(id, message, &params, found, client, ctx, out),
                     Ok(found) => {
                         self.place(id, &message, &params, &found);
-                        self.judge_request(id, message, Then::Route(client), None, ctx, out);
+                        self.judge_request(id, message, Continuation::Route(client), None, ctx, out);
                     }
                     Err(fault) => self.fail(id, &fault, ctx, out),
                 }
@@ -157,7 +157,7 @@ impl FrontMachine {
         };
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let bytes = builder::response(&exchange.client_id, &result);
-        let then = Then::Answer { status: 200, outcome: Outcome::Ok, own: false };
+        let then = Continuation::Answer { status: 200, outcome: Outcome::Ok, own: false };
         self.judge_answer(id, bytes, then, ctx, out);
     }
 
@@ -190,7 +190,7 @@ impl FrontMachine {
             Ok(found) if ctx.chain.is_idle() => self.forward(id, message, params, found, client, ctx, out),
             Ok(found) => {
                 self.place(id, &message, params, &found);
-                self.judge_request(id, message, Then::Route(client), None, ctx, out);
+                self.judge_request(id, message, Continuation::Route(client), None, ctx, out);
             }
             Err(_) if !(ctx.lists_ready)(&self.selector(id)) => {
                 self.await_lists(id, message, Some(client), out);

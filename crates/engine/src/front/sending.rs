@@ -84,14 +84,14 @@ impl ToClient {
 
 /// Where a message goes, and how.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Way {
+pub(super) struct Delivery {
     pub stream: StreamId,
     pub last: bool,
     pub droppable: bool,
     pub status: u16,
 }
 
-impl Way {
+impl Delivery {
     /// In the middle of whatever the stream carries.
     pub fn midway(stream: StreamId) -> Self {
         Self { stream, last: false, droppable: false, status: 200 }
@@ -113,13 +113,13 @@ impl FrontMachine {
     pub(super) fn send(
         &self,
         exchange: Option<ExchangeId>,
-        way: Way,
+        way: Delivery,
         passed: Passed,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
         let number = self.leaves(exchange, &passed, None, ctx, out);
-        let Way { stream, last, droppable, status } = way;
+        let Delivery { stream, last, droppable, status } = way;
         out.push(Command::Send(ToClient { stream, bytes: passed.into_bytes(), last, droppable, status, number }));
     }
 
@@ -146,7 +146,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let way = Way::last(stream, fault.http_status(era));
+        let way = Delivery::last(stream, fault.http_status(era));
         self.send(None, way, Passed::own(fault.reply(id, era)), ctx, out);
     }
 

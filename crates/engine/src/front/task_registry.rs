@@ -16,7 +16,7 @@ pub const MAX_STAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Who works on a task, and with what result.
 #[derive(Clone, Debug)]
-pub(super) enum Host {
+pub(super) enum TaskHost {
     /// A backend of the old era: what is asked about the task is passed on.
     Legacy,
     /// A backend of this revision of the new era: what is asked about the task is translated.
@@ -27,24 +27,24 @@ pub(super) enum Host {
 
 /// One task.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct TaskEntry {
     pub backend: Arc<str>,
-    pub host: Host,
+    pub host: TaskHost,
     /// How it was last seen; nothing is known of those that are only passed on.
     pub state: Option<TaskState>,
     until: Instant,
 }
 
-impl Entry {
-    pub fn new(backend: Arc<str>, host: Host, state: Option<TaskState>, now: Instant) -> Self {
+impl TaskEntry {
+    pub fn new(backend: Arc<str>, host: TaskHost, state: Option<TaskState>, now: Instant) -> Self {
         let stay = state.as_ref().and_then(|state| state.ttl).map_or(MAX_STAY, Duration::from_millis).min(MAX_STAY);
         Self { backend, host, state, until: now + stay }
     }
 
     fn bytes(&self) -> usize {
         match &self.host {
-            Host::Kept(result) => result.len(),
-            Host::Legacy | Host::Modern(_) => 0,
+            TaskHost::Kept(result) => result.len(),
+            TaskHost::Legacy | TaskHost::Modern(_) => 0,
         }
     }
 }
@@ -52,7 +52,7 @@ impl Entry {
 /// The task_registry.
 #[derive(Debug, Default)]
 pub(super) struct TaskRegistry {
-    entries: HashMap<Box<str>, Entry>,
+    entries: HashMap<Box<str>, TaskEntry>,
     /// The ids in the order in which they came.
     order: VecDeque<Box<str>>,
     bytes: usize,
@@ -60,7 +60,7 @@ pub(super) struct TaskRegistry {
 
 impl TaskRegistry {
     /// The task of this id.
-    pub fn get(&self, task: &str, now: Instant) -> Option<&Entry> {
+    pub fn get(&self, task: &str, now: Instant) -> Option<&TaskEntry> {
         self.entries.get(task).filter(|entry| entry.until > now)
     }
 
@@ -70,7 +70,7 @@ impl TaskRegistry {
     }
 
     /// Writes a task down; says how many others, none of them over their time, were forgotten for it.
-    pub fn insert(&mut self, task: &str, entry: Entry, now: Instant) -> usize {
+    pub fn insert(&mut self, task: &str, entry: TaskEntry, now: Instant) -> usize {
         self.remove(task);
         let over: Vec<Box<str>> =
             self.entries.iter().filter(|(_, one)| one.until <= now).map(|(task, _)| task.clone()).collect();
@@ -130,8 +130,8 @@ pub(super) fn written(unix_ms: u64) -> Bytes {
 mod tests {
     use super::*;
 
-    fn entry(kept: usize, now: Instant) -> Entry {
-        Entry::new("a".into(), Host::Kept(Bytes::from(vec![0; kept])), None, now)
+    fn entry(kept: usize, now: Instant) -> TaskEntry {
+        TaskEntry::new("a".into(), TaskHost::Kept(Bytes::from(vec![0; kept])), None, now)
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
         let now = Instant::now();
         let state = TaskState::read(br#"{"taskId":"t","status":"working","createdAt":"c","ttl":1000}"#).unwrap();
         let mut task_registry = TaskRegistry::default();
-        task_registry.insert("t", Entry::new("a".into(), Host::Legacy, Some(state), now), now);
+        task_registry.insert("t", TaskEntry::new("a".into(), TaskHost::Legacy, Some(state), now), now);
         assert_eq!(task_registry.states(now).count(), 1);
         let later = now + Duration::from_millis(1000);
         assert!(task_registry.get("t", later).is_none());

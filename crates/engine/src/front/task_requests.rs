@@ -3,7 +3,7 @@
 use super::params::Params;
 use super::polling::{PollGoal, TaskPoll};
 use super::requests::no_method;
-use super::task_registry::{Entry, Host, TaskRegistry, written};
+use super::task_registry::{TaskEntry, TaskHost, TaskRegistry, written};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, TaskState, TaskStatus};
 use crate::bridge::{self, Reach};
@@ -47,7 +47,7 @@ impl FrontMachine {
         self.tell_whole(id, builder::response(&RawId::number(0), &created), Edits::new(), ctx, out)?;
         if let Some(name) = name {
             let task = state.id.clone();
-            self.write_down(&task, Entry::new(name, Host::Modern(backend), Some(state), ctx.now), ctx, out);
+            self.write_down(&task, TaskEntry::new(name, TaskHost::Modern(backend), Some(state), ctx.now), ctx, out);
         }
         Ok(())
     }
@@ -82,7 +82,7 @@ impl FrontMachine {
         }
         let state = self.kept_state(id, &result, call, ctx);
         let created = state.created_legacy();
-        let entry = Entry::new(name, Host::Kept(result), Some(state.clone()), ctx.now);
+        let entry = TaskEntry::new(name, TaskHost::Kept(result), Some(state.clone()), ctx.now);
         self.write_down(&state.id, entry, ctx, out);
         self.reply(id, &created, ctx, out);
         Ok(())
@@ -104,7 +104,7 @@ impl FrontMachine {
         }
     }
 
-    pub(super) fn write_down(&mut self, task: &str, entry: Entry, ctx: &Context<'_>, out: &mut Vec<Command>) {
+    pub(super) fn write_down(&mut self, task: &str, entry: TaskEntry, ctx: &Context<'_>, out: &mut Vec<Command>) {
         for _ in 0..self.task_registry.insert(task, entry, ctx.now) {
             out.push(Command::Dropped("task_forgotten"));
         }
@@ -138,10 +138,10 @@ impl FrontMachine {
         let Some(task) = task else { return false };
         let Some(entry) = self.task_registry.get(&task, ctx.now).cloned() else { return false };
         match entry.host {
-            Host::Legacy => return false,
+            TaskHost::Legacy => return false,
             _ if !self.admitted(id, message, Some(&entry.backend), ctx, out) => {}
-            Host::Kept(result) => self.kept_request(id, name, &task, &result, entry.state.as_ref(), ctx, out),
-            Host::Modern(revision) => {
+            TaskHost::Kept(result) => self.kept_request(id, name, &task, &result, entry.state.as_ref(), ctx, out),
+            TaskHost::Modern(revision) => {
                 if let Some(exchange) = self.exchanges.get_mut(&id) {
                     exchange.progress_token =
                         params.progress_token().map(|span| RawId::from_token(message.bytes().slice(span.range())));
@@ -255,7 +255,7 @@ impl FrontMachine {
     #[must_use]
     pub fn owns_task(&self, backend: &str, task: &str, now: Instant) -> bool {
         let entry = self.task_registry.get(task, now);
-        entry.is_some_and(|entry| *entry.backend == *backend && matches!(entry.host, Host::Legacy))
+        entry.is_some_and(|entry| *entry.backend == *backend && matches!(entry.host, TaskHost::Legacy))
     }
 
     /// A call after whose likeness the gateway makes its own.

@@ -1,8 +1,8 @@
 //! Results that come by a task, by `tasks/result` or within what `tasks/get` answers: they are judged as the result of the
 //! call that made the task, and then as the answer that carries them.
 
-use super::holding::Then;
-use super::judging::{About, error_message};
+use super::holding::Continuation;
+use super::judging::{JudgedContext, error_message};
 use super::{Context, FrontMachine};
 use crate::bridge::made_up;
 use crate::bridge::tasks::{self, TaskState};
@@ -101,12 +101,12 @@ impl FrontMachine {
         id: ExchangeId,
         part: Envelope,
         whole: Envelope,
-        then: Then,
+        then: Continuation,
         resume: Option<Resume<'_>>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let judged = self.consult(About::task_result(id), &part, resume, ctx, out);
+        let judged = self.consult(JudgedContext::task_result(id), &part, resume, ctx, out);
         let after = match judged.verdict {
             Verdict::Pass => None,
             Verdict::Modify(message) => Some(message),
@@ -114,7 +114,7 @@ impl FrontMachine {
                 Envelope::parse(builder::response(&RawId::number(0), &self.task_reply(id, &result))).ok()
             }
             Verdict::Hold(hold) => {
-                let then = Then::Within { whole, then: Box::new(then) };
+                let then = Continuation::Within { whole, then: Box::new(then) };
                 return self.hold(id, part, then, hold, judged.passed, ctx, out);
             }
             end => return self.end_by(id, end, ctx, out),

@@ -43,7 +43,7 @@ pub struct Query {
 
 /// Entries that a query found, and where to go on.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Page {
+pub struct EntryPage {
     /// What was found, in order, with bodies made whole.
     pub hits: Vec<Hit>,
     /// True where the limit cut it.

@@ -2,7 +2,7 @@
 
 use super::around::SessionInfo;
 use super::entry::Entry;
-use super::query::{Page, Query, Stats};
+use super::query::{EntryPage, Query, Stats};
 use super::tape_info::TapeInfo;
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ pub trait TapeStore: Send + Sync {
     ///
     /// # Errors
     /// What the store says.
-    fn find(&self, query: &Query) -> Result<Page, StoreError>;
+    fn find(&self, query: &Query) -> Result<EntryPage, StoreError>;
 
     /// Numbers over one tape, or over all.
     ///

@@ -6,7 +6,7 @@ use crate::clock;
 use crate::origin::Origin;
 use serde::Serialize;
 use signalbox_engine::back::BackCommand;
-use signalbox_engine::breaker::{Breaker, BreakerRules, BreakerState, Outcome};
+use signalbox_engine::breaker::{Breaker, BreakerRules, BreakerState, CallResult};
 use signalbox_engine::{ExchangeId, Fault, FaultKind, SessionKey};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -66,8 +66,8 @@ impl Guard {
     }
 
     /// Takes what became of a call, or of a connection.
-    pub(crate) fn settle(&self, backend: &str, who: Option<CallKey>, outcome: Outcome) {
-        if outcome != Outcome::Failed && self.is_quiet() {
+    pub(crate) fn settle(&self, backend: &str, who: Option<CallKey>, outcome: CallResult) {
+        if outcome != CallResult::Failed && self.is_quiet() {
             return;
         }
         let now = clock::now();
@@ -99,12 +99,12 @@ impl Guard {
     pub(crate) fn watch(&self, backend: &str, command: &BackCommand<Origin>) {
         let (to, outcome) = match command {
             BackCommand::Answer { to, .. } | BackCommand::Unfinished { to, .. } | BackCommand::TaskMade { to, .. } => {
-                (to, Outcome::Answered)
+                (to, CallResult::Answered)
             }
             BackCommand::Fail { to, fault, .. } => (to, outcome(fault.kind)),
             _ => return,
         };
-        if (outcome != Outcome::Failed && self.is_quiet()) || !to.is_call() {
+        if (outcome != CallResult::Failed && self.is_quiet()) || !to.is_call() {
             return;
         }
         self.settle(backend, to.call_key(), outcome);
@@ -145,13 +145,13 @@ impl Guard {
 
 /// What a fault says of the backend. A refusal of our own says nothing, and that something cannot be carried between
 /// revisions is only known of an answer.
-fn outcome(kind: FaultKind) -> Outcome {
+fn outcome(kind: FaultKind) -> CallResult {
     match kind {
         FaultKind::BackendDied | FaultKind::BackendDown | FaultKind::BackendGarbage | FaultKind::TimedOut => {
-            Outcome::Failed
+            CallResult::Failed
         }
-        FaultKind::NotBridged => Outcome::Answered,
-        _ => Outcome::Unknown,
+        FaultKind::NotBridged => CallResult::Answered,
+        _ => CallResult::Unknown,
     }
 }
 

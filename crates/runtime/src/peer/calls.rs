@@ -6,7 +6,7 @@ use crate::exclusive_use::ExclusiveUse;
 use crate::origin::Origin;
 use crate::session::Session;
 use signalbox_engine::back::Outbound;
-use signalbox_engine::breaker::Outcome;
+use signalbox_engine::breaker::CallResult;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, bridge};
 use signalbox_wire::Era;
 use std::sync::atomic::Ordering;
@@ -84,7 +84,7 @@ impl Peer {
 
     /// A call ends here, before it reached the backend.
     pub(super) fn refuse(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault) {
-        self.guard.settle(&self.name, Some((session.key, exchange)), Outcome::Unknown);
+        self.guard.settle(&self.name, Some((session.key, exchange)), CallResult::Unknown);
         session.handle(Event::Failed { exchange, fault });
     }
 
