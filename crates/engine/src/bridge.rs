@@ -104,7 +104,7 @@ pub fn request(call: &mut Call, to: Revision, offered: Offered, our_info: &str) 
     }
     match to.era() {
         Era::Modern => describe(call, to, offered, our_info),
-        // Whoever knows of the first round has taken this call out of the way; nobody else may run it as a new one.
+        // A call that is still parked never gets here; any other must not be run as a new one.
         Era::Legacy if call.round.is_some() => {
             let text = "the call that waited for this input is over; it is not run a second time";
             return Err(Fault::new(FaultKind::InvalidParams, text));
@@ -117,15 +117,14 @@ pub fn request(call: &mut Call, to: Revision, offered: Offered, our_info: &str) 
     Ok(())
 }
 
-/// Says in `_meta` to which trace the call belongs, where somebody follows it. A call that is made to describe itself says so
-/// there.
+/// Adds the trace to `_meta` of a call that is traced. A call that is made to describe itself gets it there.
 fn carry_trace(call: &mut Call) {
     if let Some(told) = &call.trace {
         told.write(&call.envelope, &mut call.edits);
     }
 }
 
-/// Fits an answer of a backend to the revision of the client that waits for it. Says how far it reaches; `rewritten` gets
+/// Fits an answer of a backend to the revision of the client, and says how far it brings the call. `rewritten` gets
 /// the names of what the client's revision lacks.
 ///
 /// # Errors
@@ -170,7 +169,7 @@ pub fn answer(
     Ok(Reach::Whole)
 }
 
-/// Says in a result whose it is, as every result of the new era should.
+/// Adds `serverInfo` to a result, as every result of the new era should have it.
 pub fn sign(message: &Envelope, edits: &mut Edits, server: &[u8]) {
     let Some(whole) = message.result_span() else { return };
     let result = whole.of(message.bytes());
@@ -187,8 +186,8 @@ pub fn sign(message: &Envelope, edits: &mut Edits, server: &[u8]) {
     }
 }
 
-/// The refusal of a call in whose course an old backend asks what its client did not declare. A question for roots is not
-/// worth a call: servers ask it in passing.
+/// The fault for a call during which an old backend asks something its client did not declare. `None` for roots:
+/// servers ask for them in passing, and the call need not fail.
 #[must_use]
 pub fn undeclared(method: &str, params: &[u8]) -> Option<Fault> {
     if !matches!(method, method::SAMPLING_CREATE_MESSAGE | method::ELICITATION_CREATE) {
@@ -209,20 +208,20 @@ pub fn not_bridged(feature: &str, from: Revision, to: Revision) -> Fault {
         .with_str("server", to.as_str())
 }
 
-/// The task that an old backend made of a call, in the shape of the new era, and what it stands in place of.
+/// The task that an old backend made of a call, in the shape of the new era, and the span it replaces.
 fn made_task(name: &str, message: &Envelope) -> Option<(Span, bytes::Bytes)> {
     let result = message.result().filter(|_| name == method::TOOLS_CALL)?;
     json::member(result, "task").filter(|_| json::member(result, "content").is_none())?;
     Some((message.result_span()?, tasks::create_to_modern(result)?))
 }
 
-/// True where a client of the new era knows tasks.
+/// True if a client of the new era knows tasks.
 #[must_use]
 pub fn knows_tasks(capabilities: &[u8]) -> bool {
     json::path(capabilities, &["extensions", TASKS]).is_some_and(|span| span.of(capabilities).starts_with(b"{"))
 }
 
-/// Adds what every request of the new era says about itself.
+/// Adds the members by which a request of the new era describes itself.
 fn describe(call: &mut Call, to: Revision, offered: Offered, our_info: &str) {
     let base = call.envelope.bytes();
     let version = json::quote(to.as_str());
@@ -268,7 +267,7 @@ fn describe(call: &mut Call, to: Revision, offered: Offered, our_info: &str) {
         write_object(&mut text, &members);
         return call.edits.set_member(base, params, meta::META, &text);
     }
-    // Before the first member, which has been found: another walk to the last one would cost as much as this one.
+    // Insert before the first member: finding the last one would take another walk.
     json::write_quoted(&mut text, meta::META);
     text.push(b':');
     write_object(&mut text, &members);
@@ -289,7 +288,7 @@ fn write_object(out: &mut Vec<u8>, members: &[(&str, &[u8])]) {
     out.push(b'}');
 }
 
-/// Takes away what a request of the new era says about itself: an old server heard it at `initialize`.
+/// Removes the members by which a request of the new era describes itself; an old server got them at `initialize`.
 fn plain(call: &mut Call) {
     let base = call.envelope.bytes();
     let Some(params) = call.envelope.params_span() else { return };

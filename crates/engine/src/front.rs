@@ -93,10 +93,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use task_registry::TaskRegistry;
 
-/// Which eras a front serves.
+/// The kind of front, which decides the era of its messages.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// A pipe: every message tells its era.
+    /// A pipe: each message shows its era.
     Pipe,
     /// A session of the old era over HTTP.
     Session,
@@ -104,14 +104,14 @@ pub enum Mode {
     Stateless,
 }
 
-/// Most questions of backends that may wait for one client.
+/// Maximum number of questions of backends that may wait for one client.
 pub const MAX_ASKED: usize = 256;
-/// Most followed resources whose other name is remembered per session.
+/// Maximum number of renamed resources that a session may subscribe to.
 pub const MAX_FOLLOWED: usize = 1024;
-/// Most task ids remembered per session.
+/// Maximum number of task ids remembered per session.
 pub const MAX_TASKS: usize = 1024;
 
-/// The machine.
+/// The machine; see the module.
 #[derive(Debug)]
 pub struct FrontMachine {
     session: SessionKey,
@@ -126,13 +126,13 @@ pub struct FrontMachine {
     by_client_id: TextMap<RawId, ExchangeId>,
     asked: KeyMap<u64, PendingQuestion>,
     task_registry: TaskRegistry,
-    /// Followed resources whose URI is not the backend's own: (backend, its URI) to ours.
+    /// Renamed resources that the client subscribed to: (backend, its URI) to ours.
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
     next_question: u64,
 }
 
 impl FrontMachine {
-    /// A machine that has seen nothing yet.
+    /// A machine for a new session.
     #[must_use]
     pub fn new(session: SessionKey, caller: Caller, mode: Mode) -> Self {
         Self {
@@ -153,7 +153,7 @@ impl FrontMachine {
         }
     }
 
-    /// Takes an event and appends what is to be done about it.
+    /// Handles an event and appends the resulting commands.
     pub fn handle(&mut self, event: Event, ctx: &Context<'_>, out: &mut Vec<Command>) {
         match event {
             Event::Received { stream, message } => self.received(stream, message, ctx, out),
@@ -195,7 +195,7 @@ impl FrontMachine {
         }
     }
 
-    /// The session's own number.
+    /// The session's key.
     #[must_use]
     pub fn session(&self) -> SessionKey {
         self.session
@@ -207,13 +207,13 @@ impl FrontMachine {
         &self.caller
     }
 
-    /// Where the session is in its life.
+    /// The state of a session of the old era.
     #[must_use]
     pub fn state(&self) -> Lifecycle {
         self.state
     }
 
-    /// What the client said about itself, once it has.
+    /// What the client said about itself, once it did.
     #[must_use]
     pub fn client(&self) -> Option<&Arc<ClientProfile>> {
         self.client.as_ref()
@@ -225,8 +225,8 @@ impl FrontMachine {
         self.log_level
     }
 
-    /// How many requests of the client wait for their answer. A listen request waits for none: it ends with its stream,
-    /// and nobody who ends need wait for it.
+    /// The number of client requests that wait for an answer. Listen requests do not count: they end with their
+    /// stream, and a shutdown need not wait for them.
     #[must_use]
     pub fn in_flight(&self) -> usize {
         self.exchanges.awaiting_answer()
@@ -238,7 +238,7 @@ impl FrontMachine {
         self.exchanges.get(&id)
     }
 
-    /// True where somebody in this session is shown the lists that depend on these capabilities.
+    /// True if this session or one of its listen requests sees lists that depend on these capabilities.
     #[must_use]
     pub fn sees(&self, caps: &CapSet) -> bool {
         let declares = |client: &Arc<ClientProfile>| client.caps() == caps;
@@ -246,7 +246,7 @@ impl FrontMachine {
         self.client.iter().chain(listening.filter_map(|(exchange, _)| exchange.client.as_ref())).any(declares)
     }
 
-    /// Which lists whoever sent this request is shown.
+    /// Selects the lists that the sender of this request is shown.
     #[must_use]
     pub fn selector(&self, id: ExchangeId) -> Selector {
         let exchange = self.exchanges.get(&id);
@@ -278,7 +278,8 @@ impl FrontMachine {
         }
     }
 
-    /// A message that carries the new era's version describes itself; anything else is as the transport says.
+    /// The era of a message: on a pipe, a message that names a version of the new era belongs to it; otherwise the
+    /// transport decides.
     fn era_of(&self, message: &Envelope) -> Era {
         match self.mode {
             Mode::Stateless => Era::Modern,
@@ -316,7 +317,7 @@ impl FrontMachine {
     ) -> ExchangeId {
         let id = ctx.numbers.exchange();
         let method: MethodName = message.known_method().map_or_else(|| name.to_owned().into(), Cow::Borrowed);
-        // A machine for one request alone has nothing to tell it from.
+        // A stateless machine has only one request, so its id need not be unique.
         if self.mode != Mode::Stateless {
             self.by_client_id.insert(client_id.clone(), id);
         }
@@ -411,13 +412,13 @@ impl FrontMachine {
         } else if let Some(backend) = &exchange.backend {
             out.push(Command::Cancel { exchange: id, backend: Arc::clone(backend), reason });
         }
-        // A pipe stays; what has a stream of its own on it is one of a batch, whose others wait for this one.
+        // A pipe stays open. A request with a stream of its own on a pipe is part of a batch, which waits for it.
         if exchange.stream_open && (self.mode != Mode::Pipe || self.general != Some(exchange.stream)) {
             out.push(Command::End { stream: exchange.stream });
         }
     }
 
-    /// A lost stream ends the request in the new era; in the old one the call goes on.
+    /// Handles a lost stream: requests of the new era on it are cancelled, calls of the old era go on.
     fn gone(&mut self, stream: StreamId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if self.general == Some(stream) {
             self.general = None;
@@ -446,7 +447,7 @@ impl FrontMachine {
     }
 }
 
-/// The revision a message of the new era names, raw, where it names one.
+/// The version that a message of the new era names, if any.
 fn named_revision(message: &Envelope) -> Option<Cow<'_, str>> {
     let span = message.param_meta(meta::PROTOCOL_VERSION)?;
     signalbox_wire::json::string(span.of(message.bytes()))

@@ -1,8 +1,8 @@
-//! Which requests of the new era are rounds of one and the same call (S-16).
+//! Recognises requests of the new era that are rounds of the same call (S-16).
 //!
-//! A backend that wants to know more answers a call with a `requestState`, and the client sends the call again with it. The
-//! gateway remembers whom it gave which state, so that the next round is known as a part of the call that began it, and a
-//! state that somebody made up as nothing.
+//! A backend that wants input answers a call with a `requestState`, and the client sends the call again with it. The
+//! gateway remembers which state it gave to whom, so the next round is recognised as part of its call, and a forged
+//! state is not.
 
 use crate::keys::ExchangeId;
 use crate::principal::Principal;
@@ -10,9 +10,9 @@ use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Most states that are remembered; beyond, the oldest are forgotten.
+/// Maximum number of states remembered; the oldest are dropped beyond it.
 pub const MAX_OPERATIONS: usize = 4096;
-/// Most bytes of them.
+/// Maximum number of bytes of the remembered states.
 pub const MAX_OPERATION_BYTES: usize = 4 << 20;
 
 /// A round of a call.
@@ -22,7 +22,7 @@ pub struct OperationRound {
     pub operation: ExchangeId,
     /// Which round it is; the first is 1.
     pub round: u32,
-    /// True where somebody was asked about the call, and let it go on.
+    /// True if a hold on the call was answered and it was let through.
     pub consulted: bool,
 }
 
@@ -35,7 +35,7 @@ struct Inner {
     bytes: usize,
 }
 
-/// The rounds that may be gone on with.
+/// The rounds that clients may continue.
 #[derive(Default, Debug)]
 pub struct Operations(Mutex<Inner>);
 
@@ -59,7 +59,7 @@ impl Operations {
         }
     }
 
-    /// The round that ended with this state, where this principal was given it.
+    /// The round that ended with this state, if this principal was given it.
     #[must_use]
     pub fn find(&self, principal: &Principal, state: &[u8]) -> Option<OperationRound> {
         let inner = self.lock();

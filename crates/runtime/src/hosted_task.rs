@@ -191,7 +191,7 @@ fn told(exchange: signalbox_engine::ExchangeId, bytes: Bytes) -> Event {
     match Envelope::parse(bytes) {
         Ok(message) => Event::Answered { exchange, message, edits: Edits::new(), status: None },
         Err(_) => {
-            let fault = Fault::new(FaultKind::BackendGarbage, "what the backend said of a task is not JSON");
+            let fault = Fault::new(FaultKind::BackendGarbage, "the backend's answer about a task is not JSON");
             Event::Failed { exchange, fault }
         }
     }

@@ -37,11 +37,11 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct AwaitingLists {
     pub message: Envelope,
-    /// The client of a request that is to be routed; none for a list or a listen request.
+    /// The client, for a request that is to be routed; `None` for a list or listen request.
     pub routed_for: Option<Arc<ClientProfile>>,
 }
 
-/// An exchange with its stage, and with what outlasts stages.
+/// An exchange with its stage, and the data that outlasts stages.
 #[derive(Debug)]
 pub(super) struct OpenExchange {
     pub exchange: Exchange,
@@ -118,7 +118,7 @@ impl Exchanges {
         self.open.get_mut(&id).map(|one| (&mut one.exchange, &one.stage))
     }
 
-    /// Moves an exchange to another stage; what belonged to the former one is dropped.
+    /// Moves an exchange to another stage, and drops the data of the former one.
     pub fn enter(&mut self, id: ExchangeId, stage: Stage) {
         if let Some(one) = self.open.get_mut(&id) {
             self.listening += usize::from(stage.is_listening());
@@ -135,7 +135,7 @@ impl Exchanges {
         }
     }
 
-    /// Takes out the message that an interceptor held.
+    /// Ends a hold of an interceptor.
     pub fn take_held(&mut self, id: ExchangeId) -> Option<SuspendedWalk> {
         match self.leave(id, |stage| matches!(stage, Stage::Held(_)))? {
             Stage::Held(held) => Some(*held),
@@ -184,7 +184,7 @@ impl Exchanges {
         }
     }
 
-    /// The open listen request that this exchange is.
+    /// The state of an open listen request.
     pub fn listener_mut(&mut self, id: ExchangeId) -> Option<(&Exchange, &mut Listener)> {
         match self.open.get_mut(&id)? {
             OpenExchange { exchange, stage: Stage::Listening(listener), .. } => Some((exchange, listener)),
@@ -192,7 +192,7 @@ impl Exchanges {
         }
     }
 
-    /// What the client has answered so far of what it is being asked in this stage.
+    /// The client's answers so far, while it is being asked.
     pub fn input_responses(&self, id: ExchangeId) -> Option<&InputResponses> {
         match self.stage(id)? {
             Stage::AwaitingInput(round) => Some(round.responses()),
@@ -209,7 +209,7 @@ impl Exchanges {
         }
     }
 
-    /// What was asked of the client in the course of this exchange.
+    /// What the client was asked during this exchange.
     pub fn input_history(&self, id: ExchangeId) -> Option<(&Exchange, &InputHistory)> {
         let one = self.open.get(&id)?;
         Some((&one.exchange, one.input.as_deref()?))
@@ -225,7 +225,7 @@ impl Exchanges {
         }
     }
 
-    /// The task that the request is about, where it is about one.
+    /// The task that the request is about, if it is about one.
     pub fn task_subject(&self, id: ExchangeId) -> Option<(&Exchange, &TaskSubject)> {
         let one = self.open.get(&id)?;
         Some((&one.exchange, one.task.as_deref()?))

@@ -1,4 +1,5 @@
-//! Who hears of changes of lists. Such a client can be shown the lists that are there, and told when there is more.
+//! Which clients are notified of list changes. Such a client can be shown the known lists at once, and told when
+//! there are more.
 
 use super::exchanges::Stage;
 use super::inward::in_params;
@@ -8,19 +9,19 @@ use crate::keys::ExchangeId;
 use crate::profile::ClientProfile;
 use signalbox_wire::{Envelope, Era, json, method};
 
-/// What a request is that waits for lists.
+/// What a request that waits for lists needs them for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Awaited {
     /// It asks for this list.
     List(ListKind),
-    /// It wants to hear of changes.
+    /// It is a listen request.
     Listen,
     /// It needs an entry that no known list has.
     Entry,
 }
 
 impl FrontMachine {
-    /// What a request that is held for the lists wants of them.
+    /// What a request that waits for lists needs them for.
     #[must_use]
     pub fn awaited(&self, id: ExchangeId) -> Option<Awaited> {
         match self.exchanges.stage(id)? {
@@ -29,13 +30,13 @@ impl FrontMachine {
         }
     }
 
-    /// True where a session of the old era is told of changes on its general stream.
+    /// True if a session of the old era is notified of changes on its general stream.
     #[must_use]
     pub fn hears_changes(&self) -> bool {
         self.general.is_some() && self.state == Lifecycle::Operational
     }
 
-    /// True where a listen request of this client, answered or held, is to hear of changes of this list.
+    /// True if a listen request of this client, open or waiting for lists, asks for changes of this list.
     #[must_use]
     pub fn listens_for(&self, kind: ListKind, client: &ClientProfile) -> bool {
         self.exchanges.stages().any(|(exchange, stage)| {

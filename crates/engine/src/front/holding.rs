@@ -1,4 +1,4 @@
-//! Messages that wait for the answer to a question of an interceptor, and what is done with them then.
+//! Messages that an interceptor holds, and how they continue once its question is answered.
 
 use super::exchanges::Stage;
 use super::judging::Passed;
@@ -13,39 +13,39 @@ use crate::profile::ClientProfile;
 use signalbox_wire::{Envelope, Era, builder, method};
 use std::sync::Arc;
 
-/// By how much the progress of a call seems to grow each time its client is told that it waits. It is small, so that what
-/// the backend tells later is still more.
+/// The progress added each time a client is told that its call waits. It is small, so that the backend's own progress
+/// is still greater.
 const STEP: f64 = 0.001;
 
-/// What becomes of a message that the interceptors let pass.
+/// What to do with a message once the interceptors pass it.
 #[derive(Clone, Debug)]
 pub(super) enum Continuation {
-    /// A request goes to its backend.
+    /// Route the request to a backend.
     Route(Arc<ClientProfile>),
-    /// A list is answered from the catalog.
+    /// Answer a list from the catalog.
     List,
-    /// The gateway answers it itself.
+    /// Answer the request in the gateway.
     Here,
-    /// An answer goes to the client.
+    /// Send the answer to the client.
     Answer {
-        /// With this HTTP status.
+        /// The HTTP status.
         status: u16,
-        /// And this is how it ended.
+        /// The outcome to record.
         outcome: Outcome,
-        /// True where the gateway itself has answered.
+        /// True if it is the gateway's own answer.
         own: bool,
     },
-    /// The result of a task's call goes back into the answer that carries it.
+    /// Put the result of a task's call back into the answer that carries it.
     Within {
-        /// That answer.
+        /// The answer.
         whole: Envelope,
-        /// What becomes of it.
+        /// What to do with the answer.
         then: Box<Continuation>,
     },
 }
 
 impl Continuation {
-    /// The same for an answer that was changed on its way. A status that its backend gave stays with the error it came with.
+    /// Adapts it to an answer that was changed. The backend's status is kept only with the error it came with.
     pub(super) fn changed(self, before: &Envelope, message: &Envelope, era: Era) -> Self {
         use super::answers::error_code;
         match self {
@@ -75,7 +75,7 @@ pub(super) struct SuspendedWalk {
     then: Continuation,
     /// How many interceptors had let it pass.
     passed: usize,
-    /// Where the one that holds it goes on.
+    /// The position of the interceptor that holds it.
     cursor: u32,
 }
 
@@ -109,7 +109,7 @@ impl FrontMachine {
         out.push(Command::Consult { exchange: id, question: hold.question, held: Box::new(held) });
     }
 
-    /// A question is answered: the chain goes on where it stopped.
+    /// Continues the chain where it stopped, with the answer to its question.
     pub(super) fn consulted(&mut self, id: ExchangeId, answer: &HoldAnswer, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(held) = self.exchanges.take_held(id) else { return };
         let told = Resumed { cursor: held.cursor, answer };
@@ -126,7 +126,7 @@ impl FrontMachine {
         }
     }
 
-    /// Lets a message go its way.
+    /// Carries out what a request was to do once it passed.
     pub(super) fn go_on(
         &mut self,
         id: ExchangeId,
@@ -145,12 +145,12 @@ impl FrontMachine {
             }
             Continuation::List => self.list(id, &message, ctx, out),
             Continuation::Here => self.answer_here(id, &message, ctx, out),
-            // An answer goes on where it was judged.
+            // Answers continue where they were judged.
             Continuation::Answer { .. } | Continuation::Within { .. } => {}
         }
     }
 
-    /// Tells a client that asked for progress that its call waits, so that it does not give up.
+    /// Reports progress to a client whose call is held, so that it does not give up.
     pub(super) fn still_held(&mut self, id: ExchangeId, text: &str, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if !self.exchanges.stage(id).is_some_and(Stage::is_held) {
             return;

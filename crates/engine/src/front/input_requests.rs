@@ -1,5 +1,5 @@
-//! Questions that a backend of the new era puts by way of the gateway: the old client is asked by requests in the middle of
-//! its call, as its revision knows it, and its answers are gathered until the last one is there.
+//! Questions of a new backend to an old client: the client gets them as requests in the middle of its call, and its
+//! answers are gathered until the last one is there.
 
 use super::exchanges::Stage;
 use super::judging::Passed;
@@ -14,20 +14,20 @@ use crate::profile::ClientProfile;
 use bytes::Bytes;
 use signalbox_wire::{Envelope, Kind, RawId, Revision, builder, json, method};
 
-/// How often one call may ask.
+/// How many rounds of questions one call may have.
 pub const MAX_ROUNDS: u32 = 16;
-/// How much of a backend's text is repeated in a message.
+/// Maximum length of a backend's text quoted in a message.
 const MAX_NAME: usize = 200;
 
-/// What the backend has asked the client in the course of one exchange.
+/// What the backend asked the client during one exchange.
 #[derive(Default, Debug)]
 pub(super) struct InputHistory {
     rounds: u32,
-    /// Elicitations by URL that the client was asked for, to be called complete when the call is.
+    /// Elicitations by URL that the client was asked for; it is told that they are complete when the call ends.
     urls: Vec<String>,
 }
 
-/// The client's answers to one round of questions, gathered until the last one is there.
+/// The client's answers to one round of questions, gathered until none is missing.
 #[derive(Debug)]
 pub(super) struct InputResponses {
     round: u32,
@@ -37,12 +37,12 @@ pub(super) struct InputResponses {
 }
 
 impl InputResponses {
-    /// Which round of questions of its exchange they answer; the first is 1.
+    /// The round of questions within the exchange; the first is 1.
     pub fn round(&self) -> u32 {
         self.round
     }
 
-    /// True where no answer is missing.
+    /// True if no answer is missing.
     pub fn are_complete(&self) -> bool {
         self.missing == 0
     }
@@ -64,8 +64,8 @@ impl InputResponses {
 }
 
 impl FrontMachine {
-    /// Asks the client, and returns the answers to wait for: none are missing where nothing was asked. Returns nothing
-    /// where the interceptors ended the call.
+    /// Asks the client, and returns the answers to wait for; none are missing if nothing was asked. Returns `None` if
+    /// the interceptors ended the call.
     pub(super) fn ask_client(
         &mut self,
         id: ExchangeId,
@@ -125,7 +125,7 @@ impl FrontMachine {
         Ok(Some(responses))
     }
 
-    /// The time for a round of questions is over. A client that has not answered is told to forget them, and its call ends.
+    /// A round of questions timed out: cancels the open ones at the client and fails the call.
     pub(super) fn input_expired(&mut self, id: ExchangeId, round: u32, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let responses = self.exchanges.input_responses(id);
         if responses.is_none_or(|responses| responses.are_complete() || responses.round != round) {
@@ -145,7 +145,7 @@ impl FrontMachine {
         }
         self.give_task_up(id, out);
         let within = ctx.round_timeout.as_secs_f32();
-        let text = format!("the client did not answer within {within} s what the backend wants to know");
+        let text = format!("the client did not answer the backend's questions within {within} s");
         self.fail(id, &Fault::new(FaultKind::TimedOut, text), ctx, out);
     }
 
@@ -162,7 +162,7 @@ impl FrontMachine {
         let Some(responses) = self.exchanges.input_responses_mut(id) else { return };
         let answer = match message.result() {
             Some(result) if message.kind() == Kind::Response => questions::answer_to_modern(name, result),
-            // A user who cannot be asked has not answered; there is no such way out for the other questions.
+            // A user who cannot be asked counts as not answering; other questions have no such result.
             _ if name == method::ELICITATION_CREATE => Bytes::from_static(br#"{"action":"cancel"}"#),
             _ => {
                 let error = message.error().unwrap_or_default();
@@ -182,7 +182,7 @@ impl FrontMachine {
         }
     }
 
-    /// A tool says itself that it could not go on; other methods have no such result.
+    /// Ends a call whose question the client refused: a tool call with an error result, other methods with a fault.
     fn refused_by_client(&mut self, id: ExchangeId, text: &str, ctx: &Context<'_>, out: &mut Vec<Command>) {
         self.give_task_up(id, out);
         let tool = self.exchanges.get(&id).is_some_and(|exchange| exchange.method == method::TOOLS_CALL);
@@ -193,7 +193,7 @@ impl FrontMachine {
         self.fail(id, &Fault::new(FaultKind::Refused, text), ctx, out);
     }
 
-    /// Tells a client that was sent to a URL that what it went there for is done.
+    /// Tells the client that its elicitations by URL are complete.
     pub(super) fn input_over(&self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some((exchange, history)) = self.exchanges.input_history(id) else { return };
         for elicitation in history.urls.iter().filter(|_| exchange.stream_open) {
@@ -205,10 +205,10 @@ impl FrontMachine {
     }
 }
 
-/// A backend must ask a client only what the client says it can be asked.
+/// The fault for a backend that asks something the client did not declare.
 fn not_declared(name: &str) -> Fault {
     let name: String = name.chars().take(MAX_NAME).collect();
-    let text = format!("the backend wants `{name}` of a client that did not declare it can be asked that");
+    let text = format!("the backend asks for `{name}`, which the client did not declare");
     Fault::new(FaultKind::BackendGarbage, text)
 }
 
@@ -217,13 +217,13 @@ fn not_declared(name: &str) -> Fault {
 pub(super) struct InputRequest {
     /// The key, as a JSON string token.
     pub key: Bytes,
-    /// What is asked.
+    /// The method.
     pub method: String,
-    /// How it is asked.
+    /// The params.
     pub params: Bytes,
 }
 
-/// What the backend wants to know, in the order it says so. `object` is the raw `inputRequests`.
+/// Reads the raw `inputRequests` object, in its order.
 pub(super) fn read_requests(object: &[u8]) -> Vec<InputRequest> {
     let read = |member: json::Member| {
         let request = member.value.of(object);

@@ -1,4 +1,4 @@
-//! Rounds of one call of the new era: told apart from new calls, judged for what they ask and answer.
+//! Rounds of one call of the new era: recognised, and judged for what they ask and answer.
 
 use super::judging::InstantVerdict;
 use super::params::Params;
@@ -16,7 +16,7 @@ pub(super) fn asks_for_input(message: &Envelope) -> bool {
 }
 
 impl FrontMachine {
-    /// Finds the call that a request goes on with.
+    /// Finds the call that a request continues.
     pub(super) fn place_round(&mut self, id: ExchangeId, message: &Envelope, params: &Params, ctx: &Context<'_>) {
         let Some(state) = params.state.map(|span| span.of(message.bytes())) else { return };
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
@@ -27,7 +27,7 @@ impl FrontMachine {
         }
     }
 
-    /// Remembers what the client will come back with.
+    /// Remembers the state with which the client will come back.
     pub(super) fn note_round(&self, id: ExchangeId, answer: &bytes::Bytes, ctx: &Context<'_>) {
         let Some(exchange) = self.exchanges.get(&id).filter(|exchange| exchange.asks) else { return };
         let Ok(message) = Envelope::parse(answer.clone()) else { return };
@@ -38,8 +38,7 @@ impl FrontMachine {
         }
     }
 
-    /// Asks the interceptors about each question in a result that asks for input. Where one may not be asked, the call is
-    /// over.
+    /// Asks the interceptors about each question in a result. If one is refused, the call ends.
     pub(super) fn judge_questions(
         &mut self,
         id: ExchangeId,
@@ -47,7 +46,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Option<Envelope> {
-        // A task has its questions in what `tasks/get` answers.
+        // The questions of a task are in the answer to `tasks/get`.
         let asks = asks_for_input(&message) || self.exchanges.task_subject(id).is_some();
         if !ctx.chain.looks_at(Phase::ServerAsks) || !asks {
             return Some(message);
@@ -58,8 +57,7 @@ impl FrontMachine {
         }
     }
 
-    /// Asks the interceptors about each answer that a request of the new era carries. Where one may not be given, the call
-    /// is over.
+    /// Asks the interceptors about each answer in a request of the new era. If one is refused, the call ends.
     pub(super) fn judge_responses(
         &mut self,
         id: ExchangeId,
@@ -76,8 +74,8 @@ impl FrontMachine {
         }
     }
 
-    /// Asks about each member of the object at `whole` as if it were a message of its own. One that cannot be read as such
-    /// ends the call, since nobody could be asked about it.
+    /// Asks about each member of the object at `whole` as if it were a message of its own. A member that cannot be
+    /// read as one ends the call, because nobody could be asked about it.
     fn judge_parts(
         &mut self,
         id: ExchangeId,
@@ -119,10 +117,10 @@ impl FrontMachine {
     }
 }
 
-/// A question or an answer that travels within another message.
+/// A question or an answer inside another message.
 struct Part {
     message: Envelope,
-    /// Where that stands of it which interceptors may change; nowhere where it was left out.
+    /// The span that interceptors may change; `None` if the member was left out.
     place: Option<Span>,
 }
 
@@ -148,13 +146,13 @@ impl Part {
 fn unreadable(phase: Phase) -> Fault {
     match phase {
         Phase::ClientAnswers => {
-            Fault::new(FaultKind::InvalidParams, "params.inputResponses holds something that is no answer")
+            Fault::new(FaultKind::InvalidParams, "params.inputResponses holds something that is not an answer")
         }
-        _ => Fault::new(FaultKind::BackendGarbage, "the backend asks something that is no question"),
+        _ => Fault::new(FaultKind::BackendGarbage, "the backend asks something that is not a question"),
     }
 }
 
-/// How a call ends of which a part may not go on.
+/// The verdict on a call, from that on one of its parts.
 pub(super) fn ended(spoken: InstantVerdict) -> Verdict {
     match spoken {
         InstantVerdict::Goes(message) => Verdict::Modify(message),

@@ -15,7 +15,7 @@ use std::sync::Arc;
 impl FrontMachine {
     pub(super) fn client_notified(&mut self, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if !message.method().is_some_and(|name| name.starts_with("notifications/")) {
-            // A request that nobody can answer would pass everything that looks at requests.
+            // A request without an id would bypass everything that looks at requests.
             self.came(None, message.bytes(), Some("request_without_id"), ctx, out);
             return out.push(Command::Dropped("request_without_id"));
         }
@@ -46,14 +46,14 @@ impl FrontMachine {
         let id = RawId::from_token(message.bytes().slice(span.range()));
         let reason = in_params(message, &["reason"]).map(|span| message.bytes().slice(span.range()));
         let exchange = self.by_client_id.get(&id).copied();
-        // `initialize` may not be cancelled, and what is over cannot be.
+        // `initialize` may not be cancelled, and finished requests cannot be.
         match exchange.filter(|id| self.exchanges.get(id).is_some_and(|one| one.method != method::INITIALIZE)) {
             Some(exchange) => self.cancel(exchange, reason, ctx, out),
             None => out.push(Command::Dropped("stray_cancel")),
         }
     }
 
-    /// The client tells how far it is with a backend's question.
+    /// The client reports progress on a backend's question.
     fn question_progressed(&mut self, message: &Envelope, out: &mut Vec<Command>) {
         let Some(span) = in_params(message, &["progressToken"]) else { return };
         let number = RawId::from_token(message.bytes().slice(span.range())).as_u64();
@@ -67,7 +67,7 @@ impl FrontMachine {
         out.push(Command::Respond { peer: *peer, exchange: *about, draft });
     }
 
-    /// Tells the client that what it sent is no message, or none that is taken.
+    /// Refuses input that is not a valid message, or may not be accepted.
     pub(super) fn unreadable(
         &self,
         stream: StreamId,

@@ -1,5 +1,5 @@
-//! Looking at a task of a backend of the new era until it is done, for a client of the old one that waits: with its call,
-//! because it knows no tasks, or with `tasks/result`.
+//! Polls a task of a new backend for an old client that waits for its end: with its call, because it knows no tasks,
+//! or with `tasks/result`.
 //!
 //! ```text
 //!             Cancelling (tasks/cancel)
@@ -26,21 +26,21 @@ use signalbox_wire::{Edits, Envelope, Kind, RawId, Revision, builder, method};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The pause between two looks at a task that names none.
+/// The poll interval of a task that names none.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The shortest and the longest pause, whatever the task names.
+/// The shortest and the longest poll interval, whatever the task names.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(30));
-/// How many looks in a row may fail for want of a connection.
+/// How many polls in a row may fail because there is no connection.
 const MAX_FAILURES: u32 = 3;
-/// Most questions of one task that are remembered as asked.
+/// Maximum number of questions that one task may ask.
 const MAX_SEEN: usize = 256;
 
 /// What the client waits for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum PollGoal {
-    /// The end of the call that it made. With the call the task is given up.
+    /// The end of its call. If the call ends early, the task is cancelled.
     Call,
-    /// The same by `tasks/result`, which says which task it belongs to.
+    /// The result, by `tasks/result`, which names the task.
     Result,
     /// The task as it stands.
     State,
@@ -62,7 +62,7 @@ enum PollStep {
 /// A task that the machine polls.
 #[derive(Debug)]
 pub(super) struct TaskPoll {
-    /// The client's call, from which requests about the task take who asks and in which era.
+    /// The client's call, which supplies the client, era and log level for requests about the task.
     call: Box<Call>,
     task: String,
     backend: Revision,
@@ -93,7 +93,7 @@ impl TaskPoll {
         }
     }
 
-    /// True where the next answer of the backend is about the task, and not yet for the client.
+    /// True if the next answer of the backend is about the task, and not yet for the client.
     pub fn awaits_backend(&self) -> bool {
         matches!(self.step, PollStep::Getting | PollStep::Updating | PollStep::Cancelling)
     }
@@ -113,7 +113,7 @@ impl TaskPoll {
         }
     }
 
-    /// A request about the task, in the name of the client.
+    /// A request about the task on behalf of the client.
     fn request(&self, name: &'static str, responses: Option<&[u8]>) -> Result<Box<Call>, Fault> {
         let mut request = builder::Request::new(name).param_str("taskId", &self.task);
         if let Some(responses) = responses {
@@ -143,7 +143,7 @@ impl TaskPoll {
 }
 
 impl FrontMachine {
-    /// Begins to look at a task that was just made.
+    /// Starts to poll a task that was just made.
     pub(super) fn follow_task(
         &mut self,
         id: ExchangeId,
@@ -158,19 +158,19 @@ impl FrontMachine {
         self.task_progressed(id, state, ctx, out);
     }
 
-    /// Looks at a task at once.
+    /// Polls a task at once.
     pub(super) fn look_now(&mut self, id: ExchangeId, poll: TaskPoll, ctx: &Context<'_>, out: &mut Vec<Command>) {
         self.exchanges.enter(id, Stage::PollingTask(Box::new(poll)));
         self.send_about(id, PollStep::Getting, method::TASKS_GET, None, ctx, out);
     }
 
-    /// Cancels a task at once, and then looks at it.
+    /// Cancels a task at once, then polls it.
     pub(super) fn stop_now(&mut self, id: ExchangeId, poll: TaskPoll, ctx: &Context<'_>, out: &mut Vec<Command>) {
         self.exchanges.enter(id, Stage::PollingTask(Box::new(poll)));
         self.send_about(id, PollStep::Cancelling, method::TASKS_CANCEL, None, ctx, out);
     }
 
-    /// The pause between two looks is over.
+    /// Polls again after a pause.
     pub(super) fn look_again(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if !self.exchanges.poll(id).is_some_and(|poll| matches!(poll.step, PollStep::Pausing)) {
             return;
@@ -184,7 +184,7 @@ impl FrontMachine {
         self.send_about(id, PollStep::Getting, method::TASKS_GET, None, ctx, out);
     }
 
-    /// The client has answered everything that the task wanted to know.
+    /// Sends the client's answers to the task.
     pub(super) fn update_task(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(responses) = self.exchanges.poll(id).and_then(TaskPoll::responses) else { return };
         let responses = responses.to_object();
@@ -205,7 +205,7 @@ impl FrontMachine {
         match poll.request(name, responses) {
             Ok(mut call) => {
                 poll.step = step;
-                // Only what the client has said is new to the interceptors.
+                // Only the client's answers are new to the interceptors.
                 if responses.is_none() || self.passes(id, &mut call, ctx, out) {
                     out.push(Command::Forward { exchange: id, backend, call });
                 }
@@ -214,7 +214,7 @@ impl FrontMachine {
         }
     }
 
-    /// Stops the work on a task that nobody but this call knows of.
+    /// Cancels a task that only this call knows of.
     pub(super) fn give_task_up(&self, id: ExchangeId, out: &mut Vec<Command>) {
         let Some(poll) = self.exchanges.poll(id).filter(|poll| poll.goal == PollGoal::Call) else { return };
         let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.clone());
@@ -223,7 +223,7 @@ impl FrontMachine {
         }
     }
 
-    /// A request about the task could not be brought to an answer. A look may be taken again.
+    /// A request about the task failed. A poll may be repeated.
     pub(super) fn poll_failed(&mut self, id: ExchangeId, fault: &Fault, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let passing = matches!(fault.kind, FaultKind::BackendDown | FaultKind::BackendDied | FaultKind::TimedOut);
         let poll = self.exchanges.poll_mut(id).filter(|poll| matches!(poll.step, PollStep::Getting) && passing);
@@ -272,7 +272,8 @@ impl FrontMachine {
     ) -> Result<(), Fault> {
         let result = message.result().unwrap_or_default();
         let garbage = |text: &str| Fault::new(FaultKind::BackendGarbage, text);
-        let state = TaskState::read(result).ok_or_else(|| garbage("the backend told of a task in no known shape"))?;
+        let state =
+            TaskState::read(result).ok_or_else(|| garbage("the backend reported a task in an unknown shape"))?;
         let Some(poll) = self.exchanges.poll_mut(id) else { return Ok(()) };
         self.task_registry.seen(&poll.task, &state);
         poll.noted(&state);
@@ -301,7 +302,7 @@ impl FrontMachine {
                 Err(Fault::new(FaultKind::Refused, "the task was cancelled"))
             }
             Payload::Nothing if tasks::is_terminal(state.status) => {
-                Err(garbage("the backend told of a task that is over, but not how"))
+                Err(garbage("the backend reported a finished task without its result"))
             }
             Payload::Nothing => {
                 self.task_progressed(id, &state, ctx, out);
@@ -318,8 +319,8 @@ impl FrontMachine {
         }
     }
 
-    /// Asks the client what the task wants to know, unless it was asked before: a backend may show a question for a
-    /// while after its answer has come.
+    /// Asks the client the questions of the task that it was not asked before: a backend may repeat a question for a
+    /// while after its answer.
     fn ask_for_task(
         &mut self,
         id: ExchangeId,
@@ -348,7 +349,7 @@ impl FrontMachine {
         Ok(())
     }
 
-    /// What a task says about itself is progress, for a client that wants to hear of it.
+    /// Reports the task's status message as progress, if the client asked for progress.
     fn task_progressed(&mut self, id: ExchangeId, state: &TaskState, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some((exchange, poll)) = self.exchanges.polled_mut(id) else { return };
         let (Some(token), Some(text)) = (&exchange.progress_token, &state.message) else { return };
@@ -370,7 +371,7 @@ impl FrontMachine {
         self.send(Some(id), Delivery::droppable(stream), Self::passed(&judged), ctx, out);
     }
 
-    /// The task is over: its result or error answers whoever waits for it, as it would have answered the call.
+    /// Answers with the result or error of a finished task, as it would have answered the call.
     fn conclude(
         &mut self,
         id: ExchangeId,
@@ -379,7 +380,7 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) -> Result<(), Fault> {
         let Some(poll) = self.exchanges.take_poll(id) else { return Ok(()) };
-        let bad = |_| Fault::new(FaultKind::BackendGarbage, "the result of the task is not one of a call");
+        let bad = |_| Fault::new(FaultKind::BackendGarbage, "the result of the task is not a tool result");
         let message = Envelope::parse(bytes).map_err(bad)?;
         let mut edits = Edits::new();
         let revisions = (poll.call.client.revision, poll.backend);
@@ -396,7 +397,7 @@ impl FrontMachine {
         self.tell_whole(id, builder::response(&RawId::number(0), &named), Edits::new(), ctx, out)
     }
 
-    /// Answers the exchange with a message that the gateway has put together.
+    /// Answers the exchange with a message that the gateway built.
     pub(super) fn tell_whole(
         &mut self,
         id: ExchangeId,
@@ -405,7 +406,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Result<(), Fault> {
-        let bad = |_| Fault::new(FaultKind::BackendGarbage, "what the backend said of a task is not JSON");
+        let bad = |_| Fault::new(FaultKind::BackendGarbage, "the backend's answer about a task is not JSON");
         let message = Envelope::parse(bytes).map_err(bad)?;
         self.answered(id, &message, edits, None, ctx, out);
         Ok(())

@@ -1,5 +1,5 @@
-//! What backends of the old era ask a client of the old era in the middle of its session, and what the client answers. Both
-//! are told, judged, and held to what the client declared.
+//! Questions of old backends to an old client in the middle of its session, and the client's answers. Both are
+//! recorded, judged, and limited to what the client declared.
 
 use super::inward::in_params;
 use super::judging::{InstantVerdict, Passed};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// A question of a backend that the client has yet to answer.
 #[derive(Clone, Debug)]
 pub(super) enum PendingQuestion {
-    /// A connection of the old era asked, on the stream of a call where that is known.
+    /// An old backend asked, on the stream of a call if known.
     Peer { backend: Arc<str>, peer: PeerId, id: RawId, progress_token: Option<RawId>, about: Option<ExchangeId> },
     /// A backend of the new era asked in answer to a call; see [`super::input_requests`].
     Round { exchange: ExchangeId, key: Bytes, method: Box<str> },
@@ -31,7 +31,7 @@ impl PendingQuestion {
         matches!(self, Self::Peer { peer: own, .. } if *own == peer)
     }
 
-    /// The exchange in whose course it was asked.
+    /// The exchange during which it was asked.
     pub fn exchange(&self) -> Option<ExchangeId> {
         match self {
             Self::Peer { about, .. } => *about,
@@ -39,7 +39,7 @@ impl PendingQuestion {
         }
     }
 
-    /// Who asked, where the exchange does not say so.
+    /// The backend that asked, if the exchange does not name it.
     pub fn backend(&self) -> Option<&Arc<str>> {
         match self {
             Self::Peer { backend, .. } => Some(backend),
@@ -47,7 +47,7 @@ impl PendingQuestion {
         }
     }
 
-    /// True where the answer is of no use once that call is over.
+    /// True if the question ends with this exchange.
     pub fn belongs_to(&self, id: ExchangeId) -> bool {
         match self {
             Self::Peer { about, .. } => *about == Some(id),
@@ -57,7 +57,7 @@ impl PendingQuestion {
 }
 
 impl FrontMachine {
-    /// Passes a backend's question on under an id of ours.
+    /// Passes a backend's question on under an id of the gateway.
     pub(super) fn asked(
         &mut self,
         (backend, peer): (&Arc<str>, PeerId),
@@ -114,7 +114,7 @@ impl FrontMachine {
         self.send(about, Delivery::midway(stream), Self::passed(&message).edited(&edits), ctx, out);
     }
 
-    /// Why a client may not be asked this: it did not say that it can be.
+    /// The fault for a question that the client did not declare it can be asked.
     fn undeclared(&self, message: &Envelope) -> Option<Fault> {
         let name = message.method().unwrap_or_default();
         let known = matches!(name, method::SAMPLING_CREATE_MESSAGE | method::ELICITATION_CREATE | method::ROOTS_LIST);
@@ -127,7 +127,7 @@ impl FrontMachine {
         Some(Fault::new(FaultKind::MethodNotFound, text))
     }
 
-    /// Hands the client's answer to the backend that asked, under the id the backend used.
+    /// Passes the client's answer to the backend that asked, under the backend's id.
     pub(super) fn client_answered(&mut self, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let number = message.id().and_then(|id| id.as_u64());
         let Some(question) = number.and_then(|number| self.asked.remove(&number)) else {
@@ -173,7 +173,7 @@ impl FrontMachine {
         }
     }
 
-    /// Asks the interceptors about a question that a backend of the new era puts to a client of the old one.
+    /// Asks the interceptors about a question of a new backend to an old client.
     ///
     /// # Errors
     /// How the call ends, if the client may not be asked.
@@ -185,7 +185,10 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) -> Result<Passed, InstantVerdict> {
         let bad = |_| {
-            InstantVerdict::Refused(Fault::new(FaultKind::BackendGarbage, "a question of the backend is no message"))
+            InstantVerdict::Refused(Fault::new(
+                FaultKind::BackendGarbage,
+                "a question of the backend is not a valid message",
+            ))
         };
         let message = Envelope::parse(request).map_err(bad)?;
         if !ctx.chain.looks_at(Phase::ServerAsks) {

@@ -1,4 +1,4 @@
-//! What becomes of a request: answered here, or routed to a backend.
+//! Answers requests in the gateway or routes them to a backend.
 
 use super::exchanges::{AwaitingLists, Stage};
 use super::holding::Continuation;
@@ -19,7 +19,7 @@ use signalbox_wire::{Edits, Envelope, Era, RawId, Span, builder, json, method};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Most other names of a tool that an error tells.
+/// Maximum number of alternative tool names in an error.
 const MAX_OTHERS: usize = 10;
 
 impl FrontMachine {
@@ -88,7 +88,7 @@ impl FrontMachine {
         self.judge_request(id, message, Continuation::List, None, ctx, out);
     }
 
-    /// Answers a list from the catalog, or holds it until the lists it needs are there.
+    /// Answers a list from the catalog, or keeps the request until the lists it needs are known.
     pub(super) fn list(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if (ctx.lists_ready)(&self.selector(id)) {
             self.list_page(id, message, ctx, out);
@@ -109,7 +109,7 @@ impl FrontMachine {
         out.push(Command::AwaitLists { exchange: id });
     }
 
-    /// Goes on with a request that waited for lists.
+    /// Continues a request that waited for lists.
     pub(super) fn resume(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(AwaitingLists { message, routed_for }) = self.exchanges.take_awaiting_lists(id) else { return };
         match routed_for {
@@ -144,7 +144,7 @@ impl FrontMachine {
             Era::Legacy => list_result(kind, &page, b""),
             Era::Modern => {
                 let mut terms = ctx.catalog.terms(kind, &self.selector(id), ctx.sight, ctx.now);
-                // What interceptors make of a list may depend on the caller too.
+                // The interceptors' changes to a list may depend on the caller too.
                 terms.public &= ctx.chain.is_idle();
                 let tail = format!(
                     r#","resultType":"complete","ttlMs":{},"cacheScope":"{}","_meta":{{"io.modelcontextprotocol/serverInfo":{}}}"#,
@@ -176,7 +176,7 @@ impl FrontMachine {
         self.reply(id, b"{}", ctx, out);
     }
 
-    /// Routes a request. One whose subject is unknown while lists are still on their way waits for them first.
+    /// Routes a request. If its subject is unknown while lists are still being read, it waits for them first.
     pub(super) fn route(
         &mut self,
         id: ExchangeId,
@@ -199,7 +199,7 @@ impl FrontMachine {
         }
     }
 
-    /// Writes down what a request is about, for the interceptors.
+    /// Notes the subject and the backend of a request, for the interceptors.
     fn place(&mut self, id: ExchangeId, message: &Envelope, params: &Params, (route, token): &(Route, Option<Span>)) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
@@ -273,7 +273,7 @@ impl FrontMachine {
         {
             let key = (Arc::clone(&route.backend), theirs);
             if self.followed.len() >= super::MAX_FOLLOWED && !self.followed.contains_key(&key) {
-                // Its changes would be told under a name that the client does not know.
+                // Its changes would be reported under a name that the client does not know.
                 let text = format!("this session follows {} resources, which is the limit", super::MAX_FOLLOWED);
                 return self.fail(id, &Fault::new(FaultKind::Overloaded, text), ctx, out);
             }
@@ -291,7 +291,7 @@ impl FrontMachine {
         });
     }
 
-    /// Whose request this is, and where the subject's name stands in the message.
+    /// The route of a request, and the span of its subject's name.
     pub(super) fn find(
         &self,
         id: ExchangeId,
@@ -359,7 +359,7 @@ fn text<'a>(message: &'a Envelope, span: Option<Span>, key: &str) -> Result<(Spa
         .ok_or_else(|| Fault::new(FaultKind::InvalidParams, format!("params.{key} is required, a string")))
 }
 
-/// Where a request goes, and under which name, in words.
+/// The ruling that describes a route in words.
 fn routing(route: &Route, subject: Option<&str>) -> Ruling {
     let detail = match subject.filter(|_| route.renamed) {
         Some(ours) => format!("`{ours}` is `{}` of backend `{}`", route.name, route.backend),
@@ -372,7 +372,7 @@ fn unknown(kind: FaultKind, what: &str, name: &str) -> Fault {
     Fault::new(kind, format!("Unknown {what}: {}", short(name)))
 }
 
-/// A tool that nobody has by this name. Where backends have one that they call so, it says how it is called here.
+/// The fault for an unknown tool. It names the qualified tools with this own name, if any.
 fn unknown_tool(tool: &str, ctx: &Context<'_>) -> Fault {
     let fault = unknown(FaultKind::UnknownTool, "tool", tool);
     let mut others = ctx.catalog.qualified_tools(tool);
@@ -384,7 +384,7 @@ fn unknown_tool(tool: &str, ctx: &Context<'_>) -> Fault {
     Fault::new(FaultKind::UnknownTool, format!("{}; call it as {others}", fault.message))
 }
 
-/// Enough of a client's text to recognise it in a message.
+/// The beginning of a client's text, for error messages.
 fn short(text: &str) -> String {
     text.chars().take(200).collect()
 }
@@ -393,8 +393,8 @@ pub(super) fn no_method(name: &str) -> Fault {
     Fault::new(FaultKind::MethodNotFound, format!("Method not found: {}", short(name)))
 }
 
-/// A server of the new era decides itself whether a call becomes a task; an old one is asked to make one where the client or the
-/// tool needs it.
+/// Whether an old server must be asked to run a call as a task, because the client or the tool needs it. A server of
+/// the new era decides itself.
 fn needs_task(route: &Route, client: &ClientProfile, ctx: &Context<'_>) -> bool {
     let selector = || Selector { era: Era::Modern, caps: client.caps().clone() };
     match ctx.catalog.task_support(route, selector) {

@@ -1,5 +1,5 @@
-//! The tasks that a session of 2025-11-25 was told of: whose they are, how they were last seen, and the results that the
-//! gateway keeps because the backend answered at once.
+//! The tasks of a session of 2025-11-25: their backends, their last known state, and results that the gateway keeps
+//! because the backend answered at once.
 
 use super::MAX_TASKS;
 use crate::bridge::tasks::TaskState;
@@ -9,19 +9,19 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most bytes of results kept for one session.
+/// Maximum number of bytes of results kept for one session.
 pub const MAX_KEPT_BYTES: usize = 16 << 20;
-/// How long a task is remembered whose own word on that is longer, or missing.
+/// The longest a task is remembered, and the default if it does not say.
 pub const MAX_STAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Who works on a task, and with what result.
+/// Who runs a task.
 #[derive(Clone, Debug)]
 pub(super) enum TaskHost {
-    /// A backend of the old era: what is asked about the task is passed on.
+    /// A backend of the old era: requests about the task are passed on.
     Legacy,
-    /// A backend of this revision of the new era: what is asked about the task is translated.
+    /// A backend of this revision of the new era: requests about the task are translated.
     Modern(Revision),
-    /// The gateway: the call was over at once, and this is its result.
+    /// The gateway: the call ended at once with this result.
     Kept(Bytes),
 }
 
@@ -30,7 +30,7 @@ pub(super) enum TaskHost {
 pub(super) struct TaskEntry {
     pub backend: Arc<str>,
     pub host: TaskHost,
-    /// How it was last seen; nothing is known of those that are only passed on.
+    /// Its last known state; `None` for tasks that are only passed on.
     pub state: Option<TaskState>,
     until: Instant,
 }
@@ -49,11 +49,11 @@ impl TaskEntry {
     }
 }
 
-/// The task_registry.
+/// The tasks of one session.
 #[derive(Debug, Default)]
 pub(super) struct TaskRegistry {
     entries: HashMap<Box<str>, TaskEntry>,
-    /// The ids in the order in which they came.
+    /// The ids, oldest first.
     order: VecDeque<Box<str>>,
     bytes: usize,
 }
@@ -64,12 +64,12 @@ impl TaskRegistry {
         self.entries.get(task).filter(|entry| entry.until > now)
     }
 
-    /// True where a result of this size can be kept at all.
+    /// True if a result of this size can be kept.
     pub fn has_room_for(bytes: usize) -> bool {
         bytes <= MAX_KEPT_BYTES
     }
 
-    /// Writes a task down; says how many others, none of them over their time, were forgotten for it.
+    /// Adds a task. Returns how many unexpired tasks were dropped to make room.
     pub fn insert(&mut self, task: &str, entry: TaskEntry, now: Instant) -> usize {
         self.remove(task);
         let over: Vec<Box<str>> =
@@ -89,14 +89,14 @@ impl TaskRegistry {
         forgotten
     }
 
-    /// Notes how a task was seen.
+    /// Updates the state of a task.
     pub fn seen(&mut self, task: &str, state: &TaskState) {
         if let Some(entry) = self.entries.get_mut(task) {
             entry.state = Some(state.clone());
         }
     }
 
-    /// Every task that something is known of, oldest first.
+    /// The known states of all tasks, oldest first.
     pub fn states(&self, now: Instant) -> impl Iterator<Item = &TaskState> {
         self.order.iter().filter_map(move |task| self.get(task, now)?.state.as_ref())
     }
@@ -109,11 +109,11 @@ impl TaskRegistry {
     }
 }
 
-/// A moment, given in milliseconds since 1970, as the JSON string that tasks carry.
+/// A time in milliseconds since 1970 as the JSON string that tasks carry.
 pub(super) fn written(unix_ms: u64) -> Bytes {
     let (seconds, millis) = (unix_ms / 1000, unix_ms % 1000);
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // The civil date by counting in 400-year eras that begin on 1 March, so that leap days come last.
+    // Converts days to a civil date, counting in 400-year eras that begin on 1 March so that leap days come last.
     let z = days + 719_468;
     let (era, day_of_era) = (z / 146_097, z % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

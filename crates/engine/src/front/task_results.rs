@@ -1,5 +1,5 @@
-//! Results that come by a task, by `tasks/result` or within what `tasks/get` answers: they are judged as the result of the
-//! call that made the task, and then as the answer that carries them.
+//! Results that arrive through a task, by `tasks/result` or inside the answer to `tasks/get`. They are judged as the
+//! result of the call that made the task, and then as the answer that carries them.
 
 use super::holding::Continuation;
 use super::judging::{JudgedContext, error_message};
@@ -20,13 +20,13 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct TaskSubject {
     task: Box<str>,
-    /// The call that made it, where it is remembered.
+    /// The call that made it, if it is remembered.
     call: Option<Arc<TaskCall>>,
 }
 
 impl FrontMachine {
-    /// Remembers which call made a task, where this answer tells of one.
-    /// `message` is the answer as the backend gave it, `told` as the client gets it.
+    /// Remembers which call made a task, if this answer reports one. `message` is the backend's answer, `told` the
+    /// client's.
     pub(super) fn note_task(&self, id: ExchangeId, message: &Envelope, told: &Bytes, ctx: &Context<'_>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let (Some(backend), Some(tool)) = (&exchange.backend, &exchange.subject) else { return };
@@ -35,7 +35,7 @@ impl FrontMachine {
         else {
             return;
         };
-        // A qualified id is taken apart before the backend is asked.
+        // The qualified id is split before the backend is asked.
         let qualified = told.strip_prefix(&**backend).and_then(|rest| rest.strip_prefix('+')) == Some(&*own);
         let task = if qualified { own } else { told };
         let route = ctx.catalog.tool(tool).filter(|route| route.backend == *backend);
@@ -49,7 +49,7 @@ impl FrontMachine {
         ctx.task_calls.note(self.task_key(exchange, backend, &task), call);
     }
 
-    /// Notes that an exchange asks its backend about a task of this id.
+    /// Notes that an exchange is about a task of its backend.
     pub(super) fn asks_about_task(&mut self, id: ExchangeId, backend: &Arc<str>, task: &str, ctx: &Context<'_>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let call = ctx.task_calls.find(&self.task_key(exchange, backend, task));
@@ -65,7 +65,7 @@ impl FrontMachine {
         }
     }
 
-    /// What the call of a task answers, as a message of its own, where this answer brings it.
+    /// The result of a task's call as a message of its own, if this answer carries it.
     pub(super) fn task_result(&self, id: ExchangeId, message: &Envelope) -> Option<Envelope> {
         let (exchange, _) = self.exchanges.task_subject(id)?;
         if exchange.method == method::TASKS_RESULT {
@@ -80,7 +80,7 @@ impl FrontMachine {
         Envelope::parse(bytes).ok()
     }
 
-    /// The exchange as if it were the call that made the task. What is not remembered of that call is missing in it.
+    /// The exchange as if it were the call that made the task, as far as that call is remembered.
     pub(super) fn as_call(&self, id: ExchangeId) -> Option<Exchange> {
         let (exchange, TaskSubject { call, .. }) = self.exchanges.task_subject(id)?;
         let mut exchange = exchange.clone();
@@ -94,7 +94,7 @@ impl FrontMachine {
         Some(exchange)
     }
 
-    /// Asks about the result of a task's call, and goes on with the answer that carries it.
+    /// Asks about the result of a task's call, then about the answer that carries it.
     #[allow(clippy::too_many_arguments, reason = "the parts of an answer within another, each needed once")]
     pub(super) fn judge_task_result(
         &mut self,
@@ -119,7 +119,7 @@ impl FrontMachine {
             }
             end => return self.end_by(id, end, ctx, out),
         };
-        // A message that was held may have been changed before.
+        // A held message may have been changed before it was held.
         let after = after.or_else(|| resume.is_some().then_some(part));
         let Some(after) = after else { return self.judge_message(id, whole, then, None, ctx, out) };
         match self.put_back(id, &whole, &after) {
@@ -135,7 +135,7 @@ impl FrontMachine {
         }
     }
 
-    /// A result that no backend gave, as the client gets it of a task.
+    /// A made-up result in the form that a request about a task returns.
     fn task_reply(&self, id: ExchangeId, result: &Bytes) -> Bytes {
         match self.exchanges.task_subject(id) {
             Some((exchange, _)) if exchange.era == Era::Modern => made_up::complete(method::TOOLS_CALL, result),
@@ -144,7 +144,7 @@ impl FrontMachine {
         }
     }
 
-    /// The answer with this in place of the result of the task's call.
+    /// Puts the judged result of a task's call back into the answer.
     fn put_back(&self, id: ExchangeId, whole: &Envelope, part: &Envelope) -> Option<Envelope> {
         let exchange = self.exchanges.get(&id)?;
         if exchange.method == method::TASKS_RESULT {
