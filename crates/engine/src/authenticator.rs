@@ -1,5 +1,5 @@
-//! The port by which a caller proves who it is: asked for every request before its body is read, and once more for proofs that
-//! a message itself carries, after the strict scan.
+//! How a caller proves who it is. Authenticators are asked about every request before its body is read, and once
+//! more, after the strict scan, for proofs that the message itself carries.
 
 use crate::caller::{Caller, Identity, Proof};
 use crate::fault::{Fault, FaultKind};
@@ -11,11 +11,11 @@ use std::sync::Arc;
 /// What is known of a request before its body is read.
 #[derive(Copy, Clone)]
 pub struct Arrival<'a> {
-    /// How it came: `http`, `sse`, `websocket`, `stdio`, `tcp`, `control`.
+    /// The transport: `http`, `sse`, `websocket`, `stdio`, `tcp`, `control`; empty for the gateway itself.
     pub transport: &'static str,
-    /// From where.
+    /// The address of the other end.
     pub address: Option<SocketAddr>,
-    /// Whose certificate was shown, by its SHA-256, signed by an authority that is trusted.
+    /// The holder of the client certificate, by its SHA-256; only set if a trusted authority signed it.
     pub certificate: Option<&'a Principal>,
     /// Who owns the other end of the pipe or socket.
     pub user: Option<&'a Principal>,
@@ -28,16 +28,16 @@ pub trait Authenticator: Send + Sync {
     /// Its name in logs.
     fn name(&self) -> &'static str;
 
-    /// Who calls, by this proof; nothing where there is no such proof.
+    /// Who calls, by this proof; `None` if there is no such proof.
     ///
     /// # Errors
-    /// Where there is one, and it does not hold.
+    /// If there is a proof but it is not valid.
     fn identify(&self, arrival: &Arrival<'_>) -> Result<Option<Identity>, Fault>;
 
-    /// Who calls, by a proof that the message itself carries; nothing where it carries none.
+    /// Who calls, by a proof that the message itself carries; `None` if it carries none.
     ///
     /// # Errors
-    /// Where it carries one, and it does not hold.
+    /// If it carries a proof that is not valid.
     fn confirm(&self, _caller: &Caller, _message: &Envelope) -> Result<Option<Caller>, Fault> {
         Ok(None)
     }
@@ -47,13 +47,13 @@ pub trait Authenticator: Send + Sync {
         false
     }
 
-    /// True where requests of one connection may prove different things, so that each of them is asked about.
+    /// True if requests of one connection may come from different callers, so that each request must be asked about.
     fn is_per_request(&self) -> bool {
         false
     }
 }
 
-/// All ways of proving it, asked in this order; the first that finds its proof has the last word.
+/// The authenticators in order. The first one that finds its proof decides.
 #[derive(Clone)]
 pub struct Authenticators {
     list: Arc<[Arc<dyn Authenticator>]>,
@@ -62,7 +62,7 @@ pub struct Authenticators {
 }
 
 impl Authenticators {
-    /// These, in this order.
+    /// Authenticators that are asked in this order.
     #[must_use]
     pub fn new(list: Vec<Arc<dyn Authenticator>>) -> Self {
         let per_request = list.iter().any(|one| one.is_per_request());
@@ -70,7 +70,7 @@ impl Authenticators {
         Self { list: list.into(), per_request, read_messages }
     }
 
-    /// Certificates and the owners of pipes; anybody else is `principal`, unproved.
+    /// Client certificates and owners of pipes; any other caller is taken for `principal`, unproved.
     #[must_use]
     pub fn open(principal: Principal) -> Self {
         Self::new(vec![Arc::new(ByCertificate), Arc::new(LocalUser), Arc::new(Unproved(principal))])
@@ -79,20 +79,20 @@ impl Authenticators {
     /// Who calls.
     ///
     /// # Errors
-    /// Where a proof does not hold, or none was given.
+    /// If a proof is not valid, or none was given.
     pub fn identify(&self, arrival: &Arrival<'_>) -> Result<Caller, Fault> {
         for one in self.list.iter() {
             if let Some(identity) = one.identify(arrival)? {
                 return Ok(Caller::new(identity));
             }
         }
-        Err(Fault::new(FaultKind::Refused, "nothing proves who calls"))
+        Err(Fault::new(FaultKind::Refused, "the caller did not prove its identity"))
     }
 
     /// Who calls, once the message is there.
     ///
     /// # Errors
-    /// Where a proof that the message carries does not hold.
+    /// If the message carries a proof that is not valid.
     pub fn confirm(&self, caller: &Caller, message: &Envelope) -> Result<Option<Caller>, Fault> {
         for one in self.list.iter() {
             if let Some(caller) = one.confirm(caller, message)? {
@@ -108,7 +108,7 @@ impl Authenticators {
         self.read_messages
     }
 
-    /// True where each request is to be asked about, and not its connection alone.
+    /// True if callers must be identified per request and not per connection.
     #[must_use]
     pub fn is_per_request(&self) -> bool {
         self.per_request
@@ -121,7 +121,7 @@ impl std::fmt::Debug for Authenticators {
     }
 }
 
-/// By the key of a client certificate.
+/// Identifies callers by their client certificate.
 #[derive(Copy, Clone, Debug)]
 pub struct ByCertificate;
 
@@ -135,7 +135,7 @@ impl Authenticator for ByCertificate {
     }
 }
 
-/// By owning the pipe or the socket.
+/// Identifies callers by the owner of the pipe or socket.
 #[derive(Copy, Clone, Debug)]
 pub struct LocalUser;
 

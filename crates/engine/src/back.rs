@@ -1,7 +1,32 @@
-//! The machine that faces one backend connection: a child process, or a session with an HTTP backend.
+//! The back machine: the gateway's side of one connection to a backend, a child process or a session over HTTP.
 //!
-//! It opens the connection in the right era, gives every request an id and a progress token of its own, and says whose
-//! answer each message is. `O` is whoever asked: the machine only carries it.
+//! It opens the connection in the right era, gives every request an id and a progress token of its own, fits requests and
+//! answers between revisions ([`crate::bridge`]), and says whose answer each message is. It is generic over the origin `O`
+//! of a request: the machine carries it and never looks inside.
+//!
+//! ```text
+//! Opening ─┬─ Wish::Auto, Wish::Modern ─► Probing ──── server/discover succeeds ────┐
+//!          │                               │ Auto: refused, or silent for too long  ▼
+//!          └─ Wish::Legacy ────────────────┴─► Initializing ── initialize ok ────► Ready
+//!
+//! any of them ── the connection is lost, or there is no revision that both speak ──► Dead
+//! ```
+//!
+//! A slow server may answer the probe after `initialize` was sent; that answer still settles the era (see `handshake`).
+//! [`BackMachine::reopen`] goes back to `Initializing` when the backend forgot the session; calls in flight stay in flight.
+//!
+//! Invariants:
+//!
+//! - Ids on the connection are counted here, so the ids of two clients never meet. The [`Correlator`] gives each answer to
+//!   one request; orphans, duplicates and late answers become [`BackCommand::Stray`] and reach no client.
+//! - Every call ends: with its answer, when it is cancelled, when the transport reports a failure, with the connection, or
+//!   by its time-out, which progress and open questions to the client push back ([`BackMachine::tick`]).
+//! - All edits of a call are applied at once when it leaves, and every other byte is the client's.
+//! - A call of an old client at a new backend is kept as it came, because the backend may want it again with more input.
+//! - A server of the new era may ask nothing on the connection: a request other than `ping` is refused.
+//!
+//! The machine must never send by itself: it returns an [`Outbound`] or pushes [`BackCommand::Transmit`], and whoever drives
+//! it writes that to the link. It must not retry either: only its driver knows whether anything reached the backend.
 
 mod cancelling;
 mod handshake;
@@ -17,38 +42,38 @@ use crate::exchange::{Call, MethodName};
 use crate::fault::{Fault, FaultKind};
 use crate::profile::{ClientProfile, ServerProfile};
 use bytes::Bytes;
-use handshake::{Handshake, Phase, Word};
+use handshake::{ConnectionState, Handshake, HandshakeRequest};
 use questions::Questions;
 use signalbox_wire::id::Digits;
 use signalbox_wire::{Edits, Envelope, Era, Kind, RawId, Revision, builder, header_params, json, meta, method};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Why a request is on the connection.
+/// Why a request was sent on the connection.
 #[derive(Clone, Debug)]
 enum Purpose<O> {
-    Handshake(Word),
+    Handshake(HandshakeRequest),
     Call {
         origin: O,
         method: MethodName,
         client: Revision,
-        /// The call as it came, where the backend may want more for it than the old era's client has said.
+        /// The call as it came, kept if the backend may ask for more input.
         kept: Option<Box<Call>>,
-        /// The client, where an old backend may make a task of its call.
+        /// The client, kept if an old backend may make a task of the call.
         asker: Option<Arc<ClientProfile>>,
-        /// The task that the request waits for in place of the call that made it.
+        /// The task whose result the request waits for, in place of the call that made the task.
         task: Option<Box<str>>,
     },
 }
 
-/// The machine.
+/// The machine; see the module.
 #[derive(Debug)]
 pub struct BackMachine<O> {
     backend: Arc<str>,
     wish: Wish,
     offer: ClientOffer,
     mirror_headers: bool,
-    phase: Phase,
+    phase: ConnectionState,
     handshake: Handshake,
     profile: Option<Arc<ServerProfile>>,
     offered: Offered,
@@ -57,7 +82,7 @@ pub struct BackMachine<O> {
 }
 
 impl<O: Clone> BackMachine<O> {
-    /// A machine for a connection that is about to open. `mirror_headers` says that the link can carry headers.
+    /// A machine for a connection that is about to open. `mirror_headers` says whether the link can carry headers.
     #[must_use]
     pub fn new(backend: Arc<str>, wish: Wish, offer: ClientOffer, mirror_headers: bool) -> Self {
         Self {
@@ -65,7 +90,7 @@ impl<O: Clone> BackMachine<O> {
             wish,
             offer,
             mirror_headers,
-            phase: Phase::Opening,
+            phase: ConnectionState::Opening,
             handshake: Handshake::default(),
             profile: None,
             offered: Offered::default(),
@@ -74,7 +99,7 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// The same, whose requests are numbered from here on.
+    /// Numbers its requests from `first` on.
     #[must_use]
     pub fn numbered_from(self, first: u64) -> Self {
         Self { calls: Correlator::starting_at(first), ..self }
@@ -89,7 +114,7 @@ impl<O: Clone> BackMachine<O> {
     /// True once calls may be sent.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        matches!(self.phase, Phase::Ready)
+        matches!(self.phase, ConnectionState::Ready)
     }
 
     /// How many requests wait for an answer.
@@ -98,7 +123,7 @@ impl<O: Clone> BackMachine<O> {
         self.calls.len()
     }
 
-    /// What did not fit, so far.
+    /// Counts of the messages that matched no request.
     #[must_use]
     pub fn strays(&self) -> Strays {
         self.calls.strays()
@@ -157,12 +182,12 @@ impl<O: Clone> BackMachine<O> {
         Ok(draft.depart())
     }
 
-    /// Lets a request be silent until then: the backend waits for its client.
+    /// Suspends the time-out of a request until then, because the backend waits for its client.
     pub fn hold(&mut self, key: u64, until: Instant) {
         self.calls.hold(key, until);
     }
 
-    /// The request must show signs of life again.
+    /// Ends that suspension.
     pub fn release(&mut self, key: u64, now: Instant) {
         self.calls.release(key, now);
     }
@@ -186,7 +211,7 @@ impl<O: Clone> BackMachine<O> {
         Ok(self.request(id, name, params, profile.revision))
     }
 
-    /// Waits for the end of a task that an old backend made of a call, in place of the call.
+    /// Sends `tasks/result` for a task that an old backend made of a call; its answer takes the place of the call's.
     ///
     /// # Errors
     /// A fault while the connection is not ready.
@@ -206,20 +231,20 @@ impl<O: Clone> BackMachine<O> {
         Ok(self.request(id, method::TASKS_RESULT, &params, profile.revision))
     }
 
-    /// What gets no answer, in the backend's own terms.
+    /// A message that gets no answer, for the revision agreed with the backend.
     #[must_use]
     pub fn tell(&self, draft: Draft) -> Outbound {
         let revision = self.profile.as_ref().map(|profile| profile.revision);
         Draft { revision, ..draft }.depart()
     }
 
-    /// Tells the backend that nobody will answer its question.
+    /// Refuses a question of the backend.
     #[must_use]
     pub fn refuse(&self, id: &RawId, fault: &Fault) -> Outbound {
         self.tell(Draft::refusal(id, fault))
     }
 
-    /// Takes a message of the backend. `about` is the request on whose own stream it came.
+    /// Handles a message of the backend. `about` is the request on whose stream it came.
     pub fn received(
         &mut self,
         message: Envelope,
@@ -341,7 +366,7 @@ impl<O: Clone> BackMachine<O> {
         out.push(BackCommand::Ask { about, message });
     }
 
-    /// One request failed on its way: the transport says why.
+    /// The transport could not carry a request.
     pub fn failed(&mut self, key: u64, fault: Fault, now: Instant, out: &mut Vec<BackCommand<O>>) {
         match self.calls.give_up(key).map(|pending| pending.origin) {
             Some(Purpose::Handshake(word)) => self.refused(word, &fault, now, out),
@@ -350,9 +375,9 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// The connection is gone: every call on it has ended with it.
+    /// The connection is lost: fails every call on it.
     pub fn lost(&mut self, why: &str, out: &mut Vec<BackCommand<O>>) {
-        self.phase = Phase::Dead;
+        self.phase = ConnectionState::Dead;
         for (_, pending) in self.calls.drain() {
             if let Purpose::Call { origin, .. } = pending.origin {
                 out.push(BackCommand::Fail { to: origin, fault: self.died(why), message: None });
@@ -360,7 +385,7 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// Gives up what has waited too long.
+    /// Fails the requests whose time is over.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
         self.greet_silent(now, out);
         for (key, pending) in self.calls.expire(now) {
@@ -383,26 +408,26 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// True where no time that could run out is running.
+    /// True if no time-out is running.
     #[must_use]
     pub fn waits_for_nothing(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Takes back a request that could not be handed to the link.
+    /// Forgets a request that could not be handed to the link.
     pub fn unsent(&mut self, key: Option<u64>) {
         if let Some(key) = key {
             self.calls.give_up(key);
         }
     }
 
-    /// True while this request waits for an answer.
+    /// True while this request waits for its answer.
     #[must_use]
     pub fn is_pending(&self, key: u64) -> bool {
         self.calls.get(key).is_some()
     }
 
-    /// Whose request this is.
+    /// The origin of this request.
     #[must_use]
     pub fn origin(&self, key: u64) -> Option<&O> {
         match &self.calls.get(key)?.origin {
@@ -411,7 +436,7 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// Everyone who waits for an answer on this connection.
+    /// The origins of all requests in flight.
     pub fn waiting(&self) -> impl Iterator<Item = &O> {
         self.calls.iter().filter_map(|(_, pending)| match &pending.origin {
             Purpose::Call { origin, .. } => Some(origin),
@@ -430,7 +455,7 @@ impl<O: Clone> BackMachine<O> {
     }
 }
 
-/// True where the client of a call to a backend of the new era has asked for a task.
+/// True if the client of a call to a backend of the new era has asked for a task.
 fn wants_task(call: &Call) -> bool {
     call.client.revision.tasks_core() && call.envelope.params().and_then(bridge::tasks::wish).is_some()
 }

@@ -1,18 +1,19 @@
-//! Which of several addresses of one backend gets the next message or connection.
+//! Chooses which of a backend's addresses gets the next message or connection.
 
-/// How it is chosen. All of them leave out what is known to fail, as long as anything else is left.
+/// How the next address is chosen. Every strategy avoids addresses that are known to fail, as long as another one is
+/// left.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Balance {
-    /// One after the other.
+    /// In turn.
     #[default]
     RoundRobin,
-    /// One after the other, each as often as its weight says.
+    /// In turn, each as often as its weight says.
     Weighted,
-    /// The one with the least under way.
+    /// The one with the fewest requests in flight.
     LeastConnections,
-    /// Any.
+    /// At random.
     Random,
-    /// The first, as long as it is well; then the second, and so on.
+    /// The first one that is healthy, in configured order.
     HealthyFirst,
 }
 
@@ -21,7 +22,7 @@ impl Balance {
     pub const WORDS: &'static [&'static str] =
         &["round_robin", "weighted", "least_connections", "random", "healthy_first"];
 
-    /// What a word of the configuration means.
+    /// The strategy that a word of the configuration names.
     #[must_use]
     pub fn of(word: &str) -> Option<Self> {
         Some(match word {
@@ -38,26 +39,26 @@ impl Balance {
 /// An address that may be chosen.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Candidate {
-    /// False where it is known to fail.
+    /// False if it is known to fail.
     pub well: bool,
-    /// True where it is not to be chosen at all: it was tried already.
+    /// True if it was tried already and must not be chosen again.
     pub tried: bool,
-    /// How much is under way there.
+    /// Requests in flight there.
     pub busy: usize,
     /// How often it is to be chosen, compared to the others.
     pub weight: u32,
 }
 
-/// Whose turn it is.
+/// Remembers whose turn it is.
 #[derive(Clone, Default, Debug)]
 pub struct Turns {
     last: Option<usize>,
-    /// What each address is owed, where they have weights.
+    /// The credit of each address, for the weighted strategy.
     owed: Vec<i64>,
 }
 
 impl Turns {
-    /// Chooses one. `chance` is any random number. None where all were tried.
+    /// Chooses an address. `chance` is a random number. `None` if all were tried.
     pub fn choose(&mut self, balance: Balance, all: &[Candidate], chance: u64) -> Option<usize> {
         let untried = || (0..all.len()).filter(|at| all.get(*at).is_some_and(|one| !one.tried));
         let well: Vec<usize> = untried().filter(|at| all.get(*at).is_some_and(|one| one.well)).collect();
@@ -87,7 +88,8 @@ impl Turns {
         after.or_else(|| among.first()).copied()
     }
 
-    /// Each is owed its weight in every turn, and pays the whole when it is chosen: so heavy ones are spread evenly.
+    /// Each address earns its weight in every turn and pays the sum of all weights when it is chosen, which spreads
+    /// heavy ones evenly.
     fn owed_most(&mut self, among: &[usize], all: &[Candidate]) -> Option<usize> {
         self.owed.resize(all.len(), 0);
         let mut whole = 0;

@@ -1,31 +1,31 @@
 //! The circuit breaker of one backend: a backend that fails again and again is left alone for a while.
 //!
-//! It is closed at first and everything passes. After so many failures in a row, or when too large a part of the calls in a
-//! window has failed, it opens and nothing passes. After the recovery time it is half open: one call at a time passes for a
-//! trial. Enough successes of trials close it, one failure opens it again. Calls that were sent before it opened change
-//! nothing: they tell of the time before.
+//! It starts closed, and every call passes. After a number of failures in a row, or when too large a share of the
+//! calls in a window failed, it opens, and no call passes. After the recovery time it is half open: one call at a
+//! time passes as a trial. Enough successful trials close it; one failure opens it again. Calls that were sent before
+//! it opened are not counted.
 //!
-//! A window begins with a failure, so that as long as nothing fails there is nothing to count.
+//! A window starts with a failure, so nothing is counted while nothing fails.
 
 use std::time::{Duration, Instant};
 
-/// How long whoever meets a trial under way is told to wait: trials mostly end soon.
+/// The retry delay reported while a trial is in flight.
 const TRIAL_WAIT: Duration = Duration::from_secs(1);
 
 /// When a breaker opens, and when it closes again.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct BreakerRules {
-    /// So many failures in a row open it.
+    /// Failures in a row that open it.
     pub failures: u32,
-    /// So many failures of a hundred calls open it, within the window.
+    /// Percentage of failed calls within the window that opens it.
     pub percent: u32,
-    /// The least number of calls of which a part is taken.
+    /// The least number of calls in the window for the percentage to count.
     pub least_calls: u32,
-    /// How long calls are counted together.
+    /// The length of the window.
     pub window: Duration,
-    /// How long it stays open before a call is let through for a trial.
+    /// How long it stays open before the first trial.
     pub recovery: Duration,
-    /// So many trials must succeed before it closes.
+    /// Trials that must succeed before it closes.
     pub successes: u32,
 }
 
@@ -42,18 +42,18 @@ impl Default for BreakerRules {
     }
 }
 
-/// What became of a call.
+/// The result of a call, as far as the breaker cares.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// The backend answered, if only with an error.
+pub enum CallResult {
+    /// The backend answered, possibly with an error.
     Answered,
-    /// It failed.
+    /// The call failed.
     Failed,
-    /// Nothing is known of it: the call was cancelled, or never reached it.
+    /// Unknown: the call was cancelled, or never reached the backend.
     Unknown,
 }
 
-/// The states, as people read them.
+/// The state of a breaker, as it is reported.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum BreakerState {
     /// Everything passes.
@@ -101,7 +101,7 @@ struct Window {
 #[derive(Clone, Debug)]
 struct Trial<K> {
     who: K,
-    /// When it counts as lost, should nothing be heard of it.
+    /// When it counts as lost if nothing is heard of it.
     until: Instant,
 }
 
@@ -112,10 +112,10 @@ impl<K: PartialEq> Breaker<K> {
         Self { rules, phase: Phase::Closed { in_a_row: 0, window: None }, opened: 0 }
     }
 
-    /// Whether this call may pass. `until` is when it will have ended at the latest.
+    /// Decides whether a call may pass. `until` is when it will have ended at the latest.
     ///
     /// # Errors
-    /// When to try again, where it may not.
+    /// How long to wait before trying again.
     pub fn admit(&mut self, who: K, until: Instant, now: Instant) -> Result<(), Instant> {
         if let Phase::Open { until } = self.phase {
             if now < until {
@@ -132,7 +132,7 @@ impl<K: PartialEq> Breaker<K> {
         Ok(())
     }
 
-    /// True where a call would be let through now.
+    /// True if a call would be let through now.
     #[must_use]
     pub fn passes(&self, now: Instant) -> bool {
         match &self.phase {
@@ -142,19 +142,19 @@ impl<K: PartialEq> Breaker<K> {
         }
     }
 
-    /// Takes what became of a call, or of a connection that nobody called on.
-    pub fn settle(&mut self, who: Option<&K>, outcome: Outcome, now: Instant) {
+    /// Takes in the result of a call, or of a connection that nobody called on.
+    pub fn settle(&mut self, who: Option<&K>, outcome: CallResult, now: Instant) {
         match &mut self.phase {
             Phase::Closed { in_a_row, window } => match outcome {
-                Outcome::Unknown => {}
-                Outcome::Answered => {
+                CallResult::Unknown => {}
+                CallResult::Answered => {
                     *in_a_row = 0;
                     *window = window.filter(|window| self.rules.is_running(window, now));
                     if let Some(window) = window {
                         window.calls = window.calls.saturating_add(1);
                     }
                 }
-                Outcome::Failed => {
+                CallResult::Failed => {
                     *in_a_row = in_a_row.saturating_add(1);
                     let running = window.filter(|window| self.rules.is_running(window, now));
                     let counted = running.unwrap_or(Window { began: now, calls: 0, failures: 0 }).failed();
@@ -170,9 +170,9 @@ impl<K: PartialEq> Breaker<K> {
                 }
                 *trial = None;
                 match outcome {
-                    Outcome::Unknown => {}
-                    Outcome::Failed => self.open(now),
-                    Outcome::Answered => {
+                    CallResult::Unknown => {}
+                    CallResult::Failed => self.open(now),
+                    CallResult::Answered => {
                         *successes += 1;
                         if *successes >= self.rules.successes {
                             self.phase = Phase::Closed { in_a_row: 0, window: None };
@@ -184,19 +184,19 @@ impl<K: PartialEq> Breaker<K> {
         }
     }
 
-    /// True where this call was let through for a trial.
+    /// True if this call was let through for a trial.
     #[must_use]
     pub fn tries(&self, who: &K) -> bool {
         matches!(&self.phase, Phase::HalfOpen { trial: Some(trial), .. } if trial.who == *who)
     }
 
-    /// True where everything passes and an answer would change nothing.
+    /// True if it is closed and an answer would change nothing.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         matches!(self.phase, Phase::Closed { in_a_row: 0, window: None })
     }
 
-    /// The state at this moment. One whose recovery time is over is half open, although nobody has tried yet.
+    /// The state now. A breaker whose recovery time is over counts as half open even before the first trial.
     #[must_use]
     pub fn state(&self, now: Instant) -> BreakerState {
         match self.phase {
@@ -206,7 +206,7 @@ impl<K: PartialEq> Breaker<K> {
         }
     }
 
-    /// How long nothing passes, where it is open.
+    /// The time left until the first trial, if it is open.
     #[must_use]
     pub fn retry_in(&self, now: Instant) -> Option<Duration> {
         match self.phase {
@@ -215,7 +215,7 @@ impl<K: PartialEq> Breaker<K> {
         }
     }
 
-    /// How many failures in a row there were; none that are known where it is not closed.
+    /// The number of failures in a row; 0 unless it is closed.
     #[must_use]
     pub fn in_a_row(&self) -> u32 {
         match self.phase {

@@ -1,8 +1,36 @@
-//! What must differ in a message when its two ends speak different revisions: one file per concern, none of them with a
-//! socket or a clock.
+//! The bridge: what must differ in a message when its two ends speak different revisions of MCP.
 //!
-//! This file fits requests and answers on their way. What takes more than one message has a machine: [`bridged_call`] for an old
-//! backend that asks a new client, `front::rounds` for a new backend that asks an old one.
+//! Each concern has a file: capabilities, content of results, errors, lists, questions to the client, tasks. This file fits
+//! requests ([`request`]) and answers ([`answer`]) on their way and says which of the others are needed.
+//!
+//! ```text
+//! client ─► backend      request                              answer
+//! new era ─► old era     loses what it says about itself      content, errors and tasks as the new era has them
+//! old era ─► new era     is made to describe itself           content and errors as the client's revision has them
+//! old ─► newer old       stays as it is                       content that the client's revision lacks is rewritten
+//! otherwise              stays as it is                       stays as it is
+//! ```
+//!
+//! One answer may not be the end of a call ([`Reach`]); what takes several messages has a machine of its own:
+//!
+//! ```text
+//!               ┌─ Whole ─► the client is answered
+//! answer ───────┼─ Input ─► front::rounds asks an old client what a new backend wants to know
+//!               └─ Task ──► front::polling waits for a new backend's task; bridge::hosted keeps an old backend's
+//!
+//! an old backend asks in the middle of a call ─► bridge::bridged_call parks the call until its new client comes back
+//! ```
+//!
+//! Invariants:
+//!
+//! - Between equal revisions nothing is changed; only a trace adds its members to `_meta` of a request.
+//! - Translations are functions from bytes to bytes or to [`Edits`]. What they do not name stays byte for byte.
+//! - What a revision has no form for is rewritten into one that it has and reported by name, or refused by [`not_bridged`],
+//!   which names the feature and both revisions.
+//! - A further round of a call that an old backend no longer works on is refused: a call must not run twice.
+//!
+//! The bridge must never decide where a message goes. Its machines keep one call or one task each, and nothing is shared
+//! between them.
 
 pub mod bridged_call;
 pub mod capabilities;
@@ -76,7 +104,7 @@ pub fn request(call: &mut Call, to: Revision, offered: Offered, our_info: &str) 
     }
     match to.era() {
         Era::Modern => describe(call, to, offered, our_info),
-        // Whoever knows of the first round has taken this call out of the way; nobody else may run it as a new one.
+        // A call that is still parked never gets here; any other must not be run as a new one.
         Era::Legacy if call.round.is_some() => {
             let text = "the call that waited for this input is over; it is not run a second time";
             return Err(Fault::new(FaultKind::InvalidParams, text));
@@ -89,15 +117,14 @@ pub fn request(call: &mut Call, to: Revision, offered: Offered, our_info: &str) 
     Ok(())
 }
 
-/// Says in `_meta` to which trace the call belongs, where somebody follows it. A call that is made to describe itself says so
-/// there.
+/// Adds the trace to `_meta` of a call that is traced. A call that is made to describe itself gets it there.
 fn carry_trace(call: &mut Call) {
     if let Some(told) = &call.trace {
         told.write(&call.envelope, &mut call.edits);
     }
 }
 
-/// Fits an answer of a backend to the revision of the client that waits for it. Says how far it reaches; `rewritten` gets
+/// Fits an answer of a backend to the revision of the client, and says how far it brings the call. `rewritten` gets
 /// the names of what the client's revision lacks.
 ///
 /// # Errors
@@ -142,7 +169,7 @@ pub fn answer(
     Ok(Reach::Whole)
 }
 
-/// Says in a result whose it is, as every result of the new era should.
+/// Adds `serverInfo` to a result, as every result of the new era should have it.
 pub fn sign(message: &Envelope, edits: &mut Edits, server: &[u8]) {
     let Some(whole) = message.result_span() else { return };
     let result = whole.of(message.bytes());
@@ -159,8 +186,8 @@ pub fn sign(message: &Envelope, edits: &mut Edits, server: &[u8]) {
     }
 }
 
-/// The refusal of a call in whose course an old backend asks what its client did not declare. A question for roots is not
-/// worth a call: servers ask it in passing.
+/// The fault for a call during which an old backend asks something its client did not declare. `None` for roots:
+/// servers ask for them in passing, and the call need not fail.
 #[must_use]
 pub fn undeclared(method: &str, params: &[u8]) -> Option<Fault> {
     if !matches!(method, method::SAMPLING_CREATE_MESSAGE | method::ELICITATION_CREATE) {
@@ -181,20 +208,20 @@ pub fn not_bridged(feature: &str, from: Revision, to: Revision) -> Fault {
         .with_str("server", to.as_str())
 }
 
-/// The task that an old backend made of a call, in the shape of the new era, and what it stands in place of.
+/// The task that an old backend made of a call, in the shape of the new era, and the span it replaces.
 fn made_task(name: &str, message: &Envelope) -> Option<(Span, bytes::Bytes)> {
     let result = message.result().filter(|_| name == method::TOOLS_CALL)?;
     json::member(result, "task").filter(|_| json::member(result, "content").is_none())?;
     Some((message.result_span()?, tasks::create_to_modern(result)?))
 }
 
-/// True where a client of the new era knows tasks.
+/// True if a client of the new era knows tasks.
 #[must_use]
 pub fn knows_tasks(capabilities: &[u8]) -> bool {
     json::path(capabilities, &["extensions", TASKS]).is_some_and(|span| span.of(capabilities).starts_with(b"{"))
 }
 
-/// Adds what every request of the new era says about itself.
+/// Adds the members by which a request of the new era describes itself.
 fn describe(call: &mut Call, to: Revision, offered: Offered, our_info: &str) {
     let base = call.envelope.bytes();
     let version = json::quote(to.as_str());
@@ -240,7 +267,7 @@ fn describe(call: &mut Call, to: Revision, offered: Offered, our_info: &str) {
         write_object(&mut text, &members);
         return call.edits.set_member(base, params, meta::META, &text);
     }
-    // Before the first member, which has been found: another walk to the last one would cost as much as this one.
+    // Insert before the first member: finding the last one would take another walk.
     json::write_quoted(&mut text, meta::META);
     text.push(b':');
     write_object(&mut text, &members);
@@ -261,7 +288,7 @@ fn write_object(out: &mut Vec<u8>, members: &[(&str, &[u8])]) {
     out.push(b'}');
 }
 
-/// Takes away what a request of the new era says about itself: an old server heard it at `initialize`.
+/// Removes the members by which a request of the new era describes itself; an old server got them at `initialize`.
 fn plain(call: &mut Call) {
     let base = call.envelope.bytes();
     let Some(params) = call.envelope.params_span() else { return };

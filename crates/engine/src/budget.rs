@@ -1,19 +1,20 @@
 //! How many bytes of messages the process holds, and for whom.
 //!
-//! A message of [`WEIGHED`] bytes or more is charged to a [`Share`] from its first byte until its last copy is dropped,
-//! wherever it waits meanwhile: half read, in flight, held for a person, parked, queued for a slow reader or for the disk.
-//! The charge is part of the buffer, so that no queue needs to know of it. Smaller messages are bounded by the counts in
-//! docs/limits.md.
+//! A message of [`WEIGHED`] bytes or more is charged to a [`Share`] from its first byte until its last copy is
+//! dropped, wherever it waits meanwhile: half read, in flight, held for a person, parked, or queued for a slow reader
+//! or the disk. The charge is part of the buffer, so no queue needs to know about it. Smaller messages are bounded by
+//! the counts in docs/limits.md.
 //!
-//! What a client sends is charged to its connection, or to its session where that is the connection, and with it to its
-//! caller; what goes to a client to its session and caller; what goes to a backend and comes from it to the backend.
+//! What a client sends is charged to its connection, or to its session if the connection is the session, and to its
+//! caller. What goes to a client is charged to its session and caller; what goes to a backend or comes from it, to
+//! the backend.
 //!
 //! The shares are dynamic thresholds. With `free` bytes left in the budget,
 //! - a caller or a backend may hold [`GENEROUS`] times `free`, so that one alone gets four fifths of the budget;
 //! - a session or a connection may hold what its caller may still take on.
 //!
-//! However many are greedy, something is left for the next one. A client that holds no more than [`MINIMUM`], and a message of
-//! a backend that is no larger, is refused only where the whole budget is used up.
+//! However many are greedy, something is left for the next one. A client that holds no more than [`MINIMUM`], and a
+//! backend's message of that size, is refused only if the whole budget is used up.
 
 mod charge;
 mod share;
@@ -28,19 +29,20 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// The least size of a message that is charged, in bytes.
 pub const WEIGHED: usize = 4 * 1024;
-/// What a share may hold as long as anything is left, in bytes.
+/// What a share may always hold as long as anything is left, in bytes.
 pub const MINIMUM: usize = 128 * 1024;
-/// How many times the free rest a caller or a backend may hold.
+/// A caller or a backend may hold this many times the free bytes.
 pub const GENEROUS: usize = 4;
-/// The budget of a process, in bytes, unless it is told another.
+/// The default budget of a process, in bytes.
 pub const DEFAULT: usize = 128 * 1024 * 1024;
-/// The least budget, as a multiple of the largest message: it is held as it came and as it goes out, and so is its answer.
+/// The least budget, as a multiple of the largest message: a message is held as it came and as it leaves, and so is
+/// its answer.
 pub const LEAST_MESSAGES: usize = 4;
 
-/// Shares of callers that are kept before those that nobody uses any more are forgotten.
+/// Number of callers' shares that are kept before unused ones are forgotten.
 const CALLERS: usize = 1024;
 
-/// Why a message is not taken on.
+/// A message was refused because a share is exhausted.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the gateway holds as many bytes of messages as it may {}", .0.phrase())]
 pub struct OverBudget(pub Holder);
@@ -54,24 +56,24 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A budget of so many bytes.
+    /// A budget of this many bytes.
     #[must_use]
     pub fn new(total: usize) -> Arc<Self> {
         Arc::new(Self { total: total.into(), used: 0.into(), callers: Mutex::default() })
     }
 
-    /// Gives it another size. What is held stays.
+    /// Changes the size. Bytes that are held stay charged.
     pub fn resize(&self, total: usize) {
         self.total.store(total, Ordering::Relaxed);
     }
 
-    /// Its size.
+    /// The size in bytes.
     #[must_use]
     pub fn total(&self) -> usize {
         self.total.load(Ordering::Relaxed)
     }
 
-    /// What is held now.
+    /// The bytes that are held now.
     #[must_use]
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)

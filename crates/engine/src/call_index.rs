@@ -1,24 +1,24 @@
-//! Finds a request in flight by who asked, for cancelling. Calls that are not cancelled cost nothing: the index is made when
-//! something is looked for, and then only of what is new.
+//! Finds the request in flight of an exchange, to cancel it. Calls that are not cancelled cost nothing: the index is
+//! built on the first lookup and then only extended.
 
 use crate::correlation::Correlator;
 use crate::keys::{ExchangeId, KeyMap};
 
-/// So few requests are looked through without an index.
+/// Up to this many requests are searched without an index.
 const FEW: usize = 16;
-/// So many entries may be left of requests that are over, beside those in flight.
+/// Entries of finished requests that may remain, beside those in flight.
 const LEFT_OVER: usize = 1024;
 
 /// The index of one connection.
 #[derive(Default, Debug)]
 pub struct CallIndex {
     ids: KeyMap<ExchangeId, u64>,
-    /// Requests below this id are in it.
+    /// Requests below this id are indexed.
     until: u64,
 }
 
 impl CallIndex {
-    /// The request in flight of this exchange. `of` tells the exchange of a request.
+    /// The request in flight of this exchange. `of` reads the exchange of a request.
     pub fn find<T>(
         &mut self,
         calls: &Correlator<T>,

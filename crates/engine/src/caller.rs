@@ -1,8 +1,8 @@
-//! Who calls, and how that was proved. Made once per request, before its body is read, and carried from there through
-//! sessions, exchanges, connections and facts.
+//! Who calls, and how that was proved. A caller is made once per request, before its body is read, and carried from
+//! there through sessions, exchanges, connections and facts.
 //!
-//! What a client says of itself (its name, its version, its capabilities) is no part of it: that is claimed, and lives in
-//! [`crate::ClientProfile`].
+//! What a client says about itself (name, version, capabilities) is not part of it: that is only claimed, and is kept
+//! in [`crate::ClientProfile`].
 
 use crate::principal::Principal;
 use core::net::SocketAddr;
@@ -37,18 +37,18 @@ impl Proof {
     }
 }
 
-/// What a caller is known by.
+/// The identity of a caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// On whose behalf it calls.
     pub principal: Principal,
     /// How that was proved.
     pub proof: Proof,
-    /// What the proof says besides, as name and value: the subject of a certificate, say.
+    /// Further claims of the proof as (name, value), such as the subject of a certificate.
     pub claims: Vec<(Box<str>, Box<str>)>,
-    /// Where it calls from, where that is known.
+    /// Where it calls from, if known.
     pub address: Option<SocketAddr>,
-    /// How it came: `http`, `sse`, `websocket`, `stdio`, `tcp`, `control`; empty for the gateway itself.
+    /// The transport: `http`, `sse`, `websocket`, `stdio`, `tcp`, `control`; empty for the gateway itself.
     pub transport: &'static str,
 }
 
@@ -63,7 +63,7 @@ impl Caller {
         Self(Arc::new(identity))
     }
 
-    /// A caller of whom nothing but this is known.
+    /// A caller with no claims, address or transport.
     #[must_use]
     pub fn of(principal: Principal, proof: Proof, transport: &'static str) -> Self {
         Self::new(Identity { principal, proof, claims: Vec::new(), address: None, transport })
@@ -81,7 +81,7 @@ impl Caller {
         Self::of(Principal::local(user), Proof::LocalUser, transport)
     }
 
-    /// The gateway itself, whose own traffic is nobody else's. Its connections are opened for `principal`.
+    /// The gateway itself, for its own traffic. Its connections are opened for `principal`.
     #[must_use]
     pub fn gateway(principal: Principal) -> Self {
         Self::of(principal, Proof::Gateway, "")
@@ -93,13 +93,13 @@ impl Caller {
         &self.0.principal
     }
 
-    /// All that is known of it.
+    /// The whole identity.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.0
     }
 
-    /// True where both are one and the same object, which is quicker to tell than whether they are equal.
+    /// True if both share one identity object, which is quicker to check than equality.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -1,4 +1,4 @@
-//! What a client declares it can do, in a form that can be compared and used as a key.
+//! A client's declared capabilities in a form that can be compared and used as a key.
 //!
 //! Old servers decide at `initialize` what they offer, by the capabilities they are shown, so lists and connections are
 //! kept per capability set.
@@ -7,10 +7,10 @@ use bytes::Bytes;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 
-/// Bound on the declared capabilities: a key must not become a store for a client's data.
+/// Maximum size of declared capabilities, so that a key cannot be used to store a client's data.
 pub const MAX_CAPABILITIES: usize = 16 * 1024;
 
-/// The capability names with which a server may call the client back.
+/// The capabilities by which a server may send requests to the client.
 const CALLBACKS: [&str; 3] = ["sampling", "elicitation", "roots"];
 
 /// A capability object with its keys sorted at every level, so that equal sets are equal bytes.
@@ -27,8 +27,8 @@ impl CapSet {
 
     /// Reads the `capabilities` object of an `initialize` request. Anything but an object counts as nothing declared.
     ///
-    /// A client that declares none of sampling, elicitation and roots is bare, whatever else it says: such clients may
-    /// share a connection, and the connection is opened without any capability.
+    /// A client that declares none of sampling, elicitation and roots is bare, whatever else it declares: bare
+    /// clients may share a connection, which is opened without any capability.
     #[must_use]
     pub fn read(json: &[u8]) -> Self {
         if json.len() > MAX_CAPABILITIES {
@@ -50,7 +50,7 @@ impl CapSet {
         Self::read(text.as_bytes())
     }
 
-    /// True where the server has no way to call the client back, so that a connection may be shared.
+    /// True if the server has no way to call the client back, so that a connection may be shared.
     #[must_use]
     pub fn is_bare(&self) -> bool {
         &*self.0 == "{}"

@@ -1,12 +1,11 @@
-//! What a transport carried a message in, as far as somebody may want to know it later: the id of its event, the heads of
-//! its HTTP request and answer.
+//! What a transport carried a message in: the id of its SSE event, the heads of its HTTP request and response.
 
-/// What a message came in.
+/// The transport's data about a message.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Carried {
     /// The id of the SSE event that held it.
     pub event_id: Option<Box<str>>,
-    /// The head of the HTTP request or answer that it came with. Never with a credential in it.
+    /// The head of its HTTP request or response, without credentials.
     pub http: Option<HttpHead>,
 }
 
@@ -21,6 +20,6 @@ pub struct HttpHead {
     pub status: Option<u16>,
     /// The headers, in their order. Credentials are replaced.
     pub headers: Vec<(String, String)>,
-    /// True where something was taken out of it.
+    /// True if something was redacted.
     pub redacted: bool,
 }

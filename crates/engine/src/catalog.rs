@@ -1,7 +1,38 @@
-//! All tools, prompts, resources and templates of all backends, as one.
+//! The catalog: all tools, prompts, resources and resource templates of all backends, shown to clients as one server's.
 //!
-//! The catalog is the model that changes; a [`Snapshot`] of it is what requests read. Lists are kept per backend and per
-//! view (era and capability set), since old servers offer different things to different clients.
+//! [`Catalog`] is the model that changes; a [`Snapshot`] is the immutable picture of it that requests read: routes by name,
+//! pages of lists, the capabilities that backends offer between them.
+//!
+//! ```text
+//! a backend's lists were read ─► set_view, replace_views ─┐
+//! a backend is up or down ─────► set_listed ──────────────┼─► Catalog ── snapshot ──► Snapshot ─► page, tool, offer, ...
+//! another configuration ───────► reconfigure, keep_tools ─┘
+//! ```
+//!
+//! Lists are kept per backend and per view (era and capability set), because old servers offer different things to
+//! different clients. A client whose own view is not known is shown the nearest one ([`BackendEntry::shown`]).
+//!
+//! Every entry is reached by its qualified name (`backend__name`, `backend+uri`). The plain name has one owner:
+//!
+//! ```text
+//! free ── listed ──► claimed, goes to the backend that is configured first ── settle ──► owned
+//!   ▲                                                                                      │
+//!   └──────────────────────────── its backend leaves the configuration ────────────────────┘
+//! ```
+//!
+//! Invariants:
+//!
+//! - An owned name does not change hands: not when its backend is down, stops listing it, or another one lists it too. Only
+//!   a backend that has listed thousands of names which it lists no more loses those.
+//! - A backend that is down keeps its names and is left out of lists.
+//! - Entries are kept as the bytes that the backend sent. A client is shown them with another name, URI or link to an app's
+//!   page where they are renamed, and without what its era has no form for.
+//! - The entries of a backend are shown in the order in which they were first seen, whatever order it lists them in later,
+//!   so that a cursor stays good when the catalog changes between two pages.
+//! - Views, remembered names and rendered pages are bounded, because clients and backends choose how many there are.
+//!
+//! A snapshot must never change what it answers: it is shared between threads, and a new one takes its place as a whole. Its
+//! only mutable parts are a cache of rendered pages and a flag that a name was shown.
 
 mod claims;
 mod cursor;
@@ -115,7 +146,7 @@ pub struct Changed {
 }
 
 impl Changed {
-    /// True where anything may differ.
+    /// True if anything may differ.
     #[must_use]
     pub fn any(self) -> bool {
         self.tools || self.prompts || self.resources
@@ -147,14 +178,15 @@ pub struct BackendEntry {
     pub listed: bool,
     /// The lists it gave, by era and capability set.
     pub views: BTreeMap<ViewKey, Arc<View>>,
-    /// What gave them: a mark of the program and its settings. Another one may list something else under the same name.
+    /// A fingerprint of the program and settings that gave them. Another one may list something else under the same
+    /// name.
     pub source: u64,
-    /// The capability sets in the order in which their lists were last stored.
+    /// The views from the least to the most recently stored.
     ages: Vec<ViewKey>,
-    /// The rank of everything it ever listed, by kind: what was seen first comes first, whatever order it lists in later.
+    /// The rank of every entry it ever listed, by kind, in the order in which they were first seen.
     ranks: [TextMap<Box<str>, u64>; 4],
     next_rank: u64,
-    /// What is told of a request that goes there under the name it came with.
+    /// Shared ruling for requests routed here under their own name.
     routed: Arc<Ruling>,
 }
 
@@ -165,7 +197,7 @@ impl BackendEntry {
         Self { name, listed: true, views, source: 0, ages, ranks, next_rank: 0, routed }
     }
 
-    /// Puts lists into the order in which their entries were first seen.
+    /// Sorts lists by the order in which their entries were first seen.
     fn order(&mut self, view: &mut View) {
         for kind in ListKind::ALL {
             let ranks = &mut self.ranks[kind as usize];
@@ -187,14 +219,14 @@ impl BackendEntry {
         }
     }
 
-    /// Everything of one kind that it lists to anybody, the pages of apps that its tools name included.
+    /// The names of everything of one kind that it lists in any view, including app pages that its tools link to.
     fn owned(&self, kind: ListKind) -> impl Iterator<Item = &str> {
         let listed = self.views.values().flat_map(move |view| view.list(kind)).map(|item| &*item.key);
         let tools = self.views.values().filter(move |_| kind == ListKind::Resources).flat_map(|view| &view.tools);
         listed.chain(tools.filter_map(Item::app))
     }
 
-    /// The lists this kind of client is shown; where its own are not known, the nearest ones.
+    /// The lists this kind of client is shown; the nearest ones if its own are not known.
     #[must_use]
     pub fn shown(&self, selector: &Selector) -> Option<&Arc<View>> {
         let views = &self.views;
@@ -208,9 +240,9 @@ impl BackendEntry {
     }
 }
 
-/// Names whose place in the lists is remembered although they are not listed any more, beyond as many as are listed.
+/// Number of ranks that may be remembered for names no longer listed, beyond as many as are listed.
 const MAX_RANKS: usize = 10_000;
-/// Most views kept per backend; a client that invents capability sets must not fill the memory.
+/// Maximum number of views kept per backend; a client that invents capability sets must not fill the memory.
 pub const MAX_VIEWS: usize = 64;
 
 /// The model of all lists.
@@ -235,7 +267,7 @@ impl Catalog {
             return Changed::default();
         };
         entry.order(&mut view);
-        // Where these lists are new, their clients were shown the nearest ones until now.
+        // Clients of a new view were shown the nearest one until now.
         let changed = match entry.shown(&key) {
             Some(known) => view.differs(known),
             None => Changed::everything(&view),
@@ -255,14 +287,14 @@ impl Catalog {
         changed
     }
 
-    /// Says what gave the lists of a backend.
+    /// Sets the fingerprint of the program that gave a backend's lists.
     pub fn set_source(&mut self, backend: &str, source: u64) {
         if let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) {
             entry.source = source;
         }
     }
 
-    /// Gives every name that is listed and nobody has to the first backend that lists it.
+    /// Gives every listed name without an owner to the first backend that lists it.
     fn claim_all(&mut self) {
         for kind in ListKind::ALL {
             let claims = &mut self.claims[kind as usize];
@@ -279,12 +311,12 @@ impl Catalog {
         }
     }
 
-    /// From now on somebody may have seen the names as they are, so that they do not change hands any more.
+    /// Fixes the owners of all names, because clients may have seen them.
     pub fn settle(&mut self) {
         self.claims.iter_mut().for_each(Claims::settle);
     }
 
-    /// Says whether a backend is there at all.
+    /// Shows or hides a backend's entries in lists.
     pub fn set_listed(&mut self, backend: &str, listed: bool) -> Changed {
         let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) else {
             return Changed::default();
@@ -310,7 +342,7 @@ impl Catalog {
     }
 }
 
-/// The capabilities that backends have between them, for `initialize` and `server/discover`.
+/// The capabilities of all backends together, for `initialize` and `server/discover`.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Offer {
     /// Some backend has tools.
@@ -330,7 +362,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// Everything the gateway can carry: what it offers while a backend is still unknown.
+    /// Everything the gateway can carry, offered while a backend is still unknown.
     #[must_use]
     pub fn full() -> Self {
         Self {

@@ -1,28 +1,49 @@
-//! The ordered list of interceptors, and the phases in which each of them is asked.
+//! The ordered list of interceptors, and the phases in which each of them is asked about a message.
+//!
+//! Whatever may change, answer, hold or refuse a message is an [`Interceptor`] in one [`Chain`], as breakpoints and rules
+//! are. The front machine asks the chain and carries out its verdict.
 //!
 //! ```text
-//! client ─► request ─► (dispatch) ─► backend ─► response ─► client
-//!              │ notification (either way, no answer)           │
-//!              │ question (a backend asks) ─► answer            │
-//!              └───────────────── finished ─────────────────────┘
-//! client ─► gateway request ─► (answered here) ─► gateway response ─► client
+//! client ─► Request ─────► backend ─► Response ─────► client     a routed request and its answer
+//! client ─► ToGateway ─► (answered here) ─► FromGateway ─► client
+//! client ─► FromClient ──► backend                               notifications
+//! client ◄─ FromBackend ◄─ backend
+//! client ◄─ ServerAsks ◄── backend ... ClientAnswers ─► backend  a question in the middle of a call
 //! ```
-//! An interceptor is synchronous: its verdict is a function of what it is handed, so that a chain can be run again over
-//! old exchanges and give the same verdicts. What it cannot know by itself it asks for with [`Verdict::Hold`]: the chain
-//! stops, the question is brought to whoever can answer it, and the same interceptor goes on with the answer.
+//!
+//! In one phase the interceptors are asked in order; toward the client in reverse, so that the first is the one nearest to
+//! the client both ways. Each sees what those before it made of the message:
+//!
+//! ```text
+//!          ┌── Pass, Modify: the next one is asked ──┐
+//! judge ───┴─► one interceptor ──────────────────────┴─► all have passed: Pass, or Modify with the last message
+//!                │ Reply, Error, Refuse: the walk ends
+//!                └ Hold: the walk stops; when the question is answered, the same interceptor goes on with the answer
+//! ```
+//!
+//! Invariants:
+//!
+//! - The first verdict that ends the walk is final.
+//! - A message is replaced only by one of the same kind, method and id. Any other replacement becomes a refusal.
+//! - Rulings and effects of an interceptor count even where a later one ends the walk.
+//! - An idle chain costs one look at each interceptor ([`Interceptor::is_idle`], [`Interceptor::looks_at`]).
+//!
+//! An interceptor must never wait or do I/O. Its verdict is a function of the [`Case`] and of the answer it is resumed with,
+//! so that a chain that is run again over recorded exchanges gives the same verdicts. What it cannot know by itself (time
+//! that must pass, a person's word, the answer of a web address) it asks for with [`Verdict::Hold`].
 
 mod case;
 mod judgement;
 mod person;
 mod rulings;
 
-pub use case::{Answer, Case, Phase, Question, Resumed};
+pub use case::{Case, HoldAnswer, HoldQuestion, Phase, Resumed};
 pub use judgement::{Effect, Hold, Judgement, Ruling, Verdict};
 pub use person::{EditError, edited, settle};
 pub use rulings::Rulings;
 
-/// Largest answer of a web address that is read, in bytes: as large as the largest message that it is shown, which it may
-/// send back changed.
+/// Maximum size of a webhook's response in bytes: as large as the largest message it is shown, which it may send back
+/// changed.
 pub const MAX_WEBHOOK_ANSWER: usize = 4 * 1024 * 1024;
 
 use crate::fact::Finished;
@@ -30,21 +51,21 @@ use crate::fault::{Fault, FaultKind};
 use signalbox_wire::Envelope;
 use std::sync::Arc;
 
-/// One concern that looks at every exchange.
+/// One concern that is asked about every message.
 pub trait Interceptor: Send + Sync {
     /// Its name in logs, in decisions and in the list of interceptors.
     fn name(&self) -> &'static str;
 
-    /// Decides about one message in one phase. `resumed` is there when a question it held the message for is answered.
+    /// Decides about one message in one phase. `resumed` carries the answer if it held the message before.
     fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement;
 
-    /// True while it would let everything pass and has nothing to say, so that nothing is made ready for it. Asked for every
-    /// message, so it must cost next to nothing.
+    /// True while it would pass every message and record nothing, so that nothing need be prepared for it. Called for
+    /// every message, so it must be cheap.
     fn is_idle(&self) -> bool {
         false
     }
 
-    /// False while it lets all messages of this phase pass and has nothing to say about them. Asked like
+    /// False while it would pass every message of this phase and record nothing. Called as often as
     /// [`Interceptor::is_idle`].
     fn looks_at(&self, _phase: Phase) -> bool {
         !self.is_idle()
@@ -54,29 +75,29 @@ pub trait Interceptor: Send + Sync {
     fn finished(&self, _finished: &Finished) {}
 }
 
-/// The interceptors in their one order.
+/// All interceptors, in order.
 #[derive(Clone, Default)]
 pub struct Chain(Arc<[Arc<dyn Interceptor>]>);
 
-/// Where a chain goes on, and with what.
+/// Where a suspended walk continues, and with what.
 #[derive(Clone, Copy, Debug)]
 pub struct Resume<'a> {
     /// How many interceptors had passed the message before the one that held it.
     pub passed: usize,
-    /// What that one is told.
+    /// What the holding interceptor is given.
     pub told: Resumed<'a>,
 }
 
-/// What a chain came to.
+/// The result of asking a chain.
 #[derive(Debug)]
-pub struct Outcome {
-    /// What is to be done with the message. [`Verdict::Modify`] carries what all interceptors together made of it.
+pub struct ChainJudgement {
+    /// The verdict. [`Verdict::Modify`] carries the message as all interceptors together changed it.
     pub verdict: Verdict,
-    /// What each of them decided, with the name of the interceptor.
+    /// The rulings of each interceptor, under its name.
     pub rulings: Vec<(&'static str, Rulings)>,
-    /// What is to be done besides.
+    /// Side effects.
     pub effects: Vec<Effect>,
-    /// How many had passed the message when the walk ended.
+    /// How many interceptors had passed the message when the walk ended.
     pub passed: usize,
 }
 
@@ -93,23 +114,23 @@ impl Chain {
         self.0.iter().map(|one| one.name()).collect()
     }
 
-    /// True where nobody has anything to say.
+    /// True if every interceptor is idle.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.0.iter().all(|one| one.is_idle())
     }
 
-    /// True where somebody may have something to say about messages of this phase.
+    /// True if any interceptor looks at messages of this phase.
     #[must_use]
     pub fn looks_at(&self, phase: Phase) -> bool {
         self.0.iter().any(|one| one.looks_at(phase))
     }
 
-    /// Asks about a message. Each interceptor sees what those before it made of the message; the first that ends the walk
-    /// has the last word.
+    /// Asks about a message. Each interceptor sees the message as those before it changed it; the first that ends the
+    /// walk decides.
     #[must_use]
-    pub fn judge(&self, case: &Case<'_>, resume: Option<Resume<'_>>) -> Outcome {
-        let mut outcome = Outcome { verdict: Verdict::Pass, rulings: vec![], effects: vec![], passed: 0 };
+    pub fn judge(&self, case: &Case<'_>, resume: Option<Resume<'_>>) -> ChainJudgement {
+        let mut outcome = ChainJudgement { verdict: Verdict::Pass, rulings: vec![], effects: vec![], passed: 0 };
         outcome.passed = resume.map_or(0, |resume| resume.passed);
         let mut told = resume.map(|resume| resume.told);
         let mut changed = None;
@@ -158,7 +179,7 @@ impl Chain {
     }
 }
 
-/// The verdict, where the message that it puts in the place of another may stand there; a refusal where it may not.
+/// Turns a verdict whose message may not replace the judged one into a refusal.
 fn replaceable(before: &Envelope, verdict: Verdict, who: &str) -> Verdict {
     let after = match &verdict {
         Verdict::Modify(message) => Some(message),

@@ -1,9 +1,9 @@
-//! Everything a front machine can ask for.
+//! The commands of the front machine.
 
 use crate::back::Draft;
 use crate::bridge::tasks::TaskState;
 use crate::caller::Caller;
-use crate::chain::{Effect, Phase, Question};
+use crate::chain::{Effect, HoldQuestion, Phase};
 use crate::exchange::{Call, MethodName};
 use crate::fact::Fact;
 use crate::front::ToClient;
@@ -15,17 +15,17 @@ use signalbox_wire::Era;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What is to be done. A front machine acts in no other way.
+/// What the front machine wants done. It acts in no other way.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Write a message to the client. Its fact comes right before it, where facts are told.
+    /// Write a message to the client. Its fact, if facts are recorded, comes right before it.
     Send(ToClient),
-    /// The stream carries nothing more, and there is no answer: its call was cancelled.
+    /// End a stream without an answer, because its call was cancelled.
     End {
         /// The stream.
         stream: StreamId,
     },
-    /// Bring a call to a backend.
+    /// Send a call to a backend.
     Forward {
         /// The exchange to answer.
         exchange: ExchangeId,
@@ -34,18 +34,18 @@ pub enum Command {
         /// The call.
         call: Box<Call>,
     },
-    /// Tell the backends something; those that the session is not connected to are left alone.
+    /// Send a notification to the backends that the session is connected to.
     Tell(Draft),
-    /// Answer the connection that asked.
+    /// Answer a question of a backend.
     Respond {
         /// The connection.
         peer: PeerId,
-        /// The exchange in whose course it asked.
+        /// The exchange during which it asked.
         exchange: Option<ExchangeId>,
         /// The answer, under the id the backend used.
         draft: Draft,
     },
-    /// Stop working on a call.
+    /// Cancel a call at its backend.
     Cancel {
         /// The exchange.
         exchange: ExchangeId,
@@ -54,66 +54,65 @@ pub enum Command {
         /// The client's `params.reason`, raw.
         reason: Option<Bytes>,
     },
-    /// Bring a request to a backend whose answer nobody waits for. It outlives the session.
+    /// Send a request whose answer nobody waits for. It outlives the session.
     Errand {
         /// The backend's configured name.
         backend: Arc<str>,
         /// The request.
         call: Box<Call>,
     },
-    /// Remember at which backend the caller has a task.
+    /// Remember which backend has a task of the caller.
     TaskHome {
         /// The task.
         state: Box<TaskState>,
         /// The backend's configured name.
         backend: Arc<str>,
     },
-    /// Hold a list request until the lists it needs are known.
+    /// Send [`crate::Event::ListsReady`] once the lists that a request needs are known.
     AwaitLists {
         /// The exchange to wake.
         exchange: ExchangeId,
     },
-    /// Find out what an interceptor wants to know about a message that waits, and come back with
-    /// [`crate::Event::Consulted`].
+    /// Answer an interceptor's question about a message it holds, with [`crate::Event::Consulted`].
     Consult {
         /// The exchange of the message.
         exchange: ExchangeId,
-        /// What is asked.
-        question: Question,
-        /// The message, for whoever is to decide.
+        /// The question.
+        question: HoldQuestion,
+        /// The message, for whoever decides.
         held: Box<Held>,
     },
-    /// A question is of no use any more.
+    /// Withdraw a question, because its exchange ended.
     Withdraw {
         /// The exchange of the message.
         exchange: ExchangeId,
     },
     /// Send a copy of a request to another backend. Its answer is recorded, never returned.
     Fork {
-        /// The exchange that it is a copy of; none for what belongs to none.
+        /// The exchange it is a copy of, if any.
         exchange: Option<ExchangeId>,
         /// The backend's configured name.
         backend: Arc<str>,
         /// The request.
         call: Box<Call>,
     },
-    /// What interceptors want done besides. A fork comes as [`Command::Fork`].
+    /// Side effects of interceptors. A fork comes as [`Command::Fork`] instead.
     Effects(Vec<Effect>),
-    /// Come back with [`crate::Event::Wake`] after this time.
+    /// Send [`crate::Event::Wake`] after this time.
     Wake {
         /// The exchange it is about.
         exchange: ExchangeId,
         /// How long to wait.
         after: Duration,
-        /// The round of questions that is over then, answered or not; none for a pause.
+        /// The round of questions that times out then; `None` for a pause.
         round: Option<u32>,
     },
-    /// Give up a parked call whose questions the client was not shown.
+    /// Abandon a parked call whose questions the client was not shown.
     GiveUp {
         /// Its number among parked calls.
         park: u128,
     },
-    /// Keep what a backend said a resource is.
+    /// Keep the result of a `resources/read`.
     KeepRead {
         /// The backend.
         backend: Arc<str>,
@@ -123,31 +122,31 @@ pub enum Command {
         result: Bytes,
         /// For how long, and for whom.
         terms: Terms,
-        /// What was known of its changes when it was asked for.
+        /// The generation of the resource when it was asked for.
         asked: Generation,
-        /// The era of the client that asked, which tells the era of the connection.
+        /// The era of the client that asked, which is also that of the connection.
         era: Era,
     },
-    /// Start or change what the session hears of a resource.
+    /// Subscribe to a resource or unsubscribe from it.
     Watch(Watch),
     /// The session's log level changed; connections that belong to it must be told.
     LogLevel,
     /// The session is initialised: connections may be opened ahead of the first call.
     Operational,
-    /// A long-lived request of the new era was opened or ended; see `front::listen`.
+    /// Open or close a `subscriptions/listen` request; see `front::listen`.
     Listen(Listen),
-    /// Something worth recording happened.
+    /// Record a fact.
     Fact(Fact),
-    /// A message could not be delivered or understood and was dropped; the reason is a metric label.
+    /// A message was dropped because it could not be delivered or understood; the reason is a metric label.
     Dropped(&'static str),
     /// A message was refused at a limit.
     Refused(Limit),
 }
 
-/// A message that waits for an answer.
+/// A held message, as it is shown to whoever decides about it.
 #[derive(Clone, Debug)]
 pub struct Held {
-    /// Which way it goes.
+    /// The phase.
     pub phase: Phase,
     /// The method of its exchange.
     pub method: MethodName,
@@ -155,13 +154,13 @@ pub struct Held {
     pub subject: Option<Box<str>>,
     /// The backend.
     pub backend: Option<Arc<str>>,
-    /// On whose behalf.
+    /// The caller.
     pub caller: Caller,
     /// Since when.
     pub since: Instant,
     /// The message.
     pub message: Bytes,
-    /// True where its client wants to hear of progress, and can be told that it waits.
+    /// True if its client asked for progress, and can be told that it waits.
     pub gives_progress: bool,
 }
 
@@ -176,11 +175,11 @@ pub struct Watch {
     pub uri: Box<str>,
     /// True to subscribe.
     pub on: bool,
-    /// The call, for a backend connection that belongs to this session alone.
+    /// The call, for a backend connection that belongs to this session only.
     pub call: Box<Call>,
 }
 
-/// What the gateway must hear from backends for a `subscriptions/listen` of a client.
+/// What a client's `subscriptions/listen` needs from the backends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     /// Follow these resources and tasks, as (backend, URI or id of the backend).
@@ -189,7 +188,7 @@ pub enum Listen {
         exchange: ExchangeId,
         /// What to follow.
         resources: Vec<(Arc<str>, Box<str>)>,
-        /// Of which tasks to hear.
+        /// The tasks to follow.
         tasks: Vec<(Arc<str>, Box<str>)>,
     },
     /// Stop.

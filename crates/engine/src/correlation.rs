@@ -1,17 +1,17 @@
-//! Which answer belongs to which request of one connection.
+//! Matches answers to requests on one connection.
 //!
-//! Ids on a backend connection are the gateway's own counter, so two clients with the same id never meet (the key is
-//! the connection, the direction, and that number). Answers may come in any order; one that fits nothing is an orphan,
-//! one that comes twice a duplicate, one after its time-out late: each is counted, none reaches a client.
+//! Ids on a backend connection are the gateway's own counter, so two clients with the same id never collide. Answers
+//! may come in any order. An answer that matches nothing is an orphan, a second one a duplicate, one after the
+//! time-out late: each is counted, and none reaches a client.
 
 use crate::keys::KeyMap;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How many ended ids are remembered, to tell late answers and duplicates from orphans.
+/// How many abandoned ids are remembered, to tell late answers from duplicates.
 pub const REMEMBERED: usize = 1024;
 
-/// The longest a call may live, however much progress it reports.
+/// The longest a call may take, however much progress it reports.
 pub const MAX_CALL: Duration = Duration::from_secs(24 * 3600);
 
 /// A request that waits for its answer.
@@ -23,13 +23,13 @@ pub struct Pending<T> {
     pub sent_at: Instant,
     /// When it is given up.
     pub deadline: Instant,
-    /// How long it may be silent.
+    /// How long it may go without a sign of life.
     pub timeout: Duration,
-    /// Until when it may be silent because the backend waits for its client.
+    /// Until when its time-out is suspended because the backend waits for its client.
     pub held_until: Option<Instant>,
 }
 
-/// What an id that comes back turned out to be.
+/// Why an answer matches no request in flight.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unmatched {
     /// The request was answered before.
@@ -40,16 +40,16 @@ pub enum Unmatched {
     Orphan,
 }
 
-/// Counts of what did not fit.
+/// Counts of messages that matched no request.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Strays {
-    /// Answers to nothing.
+    /// Answers to requests that were never sent.
     pub orphans: u64,
     /// Second answers.
     pub duplicates: u64,
     /// Answers after the time-out or cancellation.
     pub late: u64,
-    /// Requests given up for want of an answer.
+    /// Requests that timed out.
     pub timeouts: u64,
 }
 
@@ -71,7 +71,7 @@ impl<T> Default for Correlator<T> {
 }
 
 impl<T> Correlator<T> {
-    /// Counts ids from here on, so that nobody who has not seen one knows those in use.
+    /// Counts ids from `first` on, so that nobody who has not seen one can guess those in use.
     #[must_use]
     pub fn starting_at(first: u64) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl<T> Correlator<T> {
     /// Takes the request that this answer is for.
     ///
     /// # Errors
-    /// Says what the id is, when it is not that of a request in flight.
+    /// Why the id is not that of a request in flight.
     pub fn close(&mut self, id: Option<u64>) -> Result<Pending<T>, Unmatched> {
         if let Some(pending) = id.and_then(|id| self.pending.remove(&id)) {
             return Ok(pending);
@@ -115,7 +115,7 @@ impl<T> Correlator<T> {
         Err(stray)
     }
 
-    /// Gives a request up before its answer: cancelled, or refused by the transport.
+    /// Abandons a request before its answer, because it was cancelled or the transport refused it.
     pub fn give_up(&mut self, id: u64) -> Option<Pending<T>> {
         let pending = self.pending.remove(&id)?;
         if self.given_up.len() == REMEMBERED {
@@ -131,12 +131,12 @@ impl<T> Correlator<T> {
         self.pending.get(&id)
     }
 
-    /// The same, to be changed.
+    /// The request in flight under this id, mutably.
     pub fn get_mut(&mut self, id: u64) -> Option<&mut Pending<T>> {
         self.pending.get_mut(&id)
     }
 
-    /// Lets a call be silent until then, whatever signs of life it gives.
+    /// Suspends the time-out of a call until then.
     pub fn hold(&mut self, id: u64, until: Instant) {
         if let Some(pending) = self.pending.get_mut(&id) {
             pending.held_until = Some(until + pending.timeout);
@@ -144,7 +144,7 @@ impl<T> Correlator<T> {
         }
     }
 
-    /// The call must give signs of life again.
+    /// Ends the suspension of a call's time-out.
     pub fn release(&mut self, id: u64, now: Instant) {
         if let Some(pending) = self.pending.get_mut(&id) {
             pending.held_until = None;
@@ -152,7 +152,7 @@ impl<T> Correlator<T> {
         self.touch(id, now);
     }
 
-    /// A sign of life: the call may be silent for another time-out.
+    /// Restarts the time-out of a call after a sign of life.
     pub fn touch(&mut self, id: u64, now: Instant) {
         if let Some(pending) = self.pending.get_mut(&id) {
             let deadline = (now + pending.timeout).min(pending.sent_at + MAX_CALL);
@@ -175,7 +175,7 @@ impl<T> Correlator<T> {
         expired
     }
 
-    /// Finds the first request in flight that fits.
+    /// The id of any request in flight that fits.
     pub fn find(&self, fits: impl Fn(&T) -> bool) -> Option<u64> {
         self.pending.iter().find(|(_, one)| fits(&one.origin)).map(|(id, _)| *id)
     }
@@ -205,13 +205,13 @@ impl<T> Correlator<T> {
         self.pending.len()
     }
 
-    /// True where nothing is in flight.
+    /// True if nothing is in flight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// What did not fit, so far.
+    /// Counts of the messages that matched no request.
     #[must_use]
     pub fn strays(&self) -> Strays {
         self.strays

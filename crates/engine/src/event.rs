@@ -1,8 +1,8 @@
-//! Everything that can happen to a front machine.
+//! The events of the front machine.
 
 use crate::bridge::Reach;
 use crate::catalog::Changed;
-use crate::chain::Answer;
+use crate::chain::HoldAnswer;
 use crate::exchange::Call;
 use crate::fault::Fault;
 use crate::keys::{ExchangeId, PeerId, StreamId};
@@ -10,33 +10,33 @@ use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, RawId, Revision};
 use std::sync::Arc;
 
-/// What happened. A front machine is told nothing in any other way.
+/// What happened. The front machine learns of nothing in any other way.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// The client sent a message; its answer, if it is due one, goes to the stream.
+    /// The client sent a message; the answer, if any, goes to the stream.
     Received {
         /// Where an answer goes.
         stream: StreamId,
         /// The message.
         message: Envelope,
     },
-    /// The client sent something that is no message, or none that may be taken, and is told so.
+    /// The client sent something that is not a valid message, or may not be accepted, and is told so.
     Unreadable {
         /// Where the refusal goes.
         stream: StreamId,
-        /// The id it is addressed to, where that could be read.
+        /// The id of the refusal, if it could be read.
         id: Option<RawId>,
-        /// The era in whose words it is refused.
+        /// The era of the refusal.
         era: Era,
         /// Why.
         fault: Fault,
     },
-    /// The client opened a stream for what belongs to no call: a GET stream, or its stdio pipe.
+    /// The client opened its general stream: a GET stream, or its stdio pipe.
     GeneralStream {
         /// The stream.
         stream: StreamId,
     },
-    /// The client takes nothing but answers on this stream: one JSON body.
+    /// The client accepts only answers on this stream: one JSON body.
     AnswersOnly {
         /// The stream.
         stream: StreamId,
@@ -46,7 +46,7 @@ pub enum Event {
         /// The stream.
         stream: StreamId,
     },
-    /// A call is sent to its backend again, which has surely not processed it.
+    /// A call is sent to its backend again, because it certainly was not processed.
     Retried {
         /// The exchange.
         exchange: ExchangeId,
@@ -59,10 +59,10 @@ pub enum Event {
         message: Envelope,
         /// What the bridge between revisions has to change in it.
         edits: Edits,
-        /// The HTTP status the backend gave it, where it had one.
+        /// The HTTP status the backend gave it, if it had one.
         status: Option<u16>,
     },
-    /// A call is answered from what a backend said before.
+    /// A call is answered from the read cache.
     Kept {
         /// The exchange it answers.
         exchange: ExchangeId,
@@ -75,46 +75,46 @@ pub enum Event {
     Unfinished {
         /// The exchange.
         exchange: ExchangeId,
-        /// What the backend said.
+        /// The backend's answer.
         message: Envelope,
-        /// What kind of answer that is.
+        /// How far the answer brings the call.
         reach: Reach,
         /// The call as it came.
         call: Box<Call>,
         /// The backend's revision.
         backend: Revision,
     },
-    /// An exchange is answered with this result: what a parked call wants to know.
+    /// Answers an exchange with the questions of a parked call.
     Reply {
         /// The exchange.
         exchange: ExchangeId,
         /// The result.
         result: Bytes,
-        /// The call that waits for the client to come back, where one does.
+        /// The parked call, if one waits for the client to come back.
         park: Option<u128>,
     },
-    /// A moment that the machine asked for is over.
+    /// A timer that the machine set with [`crate::Command::Wake`] fired.
     Wake {
         /// The exchange it is about.
         exchange: ExchangeId,
-        /// The round of questions whose time is over; none for a pause.
+        /// The round of questions that timed out; `None` for a pause.
         round: Option<u32>,
     },
-    /// What an interceptor wanted to know about a message that waits.
+    /// An interceptor's question about a held message is answered.
     Consulted {
         /// The exchange of the message.
         exchange: ExchangeId,
-        /// What came of its question.
-        answer: Answer,
+        /// The answer to its question.
+        answer: HoldAnswer,
     },
-    /// A message goes on waiting; its client may be told.
+    /// A message is still held; its client may be told.
     StillHeld {
         /// The exchange of the message.
         exchange: ExchangeId,
-        /// What it waits for, for a person.
+        /// What it waits for, in words.
         text: Arc<str>,
     },
-    /// A call could not be brought to an answer.
+    /// A call failed.
     Failed {
         /// The exchange.
         exchange: ExchangeId,
@@ -129,10 +129,10 @@ pub enum Event {
         peer: PeerId,
         /// The request.
         message: Envelope,
-        /// The exchange on whose stream it arrived, where that is known.
+        /// The exchange on whose stream it arrived, if known.
         about: Option<ExchangeId>,
     },
-    /// A backend tells the client something.
+    /// A backend sent a notification.
     Notified {
         /// The backend's configured name.
         backend: Arc<str>,
@@ -140,10 +140,10 @@ pub enum Event {
         peer: PeerId,
         /// The notification.
         message: Envelope,
-        /// The exchange on whose stream it arrived, or whose progress it tells.
+        /// The exchange on whose stream it arrived, or whose progress it reports.
         about: Option<ExchangeId>,
     },
-    /// The connection behind these exchanges is gone: questions it asked need no answer any more.
+    /// A backend connection is lost, so its questions need no answer.
     PeerGone {
         /// The connection.
         peer: PeerId,
@@ -156,7 +156,7 @@ pub enum Event {
         backend: Arc<str>,
         /// The resources, as the backend knows them.
         uris: Vec<String>,
-        /// The tasks, likewise.
+        /// The tasks, as the backend knows them.
         tasks: Vec<String>,
     },
     /// The backends follow what a listen request names, or have been waited for long enough.
@@ -164,7 +164,7 @@ pub enum Event {
         /// The exchange of the listen request.
         exchange: ExchangeId,
     },
-    /// The lists a held list request waited for are there, or have been waited for long enough.
+    /// The lists that a request waited for are known, or the wait is over.
     ListsReady {
         /// The held exchange.
         exchange: ExchangeId,

@@ -1,4 +1,4 @@
-//! One request from arrival to outcome, and the call that leaves for a backend because of it.
+//! A client's request from arrival to outcome, and the call that leaves for a backend because of it.
 
 use crate::caller::Caller;
 use crate::keys::{ExchangeId, SessionKey, StreamId};
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A method name, borrowed where MCP knows it.
+/// A method name, borrowed if MCP defines it.
 pub type MethodName = Cow<'static, str>;
 
 /// The state of one client request while it is in flight.
@@ -26,15 +26,15 @@ pub struct Exchange {
     pub session: SessionKey,
     /// Who sent it, and on whose behalf it runs.
     pub caller: Caller,
-    /// The exchange of the first round of the call that it goes on with, else itself.
+    /// The exchange of the call's first round, which may be this one.
     pub operation: ExchangeId,
-    /// Which round of that call it is; the first is 1.
+    /// The round of that call; the first is 1.
     pub round: u32,
     /// How often it was sent to its backend, this time included.
     pub attempt: u32,
-    /// True where somebody was asked about it, and let it go on.
+    /// True if a hold on it was answered and it was let through.
     pub consulted: bool,
-    /// True where its answer asks the client for more.
+    /// True if its answer asks the client for more.
     pub asks: bool,
     /// The id as the client wrote it.
     pub client_id: RawId,
@@ -46,13 +46,13 @@ pub struct Exchange {
     pub era: Era,
     /// What the client said about itself with this request (new era) or when its session began.
     pub client: Option<Arc<ClientProfile>>,
-    /// The least level of log messages it wants to hear of; in the new era each request says so.
+    /// The least level of log messages it wants; in the new era each request says so.
     pub log_level: Option<LogLevel>,
     /// The method as the client asked it.
     pub method: MethodName,
     /// The exposed name or URI the request is about.
     pub subject: Option<Box<str>>,
-    /// What its backend calls that.
+    /// The backend's own name for it.
     pub own_name: Option<Box<str>>,
     /// The backend it was routed to.
     pub backend: Option<Arc<str>>,
@@ -60,22 +60,22 @@ pub struct Exchange {
     pub progress_token: Option<RawId>,
     /// The URI pair (the backend's, ours) to write back into the answer.
     pub renamed_uri: Option<(Box<str>, Box<str>)>,
-    /// The URI of a plain read, as the backend knows it, and what was known of its changes: its result may be kept.
+    /// The backend's URI of a plain read and its generation, if the result may be cached.
     pub read: Option<(Box<str>, Generation)>,
-    /// How far it is, as the client was told last.
+    /// The progress that the client was told last.
     pub progress: f64,
-    /// True where the client asked for a task of the 2025-11-25 kind.
+    /// True if the client asked for a task of the 2025-11-25 kind.
     pub wants_task: bool,
     /// When it arrived.
     pub started: Instant,
     /// Bytes of the request.
     pub bytes_in: usize,
-    /// The trace it belongs to, where somebody follows it.
+    /// The trace it belongs to, if it is traced.
     pub trace: Option<Box<Trace>>,
 }
 
 impl Exchange {
-    /// All names of what it is about.
+    /// All names of its subject.
     #[must_use]
     pub fn subject_names(&self) -> Option<SubjectNames<'_>> {
         let own = self.own_name.as_deref().or(self.subject.as_deref())?;
@@ -88,7 +88,7 @@ impl Exchange {
 pub struct Call {
     /// The client's message, untouched.
     pub envelope: Envelope,
-    /// What has to be written differently for the backend.
+    /// The changes for the backend.
     pub edits: Edits,
     /// What the client said about itself.
     pub client: Arc<ClientProfile>,
@@ -96,24 +96,24 @@ pub struct Call {
     pub method: MethodName,
     /// The name or URI under which the backend knows the subject, for `Mcp-Name`.
     pub name: Option<Box<str>>,
-    /// Where the progress token's value stands in the message.
+    /// The span of the progress token's value.
     pub progress: Option<Span>,
     /// Arguments that must be mirrored into headers toward a 2026-07-28 backend.
     pub param_headers: Option<Arc<[ParamHeader]>>,
     /// The era of the client's request.
     pub era: Era,
-    /// The least level of log messages its caller wants to hear of.
+    /// The least level of log messages its caller wants.
     pub log_level: Option<LogLevel>,
-    /// What a second round of a call brings along.
+    /// The answers and the state that a further round carries.
     pub round: Option<RoundSpans>,
-    /// What the backend is told of the trace it belongs to, where somebody follows it.
+    /// The trace context for the backend, if it is traced.
     pub trace: Option<Arc<TraceSent>>,
-    /// How often it was tried again, since it had surely not reached the backend.
+    /// How often it was retried, because it certainly had not reached the backend.
     pub tries: u32,
 }
 
 impl Call {
-    /// A call that sends a copy of this request, whose answer nobody waits for. None where it has no method.
+    /// A call with a copy of this request, whose answer nobody waits for. `None` if it has no method.
     #[must_use]
     pub fn copy_of(message: Envelope, client: Arc<ClientProfile>) -> Option<Self> {
         let name = message.method()?;
@@ -137,7 +137,7 @@ impl Call {
         })
     }
 
-    /// What the client answers to the questions of an earlier round, as the interceptors let it pass.
+    /// The client's answers to the questions of an earlier round, as the interceptors passed them.
     #[must_use]
     pub fn responses(&self) -> Bytes {
         let sent = self.edits.apply(self.envelope.bytes());
@@ -146,7 +146,7 @@ impl Call {
     }
 }
 
-/// Where the answers and the state of a further round stand in a request of the new era.
+/// Spans of the answers and the state in a further round of the new era.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct RoundSpans {
     /// `params.inputResponses`.

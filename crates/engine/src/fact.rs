@@ -1,4 +1,4 @@
-//! What happened, for whoever wants to know: metrics, traces, tapes.
+//! Facts: what happened, for metrics, traces and tapes.
 
 use crate::caller::Caller;
 use crate::carried::Carried;
@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The four points at which a message of an exchange is seen.
+/// The four points at which a message is recorded.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Point {
     /// As the client sent it.
@@ -31,7 +31,7 @@ impl Point {
     /// All of them, in the order of a call.
     pub const ALL: [Self; 4] = [Self::ClientIn, Self::BackendOut, Self::BackendIn, Self::ClientOut];
 
-    /// The words for it, wherever it is named: in what is shown, told and exported.
+    /// Its name in output, tapes and exports.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ impl Point {
         }
     }
 
-    /// The point of these words. Those of earlier versions are read too.
+    /// The point of this name. Names of earlier versions are read too.
     #[must_use]
     pub fn parse(words: &str) -> Option<Self> {
         let earlier = ["client_in", "backend_out", "backend_in", "client_out"];
@@ -55,13 +55,13 @@ impl Point {
 pub enum Outcome {
     /// A result.
     Ok,
-    /// A tool result that says of itself that it is an error.
+    /// A tool result with `isError`.
     ToolError,
     /// A JSON-RPC error of the backend.
     BackendError,
     /// A fault, by its reason.
     Fault(&'static str),
-    /// The client cancelled it, or went away in the new era.
+    /// The client cancelled it, or disconnected in the new era.
     Cancelled,
 }
 
@@ -79,29 +79,29 @@ impl Outcome {
     }
 }
 
-/// A fact. It always names the caller.
+/// A fact. It always names its caller.
 #[derive(Clone, Debug)]
 pub enum Fact {
     /// A message passed a point.
     Message(MessageFact),
-    /// A message that was said to have passed was lost after all.
+    /// A message that was recorded as passed was lost after all.
     Lost(Arc<Lost>),
     /// Something was decided about a message.
     Decision(Arc<Decision>),
-    /// A session began, or its client has introduced itself.
+    /// A session began, or its client introduced itself.
     Session(Arc<SessionFact>),
     /// A session ended.
     SessionEnded {
         /// When.
         at: Instant,
-        /// Which.
+        /// The session.
         session: SessionKey,
-        /// Whose.
+        /// The caller.
         caller: Caller,
     },
     /// An exchange is over.
     Finished(Arc<Finished>),
-    /// Something was refused before there was an exchange.
+    /// Something was refused before it became an exchange.
     Refused(Arc<RefusedFact>),
 }
 
@@ -110,32 +110,32 @@ pub enum Fact {
 pub struct MessageFact {
     /// When.
     pub at: Instant,
-    /// Whose session; [`SessionKey::GATEWAY`] for what belongs to none.
+    /// The session; [`SessionKey::GATEWAY`] if it belongs to none.
     pub session: SessionKey,
-    /// On whose behalf.
+    /// The caller.
     pub caller: Caller,
-    /// The exchange, where it belongs to one.
+    /// The exchange, if it belongs to one.
     pub exchange: Option<ExchangeId>,
     /// Where it was seen.
     pub point: Point,
-    /// The backend it goes to or comes from, where it does.
+    /// The backend it goes to or comes from, if any.
     pub backend: Option<Arc<str>>,
     /// The message.
     pub bytes: Bytes,
-    /// Its number among the messages of this process, by which a later fact may speak of it; 0 where none will.
+    /// Its number among the messages of this process, for later facts to refer to; 0 if none will.
     pub number: u64,
-    /// True for what the gateway says and hears on its own account: handshakes, lists, pings.
+    /// True for the gateway's own traffic: handshakes, lists, pings.
     pub own: bool,
-    /// The number of the message that this is the repeated sending of.
+    /// The number of the message that this one repeats.
     pub again: Option<NonZeroU64>,
-    /// Why it did not reach whoever it was for, or is of no use to them, where that is so.
+    /// Why it did not reach its receiver or was useless to it, if so.
     pub lost: Option<&'static str>,
-    /// What it came in, where somebody looked: the id of its event, the heads of its HTTP request and answer.
+    /// The transport's data about it, if recorded: the id of its event, the heads of its HTTP request and response.
     pub carried: Option<Arc<Carried>>,
 }
 
 impl MessageFact {
-    /// A message that belongs to no exchange and no backend, and of which nothing more is known.
+    /// A message of no exchange and no backend, with nothing else known.
     #[must_use]
     pub fn new(at: Instant, session: SessionKey, caller: Caller, point: Point, bytes: Bytes) -> Self {
         let (exchange, backend, number, own, again, lost) = (None, None, 0, false, None, None);
@@ -143,56 +143,57 @@ impl MessageFact {
     }
 }
 
-/// A message that was lost after it was said to have passed.
+/// A message that was lost after it was recorded as passed.
 #[derive(Clone, Debug)]
 pub struct Lost {
     /// When.
     pub at: Instant,
-    /// Whose session.
+    /// The session.
     pub session: SessionKey,
-    /// On whose behalf.
+    /// The caller.
     pub caller: Caller,
-    /// The exchange, where it belongs to one.
+    /// The exchange, if it belongs to one.
     pub exchange: Option<ExchangeId>,
     /// Where it was seen.
     pub point: Point,
-    /// The number of the message, as [`MessageFact::number`] has it.
+    /// The message's [`MessageFact::number`].
     pub number: u64,
     /// Why.
     pub reason: &'static str,
 }
 
-/// What was refused before there was an exchange: a head, a body, a credential, a session id.
+/// Something that was refused before it became an exchange: a head, a body, a credential, a session id.
 #[derive(Clone, Debug)]
 pub struct RefusedFact {
     /// When.
     pub at: Instant,
-    /// Who called, as far as that was known.
+    /// The caller, as far as known.
     pub caller: Caller,
-    /// The session, where one was found.
+    /// The session, if one was found.
     pub session: SessionKey,
-    /// The HTTP status it was answered with, where it was.
+    /// The HTTP status of the answer, if there was one.
     pub status: Option<u16>,
-    /// Why, in a word of the closed list of faults.
+    /// The reason, a word of the closed list of faults.
     pub reason: &'static str,
-    /// Why, for a person; never with a credential in it.
+    /// The reason in words, never containing a credential.
     pub detail: String,
 }
 
-/// All that was decided about a message at one time.
+/// All decisions about a message at one time.
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// When.
     pub at: Instant,
-    /// Whose session.
+    /// The session.
     pub session: SessionKey,
-    /// On whose behalf.
+    /// The caller.
     pub caller: Caller,
-    /// The exchange, where it belongs to one.
+    /// The exchange, if it belongs to one.
     pub exchange: Option<ExchangeId>,
     /// `request`, `response`, …: see [`crate::chain::Phase::word`].
     pub phase: &'static str,
-    /// What was decided and from what, in order, with the interceptor or the part of the gateway that did. Never empty.
+    /// The decisions and their grounds, in order, each with the interceptor or part of the gateway that took it.
+    /// Never empty.
     pub rulings: Vec<(&'static str, Rulings)>,
 }
 
@@ -203,20 +204,20 @@ impl Decision {
     }
 }
 
-/// What is known of a session.
+/// What is known about a session.
 #[derive(Clone, Debug)]
 pub struct SessionFact {
     /// When.
     pub at: Instant,
-    /// Which.
+    /// The session.
     pub session: SessionKey,
-    /// Whose.
+    /// The caller.
     pub caller: Caller,
-    /// The id that the client was given, where it was.
+    /// The session id that the client was given, if any.
     pub external: Option<Arc<str>>,
-    /// How the client came.
+    /// The transport.
     pub transport: &'static str,
-    /// What the client said about itself, where it has.
+    /// What the client said about itself, if it did.
     pub client: Option<Arc<ClientProfile>>,
 }
 
@@ -225,9 +226,9 @@ pub struct SessionFact {
 pub struct Finished {
     /// When.
     pub at: Instant,
-    /// Whose session.
+    /// The session.
     pub session: SessionKey,
-    /// On whose behalf.
+    /// The caller.
     pub caller: Caller,
     /// The exchange.
     pub exchange: ExchangeId,
@@ -239,11 +240,11 @@ pub struct Finished {
     pub subject: Option<Box<str>>,
     /// The backend.
     pub backend: Option<Arc<str>>,
-    /// What the client claimed to be, with this request or when its session began.
+    /// What the client said about itself, with this request or when its session began.
     pub client: Option<Arc<ClientProfile>>,
-    /// The operation it is a part of: the exchange of its first round, which may be itself.
+    /// The operation it belongs to: the exchange of its first round, which may be itself.
     pub operation: ExchangeId,
-    /// Which round of that operation it is; the first is 1.
+    /// The round of that operation; the first is 1.
     pub round: u32,
     /// How it ended.
     pub outcome: Outcome,
@@ -253,42 +254,42 @@ pub struct Finished {
     pub bytes_in: usize,
     /// Bytes of the answer.
     pub bytes_out: usize,
-    /// The trace it belongs to, where somebody follows it.
+    /// The trace it belongs to, if it is traced.
     pub trace: Option<Box<Trace>>,
 }
 
 /// A subscriber to facts.
 pub trait FactSink: Send + Sync {
-    /// True where message facts are wanted too; they are not even made otherwise.
+    /// True if message facts are wanted too; otherwise they are not made.
     fn wants_messages(&self) -> bool {
         false
     }
-    /// True where [`FactSink::begin`] is to be asked about every request.
+    /// True if [`FactSink::begin`] must be called for every request.
     fn traces(&self) -> bool {
         false
     }
-    /// The trace that a request belongs to, which its [`Finished`] brings back. Of several who trace, the first is asked.
+    /// The trace of a request, which its [`Finished`] returns. Of several subscribers that trace, the first is asked.
     fn begin(&self, _message: &Envelope, _carrier: Carrier<'_>) -> Option<Box<Trace>> {
         None
     }
-    /// True where an answer may leave only after it was written down: see [`FactSink::written`].
+    /// True if an answer may leave only after it was recorded; see [`FactSink::written`].
     fn is_durable(&self) -> bool {
         false
     }
-    /// Comes to its end once everything it was told so far is written down, or cannot be: then it says false.
+    /// Resolves once all facts so far are recorded, or with false if they cannot be.
     fn written(&self) -> Pin<Box<dyn Future<Output = bool> + Send>> {
         Box::pin(std::future::ready(true))
     }
-    /// Comes to its end when there is room for more facts, or waiting for it is over. None while there is room. Whoever
-    /// takes messages from outside awaits it before the next one.
+    /// Resolves when there is room for more facts, or the wait is over. `None` while there is room. Whoever reads
+    /// messages from outside awaits it before the next one.
     fn room(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
         None
     }
-    /// The same for a thread that may block because it does nothing but bring facts.
+    /// Waits for room on a thread that may block because it only delivers facts.
     fn wait_for_room(&self) {}
     /// Takes a fact. Must not block.
     fn fact(&self, fact: &Fact);
-    /// Takes facts that came of one event, in order. Must not block.
+    /// Takes the facts of one event, in order. Must not block.
     fn facts(&self, facts: &[Fact]) {
         facts.iter().for_each(|fact| self.fact(fact));
     }

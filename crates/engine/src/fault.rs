@@ -1,9 +1,9 @@
-//! What went wrong, whose it is, and the one place where it becomes a reply on the wire.
+//! Faults: what went wrong, who caused it, and the one place where that becomes a reply on the wire.
 
 use bytes::Bytes;
 use signalbox_wire::{Era, RawId, builder, codes, json};
 
-/// Whose doing a fault is.
+/// Who caused a fault.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Owner {
     /// The client sent something that cannot be served.
@@ -47,7 +47,7 @@ pub enum FaultKind {
     BackendDied,
     /// The backend cannot be reached or started.
     BackendDown,
-    /// The backend has failed again and again and is left alone for a while.
+    /// The backend's circuit breaker is open.
     BreakerOpen,
     /// The backend is there, but does not speak the era it was addressed in.
     EraRefused,
@@ -59,7 +59,7 @@ pub enum FaultKind {
     TimedOut,
     /// A bound of the gateway is reached.
     Overloaded,
-    /// Both sides work, but this feature cannot travel between their revisions.
+    /// Both sides work, but their revisions do not share this feature.
     NotBridged,
     /// An interceptor refused the call.
     Refused,
@@ -67,9 +67,9 @@ pub enum FaultKind {
     HoldExpired,
     /// The gateway is shutting down.
     Draining,
-    /// The message could not be written down, and must not pass without.
+    /// The message could not be recorded, and must not pass unrecorded.
     NotRecorded,
-    /// The gateway made a mistake.
+    /// A bug in the gateway.
     Internal,
 }
 
@@ -105,7 +105,7 @@ impl Fault {
         self
     }
 
-    /// Whose it is.
+    /// Who caused it.
     #[must_use]
     pub fn owner(&self) -> Owner {
         use FaultKind as K;
@@ -125,7 +125,7 @@ impl Fault {
         }
     }
 
-    /// True where the same request may succeed later, and surely has not run.
+    /// True if the request certainly has not run, and may succeed later.
     #[must_use]
     pub fn retry(&self) -> bool {
         use FaultKind as K;

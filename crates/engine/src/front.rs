@@ -1,16 +1,51 @@
-//! The machine that faces one client: an old-era session, a stdio pipe, or a single stateless request.
+//! The front machine: everything the gateway does for one client.
 //!
-//! It is told what happened by [`Event`] and says what to do by [`Command`]; it never waits. A request of the new era
-//! describes itself, so on a pipe both eras may come mixed, and telling the era comes before every gate.
+//! A client is a session of the old era, a pipe, or a single request of the new era ([`Mode`]). The machine is told what
+//! happened by [`Event`] and appends what is to be done as [`Command`]s, which the runtime carries out. On a pipe both eras
+//! may come mixed, so the era of every request is found out before anything else is decided about it.
+//!
+//! A session of the old era moves through its [`Lifecycle`], which decides what requests are admitted. It can be closed in
+//! any state:
+//!
+//! ```text
+//! Created ── initialize ──► Initializing ── notifications/initialized ──► Operational ──► Closed
+//!    ▲                           │
+//!    └─ refused by interceptors ─┘
+//! ```
+//!
+//! Each admitted request becomes an [`Exchange`], which is in exactly one stage (`exchanges::Stage`) until it ends:
+//!
+//! ```text
+//!                        ┌── AwaitingLists   the catalog lacks lists it needs;   back when they are known
+//! Received ─► InFlight ◄─┼── Held            an interceptor asked a question;    back when it is answered
+//!                │       ├── AwaitingInput   the backend wants input;            back when the client answered
+//!                │       └── PollingTask     the backend made a task of it;      back when the task is over
+//!                │            Listening      a `subscriptions/listen`;           stays until it is cancelled
+//!                ▼
+//!         finish (an answer or a fault) or cancel (nothing), from any stage
+//! ```
+//!
+//! Invariants:
+//!
+//! - A request gets at most one answer. `finish` and `cancel` are the only ways to end an exchange, and both remove it with
+//!   its stage; a backend's answer that comes later is dropped as `late_answer`.
+//! - The client gets nothing but what `FrontMachine::send` sends: judged by the interceptors, or the gateway's own word.
+//! - Exchanges ([`Context::max_in_flight`]), questions of backends ([`MAX_ASKED`]), renamed resources that are subscribed to
+//!   ([`MAX_FOLLOWED`]) and tasks ([`MAX_TASKS`]) each have a limit per session.
+//! - When a stream is lost, requests of the new era on it are cancelled; calls of the old era go on without it.
+//!
+//! The machine must never wait, read a clock, or talk to a backend itself: the time and everything it may look at come with
+//! the [`Context`], and a call leaves as [`Command::Forward`].
 
 mod answers;
 mod context;
 mod effects;
+mod exchanges;
 mod facts;
 mod hearing;
 mod holding;
 mod initialize;
-mod inquiry;
+mod input_requests;
 mod inward;
 mod judging;
 mod lifecycle;
@@ -48,25 +83,20 @@ use crate::limit::Limit;
 use crate::log_level::LogLevel;
 use crate::profile::ClientProfile;
 use bytes::Bytes;
-use holding::Waiting;
-use inquiry::Inquiry;
+use exchanges::{Exchanges, OpenExchange, Stage};
 use judging::Passed;
-use listen::Listener;
-use polling::Poll;
-use questions::Asked;
-use rounds::Round;
-use sending::Way;
+use questions::PendingQuestion;
+use sending::Delivery;
 use signalbox_wire::{Envelope, Era, RawId, Revision, meta};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use task_registry::TaskRegistry;
-use task_results::AboutTask;
 
-/// Which eras a front serves.
+/// The kind of front, which decides the era of its messages.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// A pipe: every message tells its era.
+    /// A pipe: each message shows its era.
     Pipe,
     /// A session of the old era over HTTP.
     Session,
@@ -74,14 +104,14 @@ pub enum Mode {
     Stateless,
 }
 
-/// Most questions of backends that may wait for one client.
+/// Maximum number of questions of backends that may wait for one client.
 pub const MAX_ASKED: usize = 256;
-/// Most followed resources whose other name is remembered per session.
+/// Maximum number of renamed resources that a session may subscribe to.
 pub const MAX_FOLLOWED: usize = 1024;
-/// Most task ids remembered per session.
+/// Maximum number of task ids remembered per session.
 pub const MAX_TASKS: usize = 1024;
 
-/// The machine.
+/// The machine; see the module.
 #[derive(Debug)]
 pub struct FrontMachine {
     session: SessionKey,
@@ -92,24 +122,17 @@ pub struct FrontMachine {
     log_level: Option<LogLevel>,
     general: Option<StreamId>,
     answers_only: HashSet<StreamId>,
-    exchanges: KeyMap<ExchangeId, Exchange>,
+    exchanges: Exchanges,
     by_client_id: TextMap<RawId, ExchangeId>,
-    asked: KeyMap<u64, Asked>,
-    rounds: KeyMap<ExchangeId, Round>,
-    inquiries: KeyMap<ExchangeId, Inquiry>,
-    polls: KeyMap<ExchangeId, Poll>,
-    about_tasks: KeyMap<ExchangeId, AboutTask>,
-    listeners: KeyMap<ExchangeId, Listener>,
-    held: KeyMap<ExchangeId, (Envelope, Option<Arc<ClientProfile>>)>,
-    waiting: KeyMap<ExchangeId, Waiting>,
+    asked: KeyMap<u64, PendingQuestion>,
     task_registry: TaskRegistry,
-    /// Followed resources whose URI is not the backend's own: (backend, its URI) to ours.
+    /// Renamed resources that the client subscribed to: (backend, its URI) to ours.
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
     next_question: u64,
 }
 
 impl FrontMachine {
-    /// A machine that has seen nothing yet.
+    /// A machine for a new session.
     #[must_use]
     pub fn new(session: SessionKey, caller: Caller, mode: Mode) -> Self {
         Self {
@@ -121,23 +144,16 @@ impl FrontMachine {
             log_level: None,
             general: None,
             answers_only: HashSet::new(),
-            exchanges: KeyMap::default(),
+            exchanges: Exchanges::default(),
             by_client_id: TextMap::default(),
             asked: KeyMap::default(),
-            rounds: KeyMap::default(),
-            inquiries: KeyMap::default(),
-            polls: KeyMap::default(),
-            about_tasks: KeyMap::default(),
-            listeners: KeyMap::default(),
-            held: KeyMap::default(),
-            waiting: KeyMap::default(),
             task_registry: TaskRegistry::default(),
             followed: HashMap::new(),
             next_question: 1,
         }
     }
 
-    /// Takes an event and appends what is to be done about it.
+    /// Handles an event and appends the resulting commands.
     pub fn handle(&mut self, event: Event, ctx: &Context<'_>, out: &mut Vec<Command>) {
         match event {
             Event::Received { stream, message } => self.received(stream, message, ctx, out),
@@ -179,7 +195,7 @@ impl FrontMachine {
         }
     }
 
-    /// The session's own number.
+    /// The session's key.
     #[must_use]
     pub fn session(&self) -> SessionKey {
         self.session
@@ -191,13 +207,13 @@ impl FrontMachine {
         &self.caller
     }
 
-    /// Where the session is in its life.
+    /// The state of a session of the old era.
     #[must_use]
     pub fn state(&self) -> Lifecycle {
         self.state
     }
 
-    /// What the client said about itself, once it has.
+    /// What the client said about itself, once it did.
     #[must_use]
     pub fn client(&self) -> Option<&Arc<ClientProfile>> {
         self.client.as_ref()
@@ -209,11 +225,11 @@ impl FrontMachine {
         self.log_level
     }
 
-    /// How many requests of the client wait for their answer. A listen request waits for none: it ends with its stream,
-    /// and nobody who ends need wait for it.
+    /// The number of client requests that wait for an answer. Listen requests do not count: they end with their
+    /// stream, and a shutdown need not wait for them.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.exchanges.len().saturating_sub(self.listeners.len())
+        self.exchanges.awaiting_answer()
     }
 
     /// An exchange in flight.
@@ -222,15 +238,15 @@ impl FrontMachine {
         self.exchanges.get(&id)
     }
 
-    /// True where somebody in this session is shown the lists that depend on these capabilities.
+    /// True if this session or one of its listen requests sees lists that depend on these capabilities.
     #[must_use]
     pub fn sees(&self, caps: &CapSet) -> bool {
         let declares = |client: &Arc<ClientProfile>| client.caps() == caps;
-        let listening = self.listeners.keys().filter_map(|id| self.exchanges.get(id)?.client.as_ref());
-        self.client.iter().chain(listening).any(declares)
+        let listening = self.exchanges.stages().filter(|(_, stage)| stage.is_listening());
+        self.client.iter().chain(listening.filter_map(|(exchange, _)| exchange.client.as_ref())).any(declares)
     }
 
-    /// Which lists whoever sent this request is shown.
+    /// Selects the lists that the sender of this request is shown.
     #[must_use]
     pub fn selector(&self, id: ExchangeId) -> Selector {
         let exchange = self.exchanges.get(&id);
@@ -262,7 +278,8 @@ impl FrontMachine {
         }
     }
 
-    /// A message that carries the new era's version describes itself; anything else is as the transport says.
+    /// The era of a message: on a pipe, a message that names a version of the new era belongs to it; otherwise the
+    /// transport decides.
     fn era_of(&self, message: &Envelope) -> Era {
         match self.mode {
             Mode::Stateless => Era::Modern,
@@ -300,7 +317,7 @@ impl FrontMachine {
     ) -> ExchangeId {
         let id = ctx.numbers.exchange();
         let method: MethodName = message.known_method().map_or_else(|| name.to_owned().into(), Cow::Borrowed);
-        // A machine for one request alone has nothing to tell it from.
+        // A stateless machine has only one request, so its id need not be unique.
         if self.mode != Mode::Stateless {
             self.by_client_id.insert(client_id.clone(), id);
         }
@@ -333,7 +350,7 @@ impl FrontMachine {
             bytes_in: message.bytes().len(),
             trace: ctx.trace.and_then(|begin| begin(message)),
         };
-        self.exchanges.insert(id, exchange);
+        self.exchanges.insert(exchange);
         id
     }
 
@@ -347,35 +364,30 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let Some(way) = self.exchanges.get(&id).map(|one| one.stream_open.then(|| Way::last(one.stream, status)))
-        else {
-            return;
-        };
-        let finished = self.exchanges.get(&id).map(|one| self.ended(one, outcome, Some(passed.bytes()), ctx));
+        let Some(exchange) = self.exchanges.get(&id) else { return };
+        let way = exchange.stream_open.then(|| Delivery::last(exchange.stream, status));
+        let finished = self.ended(exchange, outcome, Some(passed.bytes()), ctx);
         match way {
             Some(way) => self.send(Some(id), way, passed, ctx, out),
             None => self.lose(Some(id), &passed, "client_gone", ctx, out),
         }
-        self.withdraw(id, out);
-        self.take(id);
-        out.extend(finished);
+        self.take(id, out);
+        out.push(finished);
     }
 
-    fn take(&mut self, id: ExchangeId) -> Option<Exchange> {
-        let exchange = self.exchanges.remove(&id)?;
+    /// Forgets an exchange with everything that belongs to it, and withdraws the question on which it was held.
+    fn take(&mut self, id: ExchangeId, out: &mut Vec<Command>) -> Option<(Exchange, Stage)> {
+        let OpenExchange { exchange, stage, .. } = self.exchanges.remove(id)?;
         if !self.by_client_id.is_empty() {
             self.by_client_id.remove(&exchange.client_id);
         }
-        forget(&mut self.listeners, id);
-        forget(&mut self.held, id);
-        forget(&mut self.rounds, id);
-        forget(&mut self.polls, id);
-        forget(&mut self.about_tasks, id);
-        forget(&mut self.inquiries, id);
         if !self.asked.is_empty() {
             self.asked.retain(|_, asked| !asked.belongs_to(id));
         }
-        Some(exchange)
+        if stage.is_held() {
+            out.push(Command::Withdraw { exchange: id });
+        }
+        Some((exchange, stage))
     }
 
     fn fail(&mut self, id: ExchangeId, fault: &Fault, ctx: &Context<'_>, out: &mut Vec<Command>) {
@@ -392,23 +404,21 @@ impl FrontMachine {
 
     /// Ends an exchange without an answer and tells the backend to stop.
     fn cancel(&mut self, id: ExchangeId, reason: Option<Bytes>, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let listening = self.listeners.contains_key(&id);
         self.give_task_up(id, out);
-        self.withdraw(id, out);
-        let Some(exchange) = self.take(id) else { return };
+        let Some((exchange, stage)) = self.take(id, out) else { return };
         out.push(self.ended(&exchange, Outcome::Cancelled, None, ctx));
-        if listening {
+        if stage.is_listening() {
             out.push(Command::Listen(crate::command::Listen::Close { exchange: id }));
         } else if let Some(backend) = &exchange.backend {
             out.push(Command::Cancel { exchange: id, backend: Arc::clone(backend), reason });
         }
-        // A pipe stays; what has a stream of its own on it is one of a batch, whose others wait for this one.
+        // A pipe stays open. A request with a stream of its own on a pipe is part of a batch, which waits for it.
         if exchange.stream_open && (self.mode != Mode::Pipe || self.general != Some(exchange.stream)) {
             out.push(Command::End { stream: exchange.stream });
         }
     }
 
-    /// A lost stream ends the request in the new era; in the old one the call goes on.
+    /// Handles a lost stream: requests of the new era on it are cancelled, calls of the old era go on.
     fn gone(&mut self, stream: StreamId, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if self.general == Some(stream) {
             self.general = None;
@@ -428,7 +438,7 @@ impl FrontMachine {
 
     fn close(&mut self, ctx: &Context<'_>, out: &mut Vec<Command>) {
         self.state = Lifecycle::Closed;
-        let mut open: Vec<ExchangeId> = self.exchanges.keys().copied().collect();
+        let mut open: Vec<ExchangeId> = self.exchanges.keys().collect();
         open.sort_unstable();
         for id in open {
             self.cancel(id, None, ctx, out);
@@ -437,12 +447,7 @@ impl FrontMachine {
     }
 }
 
-/// Takes out what most exchanges never had: a map that is empty is not searched.
-fn forget<V>(map: &mut KeyMap<ExchangeId, V>, id: ExchangeId) -> Option<V> {
-    if map.is_empty() { None } else { map.remove(&id) }
-}
-
-/// The revision a message of the new era names, raw, where it names one.
+/// The version that a message of the new era names, if any.
 fn named_revision(message: &Envelope) -> Option<Cow<'_, str>> {
     let span = message.param_meta(meta::PROTOCOL_VERSION)?;
     signalbox_wire::json::string(span.of(message.bytes()))

@@ -1,22 +1,22 @@
-//! Whether a backend is well, as far as pings tell.
+//! A backend's health, as pings show it.
 //!
-//! Some unanswered pings in a row make it unwell, some answered ones in a row well again. As long as all is well there is
-//! little reason to ask; while there is doubt it is asked more often.
+//! A number of unanswered pings in a row makes a backend unhealthy, a number of answered ones healthy again. While it
+//! is in doubt it is pinged more often.
 
 use std::time::Duration;
 
-/// When a backend is pinged, and what is made of that.
+/// When a backend is pinged, and how the answers count.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct PingRules {
-    /// How often while all is well.
+    /// The interval while it is healthy.
     pub interval: Duration,
-    /// How often while there is doubt.
+    /// The interval while it is in doubt.
     pub doubt_interval: Duration,
     /// How long an answer may take.
     pub timeout: Duration,
-    /// So many unanswered ones in a row make it unwell.
+    /// Unanswered pings in a row that make it unhealthy.
     pub failures: u32,
-    /// So many answered ones in a row make it well again.
+    /// Answered pings in a row that make it healthy again.
     pub successes: u32,
 }
 
@@ -37,19 +37,19 @@ impl Default for PingRules {
 pub struct Health {
     rules: PingRules,
     well: bool,
-    /// Answers in a row that speak against what it is taken for.
+    /// Results in a row that contradict its current state.
     against: u32,
     asked: bool,
 }
 
 impl Health {
-    /// A backend that is taken for well until the contrary is known.
+    /// A backend that is assumed healthy.
     #[must_use]
     pub fn new(rules: PingRules) -> Self {
         Self { rules, well: true, against: 0, asked: false }
     }
 
-    /// A ping was answered, or not. True where the backend has become unwell by that.
+    /// Takes in the result of a ping. Returns true if it made the backend unhealthy.
     pub fn pinged(&mut self, answered: bool) -> bool {
         self.asked = true;
         if answered == self.well {
@@ -66,7 +66,7 @@ impl Health {
         !self.well
     }
 
-    /// True unless it is unwell.
+    /// True if it is healthy.
     #[must_use]
     pub fn is_well(&self) -> bool {
         self.well

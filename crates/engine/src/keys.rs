@@ -1,4 +1,4 @@
-//! The numbers by which the parts of the engine speak of each other.
+//! Keys: the numbers that identify sessions, streams, connections and exchanges.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -23,7 +23,7 @@ key!(
     SessionKey
 );
 key!(
-    /// One way back to the client: the answer to a POST, a GET stream, or the stdio pipe.
+    /// One stream to the client: the answer to a POST, a GET stream, or the stdio pipe.
     StreamId
 );
 key!(
@@ -36,11 +36,11 @@ key!(
 );
 
 impl SessionKey {
-    /// Stands for the gateway itself where something belongs to no session. No session has this number.
+    /// Stands for the gateway itself. No session has this number.
     pub const GATEWAY: Self = Self(0);
 }
 
-/// Counts what has one number in the whole process, live and on its tape.
+/// Counters of numbers that are unique in the process and on its tape.
 #[derive(Debug)]
 pub struct Numbers {
     exchanges: AtomicU64,
@@ -65,14 +65,14 @@ impl Numbers {
     }
 }
 
-/// A map by numbers that the gateway counts itself. No client can choose them, so spreading them is enough.
+/// A map keyed by numbers that the gateway counts itself. Clients cannot choose them, so a cheap hash is enough.
 pub type KeyMap<K, V> = HashMap<K, V, BuildHasherDefault<Spread>>;
 
-/// A map by texts that others may choose. Its hash is quick, and seeded anew in every process, so that nobody can choose
-/// texts that meet in one place.
+/// A map keyed by texts that others may choose. Its hash is fast, and seeded per process, so that nobody can choose
+/// texts that collide.
 pub type TextMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
 
-/// Spreads counted numbers over a table.
+/// A hasher that spreads consecutive numbers.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct Spread(u64);
 
@@ -88,7 +88,7 @@ impl Hasher for Spread {
     }
 
     fn finish(&self) -> u64 {
-        // The upper bits are the well mixed ones, and the table takes the lower ones for the place.
+        // The upper bits are mixed best, and the table uses the lower ones.
         self.0.rotate_left(32)
     }
 }

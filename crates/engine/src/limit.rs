@@ -1,17 +1,17 @@
-//! The limits at which something is refused before it becomes a request that could be counted by its outcome.
+//! Limits at which something is refused before it becomes a request.
 
-/// A limit. Its word is a label of `signalbox_refused_total`.
+/// A limit. Its name is a label of `signalbox_refused_total`.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Limit {
     /// The head of a request did not come in time, or the first byte of a connection.
     HeadTime,
     /// The head of a request is too large, or has too many lines.
     HeadSize,
-    /// A message did not come as a whole in time.
+    /// A message did not arrive completely in time.
     MessageTime,
     /// A message is too large.
     MessageSize,
-    /// The client took nothing of what was written to it for too long.
+    /// The client read nothing for too long.
     SlowReader,
     /// The session has too many event streams open.
     Streams,
@@ -23,12 +23,12 @@ pub enum Limit {
     Questions,
     /// A listen request names too many resources; the rest are not followed.
     Subscriptions,
-    /// The gateway holds as many bytes of messages as it may for whoever sends one.
+    /// The memory budget for messages is exhausted.
     Memory,
 }
 
 impl Limit {
-    /// All of them, in the order of their numbers.
+    /// All limits, in the order of [`Limit::number`].
     pub const ALL: [Self; 11] = [
         Self::HeadTime,
         Self::HeadSize,
@@ -43,7 +43,7 @@ impl Limit {
         Self::Memory,
     ];
 
-    /// Its word in metrics.
+    /// Its label in metrics.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Limit {
         }
     }
 
-    /// Its place among all.
+    /// Its index in [`Limit::ALL`].
     #[must_use]
     pub fn number(self) -> usize {
         self as usize

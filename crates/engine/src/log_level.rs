@@ -1,4 +1,4 @@
-//! The eight levels of MCP log messages, in order.
+//! The eight log levels of MCP, in order.
 
 /// A level as `logging/setLevel` and `notifications/message` name it.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -1,5 +1,5 @@
-//! Every kind of message that passes the gateway: whether it is told of, who is asked about it, and what each side gets when it
-//! is refused. `docs/messages.md` shows this table; a test holds it to that.
+//! Every kind of message that passes the gateway: who is asked about it, and what each side gets when it is refused.
+//! `docs/messages.md` shows this table, and a test compares the two.
 
 use crate::chain::Phase;
 
@@ -10,13 +10,13 @@ pub struct MessageRow {
     pub kind: &'static str,
     /// From whom to whom.
     pub way: &'static str,
-    /// The phase in which the interceptors are asked; none where they are not. All of them are recorded.
+    /// The phase in which interceptors are asked, if they are. Every message is recorded.
     pub judged: Option<Phase>,
-    /// True where an interceptor may refuse it.
+    /// True if an interceptor may refuse it.
     pub refusable: bool,
     /// What the client gets when it is refused.
     pub client: &'static str,
-    /// What the backend gets then.
+    /// What the backend gets when it is refused.
     pub backend: &'static str,
 }
 

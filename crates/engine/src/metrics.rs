@@ -1,8 +1,8 @@
-//! Counts per method and backend: how many, how they ended, how long they took (S-19 to S-21).
+//! Request metrics per method and backend: counts, outcomes, durations (S-19 to S-21).
 //!
-//! Taking a fact in costs a walk over a few names and a handful of additions to atomic numbers: nothing is locked, hashed or
-//! allocated once a method has been seen on a backend. Labels come from closed sets or are capped, so that a hostile client
-//! cannot grow the table.
+//! Counting a fact costs a walk over a few names and a handful of atomic additions: nothing is locked, hashed or
+//! allocated once a method has been seen on a backend. Labels come from closed sets or are capped, so a hostile
+//! client cannot grow the table.
 
 pub mod histogram;
 
@@ -12,11 +12,11 @@ use signalbox_wire::method;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Most backends that are kept apart, ourselves among them; the rest are counted as ourselves.
+/// Maximum number of backends counted separately, including the gateway itself; the rest count as the gateway.
 pub const MAX_BACKENDS: usize = 256;
-/// Most outcomes that are kept apart; the rest are counted together.
+/// Maximum number of outcomes counted separately; the rest are counted together.
 const MAX_OUTCOMES: usize = 48;
-/// What is no method of MCP, or one outcome too many.
+/// The label of unknown methods, and of outcomes beyond the maximum.
 const OTHER: &str = "other";
 
 /// What is known of one method on one backend.
@@ -68,11 +68,11 @@ pub type SeriesKey = (&'static str, Box<str>);
 /// The table of series; a subscriber to facts.
 #[derive(Debug)]
 pub struct MethodMetrics {
-    /// Filled from the front, ourselves first. What is filled stays.
+    /// Filled from the front, the gateway first. Filled slots never change.
     backends: Box<[OnceLock<Row>]>,
 }
 
-/// The series of one backend, one place per method and one for everything else.
+/// The series of one backend: a slot per method, and one for all other methods.
 #[derive(Debug)]
 struct Row {
     backend: Box<str>,
@@ -169,7 +169,7 @@ impl MethodMetrics {
     }
 
     fn row(&self, backend: &str) -> Option<&Row> {
-        // The first free place is taken for a backend that has none yet.
+        // A backend that has no slot yet takes the first free one.
         let mut rows = self.backends.iter().map(|place| place.get_or_init(|| Row::new(backend)));
         rows.find(|row| *row.backend == *backend).or_else(|| self.backends.first()?.get())
     }

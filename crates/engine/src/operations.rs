@@ -1,8 +1,8 @@
-//! Which requests of the new era are rounds of one and the same call (S-16).
+//! Recognises requests of the new era that are rounds of the same call (S-16).
 //!
-//! A backend that wants to know more answers a call with a `requestState`, and the client sends the call again with it. The
-//! gateway remembers whom it gave which state, so that the next round is known as a part of the call that began it, and a
-//! state that somebody made up as nothing.
+//! A backend that wants input answers a call with a `requestState`, and the client sends the call again with it. The
+//! gateway remembers which state it gave to whom, so the next round is recognised as part of its call, and a forged
+//! state is not.
 
 use crate::keys::ExchangeId;
 use crate::principal::Principal;
@@ -10,19 +10,19 @@ use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Most states that are remembered; beyond, the oldest are forgotten.
+/// Maximum number of states remembered; the oldest are dropped beyond it.
 pub const MAX_OPERATIONS: usize = 4096;
-/// Most bytes of them.
+/// Maximum number of bytes of the remembered states.
 pub const MAX_OPERATION_BYTES: usize = 4 << 20;
 
 /// A round of a call.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct OperationRound {
     /// The exchange of the first round.
     pub operation: ExchangeId,
     /// Which round it is; the first is 1.
     pub round: u32,
-    /// True where somebody was asked about the call, and let it go on.
+    /// True if a hold on the call was answered and it was let through.
     pub consulted: bool,
 }
 
@@ -30,18 +30,18 @@ type Key = (Principal, Bytes);
 
 #[derive(Default, Debug)]
 struct Inner {
-    places: HashMap<Key, Place>,
+    places: HashMap<Key, OperationRound>,
     order: VecDeque<Key>,
     bytes: usize,
 }
 
-/// The rounds that may be gone on with.
+/// The rounds that clients may continue.
 #[derive(Default, Debug)]
 pub struct Operations(Mutex<Inner>);
 
 impl Operations {
     /// Remembers that this state was given to this principal at the end of a round.
-    pub fn note(&self, principal: &Principal, state: &[u8], place: Place) {
+    pub fn note(&self, principal: &Principal, state: &[u8], place: OperationRound) {
         if state.len() > MAX_OPERATION_BYTES / 16 {
             return;
         }
@@ -59,9 +59,9 @@ impl Operations {
         }
     }
 
-    /// The round that ended with this state, where this principal was given it.
+    /// The round that ended with this state, if this principal was given it.
     #[must_use]
-    pub fn find(&self, principal: &Principal, state: &[u8]) -> Option<Place> {
+    pub fn find(&self, principal: &Principal, state: &[u8]) -> Option<OperationRound> {
         let inner = self.lock();
         if inner.places.is_empty() {
             return None;
@@ -78,8 +78,8 @@ impl Operations {
 mod tests {
     use super::*;
 
-    fn place(operation: u64) -> Place {
-        Place { operation: ExchangeId(operation), round: 1, consulted: false }
+    fn place(operation: u64) -> OperationRound {
+        OperationRound { operation: ExchangeId(operation), round: 1, consulted: false }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Who a session, an exchange, a cache entry or a fact belongs to.
+//! The identity on whose behalf calls run.
 
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ impl Principal {
         Self(Arc::from(format!("cert:{fingerprint}")))
     }
 
-    /// The identity of this name, as [`Principal::as_str`] gave it.
+    /// The principal of this name, as [`Principal::as_str`] returned it.
     #[must_use]
     pub fn named(name: &str) -> Self {
         Self(Arc::from(name))
     }
 
-    /// True for whoever owns the pipe on which they speak.
+    /// True for the owner of a pipe.
     #[must_use]
     pub fn owns_pipe(&self) -> bool {
         self.0.starts_with("local:")

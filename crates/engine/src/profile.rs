@@ -7,7 +7,7 @@ use bytes::Bytes;
 use signalbox_wire::{Era, Revision, json};
 use std::sync::OnceLock;
 
-/// The longest `clientInfo`, and the longest list of capabilities, that a client may give of itself.
+/// Maximum length of `clientInfo` and of the capabilities that a client may send.
 pub const MAX_CLAIMED: usize = 64 << 10;
 
 /// What a client said about itself: once at `initialize`, or with every request since 2026-07-28.
@@ -17,14 +17,14 @@ pub struct ClientProfile {
     pub revision: Revision,
     /// The declared capabilities, raw.
     pub capabilities: Bytes,
-    /// The `clientInfo` object, raw; absent where the client gave none.
+    /// The `clientInfo` object, raw; absent if the client gave none.
     pub info: Option<Bytes>,
     caps: OnceLock<CapSet>,
     modern: [OnceLock<Box<str>>; 2],
 }
 
 impl ClientProfile {
-    /// Refuses what is longer than anybody needs to introduce itself: it is kept for each session.
+    /// Refuses introductions that are too long to keep for each session.
     ///
     /// # Errors
     /// Which part is too long.
@@ -44,8 +44,8 @@ impl ClientProfile {
         Self { revision, capabilities, info, caps: OnceLock::new(), modern: Default::default() }
     }
 
-    /// The capabilities as a key for lists and connections, in the words of the old era. They are worked out when first
-    /// asked for, since a request of the new era to a backend of the new era never needs them.
+    /// The capabilities as a key for lists and connections, in the words of the old era. Computed on first use,
+    /// because a request between two ends of the new era never needs them.
     #[must_use]
     pub fn caps(&self) -> &CapSet {
         self.caps.get_or_init(|| match self.revision.era() {
@@ -56,8 +56,8 @@ impl ClientProfile {
         })
     }
 
-    /// The capabilities in the words of the new era, with or without the extension for tasks, which the gateway itself
-    /// understands whether or not the client does.
+    /// The capabilities in the words of the new era, with or without the tasks extension, which the gateway
+    /// understands even if the client does not.
     #[must_use]
     pub fn modern_capabilities(&self, tasks: bool) -> &str {
         self.modern[usize::from(tasks)].get_or_init(|| {
@@ -74,7 +74,7 @@ pub struct ServerProfile {
     pub revision: Revision,
     /// Its capabilities object, raw.
     pub capabilities: Bytes,
-    /// Its `serverInfo` object, raw; `{}` where it gave none.
+    /// Its `serverInfo` object, raw; `{}` if it gave none.
     pub info: Bytes,
     /// Its instructions for the model, decoded.
     pub instructions: Option<String>,
@@ -87,7 +87,7 @@ impl ServerProfile {
         self.revision.era()
     }
 
-    /// True where the capability object has a member at this path, and it is not `false` or `null`.
+    /// True if the capabilities have a member at this path that is neither `false` nor `null`.
     #[must_use]
     pub fn has(&self, path: &[&str]) -> bool {
         json::path(&self.capabilities, path)
@@ -95,7 +95,7 @@ impl ServerProfile {
             .is_some_and(|value| value != b"false" && value != b"null")
     }
 
-    /// True where it runs tool calls as tasks, in the shape of its revision.
+    /// True if it runs tool calls as tasks, in the shape of its revision.
     #[must_use]
     pub fn hosts_tasks(&self) -> bool {
         match self.era() {
@@ -104,13 +104,13 @@ impl ServerProfile {
         }
     }
 
-    /// The name the backend gives itself, for people.
+    /// The backend's display name.
     #[must_use]
     pub fn name(&self) -> Option<String> {
         self.info_text("name")
     }
 
-    /// The version the backend gives itself, for people.
+    /// The backend's version.
     #[must_use]
     pub fn version(&self) -> Option<String> {
         self.info_text("version")

@@ -1,19 +1,19 @@
-//! How many calls a backend that has just started gets at a time: few at first, more and more after.
+//! Slow start: the number of concurrent calls that a backend gets after a restart, few at first and then more.
 
 use std::time::Duration;
 
-/// So many at the very beginning.
+/// Concurrent calls right after the start.
 pub const FIRST: usize = 4;
-/// So many at the end, after which there is no bound.
+/// Concurrent calls at the end of the slow start, after which there is no limit.
 pub const LAST: usize = 256;
 
-/// How many calls may be under way at a backend that started so long ago. None where its start is over.
+/// The limit on concurrent calls at a backend that started this long ago. `None` once the slow start is over.
 #[must_use]
 pub fn allowed(since: Duration, slow_start: Duration) -> Option<usize> {
     if since >= slow_start {
         return None;
     }
-    // Doubling as often as it takes from the first to the last, in equal parts of the time.
+    // Doubles in equal parts of the time, from the first limit to the last.
     let steps = (LAST / FIRST).ilog2();
     let done = since.as_secs_f64() / slow_start.as_secs_f64() * f64::from(steps);
     let done = (0..steps).filter(|step| f64::from(*step) < done.floor()).count();

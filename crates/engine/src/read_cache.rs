@@ -1,4 +1,4 @@
-//! Results of `resources/read` that a backend of the new era lets be kept, for as long as it says and for whom it says.
+//! Cache of `resources/read` results, kept for as long and for whom a backend of the new era allows.
 
 use crate::principal::Principal;
 use bytes::Bytes;
@@ -8,11 +8,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most bytes of results that are kept.
+/// Maximum number of bytes of results that are kept.
 pub const MAX_BYTES: usize = 32 << 20;
 /// The largest result that is kept.
 pub const MAX_RESULT: usize = 1 << 20;
-/// Most results that are kept.
+/// Maximum number of results that are kept.
 pub const MAX_RESULTS: usize = 4_096;
 /// The longest a result is kept, whatever the backend says.
 pub const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
@@ -21,7 +21,7 @@ pub const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
 struct Key {
     backend: Arc<str>,
     uri: Box<str>,
-    /// None for a result that is the same for everybody.
+    /// `None` for a result that is the same for every caller.
     owner: Option<Principal>,
 }
 
@@ -31,10 +31,10 @@ struct Kept {
     until: Instant,
 }
 
-/// How many counters of changes there are. Resources share them: at worst a result is not kept that could have been.
+/// Number of change counters. Resources share them, so at worst a result is not kept although it could be.
 const COUNTERS: usize = 1024;
 
-/// How often a resource had changed, as far as the gateway knows, when it was asked for.
+/// How often a resource had changed when it was asked for, as far as the gateway knows.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
 pub struct Generation(u64);
 
@@ -52,12 +52,12 @@ impl Default for ReadCache {
     }
 }
 
-/// How long a result may be kept, and whether everybody may see it.
+/// How long a result may be kept, and for whom.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Terms {
     /// For how long.
     pub ttl: Duration,
-    /// For everybody; else only for whoever asked.
+    /// True if it is the same for every caller; otherwise it is only for the one who asked.
     pub public: bool,
 }
 
@@ -65,13 +65,13 @@ impl Terms {
     /// Nobody may keep it.
     pub const NOT_AT_ALL: Self = Self { ttl: Duration::ZERO, public: false };
 
-    /// The word of a new-era result for whom it is.
+    /// The value of `cacheScope`.
     #[must_use]
     pub fn scope(self) -> &'static str {
         if self.public { "public" } else { "private" }
     }
 
-    /// Reads them from a result; none where it may not be kept.
+    /// Reads them from a result; `None` if it may not be kept.
     #[must_use]
     pub fn read(result: &[u8]) -> Option<Self> {
         let member = |key: &str| json::member(result, key).map(|span| span.of(result));
@@ -86,7 +86,7 @@ impl Terms {
 }
 
 impl ReadCache {
-    /// A result that is still good, with the time it has left.
+    /// A result that is still fresh, with the time it has left.
     pub fn get(&self, backend: &Arc<str>, uri: &str, principal: &Principal, now: Instant) -> Option<(Bytes, Duration)> {
         [Some(principal.clone()), None].into_iter().find_map(|owner| {
             let kept = self.kept.get(&Key { backend: Arc::clone(backend), uri: uri.into(), owner })?;
@@ -95,14 +95,14 @@ impl ReadCache {
         })
     }
 
-    /// How often the resource has changed by now; a result that is asked for now can be kept as long as that is so.
+    /// The current generation of a resource. A result asked for now may be kept as long as it stays the same.
     #[must_use]
     pub fn generation(&self, backend: &str, uri: &str) -> Generation {
         Generation(self.changes[counter(backend, uri)])
     }
 
-    /// Keeps a result under its terms, unless its resource changed since it was asked for, for it may be from before the
-    /// change. What does not fit is not kept.
+    /// Keeps a result under its terms, unless its resource changed since it was asked for: the result may be older
+    /// than the change. Results that do not fit are not kept.
     #[allow(clippy::too_many_arguments, reason = "the parts of a kept result, each needed once")]
     pub fn keep(
         &mut self,
@@ -138,7 +138,7 @@ impl ReadCache {
         self.retain(|key, _| &*key.backend != backend || &*key.uri != uri);
     }
 
-    /// Forgets everything of a backend, and what is on its way from it.
+    /// Forgets everything of a backend, including results still in flight.
     pub fn forget_backend(&mut self, backend: &str) {
         for count in &mut self.changes {
             *count += 1;
@@ -146,7 +146,7 @@ impl ReadCache {
         self.retain(|key, _| &*key.backend != backend);
     }
 
-    /// True where nothing is kept.
+    /// True if nothing is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()

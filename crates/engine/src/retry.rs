@@ -1,10 +1,10 @@
-//! How long to wait before something that was surely not processed is sent again.
+//! Delay before a request that certainly was not processed is sent again.
 
 use std::time::Duration;
 
 /// The first wait, before jitter.
 pub const FIRST: Duration = Duration::from_millis(100);
-/// Most waits that still grow.
+/// Number of retries after which the delay stops growing.
 const GROWING: u32 = 16;
 
 /// The wait before this retry, counted from 0: 100 ms x 2^n, and up to half of that on top. `chance` is any random number.

@@ -1,9 +1,9 @@
-//! All names of what a request is about, so that a pattern holds it however it was spelled.
+//! All names of a request's subject, so that a pattern matches however the client spelled it.
 //!
-//! A tool, prompt or resource has its own name at its backend and a qualified one (`backend__tool`, `backend+uri`); the
-//! client may have used either. A URI has also a normalised form (RFC 3986, 6.2.2), under which `/a/%2e%2e/private` is
-//! `/private`. A pattern that forbids something fits where it fits any of these forms. One that permits something, or
-//! stands behind a "not", has to fit all of them: the backend decides which one it reads.
+//! A tool, prompt or resource has its own name at its backend and a qualified one (`backend__tool`, `backend+uri`);
+//! the client may have used either. A URI also has a normalised form (RFC 3986, 6.2.2), in which `/a/%2e%2e/private`
+//! is `/private`. A pattern that forbids something matches if any of these forms does. One that permits something, or
+//! follows a "not", must match all of them, because the backend decides which one it reads.
 
 use crate::catalog::Style;
 use signalbox_wire::endpoint::without_dots;
@@ -14,16 +14,16 @@ use std::borrow::Cow;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubjectNames<'a> {
     written: Form<'a>,
-    /// Where it is written in another way.
+    /// The normalised form, if it differs.
     normalised: Option<Form<'a>>,
 }
 
-/// One way to write the subject.
+/// One spelling of the subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Form<'a> {
     own: Cow<'a, str>,
     qualified: Option<String>,
-    /// The own name may be taken for the qualified name of another entry.
+    /// True if the own name may also be the qualified name of another entry.
     ambiguous: bool,
 }
 
@@ -35,7 +35,7 @@ impl Form<'_> {
 }
 
 impl<'a> SubjectNames<'a> {
-    /// The names of what a request of this method is about: `own` is what its backend calls it.
+    /// The names of the subject of a request of this method; `own` is the backend's name for it.
     #[must_use]
     pub fn new(method: &str, own: Cow<'a, str>, backend: Option<&str>) -> Self {
         let style = style_of(method);
@@ -48,20 +48,20 @@ impl<'a> SubjectNames<'a> {
         Self { normalised: normalised.map(|uri| form(uri.into())), written: form(own) }
     }
 
-    /// The names of what a client calls so, where that is a qualified name.
+    /// The names of a subject that the client named by its qualified name.
     #[must_use]
     pub fn divided(method: &str, spelled: &str) -> Option<Self> {
         let (backend, own) = style_of(method).divide(spelled)?;
         Some(Self::new(method, own.into_owned().into(), Some(backend)))
     }
 
-    /// One name for the subject, whatever the client called it.
+    /// The canonical name of the subject, however the client spelled it.
     #[must_use]
     pub fn canonical(&self) -> &str {
         self.written.qualified.as_deref().unwrap_or(&self.written.own)
     }
 
-    /// True where `fits` holds for the subject. `strictly` where more is permitted if it does.
+    /// True if `fits` holds for the subject. `strictly` must be set if a match permits something.
     pub fn fit(&self, strictly: bool, fits: &dyn Fn(&str) -> bool) -> bool {
         let written = self.written.fits(fits, strictly);
         match &self.normalised {
@@ -79,8 +79,8 @@ fn style_of(name: &str) -> Style {
     }
 }
 
-/// A URI as RFC 3986 normalises it without knowing its scheme: scheme and host in lower case, unreserved characters not
-/// encoded, no dot segments. None where that is how it is written already.
+/// A URI as RFC 3986 normalises it without knowing its scheme: scheme and host in lower case, unreserved characters
+/// not encoded, no dot segments. `None` if that is how it is written already.
 #[must_use]
 pub fn normalise(uri: &str) -> Option<String> {
     let (scheme, rest) = uri.split_once(':').unwrap_or(("", uri));
@@ -113,12 +113,12 @@ pub fn normalise(uri: &str) -> Option<String> {
     (out != uri).then_some(out)
 }
 
-/// The text before a mark, and the mark with all behind it.
+/// Splits before the first `mark`.
 fn split_keeping(text: &str, mark: char) -> (&str, &str) {
     text.split_at(text.find(mark).unwrap_or(text.len()))
 }
 
-/// Decodes what need not be encoded, and writes what must in capitals.
+/// Decodes characters that need not be encoded, and writes the other escapes in upper case.
 fn decode_unreserved(text: &str) -> String {
     let bytes = text.as_bytes();
     let hex = |at: usize| bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16));

@@ -1,11 +1,12 @@
-//! Which call made which task, so that the result that comes by the task is judged as the result of that call.
+//! Remembers which call made which task, so that a result that arrives through the task is judged as the result of
+//! that call.
 
 use crate::keys::{ExchangeId, SessionKey};
 use crate::principal::Principal;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most tasks whose call is remembered; beyond, the oldest are forgotten.
+/// Maximum number of tasks whose call is remembered; the oldest are dropped beyond it.
 pub const MAX_TASK_CALLS: usize = 16_384;
 /// Longest id of a task whose call is remembered, in bytes.
 pub const MAX_TASK_ID: usize = 1024;
@@ -23,12 +24,12 @@ pub struct TaskCall {
     pub own_name: Box<str>,
 }
 
-/// Whose task it is, and where.
+/// Identifies a task: its owner and its backend.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TaskKey {
     /// On whose behalf it runs.
     pub principal: Principal,
-    /// In the old era, the session whose connection may know the task: other connections may have another one of its id.
+    /// In the old era, the session whose connection knows the task; another connection may use the same id.
     pub session: Option<SessionKey>,
     /// The backend's configured name.
     pub backend: Arc<str>,
@@ -42,7 +43,7 @@ struct Inner {
     order: VecDeque<TaskKey>,
 }
 
-/// The calls of the tasks that clients were told of.
+/// The calls that made the clients' tasks.
 #[derive(Default, Debug)]
 pub struct TaskCalls(Mutex<Inner>);
 
@@ -61,7 +62,7 @@ impl TaskCalls {
         }
     }
 
-    /// The call that made this task, where it is remembered.
+    /// The call that made this task, if it is remembered.
     #[must_use]
     pub fn find(&self, key: &TaskKey) -> Option<Arc<TaskCall>> {
         self.lock().calls.get(key).cloned()

@@ -1,7 +1,7 @@
 //! The trace that an exchange belongs to, and how it is carried on to the backend.
 //!
-//! Who wants traces is a subscriber to facts ([`crate::FactSink::begin`]): it makes the ids, which come from outside like all
-//! randomness, and is handed them back with what became of the exchange. Without one nothing of this is made.
+//! Tracing is a subscriber to facts ([`crate::FactSink::begin`]). It makes the ids, because randomness comes from
+//! outside, and gets them back with the end of the exchange. Without such a subscriber no trace is made.
 
 use crate::caller::Caller;
 use crate::exchange::{Call, Exchange};
@@ -11,23 +11,23 @@ use signalbox_wire::{Edits, Envelope, RawId, Revision, Span, TraceParent, json, 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-/// The longest error code that is told; no number of 64 bits is longer.
+/// Maximum length of a recorded error code; no 64-bit number is longer.
 const MAX_CODE: usize = 20;
 
-/// What came beside a message: who sent it, and what may say to which trace it belongs.
+/// What arrived with a message: its sender, and the headers that name its trace.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct Carrier<'a> {
     /// The HTTP header `traceparent`.
     pub parent: Option<&'a str>,
     /// The HTTP header `tracestate`.
     pub state: Option<&'a str>,
-    /// The id by which the client knows its session, where it holds one.
+    /// The client's session id, if it has one.
     pub session: Option<&'a str>,
-    /// Who sent it, where that is not whoever opened the session.
+    /// The sender, if it is not the opener of the session.
     pub caller: Option<&'a Caller>,
 }
 
-/// Finds the trace that a request belongs to, where it belongs to one that is followed.
+/// Starts the trace of a request, if it is traced.
 pub type Begin<'a> = dyn Fn(&Envelope) -> Option<Box<Trace>> + 'a;
 
 /// The trace of one exchange.
@@ -37,15 +37,15 @@ pub struct Trace {
     pub span: TraceParent,
     /// The span that caused it.
     pub parent: Option<[u8; 8]>,
-    /// The id by which the client knows its session, in a form that opens nothing.
+    /// The client's session id, in a form that opens no session.
     pub session: Option<Box<str>>,
-    /// What the backend is told.
+    /// The context sent to the backend.
     pub told: Arc<TraceSent>,
-    /// How it ended; known only then.
+    /// How it ended, once it has.
     pub ended: Option<Ended>,
 }
 
-/// What only the end of an exchange tells.
+/// What is known only at the end of an exchange.
 #[derive(Clone, Debug)]
 pub struct Ended {
     /// The id as the client wrote it.
@@ -56,25 +56,25 @@ pub struct Ended {
     pub code: Option<Box<str>>,
 }
 
-/// What the backend is told of a trace, and whether it was.
+/// The trace context for the backend, and when it was sent.
 #[derive(Debug)]
 pub struct TraceSent {
     /// The span of the call at the backend.
     pub call: TraceParent,
-    /// What becomes of `tracestate`.
-    pub state: State,
+    /// The `tracestate` to send.
+    pub state: TraceState,
     /// When and how the call left, once it has.
     pub sent: OnceLock<Sent>,
 }
 
 /// The `tracestate` that goes with a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum State {
+pub enum TraceState {
     /// As the client wrote it in `_meta`.
     Kept,
     /// This one.
     Set(Box<str>),
-    /// None: it belongs to a `traceparent` that is not handed on.
+    /// Removed, because it belongs to a `traceparent` that is not passed on.
     Removed,
 }
 
@@ -99,7 +99,7 @@ pub fn in_meta(message: &Envelope) -> Option<String> {
     json::string(span.of(params)).map(std::borrow::Cow::into_owned)
 }
 
-/// The trace of an exchange that is over, with what only its end tells.
+/// Completes the trace of an exchange that ended.
 pub(crate) fn finished(
     exchange: &Exchange,
     session: Option<&Arc<ClientProfile>>,
@@ -117,16 +117,16 @@ pub(crate) fn finished(
 }
 
 impl TraceSent {
-    /// The members of `_meta` that say it, as raw JSON.
+    /// Its members of `_meta`, as raw JSON.
     pub(crate) fn members(&self) -> Vec<(&'static str, Vec<u8>)> {
         let mut members = vec![(meta::TRACEPARENT, json::quote(&self.call.to_string()).into_bytes())];
-        if let State::Set(state) = &self.state {
+        if let TraceState::Set(state) = &self.state {
             members.push((meta::TRACESTATE, json::quote(state).into_bytes()));
         }
         members
     }
 
-    /// Writes it into a call that is otherwise fitted to its backend. The rest of the message stays as it is.
+    /// Writes it into a call. The rest of the message stays as it is.
     pub(crate) fn write(&self, envelope: &Envelope, edits: &mut Edits) {
         let base = envelope.bytes();
         let members = self.members();
@@ -143,14 +143,14 @@ impl TraceSent {
         self.take_away(base, own, edits);
     }
 
-    /// Removes from `_meta` the `tracestate` that is not handed on.
+    /// Removes a `tracestate` from `_meta` that is not passed on.
     pub(crate) fn take_away(&self, base: &[u8], own: Span, edits: &mut Edits) {
-        if self.state == State::Removed {
+        if self.state == TraceState::Removed {
             edits.remove_member(base, own, meta::TRACESTATE);
         }
     }
 
-    /// Notes that the call has left. A later round of it changes nothing: the span covers all of them.
+    /// Notes that the call was sent. Later rounds change nothing: the span covers all of them.
     pub(crate) fn left(&self, call: &Call, id: u64, revision: Revision, at: Instant) {
         let _ = self.sent.set(Sent { at, id, revision, name: call.name.clone() });
     }

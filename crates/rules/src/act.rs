@@ -13,7 +13,7 @@ use crate::walk::{Step, Walk};
 use crate::webhook::{self, Said};
 use bytes::Bytes;
 use signalbox_engine::bridge::made_up;
-use signalbox_engine::chain::{Answer, Effect, Question, Verdict, edited};
+use signalbox_engine::chain::{Effect, HoldAnswer, HoldQuestion, Verdict, edited};
 use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_wire::{Envelope, Limits, Revision, codes, json, scan};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl<'a> Walk<'a> {
             Action::Hold { reason, within, .. } => {
                 let reason = one_line(self.text(rule, reason, view));
                 self.note("hold", &reason);
-                Step::Wait(Question::Person { reason: reason.into(), within: *within })
+                Step::Wait(HoldQuestion::Person { reason: reason.into(), within: *within })
             }
             Action::Mock(mock, _) => self.mock(rule, mock, &slot(), view),
             Action::Fault(failing) => self.fail(rule, failing, &slot(), view),
@@ -150,7 +150,7 @@ impl<'a> Walk<'a> {
             time += (most - least).mul_f64(share);
         }
         self.note("delay", format!("for {time:?}"));
-        Step::Wait(Question::Pause(time))
+        Step::Wait(HoldQuestion::Pause(time))
     }
 
     fn webhook(&mut self, rule: &Rule, hook: &Webhook, view: &View<'_>) -> Step {
@@ -158,7 +158,7 @@ impl<'a> Walk<'a> {
         let (url, within) = (Arc::clone(&hook.url), hook.timeout);
         if hook.wait {
             self.note("hold", format!("asks {}", hook.shown));
-            return Step::Wait(Question::Webhook { url, body, within });
+            return Step::Wait(HoldQuestion::Webhook { url, body, within });
         }
         self.note("notify", format!("tells {}", hook.shown));
         self.effects.push(Effect::Notify { url, body, within });
@@ -198,7 +198,7 @@ impl<'a> Walk<'a> {
         match failing.kind {
             FailKind::Timeout | FailKind::Slow => {
                 self.note("delay", format!("for {:?}", failing.after));
-                Step::Wait(Question::Pause(failing.after))
+                Step::Wait(HoldQuestion::Pause(failing.after))
             }
             FailKind::Refused => self.refuse(rule, FaultKind::BackendDown, made_up("the connection was refused")),
             FailKind::Reset => self.refuse(rule, FaultKind::BackendDied, made_up("the connection broke")),
@@ -254,28 +254,31 @@ impl<'a> Walk<'a> {
     }
 
     /// The question of an action is answered.
-    pub fn answered(&mut self, rule: &'a Rule, action: &'a Action, answer: &Answer, view: &View<'_>) -> Step {
+    pub fn answered(&mut self, rule: &'a Rule, action: &'a Action, answer: &HoldAnswer, view: &View<'_>) -> Step {
         match (answer, action) {
-            (Answer::Webhook { status, body }, Action::Webhook(hook)) => {
+            (HoldAnswer::Webhook { status, body }, Action::Webhook(hook)) => {
                 self.input("webhook", format!("{status} {}", input_text(body)));
                 match webhook::read(*status, body, view.message) {
                     Ok(said) => self.said(rule, &hook.shown, said),
                     Err(error) => self.hook_failed(rule, hook, &error.to_string()),
                 }
             }
-            (Answer::Failed(error), Action::Webhook(hook)) => {
+            (HoldAnswer::Failed(error), Action::Webhook(hook)) => {
                 self.input("webhook", format!("failed {error}"));
                 self.hook_failed(rule, hook, error)
             }
-            (Answer::Expired, Action::Webhook(hook)) => {
+            (HoldAnswer::Expired, Action::Webhook(hook)) => {
                 self.input("webhook", "expired".to_owned());
                 self.hook_failed(rule, hook, "it did not answer in time")
             }
-            (Answer::GoOn { by: None }, Action::Fault(failing)) if failing.kind == FailKind::Timeout => {
+            (HoldAnswer::GoOn { by: None }, Action::Fault(failing)) if failing.kind == FailKind::Timeout => {
                 let message = format!("rule `{}` makes up a fault: no answer in {:?}", rule.id, failing.after);
                 self.refuse(rule, FaultKind::TimedOut, message)
             }
-            (Answer::Expired | Answer::Failed(_) | Answer::Webhook { .. }, Action::Hold { within, release, .. }) => {
+            (
+                HoldAnswer::Expired | HoldAnswer::Failed(_) | HoldAnswer::Webhook { .. },
+                Action::Hold { within, release, .. },
+            ) => {
                 self.input("person", "expired".to_owned());
                 if *release {
                     self.note("released", format!("nobody answered in {within:?}"));
@@ -289,10 +292,10 @@ impl<'a> Walk<'a> {
     }
 
     /// A person may end any wait.
-    fn person(&mut self, rule: &Rule, answer: &Answer, view: &View<'_>) -> Step {
+    fn person(&mut self, rule: &Rule, answer: &HoldAnswer, view: &View<'_>) -> Step {
         let name = |by: &Option<String>| by.clone().unwrap_or_else(|| "somebody".to_owned());
         match answer {
-            Answer::GoOn { by } => {
+            HoldAnswer::GoOn { by } => {
                 if by.is_some() {
                     self.input("person", format!("released by {}", name(by)));
                     self.note("released", format!("by {}", name(by)));
@@ -301,7 +304,7 @@ impl<'a> Walk<'a> {
                 }
                 Step::Next
             }
-            Answer::Edited { by, message } => {
+            HoldAnswer::Edited { by, message } => {
                 self.input("person", format!("edited by {}", name(by)));
                 match edited(view.message, message.clone(), &Limits::default()) {
                     Ok(message) => {
@@ -313,7 +316,7 @@ impl<'a> Walk<'a> {
                     }
                 }
             }
-            Answer::Result { by, result } => {
+            HoldAnswer::Result { by, result } => {
                 self.input("person", format!("answered by {}", name(by)));
                 if result.starts_with(b"{") && scan(result, &Limits::default()).is_ok() {
                     self.note("reply", format!("answered by {}", name(by)));
@@ -321,11 +324,11 @@ impl<'a> Walk<'a> {
                 }
                 self.refuse(rule, FaultKind::Internal, "the given result is no JSON object".to_owned())
             }
-            Answer::Refused { by, reason } => {
+            HoldAnswer::Refused { by, reason } => {
                 self.input("person", format!("refused by {}", name(by)));
                 self.refuse(rule, FaultKind::Refused, format!("refused by {}: {reason}", name(by)))
             }
-            Answer::Expired | Answer::Failed(_) | Answer::Webhook { .. } => Step::Next,
+            HoldAnswer::Expired | HoldAnswer::Failed(_) | HoldAnswer::Webhook { .. } => Step::Next,
         }
     }
 

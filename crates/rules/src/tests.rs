@@ -4,7 +4,7 @@ use crate::rule_set::RuleSet;
 use crate::rules::Rules;
 use bytes::Bytes;
 use signalbox_engine::chain::{
-    Answer, Case, Effect, Interceptor, Judgement, Phase, Question, Resumed, Ruling, Rulings, Verdict,
+    Case, Effect, HoldAnswer, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Ruling, Rulings, Verdict,
 };
 use signalbox_engine::exchange::Exchange;
 use signalbox_engine::fact::{Finished, Outcome};
@@ -104,7 +104,7 @@ impl Dialogue {
     }
 
     /// What the last wait came to.
-    fn hears(&mut self, answer: &Answer) -> String {
+    fn hears(&mut self, answer: &HoldAnswer) -> String {
         let (cursor, message, phase) = self.held.take().expect("nothing is held");
         self.says(phase, &message, Some(Resumed { cursor, answer }))
     }
@@ -201,9 +201,11 @@ impl Dialogue {
                 let message = hold.message.unwrap_or_else(|| message.clone());
                 self.held = Some((hold.cursor, message, phase));
                 match hold.question {
-                    Question::Pause(time) => format!("pause {time:?}{changed}"),
-                    Question::Person { reason, within } => format!("hold {within:?} {reason}{changed}"),
-                    Question::Webhook { url, body, within } => format!("ask {url} {within:?} {}{changed}", text(&body)),
+                    HoldQuestion::Pause(time) => format!("pause {time:?}{changed}"),
+                    HoldQuestion::Person { reason, within } => format!("hold {within:?} {reason}{changed}"),
+                    HoldQuestion::Webhook { url, body, within } => {
+                        format!("ask {url} {within:?} {}{changed}", text(&body))
+                    }
                 }
             }
         }

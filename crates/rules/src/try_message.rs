@@ -7,7 +7,7 @@ use crate::played::Fresh;
 use crate::rule_set::RuleSet;
 use crate::walk::{Walk, place_of};
 use bytes::Bytes;
-use signalbox_engine::chain::{Answer, Effect, Hold, Judgement, Phase, Question, Rulings, Verdict};
+use signalbox_engine::chain::{Effect, Hold, HoldAnswer, HoldQuestion, Judgement, Phase, Rulings, Verdict};
 use signalbox_wire::{Envelope, Kind, Limits, Refusal};
 use std::time::{Duration, Instant};
 
@@ -115,12 +115,12 @@ pub fn try_with(
     let mut judged = Walk::new(set, 0, &ends, facts, &message, outside).run();
     let (mut waited, mut message) = (Duration::ZERO, message);
     // A pause is over by itself, and the rules behind it are asked.
-    while let Verdict::Hold(Hold { question: Question::Pause(pause), cursor, message: changed }) = &judged.verdict {
+    while let Verdict::Hold(Hold { question: HoldQuestion::Pause(pause), cursor, message: changed }) = &judged.verdict {
         waited = waited.saturating_add(*pause);
         let (at, changed) = (place_of(*cursor).1, changed.clone());
         let was_changed = changed.is_some();
         message = changed.unwrap_or(message);
-        let mut next = Walk::new(set, 0, &ends, facts, &message, outside).resume(at, &Answer::GoOn { by: None });
+        let mut next = Walk::new(set, 0, &ends, facts, &message, outside).resume(at, &HoldAnswer::GoOn { by: None });
         if was_changed && matches!(next.verdict, Verdict::Pass) {
             next.verdict = Verdict::Modify(message.clone());
         }

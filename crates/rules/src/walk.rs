@@ -10,7 +10,7 @@ use crate::outside::Outside;
 use crate::rule::Rule;
 use crate::rule_set::RuleSet;
 use crate::template::Filling;
-use signalbox_engine::chain::{Answer, Effect, Hold, Judgement, Question, Ruling, Verdict};
+use signalbox_engine::chain::{Effect, Hold, HoldAnswer, HoldQuestion, Judgement, Ruling, Verdict};
 use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_wire::Envelope;
 use smallvec::SmallVec;
@@ -39,7 +39,7 @@ pub(crate) enum Step {
     /// The walk is over.
     End(Verdict),
     /// The message waits.
-    Wait(Question),
+    Wait(HoldQuestion),
 }
 
 /// A rule that fitted and only counts, and where the outcomes of its conditions are.
@@ -114,7 +114,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Asks the rules behind the action that held the message.
-    pub fn resume(mut self, at: Position, answer: &Answer) -> Judgement {
+    pub fn resume(mut self, at: Position, answer: &HoldAnswer) -> Judgement {
         let set = self.set;
         let held = set.rule(at.rule).and_then(|rule| Some((rule, rule.then.get(usize::from(at.action))?)));
         let Some((rule, action)) = held else {

@@ -87,7 +87,7 @@ use crate::peer::{Peer, Queued};
 use crate::session::Session;
 use arc_swap::ArcSwap;
 use signalbox_engine::back::Wish;
-use signalbox_engine::breaker::Outcome;
+use signalbox_engine::breaker::CallResult;
 use signalbox_engine::budget::Share;
 use signalbox_engine::health::Health;
 use signalbox_engine::{Call, Event, ExchangeId, Fault, FaultKind, PeerId, ServerProfile, SessionKey};
@@ -188,7 +188,7 @@ impl Backend {
 
     /// Fails a call that has not reached the backend.
     pub(crate) fn refuse(&self, session: &Arc<Session>, exchange: ExchangeId, fault: Fault) {
-        self.guard.settle(&self.name, Some((session.key, exchange)), Outcome::Unknown);
+        self.guard.settle(&self.name, Some((session.key, exchange)), CallResult::Unknown);
         session.handle(Event::Failed { exchange, fault });
     }
 
@@ -202,7 +202,7 @@ impl Backend {
         // At most one of them has it.
         let on = |thoroughly| peers.iter().any(|peer| peer.cancel(session, exchange, reason, thoroughly));
         let _ = on(false) || on(true);
-        self.guard.settle(&self.name, Some((session.key, exchange)), Outcome::Unknown);
+        self.guard.settle(&self.name, Some((session.key, exchange)), CallResult::Unknown);
     }
 
     /// The connection that belongs to this session alone.

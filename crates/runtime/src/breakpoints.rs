@@ -2,7 +2,9 @@
 
 use crate::glob;
 use signalbox_engine::SubjectNames;
-use signalbox_engine::chain::{self, Case, Hold, Interceptor, Judgement, Phase, Question, Resumed, Ruling, Verdict};
+use signalbox_engine::chain::{
+    self, Case, Hold, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict,
+};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_wire::{Limits, method};
 use std::collections::BTreeMap;
@@ -248,7 +250,7 @@ impl Interceptor for Breakpoints {
         let reason = format!("breakpoint {}", met.id);
         let detail = format!("held for a person for at most {} ms", met.breakpoint.within.as_millis());
         let ruling = Ruling { rule: Some(rule(met.id)), verdict: "hold", detail, ..Ruling::default() };
-        let question = Question::Person { reason: reason.into(), within: met.breakpoint.within };
+        let question = HoldQuestion::Person { reason: reason.into(), within: met.breakpoint.within };
         let cursor = u32::try_from(met.id).unwrap_or(u32::MAX);
         let verdict = Verdict::Hold(Hold { question, cursor, message: None });
         Judgement { verdict, rulings: ruling.into(), effects: vec![] }

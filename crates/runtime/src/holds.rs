@@ -1,7 +1,7 @@
 //! Messages that an interceptor holds until a question is answered: by a person, by a webhook, or by the passing of time.
 
 use crate::session::Session;
-use signalbox_engine::chain::{Answer, Question};
+use signalbox_engine::chain::{HoldAnswer, HoldQuestion};
 use signalbox_engine::command::Held;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Event, ExchangeId, SessionKey};
@@ -46,7 +46,7 @@ pub struct HeldMessage {
 struct Waiting {
     shown: HeldMessage,
     key: (SessionKey, ExchangeId),
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<HoldAnswer>,
 }
 
 /// The messages of one gateway that wait for a person.
@@ -82,7 +82,7 @@ impl Holds {
     ///
     /// # Errors
     /// If no message of this number waits.
-    pub fn settle(&self, id: u64, answer: Answer) -> Result<HeldMessage, HoldError> {
+    pub fn settle(&self, id: u64, answer: HoldAnswer) -> Result<HeldMessage, HoldError> {
         let waiting = self.lock().by_id.remove(&id).ok_or(HoldError::Unknown(id))?;
         let shown = waiting.shown.clone();
         // Nobody receives it if the time ran out at this very moment.
@@ -107,7 +107,7 @@ impl Holds {
         };
         for one in waiting.into_values() {
             // Fails only if the message got another answer at this very moment.
-            let _ = one.answer.send(Answer::Refused { by: None, reason: ENDING.to_owned() });
+            let _ = one.answer.send(HoldAnswer::Refused { by: None, reason: ENDING.to_owned() });
         }
     }
 
@@ -123,14 +123,14 @@ impl Holds {
         exchange: ExchangeId,
         (reason, until): (Arc<str>, Instant),
         held: Arc<Held>,
-    ) -> Result<(u64, oneshot::Receiver<Answer>), Answer> {
+    ) -> Result<(u64, oneshot::Receiver<HoldAnswer>), HoldAnswer> {
         let (answer, answered) = oneshot::channel();
         let mut inner = self.lock();
         if inner.ended {
-            return Err(Answer::Refused { by: None, reason: ENDING.to_owned() });
+            return Err(HoldAnswer::Refused { by: None, reason: ENDING.to_owned() });
         }
         if inner.by_id.len() >= MAX_HELD {
-            return Err(Answer::Failed(format!("{MAX_HELD} messages are held already, which is the limit")));
+            return Err(HoldAnswer::Failed(format!("{MAX_HELD} messages are held already, which is the limit")));
         }
         inner.next += 1;
         let id = inner.next;
@@ -147,7 +147,7 @@ impl Holds {
         Ok((id, answered))
     }
 
-    fn count(&self, answer: &Answer) {
+    fn count(&self, answer: &HoldAnswer) {
         *self.lock().settled.entry(word(answer)).or_default() += 1;
     }
 
@@ -156,37 +156,37 @@ impl Holds {
     }
 }
 
-fn word(answer: &Answer) -> &'static str {
+fn word(answer: &HoldAnswer) -> &'static str {
     match answer {
-        Answer::GoOn { .. } => "released",
-        Answer::Edited { .. } => "edited",
-        Answer::Result { .. } => "answered",
-        Answer::Refused { .. } => "refused",
-        Answer::Expired => "expired",
-        Answer::Webhook { .. } => "webhook",
-        Answer::Failed(_) => "failed",
+        HoldAnswer::GoOn { .. } => "released",
+        HoldAnswer::Edited { .. } => "edited",
+        HoldAnswer::Result { .. } => "answered",
+        HoldAnswer::Refused { .. } => "refused",
+        HoldAnswer::Expired => "expired",
+        HoldAnswer::Webhook { .. } => "webhook",
+        HoldAnswer::Failed(_) => "failed",
     }
 }
 
 /// Gets the answer to an interceptor's question, and hands it to the session.
-pub(crate) async fn consult(session: Arc<Session>, exchange: ExchangeId, question: Question, held: Box<Held>) {
+pub(crate) async fn consult(session: Arc<Session>, exchange: ExchangeId, question: HoldQuestion, held: Box<Held>) {
     let answer = match question {
-        Question::Pause(time) => {
+        HoldQuestion::Pause(time) => {
             // Only a weak reference waits, so that a session that ends meanwhile is freed at once.
             drop(held);
             let waiting = Arc::downgrade(&session);
             drop(session);
             tokio::time::sleep(time).await;
             if let Some(session) = waiting.upgrade() {
-                session.handle(Event::Consulted { exchange, answer: Answer::GoOn { by: None } });
+                session.handle(Event::Consulted { exchange, answer: HoldAnswer::GoOn { by: None } });
             }
             return;
         }
-        Question::Webhook { url, body, within } => match session.gateway.webhooks.ask(&url, body, within).await {
-            Ok((status, body)) => Answer::Webhook { status, body },
-            Err(error) => Answer::Failed(error.to_string()),
+        HoldQuestion::Webhook { url, body, within } => match session.gateway.webhooks.ask(&url, body, within).await {
+            Ok((status, body)) => HoldAnswer::Webhook { status, body },
+            Err(error) => HoldAnswer::Failed(error.to_string()),
         },
-        Question::Person { reason, within } => {
+        HoldQuestion::Person { reason, within } => {
             let Some(answer) = ask_person(&session, exchange, (reason, within), held).await else { return };
             session.gateway.holds.count(&answer);
             answer
@@ -201,7 +201,7 @@ async fn ask_person(
     exchange: ExchangeId,
     (reason, within): (Arc<str>, Duration),
     held: Box<Held>,
-) -> Option<Answer> {
+) -> Option<HoldAnswer> {
     let until = tokio::time::Instant::now() + within;
     let tells = held.gives_progress;
     let text: Arc<str> = format!("held: {reason}").into();
@@ -224,7 +224,7 @@ async fn ask_person(
         let left = until.saturating_duration_since(tokio::time::Instant::now());
         if left.is_zero() {
             // A person who answers at this very moment is too late, and is told so.
-            return holds.settle(id, Answer::Expired).is_ok().then_some(Answer::Expired);
+            return holds.settle(id, HoldAnswer::Expired).is_ok().then_some(HoldAnswer::Expired);
         }
         match tokio::time::timeout(left.min(TELL_EVERY), &mut answered).await {
             Ok(answer) => return answer.ok(),

@@ -5,7 +5,7 @@ use crate::bridged_call_driver::Waiter;
 use crate::origin::{Origin, Party};
 use crate::peer::Peer;
 use bytes::Bytes;
-use signalbox_engine::bridge::hosted::{About, Hosted, HostedCommand};
+use signalbox_engine::bridge::hosted::{Hosted, HostedCommand, TaskQuery};
 use signalbox_engine::bridge::tasks;
 use signalbox_engine::correlation::MAX_CALL;
 use signalbox_engine::lock::LockResultExt;
@@ -123,7 +123,7 @@ impl HostedTask {
     }
 
     /// The backend answered a request about it, or failed to.
-    pub fn answered(self: &Arc<Self>, about: About, answer: Result<&Envelope, Fault>) {
+    pub fn answered(self: &Arc<Self>, about: TaskQuery, answer: Result<&Envelope, Fault>) {
         self.drive(|machine, out| machine.answered(about, answer, out));
     }
 
@@ -139,7 +139,7 @@ impl HostedTask {
         match command {
             HostedCommand::Ask(about) => {
                 // `tasks/result` is answered when the task is over, so it gets the longest time limit.
-                let timeout = if about == About::Result { MAX_CALL } else { self.timeout };
+                let timeout = if about == TaskQuery::Result { MAX_CALL } else { self.timeout };
                 let params = format!(r#""taskId":{}"#, json::quote(&self.id));
                 let origin = Origin::Hosted(Arc::clone(self), about);
                 let sent = match self.peer.upgrade() {
@@ -191,7 +191,7 @@ fn told(exchange: signalbox_engine::ExchangeId, bytes: Bytes) -> Event {
     match Envelope::parse(bytes) {
         Ok(message) => Event::Answered { exchange, message, edits: Edits::new(), status: None },
         Err(_) => {
-            let fault = Fault::new(FaultKind::BackendGarbage, "what the backend said of a task is not JSON");
+            let fault = Fault::new(FaultKind::BackendGarbage, "the backend's answer about a task is not JSON");
             Event::Failed { exchange, fault }
         }
     }

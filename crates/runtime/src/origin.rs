@@ -7,7 +7,7 @@ use crate::gateway::Gateway;
 use crate::hosted_task::HostedTask;
 use crate::session::Session;
 use signalbox_engine::back::Account;
-use signalbox_engine::bridge::hosted::About;
+use signalbox_engine::bridge::hosted::TaskQuery;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{ExchangeId, Fact, Fault};
 use signalbox_wire::Envelope;
@@ -25,7 +25,7 @@ pub enum Origin {
     /// A call of the new era at an old backend, which may outlive the exchange that began it.
     BridgedCall(Arc<BridgedCallDriver>),
     /// A task of an old backend that a client of the new era asks about.
-    Hosted(Arc<HostedTask>, About),
+    Hosted(Arc<HostedTask>, TaskQuery),
     /// A `subscriptions/listen` of a client, forwarded to a backend.
     Listen(Arc<Session>, ExchangeId),
     /// The gateway's own listen request for the resources that old sessions watch.

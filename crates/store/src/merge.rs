@@ -2,7 +2,7 @@
 
 use crate::limits::{DEFAULT_LIMIT, MAX_LIMIT};
 use crate::tape_row::TapeRow;
-use signalbox_engine::record::{Hit, Page, Query, StoreError};
+use signalbox_engine::record::{EntryPage, Hit, Query, StoreError};
 
 /// Chooses the tapes to look through where the query names none, the most promising first.
 pub fn promising(mut tapes: Vec<TapeRow>, query: &Query) -> Result<Vec<TapeRow>, StoreError> {
@@ -72,10 +72,10 @@ impl Merge {
     }
 
     /// The page.
-    pub fn page(mut self) -> Page {
+    pub fn page(mut self) -> EntryPage {
         let more = self.hits.len() > self.limit || self.cut;
         self.hits.truncate(self.limit);
-        Page { hits: self.hits.into_iter().map(|(_, hit)| hit).collect(), more }
+        EntryPage { hits: self.hits.into_iter().map(|(_, hit)| hit).collect(), more }
     }
 }
 

@@ -25,7 +25,7 @@ use ::postgres::Client;
 use place::Place;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{
-    Entry, Page, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
+    Entry, EntryPage, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
 };
 pub use ssl::BadAddress;
 use std::sync::Mutex;
@@ -129,7 +129,7 @@ impl TapeStore for PostgresStore {
         self.ask(|client| tapes::sessions(client, tape))
     }
 
-    fn find(&self, query: &Query) -> Result<Page, StoreError> {
+    fn find(&self, query: &Query) -> Result<EntryPage, StoreError> {
         self.ask(|client| find::find(client, query))
     }
 

@@ -24,7 +24,7 @@ use failure::Failure;
 use reader::Reader;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{
-    Entry, Page, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
+    Entry, EntryPage, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,
 };
 use std::path::Path;
 use std::sync::Mutex;
@@ -112,7 +112,7 @@ impl TapeStore for SqliteStore {
         self.ask(|reader| tapes::sessions(&reader.connection, tape))
     }
 
-    fn find(&self, query: &Query) -> Result<Page, StoreError> {
+    fn find(&self, query: &Query) -> Result<EntryPage, StoreError> {
         self.ask(|reader| find::find(reader, query))
     }
 

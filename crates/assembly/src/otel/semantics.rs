@@ -169,7 +169,7 @@ fn failed(span: &mut Span, finished: &Finished, trace: &Trace) {
 mod tests {
     use super::super::span::Value;
     use super::*;
-    use signalbox_engine::trace::{State, TraceSent};
+    use signalbox_engine::trace::{TraceSent, TraceState};
     use signalbox_engine::{Caller, ExchangeId, SessionKey};
     use signalbox_wire::Era;
     use std::sync::{Arc, OnceLock};
@@ -195,7 +195,7 @@ mod tests {
             trace: None,
         };
         let own = TraceParent { trace: [1; 16], span: [2; 8], flags: 1 };
-        let told = Arc::new(TraceSent { call: own, state: State::Kept, sent: OnceLock::new() });
+        let told = Arc::new(TraceSent { call: own, state: TraceState::Kept, sent: OnceLock::new() });
         let trace = Trace { span: own, parent: None, session: None, told, ended: None };
         let places = Places { clients: "pipe", backends: HashMap::new() };
         let mut spans = spans(&finished, &trace, &places, Clock::read());

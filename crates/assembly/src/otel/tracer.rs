@@ -5,7 +5,7 @@ use super::lost::{Lost, QUEUE_FULL};
 use super::semantics::{Clock, Places, spans};
 use aws_lc_rs::digest;
 use signalbox_config::otel::Ratio;
-use signalbox_engine::trace::{self, State, Trace, TraceSent};
+use signalbox_engine::trace::{self, Trace, TraceSent, TraceState};
 use signalbox_engine::{Carrier, Fact, FactSink};
 use signalbox_wire::trace_parent::{MAX_STATE, SAMPLED};
 use signalbox_wire::{Envelope, TraceParent};
@@ -28,7 +28,7 @@ enum Origin {
     /// The client says so in `_meta`.
     Meta(TraceParent),
     /// The client says so in a header.
-    Header(TraceParent, State),
+    Header(TraceParent, TraceState),
     /// It begins here.
     Here,
 }
@@ -42,7 +42,8 @@ impl Origin {
         let sound = |state: &&str| state.len() <= MAX_STATE && state.bytes().all(|byte| (b' '..=b'~').contains(&byte));
         match carrier.parent.and_then(read) {
             Some(parent) => {
-                let state = carrier.state.filter(sound).map_or(State::Removed, |state| State::Set(state.into()));
+                let state =
+                    carrier.state.filter(sound).map_or(TraceState::Removed, |state| TraceState::Set(state.into()));
                 Self::Header(parent, state)
             }
             None => Self::Here,
@@ -59,10 +60,10 @@ impl FactSink for Tracer {
         let (parent, state) = match Origin::of(message, carrier) {
             // It is carried on as it is.
             Origin::Meta(parent) if !parent.is_sampled() => return None,
-            Origin::Meta(parent) => (Some(parent), State::Kept),
+            Origin::Meta(parent) => (Some(parent), TraceState::Kept),
             Origin::Header(parent, state) if !parent.is_sampled() => return Some(unrecorded(parent, state)),
             Origin::Header(parent, state) => (Some(parent), state),
-            Origin::Here => (None, State::Removed),
+            Origin::Here => (None, TraceState::Removed),
         };
         let ids = Ids::random()?;
         let (trace, flags) = match parent {
@@ -108,7 +109,7 @@ impl Ids {
 }
 
 /// The trace of a client that does not record it: it is handed on, so that nobody behind us begins another.
-fn unrecorded(parent: TraceParent, state: State) -> Box<Trace> {
+fn unrecorded(parent: TraceParent, state: TraceState) -> Box<Trace> {
     let told = Arc::new(TraceSent { call: parent, state, sent: OnceLock::new() });
     Box::new(Trace { span: parent, parent: None, session: None, told, ended: None })
 }
@@ -179,7 +180,7 @@ mod tests {
         for (state, kept) in [("a=1", true), ("a=\u{e9}", false), (long.as_str(), false)] {
             let carrier = Carrier { parent, state: Some(state), ..Carrier::default() };
             let Origin::Header(_, found) = Origin::of(&message, carrier) else { panic!("{state}") };
-            assert_eq!(found != State::Removed, kept, "{state}");
+            assert_eq!(found != TraceState::Removed, kept, "{state}");
         }
     }
 }

@@ -6,7 +6,7 @@ use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use signalbox_engine::chain::{self, Answer};
+use signalbox_engine::chain::{self, HoldAnswer};
 use signalbox_runtime::{HeldMessage, HoldError};
 use signalbox_transport::router::{Answered, Problem, Request};
 use signalbox_wire::{Edits, Envelope, Kind, Limits, builder, single_line};
@@ -39,12 +39,13 @@ pub(super) async fn show(served: Arc<Served>, request: Request) -> Answered {
 }
 
 pub(super) async fn release(served: Arc<Served>, request: Request) -> Answered {
-    settle(&served, request, "release", |by, _, _| Ok(Answer::GoOn { by })).await
+    settle(&served, request, "release", |by, _, _| Ok(HoldAnswer::GoOn { by })).await
 }
 
 pub(super) async fn edit(served: Arc<Served>, request: Request) -> Answered {
     let limits = served.app().breakpoints.limits();
-    let edit = |by, held: &HeldMessage, decided| Ok(Answer::Edited { by, message: edited(held, &decided, limits)? });
+    let edit =
+        |by, held: &HeldMessage, decided| Ok(HoldAnswer::Edited { by, message: edited(held, &decided, limits)? });
     settle(&served, request, "edit", edit).await
 }
 
@@ -53,7 +54,7 @@ pub(super) async fn answer(served: Arc<Served>, request: Request) -> Answered {
         let Some(result) = decided.result.filter(|result| result.get().starts_with('{')) else {
             return Err(bad(r#"an answer needs {"result":{…}}"#));
         };
-        Ok(Answer::Result { by, result: line(result.get())? })
+        Ok(HoldAnswer::Result { by, result: line(result.get())? })
     };
     settle(&served, request, "answer", answer).await
 }
@@ -64,7 +65,7 @@ pub(super) async fn refuse(served: Arc<Served>, request: Request) -> Answered {
         if reason.len() > MAX_REASON {
             return Err(bad("the reason is too long"));
         }
-        Ok(Answer::Refused { by, reason })
+        Ok(HoldAnswer::Refused { by, reason })
     };
     settle(&served, request, "refuse", refuse).await
 }
@@ -83,7 +84,7 @@ async fn settle(
     served: &Served,
     request: Request,
     what: &str,
-    answer: impl FnOnce(Option<String>, &HeldMessage, Decided) -> Result<Answer, Problem>,
+    answer: impl FnOnce(Option<String>, &HeldMessage, Decided) -> Result<HoldAnswer, Problem>,
 ) -> Answered {
     let held = held(served, &request)?;
     let mut decided: Decided = read(request.body).await?;

@@ -1,4 +1,4 @@
-//! Requests in flight that are looked for, and given up before their answer.
+//! Finding requests in flight and cancelling them.
 
 use super::{BackMachine, Draft, Outbound, Purpose, itoa};
 use crate::call_index::CallIndex;
@@ -6,12 +6,12 @@ use crate::keys::ExchangeId;
 use signalbox_wire::{Era, builder, method};
 
 impl<O: Clone> BackMachine<O> {
-    /// The request of this origin.
+    /// The key of the first request whose origin fits.
     pub fn key_of(&self, fits: impl Fn(&O) -> bool) -> Option<u64> {
         self.calls.find(|purpose| matches!(purpose, Purpose::Call { origin, .. } if fits(origin)))
     }
 
-    /// The same by the exchange that it belongs to, which `of` tells of an origin.
+    /// The key of the request that belongs to an exchange, found by `index`; `of` reads the exchange from an origin.
     pub fn key_in(
         &self,
         index: &mut CallIndex,
@@ -24,7 +24,7 @@ impl<O: Clone> BackMachine<O> {
         })
     }
 
-    /// Who sent the request of this key, and the task it waits for.
+    /// The origin of the request with this key, and the task it waits for.
     #[must_use]
     pub fn request_at(&self, key: u64) -> Option<(&O, Option<&str>)> {
         match &self.calls.get(key)?.origin {
@@ -33,19 +33,20 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// The task that the request of this origin waits for.
+    /// The task that the first request whose origin fits waits for.
     pub fn task_of(&self, fits: impl Fn(&O) -> bool) -> Option<Box<str>> {
         let (_, task) = self.request_at(self.key_of(fits)?)?;
         task.map(Box::from)
     }
 
-    /// Gives up the request that fits; the notification, if the connection takes one, and the request's key.
+    /// Gives up the first request whose origin fits. Returns its key, and the notification to send unless the
+    /// transport cancels by closing the connection.
     pub fn cancel(&mut self, fits: impl Fn(&O) -> bool, reason: Option<&[u8]>) -> Option<(Option<Outbound>, u64)> {
         let key = self.key_of(fits)?;
         Some(self.cancel_at(key, reason))
     }
 
-    /// Gives up the request of this key.
+    /// Gives up the request with this key.
     pub fn cancel_at(&mut self, key: u64, reason: Option<&[u8]>) -> (Option<Outbound>, u64) {
         self.calls.give_up(key);
         (self.cancellation(key, reason), key)

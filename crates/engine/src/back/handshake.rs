@@ -12,14 +12,14 @@ use signalbox_wire::{Envelope, Era, Kind, RawId, Revision, builder, codes, json,
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Which era a connection is wanted in.
+/// The era in which a connection is to be opened.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Wish {
-    /// Whatever the backend speaks, the new era first.
+    /// Either era; the new one is tried first.
     Auto,
-    /// Only by `initialize`.
+    /// The old era only, by `initialize`.
     Legacy,
-    /// Only stateless.
+    /// The new era only, without a session.
     Modern,
 }
 
@@ -40,11 +40,11 @@ pub struct ClientOffer {
     pub question_timeout: Duration,
 }
 
-/// How far the connection is.
+/// The state of the connection.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Phase {
+pub(super) enum ConnectionState {
     Opening,
-    /// The probe is alone on the connection until then.
+    /// `server/discover` was sent; `initialize` follows at this moment if there is no answer.
     Probing {
         until: Instant,
     },
@@ -55,30 +55,30 @@ pub(super) enum Phase {
 
 /// A request of the handshake.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Word {
+pub(super) enum HandshakeRequest {
     Probe,
     Initialize,
 }
 
-/// What is under way while the connection opens. A server that starts slowly answers the probe after `initialize` was sent
-/// too, and that answer still tells its era.
+/// The requests of the handshake that have no answer yet. A slow server may answer the probe after `initialize` was
+/// sent; that answer still settles its era.
 #[derive(Default, Debug)]
 pub(super) struct Handshake {
-    /// How often the backend was asked for the new era.
+    /// How many probes were sent.
     probes: u8,
-    /// The probe that has no answer.
+    /// The id of the unanswered probe.
     probe: Option<u64>,
-    /// The `initialize` that has none.
+    /// The id of the unanswered `initialize`.
     initialize: Option<u64>,
     /// Why `initialize` was refused, while the probe may still be answered.
     refusal: Option<Fault>,
 }
 
-/// Most probes on one connection.
+/// Maximum number of probes on one connection.
 const MAX_PROBES: u8 = 2;
 
 impl<O: Clone> BackMachine<O> {
-    /// The link is open: say the first word.
+    /// Starts the handshake once the link is open.
     pub fn opened(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
         match self.wish {
             Wish::Legacy => self.initialize(now, out),
@@ -87,22 +87,22 @@ impl<O: Clone> BackMachine<O> {
     }
 
     fn probe(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
-        // Where `initialize` may follow, an answer counts for as long as the answer to that.
+        // If `initialize` may follow, an answer to the probe counts for as long as one to `initialize` would.
         let (alone, timeout) = match self.wish {
             Wish::Auto => (self.offer.probe_timeout, self.offer.probe_timeout + self.offer.start_timeout),
             _ => (self.offer.start_timeout, self.offer.start_timeout),
         };
-        self.phase = Phase::Probing { until: now + alone };
-        let id = self.calls.open(Purpose::Handshake(Word::Probe), now, timeout);
+        self.phase = ConnectionState::Probing { until: now + alone };
+        let id = self.calls.open(Purpose::Handshake(HandshakeRequest::Probe), now, timeout);
         self.handshake.probes += 1;
         self.handshake.probe = Some(id);
         let probe = self.request(id, method::SERVER_DISCOVER, "", Revision::LATEST);
         out.push(BackCommand::Transmit(probe));
     }
 
-    /// Sends `initialize` to a backend that has been silent about the probe for long enough.
+    /// Sends `initialize` to a backend that did not answer the probe in time.
     pub(super) fn greet_silent(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
-        if let Phase::Probing { until } = self.phase
+        if let ConnectionState::Probing { until } = self.phase
             && until <= now
             && self.wish == Wish::Auto
         {
@@ -110,14 +110,14 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// The backend forgot our session: make a new one on the same link. Calls in flight stay in flight.
+    /// Opens a new session on the same link after the backend forgot ours. Calls in flight stay in flight.
     pub fn reopen(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
         self.initialize(now, out);
     }
 
     fn initialize(&mut self, now: Instant, out: &mut Vec<BackCommand<O>>) {
-        self.phase = Phase::Initializing;
-        let id = self.calls.open(Purpose::Handshake(Word::Initialize), now, self.offer.start_timeout);
+        self.phase = ConnectionState::Initializing;
+        let id = self.calls.open(Purpose::Handshake(HandshakeRequest::Initialize), now, self.offer.start_timeout);
         self.handshake.initialize = Some(id);
         let bytes = builder::Request::new(method::INITIALIZE)
             .id(RawId::number(id))
@@ -129,7 +129,7 @@ impl<O: Clone> BackMachine<O> {
         out.push(BackCommand::Transmit(draft.depart()));
     }
 
-    /// A request of the gateway itself, in the terms of a revision.
+    /// A request of the gateway itself, written for this revision.
     pub(super) fn request(&self, id: u64, name: &'static str, params: &str, revision: Revision) -> Outbound {
         let mut members = String::from("{");
         members.push_str(params);
@@ -151,11 +151,17 @@ impl<O: Clone> BackMachine<O> {
         Draft { key: Some(id), revision: Some(revision), ..Draft::word(name, bytes) }.depart()
     }
 
-    /// The answer to a request of the handshake.
-    pub(super) fn shaken(&mut self, word: Word, message: &Envelope, now: Instant, out: &mut Vec<BackCommand<O>>) {
+    /// Takes the answer to a request of the handshake.
+    pub(super) fn shaken(
+        &mut self,
+        word: HandshakeRequest,
+        message: &Envelope,
+        now: Instant,
+        out: &mut Vec<BackCommand<O>>,
+    ) {
         match word {
-            Word::Probe => self.probed(message, now, out),
-            Word::Initialize => self.initialized(message, out),
+            HandshakeRequest::Probe => self.probed(message, now, out),
+            HandshakeRequest::Initialize => self.initialized(message, out),
         }
     }
 
@@ -163,18 +169,18 @@ impl<O: Clone> BackMachine<O> {
         self.handshake.probe = None;
         match message.result().and_then(read_discovery) {
             Some(profile) => self.ready(profile, out),
-            // A refusal of the version that names this very version among those it serves: asked once more, no oftener.
+            // The server refuses the version but lists it among those it serves: probe once more, not more often.
             None if self.handshake.probes < MAX_PROBES && offers_latest(message) => {
                 self.drop_unanswered(out);
                 self.probe(now, out);
             }
-            None if self.phase == Phase::Initializing => self.probe_failed(out),
+            None if self.phase == ConnectionState::Initializing => self.probe_failed(out),
             None if self.wish == Wish::Auto && !only_modern(message) => self.initialize(now, out),
             None => self.unusable("does not serve revision 2026-07-28", out),
         }
     }
 
-    /// The probe says nothing any more: what became of `initialize` counts, as soon as that is known.
+    /// Gives up the probe. If `initialize` was refused before, the connection is unusable.
     fn probe_failed(&mut self, out: &mut Vec<BackCommand<O>>) {
         if let Some(fault) = self.handshake.refusal.take() {
             self.die(fault, out);
@@ -185,7 +191,7 @@ impl<O: Clone> BackMachine<O> {
         self.handshake.initialize = None;
         let Some(result) = message.result() else {
             let why = format!("refused `initialize`: {}", error_text(message));
-            // A server of the new era refuses it too, and says which era it is when it comes to the probe.
+            // A server of the new era refuses `initialize` too; its answer to the probe will settle the era.
             if self.handshake.probe.is_some() {
                 self.handshake.refusal = Some(self.era_refused(&why));
                 return;
@@ -204,19 +210,25 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// A request of the handshake was refused by the transport, or never answered.
-    pub(super) fn refused(&mut self, word: Word, fault: &Fault, now: Instant, out: &mut Vec<BackCommand<O>>) {
+    /// Handles a request of the handshake that the transport refused, or that was never answered.
+    pub(super) fn refused(
+        &mut self,
+        word: HandshakeRequest,
+        fault: &Fault,
+        now: Instant,
+        out: &mut Vec<BackCommand<O>>,
+    ) {
         let unreachable = fault.kind == FaultKind::BackendDown;
         match word {
-            Word::Probe => self.handshake.probe = None,
-            Word::Initialize => self.handshake.initialize = None,
+            HandshakeRequest::Probe => self.handshake.probe = None,
+            HandshakeRequest::Initialize => self.handshake.initialize = None,
         }
         match (word, self.phase) {
-            (Word::Probe, Phase::Probing { .. }) if self.wish == Wish::Auto && !unreachable => {
+            (HandshakeRequest::Probe, ConnectionState::Probing { .. }) if self.wish == Wish::Auto && !unreachable => {
                 self.initialize(now, out)
             }
-            (Word::Probe, Phase::Initializing) => self.probe_failed(out),
-            (Word::Initialize, _)
+            (HandshakeRequest::Probe, ConnectionState::Initializing) => self.probe_failed(out),
+            (HandshakeRequest::Initialize, _)
                 if self.handshake.probe.is_some() && !unreachable && fault.kind != FaultKind::TimedOut =>
             {
                 self.handshake.refusal = Some(fault.clone());
@@ -225,7 +237,7 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// Gives up what is left of the handshake.
+    /// Gives up the unanswered requests of the handshake.
     fn drop_unanswered(&mut self, out: &mut Vec<BackCommand<O>>) {
         self.handshake.refusal = None;
         for key in [self.handshake.probe.take(), self.handshake.initialize.take()].into_iter().flatten() {
@@ -238,7 +250,7 @@ impl<O: Clone> BackMachine<O> {
         self.drop_unanswered(out);
         let profile = Arc::new(profile);
         self.offered = Offered::read(&profile);
-        self.phase = Phase::Ready;
+        self.phase = ConnectionState::Ready;
         self.profile = Some(Arc::clone(&profile));
         out.push(BackCommand::Ready(profile));
     }
@@ -253,7 +265,7 @@ impl<O: Clone> BackMachine<O> {
     }
 
     fn die(&mut self, fault: Fault, out: &mut Vec<BackCommand<O>>) {
-        self.phase = Phase::Dead;
+        self.phase = ConnectionState::Dead;
         out.push(BackCommand::Unusable(fault));
     }
 }
@@ -272,13 +284,13 @@ fn read_discovery(result: &[u8]) -> Option<ServerProfile> {
     })
 }
 
-/// True for a list of versions with the one we speak.
+/// True if a list of versions contains the newest one.
 fn names_latest(versions: &[u8]) -> bool {
     let mut named = json::elements(versions).filter_map(|span| json::string(span.of(versions)));
     named.any(|version| version == Revision::LATEST.as_str())
 }
 
-/// True for a refusal of the version that offers the one we asked for.
+/// True for an error that refuses our version but lists it as supported.
 fn offers_latest(message: &Envelope) -> bool {
     let Some(error) = message.error().filter(|_| message.kind() == Kind::Error) else { return false };
     let code = json::member(error, "code").map(|span| span.of(error));
@@ -301,7 +313,7 @@ fn read_initialize(result: &[u8]) -> Result<ServerProfile, &'static str> {
     })
 }
 
-/// Errors that only a server of the new era gives: it exists, but does not serve the revision we named.
+/// True for errors that only a server of the new era gives: it exists, but does not serve the revision we named.
 fn only_modern(message: &Envelope) -> bool {
     let Some(error) = message.error().filter(|_| message.kind() == Kind::Error) else { return false };
     let code = json::member(error, "code").map(|span| span.of(error));

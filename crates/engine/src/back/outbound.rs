@@ -1,5 +1,6 @@
-//! What a back machine asks for, and the one way out to a backend: a [`Draft`] of the engine departs as an [`Outbound`], which
-//! leaves as a [`ToBackend`] with its fact. Only the engine makes drafts, and links take nothing but what has left.
+//! The commands of a back machine, and the only way to a backend. The engine writes a [`Draft`], which departs as an
+//! [`Outbound`] and leaves as a [`ToBackend`] together with its fact. Only the engine makes drafts, and links accept
+//! nothing but [`ToBackend`].
 
 use crate::bridge::Reach;
 use crate::budget::{OverBudget, Share};
@@ -15,7 +16,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What the engine wants said to a backend. Nobody else can make one.
+/// A message to a backend, as the engine writes it. Nobody else can make one.
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub(crate) bytes: Bytes,
@@ -27,7 +28,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// What gets no answer: a notification, or the answer to a question.
+    /// A message that gets no answer: a notification, or the answer to a question.
     pub(crate) fn word(method: impl Into<MethodName>, bytes: Bytes) -> Self {
         Self { bytes, key: None, revision: None, method: method.into(), name: None, params: Vec::new() }
     }
@@ -37,15 +38,15 @@ impl Draft {
         Self::word("", builder::error(Some(id), fault.code(Era::Legacy), &fault.message, None))
     }
 
-    /// Makes of it what a link takes once it has left.
+    /// Makes it ready to leave.
     pub(crate) fn depart(self) -> Outbound {
         let Self { bytes, key, revision, method, name, params } = self;
         Outbound { bytes, key, revision, method, name, params, epoch: 0, number: None }
     }
 }
 
-/// The question which revisions a server of the new era speaks, for a transport that has to know before there is a
-/// connection. It changes nothing anywhere, and opens no session. `info` is our `clientInfo` object.
+/// A `server/discover` request for transports that must know a server's revisions before there is a connection. It
+/// has no side effects and opens no session. `info` is our `clientInfo` object.
 #[must_use]
 pub fn probe(info: &str) -> Outbound {
     let params = format!(
@@ -61,27 +62,27 @@ pub fn probe(info: &str) -> Outbound {
     Draft { key: Some(0), revision: Some(Revision::LATEST), ..word }.depart()
 }
 
-/// On whose account a message goes to a backend or comes from it.
+/// To whom a message to or from a backend is attributed.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// Whose session; [`SessionKey::GATEWAY`] for what belongs to none.
+    /// The session; [`SessionKey::GATEWAY`] if it belongs to none.
     pub session: SessionKey,
-    /// On whose behalf.
+    /// The caller.
     pub caller: Caller,
-    /// The exchange, where it belongs to one.
+    /// The exchange, if it belongs to one.
     pub exchange: Option<ExchangeId>,
-    /// True for what the gateway says and hears on its own account.
+    /// True for the gateway's own traffic.
     pub own: bool,
 }
 
 impl Account {
-    /// The gateway's own, on a connection that was opened for this caller.
+    /// The gateway's own traffic on a connection that was opened for this caller.
     #[must_use]
     pub fn own(caller: Caller) -> Self {
         Self { session: SessionKey::GATEWAY, caller, exchange: None, own: true }
     }
 
-    /// The fact that a message of this account passed a point.
+    /// The fact that a message passed this point.
     #[must_use]
     pub fn fact(self, at: Instant, point: Point, backend: &Arc<str>, bytes: &Bytes, number: u64) -> MessageFact {
         MessageFact {
@@ -94,7 +95,7 @@ impl Account {
     }
 }
 
-/// A message for the link, with what a header-carrying transport has to mirror. It is made by the engine alone, and leaves
+/// A message for the link, with the values that HTTP mirrors into headers. Only the engine makes one, and it leaves
 /// only by [`Outbound::leave`], which makes its fact.
 #[derive(Clone, Debug)]
 pub struct Outbound {
@@ -115,13 +116,13 @@ impl Outbound {
         &self.bytes
     }
 
-    /// The request's id, or none for what gets no answer.
+    /// The request's id; `None` if it gets no answer.
     #[must_use]
     pub fn key(&self) -> Option<u64> {
         self.key
     }
 
-    /// The revision agreed with the backend, once it is.
+    /// The revision agreed with the backend, once the handshake is over.
     #[must_use]
     pub fn revision(&self) -> Option<Revision> {
         self.revision
@@ -154,7 +155,7 @@ impl Outbound {
     /// Charges it to the share of its backend for as long as any copy of it lives.
     ///
     /// # Errors
-    /// Where the backend is sent more than it answers.
+    /// If the backend already holds its share of the memory budget.
     pub fn charge(&mut self, share: &Arc<Share>) -> Result<(), OverBudget> {
         self.bytes = share.hold(std::mem::take(&mut self.bytes))?;
         Ok(())
@@ -189,7 +190,7 @@ impl Outbound {
 pub struct ToBackend(Outbound);
 
 impl ToBackend {
-    /// The message, which has surely not been processed and may be sent again.
+    /// The message again, to be resent because the backend has certainly not processed it.
     #[must_use]
     pub fn unprocessed(self) -> Outbound {
         self.0
@@ -198,7 +199,7 @@ impl ToBackend {
 
 #[cfg(feature = "testing")]
 impl ToBackend {
-    /// A message that no machine has made, for tests of links.
+    /// A message that no machine made, for tests of links.
     #[must_use]
     pub fn for_test(
         key: Option<u64>,
@@ -210,7 +211,7 @@ impl ToBackend {
         Self(Draft { key, revision, ..word }.depart())
     }
 
-    /// The same with the name and the headers of a request of the new era.
+    /// Adds the name and the headers of a request of the new era.
     #[must_use]
     pub fn named_for_test(mut self, name: Option<&str>, params: Vec<(String, String)>) -> Self {
         self.0.name = name.map(Into::into);
@@ -218,7 +219,7 @@ impl ToBackend {
         self
     }
 
-    /// The same with another message.
+    /// The same envelope data with other bytes.
     #[must_use]
     pub fn with_bytes_for_test(mut self, bytes: impl Into<Bytes>) -> Self {
         self.0.bytes = bytes.into();
@@ -234,12 +235,12 @@ impl std::ops::Deref for ToBackend {
     }
 }
 
-/// What is to be done for a backend connection.
+/// What a back machine wants done.
 #[derive(Clone, Debug)]
 pub enum BackCommand<O> {
     /// Send this.
     Transmit(Outbound),
-    /// Stop the transport's work on this request, if it still does any.
+    /// Stop the transport's work on this request, if any.
     Abort(u64),
     /// An answer for whoever asked.
     Answer {
@@ -252,13 +253,13 @@ pub enum BackCommand<O> {
         /// The HTTP status it came with.
         status: Option<u16>,
     },
-    /// The backend wants more before it answers, from a client that cannot be told so in one message.
+    /// The backend wants more before it answers, and the client's revision cannot express that in one message.
     Unfinished {
         /// Who asked.
         to: O,
-        /// What the backend said.
+        /// The backend's answer.
         message: Envelope,
-        /// What kind of answer that is.
+        /// How far the answer brings the call.
         reach: Reach,
         /// The call as it came.
         call: Box<Call>,
@@ -267,16 +268,16 @@ pub enum BackCommand<O> {
     TaskMade {
         /// Who asked.
         to: O,
-        /// What the backend said.
+        /// The backend's answer.
         message: Envelope,
-        /// What makes of it the answer for a client that knows tasks.
+        /// The edits that turn it into an answer for a client that knows tasks.
         edits: Edits,
         /// The HTTP status it came with.
         status: Option<u16>,
         /// The client.
         client: Arc<ClientProfile>,
     },
-    /// Parts of an answer were rewritten, since the client's revision lacks them.
+    /// Parts of an answer were rewritten because the client's revision lacks them.
     Rewritten(Vec<&'static str>),
     /// No answer will come.
     Fail {
@@ -284,21 +285,21 @@ pub enum BackCommand<O> {
         to: O,
         /// Why.
         fault: Fault,
-        /// What the backend answered, where that is why.
+        /// The backend's answer, if that is the reason.
         message: Option<Envelope>,
     },
-    /// A message that the connection itself deals with: the answer to its handshake, or a ping.
+    /// A message that the machine handled itself: an answer to the handshake, or a ping.
     Own(Envelope),
-    /// The backend tells something.
+    /// The backend sent a notification.
     Notify {
-        /// The request it is about, where that is known.
+        /// The request it is about, if known.
         about: Option<O>,
         /// The notification.
         message: Envelope,
     },
-    /// The backend asks something.
+    /// The backend sent a request for the client.
     Ask {
-        /// The request on whose stream it asks, where that is known.
+        /// The request on whose stream it asks, if known.
         about: Option<O>,
         /// The request.
         message: Envelope,
@@ -307,11 +308,11 @@ pub enum BackCommand<O> {
     Ready(Arc<ServerProfile>),
     /// The connection cannot be used.
     Unusable(Fault),
-    /// A message that fits nothing was dropped.
+    /// A message that matches nothing was dropped.
     Stray {
-        /// What it is, for the counters.
+        /// The kind of message, for the counters.
         what: &'static str,
-        /// Why it fits nothing, for the tape.
+        /// Why it matches nothing, for the tape.
         why: &'static str,
         /// The message.
         message: Envelope,
@@ -321,16 +322,16 @@ pub enum BackCommand<O> {
 /// A message of a backend, before anybody has acted on it.
 #[derive(Debug)]
 pub struct Heard<'a, O> {
-    /// Whose it is, where that is known; it is the gateway's own otherwise.
+    /// The origin it belongs to, if known; otherwise it is the gateway's own.
     pub whose: Option<&'a O>,
     /// The message.
     pub message: &'a Envelope,
-    /// Why nobody gets it, where that is certain.
+    /// Why nobody will get it, if that is certain.
     pub lost: Option<&'static str>,
 }
 
 impl<O> BackCommand<O> {
-    /// The message of the backend that this is about.
+    /// The backend's message in this command, if any.
     #[must_use]
     pub fn heard(&self) -> Option<Heard<'_, O>> {
         let heard = |whose, message| Some(Heard { whose, message, lost: None });

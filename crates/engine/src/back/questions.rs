@@ -1,5 +1,5 @@
-//! The questions of an old backend that nobody has answered yet. While one is open, the calls that may have set it off wait for
-//! a client and not for the backend, so that its silence is not held against it.
+//! The open questions of an old backend. While one is open, the calls that may have caused it wait for a client and
+//! not for the backend, so their time-outs are extended.
 
 use super::outbound::Draft;
 use super::{BackMachine, Purpose};
@@ -7,14 +7,14 @@ use bytes::Bytes;
 use signalbox_wire::{Envelope, Kind, RawId, json, method};
 use std::time::Instant;
 
-/// Most questions of one connection that are remembered.
+/// Maximum number of questions of one connection that are remembered.
 pub const MAX_QUESTIONS: usize = 256;
 
 /// A question without an answer.
 #[derive(Debug)]
 struct Question {
     id: RawId,
-    /// The call on whose stream it came; any of those in flight, where the transport does not say.
+    /// The call on whose stream it came; `None` if the transport does not say, so that it may be any call in flight.
     about: Option<u64>,
     for_roots: bool,
 }
@@ -24,14 +24,14 @@ struct Question {
 pub(super) struct Questions(Vec<Question>);
 
 impl Questions {
-    /// True where the answer to one of them may be what this call waits for.
+    /// True if this call may be waiting for the answer to one of them.
     fn hold(&self, key: u64) -> bool {
         self.0.iter().any(|one| one.about.is_none_or(|about| about == key))
     }
 }
 
 impl<O: Clone> BackMachine<O> {
-    /// The backend asks something: the calls that it may be about can be silent until it is answered.
+    /// Notes a question, and extends the time-outs of the calls that it may be about.
     pub(super) fn question_opened(&mut self, message: &Envelope, about: Option<u64>, now: Instant) {
         let Some(id) = message.id().filter(|_| self.questions.0.len() < MAX_QUESTIONS) else { return };
         let for_roots = message.method() == Some(method::ROOTS_LIST);
@@ -43,14 +43,14 @@ impl<O: Clone> BackMachine<O> {
         }
     }
 
-    /// The backend takes a question back.
+    /// The backend cancelled a question.
     pub(super) fn question_cancelled(&mut self, params: &[u8], now: Instant) {
         if let Some(span) = json::member(params, "requestId") {
             self.question_closed(&RawId::from_token(Bytes::copy_from_slice(span.of(params))), now);
         }
     }
 
-    /// Notes that this is about to be said to the backend. True where it answers a question.
+    /// Notes a message that is about to leave. Returns true if it answers a question.
     pub fn replies(&mut self, draft: &Draft, now: Instant) -> bool {
         if self.questions.0.is_empty() || !draft.method.is_empty() {
             return false;
@@ -60,7 +60,7 @@ impl<O: Clone> BackMachine<O> {
         reply.and_then(|message| message.id()).is_some_and(|id| self.question_closed(&id, now))
     }
 
-    /// A question has its answer: the calls that no other one holds must show signs of life again.
+    /// Closes a question. The calls that no other question holds get their ordinary time-outs back.
     pub fn question_closed(&mut self, id: &RawId, now: Instant) -> bool {
         let Some(at) = self.questions.0.iter().position(|one| one.id == *id) else { return false };
         let closed = self.questions.0.remove(at);

@@ -9,7 +9,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn tripped(rules: BreakerRules, now: Instant) -> Breaker<u32> {
     let mut breaker = Breaker::new(rules);
     for _ in 0..rules.failures {
-        breaker.settle(None, Outcome::Failed, now);
+        breaker.settle(None, CallResult::Failed, now);
     }
     assert_eq!(breaker.state(now), BreakerState::Open);
     breaker
@@ -22,10 +22,10 @@ fn no10_five_failures_in_a_row_open_it_for_thirty_seconds() {
     let mut breaker = Breaker::new(BreakerRules::default());
     for call in 0..4 {
         assert_eq!(breaker.admit(call, now + MINUTE, now), Ok(()));
-        breaker.settle(Some(&call), Outcome::Failed, now);
+        breaker.settle(Some(&call), CallResult::Failed, now);
         assert_eq!((breaker.state(now), breaker.in_a_row()), (BreakerState::Closed, call + 1));
     }
-    breaker.settle(Some(&4), Outcome::Failed, now);
+    breaker.settle(Some(&4), CallResult::Failed, now);
     assert_eq!(breaker.admit(5, now + MINUTE, now), Err(now + 30 * SECOND));
     assert_eq!(breaker.admit(5, now + MINUTE, now + 29 * SECOND), Err(now + 30 * SECOND));
     assert_eq!(breaker.state(now + 30 * SECOND), BreakerState::HalfOpen);
@@ -38,9 +38,9 @@ fn an_answer_in_between_starts_the_count_anew() {
     let mut breaker = Breaker::<u32>::new(BreakerRules { least_calls: 1000, ..BreakerRules::default() });
     for _ in 0..50 {
         for _ in 0..4 {
-            breaker.settle(None, Outcome::Failed, now);
+            breaker.settle(None, CallResult::Failed, now);
         }
-        breaker.settle(None, Outcome::Answered, now);
+        breaker.settle(None, CallResult::Answered, now);
     }
     assert_eq!(breaker.state(now), BreakerState::Closed);
 }
@@ -51,11 +51,11 @@ fn so15_half_of_ten_calls_opens_it() {
     let now = Instant::now();
     let mut breaker = Breaker::<u32>::new(BreakerRules::default());
     for call in 0..9 {
-        let outcome = if call % 2 == 0 { Outcome::Failed } else { Outcome::Answered };
+        let outcome = if call % 2 == 0 { CallResult::Failed } else { CallResult::Answered };
         breaker.settle(None, outcome, now);
         assert_eq!(breaker.state(now), BreakerState::Closed, "after {} calls", call + 1);
     }
-    breaker.settle(None, Outcome::Failed, now);
+    breaker.settle(None, CallResult::Failed, now);
     assert_eq!(breaker.state(now), BreakerState::Open);
 }
 
@@ -64,12 +64,12 @@ fn what_failed_before_the_window_is_not_counted_with_what_fails_in_it() {
     let mut now = Instant::now();
     let mut breaker = Breaker::<u32>::new(BreakerRules::default());
     for _ in 0..20 {
-        breaker.settle(None, Outcome::Failed, now);
-        breaker.settle(None, Outcome::Answered, now + SECOND);
+        breaker.settle(None, CallResult::Failed, now);
+        breaker.settle(None, CallResult::Answered, now + SECOND);
         now += MINUTE;
     }
     assert_eq!(breaker.state(now), BreakerState::Closed);
-    breaker.settle(None, Outcome::Answered, now);
+    breaker.settle(None, CallResult::Answered, now);
     assert!(breaker.is_quiet());
 }
 
@@ -83,7 +83,7 @@ fn so15_three_trials_one_after_the_other_close_it() {
         assert_eq!(breaker.admit(call, now + MINUTE, now), Ok(()));
         assert_eq!(breaker.admit(99, now + MINUTE, now), Err(now + SECOND), "only one at a time");
         assert_eq!(breaker.state(now), BreakerState::HalfOpen);
-        breaker.settle(Some(&call), Outcome::Answered, now);
+        breaker.settle(Some(&call), CallResult::Answered, now);
     }
     assert_eq!((breaker.state(now), breaker.is_quiet(), breaker.opened()), (BreakerState::Closed, true, 1));
 }
@@ -94,9 +94,9 @@ fn a_failed_trial_opens_it_again() {
     let mut breaker = tripped(BreakerRules::default(), begin);
     let now = begin + 30 * SECOND;
     breaker.admit(1, now + MINUTE, now).unwrap();
-    breaker.settle(Some(&1), Outcome::Answered, now);
+    breaker.settle(Some(&1), CallResult::Answered, now);
     breaker.admit(2, now + MINUTE, now).unwrap();
-    breaker.settle(Some(&2), Outcome::Failed, now);
+    breaker.settle(Some(&2), CallResult::Failed, now);
     assert_eq!((breaker.retry_in(now), breaker.opened()), (Some(30 * SECOND), 2));
 }
 
@@ -106,11 +106,11 @@ fn a_trial_that_is_cancelled_or_lost_makes_room_for_the_next() {
     let mut breaker = tripped(BreakerRules::default(), begin);
     let now = begin + 30 * SECOND;
     breaker.admit(1, now + MINUTE, now).unwrap();
-    breaker.settle(Some(&1), Outcome::Unknown, now);
+    breaker.settle(Some(&1), CallResult::Unknown, now);
     assert_eq!(breaker.admit(2, now + MINUTE, now), Ok(()));
     assert!(breaker.admit(3, now + 2 * MINUTE, now + 59 * SECOND).is_err());
     assert_eq!(breaker.admit(3, now + 2 * MINUTE, now + MINUTE), Ok(()));
-    breaker.settle(Some(&2), Outcome::Failed, now + MINUTE);
+    breaker.settle(Some(&2), CallResult::Failed, now + MINUTE);
     assert_eq!(breaker.state(now + MINUTE), BreakerState::HalfOpen, "the lost trial says nothing any more");
 }
 
@@ -118,12 +118,12 @@ fn a_trial_that_is_cancelled_or_lost_makes_room_for_the_next() {
 #[derive(Clone, Debug)]
 enum Step {
     Admit(u32),
-    Settle(Option<u32>, Outcome),
+    Settle(Option<u32>, CallResult),
     Pass(u32),
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let outcome = prop_oneof![Just(Outcome::Answered), Just(Outcome::Failed), Just(Outcome::Unknown)];
+    let outcome = prop_oneof![Just(CallResult::Answered), Just(CallResult::Failed), Just(CallResult::Unknown)];
     prop_oneof![
         3 => (0..6_u32).prop_map(Step::Admit),
         4 => (proptest::option::of(0..6_u32), outcome).prop_map(|(who, outcome)| Step::Settle(who, outcome)),
@@ -181,18 +181,18 @@ proptest! {
                     match before {
                         BreakerState::Closed => {
                             in_a_row = match outcome {
-                                Outcome::Failed => in_a_row + 1,
-                                Outcome::Answered => 0,
-                                Outcome::Unknown => in_a_row,
+                                CallResult::Failed => in_a_row + 1,
+                                CallResult::Answered => 0,
+                                CallResult::Unknown => in_a_row,
                             };
                             prop_assert!(after != BreakerState::HalfOpen);
-                            prop_assert!(after == BreakerState::Closed || outcome == Outcome::Failed);
+                            prop_assert!(after == BreakerState::Closed || outcome == CallResult::Failed);
                             prop_assert!(after == BreakerState::Open || in_a_row < rules.failures);
                         }
                         BreakerState::HalfOpen if is_trial => {
-                            successes += u32::from(outcome == Outcome::Answered);
+                            successes += u32::from(outcome == CallResult::Answered);
                             let expected = match outcome {
-                                Outcome::Failed => BreakerState::Open,
+                                CallResult::Failed => BreakerState::Open,
                                 _ if successes >= rules.successes => BreakerState::Closed,
                                 _ => BreakerState::HalfOpen,
                             };
@@ -201,7 +201,7 @@ proptest! {
                         }
                         BreakerState::Open | BreakerState::HalfOpen => prop_assert_eq!(after, before),
                     }
-                    if after != BreakerState::Closed && before == BreakerState::Closed || outcome == Outcome::Failed {
+                    if after != BreakerState::Closed && before == BreakerState::Closed || outcome == CallResult::Failed {
                         successes = if after == BreakerState::Open { 0 } else { successes };
                     }
                     if after == BreakerState::Closed && before != BreakerState::Closed {

@@ -1,12 +1,13 @@
-//! A call of the new era that an old backend works on, and in whose course the backend may ask the client something.
+//! A call of the new era at an old backend, which may ask the client something during the call.
 //!
-//! The old backend asks in the middle of the call and waits; the client hears of it as the answer to its request, and comes
-//! back with a new one. Between the two the call is *parked*: the backend still works on it, and no exchange waits for it.
+//! The old backend asks in the middle of the call and waits. The client gets the question as the answer to its
+//! request, and comes back with a new request. In between the call is *parked*: the backend still works on it, but no
+//! exchange waits for it.
 //!
 //! ```text
 //! asked ─► settled (questions gathered) ─► shown, parked ─► resumed by another exchange ─► ... ─► ended
 //! ```
-//! `H` is whoever waits now: the machine only carries it.
+//! `H` identifies the exchange that waits; the machine only carries it.
 
 use super::{capabilities, questions};
 use crate::back::Draft;
@@ -16,13 +17,13 @@ use signalbox_wire::{Edits, Envelope, RawId, Revision, builder, codes, json};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How often one call may ask.
+/// How many rounds of questions one call may have.
 pub const MAX_ROUNDS: u32 = 16;
-/// Most questions of one call that may be open.
+/// Maximum number of questions of one call that may be open.
 pub const MAX_QUESTIONS: usize = 32;
-/// Most notifications kept while nobody waits.
+/// Maximum number of notifications kept while nobody waits.
 pub const MAX_HEARD: usize = 64;
-/// Most bytes of them.
+/// Maximum number of bytes of those notifications.
 pub const MAX_HEARD_BYTES: usize = 256 * 1024;
 
 /// How a call ended.
@@ -44,7 +45,7 @@ pub enum Ended {
 /// What is to be done.
 #[derive(Clone, Debug)]
 pub enum BridgedCallCommand<H> {
-    /// Come back with [`BridgedCall::settled`] after a moment in which more questions may come.
+    /// Call [`BridgedCall::settled`] after a moment in which more questions may arrive.
     Settle,
     /// Answer this exchange with the questions. The call is parked.
     Show {
@@ -71,11 +72,11 @@ pub enum BridgedCallCommand<H> {
         /// How it ended.
         ended: Box<Ended>,
     },
-    /// The backend may be silent until then, since it waits for the client.
+    /// Suspend the time-out of the call until then, because the backend waits for the client.
     Hold(Instant),
-    /// The backend has its answers and must show signs of life again.
+    /// The backend has its answers: resume the time-out.
     Release,
-    /// Nobody came back: the backend is told to stop, and the place is cleared.
+    /// The client did not come back: cancel the call at the backend.
     Abandon,
     /// A notification was dropped.
     Dropped,
@@ -91,7 +92,7 @@ struct Question {
     shown: bool,
 }
 
-/// The machine.
+/// The machine; see the module.
 #[derive(Debug)]
 pub struct BridgedCall<H> {
     capabilities: Bytes,
@@ -108,7 +109,7 @@ pub struct BridgedCall<H> {
 }
 
 impl<H: Clone> BridgedCall<H> {
-    /// A call that was just sent. `capabilities` are those of the client, `stay` is how long a parked call waits for it.
+    /// A call that was just sent. `capabilities` are the client's, `stay` is how long a parked call waits for it.
     pub fn new(to: H, capabilities: Bytes, backend: Revision, stay: Duration) -> Self {
         Self {
             capabilities,
@@ -135,7 +136,7 @@ impl<H: Clone> BridgedCall<H> {
         self.bound.is_none()
     }
 
-    /// The backend asks something.
+    /// The backend sent a request for the client.
     pub fn asked(&mut self, message: &Envelope, out: &mut Vec<BridgedCallCommand<H>>) {
         let (Some(id), Some(method)) = (message.id(), message.method()) else { return };
         let params = message.params().unwrap_or(b"{}");
@@ -158,7 +159,7 @@ impl<H: Clone> BridgedCall<H> {
         self.settle(out);
     }
 
-    /// The client has to declare more before this call can succeed.
+    /// Fails the call because the client did not declare what the question needs.
     fn undeclared(&mut self, method: &str, params: &[u8], out: &mut Vec<BridgedCallCommand<H>>) {
         let Some((fault, to)) = super::undeclared(method, params).zip(self.bound.clone()) else { return };
         self.over();
@@ -166,7 +167,7 @@ impl<H: Clone> BridgedCall<H> {
         out.push(BridgedCallCommand::Abandon);
     }
 
-    /// The call is over without an answer to anybody: cancelled, or answered in another way. Nothing more comes of it.
+    /// Ends the call without an answer: it was cancelled, or answered in another way.
     pub fn over(&mut self) {
         self.bound = None;
         self.until = None;
@@ -174,7 +175,7 @@ impl<H: Clone> BridgedCall<H> {
         self.heard.clear();
     }
 
-    /// The backend takes a question back.
+    /// The backend cancelled a question.
     pub fn withdrawn(&mut self, id: &RawId) {
         self.questions.retain(|question| question.id != *id);
     }
@@ -186,7 +187,7 @@ impl<H: Clone> BridgedCall<H> {
         }
     }
 
-    /// The moment for further questions is over.
+    /// Shows the gathered questions to the client.
     pub fn settled(&mut self, now: Instant, out: &mut Vec<BridgedCallCommand<H>>) {
         self.settling = false;
         if self.questions.is_empty() {
@@ -217,7 +218,7 @@ impl<H: Clone> BridgedCall<H> {
     /// The client came back with answers.
     ///
     /// # Errors
-    /// A fault where this round was answered before, or an answer is no object. The call stays as it was.
+    /// If this round was answered before, or an answer is not an object. The call stays as it was.
     pub fn resumed(
         &mut self,
         to: H,
@@ -226,7 +227,7 @@ impl<H: Clone> BridgedCall<H> {
         out: &mut Vec<BridgedCallCommand<H>>,
     ) -> Result<(), Fault> {
         if self.bound.is_some() || round != self.rounds {
-            let text = "this input was given before, and the call goes on with it; it is not run a second time";
+            let text = "this input was already given and the call continues with it; it is not run a second time";
             return Err(Fault::new(FaultKind::InvalidParams, text));
         }
         let given = |key: &str| json::member(responses, key).map(|span| span.of(responses));
@@ -275,7 +276,7 @@ impl<H: Clone> BridgedCall<H> {
         self.heard.len() < MAX_HEARD && bytes + message.bytes().len() <= MAX_HEARD_BYTES
     }
 
-    /// The call is over. Where nobody waits, that is kept until somebody does.
+    /// Ends the call. If nobody waits, the end is kept until the client comes back.
     pub fn ended(&mut self, ended: Ended, out: &mut Vec<BridgedCallCommand<H>>) {
         self.questions.clear();
         match &self.bound {
@@ -284,11 +285,11 @@ impl<H: Clone> BridgedCall<H> {
         }
     }
 
-    /// Gives up a call for which nobody came back.
+    /// Gives up a parked call whose client did not come back in time.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<BridgedCallCommand<H>>) {
         if self.bound.is_none() && self.until.is_some_and(|until| until <= now) {
             self.until = None;
-            // Whoever comes back in this very moment is told, and does not wait.
+            // A client that comes back right now is told so at once.
             let text = "the call waited too long for this input and was given up; it is not run a second time";
             self.ended = Some(Box::new(Ended::Fault(Fault::new(FaultKind::InvalidParams, text))));
             out.push(BridgedCallCommand::Abandon);

@@ -1,4 +1,4 @@
-//! What a client declares, as the other era declares it, and whether it may be asked a question.
+//! Client capabilities in the words of the other era, and whether a client may be asked a question.
 
 use super::digest::write_canonical;
 use super::object::{Object, declared, is_object};
@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 /// The extension that carries tasks since 2026-07-28.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// The `clientCapabilities` of 2026-07-28 for an old client, with the extensions the gateway stands for: (name, raw
-/// settings). Where both name one, the gateway's word counts. Keys are sorted, so equal clients give equal text.
+/// The `clientCapabilities` of 2026-07-28 for an old client, plus the extensions that the gateway implements, as
+/// (name, raw settings). The gateway's entry wins over the client's. Keys are sorted, so equal clients give equal
+/// text.
 #[must_use]
 pub fn to_modern(client: &ClientProfile, extensions: &[(&str, &str)]) -> String {
     let own = bounded(&client.capabilities);
@@ -91,7 +92,7 @@ fn takes_forms(elicitation: &[u8]) -> bool {
     declared(elicitation, "form").is_some() || declared(elicitation, "url").is_none()
 }
 
-/// What is too large to be a key counts as nothing declared, as it does for connections.
+/// Capabilities that are too large to be a key count as none, as they do for connections.
 fn bounded(capabilities: &[u8]) -> &[u8] {
     if capabilities.len() > MAX_CAPABILITIES { b"{}" } else { capabilities }
 }
@@ -113,7 +114,7 @@ fn sampling(value: &[u8], revision: Revision) -> Vec<u8> {
         .finish()
 }
 
-/// Settings as an object: anything else that declares something is `{}`.
+/// Settings as an object; `{}` for any other value that declares something.
 fn settings(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len());
     if is_object(value) {

@@ -1,12 +1,12 @@
-//! Results between the eras: what a client's revision has no form for is put into one that it has, and what each era
-//! adds to its results is added or taken away.
+//! Results between the eras: content that the client's revision lacks is converted, and members that only one era has
+//! are added or removed.
 
 use super::digest::write_canonical;
 use super::object::{Object, is_object, says, string_of};
 use signalbox_wire::{Edits, Envelope, Era, Revision, Span, json, meta, method};
 use std::borrow::Cow;
 
-/// What an old client is shown in another form, or not at all.
+/// Names under which converted content is reported.
 const AUDIO: &str = "audio";
 const RESOURCE_LINK: &str = "resource_link";
 const STRUCTURED: &str = "structuredContent";
@@ -14,7 +14,7 @@ const STRUCTURED: &str = "structuredContent";
 /// The members of a result that the bridge looks at, in positions of the whole message.
 #[derive(Default)]
 pub(super) struct Found {
-    /// The whole member, since it is the one that is taken away most often.
+    /// The whole member, because it is removed most often.
     kind: Option<Span>,
     result_type: Option<Span>,
     ttl: Option<Span>,
@@ -27,7 +27,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// One walk over the members of the result.
+    /// Finds them in one walk over the members of the result.
     pub(super) fn read(message: &Envelope) -> Self {
         let mut found = Self::default();
         for member in message.result_members() {
@@ -56,8 +56,8 @@ impl Found {
     }
 }
 
-/// Fits a result to an older client, and gives the names of what it sees in another form or not at all. Results
-/// that already fit cost one walk over their members.
+/// Fits a result to an older client, and returns the names of what was converted or removed. A result that already
+/// fits costs one walk over its members.
 pub fn downgrade(method: &str, to: Revision, message: &Envelope, edits: &mut Edits) -> Vec<&'static str> {
     fit(method, to, message, &Found::read(message), edits)
 }
@@ -103,8 +103,9 @@ pub(super) fn fit(
     changed
 }
 
-/// Adds what every result of 2026-07-28 has. Its words mean nothing in a result of an old server, so what stands there in
-/// their place is overwritten: else such a server could ask without being asked for, or have kept what is one session's.
+/// Adds the members that every result of 2026-07-28 has. In a result of an old server these names mean nothing, so
+/// their values are overwritten: otherwise such a server could ask for input, or have a session's result cached for
+/// others.
 pub fn upgrade(method: &str, message: &Envelope, edits: &mut Edits) {
     let Some(result) = message.result_span() else { return };
     let base = message.bytes();
@@ -124,7 +125,7 @@ pub fn upgrade(method: &str, message: &Envelope, edits: &mut Edits) {
     }
 }
 
-/// A member with the comma that parts it from its neighbour.
+/// A member with the comma that separates it from its neighbour.
 fn with_comma(base: &[u8], whole: Span) -> Span {
     let after = json::skip_whitespace(base, whole.end as usize);
     if base.get(after) == Some(&b',') {
@@ -149,12 +150,12 @@ pub(super) fn cached(name: &str) -> bool {
     )
 }
 
-/// Takes away what only results of 2026-07-28 have.
+/// Removes the members that only results of 2026-07-28 have.
 fn strip(method: &str, base: &[u8], result: Span, found: &Found, edits: &mut Edits) {
     let complete = found.result_type.is_some_and(|span| json::key_eq(span.of(base), "complete"));
     let alone = found.meta.or(found.structured).is_none() && !cached(method);
     match found.kind.filter(|_| complete) {
-        // Where nothing else is taken away its comma is found beside it, without a walk over the whole result.
+        // If nothing else is removed, its comma is right beside it and the result need not be walked again.
         Some(whole) if alone => edits.remove(with_comma(base, whole)),
         Some(_) => edits.remove_member(base, result, "resultType"),
         None => {}

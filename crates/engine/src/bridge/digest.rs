@@ -1,13 +1,13 @@
-//! What a request is, whichever way it was written: the bytes from which a retry is recognised as the same request.
+//! A canonical form of requests, by which a retry is recognised as the same request.
 
 use signalbox_wire::json;
 use std::borrow::Cow;
 
-/// Deeper values are taken as they were written: the walk must not go as deep as a client likes.
+/// Values nested deeper than this are taken as written, so that a client cannot choose the depth of the recursion.
 const MAX_DEPTH: usize = 128;
 /// Integers written with an exponent are spelled out up to this many zeros.
 const MAX_ZEROS: i64 = 32;
-/// What differs between the first try and its retries.
+/// Members that differ between a request and its retries.
 const PER_TRY: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
 /// A canonical byte string of a request: its method and its params without `_meta`, `inputResponses` and
@@ -51,7 +51,7 @@ fn write_object(object: &[u8], depth: usize, without: &[&str], out: &mut Vec<u8>
         }
     }
     if walk.end().is_none() {
-        // Broken bytes are only ever equal to themselves.
+        // Bytes that are not an object are copied, so they equal only themselves.
         out.extend_from_slice(object);
         return;
     }

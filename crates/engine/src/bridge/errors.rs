@@ -4,9 +4,9 @@ use super::object::{Object, is_object, says, string_of};
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Span, codes, json, method};
 
-/// Where the code of an old server is kept when 2026-07-28 reserves it.
+/// The member of `data` that keeps an old server's code when 2026-07-28 reserves it.
 const LEGACY_CODE: &str = "legacyCode";
-/// More URLs than this in one error are not taken for questions.
+/// An error with more URLs than this is not turned into questions.
 pub const MAX_URL_ELICITATIONS: usize = 64;
 
 /// Fits an error of an old server to a client of 2026-07-28. A resource that was not found is a wrong parameter there;
@@ -58,7 +58,7 @@ pub fn to_legacy(method: &str, message: &Envelope, edits: &mut Edits) {
 /// A URL that the user must visit before the request can succeed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UrlElicitation {
-    /// The old server's name for it; empty where it gave none.
+    /// The old server's id for it; empty if it gave none.
     pub elicitation_id: String,
     /// Where to go.
     pub url: String,

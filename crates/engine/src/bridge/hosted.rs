@@ -1,8 +1,9 @@
-//! A task of an old backend that a client of the new era asks about.
+//! A task of an old backend, kept for a client of the new era.
 //!
-//! The old shape gives out a task's end and its questions by `tasks/result`, which waits; the new one has both inside what
-//! `tasks/get` answers. The machine opens `tasks/result` when there is something to learn by it, keeps the questions that
-//! come on it, and shows them until they are answered by `tasks/update`. `H` is whoever asks: the machine only carries it.
+//! In the old shape, `tasks/result` waits for the end of a task and carries its questions; in the new one both are
+//! inside the answer to `tasks/get`. The machine opens `tasks/result` when there is something to learn from it, keeps
+//! the questions that arrive on it, and shows them until `tasks/update` answers them. `H` identifies the request that
+//! waits; the machine only carries it.
 
 use super::object::Object;
 use super::tasks::{self, Payload, TaskState, TaskStatus};
@@ -12,16 +13,16 @@ use crate::fault::{Fault, FaultKind};
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Kind, RawId, Revision, Span, builder, codes, json, meta, method};
 
-/// Most requests about one task that may wait.
+/// Maximum number of requests about one task that may wait.
 pub const MAX_WAITING: usize = 32;
-/// Most questions of one task that may be open.
+/// Maximum number of questions of one task that may be open.
 pub const MAX_QUESTIONS: usize = 32;
-/// Most questions that one task may ask.
+/// Maximum number of questions that one task may ask.
 pub const MAX_ASKED: u32 = 256;
 
-/// A request that the machine sends to the backend.
+/// A request about the task that the machine sends to the backend.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum About {
+pub enum TaskQuery {
     /// `tasks/get`
     Get,
     /// `tasks/result`, which is answered when the task is over
@@ -30,7 +31,7 @@ pub enum About {
     Cancel,
 }
 
-impl About {
+impl TaskQuery {
     /// Its name on the wire.
     #[must_use]
     pub const fn method(self) -> &'static str {
@@ -46,12 +47,12 @@ impl About {
 #[derive(Clone, Debug)]
 pub enum HostedCommand<H> {
     /// Ask the backend about the task; the answer comes back by [`Hosted::answered`].
-    Ask(About),
+    Ask(TaskQuery),
     /// Send this to the backend.
     Upstream(Draft),
-    /// Answer whoever asked with this message; its id is not theirs.
+    /// Answer the request with this message, whose id has yet to be replaced.
     Deliver(H, Bytes),
-    /// Tell whoever asked that there is no answer.
+    /// Fail the request.
     Fail(H, Fault),
 }
 
@@ -63,12 +64,12 @@ struct Question {
     params: Bytes,
 }
 
-/// The machine.
+/// The machine; see the module.
 #[derive(Debug)]
 pub struct Hosted<H> {
     capabilities: Bytes,
     backend: Revision,
-    /// The id by which clients know the task, where it is not its own.
+    /// The id under which clients know the task, if it was renamed.
     name: Option<String>,
     state: TaskState,
     /// What `tasks/get` last said, raw.
@@ -82,7 +83,7 @@ pub struct Hosted<H> {
 }
 
 impl<H: Clone> Hosted<H> {
-    /// A task that was just made. `made` is the backend's result, `capabilities` are those of the client.
+    /// A task that was just made. `made` is the backend's result, `capabilities` are the client's.
     #[must_use]
     pub fn new(made: &[u8], capabilities: Bytes, backend: Revision) -> Option<Self> {
         let state = TaskState::read(made)?;
@@ -106,7 +107,7 @@ impl<H: Clone> Hosted<H> {
         &self.state
     }
 
-    /// Clients know the task by this id.
+    /// Gives the task another id toward clients.
     pub fn rename(&mut self, name: &str) {
         self.name = Some(name.to_owned());
     }
@@ -117,7 +118,7 @@ impl<H: Clone> Hosted<H> {
         self.name.as_deref().unwrap_or(&self.state.id)
     }
 
-    /// The client asks how the task is.
+    /// The client sent `tasks/get`.
     pub fn get(&mut self, to: H, out: &mut Vec<HostedCommand<H>>) {
         if !self.questions.is_empty() {
             let shown = self.shown();
@@ -130,11 +131,11 @@ impl<H: Clone> Hosted<H> {
         let at_hand = self.watching && tasks::is_terminal(self.state.status);
         if !self.getting && !at_hand {
             self.getting = true;
-            out.push(HostedCommand::Ask(About::Get));
+            out.push(HostedCommand::Ask(TaskQuery::Get));
         }
     }
 
-    /// The client brings answers. Those that nobody waits for are passed over, since they may come twice.
+    /// The client sent `tasks/update`. Answers that nobody waits for are ignored, because they may come twice.
     pub fn update(&mut self, to: H, responses: &[u8], out: &mut Vec<HostedCommand<H>>) {
         let given = |key: &str| json::member(responses, key).map(|span| span.of(responses));
         if let Some(bad) = self.questions.iter().find(|one| given(&one.key).is_some_and(|one| !one.starts_with(b"{"))) {
@@ -152,18 +153,18 @@ impl<H: Clone> Hosted<H> {
         out.push(HostedCommand::Deliver(to, response(tasks::ACKNOWLEDGED)));
     }
 
-    /// The client wants the task stopped.
+    /// The client sent `tasks/cancel`.
     pub fn cancel(&mut self, to: H, out: &mut Vec<HostedCommand<H>>) {
         if self.stopping.len() >= MAX_WAITING {
             return out.push(HostedCommand::Fail(to, crowded()));
         }
         self.stopping.push(to);
         if self.stopping.len() == 1 {
-            out.push(HostedCommand::Ask(About::Cancel));
+            out.push(HostedCommand::Ask(TaskQuery::Cancel));
         }
     }
 
-    /// The backend asks something in the course of the task.
+    /// The backend asks the client something during the task.
     pub fn asked(&mut self, message: &Envelope, out: &mut Vec<HostedCommand<H>>) {
         let (Some(id), Some(method)) = (message.id(), message.method()) else { return };
         let params = message.params().unwrap_or(b"{}");
@@ -187,30 +188,30 @@ impl<H: Clone> Hosted<H> {
         }
     }
 
-    /// The backend takes a question back.
+    /// The backend cancelled a question.
     pub fn withdrawn(&mut self, id: &RawId) {
         self.questions.retain(|question| question.id != *id);
     }
 
-    /// The backend answered a request about the task, or will not.
-    pub fn answered(&mut self, about: About, answer: Result<&Envelope, Fault>, out: &mut Vec<HostedCommand<H>>) {
+    /// The backend answered a request about the task, or the request failed.
+    pub fn answered(&mut self, about: TaskQuery, answer: Result<&Envelope, Fault>, out: &mut Vec<HostedCommand<H>>) {
         match (about, answer) {
-            (About::Get, Ok(message)) => self.looked(message, out),
-            (About::Get, Err(fault)) => {
+            (TaskQuery::Get, Ok(message)) => self.looked(message, out),
+            (TaskQuery::Get, Err(fault)) => {
                 self.getting = false;
                 self.fail(&fault, out);
             }
-            (About::Result, Ok(message)) => self.ended(message, out),
-            (About::Result, Err(fault)) => {
+            (TaskQuery::Result, Ok(message)) => self.ended(message, out),
+            (TaskQuery::Result, Err(fault)) => {
                 self.watching = false;
                 self.questions.clear();
                 self.fail(&fault, out);
             }
-            (About::Cancel, answer) => {
+            (TaskQuery::Cancel, answer) => {
                 self.questions.clear();
                 for to in std::mem::take(&mut self.stopping) {
                     out.push(match &answer {
-                        // A task that is over already is one that nobody works on, which is what the client wants.
+                        // A task that is already over is as good as cancelled.
                         Ok(_) => HostedCommand::Deliver(to, response(tasks::ACKNOWLEDGED)),
                         Err(fault) => HostedCommand::Fail(to, fault.clone()),
                     });
@@ -229,7 +230,7 @@ impl<H: Clone> Hosted<H> {
         }
         let result = message.result().unwrap_or_default();
         let Some(state) = TaskState::read(result) else {
-            let text = "the backend told of a task in no known shape";
+            let text = "the backend reported a task in an unknown shape";
             return self.fail(&Fault::new(FaultKind::BackendGarbage, text), out);
         };
         self.state = state;
@@ -237,10 +238,10 @@ impl<H: Clone> Hosted<H> {
         let over = matches!(self.state.status, TaskStatus::Completed | TaskStatus::Failed);
         if (over || self.state.status == TaskStatus::InputRequired) && !self.watching {
             self.watching = true;
-            out.push(HostedCommand::Ask(About::Result));
+            out.push(HostedCommand::Ask(TaskQuery::Result));
         }
         match (over, self.questions.is_empty()) {
-            // The answer to `tasks/result` is at hand, and belongs into this one.
+            // The answer to `tasks/result` is already here, and goes into this one.
             (true, _) => {}
             (false, true) => self.deliver(Payload::Nothing, out),
             (false, false) => {
@@ -250,19 +251,19 @@ impl<H: Clone> Hosted<H> {
         }
     }
 
-    /// The answer to `tasks/result`. It is not kept: whoever asks later is the reason to ask again.
+    /// Takes the answer to `tasks/result`. It is not kept: a later `tasks/get` asks again.
     fn ended(&mut self, message: &Envelope, out: &mut Vec<HostedCommand<H>>) {
         self.watching = false;
         self.questions.clear();
         if message.kind() == Kind::Error && !tasks::is_terminal(self.state.status) {
-            // Cancelled, most likely: the next look tells.
+            // Probably cancelled; the next `tasks/get` will tell.
             return;
         }
         let mut edits = Edits::new();
         let fitted = answer(method::TOOLS_CALL, (Revision::LATEST, self.backend), message, &mut edits, &mut Vec::new());
         let whole = fitted.ok().and_then(|_| Envelope::parse(edits.apply(message.bytes())).ok());
         let Some(whole) = whole else {
-            let text = "the result of the task is not one of a call";
+            let text = "the result of the task is not a tool result";
             return self.fail(&Fault::new(FaultKind::BackendGarbage, text), out);
         };
         match (whole.result(), whole.error()) {
@@ -303,7 +304,7 @@ impl<H: Clone> Hosted<H> {
     }
 }
 
-/// A question without the name of the task it belongs to, which the client knows.
+/// A question without its reference to the task, which the client already knows.
 fn unrelated(params: &[u8]) -> Bytes {
     let base = Bytes::copy_from_slice(params);
     let mut edits = Edits::new();

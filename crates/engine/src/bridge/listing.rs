@@ -1,12 +1,12 @@
-//! Entries of lists as a client's revision may have them.
+//! Fits entries of lists to the client's era.
 
 use super::object::says;
 use crate::catalog::ListKind;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Era, Revision, Span, json};
 
-/// An entry as a client of revision `to` is shown it. Only what would break a client is taken away: fields that a
-/// revision does not know do no harm. An entry that fits is given back as it is.
+/// An entry as it is shown to a client of revision `to`. Only members that would break a client are removed; unknown
+/// ones do no harm. An entry that fits is returned unchanged.
 #[must_use]
 pub fn entry(kind: ListKind, to: Revision, entry: &Bytes) -> Bytes {
     if kind != ListKind::Tools {
@@ -17,7 +17,7 @@ pub fn entry(kind: ListKind, to: Revision, entry: &Bytes) -> Bytes {
     for member in json::members(entry) {
         let key = member.key.of(entry);
         if to.era() == Era::Modern {
-            // How a tool runs as a task is decided by the server there.
+            // In the new era the server decides whether a call becomes a task.
             if json::key_eq(key, "execution") {
                 edits.remove_member(entry, whole, "execution");
             }
@@ -31,8 +31,7 @@ pub fn entry(kind: ListKind, to: Revision, entry: &Bytes) -> Bytes {
     edits.apply(entry)
 }
 
-/// A tool of a backend that may make a task of any call, as a client of 2025-11-25 is shown it: there a client asks for a
-/// task, and only where the tool says that it may.
+/// A tool of a new backend as it is shown to a client of 2025-11-25, which asks for a task only if the tool allows it.
 #[must_use]
 pub fn with_task_support(tool: &Bytes) -> Bytes {
     if json::member(tool, "execution").is_some() {

@@ -1,11 +1,10 @@
-//! Results that no backend gave: what every result of 2026-07-28 says of itself is added to those of rules, webhooks and
-//! persons, who need not know the revision of the client.
+//! Completes results that rules, webhooks and people made up, who need not know what 2026-07-28 requires of a result.
 
 use super::content::cached;
 use bytes::Bytes;
 use signalbox_wire::{Edits, Span, json};
 
-/// Adds what a result of 2026-07-28 must say and this one leaves out. What stands there stays: whoever made it wanted it so.
+/// Adds the members that 2026-07-28 requires and this result lacks. Members that are present are kept.
 #[must_use]
 pub fn complete(method: &str, result: &Bytes) -> Bytes {
     let start = json::skip_whitespace(result, 0);

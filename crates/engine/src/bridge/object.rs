@@ -2,7 +2,7 @@
 
 use signalbox_wire::json;
 
-/// An object under construction. Raw values are the caller's word that they are valid JSON.
+/// An object under construction. The caller vouches that raw values are valid JSON.
 #[derive(Debug)]
 pub(crate) struct Object {
     out: Vec<u8>,
@@ -44,7 +44,7 @@ impl Object {
         self.out
     }
 
-    /// The text of the object. Raw values that are no text make it an empty object.
+    /// The object as text; `{}` if a raw value is not UTF-8.
     pub fn text(self) -> String {
         String::from_utf8(self.finish()).unwrap_or_else(|_| String::from("{}"))
     }
@@ -61,7 +61,7 @@ pub(crate) fn is_object(value: &[u8]) -> bool {
     value.get(json::skip_whitespace(value, 0)) == Some(&b'{')
 }
 
-/// What a string member means.
+/// The decoded value of a string member.
 pub(crate) fn string_of<'a>(object: &'a [u8], key: &str) -> Option<std::borrow::Cow<'a, str>> {
     json::string(json::member(object, key)?.of(object))
 }

@@ -1,4 +1,5 @@
-//! What a server asks a client: a request of its own in the old era, an entry of `inputRequests` since 2026-07-28.
+//! Questions of a server to a client: a request of its own in the old era, an entry of `inputRequests` since
+//! 2026-07-28.
 
 use super::capabilities::by_url;
 use super::object::{Object, says};
@@ -57,8 +58,8 @@ pub fn to_legacy(method: &str, params: &[u8], to: Revision, mint: &str) -> Resul
     Ok(edits.apply(&base))
 }
 
-/// The params of a request of an old server as those of an entry of `inputRequests`. What belongs to the old way of
-/// asking goes: its progress token, its task and the id of an elicitation by URL.
+/// The params of an old server's request as an entry of `inputRequests`, without the progress token, the task and the
+/// id of an elicitation by URL.
 #[must_use]
 pub fn to_modern(method: &str, params: &[u8]) -> Bytes {
     let base = object_or_empty(params);
@@ -113,7 +114,8 @@ pub fn answer_to_legacy(method: &str, result: &[u8], to: Revision) -> Result<Byt
     Ok(base)
 }
 
-/// What an old backend is told to its question: the client's answer, or that it cannot be said in the backend's revision.
+/// The reply to an old backend's question: the client's answer, or an error if the backend's revision cannot express
+/// it.
 pub(super) fn reply(id: &RawId, method: &str, answer: &[u8], to: Revision) -> Bytes {
     match answer_to_legacy(method, answer, to) {
         Ok(result) => builder::response(id, &result),
@@ -121,7 +123,7 @@ pub(super) fn reply(id: &RawId, method: &str, answer: &[u8], to: Revision) -> By
     }
 }
 
-/// Whether a sampling request offers tools to the model or tells of their use.
+/// Whether a sampling request offers tools to the model or mentions their use.
 pub(crate) fn uses_tools(params: &[u8]) -> bool {
     json::members(params).any(|member| {
         let key = member.key.of(params);
@@ -140,12 +142,12 @@ fn is_tool_content(block: &[u8]) -> bool {
     says(block, "type", "tool_use") || says(block, "type", "tool_result")
 }
 
-/// Params that are absent are an empty object, which every revision allows.
+/// Absent params become an empty object, which every revision allows.
 fn object_or_empty(params: &[u8]) -> Bytes {
     if params.is_empty() { Bytes::from_static(b"{}") } else { Bytes::copy_from_slice(params) }
 }
 
-/// Takes from `_meta` what belongs to a request of the old era, and `_meta` itself when nothing else is in it.
+/// Removes from `_meta` what belongs to a request of the old era, and `_meta` itself if nothing else is in it.
 fn trim_meta(base: &[u8], whole: Span, own: Span, edits: &mut Edits) {
     let of_old = |key: &[u8]| json::key_eq(key, meta::PROGRESS_TOKEN) || json::key_eq(key, meta::RELATED_TASK);
     let bytes = own.of(base);
@@ -161,7 +163,7 @@ fn trim_meta(base: &[u8], whole: Span, own: Span, edits: &mut Edits) {
     }
 }
 
-/// A bare result: without the mark of a result of its own, and without the task it once belonged to.
+/// A result without its `resultType` and without the task it belonged to.
 fn trimmed_answer(result: &[u8]) -> Bytes {
     let base = object_or_empty(result);
     let whole = Span::new(0, base.len());
@@ -197,7 +199,7 @@ fn plain_choices(base: &[u8], edits: &mut Edits) -> Result<(), Lost> {
     Ok(())
 }
 
-/// The values and the titles of titled choices, each as a JSON array. `None` where a choice is no string.
+/// The values and the titles of titled choices, each as a JSON array. `None` if a choice is no string.
 fn titled(choices: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let (mut values, mut names) = (vec![b'['], vec![b'[']);
     for span in json::elements(choices) {

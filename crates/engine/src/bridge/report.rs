@@ -1,11 +1,11 @@
-//! What the bridge does for a backend, and what it cannot do, for people.
+//! Describes, for `status`, what the bridge does for a backend and what it cannot do.
 
 use signalbox_wire::{Era, Revision};
 
-/// The report.
+/// What is bridged for one backend.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
-    /// Which clients need the bridge; empty where none do.
+    /// Which clients need the bridge; empty if none do.
     pub clients: &'static str,
     /// What is carried over.
     pub carried: Vec<&'static str>,

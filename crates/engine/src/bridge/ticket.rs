@@ -1,28 +1,29 @@
-//! What a client of the new era carries from one round of a call to the next, and must not be able to read or change.
+//! The ticket that a client of the new era carries from one round of a call to the next. It can neither read nor
+//! change it.
 
 use crate::principal::Principal;
 
-/// What every ticket begins with, so that a person can tell whose it is.
+/// The prefix of every ticket, so that a person can tell where it comes from.
 const PREFIX: &str = "sbx1.";
-/// Most bytes of a ticket: none longer is given out, and none longer is looked at. The name of the caller is in it, twice as
-/// long as it is.
+/// Maximum length of a ticket in bytes; longer ones are neither issued nor read. The caller's name takes twice its
+/// length in it.
 const MAX_TICKET: usize = 16 << 10;
 
-/// Why a call comes back.
+/// What a ticket is for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Claim {
-    /// A call waits for the client's answers, and has asked this many times.
+    /// A parked call waits for the client's answers.
     Parked {
         /// Which call.
         park: u128,
         /// The round that is to be answered.
         round: u32,
     },
-    /// The backend refused the call until the user has been somewhere; it is to be run as if it were new.
+    /// The backend refused the call until the user visits a URL; it is then run as if it were new.
     Again,
 }
 
-/// The contents.
+/// The contents of a ticket.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ticket {
     /// What it is for.
@@ -35,18 +36,19 @@ pub struct Ticket {
     pub digest: [u8; 32],
 }
 
-/// Seals what leaves the process and must come back unchanged. The key is the process's own and dies with it.
+/// Encrypts data that leaves the process and must come back unchanged. The key is made at the start and dies with the
+/// process.
 pub trait Sealer: Send + Sync {
-    /// Seals a text; none where the system gives no randomness.
+    /// Seals a text; `None` if the system gives no randomness.
     fn seal(&self, plain: &[u8]) -> Option<Vec<u8>>;
-    /// Opens what was sealed here; none for anything else.
+    /// Opens what was sealed here; `None` for anything else.
     fn open(&self, sealed: &[u8]) -> Option<Vec<u8>>;
-    /// A digest that nobody can find another text for.
+    /// A collision-resistant digest.
     fn digest(&self, text: &[u8]) -> [u8; 32];
 }
 
 impl Ticket {
-    /// The ticket as `requestState`; none where it cannot be sealed, or would be too long to be opened again.
+    /// The ticket as `requestState`; `None` if it cannot be sealed, or would be too long to be opened again.
     #[must_use]
     pub fn seal(&self, sealer: &dyn Sealer) -> Option<String> {
         let mut plain = Vec::with_capacity(96);
@@ -70,7 +72,7 @@ impl Ticket {
         (text.len() <= MAX_TICKET).then_some(text)
     }
 
-    /// Reads a `requestState`; none where it was not sealed here.
+    /// Reads a `requestState`; `None` if it was not sealed here.
     #[must_use]
     pub fn open(text: &str, sealer: &dyn Sealer) -> Option<Self> {
         let hex = text.strip_prefix(PREFIX).filter(|_| text.len() <= MAX_TICKET)?;

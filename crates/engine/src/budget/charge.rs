@@ -1,4 +1,4 @@
-//! Bytes that are charged to a share, until this is dropped.
+//! Bytes charged to a share until the charge is dropped.
 
 use super::{OverBudget, Share};
 use bytes::Bytes;
@@ -22,10 +22,10 @@ impl Charge {
         self.bytes
     }
 
-    /// Makes it so many bytes, where there is room for `ahead` more.
+    /// Grows the charge to this many bytes, if there is room for `ahead` more.
     ///
     /// # Errors
-    /// Where the share does not allow it; the charge stays as it was.
+    /// If the share does not allow it; the charge is unchanged then.
     pub fn grow(&mut self, to: usize, ahead: usize) -> Result<(), OverBudget> {
         if let Some(more) = to.checked_sub(self.bytes).filter(|more| *more > 0) {
             self.share.charge(more, ahead)?;
@@ -34,7 +34,7 @@ impl Charge {
         Ok(())
     }
 
-    /// Gives back what is more than this.
+    /// Shrinks the charge to this many bytes.
     pub fn shrink(&mut self, to: usize) {
         if let Some(less) = self.bytes.checked_sub(to) {
             self.share.release(less);
@@ -42,7 +42,7 @@ impl Charge {
         }
     }
 
-    /// Takes so many bytes of it, or all there are, as a charge of their own.
+    /// Splits off up to this many bytes as a charge of their own.
     #[must_use]
     pub fn split(&mut self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
@@ -50,7 +50,7 @@ impl Charge {
         Self { share: Arc::clone(&self.share), bytes }
     }
 
-    /// Makes the charge a part of its message: it lasts as long as any copy of that.
+    /// Ties the charge to a message: it lasts as long as any copy of the message.
     #[must_use]
     pub fn attach(mut self, message: Bytes) -> Bytes {
         self.shrink(message.len());

@@ -1,14 +1,12 @@
-//! Whose bytes they are.
-
 use super::{Budget, Charge, GENEROUS, MINIMUM, OverBudget, WEIGHED};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What a budget is shared out by.
+/// Whom a share belongs to.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Holder {
-    /// All of it.
+    /// The whole process.
     Process,
     /// Everything of one caller.
     Caller,
@@ -32,7 +30,7 @@ impl Holder {
     }
 }
 
-/// What one caller, session, connection or backend makes the process hold.
+/// The bytes that one caller, session, connection or backend makes the process hold.
 #[derive(Debug)]
 pub struct Share {
     budget: Arc<Budget>,
@@ -46,16 +44,16 @@ impl Share {
         Arc::new(Self { budget: Arc::clone(budget), holder, parent, used: 0.into() })
     }
 
-    /// What it holds now, in bytes.
+    /// The bytes it holds now.
     #[must_use]
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Charges so many bytes, where there is room for `ahead` more: those of the message that will be made of this one.
+    /// Charges this many bytes, if there is room for `ahead` more: those of the message that will be made of this one.
     ///
     /// # Errors
-    /// Where this share, or that of its caller, does not allow it.
+    /// If this share, or its caller's, does not allow it.
     pub fn take(self: &Arc<Self>, bytes: usize, ahead: usize) -> Result<Charge, OverBudget> {
         self.charge(bytes, ahead)?;
         Ok(Charge::new(Arc::clone(self), bytes))
@@ -72,7 +70,7 @@ impl Share {
         Ok(self.take(message.len(), 0)?.attach(message))
     }
 
-    /// Charges a message though the share may not allow it: room for it was asked for before it was made.
+    /// Charges a message even if the share does not allow it, because room for it was reserved before it was made.
     #[must_use]
     pub fn hold_anyway(self: &Arc<Self>, message: Bytes) -> Bytes {
         if message.len() < WEIGHED {
@@ -82,7 +80,7 @@ impl Share {
         Charge::new(Arc::clone(self), message.len()).attach(message)
     }
 
-    /// True where it holds more than it may take on.
+    /// True if it holds more than its limit.
     #[must_use]
     pub fn is_exceeded(&self) -> bool {
         self.excess(MINIMUM + 1, 0).is_some()
@@ -115,14 +113,14 @@ impl Share {
         self.used.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Whose share is exceeded, with so many bytes that were just added and `ahead` more.
+    /// The holder whose limit is exceeded with `bytes` just added and `ahead` more to come.
     fn excess(&self, bytes: usize, ahead: usize) -> Option<Holder> {
         let (total, used) = (self.budget.total(), self.budget.used().saturating_add(ahead));
         if used > total {
             return Some(Holder::Process);
         }
         let own = self.used().saturating_add(ahead);
-        // Sessions share a backend, so that what is small passes whoever else uses it.
+        // Many sessions share a backend, so a small message passes whatever the others hold.
         let small = if self.holder == Holder::Backend { bytes } else { own };
         if small <= MINIMUM {
             return None;

@@ -1,4 +1,4 @@
-//! Which backend had a name first, and so has it plain.
+//! Owners of plain names: the backend that listed a name first.
 //!
 //! A name does not change hands: not when its owner is down, nor when it stops listing it, nor when another backend lists
 //! it too. It is free again when its owner leaves the configuration. Only while nobody has been shown a name does it go to
@@ -7,7 +7,7 @@
 use crate::keys::TextMap;
 use std::sync::Arc;
 
-/// Names that are kept for backends which do not list them any more, beyond as many as are listed.
+/// Number of names that may stay claimed though nobody lists them, beyond as many as are listed.
 const MAX_KEPT: usize = 10_000;
 
 #[derive(Clone, Debug)]
@@ -21,18 +21,19 @@ struct Claim {
 #[derive(Clone, Debug, Default)]
 pub struct Claims {
     owners: TextMap<Box<str>, Claim>,
-    /// Those that nobody has been shown yet.
+    /// Names that nobody has been shown yet.
     fresh: Vec<Box<str>>,
 }
 
 impl Claims {
-    /// Whose plain name this is.
+    /// The backend that owns this plain name.
     #[must_use]
     pub fn owner(&self, name: &str) -> Option<&Arc<str>> {
         self.owners.get(name).map(|claim| &claim.backend)
     }
 
-    /// A backend lists this name. `earlier` says whether it comes before another one in the configuration.
+    /// Claims a name that a backend lists. `earlier` says whether the backend comes before another one in the
+    /// configuration.
     pub fn claim(&mut self, name: &str, backend: &Arc<str>, earlier: impl Fn(&str) -> bool) {
         match self.owners.get_mut(name) {
             None => {
@@ -44,12 +45,12 @@ impl Claims {
         }
     }
 
-    /// Gives a name to a backend whatever was known of it.
+    /// Gives a name to a backend, whoever owned it.
     pub fn give(&mut self, name: &str, backend: &Arc<str>) {
         self.owners.insert(name.into(), Claim { backend: Arc::clone(backend), given: true });
     }
 
-    /// Somebody may have seen every name there is.
+    /// Marks every name as possibly seen by a client.
     pub fn settle(&mut self) {
         for name in self.fresh.drain(..) {
             if let Some(claim) = self.owners.get_mut(&name) {
@@ -64,7 +65,7 @@ impl Claims {
         self.fresh.retain(|name| self.owners.contains_key(name));
     }
 
-    /// Frees names that their owners do not list any more, where there are too many of them: a backend must not fill the
+    /// Frees names that their owners no longer list, if there are too many of them, so that a backend cannot fill the
     /// memory with ever new names.
     pub fn bound(&mut self, listed: usize, lists: impl Fn(&str, &str) -> bool) {
         if self.owners.len() > 2 * listed + MAX_KEPT {

@@ -1,16 +1,16 @@
-//! Our own cursors: where in the one ordered list a page ended.
+//! Cursors of the gateway's own lists: the entry at which a page ended.
 //!
-//! A cursor names the last entry of its page and its rank, so it stays good when the catalog changes between two pages,
-//! even where that entry is gone.
+//! A cursor holds the last entry of its page and its rank, so it stays valid when the catalog changes between two
+//! pages, even if that entry is gone.
 
 use super::ListKind;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// Longest cursor that is read at all.
+/// Maximum length of a cursor that is read.
 const MAX_CURSOR: usize = 8 * 1024;
 
-/// The place after which the next page starts.
+/// The entry after which the next page starts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cursor {
     /// Name of the backend of the last entry.
@@ -22,12 +22,12 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// The text a client gets.
+    /// The text that the client is given.
     pub fn encode(kind: ListKind, backend: &str, rank: u64, key: &str) -> String {
         URL_SAFE_NO_PAD.encode(format!("2\n{}\n{backend}\n{rank}\n{key}", kind.member()))
     }
 
-    /// Reads a text that a client sent back; `None` for anything that is not a cursor of this list.
+    /// Reads a cursor that a client sent; `None` if it is not a cursor of this list.
     pub fn decode(kind: ListKind, text: &str) -> Option<Self> {
         if text.len() > MAX_CURSOR {
             return None;

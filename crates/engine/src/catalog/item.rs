@@ -13,7 +13,7 @@ pub struct Item {
     pub key: Box<str>,
     /// The entry as it came.
     pub raw: Bytes,
-    /// Its place among all that its backend ever listed: what was seen first comes first.
+    /// Its rank in the order in which the backend's entries were first seen.
     pub(super) rank: u64,
     key_span: Span,
     ui: Option<(Span, Box<str>)>,
@@ -56,13 +56,13 @@ impl Item {
         Ok(Self { key, raw, rank: 0, key_span, ui, params })
     }
 
-    /// The page of an app that a tool names.
+    /// The URI of the app page that a tool links to.
     #[must_use]
     pub fn app(&self) -> Option<&str> {
         self.ui.as_ref().map(|(_, uri)| &**uri)
     }
 
-    /// The entry under the name it is exposed by, and with its `ui://` link following a renamed resource.
+    /// The entry under its exposed name, with its `ui://` link following a renamed resource.
     #[must_use]
     pub fn render(&self, exposed: Option<&str>, renamed_uri: impl Fn(&str) -> Option<Box<str>>) -> Bytes {
         let mut edits = Edits::new();

@@ -1,9 +1,9 @@
-//! Under which names clients see the entries of several backends.
+//! The names under which clients see the entries of several backends.
 //!
-//! Every entry has a qualified name, made of its backend's name and its own, which reaches it always. The backend that had
-//! a name first also has it plain; the others are shown under their qualified names. A plain name that is also the qualified
-//! name of another entry belongs to that one. Which name an entry has is decided by one look each, so that a list of any
-//! names costs time in proportion to its length.
+//! Every entry has a qualified name, made of its backend's name and its own, which always reaches it. The backend
+//! that listed a name first also has the plain name; the others are shown under their qualified names. A plain name
+//! that is also the qualified name of another entry belongs to that entry. Each name is decided by one lookup, so a
+//! list costs time in proportion to its length.
 
 use crate::keys::TextMap;
 use std::collections::{HashMap, HashSet};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub enum Style {
     /// `backend__name`, for tools and prompts.
     Name,
-    /// `backend+uri`, and `ui://backend+rest` for the pages of MCP Apps, which hosts know by their scheme.
+    /// `backend+uri`, and `ui://backend+rest` for the pages of MCP Apps, which hosts recognise by their scheme.
     Uri,
 }
 
@@ -31,7 +31,7 @@ impl Style {
         }
     }
 
-    /// The backend and the own name, where this may be a qualified name. No backend's name holds what divides the two.
+    /// Splits a name that may be qualified into backend and own name. No backend's name contains the separator.
     #[must_use]
     pub fn divide(self, text: &str) -> Option<(&str, std::borrow::Cow<'_, str>)> {
         match (self, text.strip_prefix(APP)) {
@@ -53,12 +53,12 @@ pub struct Names {
     owned: Vec<HashSet<Box<str>, foldhash::fast::RandomState>>,
     /// Exposed name to (backend index, name under the backend).
     exposed: TextMap<Box<str>, (usize, Box<str>)>,
-    /// (backend index, name under the backend) to the exposed name, only where they differ.
+    /// (backend index, name under the backend) to the exposed name, only if they differ.
     renamed: HashMap<usize, HashMap<Box<str>, Box<str>>>,
 }
 
 impl Names {
-    /// The names of these entries. `first` says which backend had a name first.
+    /// The names of these entries. `first` says which backend listed a name first.
     pub fn new(
         style: Style,
         backends: &[Arc<str>],
@@ -87,14 +87,14 @@ impl Names {
         names
     }
 
-    /// Whose qualified name this is.
+    /// The entry that this qualified name stands for.
     fn qualified<'a>(&self, text: &'a str) -> Option<(usize, std::borrow::Cow<'a, str>)> {
         let (backend, name) = self.style.divide(text)?;
         let index = *self.backends.get(backend)?;
         self.owned[index].contains(&*name).then_some((index, name))
     }
 
-    /// Whose entry this name means, exposed or qualified, and what that backend calls it.
+    /// The entry that a name stands for, exposed or qualified: the backend's index and its own name.
     #[must_use]
     pub fn owner<'a>(&'a self, name: &'a str) -> Option<(usize, std::borrow::Cow<'a, str>)> {
         match self.exposed.get(name) {
@@ -103,13 +103,13 @@ impl Names {
         }
     }
 
-    /// The exposed name, where it is not the backend's own.
+    /// The exposed name, if it differs from the backend's own.
     #[must_use]
     pub fn renamed(&self, index: usize, name: &str) -> Option<&str> {
         self.renamed.get(&index)?.get(name).map(|ours| &**ours)
     }
 
-    /// True where this backend has any entry under another name than its own.
+    /// True if any entry of this backend is exposed under another name.
     #[must_use]
     pub fn renames(&self, index: usize) -> bool {
         self.renamed.contains_key(&index)
@@ -120,7 +120,7 @@ impl Names {
         self.renamed.iter().flat_map(|(index, names)| names.keys().map(|name| (*index, &**name)))
     }
 
-    /// The qualified names of everything that has this own name.
+    /// The qualified names of all entries with this own name.
     #[must_use]
     pub fn candidates(&self, name: &str, backends: &[super::BackendEntry]) -> Vec<String> {
         let has = |index: &usize| self.owned[*index].contains(name);

@@ -1,4 +1,4 @@
-//! The last known lists as a file: read at the start, so that names do not flip and a client need not wait.
+//! The last known lists as a file. It is read at the start, so that names keep their owners and clients need not wait.
 
 use super::{BackendEntry, Catalog, Item, ListKind, View, ViewKey};
 use crate::capset::CapSet;
@@ -16,7 +16,7 @@ pub const VERSION: u32 = 1;
 /// Why a saved catalog cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PersistError {
-    /// It is not the JSON we write.
+    /// It is not JSON that this program writes.
     #[error("the saved catalog is damaged: {0}")]
     Damaged(String),
     /// A newer program wrote it.
@@ -28,7 +28,7 @@ pub enum PersistError {
 struct Saved {
     version: u32,
     backends: Vec<SavedBackend>,
-    /// Who has a plain name that several backends list, or that its owner does not list any more.
+    /// Owners of plain names that several backends list, or that the owner no longer lists.
     #[serde(default)]
     owners: Vec<SavedOwner>,
 }
@@ -69,7 +69,7 @@ pub fn write(catalog: &Catalog) -> Vec<u8> {
     serde_json::to_vec(&Saved { version: VERSION, backends, owners }).unwrap_or_default()
 }
 
-/// What the lists alone do not tell.
+/// Owners that do not follow from the lists alone.
 fn write_owners(catalog: &Catalog, kind: ListKind) -> impl Iterator<Item = SavedOwner> {
     let mut listed: HashMap<&str, usize> = HashMap::new();
     for entry in catalog.backends() {
@@ -87,7 +87,7 @@ fn write_owners(catalog: &Catalog, kind: ListKind) -> impl Iterator<Item = Saved
 /// Fills a catalog with what was saved of the backends it has.
 ///
 /// # Errors
-/// Says why the saved bytes are no use; the catalog is then as it was.
+/// If the saved bytes cannot be used; the catalog is unchanged then.
 pub fn read(catalog: &mut Catalog, bytes: &[u8]) -> Result<(), PersistError> {
     let damaged = |error: serde_json::Error| PersistError::Damaged(error.to_string());
     #[derive(Deserialize)]

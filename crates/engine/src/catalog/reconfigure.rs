@@ -1,10 +1,10 @@
-//! The catalog follows a configuration that changes: backends come, go, are replaced or show fewer tools.
+//! Changes of the configuration: backends are added, removed, replaced, or offer fewer tools.
 
 use super::{BackendEntry, Catalog, Changed, View, ViewKey};
 use std::sync::Arc;
 
 impl Catalog {
-    /// Takes over which backends there are, in their configured order. What is known of those that stay is kept.
+    /// Takes over the configured backends in their order, and keeps what is known of those that stay.
     pub fn reconfigure(&mut self, names: impl IntoIterator<Item = Arc<str>>) -> Changed {
         let mut before = std::mem::take(&mut self.backends);
         let order: Vec<Arc<str>> = before.iter().map(|entry| Arc::clone(&entry.name)).collect();
@@ -17,7 +17,7 @@ impl Catalog {
             .collect();
         let configured = |name: &str| self.backends.iter().any(|entry| *entry.name == *name);
         self.claims.iter_mut().for_each(|claims| claims.keep(configured));
-        // Names of those that are gone are free for those that are there.
+        // Names of removed backends are free for the others.
         self.claim_all();
         self.generation += 1;
         let stays = |name: &&Arc<str>| self.backends.iter().any(|entry| entry.name == **name);
@@ -30,7 +30,7 @@ impl Catalog {
         gone.chain(shuffled).fold(Changed::default(), Changed::or)
     }
 
-    /// Stores the first lists of a backend that has taken the place of another. All lists of its predecessor are dropped.
+    /// Stores the first lists of a backend that replaced another, and drops all lists of its predecessor.
     pub fn replace_views(&mut self, backend: &str, key: ViewKey, view: View) -> Changed {
         let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) else {
             return Changed::default();
@@ -42,7 +42,7 @@ impl Catalog {
         if dropped.is_empty() { first } else { different }
     }
 
-    /// Drops the tools that a backend may not offer any more from all of its lists.
+    /// Removes the tools that a backend may no longer offer from all of its lists.
     pub fn keep_tools(&mut self, backend: &str, keep: impl Fn(&str) -> bool) -> Changed {
         let Some(entry) = self.backends.iter_mut().find(|entry| &*entry.name == backend) else {
             return Changed::default();

@@ -1,4 +1,4 @@
-//! An immutable picture of the catalog: who owns which name, and the lists as clients see them.
+//! An immutable picture of the catalog: owners of names, and lists as clients see them.
 
 use super::claims::Claims;
 use super::cursor::Cursor;
@@ -18,11 +18,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Most entries on one page.
+/// Maximum number of entries on one page.
 pub const PAGE_ENTRIES: usize = 1_000;
-/// Most bytes on one page, unless a single entry is larger.
+/// Maximum number of bytes on one page, unless a single entry is larger.
 pub const PAGE_BYTES: usize = 1 << 20;
-/// Most rendered first pages that are kept.
+/// Maximum number of rendered first pages that are kept.
 const MAX_RENDERED: usize = 64;
 
 /// Where a request goes.
@@ -32,7 +32,7 @@ pub struct Route {
     pub backend: Arc<str>,
     /// What the backend calls the subject.
     pub name: Box<str>,
-    /// True where that is not the exposed name.
+    /// True if the exposed name is another.
     pub renamed: bool,
 }
 
@@ -45,7 +45,7 @@ pub struct Page {
     pub next: Option<String>,
 }
 
-/// All that a rendered list depends on besides the catalog.
+/// Everything but the catalog that a rendered list depends on.
 type PageKey = (ListKind, Selector, Option<Audience>);
 
 /// The catalog at one moment.
@@ -61,7 +61,7 @@ pub struct Snapshot {
     /// Whether any old connection of a backend runs tool calls as tasks, in the order of `backends`.
     task_hosts: Vec<bool>,
     rendered: Mutex<HashMap<PageKey, Page>>,
-    /// Somebody was shown a name, or used one.
+    /// Set once a client was shown a name, or used one.
     shown: AtomicBool,
 }
 
@@ -98,7 +98,7 @@ impl Snapshot {
         }
     }
 
-    /// True once somebody was shown a name, or used one.
+    /// True once a client was shown a name, or used one.
     #[must_use]
     pub fn was_shown(&self) -> bool {
         self.shown.load(Ordering::Relaxed)
@@ -110,7 +110,7 @@ impl Snapshot {
         }
     }
 
-    /// Grows with every change.
+    /// A number that grows with every change of the catalog.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.generation
@@ -122,7 +122,7 @@ impl Snapshot {
         &self.backends
     }
 
-    /// The only backend, where there is just one.
+    /// The only backend, if there is just one.
     #[must_use]
     pub fn only(&self) -> Option<&Arc<str>> {
         match &self.backends[..] {
@@ -131,13 +131,13 @@ impl Snapshot {
         }
     }
 
-    /// True where the lists that this kind of client would be shown by the backend are known.
+    /// True if the backend's lists for this kind of client are known.
     #[must_use]
     pub fn knows(&self, backend: &str, selector: &Selector) -> bool {
         self.entry(backend).is_some_and(|entry| entry.views.contains_key(selector))
     }
 
-    /// The lists this kind of client sees of a backend; where they are not known, the nearest ones.
+    /// The lists of a backend for this kind of client; the nearest ones if those are not known.
     #[must_use]
     pub fn view<'a>(&self, entry: &'a BackendEntry, selector: &Selector) -> Option<&'a Arc<View>> {
         entry.shown(selector)
@@ -156,7 +156,7 @@ impl Snapshot {
             .filter_map(move |entry| Some((&entry.name, &*self.view(entry, &selector)?.profile)))
     }
 
-    /// The capabilities of all backends together; everything we can carry while one of them is unknown.
+    /// The capabilities of all backends together; everything the gateway can carry while one of them is unknown.
     #[must_use]
     pub fn offer(&self, selector: &Selector, sight: Option<&Sight<'_>>) -> Offer {
         let seen = |entry: &&BackendEntry| sight.is_none_or(|sight| sight.backend(&entry.name));
@@ -170,20 +170,20 @@ impl Snapshot {
         offer
     }
 
-    /// Whose tool this is.
+    /// The route of a tool.
     #[must_use]
     pub fn tool(&self, exposed: &str) -> Option<Route> {
         self.route(&self.tools, exposed)
     }
 
-    /// Whose prompt this is.
+    /// The route of a prompt.
     #[must_use]
     pub fn prompt(&self, exposed: &str) -> Option<Route> {
         self.route(&self.prompts, exposed)
     }
 
-    /// How a tool of an old backend runs as a task. One of a backend whose tasks need no asking for does not. `selector` is
-    /// only asked for where it matters.
+    /// Whether a tool of an old backend runs as a task; `Forbidden` for backends of the new era, which decide
+    /// themselves. `selector` is only called if it matters.
     #[must_use]
     pub fn task_support(&self, route: &Route, selector: impl FnOnce() -> Selector) -> TaskSupport {
         let index = self.index(&route.backend).filter(|index| self.task_hosts[*index]);
@@ -201,7 +201,7 @@ impl Snapshot {
         entry.views.values().find_map(|view| view.tools.named(&route.name)).map(|item| &item.raw)
     }
 
-    /// The qualified names of the tools that some backend calls so.
+    /// The qualified names of all tools with this own name.
     #[must_use]
     pub fn qualified_tools(&self, own: &str) -> Vec<String> {
         self.tools.candidates(own, &self.backends)
@@ -215,7 +215,7 @@ impl Snapshot {
         })
     }
 
-    /// Header marks of a tool.
+    /// The arguments of a tool that are mirrored into headers.
     #[must_use]
     pub fn param_headers(&self, exposed_tool: &str) -> Option<&Arc<[ParamHeader]>> {
         if self.params.is_empty() {
@@ -227,8 +227,8 @@ impl Snapshot {
         })
     }
 
-    /// Whose resource this is: listed, written as `BACKEND+URI`, of a known template, of a scheme that only one backend
-    /// has, or of the only backend with resources at all.
+    /// The route of a resource: listed, written as `BACKEND+URI`, matching a known template, of a scheme that only
+    /// one backend has, or of the only backend with resources at all.
     #[must_use]
     pub fn resource(&self, uri: &str) -> Option<Route> {
         if let Some(route) = self.route(&self.resources, uri).or_else(|| self.route(&self.templates, uri)) {
@@ -258,20 +258,20 @@ impl Snapshot {
         .and_then(plain)
     }
 
-    /// The URI under which a resource of this backend is exposed, where it is not its own.
+    /// The URI under which a resource of this backend is exposed, if it was renamed.
     #[must_use]
     pub fn renamed_uri(&self, backend: &str, uri: &str) -> Option<&str> {
         let index = self.index(backend)?;
         self.resources.renamed(index, uri).or_else(|| self.templates.renamed(index, uri))
     }
 
-    /// True where any resource of this backend is exposed under another URI.
+    /// True if any resource of this backend is exposed under another URI.
     #[must_use]
     pub fn renames_uris(&self, backend: &str) -> bool {
         self.index(backend).is_some_and(|index| self.resources.renames(index))
     }
 
-    /// One page of a list for this kind of client. `None` for a cursor that is not ours.
+    /// One page of a list for this kind of client. `None` if the cursor is not ours.
     #[must_use]
     pub fn page(
         &self,
@@ -297,8 +297,9 @@ impl Snapshot {
         Some(page)
     }
 
-    /// For how long, and for whom, a client may keep this list: as the strictest of the backends says whose entries it
-    /// sees. One that is down or says nothing lets it be kept not at all, and what depends on the caller is for nobody else.
+    /// How long, and for whom, a client may keep this list: the strictest terms of the backends whose entries it
+    /// sees. A backend that is down or gives no terms forbids keeping it, and a list that depends on the caller is
+    /// private.
     #[must_use]
     pub fn terms(&self, kind: ListKind, selector: &Selector, sight: Option<&Sight<'_>>, now: Instant) -> Terms {
         let mut merged: Option<Terms> = None;
@@ -389,7 +390,7 @@ impl Snapshot {
         Some(Route { backend: Arc::clone(&self.backends[index].name), renamed: name != exposed, name: name.into() })
     }
 
-    /// What is told of a request that goes this way, where that is the same for all that go to its backend.
+    /// Shared ruling for requests routed here under their own name.
     pub(crate) fn routed(&self, route: &Route) -> Option<&Arc<Ruling>> {
         let entry = self.backends.iter().find(|entry| Arc::ptr_eq(&entry.name, &route.backend));
         entry.filter(|_| !route.renamed).map(|entry| &entry.routed)

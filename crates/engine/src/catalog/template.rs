@@ -1,7 +1,7 @@
-//! Whether a URI could have come from a URI template.
+//! Matches URIs against URI templates.
 
-/// True where the literal parts of the template stand in the URI in order, with something in each hole. Templates come
-/// from backends, so this is linear in the URI for every literal and never backtracks.
+/// True if the literal parts of the template occur in the URI in order, with at least one character for each
+/// expression. Templates come from backends, so this is linear in the URI for every literal and never backtracks.
 pub fn matches(template: &str, uri: &str) -> bool {
     let mut rest = uri;
     let mut parts = Parts(template);
@@ -27,13 +27,13 @@ pub fn matches(template: &str, uri: &str) -> bool {
     false
 }
 
-/// Where `literal` ends at its first place that leaves at least one character for the hole before it.
+/// The end of the first `literal` that leaves at least one character for the expression before it.
 fn find_after_first(rest: &str, literal: &str) -> Option<usize> {
     let skip = rest.chars().next()?.len_utf8();
     rest[skip..].find(literal).map(|at| skip + at + literal.len())
 }
 
-/// The end of `rest`, if it ends with `literal` and leaves at least one character for the hole before it.
+/// The end of `rest`, if it ends with `literal` and leaves at least one character for the expression before it.
 fn tail_after_first(rest: &str, literal: &str) -> Option<usize> {
     (rest.len() > literal.len() && rest.ends_with(literal)).then_some(rest.len())
 }
@@ -41,7 +41,7 @@ fn tail_after_first(rest: &str, literal: &str) -> Option<usize> {
 struct Parts<'a>(&'a str);
 
 impl<'a> Parts<'a> {
-    /// The next literal, and whether a hole follows it. A brace that never closes is part of the literal.
+    /// The next literal, and whether an expression follows it. A brace that never closes is part of the literal.
     fn next_part(&mut self) -> Option<(&'a str, bool)> {
         let text = self.0;
         let hole = text.find('{').and_then(|open| Some((open, open + text[open..].find('}')?)));

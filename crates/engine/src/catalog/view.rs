@@ -7,7 +7,7 @@ use signalbox_wire::Era;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Which kind of client a list was given to.
+/// The kind of client that a list was given to.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ViewKey {
     /// The era of the connection.
@@ -16,7 +16,7 @@ pub struct ViewKey {
     pub caps: CapSet,
 }
 
-/// Which kind of client asks.
+/// The kind of client that asks.
 pub type Selector = ViewKey;
 
 /// The lists of one backend for one kind of client.
@@ -32,7 +32,7 @@ pub struct View {
     pub resources: ItemList,
     /// Its resource templates.
     pub templates: ItemList,
-    /// How long each list may be kept, where the backend said so.
+    /// How long each list may be kept, if the backend said so.
     terms: [Option<ListTerms>; 4],
 }
 
@@ -41,7 +41,7 @@ pub struct View {
 pub struct ListTerms {
     /// Until when.
     pub until: Instant,
-    /// For everybody; else only for whoever asked.
+    /// True if it is the same for every caller; otherwise it is only for the one who asked.
     pub public: bool,
 }
 
@@ -49,12 +49,12 @@ pub struct ListTerms {
 #[derive(Clone, Debug, Default)]
 pub struct ItemList {
     items: Vec<Item>,
-    /// Places in `items`, sorted by key.
+    /// Indexes into `items`, sorted by key.
     by_key: Vec<u32>,
 }
 
 impl ItemList {
-    /// A list of these. Of two entries with one key the first stays.
+    /// A list of these items. Of two with the same key the first is kept.
     fn new(mut items: Vec<Item>) -> Self {
         let mut by_key: Vec<u32> = (0..u32::try_from(items.len()).unwrap_or(u32::MAX)).collect();
         let key = |place: u32| &*items[place as usize].key;
@@ -82,7 +82,7 @@ impl ItemList {
         *self = Self::new(items);
     }
 
-    /// Gives every entry its rank, and puts the list into that order.
+    /// Ranks every entry, and sorts the list by rank.
     pub(super) fn order(&mut self, mut rank: impl FnMut(&str) -> u64) {
         let mut items = std::mem::take(&mut self.items);
         for item in &mut items {
@@ -118,7 +118,7 @@ impl View {
         Self { profile, tools, prompts, resources, templates, terms: [None; 4] }
     }
 
-    /// How long a list may be kept, where the backend said so.
+    /// How long a list may be kept, if the backend said so.
     #[must_use]
     pub fn terms(&self, kind: ListKind) -> Option<ListTerms> {
         self.terms[kind as usize]
@@ -140,7 +140,7 @@ impl View {
         }
     }
 
-    /// Puts a list in place. Of two entries with one key the first stays.
+    /// Replaces a list. Of two entries with the same key the first is kept.
     pub fn set(&mut self, kind: ListKind, items: Vec<Item>) {
         *self.list_mut(kind) = ItemList::new(items);
     }
@@ -154,7 +154,7 @@ impl View {
         }
     }
 
-    /// Which lists are not byte for byte those of `other`.
+    /// Which lists differ from those of `other` in any byte.
     #[must_use]
     pub fn differs(&self, other: &Self) -> Changed {
         let differs = |kind: ListKind| {

@@ -1,29 +1,28 @@
-//! Which entries of the catalog a caller sees.
-
 use super::ListKind;
 use crate::caller::Caller;
 use std::sync::Arc;
 
-/// Who sees the same entries as others. Part of the key under which rendered lists are kept, so it must say all that
+/// A group of callers who see the same entries. Rendered lists are cached by it, so it must cover everything that
 /// [`Visibility::shows`] depends on.
 #[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Audience(pub Arc<str>);
 
-/// Decides what callers see. Lists, `initialize`, `server/discover`, completion and calls all ask it, so they agree.
+/// Decides which entries callers see. Lists, `initialize`, `server/discover`, completion and calls all ask it, so
+/// they agree.
 pub trait Visibility: Send + Sync {
     /// The audience that this caller belongs to.
     fn audience(&self, caller: &Caller) -> Audience;
 
-    /// True where the audience sees anything of this backend.
+    /// True if the audience sees anything of this backend.
     fn shows_backend(&self, audience: &Audience, backend: &str) -> bool;
 
-    /// True where the audience sees this entry, named as its backend names it.
+    /// True if the audience sees this entry, named as its backend names it.
     fn shows(&self, audience: &Audience, _kind: ListKind, backend: &str, _name: &str) -> bool {
         self.shows_backend(audience, backend)
     }
 }
 
-/// What one caller sees.
+/// The entries that one caller sees.
 #[derive(Clone)]
 pub struct Sight<'a> {
     visibility: &'a dyn Visibility,
@@ -31,25 +30,25 @@ pub struct Sight<'a> {
 }
 
 impl<'a> Sight<'a> {
-    /// What this caller sees.
+    /// The sight of this caller.
     #[must_use]
     pub fn of(visibility: &'a dyn Visibility, caller: &Caller) -> Self {
         Self { visibility, audience: visibility.audience(caller) }
     }
 
-    /// Whose sight it is.
+    /// The audience it stands for.
     #[must_use]
     pub fn audience(&self) -> &Audience {
         &self.audience
     }
 
-    /// True where anything of this backend is seen.
+    /// True if anything of this backend is seen.
     #[must_use]
     pub fn backend(&self, backend: &str) -> bool {
         self.visibility.shows_backend(&self.audience, backend)
     }
 
-    /// True where this entry is seen.
+    /// True if this entry is seen.
     #[must_use]
     pub fn entry(&self, kind: ListKind, backend: &str, name: &str) -> bool {
         self.visibility.shows(&self.audience, kind, backend, name)

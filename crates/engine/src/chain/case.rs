@@ -1,5 +1,3 @@
-//! What an interceptor is asked about.
-
 use crate::caller::Caller;
 use crate::exchange::Exchange;
 use bytes::Bytes;
@@ -7,7 +5,7 @@ use signalbox_wire::Envelope;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Which way a message goes.
+/// The kind of message an interceptor is asked about, and its direction.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Phase {
     /// A client's request, before it goes to a backend.
@@ -42,7 +40,7 @@ impl Phase {
         Self::FromGateway,
     ];
 
-    /// True where messages of this phase go to the client, so that the last interceptor is asked first.
+    /// True if messages of this phase go to the client, so that the last interceptor is asked first.
     #[must_use]
     pub fn is_inward(self) -> bool {
         matches!(self, Self::Response | Self::FromBackend | Self::ServerAsks | Self::FromGateway)
@@ -78,16 +76,16 @@ impl Phase {
     }
 }
 
-/// A message, and all that may be known of it.
+/// A message, and everything that is known about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
-    /// Which way it goes.
+    /// The phase.
     pub phase: Phase,
     /// The message, as the interceptors before made it.
     pub message: &'a Envelope,
     /// The exchange it belongs to. A notification may belong to none.
     pub exchange: Option<&'a Exchange>,
-    /// Who sent the request that it belongs to, or opened the session.
+    /// The sender of the request it belongs to, or else the opener of the session.
     pub caller: &'a Caller,
     /// The id of the session, where the client has one.
     pub session: Option<&'a str>,
@@ -95,96 +93,97 @@ pub struct Case<'a> {
     pub session_started: Instant,
     /// The revision the client speaks.
     pub revision: Option<&'a str>,
-    /// The backend it goes to or comes from, where that is known.
+    /// The backend it goes to or comes from, if known.
     pub backend: Option<&'a str>,
     /// The tool that is called, as its backend defines it.
     pub definition: Option<&'a Bytes>,
-    /// How often the call was sent to its backend, this time included: more than once where it surely had not arrived.
+    /// How often the call was sent to its backend, this time included; more than once only if it certainly had not
+    /// arrived.
     pub attempt: u32,
     /// Which round of its call it belongs to; the first is 1.
     pub round: u32,
-    /// False for what comes in the middle of a call, and for notifications. A pause of such a message is over at once; a
-    /// question to a person or a web address about it refuses it.
+    /// False for notifications and for messages in the middle of a call. A pause of such a message ends at once; a
+    /// hold for a person or a webhook refuses it.
     pub can_wait: bool,
-    /// True for the result of a call that comes by the task which the call made. The exchange is then that of the call, as far
-    /// as it is remembered: one that is forgotten has no subject.
+    /// True for a call's result that arrives through the task the call made. The exchange is then that of the call,
+    /// as far as it is remembered; a forgotten one has no subject.
     pub by_task: bool,
     /// The time now.
     pub now: Instant,
-    /// The same by the wall clock, in milliseconds since 1970.
+    /// The wall-clock time, in milliseconds since 1970.
     pub unix_ms: u64,
 }
 
-/// Something an interceptor must know before it decides.
+/// What an interceptor must know before it can decide.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Question {
-    /// Nothing: the message is to go on after this time.
+pub enum HoldQuestion {
+    /// Nothing: the message continues after this time.
     Pause(Duration),
-    /// What a person says about the message.
+    /// A person's decision about the message.
     Person {
-        /// Why it is held, for the person.
+        /// The reason shown to the person.
         reason: Arc<str>,
-        /// How long it waits at most.
+        /// The longest wait.
         within: Duration,
     },
-    /// What a web address says about the message.
+    /// A webhook's decision about the message.
     Webhook {
         /// The address.
         url: Arc<str>,
         /// The JSON to send.
         body: Bytes,
-        /// How long it may take.
+        /// The time limit.
         within: Duration,
     },
 }
 
-/// What came of a question.
+/// The answer to a [`HoldQuestion`].
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Answer {
-    /// The pause is over, or the person lets the message go as it is.
+pub enum HoldAnswer {
+    /// The pause is over, or the person released the message unchanged.
     GoOn {
-        /// Who said so; nobody for a pause.
+        /// Who decided; `None` for a pause.
         by: Option<String>,
     },
-    /// The message is to go on as this one, whole.
+    /// The message continues as this one.
     Edited {
-        /// Who said so.
+        /// Who decided.
         by: Option<String>,
         /// The message.
         message: Bytes,
     },
-    /// A request is to be answered with this result, an answer to be replaced by it.
+    /// Answer the request with this result, or replace the answer by it.
     Result {
-        /// Who said so.
+        /// Who decided.
         by: Option<String>,
         /// The result.
         result: Bytes,
     },
     /// The message is refused.
     Refused {
-        /// Who said so.
+        /// Who decided.
         by: Option<String>,
         /// Why.
         reason: String,
     },
     /// Nobody answered in time.
     Expired,
-    /// What the web address answered, with its status.
+    /// The webhook's response.
     Webhook {
         /// The HTTP status.
         status: u16,
         /// The body.
         body: Bytes,
     },
-    /// It could not be asked.
+    /// The question could not be asked.
     Failed(String),
 }
 
-/// What an interceptor is told when it is asked again about a message that it held.
+/// What an interceptor is given when it is asked again about a message that it held.
 #[derive(Clone, Copy, Debug)]
 pub struct Resumed<'a> {
-    /// Where it stood, as it said in [`super::Hold::cursor`].
+    /// Its position, as it returned it in [`super::Hold::cursor`].
     pub cursor: u32,
-    /// What came of its question.
-    pub answer: &'a Answer,
+    /// The answer to its question.
+    pub answer: &'a HoldAnswer,
 }

@@ -1,6 +1,4 @@
-//! What an interceptor says.
-
-use super::case::Question;
+use super::case::HoldQuestion;
 use super::rulings::Rulings;
 use crate::fault::Fault;
 use bytes::Bytes;
@@ -20,34 +18,35 @@ pub enum Verdict {
     Error(Bytes),
     /// Refuse. A notification is dropped.
     Refuse(Fault),
-    /// Wait for an answer to a question. A notification does not wait: it goes on.
+    /// Wait for the answer to a question. Messages that cannot wait are refused or continue; see
+    /// [`super::Case::can_wait`].
     Hold(Hold),
 }
 
-/// A message that waits.
+/// A message that an interceptor holds.
 #[derive(Clone, Debug)]
 pub struct Hold {
-    /// What is asked.
-    pub question: Question,
-    /// Where the interceptor stands; it is told when it is asked again.
+    /// The question.
+    pub question: HoldQuestion,
+    /// The interceptor's position, which it gets back when it is asked again.
     pub cursor: u32,
-    /// What it made of the message so far, where that is not what it was handed.
+    /// The message as the interceptor changed it so far, if it did.
     pub message: Option<Envelope>,
 }
 
-/// What is to be done besides.
+/// Side effects.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// Send a copy elsewhere. Its answer is recorded, never returned.
+    /// Send a copy to another backend. Its answer is recorded, never returned.
     Fork {
         /// The backend.
         backend: Arc<str>,
         /// The request, whole.
         message: Envelope,
     },
-    /// Say something in the log.
+    /// Write a line to the log.
     Log {
-        /// How loud.
+        /// The level.
         level: crate::log_level::LogLevel,
         /// What.
         text: String,
@@ -57,21 +56,21 @@ pub enum Effect {
         /// The names of the counters.
         names: Arc<[Arc<str>]>,
     },
-    /// Tell a web address, without waiting for what it says.
+    /// Notify a webhook without waiting for its response.
     Notify {
         /// The address.
         url: Arc<str>,
         /// The JSON to send.
         body: Bytes,
-        /// How long it may take.
+        /// The time limit.
         within: std::time::Duration,
     },
 }
 
-/// One decision, and what it rests on: enough to judge again without the message.
+/// One decision with its grounds: enough to repeat it without the message.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ruling {
-    /// The rule, where it was one.
+    /// The rule, if it was one.
     pub rule: Option<Arc<str>>,
     /// What was decided: `pass`, `modify`, `reply`, `error`, `refuse`, `hold`, `fork`, …
     pub verdict: &'static str,
@@ -84,26 +83,26 @@ pub struct Ruling {
 }
 
 impl Ruling {
-    /// A decision that rests on nothing but the message.
+    /// A decision based on nothing but the message.
     #[must_use]
     pub fn of(verdict: &'static str, detail: String) -> Self {
         Self { verdict, detail, ..Self::default() }
     }
 }
 
-/// All that an interceptor says about a message.
+/// Everything an interceptor decided about a message.
 #[derive(Clone, Debug)]
 pub struct Judgement {
-    /// What is to become of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What was decided on the way.
+    /// The decisions that led to it, for the record.
     pub rulings: Rulings,
-    /// What is to be done besides.
+    /// Side effects.
     pub effects: Vec<Effect>,
 }
 
 impl Judgement {
-    /// The message goes on, and nothing is worth telling.
+    /// The message passes, and there is nothing to record.
     #[must_use]
     pub fn pass() -> Self {
         Verdict::Pass.into()

@@ -1,34 +1,34 @@
 //! What a person decided about a held message, as a verdict.
 
-use super::case::{Answer, Case, Phase};
+use super::case::{Case, HoldAnswer, Phase};
 use super::judgement::{Judgement, Ruling, Verdict};
 use crate::fault::{Fault, FaultKind};
 use bytes::Bytes;
 use signalbox_wire::{Envelope, Kind, Limits, Refusal, json, scan};
 use std::sync::Arc;
 
-/// Why a message cannot go on as somebody has edited it.
+/// Why an edited message cannot replace the one that was held.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum EditError {
-    /// It is no message.
+    /// It is not a valid message.
     #[error("the edited message is not valid: {0}")]
     NotValid(#[from] Refusal),
-    /// It is something else than what was held.
+    /// It is of another kind than the held message.
     #[error("the edited message must be {wanted}, like the one in whose place it comes")]
     Kind {
         /// What is wanted.
         wanted: &'static str,
     },
-    /// Its method is another, so that it would be another call.
+    /// It has another method, which would make it another call.
     #[error("the edited message must keep the method {0}")]
     Method(String),
-    /// A result that is no JSON object.
+    /// The result is not a JSON object.
     #[error("a result must be a JSON object")]
     Result,
 }
 
-/// The message that is to go on in the place of the one that was held. It keeps to the strict rules, is of the same kind
-/// and of the same method, and its id is that of the other, whatever it says.
+/// Checks an edited message against the strict rules and against the held one: same kind, same method. It gets the
+/// held message's id, whatever id it has.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -41,7 +41,7 @@ pub fn edited(held: &Envelope, message: Bytes, limits: &Limits) -> Result<Envelo
     }
 }
 
-/// Says whether a message may go on in the place of another: whoever wrote it, it is of the same kind and method.
+/// Checks that a message may replace another: it must be of the same kind and method.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -61,7 +61,7 @@ pub(super) fn fits(held: &Envelope, edited: &Envelope) -> Result<(), EditError> 
     Ok(())
 }
 
-/// A result that a person wrote, if it is one.
+/// Checks a result that a person wrote.
 pub(crate) fn result(result: &Bytes, limits: &Limits) -> Result<Bytes, EditError> {
     scan(result, limits).map_err(Refusal::Scan)?;
     let start = json::skip_whitespace(result, 0);
@@ -71,9 +71,9 @@ pub(crate) fn result(result: &Bytes, limits: &Limits) -> Result<Bytes, EditError
     Ok(result.clone())
 }
 
-/// The verdict of an interceptor that held a message for a person, by what came of that. `rule` is who held it.
+/// Turns a person's decision into the verdict of the interceptor that held the message; `rule` is the rule that did.
 #[must_use]
-pub fn settle(case: &Case<'_>, answer: &Answer, rule: Option<Arc<str>>, limits: &Limits) -> Judgement {
+pub fn settle(case: &Case<'_>, answer: &HoldAnswer, rule: Option<Arc<str>>, limits: &Limits) -> Judgement {
     let (word, detail, by, verdict) = settled(case, answer, limits);
     let inputs = by.map(|by| ("person", by)).into_iter().collect();
     let ruling = Ruling { rule, verdict: word, detail, conditions: Arc::default(), inputs };
@@ -82,27 +82,29 @@ pub fn settle(case: &Case<'_>, answer: &Answer, rule: Option<Arc<str>>, limits: 
 
 type Settled = (&'static str, String, Option<String>, Verdict);
 
-fn settled(case: &Case<'_>, answer: &Answer, limits: &Limits) -> Settled {
+fn settled(case: &Case<'_>, answer: &HoldAnswer, limits: &Limits) -> Settled {
     let refused = |kind, text: &str| Verdict::Refuse(Fault::new(kind, text));
     let what = if case.phase == Phase::Response { "answer" } else { "request" };
     match answer {
-        Answer::GoOn { by } => ("released", String::new(), by.clone(), Verdict::Pass),
-        Answer::Edited { by, message } => match edited(case.message, message.clone(), limits) {
+        HoldAnswer::GoOn { by } => ("released", String::new(), by.clone(), Verdict::Pass),
+        HoldAnswer::Edited { by, message } => match edited(case.message, message.clone(), limits) {
             Ok(message) => ("edited", format!("{} bytes", message.bytes().len()), by.clone(), Verdict::Modify(message)),
             Err(error) => ("failed", error.to_string(), by.clone(), refused(FaultKind::Refused, &error.to_string())),
         },
-        Answer::Result { by, result: told } => match result(told, limits) {
+        HoldAnswer::Result { by, result: told } => match result(told, limits) {
             Ok(bytes) => ("answered", format!("{} bytes", bytes.len()), by.clone(), Verdict::Reply(bytes)),
             Err(error) => ("failed", error.to_string(), by.clone(), refused(FaultKind::Refused, &error.to_string())),
         },
-        Answer::Refused { by, reason } => ("refused", reason.clone(), by.clone(), refused(FaultKind::Refused, reason)),
-        Answer::Expired => {
+        HoldAnswer::Refused { by, reason } => {
+            ("refused", reason.clone(), by.clone(), refused(FaultKind::Refused, reason))
+        }
+        HoldAnswer::Expired => {
             let text = format!("the {what} was held for a person, and nobody decided in time");
             ("expired", text.clone(), None, refused(FaultKind::HoldExpired, &text))
         }
-        Answer::Failed(why) => ("failed", why.clone(), None, refused(FaultKind::Overloaded, why)),
-        Answer::Webhook { status, .. } => {
-            let text = format!("a web address answered {status} where a person was asked");
+        HoldAnswer::Failed(why) => ("failed", why.clone(), None, refused(FaultKind::Overloaded, why)),
+        HoldAnswer::Webhook { status, .. } => {
+            let text = format!("a webhook answered {status} where a person was asked");
             ("failed", text.clone(), None, refused(FaultKind::Internal, &text))
         }
     }

@@ -1,13 +1,13 @@
-//! What one interceptor, or one part of the gateway, decided about a message.
+//! The decisions of one interceptor, or of one part of the gateway, about a message.
 
 use super::judgement::Ruling;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Rulings in their order. Most messages of one kind are decided in one way, and share what is told of it.
+/// Rulings in their order. Most messages of one kind are decided alike and share one ruling.
 #[derive(Clone, Default, Debug)]
 pub enum Rulings {
-    /// Nothing is worth telling.
+    /// Nothing to record.
     #[default]
     None,
     /// A single one.

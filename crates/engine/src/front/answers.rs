@@ -1,7 +1,8 @@
 //! Answers of backends on their way to the client.
 
-use super::holding::Then;
-use super::task_registry::{Entry, Host};
+use super::exchanges::Stage;
+use super::holding::Continuation;
+use super::task_registry::{TaskEntry, TaskHost};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::TaskState;
 use crate::chain::{Phase, Ruling};
@@ -25,12 +26,12 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        if self.is_polling(id) {
-            return self.poll_answered(id, message, edits, ctx, out);
-        }
-        let Some(exchange) = self.exchanges.get_mut(&id) else {
+        let Some((exchange, stage)) = self.exchanges.staged_mut(id) else {
             return out.push(Command::Dropped("late_answer"));
         };
+        if matches!(stage, Stage::PollingTask(poll) if poll.awaits_backend()) {
+            return self.poll_answered(id, message, edits, ctx, out);
+        }
         exchange.asks = exchange.era == Era::Modern && super::operations::asks_for_input(message);
         let exchange = &*exchange;
         match message.id_span() {
@@ -39,12 +40,12 @@ impl FrontMachine {
         }
         rename_uris(exchange, message, &mut edits, ctx);
         out.extend(keep_read(exchange, message));
-        // Nobody asks about its result where nobody judges anything.
+        // Only interceptors need to know which call made a task.
         let makes_task = ctx.chain.looks_at(Phase::Response) && tells_of_task(exchange, message);
         let task = exchange.wants_task.then(|| message.result().and_then(TaskState::read)).flatten();
         let backend = exchange.backend.clone();
         let era = exchange.era;
-        self.inquiry_over(id, ctx, out);
+        self.input_over(id, ctx, out);
         if let Some(home) = self.place_task(id, message, &mut edits, ctx) {
             out.push(home);
         }
@@ -61,13 +62,13 @@ impl FrontMachine {
         let status = http_status(era, message, &bytes, status);
         if let (Some(task), Some(backend)) = (task, backend) {
             let id = task.id.clone();
-            self.write_down(&id, Entry::new(backend, Host::Legacy, Some(task), ctx.now), ctx, out);
+            self.write_down(&id, TaskEntry::new(backend, TaskHost::Legacy, Some(task), ctx.now), ctx, out);
         }
-        let then = Then::Answer { status, outcome: outcome(message), own: false };
+        let then = Continuation::Answer { status, outcome: outcome(message), own: false };
         self.judge_answer(id, bytes, then, ctx, out);
     }
 
-    /// The same for an answer that the backend gave before, and let us keep.
+    /// Answers from the read cache.
     pub(super) fn kept(
         &mut self,
         id: ExchangeId,
@@ -83,8 +84,8 @@ impl FrontMachine {
         self.answered(id, message, edits, None, ctx, out);
     }
 
-    /// Where a task of a new backend is, for a client of the new era that will ask about it with another session. A task
-    /// whose id is taken by one of another backend is exposed as `BACKEND+ID`.
+    /// Remembers which backend has a task of a client of the new era, which will ask about it from another session.
+    /// If another backend has a task of the same id, this one is exposed as `BACKEND+ID`.
     fn place_task(&self, id: ExchangeId, message: &Envelope, edits: &mut Edits, ctx: &Context<'_>) -> Option<Command> {
         let exchange = self.exchanges.get(&id)?;
         if exchange.era == Era::Legacy || ctx.catalog.backends().len() < 2 {
@@ -113,8 +114,8 @@ impl FrontMachine {
     }
 }
 
-/// True for the answer to a call that may tell of a task: a client of the old era asks for one, one of the new era may be
-/// given one.
+/// True if the answer to a call reports a task, which a client of the old era asks for and one of the new era may be
+/// given.
 fn tells_of_task(exchange: &Exchange, message: &Envelope) -> bool {
     let named = |message: &Envelope| {
         message.result_members().any(|member| {
@@ -125,7 +126,7 @@ fn tells_of_task(exchange: &Exchange, message: &Envelope) -> bool {
     exchange.method == method::TOOLS_CALL && (exchange.wants_task || exchange.era == Era::Modern) && named(message)
 }
 
-/// An error that could not name its request still answers the call on whose stream it came.
+/// The id member for an error without one, which answers the call on whose stream it came.
 fn id_member(exchange: &Exchange) -> Vec<u8> {
     let mut member = b"\"id\":".to_vec();
     member.extend_from_slice(exchange.client_id.token());
@@ -143,7 +144,7 @@ pub(super) fn outcome(message: &Envelope) -> Outcome {
     }
 }
 
-/// What is to be kept of the result of a plain read.
+/// The command to cache the result of a plain read, if it may be cached.
 fn keep_read(exchange: &Exchange, message: &Envelope) -> Option<Command> {
     let ((uri, asked), result, backend) = (exchange.read.as_ref()?, message.result()?, exchange.backend.as_ref()?);
     Some(Command::KeepRead {
@@ -156,9 +157,9 @@ fn keep_read(exchange: &Exchange, message: &Envelope) -> Option<Command> {
     })
 }
 
-/// In the new era the status follows the error as it is sent; in the old one every answer is 200. Of the statuses that a
-/// backend gives, those that revision 2026-07-28 has for errors are the client's to see, with the error they came with; the
-/// others, as 401, are about the gateway's own way to the backend.
+/// The HTTP status of an answer. In the old era it is always 200. In the new era it follows the error code as sent; a
+/// status of the backend is passed on only if revision 2026-07-28 uses it for errors and the error is still the same.
+/// Others, such as 401, concern the gateway's own access to the backend.
 pub(super) fn http_status(era: Era, message: &Envelope, sent: &Bytes, given: Option<u16>) -> u16 {
     if era == Era::Legacy || message.kind() != Kind::Error {
         return 200;
@@ -177,7 +178,7 @@ pub(super) fn error_code(message: &Envelope) -> Option<&[u8]> {
     json::member(error, "code").map(|span| span.of(error))
 }
 
-/// Writes our URI in place of the backend's wherever a result names a resource that is exposed under another one.
+/// Replaces the backend's URIs in a result by the exposed ones, for resources that were renamed.
 pub(super) fn rename_uris(exchange: &Exchange, message: &Envelope, edits: &mut Edits, ctx: &Context<'_>) {
     let (Some(backend), Some(whole)) = (&exchange.backend, message.result_span()) else { return };
     if exchange.renamed_uri.is_none() && !ctx.catalog.renames_uris(backend) {

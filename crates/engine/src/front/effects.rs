@@ -1,4 +1,4 @@
-//! What interceptors want done besides: logged, counted, told to a web address, or sent to another backend as well.
+//! Side effects of interceptors: log lines, counters, notifications of webhooks, and copies to other backends.
 
 use super::Context;
 use super::rounds::refit;
@@ -10,7 +10,7 @@ use crate::profile::ClientProfile;
 use signalbox_wire::{Envelope, method};
 use std::sync::Arc;
 
-/// Has done what interceptors want done besides.
+/// Turns side effects into commands.
 pub(super) fn run_effects(
     effects: Vec<Effect>,
     exchange: Option<ExchangeId>,
@@ -48,7 +48,7 @@ fn fork(
         method::RESOURCES_READ => ctx.catalog.resource(&subject),
         _ => None,
     };
-    // Another backend knows the subject by the name it has at its own, not by the one that clients see.
+    // The other backend knows the subject by its own name, not by the exposed one.
     if let Some(route) = route.filter(|route| route.renamed) {
         call.name = Some(route.name);
         let message = call.envelope.clone();

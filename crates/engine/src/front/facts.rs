@@ -1,4 +1,4 @@
-//! What the machine tells those who keep what happens.
+//! The facts that the machine records.
 
 use super::{Context, FrontMachine};
 use crate::caller::Caller;
@@ -11,12 +11,12 @@ use bytes::Bytes;
 use std::sync::Arc;
 
 impl FrontMachine {
-    /// Who sent the request of this exchange, else who opened the session.
+    /// The sender of an exchange's request, or else the opener of the session.
     pub(super) fn caller_of(&self, exchange: Option<ExchangeId>) -> &Caller {
         exchange.and_then(|id| self.exchanges.get(&id)).map_or(&self.caller, |exchange| &exchange.caller)
     }
 
-    /// A message passed a point.
+    /// Records that a message passed a point.
     pub(super) fn message_fact(
         &self,
         exchange: Option<ExchangeId>,
@@ -36,7 +36,7 @@ impl FrontMachine {
         }
     }
 
-    /// Something of the client came that sets nothing off, for this reason.
+    /// Records a message of the client that belongs to no call; `lost` says why it has no effect, if so.
     pub(super) fn came(
         &self,
         exchange: Option<ExchangeId>,
@@ -56,7 +56,7 @@ impl FrontMachine {
         }
     }
 
-    /// An exchange is over.
+    /// Records the end of an exchange.
     pub(super) fn ended(
         &self,
         exchange: &Exchange,
@@ -64,7 +64,7 @@ impl FrontMachine {
         answer: Option<&Bytes>,
         ctx: &Context<'_>,
     ) -> Command {
-        // What the gateway answers itself begins and ends with one event.
+        // A request that the gateway answers itself begins and ends with the same event.
         let now = if exchange.started == ctx.now { (ctx.clock)() } else { ctx.now };
         let finished = Finished {
             at: now,

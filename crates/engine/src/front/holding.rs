@@ -1,10 +1,11 @@
-//! Messages that wait for the answer to a question of an interceptor, and what is done with them then.
+//! Messages that an interceptor holds, and how they continue once its question is answered.
 
+use super::exchanges::Stage;
 use super::judging::Passed;
 use super::params::Params;
-use super::sending::Way;
+use super::sending::Delivery;
 use super::{Context, FrontMachine};
-use crate::chain::{Answer, Hold, Phase, Question, Resume, Resumed};
+use crate::chain::{Hold, HoldAnswer, HoldQuestion, Phase, Resume, Resumed};
 use crate::command::{Command, Held};
 use crate::fact::Outcome;
 use crate::keys::ExchangeId;
@@ -12,39 +13,39 @@ use crate::profile::ClientProfile;
 use signalbox_wire::{Envelope, Era, builder, method};
 use std::sync::Arc;
 
-/// By how much the progress of a call seems to grow each time its client is told that it waits. It is small, so that what
-/// the backend tells later is still more.
+/// The progress added each time a client is told that its call waits. It is small, so that the backend's own progress
+/// is still greater.
 const STEP: f64 = 0.001;
 
-/// What becomes of a message that the interceptors let pass.
+/// What to do with a message once the interceptors pass it.
 #[derive(Clone, Debug)]
-pub(super) enum Then {
-    /// A request goes to its backend.
+pub(super) enum Continuation {
+    /// Route the request to a backend.
     Route(Arc<ClientProfile>),
-    /// A list is answered from the catalog.
+    /// Answer a list from the catalog.
     List,
-    /// The gateway answers it itself.
+    /// Answer the request in the gateway.
     Here,
-    /// An answer goes to the client.
+    /// Send the answer to the client.
     Answer {
-        /// With this HTTP status.
+        /// The HTTP status.
         status: u16,
-        /// And this is how it ended.
+        /// The outcome to record.
         outcome: Outcome,
-        /// True where the gateway itself has answered.
+        /// True if it is the gateway's own answer.
         own: bool,
     },
-    /// The result of a task's call goes back into the answer that carries it.
+    /// Put the result of a task's call back into the answer that carries it.
     Within {
-        /// That answer.
+        /// The answer.
         whole: Envelope,
-        /// What becomes of it.
-        then: Box<Then>,
+        /// What to do with the answer.
+        then: Box<Continuation>,
     },
 }
 
-impl Then {
-    /// The same for an answer that was changed on its way. A status that its backend gave stays with the error it came with.
+impl Continuation {
+    /// Adapts it to an answer that was changed. The backend's status is kept only with the error it came with.
     pub(super) fn changed(self, before: &Envelope, message: &Envelope, era: Era) -> Self {
         use super::answers::error_code;
         match self {
@@ -67,12 +68,14 @@ impl Then {
     }
 }
 
-/// A message that waits.
+/// A request or an answer that an interceptor holds.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct SuspendedWalk {
     message: Envelope,
-    then: Then,
+    then: Continuation,
+    /// How many interceptors had let it pass.
     passed: usize,
+    /// The position of the interceptor that holds it.
     cursor: u32,
 }
 
@@ -82,13 +85,13 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         message: Envelope,
-        then: Then,
+        then: Continuation,
         hold: Hold,
         passed: usize,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let as_call = matches!(then, Then::Within { .. }).then(|| self.as_call(id)).flatten();
+        let as_call = matches!(then, Continuation::Within { .. }).then(|| self.as_call(id)).flatten();
         let Some(exchange) = as_call.as_ref().or_else(|| self.exchanges.get(&id)) else { return };
         let message = hold.message.unwrap_or(message);
         let held = Held {
@@ -101,54 +104,58 @@ impl FrontMachine {
             message: message.bytes().clone(),
             gives_progress: exchange.progress_token.is_some(),
         };
-        self.waiting.insert(id, Waiting { message, then, passed, cursor: hold.cursor });
+        let waiting = SuspendedWalk { message, then, passed, cursor: hold.cursor };
+        self.exchanges.enter(id, Stage::Held(Box::new(waiting)));
         out.push(Command::Consult { exchange: id, question: hold.question, held: Box::new(held) });
     }
 
-    /// A question is answered: the chain goes on where it stopped.
-    pub(super) fn consulted(&mut self, id: ExchangeId, answer: &Answer, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let Some(waiting) = self.waiting.remove(&id) else { return };
-        let told = Resumed { cursor: waiting.cursor, answer };
-        let resume = Some(Resume { passed: waiting.passed, told });
+    /// Continues the chain where it stopped, with the answer to its question.
+    pub(super) fn consulted(&mut self, id: ExchangeId, answer: &HoldAnswer, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let Some(held) = self.exchanges.take_held(id) else { return };
+        let told = Resumed { cursor: held.cursor, answer };
+        let resume = Some(Resume { passed: held.passed, told });
         if let Some(exchange) = self.exchanges.get_mut(&id) {
             exchange.consulted = true;
         }
-        match waiting.then {
-            Then::Within { whole, then } => {
-                self.judge_task_result(id, waiting.message, whole, *then, resume, ctx, out);
+        match held.then {
+            Continuation::Within { whole, then } => {
+                self.judge_task_result(id, held.message, whole, *then, resume, ctx, out);
             }
-            then @ Then::Answer { .. } => self.judge_message(id, waiting.message, then, resume, ctx, out),
-            then => self.judge_request(id, waiting.message, then, resume, ctx, out),
+            then @ Continuation::Answer { .. } => self.judge_message(id, held.message, then, resume, ctx, out),
+            then => self.judge_request(id, held.message, then, resume, ctx, out),
         }
     }
 
-    /// Lets a message go its way.
+    /// Carries out what a request was to do once it passed.
     pub(super) fn go_on(
         &mut self,
         id: ExchangeId,
         message: Envelope,
-        then: Then,
+        then: Continuation,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
         match then {
-            Then::Route(client) => {
+            Continuation::Route(client) => {
                 let params = Params::read(&message);
                 match self.find(id, &message, &params, ctx) {
                     Ok(found) => self.forward(id, message, &params, found, client, ctx, out),
                     Err(fault) => self.fail(id, &fault, ctx, out),
                 }
             }
-            Then::List => self.list(id, &message, ctx, out),
-            Then::Here => self.answer_here(id, &message, ctx, out),
-            // An answer goes on where it was judged.
-            Then::Answer { .. } | Then::Within { .. } => {}
+            Continuation::List => self.list(id, &message, ctx, out),
+            Continuation::Here => self.answer_here(id, &message, ctx, out),
+            // Answers continue where they were judged.
+            Continuation::Answer { .. } | Continuation::Within { .. } => {}
         }
     }
 
-    /// Tells a client that asked for progress that its call waits, so that it does not give up.
+    /// Reports progress to a client whose call is held, so that it does not give up.
     pub(super) fn still_held(&mut self, id: ExchangeId, text: &str, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let Some(exchange) = self.exchanges.get_mut(&id).filter(|_| self.waiting.contains_key(&id)) else { return };
+        if !self.exchanges.stage(id).is_some_and(Stage::is_held) {
+            return;
+        }
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let Some(token) = exchange.progress_token.as_ref().filter(|_| exchange.stream_open) else { return };
         exchange.progress += STEP;
         let bytes = builder::Notification::new(method::PROGRESS)
@@ -156,19 +163,12 @@ impl FrontMachine {
             .param_raw("progress", exchange.progress.to_string())
             .param_str("message", text)
             .build();
-        let way = Way::droppable(exchange.stream);
+        let way = Delivery::droppable(exchange.stream);
         self.send(Some(id), way, Passed::own(bytes), ctx, out);
-    }
-
-    /// An exchange that is over waits for nothing.
-    pub(super) fn withdraw(&mut self, id: ExchangeId, out: &mut Vec<Command>) {
-        if super::forget(&mut self.waiting, id).is_some() {
-            out.push(Command::Withdraw { exchange: id });
-        }
     }
 }
 
-impl Question {
+impl HoldQuestion {
     /// The word for it in decisions.
     #[must_use]
     pub fn word(&self) -> &'static str {

@@ -1,6 +1,6 @@
 //! How the gateway presents itself: `initialize` of the old era, `server/discover` of the new.
 
-use super::holding::Then;
+use super::holding::Continuation;
 use super::judging::Passed;
 use super::{Context, FrontMachine, Lifecycle, agreed, supported_versions};
 use crate::bridge;
@@ -15,7 +15,7 @@ use signalbox_wire::{Envelope, Era, Revision, builder, json, method};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// Most bytes of instructions taken over from one backend.
+/// Maximum number of bytes of instructions taken over from one backend.
 const MAX_INSTRUCTIONS: usize = 8 * 1024;
 
 impl FrontMachine {
@@ -56,16 +56,16 @@ impl FrontMachine {
         self.reply(id, result.as_bytes(), ctx, out);
     }
 
-    /// Answers an exchange with a result of our own, about which the interceptors are asked like about any other.
+    /// Answers an exchange with a result of the gateway, about which interceptors are asked.
     pub(super) fn reply(&mut self, id: ExchangeId, result: &[u8], ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let bytes = builder::response(&exchange.client_id, result);
-        // What a task brings is a backend's, whoever tells it.
+        // The result of a task comes from a backend, whoever delivers it.
         let own = !exchange.method.starts_with("tasks/") && exchange.method != method::TOOLS_CALL;
-        self.judge_answer(id, bytes, Then::Answer { status: 200, outcome: Outcome::Ok, own }, ctx, out);
+        self.judge_answer(id, bytes, Continuation::Answer { status: 200, outcome: Outcome::Ok, own }, ctx, out);
     }
 
-    /// The same with what nobody is asked about: it holds nothing of a backend.
+    /// Answers an exchange without asking interceptors: the result contains nothing of a backend.
     pub(super) fn reply_own(&mut self, id: ExchangeId, result: &[u8], ctx: &Context<'_>, out: &mut Vec<Command>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let bytes = builder::response(&exchange.client_id, result);
@@ -148,7 +148,7 @@ fn extensions(ctx: &Context<'_>, selector: &crate::catalog::Selector) -> Vec<Str
     let mut seen = std::collections::BTreeMap::new();
     for (_, profile) in ctx.catalog.profiles(selector, ctx.sight) {
         if profile.era() == Era::Legacy && profile.hosts_tasks() {
-            // Tasks of the old kind are carried as those of the new one.
+            // Tasks of the old era are offered as those of the new one.
             seen.insert(json::quote(bridge::TASKS), "{}".to_owned());
         }
         let capabilities = &profile.capabilities;
@@ -163,8 +163,7 @@ fn extensions(ctx: &Context<'_>, selector: &crate::catalog::Selector) -> Vec<Str
     seen.into_iter().map(|(key, value)| format!("{key}:{value}")).collect()
 }
 
-/// The gateway's own instructions, and the backends' under them, each under its backend's name where there are several
-/// texts.
+/// The gateway's instructions followed by those of the backends, each under its backend's name if there are several.
 fn instructions(ctx: &Context<'_>, selector: &crate::catalog::Selector) -> Option<String> {
     let texts: Vec<(&Arc<str>, &str)> = ctx
         .catalog

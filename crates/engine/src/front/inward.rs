@@ -1,7 +1,8 @@
-//! What backends tell, on its way to the client.
+//! Notifications of backends on their way to the client.
 
-use super::questions::Asked;
-use super::sending::Way;
+use super::exchanges::Stage;
+use super::questions::PendingQuestion;
+use super::sending::Delivery;
 use super::{Context, FrontMachine, Mode};
 use crate::chain::Phase;
 use crate::command::Command;
@@ -28,7 +29,7 @@ impl FrontMachine {
         let judged = self.judge_notification(Phase::FromBackend, (about, Some(backend)), message, ctx, out);
         let Some(message) = &judged else { return };
         let mut edits = Edits::new();
-        if let Some(listener) = about.filter(|id| self.listeners.contains_key(id)) {
+        if let Some(listener) = about.filter(|id| self.exchanges.stage(*id).is_some_and(Stage::is_listening)) {
             return self.heard(listener, backend, message, edits, ctx, out);
         }
         match message.method().unwrap_or_default() {
@@ -43,7 +44,7 @@ impl FrontMachine {
                         edits.replace(span, json::quote(ours));
                     }
                 }
-                // The number of a listen request of ours means nothing to the client.
+                // The id of the gateway's own listen request means nothing to the client.
                 if let Some(own) = in_params(message, &["_meta"]) {
                     edits.remove_member(message.bytes(), own, meta::SUBSCRIPTION_ID);
                 }
@@ -74,12 +75,12 @@ impl FrontMachine {
         if exchange.progress > 0.0 {
             let number = in_params(message, &["progress"]).and_then(|span| number(span.of(message.bytes())));
             if number.is_some_and(|number| number <= exchange.progress) {
-                // The client was told more while its call was held, and progress may only grow.
+                // The client was told a greater value while its call was held, and progress may only grow.
                 return out.push(Command::Dropped("stale_progress"));
             }
         }
         edits.replace(span, token.token());
-        self.send(about, Way::droppable(exchange.stream), Self::passed(message).edited(&edits), ctx, out);
+        self.send(about, Delivery::droppable(exchange.stream), Self::passed(message).edited(&edits), ctx, out);
     }
 
     fn logged(
@@ -98,14 +99,14 @@ impl FrontMachine {
             Some(exchange) => (exchange.log_level, true),
             None => (self.log_level, self.mode == Mode::Stateless),
         };
-        // In the new era a request that names no level hears nothing; in the old one the server decides.
+        // In the new era a request without a log level gets no log messages; in the old one the server decides.
         if wanted.is_none() && modern || wanted.zip(level).is_some_and(|(wanted, level)| level < wanted) {
             return;
         }
         self.pass(message, about, edits, true, ctx, out);
     }
 
-    /// The backend takes back a question; the client knows it under another id.
+    /// Cancels a backend's question at the client, which knows it under another id.
     fn question_cancelled(
         &mut self,
         peer: PeerId,
@@ -116,8 +117,7 @@ impl FrontMachine {
     ) {
         let Some(span) = in_params(message, &["requestId"]) else { return };
         let id = RawId::from_token(message.bytes().slice(span.range()));
-        let same =
-            |one: &Asked| matches!(one, Asked::Peer { peer: own, id: theirs, .. } if *own == peer && *theirs == id);
+        let same = |one: &PendingQuestion| matches!(one, PendingQuestion::Peer { peer: own, id: theirs, .. } if *own == peer && *theirs == id);
         let number = self.asked.iter().find(|(_, one)| same(one)).map(|(number, _)| *number);
         let Some(number) = number else { return out.push(Command::Dropped("stray_cancel")) };
         self.asked.remove(&number);
@@ -136,13 +136,13 @@ impl FrontMachine {
     ) {
         let passed = Self::passed(message).edited(edits);
         match self.way_to_client(about) {
-            Some(stream) => self.send(about, Way { droppable, ..Way::midway(stream) }, passed, ctx, out),
+            Some(stream) => self.send(about, Delivery { droppable, ..Delivery::midway(stream) }, passed, ctx, out),
             None => self.lose(about, &passed, "no_stream", ctx, out),
         }
     }
 
-    /// The stream of the call it is about, else the general one, else that of the newest call in flight. One that takes nothing
-    /// but answers is none of them.
+    /// The stream for a message to the client: that of the call it is about, else the general one, else that of the
+    /// newest call in flight; never one that takes only answers.
     pub(super) fn way_to_client(&self, about: Option<ExchangeId>) -> Option<StreamId> {
         let carries = |exchange: &&Exchange| exchange.stream_open && !self.answers_only.contains(&exchange.stream);
         let of_call = about.and_then(|id| self.exchanges.get(&id)).filter(carries);
@@ -156,7 +156,7 @@ impl FrontMachine {
     }
 }
 
-/// Where a member of `params` stands in the whole message.
+/// The span of a member of `params` in the whole message.
 pub(super) fn in_params(message: &Envelope, path: &[&str]) -> Option<signalbox_wire::Span> {
     let whole = message.params_span()?;
     json::path(message.params()?, path).map(|span| span.shift(whole.start))

@@ -1,13 +1,13 @@
-//! The interceptors' say over every message: how they are asked, and how their verdict on a request, an answer or a
-//! notification is carried out. Questions of a backend are part of its answer, and what the client says to them is part of a
+//! How interceptors are asked about every message, and how their verdict on a request, an answer or a notification is
+//! carried out. Questions of a backend are judged as part of its answer, and the client's answers as part of a
 //! request.
 
 use super::effects::run_effects;
-use super::holding::Then;
+use super::holding::Continuation;
 use super::rounds::refit;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::bridge::made_up;
-use crate::chain::{Answer, Case, Outcome as Judged, Phase, Question, Resume, Resumed, Ruling, Rulings, Verdict};
+use crate::chain::{Case, ChainJudgement, HoldAnswer, HoldQuestion, Phase, Resume, Resumed, Ruling, Rulings, Verdict};
 use crate::command::Command;
 use crate::exchange::{Call, Exchange};
 use crate::fact::{Decision, Fact, Outcome};
@@ -17,11 +17,11 @@ use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, RawId, builder, method};
 use std::sync::Arc;
 
-/// How often one message that cannot wait may be wanted held.
+/// How many holds of one message that cannot wait are skipped before it is refused.
 const MAX_HOLDS: usize = 1100;
 
-/// A message that may go to the client: the interceptors were asked about it, or it is the gateway's own word. Only this file
-/// makes one, so that nothing is sent past them.
+/// A message that may go to the client: judged by the interceptors, or the gateway's own. Only this file makes one,
+/// so nothing can bypass them.
 #[derive(Clone, Debug)]
 pub(super) struct Passed {
     bytes: Bytes,
@@ -33,13 +33,13 @@ impl Passed {
         Self { bytes, own: false }
     }
 
-    /// What the gateway says on its own account: an error of its own, or a notification that no backend sent. It is told
-    /// of as such, and not judged.
+    /// A message of the gateway itself: a fault, or a notification that no backend sent. It is recorded as such, and
+    /// not judged.
     pub fn own(bytes: Bytes) -> Self {
         Self { bytes, own: true }
     }
 
-    /// The same, rewritten for whoever gets it.
+    /// The same message with these edits.
     pub fn edited(self, edits: &Edits) -> Self {
         Self { bytes: edits.apply(&self.bytes), own: self.own }
     }
@@ -57,20 +57,20 @@ impl Passed {
     }
 }
 
-/// What the interceptors made of a message that cannot wait.
-pub(super) enum Spoken {
-    /// It goes on like this.
+/// The verdict on a message that cannot wait.
+pub(super) enum InstantVerdict {
+    /// It continues as this message.
     Goes(Envelope),
     /// It is answered with this result instead.
     Answered(Bytes),
     /// It is answered with this error object instead.
     Failed(Bytes),
-    /// It goes no further.
+    /// It is refused.
     Refused(Fault),
 }
 
-/// What a message that is judged belongs to.
-pub(super) struct About<'a> {
+/// What a judged message belongs to.
+pub(super) struct JudgedContext<'a> {
     phase: Phase,
     exchange: Option<ExchangeId>,
     backend: Option<&'a str>,
@@ -78,29 +78,29 @@ pub(super) struct About<'a> {
     by_task: bool,
 }
 
-impl About<'_> {
+impl JudgedContext<'_> {
     /// A request or an answer as a whole, which can be held.
     fn whole(phase: Phase, exchange: ExchangeId) -> Self {
         Self { phase, exchange: Some(exchange), backend: None, can_wait: true, by_task: false }
     }
 
-    /// The result of a call that comes by the task that the call made.
+    /// The result of a call that arrives through the task it made.
     pub(super) fn task_result(exchange: ExchangeId) -> Self {
         Self { by_task: true, ..Self::whole(Phase::Response, exchange) }
     }
 }
 
 impl FrontMachine {
-    /// Asks the interceptors about a message, writes down what they decided, and has done what they want done besides.
+    /// Asks the interceptors about a message, records their decisions, and runs their side effects.
     pub(super) fn consult(
         &self,
-        about: About<'_>,
+        about: JudgedContext<'_>,
         message: &Envelope,
         resume: Option<Resume<'_>>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Judged {
-        let About { phase, exchange: id, backend, can_wait, by_task } = about;
+    ) -> ChainJudgement {
+        let JudgedContext { phase, exchange: id, backend, can_wait, by_task } = about;
         let as_call = id.filter(|_| by_task).and_then(|id| self.as_call(id));
         let exchange = as_call.as_ref().or_else(|| id.and_then(|id| self.exchanges.get(&id)));
         let client = exchange.and_then(|exchange| exchange.client.as_ref()).or(self.client.as_ref());
@@ -132,8 +132,7 @@ impl FrontMachine {
         judged
     }
 
-    /// Writes down what was decided, where somebody keeps what happens. What follows at once from a decision about the same
-    /// message is written down with it.
+    /// Records decisions, if facts are recorded. Decisions about the same message that follow at once are merged.
     pub(super) fn decided(
         &self,
         exchange: Option<ExchangeId>,
@@ -161,12 +160,12 @@ impl FrontMachine {
         }
     }
 
-    /// Asks about a request, and brings it to its backend, its answer or its refusal.
+    /// Asks about a request, and routes, answers, holds or refuses it.
     pub(super) fn judge_request(
         &mut self,
         id: ExchangeId,
         message: Envelope,
-        then: Then,
+        then: Continuation,
         resume: Option<Resume<'_>>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
@@ -175,7 +174,7 @@ impl FrontMachine {
         if resume.is_none() && !ctx.chain.looks_at(phase) {
             return self.go_on(id, message, then, ctx, out);
         }
-        let judged = self.consult(About::whole(phase, id), &message, resume, ctx, out);
+        let judged = self.consult(JudgedContext::whole(phase, id), &message, resume, ctx, out);
         match judged.verdict {
             Verdict::Pass => self.go_on(id, message, then, ctx, out),
             Verdict::Modify(message) => self.go_on(id, message, then, ctx, out),
@@ -184,12 +183,12 @@ impl FrontMachine {
         }
     }
 
-    /// Asks about an answer as the client would get it, and sends what they make of it.
+    /// Asks about an answer as the client would get it, and sends the result.
     pub(super) fn judge_answer(
         &mut self,
         id: ExchangeId,
         bytes: Bytes,
-        then: Then,
+        then: Continuation,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
@@ -201,7 +200,7 @@ impl FrontMachine {
                 Some(part) => self.judge_task_result(id, part, message, then, None, ctx, out),
                 None => self.judge_message(id, message, then, None, ctx, out),
             },
-            Err(_) => self.fail(id, &Fault::new(FaultKind::Internal, "the answer is no message"), ctx, out),
+            Err(_) => self.fail(id, &Fault::new(FaultKind::Internal, "the answer is not a valid message"), ctx, out),
         }
     }
 
@@ -209,12 +208,12 @@ impl FrontMachine {
         &mut self,
         id: ExchangeId,
         message: Envelope,
-        then: Then,
+        then: Continuation,
         resume: Option<Resume<'_>>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        // What a held answer asks was judged before it was held.
+        // The questions in a held answer were judged before it was held.
         let message = match resume {
             None => match self.judge_questions(id, message, ctx, out) {
                 Some(message) => message,
@@ -222,7 +221,7 @@ impl FrontMachine {
             },
             Some(_) => message,
         };
-        let judged = self.consult(About::whole(then.phase(), id), &message, resume, ctx, out);
+        let judged = self.consult(JudgedContext::whole(then.phase(), id), &message, resume, ctx, out);
         match judged.verdict {
             Verdict::Pass => self.answer(id, Passed::judged(message.into_bytes()), &then, ctx, out),
             Verdict::Modify(changed) => {
@@ -235,19 +234,26 @@ impl FrontMachine {
         }
     }
 
-    fn answer(&mut self, id: ExchangeId, passed: Passed, then: &Then, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        if let Then::Answer { status, outcome, .. } = then {
+    fn answer(
+        &mut self,
+        id: ExchangeId,
+        passed: Passed,
+        then: &Continuation,
+        ctx: &Context<'_>,
+        out: &mut Vec<Command>,
+    ) {
+        if let Continuation::Answer { status, outcome, .. } = then {
             self.note_round(id, passed.bytes(), ctx);
             self.finish(id, passed, *status, *outcome, ctx, out);
         }
     }
 
-    /// Ends an exchange as the interceptors want it.
+    /// Ends an exchange by a verdict of the interceptors.
     pub(super) fn end_by(&mut self, id: ExchangeId, verdict: Verdict, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        self.inquiry_over(id, ctx, out);
+        self.input_over(id, ctx, out);
         self.give_task_up(id, out);
         if self.exchanges.get(&id).is_some_and(|exchange| exchange.method == method::INITIALIZE) {
-            // The client was not let in: it may try again.
+            // The client was refused, and may initialize again.
             self.state = Lifecycle::Created;
             self.client = None;
         }
@@ -264,7 +270,7 @@ impl FrontMachine {
         }
     }
 
-    /// A result that no backend gave, as the revision of the client has it.
+    /// A made-up result, completed for the client's revision.
     fn fitted(&self, id: ExchangeId, result: Bytes) -> Bytes {
         match self.exchanges.get(&id) {
             Some(exchange) if exchange.era == Era::Modern => made_up::complete(&exchange.method, &result),
@@ -278,7 +284,7 @@ impl FrontMachine {
         self.finish(id, passed, 200, Outcome::Fault("rule_error"), ctx, out);
     }
 
-    /// What is left of a notification: as it is, as the interceptors made it, or nothing.
+    /// A notification as the interceptors pass it; `None` if they drop it.
     pub(super) fn judge_notification(
         &self,
         phase: Phase,
@@ -291,23 +297,23 @@ impl FrontMachine {
             return Some(message.clone());
         }
         match self.consult_at_once(phase, about, message, ctx, out) {
-            Spoken::Goes(message) => Some(message),
-            Spoken::Answered(_) => Some(message.clone()),
-            Spoken::Refused(_) | Spoken::Failed(_) if is_vital(message) => Some(message.clone()),
-            Spoken::Refused(_) | Spoken::Failed(_) => {
+            InstantVerdict::Goes(message) => Some(message),
+            InstantVerdict::Answered(_) => Some(message.clone()),
+            InstantVerdict::Refused(_) | InstantVerdict::Failed(_) if is_vital(message) => Some(message.clone()),
+            InstantVerdict::Refused(_) | InstantVerdict::Failed(_) => {
                 out.push(Command::Dropped("refused_notification"));
                 None
             }
         }
     }
 
-    /// What is left of a backend's notification for the client, once [`Self::judge_notification`] has let it pass.
+    /// A backend's notification that passed [`Self::judge_notification`], ready to be sent.
     pub(super) fn passed(message: &Envelope) -> Passed {
         Passed::judged(message.bytes().clone())
     }
 
-    /// Asks about a message that cannot wait. A pause is over at once, so that those behind are asked too; where a person
-    /// or a web address would have to be asked, the message is refused.
+    /// Asks about a message that cannot wait. A pause ends at once, so that the remaining interceptors are asked too;
+    /// if a person or a webhook would have to be asked, the message is refused.
     pub(super) fn consult_at_once(
         &self,
         phase: Phase,
@@ -315,37 +321,37 @@ impl FrontMachine {
         message: &Envelope,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Spoken {
-        let go_on = Answer::GoOn { by: None };
+    ) -> InstantVerdict {
+        let go_on = HoldAnswer::GoOn { by: None };
         let (mut changed, mut resume) = (None, None);
         for _ in 0..MAX_HOLDS {
             let current = changed.as_ref().unwrap_or(message);
             let (exchange, backend) = about;
-            let about = About { phase, exchange, backend, can_wait: false, by_task: false };
+            let about = JudgedContext { phase, exchange, backend, can_wait: false, by_task: false };
             let judged = self.consult(about, current, resume, ctx, out);
             match judged.verdict {
                 Verdict::Hold(hold) => {
-                    if !matches!(hold.question, Question::Pause(_)) && !self.was_consulted(exchange, phase) {
-                        return Spoken::Refused(self.cannot_wait(exchange, phase, &hold.question, ctx, out));
+                    if !matches!(hold.question, HoldQuestion::Pause(_)) && !self.was_consulted(exchange, phase) {
+                        return InstantVerdict::Refused(self.cannot_wait(exchange, phase, &hold.question, ctx, out));
                     }
                     resume =
                         Some(Resume { passed: judged.passed, told: Resumed { cursor: hold.cursor, answer: &go_on } });
                     changed = hold.message.or(changed);
                 }
-                Verdict::Pass => return Spoken::Goes(changed.unwrap_or_else(|| message.clone())),
-                Verdict::Modify(message) => return Spoken::Goes(message),
-                Verdict::Reply(result) => return Spoken::Answered(result),
-                Verdict::Error(error) => return Spoken::Failed(error),
-                Verdict::Refuse(fault) => return Spoken::Refused(fault),
+                Verdict::Pass => return InstantVerdict::Goes(changed.unwrap_or_else(|| message.clone())),
+                Verdict::Modify(message) => return InstantVerdict::Goes(message),
+                Verdict::Reply(result) => return InstantVerdict::Answered(result),
+                Verdict::Error(error) => return InstantVerdict::Failed(error),
+                Verdict::Refuse(fault) => return InstantVerdict::Refused(fault),
             }
         }
-        Spoken::Refused(Fault::new(
+        InstantVerdict::Refused(Fault::new(
             FaultKind::Internal,
             "too many interceptors want to hold a message that cannot wait",
         ))
     }
 
-    /// True for a further round of a call about which somebody was asked when it began.
+    /// True for a further round of a call that was let through by a person or a webhook when it began.
     fn was_consulted(&self, exchange: Option<ExchangeId>, phase: Phase) -> bool {
         phase == Phase::Request && exchange.and_then(|id| self.exchanges.get(&id)).is_some_and(|one| one.consulted)
     }
@@ -354,7 +360,7 @@ impl FrontMachine {
         &self,
         exchange: Option<ExchangeId>,
         phase: Phase,
-        question: &Question,
+        question: &HoldQuestion,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Fault {
@@ -366,7 +372,7 @@ impl FrontMachine {
         Fault::new(FaultKind::Refused, text)
     }
 
-    /// Asks about what comes in the middle of a call, which does not wait. Where it may not go on, the call is over.
+    /// Asks about a message in the middle of a call, which cannot wait. If it is refused, the call ends.
     pub(super) fn judge_midway(
         &mut self,
         id: ExchangeId,
@@ -382,16 +388,16 @@ impl FrontMachine {
             return Some(message.clone());
         }
         let end = match self.consult_at_once(phase, (Some(id), None), message, ctx, out) {
-            Spoken::Goes(message) => return Some(message),
-            Spoken::Answered(result) => Verdict::Reply(result),
-            Spoken::Failed(error) => Verdict::Error(error),
-            Spoken::Refused(fault) => Verdict::Refuse(fault),
+            InstantVerdict::Goes(message) => return Some(message),
+            InstantVerdict::Answered(result) => Verdict::Reply(result),
+            InstantVerdict::Failed(error) => Verdict::Error(error),
+            InstantVerdict::Refused(fault) => Verdict::Refuse(fault),
         };
         self.end_by(id, end, ctx, out);
         None
     }
 
-    /// Asks about a request that carries what the client was asked for. Where it may not go, the exchange is over.
+    /// Asks about a request that carries the client's input. If it is refused, the exchange ends.
     pub(super) fn passes(
         &mut self,
         id: ExchangeId,
@@ -407,8 +413,8 @@ impl FrontMachine {
         true
     }
 
-    /// Shows a client of the new era what an old backend wants to know. Where it may not be shown, or nobody is there to see
-    /// it, nobody will come back for the call that waits.
+    /// Shows a client of the new era the questions of an old backend. If they may not be shown, or the client is
+    /// gone, the parked call is abandoned, because nobody will come back for it.
     pub(super) fn show_questions(
         &mut self,
         id: ExchangeId,
@@ -427,12 +433,12 @@ impl FrontMachine {
                     .judge_questions(id, message, ctx, out)
                     .and_then(|message| self.judge_midway(id, Phase::Response, &message, ctx, out));
                 if let Some(message) = judged {
-                    let then = Then::Answer { status: 200, outcome: Outcome::Ok, own: false };
+                    let then = Continuation::Answer { status: 200, outcome: Outcome::Ok, own: false };
                     return self.answer(id, Passed::judged(message.into_bytes()), &then, ctx, out);
                 }
             }
             Err(_) => {
-                let fault = Fault::new(FaultKind::Internal, "the questions of the backend are no message");
+                let fault = Fault::new(FaultKind::Internal, "the questions of the backend do not form a valid message");
                 self.fail(id, &fault, ctx, out);
             }
         }
@@ -440,7 +446,7 @@ impl FrontMachine {
     }
 }
 
-/// True for what no rule may stop: without it a session never begins, or a request never ends.
+/// True for notifications that no rule may drop: without them a session never begins, or a request never ends.
 fn is_vital(message: &Envelope) -> bool {
     matches!(message.method(), Some(method::CANCELLED | method::INITIALIZED))
 }
@@ -451,8 +457,8 @@ fn definition<'a>(exchange: &Exchange, ctx: &Context<'a>) -> Option<&'a Bytes> {
     (exchange.method == method::TOOLS_CALL).then(|| ctx.catalog.definition(tool, backend)).flatten()
 }
 
-/// True for what comes again in one and the same call, about which everything was done the first time: a further round of a
-/// request, and an answer that only asks for one.
+/// True for messages of a call whose side effects have run already: a further round of a request, and an answer that
+/// only asks for one.
 fn is_repeated(case: &Case<'_>) -> bool {
     match case.phase {
         Phase::Request => case.round > 1,

@@ -29,7 +29,8 @@ impl FrontMachine {
 }
 
 impl Lifecycle {
-    /// Whether a request of this method may pass (N-8 to N-10): `ping` always, `initialize` once, the rest when ready.
+    /// Decides whether a request of this method is admitted (N-8 to N-10): `ping` until the session is closed,
+    /// `initialize` once, the rest when operational.
     ///
     /// # Errors
     /// The fault to answer with.

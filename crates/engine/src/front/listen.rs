@@ -1,10 +1,11 @@
-//! Changes of lists, resources and tasks, as each era hears of them: plain notifications on the session's general stream in the
-//! old one, `subscriptions/listen` in the new one.
+//! Notifications of changed lists, resources and tasks: on the session's general stream in the old era, by
+//! `subscriptions/listen` in the new one.
 
+use super::exchanges::Stage;
 use super::hearing::wish;
 use super::inward::in_params;
 use super::judging::Passed;
-use super::sending::Way;
+use super::sending::Delivery;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::catalog::Changed;
 use crate::catalog::{ListKind, Route};
@@ -17,31 +18,31 @@ use signalbox_wire::{Edits, Envelope, builder, json, meta, method};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Most resources, and most tasks, that one listen request may follow.
+/// Maximum number of resources, and of tasks, that one listen request may follow.
 pub const MAX_FOLLOWED: usize = 1024;
-/// Most bytes of what is told of tasks before a listen request is acknowledged.
+/// Maximum number of bytes of task notifications kept until a listen request is acknowledged.
 const MAX_MISSED_BYTES: usize = 1 << 20;
 
-/// What one `subscriptions/listen` wants to hear.
+/// What one `subscriptions/listen` follows.
 #[derive(Clone, Debug, Default)]
 pub struct Listener {
     tools: bool,
     prompts: bool,
     resources: bool,
     followed: HashMap<(Arc<str>, Box<str>), Box<str>>,
-    /// The tasks, by backend and its own id, under the id that the client knows.
+    /// Tasks by (backend, its id), with the id that the client knows.
     tasks: HashMap<(Arc<str>, Box<str>), Box<str>>,
     acknowledged: bool,
-    /// What changed before it was acknowledged, which has to come first.
+    /// Lists that changed before it was acknowledged; the acknowledgement must come first.
     missed: Changed,
-    /// The resources, under our URI, that changed before then; each is one of those it follows.
+    /// Followed resources, by exposed URI, that changed before then.
     missed_resources: BTreeSet<Box<str>>,
-    /// What was told of tasks before then, the last of each.
+    /// The last notification of each task before then.
     missed_tasks: BTreeMap<Box<str>, (Arc<str>, Envelope)>,
 }
 
 impl Listener {
-    /// True where it hears of changes of this list.
+    /// True if it asks for changes of this list.
     pub(super) fn hears(&self, kind: ListKind) -> bool {
         match kind {
             ListKind::Tools => self.tools,
@@ -52,17 +53,16 @@ impl Listener {
 }
 
 impl FrontMachine {
-    /// Opens a listen request, or holds it until the lists that tell what of it can be heard are there.
+    /// Opens a listen request, or keeps it until the lists it depends on are known.
     pub(super) fn listen(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if (ctx.lists_ready)(&self.selector(id)) {
             self.open_listener(id, message, ctx, out);
         } else {
-            self.held.insert(id, (message.clone(), None));
-            out.push(Command::AwaitLists { exchange: id });
+            self.await_lists(id, message.clone(), None, out);
         }
     }
 
-    /// Acknowledges what can be heard and keeps the exchange open.
+    /// Opens a listen request for what it asks and the backends offer.
     pub(super) fn open_listener(
         &mut self,
         id: ExchangeId,
@@ -96,16 +96,16 @@ impl FrontMachine {
         }
         let resources = listener.followed.keys().cloned().collect::<Vec<_>>();
         let tasks = listener.tasks.keys().cloned().collect::<Vec<_>>();
-        self.listeners.insert(id, listener);
+        self.exchanges.enter(id, Stage::Listening(Box::new(listener)));
         if resources.is_empty() && tasks.is_empty() {
             self.listening(id, ctx, out);
         }
         out.push(Command::Listen(Listen::Open { exchange: id, resources, tasks }));
     }
 
-    /// What a backend does not follow is not acknowledged.
+    /// Removes resources and tasks that a backend does not follow, so that they are not acknowledged.
     pub(super) fn unfollowed(&mut self, id: ExchangeId, backend: &Arc<str>, uris: Vec<String>, tasks: Vec<String>) {
-        if let Some(listener) = self.listeners.get_mut(&id).filter(|listener| !listener.acknowledged) {
+        if let Some((_, listener)) = self.exchanges.listener_mut(id).filter(|(_, listener)| !listener.acknowledged) {
             for uri in uris {
                 listener.followed.remove(&(Arc::clone(backend), uri.into()));
             }
@@ -115,9 +115,9 @@ impl FrontMachine {
         }
     }
 
-    /// Everything the request names is followed: the client is told so, and then what it has missed meanwhile.
+    /// Acknowledges a listen request once everything it names is followed, then sends what it missed meanwhile.
     pub(super) fn listening(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let (Some(exchange), Some(listener)) = (self.exchanges.get(&id), self.listeners.get_mut(&id)) else { return };
+        let Some((exchange, listener)) = self.exchanges.listener_mut(id) else { return };
         let (stream, token) = (exchange.stream, exchange.client_id.clone());
         if std::mem::replace(&mut listener.acknowledged, true) {
             return;
@@ -126,13 +126,13 @@ impl FrontMachine {
         let (missed, resources) =
             (std::mem::take(&mut listener.missed), std::mem::take(&mut listener.missed_resources));
         let tasks = std::mem::take(&mut listener.missed_tasks);
-        self.send(Some(id), Way::midway(stream), Passed::own(acknowledged), ctx, out);
+        self.send(Some(id), Delivery::midway(stream), Passed::own(acknowledged), ctx, out);
         for uri in resources {
             let bytes = builder::Notification::new(method::RESOURCES_UPDATED)
                 .meta_raw(meta::SUBSCRIPTION_ID, token.token())
                 .param_str("uri", &uri)
                 .build();
-            self.send(Some(id), Way::droppable(stream), Passed::own(bytes), ctx, out);
+            self.send(Some(id), Delivery::droppable(stream), Passed::own(bytes), ctx, out);
         }
         for (backend, message) in tasks.into_values() {
             self.heard(id, &backend, &message, Edits::new(), ctx, out);
@@ -140,15 +140,16 @@ impl FrontMachine {
         self.tell_listener(id, missed, ctx, out);
     }
 
-    /// Tells the client that lists changed, in the way of its era.
+    /// Notifies the client that lists changed, in the form of its era.
     pub(super) fn lists_changed(&mut self, changed: Changed, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if let Some(stream) = self.general.filter(|_| self.state == Lifecycle::Operational) {
             for name in names(changed) {
                 let bytes = builder::Notification::new(name).build();
-                self.send(None, Way::midway(stream), Passed::own(bytes), ctx, out);
+                self.send(None, Delivery::midway(stream), Passed::own(bytes), ctx, out);
             }
         }
-        let mut listeners: Vec<ExchangeId> = self.listeners.keys().copied().collect();
+        let listening = self.exchanges.stages().filter(|(_, stage)| stage.is_listening());
+        let mut listeners: Vec<ExchangeId> = listening.map(|(exchange, _)| exchange.id).collect();
         listeners.sort_unstable();
         for id in listeners {
             self.tell_listener(id, changed, ctx, out);
@@ -156,7 +157,7 @@ impl FrontMachine {
     }
 
     fn tell_listener(&mut self, id: ExchangeId, changed: Changed, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let (Some(exchange), Some(listener)) = (self.exchanges.get(&id), self.listeners.get_mut(&id)) else { return };
+        let Some((exchange, listener)) = self.exchanges.listener_mut(id) else { return };
         let (stream, token) = (exchange.stream, exchange.client_id.clone());
         let wanted = Changed {
             tools: changed.tools && listener.tools,
@@ -171,12 +172,12 @@ impl FrontMachine {
         }
         for name in names(wanted) {
             let bytes = builder::Notification::new(name).meta_raw(meta::SUBSCRIPTION_ID, token.token()).build();
-            self.send(Some(id), Way::midway(stream), Passed::own(bytes), ctx, out);
+            self.send(Some(id), Delivery::midway(stream), Passed::own(bytes), ctx, out);
         }
     }
 
-    /// A backend told something that a listen request follows: it goes out under our URI or task id, and with the client's own
-    /// id of the request.
+    /// Passes a backend's notification to a listen request, under the exposed URI or task id and with the client's
+    /// subscription id.
     pub(super) fn heard(
         &mut self,
         id: ExchangeId,
@@ -186,7 +187,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let (Some(listener), Some(exchange)) = (self.listeners.get_mut(&id), self.exchanges.get(&id)) else { return };
+        let Some((exchange, listener)) = self.exchanges.listener_mut(id) else { return };
         let (subject, of_task) = match message.method() {
             Some(method::RESOURCES_UPDATED) => ("uri", false),
             Some(method::TASKS_CHANGED) => ("taskId", true),
@@ -220,13 +221,13 @@ impl FrontMachine {
                 edits.set_member(message.bytes(), params, "_meta", &own);
             }
         }
-        let way = Way::droppable(exchange.stream);
+        let way = Delivery::droppable(exchange.stream);
         self.send(Some(id), way, Self::passed(message).edited(&edits), ctx, out);
     }
 }
 
 impl Listener {
-    /// Keeps the last word on a task for later, while there is room.
+    /// Keeps the last notification of a task for later, while there is room.
     fn miss_task(&mut self, task: Box<str>, backend: &Arc<str>, message: &Envelope, out: &mut Vec<Command>) {
         self.missed_tasks.remove(&task);
         let kept: usize = self.missed_tasks.values().map(|(_, message)| message.bytes().len()).sum();
@@ -237,7 +238,7 @@ impl Listener {
     }
 }
 
-/// The texts in a list of the filter, as many as one request may follow.
+/// The strings in a list of the filter, up to the maximum.
 fn named(filter: &[u8], list: &str, out: &mut Vec<Command>) -> Vec<Box<str>> {
     let Some(array) = json::member(filter, list).map(|span| span.of(filter)) else { return Vec::new() };
     if json::elements(array).nth(MAX_FOLLOWED).is_some() {
@@ -247,7 +248,7 @@ fn named(filter: &[u8], list: &str, out: &mut Vec<Command>) -> Vec<Box<str>> {
     texts.take(MAX_FOLLOWED).map(|text| text.as_ref().into()).collect()
 }
 
-/// The notifications that tell of these changes.
+/// The notifications for these changes.
 fn names(changed: Changed) -> impl Iterator<Item = &'static str> {
     let kinds = [
         (changed.tools, method::TOOLS_LIST_CHANGED),
@@ -257,7 +258,7 @@ fn names(changed: Changed) -> impl Iterator<Item = &'static str> {
     kinds.into_iter().filter(|(yes, _)| *yes).map(|(_, name)| name)
 }
 
-/// True where the backend tells of changes of its resources, as far as is known.
+/// True if the backend supports resource subscriptions, as far as known.
 fn subscribable(ctx: &Context<'_>, backend: &str) -> bool {
     let entry = ctx.catalog.backends().iter().find(|entry| &*entry.name == backend);
     let mut views = entry.into_iter().flat_map(|entry| entry.views.values());

@@ -1,6 +1,6 @@
 //! Requests of the new era: each one describes itself and stands alone.
 
-use super::holding::Then;
+use super::holding::Continuation;
 use super::params::Params;
 use super::{Context, FrontMachine, named_revision};
 use crate::catalog::ListKind;
@@ -12,7 +12,7 @@ use crate::profile::ClientProfile;
 use signalbox_wire::{Envelope, Era, Revision, Span, json, meta, method};
 use std::sync::Arc;
 
-/// True where the message carries the new era's version, whatever that version is.
+/// True if the message names a protocol version in `_meta`, whatever it is.
 pub(super) fn describes_itself(message: &Envelope) -> bool {
     named_revision(message).is_some()
 }
@@ -52,7 +52,7 @@ impl FrontMachine {
         match name {
             method::TOOLS_CALL => self.route(id, message, &params, client, ctx, out),
             method::SERVER_DISCOVER | method::SUBSCRIPTIONS_LISTEN => {
-                self.judge_request(id, message, Then::Here, None, ctx, out);
+                self.judge_request(id, message, Continuation::Here, None, ctx, out);
             }
             _ if ListKind::of_method(name).is_some() => self.list_request(id, message, ctx, out),
             _ if removed(name) => {
@@ -63,7 +63,7 @@ impl FrontMachine {
         }
     }
 
-    /// A request that brings answers, or a state to go on with: what it answers is judged first, then the whole.
+    /// A request that carries answers or a state: the answers are judged first, then the request.
     fn further_round(
         &mut self,
         id: ExchangeId,
@@ -80,7 +80,7 @@ impl FrontMachine {
     }
 }
 
-/// Methods of the old revisions that the new one took away.
+/// True for methods of old revisions that the new one removed.
 fn removed(name: &str) -> bool {
     Revision::ALL.iter().any(|revision| revision.era() == Era::Legacy && method::exists(name, *revision))
         && !method::exists(name, Revision::LATEST)
@@ -111,7 +111,7 @@ fn read_client(message: &Envelope, params: &Params) -> Result<ClientProfile, Fau
     Ok(ClientProfile::new(revision, message.bytes().slice_ref(capabilities), info))
 }
 
-/// The refusal of a version, with what is served instead.
+/// The fault for an unsupported version, with those that are served.
 #[must_use]
 pub fn unsupported(version: &str) -> Fault {
     let shown: String = version.chars().take(64).collect();

@@ -1,13 +1,13 @@
-//! Rounds of one call of the new era: told apart from new calls, judged for what they ask and answer.
+//! Rounds of one call of the new era: recognised, and judged for what they ask and answer.
 
-use super::judging::Spoken;
+use super::judging::InstantVerdict;
 use super::params::Params;
 use super::{Context, FrontMachine};
 use crate::chain::{Phase, Verdict};
 use crate::command::Command;
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
-use crate::operations::Place;
+use crate::operations::OperationRound;
 use signalbox_wire::{Edits, Envelope, RawId, Span, builder, json};
 
 /// True for a result that asks the client for more.
@@ -16,7 +16,7 @@ pub(super) fn asks_for_input(message: &Envelope) -> bool {
 }
 
 impl FrontMachine {
-    /// Finds the call that a request goes on with.
+    /// Finds the call that a request continues.
     pub(super) fn place_round(&mut self, id: ExchangeId, message: &Envelope, params: &Params, ctx: &Context<'_>) {
         let Some(state) = params.state.map(|span| span.of(message.bytes())) else { return };
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
@@ -27,19 +27,18 @@ impl FrontMachine {
         }
     }
 
-    /// Remembers what the client will come back with.
+    /// Remembers the state with which the client will come back.
     pub(super) fn note_round(&self, id: ExchangeId, answer: &bytes::Bytes, ctx: &Context<'_>) {
         let Some(exchange) = self.exchanges.get(&id).filter(|exchange| exchange.asks) else { return };
         let Ok(message) = Envelope::parse(answer.clone()) else { return };
         if let Some(state) = message.result_member("requestState").filter(|_| asks_for_input(&message)) {
             let (operation, round, consulted) = (exchange.operation, exchange.round, exchange.consulted);
-            let place = Place { operation, round, consulted };
+            let place = OperationRound { operation, round, consulted };
             ctx.operations.note(exchange.caller.principal(), state.of(message.bytes()), place);
         }
     }
 
-    /// Asks the interceptors about each question in a result that asks for input. Where one may not be asked, the call is
-    /// over.
+    /// Asks the interceptors about each question in a result. If one is refused, the call ends.
     pub(super) fn judge_questions(
         &mut self,
         id: ExchangeId,
@@ -47,8 +46,8 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Option<Envelope> {
-        // A task has its questions in what `tasks/get` answers.
-        let asks = asks_for_input(&message) || self.about_tasks.contains_key(&id);
+        // The questions of a task are in the answer to `tasks/get`.
+        let asks = asks_for_input(&message) || self.exchanges.task_subject(id).is_some();
         if !ctx.chain.looks_at(Phase::ServerAsks) || !asks {
             return Some(message);
         }
@@ -58,8 +57,7 @@ impl FrontMachine {
         }
     }
 
-    /// Asks the interceptors about each answer that a request of the new era carries. Where one may not be given, the call
-    /// is over.
+    /// Asks the interceptors about each answer in a request of the new era. If one is refused, the call ends.
     pub(super) fn judge_responses(
         &mut self,
         id: ExchangeId,
@@ -76,8 +74,8 @@ impl FrontMachine {
         }
     }
 
-    /// Asks about each member of the object at `whole` as if it were a message of its own. One that cannot be read as such
-    /// ends the call, since nobody could be asked about it.
+    /// Asks about each member of the object at `whole` as if it were a message of its own. A member that cannot be
+    /// read as one ends the call, because nobody could be asked about it.
     fn judge_parts(
         &mut self,
         id: ExchangeId,
@@ -95,11 +93,11 @@ impl FrontMachine {
             };
             let place = part.place.map(|span| span.shift(whole.start + member.value.start));
             match (self.consult_at_once(phase, (Some(id), None), &part.message, ctx, out), place) {
-                (Spoken::Goes(judged), Some(place)) if judged.bytes() != part.message.bytes() => {
+                (InstantVerdict::Goes(judged), Some(place)) if judged.bytes() != part.message.bytes() => {
                     edits.replace(place, part.changed(&judged));
                 }
-                (Spoken::Goes(_), _) => {}
-                (Spoken::Answered(result), Some(place)) if phase == Phase::ClientAnswers => {
+                (InstantVerdict::Goes(_), _) => {}
+                (InstantVerdict::Answered(result), Some(place)) if phase == Phase::ClientAnswers => {
                     edits.replace(place, result)
                 }
                 (end, _) => {
@@ -119,10 +117,10 @@ impl FrontMachine {
     }
 }
 
-/// A question or an answer that travels within another message.
+/// A question or an answer inside another message.
 struct Part {
     message: Envelope,
-    /// Where that stands of it which interceptors may change; nowhere where it was left out.
+    /// The span that interceptors may change; `None` if the member was left out.
     place: Option<Span>,
 }
 
@@ -148,18 +146,18 @@ impl Part {
 fn unreadable(phase: Phase) -> Fault {
     match phase {
         Phase::ClientAnswers => {
-            Fault::new(FaultKind::InvalidParams, "params.inputResponses holds something that is no answer")
+            Fault::new(FaultKind::InvalidParams, "params.inputResponses holds something that is not an answer")
         }
-        _ => Fault::new(FaultKind::BackendGarbage, "the backend asks something that is no question"),
+        _ => Fault::new(FaultKind::BackendGarbage, "the backend asks something that is not a question"),
     }
 }
 
-/// How a call ends of which a part may not go on.
-pub(super) fn ended(spoken: Spoken) -> Verdict {
+/// The verdict on a call, from that on one of its parts.
+pub(super) fn ended(spoken: InstantVerdict) -> Verdict {
     match spoken {
-        Spoken::Goes(message) => Verdict::Modify(message),
-        Spoken::Answered(result) => Verdict::Reply(result),
-        Spoken::Failed(error) => Verdict::Error(error),
-        Spoken::Refused(fault) => Verdict::Refuse(fault),
+        InstantVerdict::Goes(message) => Verdict::Modify(message),
+        InstantVerdict::Answered(result) => Verdict::Reply(result),
+        InstantVerdict::Failed(error) => Verdict::Error(error),
+        InstantVerdict::Refused(fault) => Verdict::Refuse(fault),
     }
 }

@@ -1,7 +1,7 @@
 //! Notifications of the client on their way to backends.
 
 use super::inward::in_params;
-use super::questions::Asked;
+use super::questions::PendingQuestion;
 use super::{Context, FrontMachine, Lifecycle};
 use crate::back::Draft;
 use crate::chain::Phase;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 impl FrontMachine {
     pub(super) fn client_notified(&mut self, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if !message.method().is_some_and(|name| name.starts_with("notifications/")) {
-            // A request that nobody can answer would pass everything that looks at requests.
+            // A request without an id would bypass everything that looks at requests.
             self.came(None, message.bytes(), Some("request_without_id"), ctx, out);
             return out.push(Command::Dropped("request_without_id"));
         }
@@ -46,19 +46,19 @@ impl FrontMachine {
         let id = RawId::from_token(message.bytes().slice(span.range()));
         let reason = in_params(message, &["reason"]).map(|span| message.bytes().slice(span.range()));
         let exchange = self.by_client_id.get(&id).copied();
-        // `initialize` may not be cancelled, and what is over cannot be.
+        // `initialize` may not be cancelled, and finished requests cannot be.
         match exchange.filter(|id| self.exchanges.get(id).is_some_and(|one| one.method != method::INITIALIZE)) {
             Some(exchange) => self.cancel(exchange, reason, ctx, out),
             None => out.push(Command::Dropped("stray_cancel")),
         }
     }
 
-    /// The client tells how far it is with a backend's question.
+    /// The client reports progress on a backend's question.
     fn question_progressed(&mut self, message: &Envelope, out: &mut Vec<Command>) {
         let Some(span) = in_params(message, &["progressToken"]) else { return };
         let number = RawId::from_token(message.bytes().slice(span.range())).as_u64();
         let question = number.and_then(|number| self.asked.get(&number));
-        let Some(Asked::Peer { peer, progress_token: Some(token), about, .. }) = question else {
+        let Some(PendingQuestion::Peer { peer, progress_token: Some(token), about, .. }) = question else {
             return out.push(Command::Dropped("stray_progress"));
         };
         let mut edits = Edits::new();
@@ -67,7 +67,7 @@ impl FrontMachine {
         out.push(Command::Respond { peer: *peer, exchange: *about, draft });
     }
 
-    /// Tells the client that what it sent is no message, or none that is taken.
+    /// Refuses input that is not a valid message, or may not be accepted.
     pub(super) fn unreadable(
         &self,
         stream: StreamId,

@@ -3,7 +3,7 @@
 use crate::exchange::RoundSpans;
 use signalbox_wire::{Envelope, Span, meta};
 
-/// Where the members stand in the whole message.
+/// Spans of the members in the whole message.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct Params {
     /// `name`.
@@ -71,7 +71,7 @@ impl Params {
     /// Reads the params of a message; a message without any has none of them.
     pub fn read(message: &Envelope) -> Self {
         let mut found = Self::default();
-        // Keys are compared by what they mean: the backend reads `"\u005fmeta"` as `_meta` too.
+        // Keys are compared decoded: the backend reads `"\u005fmeta"` as `_meta` too.
         for member in message.params_members() {
             let slot = match &*member.name {
                 b"name" => &mut found.name,
@@ -94,7 +94,7 @@ impl Params {
         found
     }
 
-    /// What makes this a further round of a call, where it is one.
+    /// The spans that make this a further round of a call, if it is one.
     pub fn round(&self) -> Option<RoundSpans> {
         let round = RoundSpans { responses: self.responses, state: self.state };
         (round.responses.is_some() || round.state.is_some()).then_some(round)

@@ -1,14 +1,17 @@
-//! Looking at a task of a backend of the new era until it is done, for a client of the old one that waits: with its call,
-//! because it knows no tasks, or with `tasks/result`.
+//! Polls a task of a new backend for an old client that waits for its end: with its call, because it knows no tasks,
+//! or with `tasks/result`.
 //!
 //! ```text
-//! Pause ─► Look (tasks/get) ─► done: the client is answered
-//!   ▲          │ questions: the client is asked ─► Tell (tasks/update) ─┐
-//!   └──────────┴────────────────────────────────────────────────────────┘
+//!             Cancelling (tasks/cancel)
+//!                  ▼
+//! Pausing ─► Getting (tasks/get) ─► done: the client is answered
+//!    ▲             │ questions: AskingClient ─► Updating (tasks/update) ─┐
+//!    └─────────────┴─────────────────────────────────────────────────────┘
 //! ```
 
-use super::inquiry::{Wanted, read_requests};
-use super::sending::Way;
+use super::exchanges::Stage;
+use super::input_requests::{InputRequest, InputResponses, read_requests};
+use super::sending::Delivery;
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, Payload, TaskState, TaskStatus};
 use crate::bridge::{self, Reach};
@@ -23,72 +26,94 @@ use signalbox_wire::{Edits, Envelope, Kind, RawId, Revision, builder, method};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The pause between two looks at a task that names none.
+/// The poll interval of a task that names none.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The shortest and the longest pause, whatever the task names.
+/// The shortest and the longest poll interval, whatever the task names.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(30));
-/// How many looks in a row may fail for want of a connection.
+/// How many polls in a row may fail because there is no connection.
 const MAX_FAILURES: u32 = 3;
-/// Most questions of one task that are remembered as asked.
+/// Maximum number of questions that one task may ask.
 const MAX_SEEN: usize = 256;
 
 /// What the client waits for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Aim {
-    /// The end of the call that it made. With the call the task is given up.
+pub(super) enum PollGoal {
+    /// The end of its call. If the call ends early, the task is cancelled.
     Call,
-    /// The same by `tasks/result`, which says which task it belongs to.
+    /// The result, by `tasks/result`, which names the task.
     Result,
     /// The task as it stands.
     State,
 }
 
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-enum Step {
-    Pause,
+#[derive(Debug)]
+enum PollStep {
+    Pausing,
     /// `tasks/get` is on its way.
-    Look,
-    /// The client is asked.
-    Ask,
+    Getting,
+    /// The client is asked what the task wants to know.
+    AskingClient(InputResponses),
     /// `tasks/update` is on its way.
-    Tell,
+    Updating,
     /// `tasks/cancel` is on its way.
-    Stop,
+    Cancelling,
 }
 
-/// A task that is looked at.
-#[derive(Clone, Debug)]
-pub(super) struct Poll {
-    /// Whose calls those about the task are like.
+/// A task that the machine polls.
+#[derive(Debug)]
+pub(super) struct TaskPoll {
+    /// The client's call, which supplies the client, era and log level for requests about the task.
     call: Box<Call>,
     task: String,
     backend: Revision,
-    aim: Aim,
-    step: Step,
+    goal: PollGoal,
+    step: PollStep,
     pause: Duration,
     failures: u32,
-    seen: Vec<Wanted>,
+    /// The questions that the client was asked.
+    seen: Vec<InputRequest>,
+    /// The status message that the client was told last, as progress.
     told: Option<String>,
-    steps: u64,
+    progress: u64,
 }
 
-impl Poll {
-    pub fn new(call: Box<Call>, task: &str, backend: Revision, aim: Aim) -> Self {
+impl TaskPoll {
+    pub fn new(call: Box<Call>, task: &str, backend: Revision, goal: PollGoal) -> Self {
         Self {
             call,
             task: task.to_owned(),
             backend,
-            aim,
-            step: Step::Pause,
+            goal,
+            step: PollStep::Pausing,
             pause: PAUSE,
             failures: 0,
             seen: Vec::new(),
             told: None,
-            steps: 0,
+            progress: 0,
         }
     }
 
-    /// A request about the task, in the name of the client.
+    /// True if the next answer of the backend is about the task, and not yet for the client.
+    pub fn awaits_backend(&self) -> bool {
+        matches!(self.step, PollStep::Getting | PollStep::Updating | PollStep::Cancelling)
+    }
+
+    /// The client's answers, while it is being asked.
+    pub fn responses(&self) -> Option<&InputResponses> {
+        match &self.step {
+            PollStep::AskingClient(responses) => Some(responses),
+            _ => None,
+        }
+    }
+
+    pub fn responses_mut(&mut self) -> Option<&mut InputResponses> {
+        match &mut self.step {
+            PollStep::AskingClient(responses) => Some(responses),
+            _ => None,
+        }
+    }
+
+    /// A request about the task on behalf of the client.
     fn request(&self, name: &'static str, responses: Option<&[u8]>) -> Result<Box<Call>, Fault> {
         let mut request = builder::Request::new(name).param_str("taskId", &self.task);
         if let Some(responses) = responses {
@@ -118,36 +143,36 @@ impl Poll {
 }
 
 impl FrontMachine {
-    /// Begins to look at a task that was just made.
+    /// Starts to poll a task that was just made.
     pub(super) fn follow_task(
         &mut self,
         id: ExchangeId,
         state: &TaskState,
-        mut poll: Poll,
+        mut poll: TaskPoll,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
         poll.noted(state);
         out.push(Command::Wake { exchange: id, after: poll.pause, round: None });
-        self.polls.insert(id, poll);
+        self.exchanges.enter(id, Stage::PollingTask(Box::new(poll)));
         self.task_progressed(id, state, ctx, out);
     }
 
-    /// Looks at a task at once.
-    pub(super) fn look_now(&mut self, id: ExchangeId, poll: Poll, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        self.polls.insert(id, poll);
-        self.send_about(id, Step::Look, method::TASKS_GET, None, ctx, out);
+    /// Polls a task at once.
+    pub(super) fn look_now(&mut self, id: ExchangeId, poll: TaskPoll, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        self.exchanges.enter(id, Stage::PollingTask(Box::new(poll)));
+        self.send_about(id, PollStep::Getting, method::TASKS_GET, None, ctx, out);
     }
 
-    /// Cancels a task at once, and then looks at it.
-    pub(super) fn stop_now(&mut self, id: ExchangeId, poll: Poll, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        self.polls.insert(id, poll);
-        self.send_about(id, Step::Stop, method::TASKS_CANCEL, None, ctx, out);
+    /// Cancels a task at once, then polls it.
+    pub(super) fn stop_now(&mut self, id: ExchangeId, poll: TaskPoll, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        self.exchanges.enter(id, Stage::PollingTask(Box::new(poll)));
+        self.send_about(id, PollStep::Cancelling, method::TASKS_CANCEL, None, ctx, out);
     }
 
-    /// The pause between two looks is over.
+    /// Polls again after a pause.
     pub(super) fn look_again(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        if self.polls.get(&id).is_none_or(|poll| poll.step != Step::Pause) {
+        if !self.exchanges.poll(id).is_some_and(|poll| matches!(poll.step, PollStep::Pausing)) {
             return;
         }
         let started = self.exchanges.get(&id).map(|exchange| exchange.started);
@@ -156,32 +181,31 @@ impl FrontMachine {
             let text = format!("the task was not done within {} hours", MAX_CALL.as_secs() / 3600);
             return self.fail(id, &Fault::new(FaultKind::TimedOut, text), ctx, out);
         }
-        self.send_about(id, Step::Look, method::TASKS_GET, None, ctx, out);
+        self.send_about(id, PollStep::Getting, method::TASKS_GET, None, ctx, out);
     }
 
-    /// The client has answered everything that the task wanted to know.
-    pub(super) fn tell_task(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        if self.polls.get(&id).is_some_and(|poll| poll.step == Step::Ask) {
-            let responses = self.take_answers(id);
-            self.send_about(id, Step::Tell, method::TASKS_UPDATE, Some(&responses), ctx, out);
-        }
+    /// Sends the client's answers to the task.
+    pub(super) fn update_task(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let Some(responses) = self.exchanges.poll(id).and_then(TaskPoll::responses) else { return };
+        let responses = responses.to_object();
+        self.send_about(id, PollStep::Updating, method::TASKS_UPDATE, Some(&responses), ctx, out);
     }
 
     fn send_about(
         &mut self,
         id: ExchangeId,
-        step: Step,
+        step: PollStep,
         name: &'static str,
         responses: Option<&[u8]>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.clone());
-        let (Some(poll), Some(backend)) = (self.polls.get_mut(&id), backend) else { return };
+        let Some((exchange, poll)) = self.exchanges.polled_mut(id) else { return };
+        let Some(backend) = exchange.backend.clone() else { return };
         match poll.request(name, responses) {
             Ok(mut call) => {
                 poll.step = step;
-                // Only what the client has said is new to the interceptors.
+                // Only the client's answers are new to the interceptors.
                 if responses.is_none() || self.passes(id, &mut call, ctx, out) {
                     out.push(Command::Forward { exchange: id, backend, call });
                 }
@@ -190,28 +214,23 @@ impl FrontMachine {
         }
     }
 
-    /// Stops the work on a task that nobody but this call knows of.
+    /// Cancels a task that only this call knows of.
     pub(super) fn give_task_up(&self, id: ExchangeId, out: &mut Vec<Command>) {
+        let Some(poll) = self.exchanges.poll(id).filter(|poll| poll.goal == PollGoal::Call) else { return };
         let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.clone());
-        let poll = self.polls.get(&id).filter(|poll| poll.aim == Aim::Call);
-        if let (Some(backend), Some(Ok(call))) = (backend, poll.map(|poll| poll.request(method::TASKS_CANCEL, None))) {
+        if let (Some(backend), Ok(call)) = (backend, poll.request(method::TASKS_CANCEL, None)) {
             out.push(Command::Errand { backend, call });
         }
     }
 
-    /// True where the answer of a backend is about the task, and not yet for the client.
-    pub(super) fn is_polling(&self, id: ExchangeId) -> bool {
-        self.polls.get(&id).is_some_and(|poll| matches!(poll.step, Step::Look | Step::Tell | Step::Stop))
-    }
-
-    /// A request about the task could not be brought to an answer. A look may be taken again.
+    /// A request about the task failed. A poll may be repeated.
     pub(super) fn poll_failed(&mut self, id: ExchangeId, fault: &Fault, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let passing = matches!(fault.kind, FaultKind::BackendDown | FaultKind::BackendDied | FaultKind::TimedOut);
-        let poll = self.polls.get_mut(&id).filter(|poll| poll.step == Step::Look && passing);
+        let poll = self.exchanges.poll_mut(id).filter(|poll| matches!(poll.step, PollStep::Getting) && passing);
         match poll.filter(|poll| poll.failures < MAX_FAILURES) {
             Some(poll) => {
                 poll.failures += 1;
-                poll.step = Step::Pause;
+                poll.step = PollStep::Pausing;
                 out.push(Command::Wake { exchange: id, after: poll.pause, round: None });
             }
             None => self.fail(id, fault, ctx, out),
@@ -227,18 +246,15 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let Some(poll) = self.polls.get_mut(&id) else { return };
         if message.kind() == Kind::Error {
-            self.polls.remove(&id);
+            self.exchanges.take_poll(id);
             return self.answered(id, message, edits, None, ctx, out);
         }
-        match poll.step {
-            Step::Stop => self.send_about(id, Step::Look, method::TASKS_GET, None, ctx, out),
-            Step::Tell => {
-                poll.step = Step::Pause;
-                out.push(Command::Wake { exchange: id, after: poll.pause, round: None });
-            }
-            _ => {
+        match self.exchanges.poll(id).map(|poll| &poll.step) {
+            None => {}
+            Some(PollStep::Cancelling) => self.send_about(id, PollStep::Getting, method::TASKS_GET, None, ctx, out),
+            Some(PollStep::Updating) => self.pause(id, out),
+            Some(_) => {
                 if let Err(fault) = self.looked(id, message, ctx, out) {
                     self.give_task_up(id, out);
                     self.fail(id, &fault, ctx, out);
@@ -256,13 +272,14 @@ impl FrontMachine {
     ) -> Result<(), Fault> {
         let result = message.result().unwrap_or_default();
         let garbage = |text: &str| Fault::new(FaultKind::BackendGarbage, text);
-        let state = TaskState::read(result).ok_or_else(|| garbage("the backend told of a task in no known shape"))?;
-        let Some(poll) = self.polls.get_mut(&id) else { return Ok(()) };
+        let state =
+            TaskState::read(result).ok_or_else(|| garbage("the backend reported a task in an unknown shape"))?;
+        let Some(poll) = self.exchanges.poll_mut(id) else { return Ok(()) };
         self.task_registry.seen(&poll.task, &state);
         poll.noted(&state);
-        if poll.aim == Aim::State {
+        if poll.goal == PollGoal::State {
             let told = tasks::get_to_legacy(result).unwrap_or_else(|| state.legacy());
-            self.polls.remove(&id);
+            self.exchanges.take_poll(id);
             return self.tell_whole(id, builder::response(&RawId::number(0), &told), Edits::new(), ctx, out);
         }
         match Payload::read(result) {
@@ -285,7 +302,7 @@ impl FrontMachine {
                 Err(Fault::new(FaultKind::Refused, "the task was cancelled"))
             }
             Payload::Nothing if tasks::is_terminal(state.status) => {
-                Err(garbage("the backend told of a task that is over, but not how"))
+                Err(garbage("the backend reported a finished task without its result"))
             }
             Payload::Nothing => {
                 self.task_progressed(id, &state, ctx, out);
@@ -296,22 +313,22 @@ impl FrontMachine {
     }
 
     fn pause(&mut self, id: ExchangeId, out: &mut Vec<Command>) {
-        if let Some(poll) = self.polls.get_mut(&id) {
-            poll.step = Step::Pause;
+        if let Some(poll) = self.exchanges.poll_mut(id) {
+            poll.step = PollStep::Pausing;
             out.push(Command::Wake { exchange: id, after: poll.pause, round: None });
         }
     }
 
-    /// Asks the client what the task wants to know, unless it was asked before: a backend may show a question for a
-    /// while after its answer has come.
+    /// Asks the client the questions of the task that it was not asked before: a backend may repeat a question for a
+    /// while after its answer.
     fn ask_for_task(
         &mut self,
         id: ExchangeId,
-        mut wanted: Vec<Wanted>,
+        mut wanted: Vec<InputRequest>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Result<(), Fault> {
-        let Some(poll) = self.polls.get_mut(&id) else { return Ok(()) };
+        let Some(poll) = self.exchanges.poll_mut(id) else { return Ok(()) };
         wanted.retain(|one| !poll.seen.contains(one));
         if wanted.is_empty() {
             self.pause(id, out);
@@ -324,23 +341,26 @@ impl FrontMachine {
             ));
         }
         poll.seen.extend(wanted.iter().cloned());
-        poll.step = Step::Ask;
         let (client, backend) = (Arc::clone(&poll.call.client), poll.backend);
-        self.inquire(id, wanted, (&client, backend), ctx, out).map(|_| ())
+        let responses = self.ask_client(id, wanted, (&client, backend), ctx, out)?;
+        if let (Some(responses), Some(poll)) = (responses, self.exchanges.poll_mut(id)) {
+            poll.step = PollStep::AskingClient(responses);
+        }
+        Ok(())
     }
 
-    /// What a task says about itself is progress, for a client that wants to hear of it.
+    /// Reports the task's status message as progress, if the client asked for progress.
     fn task_progressed(&mut self, id: ExchangeId, state: &TaskState, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let (Some(poll), Some(exchange)) = (self.polls.get_mut(&id), self.exchanges.get(&id)) else { return };
+        let Some((exchange, poll)) = self.exchanges.polled_mut(id) else { return };
         let (Some(token), Some(text)) = (&exchange.progress_token, &state.message) else { return };
         if !exchange.stream_open || poll.told.as_ref() == Some(text) {
             return;
         }
         poll.told = Some(text.clone());
-        poll.steps += 1;
+        poll.progress += 1;
         let mut note = builder::Notification::new(method::PROGRESS)
             .param_raw("progressToken", token.token())
-            .param_raw("progress", poll.steps.to_string());
+            .param_raw("progress", poll.progress.to_string());
         if poll.call.client.revision > Revision::V2024_11_05 {
             note = note.param_str("message", text);
         }
@@ -348,10 +368,10 @@ impl FrontMachine {
         let stream = exchange.stream;
         let judged = self.judge_notification(Phase::FromBackend, (Some(id), None), &note, ctx, out);
         let Some(judged) = judged else { return };
-        self.send(Some(id), Way::droppable(stream), Self::passed(&judged), ctx, out);
+        self.send(Some(id), Delivery::droppable(stream), Self::passed(&judged), ctx, out);
     }
 
-    /// The task is over: its result or error answers whoever waits for it, as it would have answered the call.
+    /// Answers with the result or error of a finished task, as it would have answered the call.
     fn conclude(
         &mut self,
         id: ExchangeId,
@@ -359,8 +379,8 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Result<(), Fault> {
-        let Some(poll) = self.polls.remove(&id) else { return Ok(()) };
-        let bad = |_| Fault::new(FaultKind::BackendGarbage, "the result of the task is not one of a call");
+        let Some(poll) = self.exchanges.take_poll(id) else { return Ok(()) };
+        let bad = |_| Fault::new(FaultKind::BackendGarbage, "the result of the task is not a tool result");
         let message = Envelope::parse(bytes).map_err(bad)?;
         let mut edits = Edits::new();
         let revisions = (poll.call.client.revision, poll.backend);
@@ -368,7 +388,7 @@ impl FrontMachine {
         if reach != Reach::Whole {
             return Err(Fault::new(FaultKind::BackendGarbage, "the result of the task is not complete"));
         }
-        if poll.aim != Aim::Result || message.kind() == Kind::Error {
+        if poll.goal != PollGoal::Result || message.kind() == Kind::Error {
             self.answered(id, &message, edits, None, ctx, out);
             return Ok(());
         }
@@ -377,7 +397,7 @@ impl FrontMachine {
         self.tell_whole(id, builder::response(&RawId::number(0), &named), Edits::new(), ctx, out)
     }
 
-    /// Answers the exchange with a message that the gateway has put together.
+    /// Answers the exchange with a message that the gateway built.
     pub(super) fn tell_whole(
         &mut self,
         id: ExchangeId,
@@ -386,7 +406,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) -> Result<(), Fault> {
-        let bad = |_| Fault::new(FaultKind::BackendGarbage, "what the backend said of a task is not JSON");
+        let bad = |_| Fault::new(FaultKind::BackendGarbage, "the backend's answer about a task is not JSON");
         let message = Envelope::parse(bytes).map_err(bad)?;
         self.answered(id, &message, edits, None, ctx, out);
         Ok(())

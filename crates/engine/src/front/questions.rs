@@ -1,9 +1,9 @@
-//! What backends of the old era ask a client of the old era in the middle of its session, and what the client answers. Both
-//! are told, judged, and held to what the client declared.
+//! Questions of old backends to an old client in the middle of its session, and the client's answers. Both are
+//! recorded, judged, and limited to what the client declared.
 
 use super::inward::in_params;
-use super::judging::{Passed, Spoken};
-use super::sending::Way;
+use super::judging::{InstantVerdict, Passed};
+use super::sending::Delivery;
 use super::{Context, FrontMachine, MAX_ASKED};
 use crate::back::Draft;
 use crate::bridge::capabilities;
@@ -19,19 +19,19 @@ use std::sync::Arc;
 
 /// A question of a backend that the client has yet to answer.
 #[derive(Clone, Debug)]
-pub(super) enum Asked {
-    /// A connection of the old era asked, on the stream of a call where that is known.
+pub(super) enum PendingQuestion {
+    /// An old backend asked, on the stream of a call if known.
     Peer { backend: Arc<str>, peer: PeerId, id: RawId, progress_token: Option<RawId>, about: Option<ExchangeId> },
-    /// A backend of the new era asked in answer to a call; see [`super::inquiry`].
+    /// A backend of the new era asked in answer to a call; see [`super::input_requests`].
     Round { exchange: ExchangeId, key: Bytes, method: Box<str> },
 }
 
-impl Asked {
+impl PendingQuestion {
     pub fn is_of(&self, peer: PeerId) -> bool {
         matches!(self, Self::Peer { peer: own, .. } if *own == peer)
     }
 
-    /// The exchange in whose course it was asked.
+    /// The exchange during which it was asked.
     pub fn exchange(&self) -> Option<ExchangeId> {
         match self {
             Self::Peer { about, .. } => *about,
@@ -39,7 +39,7 @@ impl Asked {
         }
     }
 
-    /// Who asked, where the exchange does not say so.
+    /// The backend that asked, if the exchange does not name it.
     pub fn backend(&self) -> Option<&Arc<str>> {
         match self {
             Self::Peer { backend, .. } => Some(backend),
@@ -47,7 +47,7 @@ impl Asked {
         }
     }
 
-    /// True where the answer is of no use once that call is over.
+    /// True if the question ends with this exchange.
     pub fn belongs_to(&self, id: ExchangeId) -> bool {
         match self {
             Self::Peer { about, .. } => *about == Some(id),
@@ -57,7 +57,7 @@ impl Asked {
 }
 
 impl FrontMachine {
-    /// Passes a backend's question on under an id of ours.
+    /// Passes a backend's question on under an id of the gateway.
     pub(super) fn asked(
         &mut self,
         (backend, peer): (&Arc<str>, PeerId),
@@ -80,13 +80,15 @@ impl FrontMachine {
         let message = if ctx.chain.looks_at(Phase::ServerAsks) {
             let about = (about, Some(&**backend));
             match self.consult_at_once(Phase::ServerAsks, about, message, ctx, out) {
-                Spoken::Goes(message) => message,
-                Spoken::Answered(result) => return out.push(answer(peer, about.0, builder::response(&id, &result))),
-                Spoken::Failed(error) => {
+                InstantVerdict::Goes(message) => message,
+                InstantVerdict::Answered(result) => {
+                    return out.push(answer(peer, about.0, builder::response(&id, &result)));
+                }
+                InstantVerdict::Failed(error) => {
                     let bytes = super::judging::error_message(&id, &error);
                     return out.push(answer(peer, about.0, bytes));
                 }
-                Spoken::Refused(fault) => return out.push(refuse(&fault)),
+                InstantVerdict::Refused(fault) => return out.push(refuse(&fault)),
             }
         } else {
             message.clone()
@@ -108,11 +110,11 @@ impl FrontMachine {
         }
         let progress_token = token.map(|span| RawId::from_token(message.bytes().slice(span.range())));
         let backend = Arc::clone(backend);
-        self.asked.insert(number, Asked::Peer { backend, peer, id, progress_token, about });
-        self.send(about, Way::midway(stream), Self::passed(&message).edited(&edits), ctx, out);
+        self.asked.insert(number, PendingQuestion::Peer { backend, peer, id, progress_token, about });
+        self.send(about, Delivery::midway(stream), Self::passed(&message).edited(&edits), ctx, out);
     }
 
-    /// Why a client may not be asked this: it did not say that it can be.
+    /// The fault for a question that the client did not declare it can be asked.
     fn undeclared(&self, message: &Envelope) -> Option<Fault> {
         let name = message.method().unwrap_or_default();
         let known = matches!(name, method::SAMPLING_CREATE_MESSAGE | method::ELICITATION_CREATE | method::ROOTS_LIST);
@@ -125,7 +127,7 @@ impl FrontMachine {
         Some(Fault::new(FaultKind::MethodNotFound, text))
     }
 
-    /// Hands the client's answer to the backend that asked, under the id the backend used.
+    /// Passes the client's answer to the backend that asked, under the backend's id.
     pub(super) fn client_answered(&mut self, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         let number = message.id().and_then(|id| id.as_u64());
         let Some(question) = number.and_then(|number| self.asked.remove(&number)) else {
@@ -137,15 +139,15 @@ impl FrontMachine {
             let about = (question.exchange(), question.backend().map(|name| &**name));
             self.consult_at_once(Phase::ClientAnswers, about, message, ctx, out)
         } else {
-            Spoken::Goes(message.clone())
+            InstantVerdict::Goes(message.clone())
         };
         match question {
-            Asked::Peer { peer, id, about, .. } => {
+            PendingQuestion::Peer { peer, id, about, .. } => {
                 let bytes = match judged {
-                    Spoken::Goes(message) => message.with_id(id.token()),
-                    Spoken::Answered(result) => builder::response(&id, &result),
-                    Spoken::Failed(error) => super::judging::error_message(&id, &error),
-                    Spoken::Refused(fault) => {
+                    InstantVerdict::Goes(message) => message.with_id(id.token()),
+                    InstantVerdict::Answered(result) => builder::response(&id, &result),
+                    InstantVerdict::Failed(error) => super::judging::error_message(&id, &error),
+                    InstantVerdict::Refused(fault) => {
                         return out.push(Command::Respond {
                             peer,
                             exchange: about,
@@ -155,10 +157,10 @@ impl FrontMachine {
                 };
                 out.push(answer(peer, about, bytes));
             }
-            Asked::Round { exchange, key, method } => {
+            PendingQuestion::Round { exchange, key, method } => {
                 let message = match judged {
-                    Spoken::Goes(message) => message,
-                    Spoken::Answered(result) => {
+                    InstantVerdict::Goes(message) => message,
+                    InstantVerdict::Answered(result) => {
                         let Ok(message) = Envelope::parse(builder::response(&RawId::number(0), &result)) else {
                             return;
                         };
@@ -166,12 +168,12 @@ impl FrontMachine {
                     }
                     end => return self.end_by(exchange, super::operations::ended(end), ctx, out),
                 };
-                self.inquiry_answered(exchange, key, &method, &message, ctx, out);
+                self.input_answered(exchange, key, &method, &message, ctx, out);
             }
         }
     }
 
-    /// Asks the interceptors about a question that a backend of the new era puts to a client of the old one.
+    /// Asks the interceptors about a question of a new backend to an old client.
     ///
     /// # Errors
     /// How the call ends, if the client may not be asked.
@@ -181,14 +183,19 @@ impl FrontMachine {
         request: Bytes,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Result<Passed, Spoken> {
-        let bad = |_| Spoken::Refused(Fault::new(FaultKind::BackendGarbage, "a question of the backend is no message"));
+    ) -> Result<Passed, InstantVerdict> {
+        let bad = |_| {
+            InstantVerdict::Refused(Fault::new(
+                FaultKind::BackendGarbage,
+                "a question of the backend is not a valid message",
+            ))
+        };
         let message = Envelope::parse(request).map_err(bad)?;
         if !ctx.chain.looks_at(Phase::ServerAsks) {
             return Ok(Self::passed(&message));
         }
         match self.consult_at_once(Phase::ServerAsks, (Some(id), None), &message, ctx, out) {
-            Spoken::Goes(message) => Ok(Self::passed(&message)),
+            InstantVerdict::Goes(message) => Ok(Self::passed(&message)),
             end => Err(end),
         }
     }

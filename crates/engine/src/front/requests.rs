@@ -1,6 +1,7 @@
-//! What becomes of a request: answered here, or routed to a backend.
+//! Answers requests in the gateway or routes them to a backend.
 
-use super::holding::Then;
+use super::exchanges::{AwaitingLists, Stage};
+use super::holding::Continuation;
 use super::params::Params;
 use super::{Context, FrontMachine};
 use crate::bridge;
@@ -18,7 +19,7 @@ use signalbox_wire::{Edits, Envelope, Era, RawId, Span, builder, json, method};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Most other names of a tool that an error tells.
+/// Maximum number of alternative tool names in an error.
 const MAX_OTHERS: usize = 10;
 
 impl FrontMachine {
@@ -33,7 +34,7 @@ impl FrontMachine {
         match name {
             method::PING => return self.reply_own(id, b"{}", ctx, out),
             method::INITIALIZE | method::LOGGING_SET_LEVEL => {
-                return self.judge_request(id, message, Then::Here, None, ctx, out);
+                return self.judge_request(id, message, Continuation::Here, None, ctx, out);
             }
             _ if ListKind::of_method(name).is_some() => return self.list_request(id, message, ctx, out),
             _ => {}
@@ -84,34 +85,45 @@ impl FrontMachine {
         if ctx.chain.is_idle() {
             return self.list(id, &message, ctx, out);
         }
-        self.judge_request(id, message, Then::List, None, ctx, out);
+        self.judge_request(id, message, Continuation::List, None, ctx, out);
     }
 
-    /// Answers a list from the catalog, or holds it until the lists it needs are there.
+    /// Answers a list from the catalog, or keeps the request until the lists it needs are known.
     pub(super) fn list(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if (ctx.lists_ready)(&self.selector(id)) {
             self.list_page(id, message, ctx, out);
         } else {
-            self.held.insert(id, (message.clone(), None));
-            out.push(Command::AwaitLists { exchange: id });
+            self.await_lists(id, message.clone(), None, out);
         }
     }
 
-    /// Goes on with a request that was held for the lists.
+    /// Keeps a request until the lists it needs are known.
+    pub(super) fn await_lists(
+        &mut self,
+        id: ExchangeId,
+        message: Envelope,
+        routed_for: Option<Arc<ClientProfile>>,
+        out: &mut Vec<Command>,
+    ) {
+        self.exchanges.enter(id, Stage::AwaitingLists(Box::new(AwaitingLists { message, routed_for })));
+        out.push(Command::AwaitLists { exchange: id });
+    }
+
+    /// Continues a request that waited for lists.
     pub(super) fn resume(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        match self.held.remove(&id) {
-            None => {}
-            Some((message, None)) if message.method() == Some(method::SUBSCRIPTIONS_LISTEN) => {
+        let Some(AwaitingLists { message, routed_for }) = self.exchanges.take_awaiting_lists(id) else { return };
+        match routed_for {
+            None if message.method() == Some(method::SUBSCRIPTIONS_LISTEN) => {
                 self.open_listener(id, &message, ctx, out);
             }
-            Some((message, None)) => self.list_page(id, &message, ctx, out),
-            Some((message, Some(client))) => {
+            None => self.list_page(id, &message, ctx, out),
+            Some(client) => {
                 let params = Params::read(&message);
                 match self.find(id, &message, &params, ctx) {
                     Ok(found) if ctx.chain.is_idle() => self.forward(id, message, &params, found, client, ctx, out),
                     Ok(found) => {
                         self.place(id, &message, &params, &found);
-                        self.judge_request(id, message, Then::Route(client), None, ctx, out);
+                        self.judge_request(id, message, Continuation::Route(client), None, ctx, out);
                     }
                     Err(fault) => self.fail(id, &fault, ctx, out),
                 }
@@ -132,7 +144,7 @@ impl FrontMachine {
             Era::Legacy => list_result(kind, &page, b""),
             Era::Modern => {
                 let mut terms = ctx.catalog.terms(kind, &self.selector(id), ctx.sight, ctx.now);
-                // What interceptors make of a list may depend on the caller too.
+                // The interceptors' changes to a list may depend on the caller too.
                 terms.public &= ctx.chain.is_idle();
                 let tail = format!(
                     r#","resultType":"complete","ttlMs":{},"cacheScope":"{}","_meta":{{"io.modelcontextprotocol/serverInfo":{}}}"#,
@@ -145,7 +157,7 @@ impl FrontMachine {
         };
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let bytes = builder::response(&exchange.client_id, &result);
-        let then = Then::Answer { status: 200, outcome: Outcome::Ok, own: false };
+        let then = Continuation::Answer { status: 200, outcome: Outcome::Ok, own: false };
         self.judge_answer(id, bytes, then, ctx, out);
     }
 
@@ -164,7 +176,7 @@ impl FrontMachine {
         self.reply(id, b"{}", ctx, out);
     }
 
-    /// Routes a request. One whose subject is unknown while lists are still on their way waits for them first.
+    /// Routes a request. If its subject is unknown while lists are still being read, it waits for them first.
     pub(super) fn route(
         &mut self,
         id: ExchangeId,
@@ -178,17 +190,16 @@ impl FrontMachine {
             Ok(found) if ctx.chain.is_idle() => self.forward(id, message, params, found, client, ctx, out),
             Ok(found) => {
                 self.place(id, &message, params, &found);
-                self.judge_request(id, message, Then::Route(client), None, ctx, out);
+                self.judge_request(id, message, Continuation::Route(client), None, ctx, out);
             }
             Err(_) if !(ctx.lists_ready)(&self.selector(id)) => {
-                self.held.insert(id, (message, Some(client)));
-                out.push(Command::AwaitLists { exchange: id });
+                self.await_lists(id, message, Some(client), out);
             }
             Err(fault) => self.fail(id, &fault, ctx, out),
         }
     }
 
-    /// Writes down what a request is about, for the interceptors.
+    /// Notes the subject and the backend of a request, for the interceptors.
     fn place(&mut self, id: ExchangeId, message: &Envelope, params: &Params, (route, token): &(Route, Option<Span>)) {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let subject = token.and_then(|span| json::string(span.of(message.bytes())));
@@ -262,7 +273,7 @@ impl FrontMachine {
         {
             let key = (Arc::clone(&route.backend), theirs);
             if self.followed.len() >= super::MAX_FOLLOWED && !self.followed.contains_key(&key) {
-                // Its changes would be told under a name that the client does not know.
+                // Its changes would be reported under a name that the client does not know.
                 let text = format!("this session follows {} resources, which is the limit", super::MAX_FOLLOWED);
                 return self.fail(id, &Fault::new(FaultKind::Overloaded, text), ctx, out);
             }
@@ -280,7 +291,7 @@ impl FrontMachine {
         });
     }
 
-    /// Whose request this is, and where the subject's name stands in the message.
+    /// The route of a request, and the span of its subject's name.
     pub(super) fn find(
         &self,
         id: ExchangeId,
@@ -348,7 +359,7 @@ fn text<'a>(message: &'a Envelope, span: Option<Span>, key: &str) -> Result<(Spa
         .ok_or_else(|| Fault::new(FaultKind::InvalidParams, format!("params.{key} is required, a string")))
 }
 
-/// Where a request goes, and under which name, in words.
+/// The ruling that describes a route in words.
 fn routing(route: &Route, subject: Option<&str>) -> Ruling {
     let detail = match subject.filter(|_| route.renamed) {
         Some(ours) => format!("`{ours}` is `{}` of backend `{}`", route.name, route.backend),
@@ -361,7 +372,7 @@ fn unknown(kind: FaultKind, what: &str, name: &str) -> Fault {
     Fault::new(kind, format!("Unknown {what}: {}", short(name)))
 }
 
-/// A tool that nobody has by this name. Where backends have one that they call so, it says how it is called here.
+/// The fault for an unknown tool. It names the qualified tools with this own name, if any.
 fn unknown_tool(tool: &str, ctx: &Context<'_>) -> Fault {
     let fault = unknown(FaultKind::UnknownTool, "tool", tool);
     let mut others = ctx.catalog.qualified_tools(tool);
@@ -373,7 +384,7 @@ fn unknown_tool(tool: &str, ctx: &Context<'_>) -> Fault {
     Fault::new(FaultKind::UnknownTool, format!("{}; call it as {others}", fault.message))
 }
 
-/// Enough of a client's text to recognise it in a message.
+/// The beginning of a client's text, for error messages.
 fn short(text: &str) -> String {
     text.chars().take(200).collect()
 }
@@ -382,8 +393,8 @@ pub(super) fn no_method(name: &str) -> Fault {
     Fault::new(FaultKind::MethodNotFound, format!("Method not found: {}", short(name)))
 }
 
-/// A server of the new era decides itself whether a call becomes a task; an old one is asked to make one where the client or the
-/// tool needs it.
+/// Whether an old server must be asked to run a call as a task, because the client or the tool needs it. A server of
+/// the new era decides itself.
 fn needs_task(route: &Route, client: &ClientProfile, ctx: &Context<'_>) -> bool {
     let selector = || Selector { era: Era::Modern, caps: client.caps().clone() };
     match ctx.catalog.task_support(route, selector) {

@@ -1,7 +1,8 @@
-//! Rounds of questions: a backend of the new era answers a call with what it wants to know, and is called again with the
-//! answers of the old client.
+//! Rounds of input: a new backend answers a call with questions, and is called again with the answers of the old
+//! client.
 
-use super::inquiry::read_requests;
+use super::exchanges::Stage;
+use super::input_requests::{InputResponses, read_requests};
 use super::params::Params;
 use super::{Context, FrontMachine};
 use crate::bridge::Reach;
@@ -14,18 +15,30 @@ use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Revision, json};
 use std::time::Duration;
 
-/// The wait before a backend that wants nothing but another call is called again, times the number of the round.
+/// The delay before the next round if the backend asks nothing, times the number of the round.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A call whose backend wants more.
-#[derive(Clone, Debug)]
-pub(super) struct Round {
+/// A call whose backend answered `input_required`.
+#[derive(Debug)]
+pub(super) struct InputRound {
     call: Box<Call>,
+    /// The backend's `requestState`, which goes back with the answers.
     state: Option<Bytes>,
+    responses: InputResponses,
+}
+
+impl InputRound {
+    pub fn responses(&self) -> &InputResponses {
+        &self.responses
+    }
+
+    pub fn responses_mut(&mut self) -> &mut InputResponses {
+        &mut self.responses
+    }
 }
 
 impl FrontMachine {
-    /// The backend wants more before it answers, or answers in a way that the client does not expect.
+    /// Handles an answer that does not end a call, or has a form that the client does not expect.
     #[allow(clippy::too_many_arguments, reason = "the parts of an answer, each needed once")]
     pub(super) fn unfinished(
         &mut self,
@@ -61,7 +74,7 @@ impl FrontMachine {
     ) -> Result<(), Fault> {
         let Some(message) = self.judge_midway(id, Phase::Response, message, ctx, out) else { return Ok(()) };
         if let Some(exchange) = self.exchanges.get_mut(&id) {
-            // What comes of the answers of one client is for nobody else.
+            // A result that depends on one client's answers must not be cached for others.
             exchange.read = None;
         }
         let result = message.result().unwrap_or_default();
@@ -70,36 +83,34 @@ impl FrontMachine {
         if wanted.is_empty() && state.is_none() {
             return Err(Fault::new(FaultKind::BackendGarbage, "the backend wants input but does not say which"));
         }
-        let nothing = wanted.is_empty();
-        let Some(count) = self.inquire(id, wanted, (&call.client, backend), ctx, out)? else { return Ok(()) };
-        if nothing {
-            out.push(Command::Wake { exchange: id, after: PAUSE * count, round: None });
+        let client = (&*call.client, backend);
+        let Some(responses) = self.ask_client(id, wanted, client, ctx, out)? else { return Ok(()) };
+        if responses.are_complete() {
+            out.push(Command::Wake { exchange: id, after: PAUSE * responses.round(), round: None });
         }
-        self.rounds.insert(id, Round { call, state });
+        self.exchanges.enter(id, Stage::AwaitingInput(Box::new(InputRound { call, state, responses })));
         Ok(())
     }
 
-    /// A moment that was asked for is over: the time for the answers of a round, the pause before a call that needs no
-    /// answer, or that between two looks at a task.
+    /// Handles a timer: the time limit of a round, the delay before the next round, or the poll interval of a task.
     pub(super) fn woken(&mut self, id: ExchangeId, round: Option<u32>, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if let Some(round) = round {
-            return self.inquiry_expired(id, round, ctx, out);
+            return self.input_expired(id, round, ctx, out);
         }
-        if self.rounds.contains_key(&id) && !self.inquiring(id) {
-            self.next_round(id, ctx, out);
+        match self.exchanges.stage(id) {
+            Some(Stage::AwaitingInput(round)) if round.responses.are_complete() => self.next_round(id, ctx, out),
+            Some(Stage::PollingTask(_)) => self.look_again(id, ctx, out),
+            _ => {}
         }
-        self.look_again(id, ctx, out);
     }
 
-    /// Calls again, with everything the backend wanted.
+    /// Starts the next round, with the client's answers.
     pub(super) fn next_round(&mut self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let backend = self.exchanges.get(&id).and_then(|exchange| exchange.backend.clone());
-        let (Some(round), Some(backend)) = (self.rounds.remove(&id), backend) else { return };
-        let responses = self.take_answers(id);
-        if let Some(exchange) = self.exchanges.get_mut(&id) {
-            exchange.round += 1;
-        }
-        match self.called_again(id, round, &responses) {
+        let Some(round) = self.exchanges.take_input_round(id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let Some(backend) = exchange.backend.clone() else { return };
+        exchange.round += 1;
+        match self.called_again(id, round) {
             Ok(mut call) => {
                 if self.passes(id, &mut call, ctx, out) {
                     out.push(Command::Forward { exchange: id, backend, call });
@@ -109,13 +120,13 @@ impl FrontMachine {
         }
     }
 
-    /// The call as if the client had made it with its answers, so that it is judged and fitted as a whole.
-    fn called_again(&self, id: ExchangeId, round: Round, responses: &[u8]) -> Result<Box<Call>, Fault> {
+    /// The call as if the client had made it with its answers, so that it is judged and translated as a whole.
+    fn called_again(&self, id: ExchangeId, round: InputRound) -> Result<Box<Call>, Fault> {
         let bad = || Fault::new(FaultKind::Internal, "the next round of the call could not be made");
         let mut call = round.call;
         let (base, params) = (call.envelope.bytes(), call.envelope.params_span().ok_or_else(bad)?);
         let mut edits = Edits::new();
-        edits.set_member(base, params, "inputResponses", responses);
+        edits.set_member(base, params, "inputResponses", &round.responses.to_object());
         match &round.state {
             Some(state) => edits.set_member(base, params, "requestState", state),
             None => edits.remove_member(base, params, "requestState"),
@@ -123,13 +134,13 @@ impl FrontMachine {
         let message = Envelope::parse(edits.apply(base)).map_err(|_| bad())?;
         let subject = self.exchanges.get(&id).and_then(|exchange| exchange.subject.as_deref());
         refit(&mut call, message, subject);
-        // It is no plain call any more, whose result could be there already.
+        // Marks it as a further round, so that it is not answered from the cache.
         call.round = Params::read(&call.envelope).round();
         Ok(call)
     }
 }
 
-/// Gives a call that is on its way another message, in which its subject stands under the client's name.
+/// Replaces the message of a call. In the new message the subject has the name that the client uses.
 pub(super) fn refit(call: &mut Call, message: Envelope, subject: Option<&str>) {
     call.envelope = message;
     call.edits = Edits::new();

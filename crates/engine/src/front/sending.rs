@@ -1,6 +1,5 @@
-//! The one way out to the client. Every message that a client gets is made a [`ToClient`] by [`FrontMachine::send`], which
-//! tells its fact in the same breath; streams take nothing else. What may be sent is a [`Passed`]: judged by the
-//! interceptors, or said by the gateway on its own account.
+//! The only way to the client. [`FrontMachine::send`] turns every message into a [`ToClient`] and records its fact;
+//! streams take nothing else. It accepts only a [`Passed`]: judged by the interceptors, or the gateway's own.
 
 use super::judging::Passed;
 use super::{Context, FrontMachine};
@@ -35,95 +34,95 @@ impl ToClient {
         &self.bytes
     }
 
-    /// The same, given away.
+    /// The message, by value.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         self.bytes
     }
 
-    /// True for the answer after which the stream carries nothing more.
+    /// True for the answer, after which the stream carries nothing more.
     #[must_use]
     pub fn is_last(&self) -> bool {
         self.last
     }
 
-    /// True where it may be dropped, and counted, when the stream is full.
+    /// True if it may be dropped, and counted, when the stream is full.
     #[must_use]
     pub fn is_droppable(&self) -> bool {
         self.droppable
     }
 
-    /// The HTTP status, if the whole answer goes out as one JSON body.
+    /// The HTTP status, for an answer sent as one JSON body.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// The refusal of what never reached a session.
+    /// The refusal of a message that never reached a session.
     #[must_use]
     pub fn refusal(id: Option<&RawId>, era: Era, fault: &Fault, status: u16) -> Self {
         let bytes = fault.reply(id, era);
         Self { stream: StreamId(0), bytes, last: true, droppable: false, status, number: 0 }
     }
 
-    /// The refusal that leaves in its place where it could not be written down, and must not leave without.
+    /// The refusal that is sent instead of an answer that could not be recorded.
     #[must_use]
     pub fn not_recorded(self) -> Self {
         let id = Envelope::parse(self.bytes).ok().and_then(|message| message.id());
-        let text = "the answer could not be recorded, and is not given without; the call may have been carried out";
+        let text = "the answer could not be recorded and is withheld; the call may have been carried out";
         let fault = Fault::new(FaultKind::NotRecorded, text);
         Self { bytes: fault.reply(id.as_ref(), Era::Legacy), ..self }
     }
 
-    /// Its number in its fact; 0 where nobody keeps facts.
+    /// Its number in its fact; 0 if facts are not recorded.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 }
 
-/// Where a message goes, and how.
+/// The stream of a message, and how it is sent.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Way {
+pub(super) struct Delivery {
     pub stream: StreamId,
     pub last: bool,
     pub droppable: bool,
     pub status: u16,
 }
 
-impl Way {
-    /// In the middle of whatever the stream carries.
+impl Delivery {
+    /// A message in the middle of a stream.
     pub fn midway(stream: StreamId) -> Self {
         Self { stream, last: false, droppable: false, status: 200 }
     }
 
-    /// The same for what a reader that is far behind can do without.
+    /// A message in the middle of a stream that a slow reader can do without.
     pub fn droppable(stream: StreamId) -> Self {
         Self { droppable: true, ..Self::midway(stream) }
     }
 
-    /// The answer, with which the stream ends.
+    /// The answer, which ends the stream.
     pub fn last(stream: StreamId, status: u16) -> Self {
         Self { last: true, status, ..Self::midway(stream) }
     }
 }
 
 impl FrontMachine {
-    /// Sends a message to the client and tells that it was.
+    /// Sends a message to the client and records it.
     pub(super) fn send(
         &self,
         exchange: Option<ExchangeId>,
-        way: Way,
+        way: Delivery,
         passed: Passed,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
         let number = self.leaves(exchange, &passed, None, ctx, out);
-        let Way { stream, last, droppable, status } = way;
+        let Delivery { stream, last, droppable, status } = way;
         out.push(Command::Send(ToClient { stream, bytes: passed.into_bytes(), last, droppable, status, number }));
     }
 
-    /// Tells of a message that can reach no client, and counts it.
+    /// Records and counts a message that cannot reach the client.
     pub(super) fn lose(
         &self,
         exchange: Option<ExchangeId>,
@@ -146,7 +145,7 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let way = Way::last(stream, fault.http_status(era));
+        let way = Delivery::last(stream, fault.http_status(era));
         self.send(None, way, Passed::own(fault.reply(id, era)), ctx, out);
     }
 

@@ -1,5 +1,5 @@
-//! The tasks that a session of 2025-11-25 was told of: whose they are, how they were last seen, and the results that the
-//! gateway keeps because the backend answered at once.
+//! The tasks of a session of 2025-11-25: their backends, their last known state, and results that the gateway keeps
+//! because the backend answered at once.
 
 use super::MAX_TASKS;
 use crate::bridge::tasks::TaskState;
@@ -9,68 +9,68 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most bytes of results kept for one session.
+/// Maximum number of bytes of results kept for one session.
 pub const MAX_KEPT_BYTES: usize = 16 << 20;
-/// How long a task is remembered whose own word on that is longer, or missing.
+/// The longest a task is remembered, and the default if it does not say.
 pub const MAX_STAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Who works on a task, and with what result.
+/// Who runs a task.
 #[derive(Clone, Debug)]
-pub(super) enum Host {
-    /// A backend of the old era: what is asked about the task is passed on.
+pub(super) enum TaskHost {
+    /// A backend of the old era: requests about the task are passed on.
     Legacy,
-    /// A backend of this revision of the new era: what is asked about the task is translated.
+    /// A backend of this revision of the new era: requests about the task are translated.
     Modern(Revision),
-    /// The gateway: the call was over at once, and this is its result.
+    /// The gateway: the call ended at once with this result.
     Kept(Bytes),
 }
 
 /// One task.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct TaskEntry {
     pub backend: Arc<str>,
-    pub host: Host,
-    /// How it was last seen; nothing is known of those that are only passed on.
+    pub host: TaskHost,
+    /// Its last known state; `None` for tasks that are only passed on.
     pub state: Option<TaskState>,
     until: Instant,
 }
 
-impl Entry {
-    pub fn new(backend: Arc<str>, host: Host, state: Option<TaskState>, now: Instant) -> Self {
+impl TaskEntry {
+    pub fn new(backend: Arc<str>, host: TaskHost, state: Option<TaskState>, now: Instant) -> Self {
         let stay = state.as_ref().and_then(|state| state.ttl).map_or(MAX_STAY, Duration::from_millis).min(MAX_STAY);
         Self { backend, host, state, until: now + stay }
     }
 
     fn bytes(&self) -> usize {
         match &self.host {
-            Host::Kept(result) => result.len(),
-            Host::Legacy | Host::Modern(_) => 0,
+            TaskHost::Kept(result) => result.len(),
+            TaskHost::Legacy | TaskHost::Modern(_) => 0,
         }
     }
 }
 
-/// The task_registry.
+/// The tasks of one session.
 #[derive(Debug, Default)]
 pub(super) struct TaskRegistry {
-    entries: HashMap<Box<str>, Entry>,
-    /// The ids in the order in which they came.
+    entries: HashMap<Box<str>, TaskEntry>,
+    /// The ids, oldest first.
     order: VecDeque<Box<str>>,
     bytes: usize,
 }
 
 impl TaskRegistry {
     /// The task of this id.
-    pub fn get(&self, task: &str, now: Instant) -> Option<&Entry> {
+    pub fn get(&self, task: &str, now: Instant) -> Option<&TaskEntry> {
         self.entries.get(task).filter(|entry| entry.until > now)
     }
 
-    /// True where a result of this size can be kept at all.
+    /// True if a result of this size can be kept.
     pub fn has_room_for(bytes: usize) -> bool {
         bytes <= MAX_KEPT_BYTES
     }
 
-    /// Writes a task down; says how many others, none of them over their time, were forgotten for it.
-    pub fn insert(&mut self, task: &str, entry: Entry, now: Instant) -> usize {
+    /// Adds a task. Returns how many unexpired tasks were dropped to make room.
+    pub fn insert(&mut self, task: &str, entry: TaskEntry, now: Instant) -> usize {
         self.remove(task);
         let over: Vec<Box<str>> =
             self.entries.iter().filter(|(_, one)| one.until <= now).map(|(task, _)| task.clone()).collect();
@@ -89,14 +89,14 @@ impl TaskRegistry {
         forgotten
     }
 
-    /// Notes how a task was seen.
+    /// Updates the state of a task.
     pub fn seen(&mut self, task: &str, state: &TaskState) {
         if let Some(entry) = self.entries.get_mut(task) {
             entry.state = Some(state.clone());
         }
     }
 
-    /// Every task that something is known of, oldest first.
+    /// The known states of all tasks, oldest first.
     pub fn states(&self, now: Instant) -> impl Iterator<Item = &TaskState> {
         self.order.iter().filter_map(move |task| self.get(task, now)?.state.as_ref())
     }
@@ -118,8 +118,8 @@ pub(super) fn written(unix_ms: u64) -> Bytes {
 mod tests {
     use super::*;
 
-    fn entry(kept: usize, now: Instant) -> Entry {
-        Entry::new("a".into(), Host::Kept(Bytes::from(vec![0; kept])), None, now)
+    fn entry(kept: usize, now: Instant) -> TaskEntry {
+        TaskEntry::new("a".into(), TaskHost::Kept(Bytes::from(vec![0; kept])), None, now)
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
         let now = Instant::now();
         let state = TaskState::read(br#"{"taskId":"t","status":"working","createdAt":"c","ttl":1000}"#).unwrap();
         let mut task_registry = TaskRegistry::default();
-        task_registry.insert("t", Entry::new("a".into(), Host::Legacy, Some(state), now), now);
+        task_registry.insert("t", TaskEntry::new("a".into(), TaskHost::Legacy, Some(state), now), now);
         assert_eq!(task_registry.states(now).count(), 1);
         let later = now + Duration::from_millis(1000);
         assert!(task_registry.get("t", later).is_none());

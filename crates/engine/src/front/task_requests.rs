@@ -1,9 +1,9 @@
-//! Tasks of 2025-11-25 at backends of the new era: the call that asks for one, and what is asked about it afterwards.
+//! Tasks of 2025-11-25 at new backends: calls that ask for a task, and requests about it.
 
 use super::params::Params;
-use super::polling::{Aim, Poll};
+use super::polling::{PollGoal, TaskPoll};
 use super::requests::no_method;
-use super::task_registry::{Entry, Host, TaskRegistry, written};
+use super::task_registry::{TaskEntry, TaskHost, TaskRegistry, written};
 use super::{Context, FrontMachine};
 use crate::bridge::tasks::{self, TaskState, TaskStatus};
 use crate::bridge::{self, Reach};
@@ -19,7 +19,7 @@ use signalbox_wire::{Edits, Envelope, Era, RawId, Revision, Span, builder, json,
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a result is kept for a client that does not say.
+/// How long a result is kept at most, and by default.
 const STAY: Duration = Duration::from_secs(3600);
 
 impl FrontMachine {
@@ -34,11 +34,11 @@ impl FrontMachine {
         out: &mut Vec<Command>,
     ) -> Result<(), Fault> {
         let result = message.result().unwrap_or_default();
-        let garbage = || Fault::new(FaultKind::BackendGarbage, "the backend made a task in no known shape");
+        let garbage = || Fault::new(FaultKind::BackendGarbage, "the backend created a task in an unknown shape");
         let state = TaskState::read(result).ok_or_else(garbage)?;
         let Some(exchange) = self.exchanges.get(&id) else { return Ok(()) };
         if !(exchange.wants_task && call.client.revision.tasks_core()) {
-            let poll = Poll::new(call, &state.id, backend, Aim::Call);
+            let poll = TaskPoll::new(call, &state.id, backend, PollGoal::Call);
             self.follow_task(id, &state, poll, ctx, out);
             return Ok(());
         }
@@ -47,13 +47,12 @@ impl FrontMachine {
         self.tell_whole(id, builder::response(&RawId::number(0), &created), Edits::new(), ctx, out)?;
         if let Some(name) = name {
             let task = state.id.clone();
-            self.write_down(&task, Entry::new(name, Host::Modern(backend), Some(state), ctx.now), ctx, out);
+            self.write_down(&task, TaskEntry::new(name, TaskHost::Modern(backend), Some(state), ctx.now), ctx, out);
         }
         Ok(())
     }
 
-    /// A backend of the new era made no task of a call whose client wants one: the result is kept as that of a task that is
-    /// over.
+    /// A new backend made no task of a call whose client wants one: keeps the result as that of a finished task.
     pub(super) fn no_task_made(
         &mut self,
         id: ExchangeId,
@@ -76,13 +75,13 @@ impl FrontMachine {
         let Some(fitted) = self.judge_midway(id, Phase::Response, &fitted, ctx, out) else { return Ok(()) };
         let result = Bytes::copy_from_slice(fitted.result().unwrap_or(b"{}"));
         if !TaskRegistry::has_room_for(result.len()) {
-            // A result that is too large to be kept is better given at once than lost.
+            // A result that is too large to be kept is sent at once instead.
             self.reply(id, &result, ctx, out);
             return Ok(());
         }
         let state = self.kept_state(id, &result, call, ctx);
         let created = state.created_legacy();
-        let entry = Entry::new(name, Host::Kept(result), Some(state.clone()), ctx.now);
+        let entry = TaskEntry::new(name, TaskHost::Kept(result), Some(state.clone()), ctx.now);
         self.write_down(&state.id, entry, ctx, out);
         self.reply(id, &created, ctx, out);
         Ok(())
@@ -104,14 +103,14 @@ impl FrontMachine {
         }
     }
 
-    pub(super) fn write_down(&mut self, task: &str, entry: Entry, ctx: &Context<'_>, out: &mut Vec<Command>) {
+    pub(super) fn write_down(&mut self, task: &str, entry: TaskEntry, ctx: &Context<'_>, out: &mut Vec<Command>) {
         for _ in 0..self.task_registry.insert(task, entry, ctx.now) {
             out.push(Command::Dropped("task_forgotten"));
         }
     }
 
-    /// Answers what a client of the old era asks about a task that no old backend hosts. False for any other request, which
-    /// is routed.
+    /// Answers an old client's request about a task that no old backend runs. Returns false for any other request,
+    /// which is then routed.
     pub(super) fn task_request(
         &mut self,
         id: ExchangeId,
@@ -138,18 +137,18 @@ impl FrontMachine {
         let Some(task) = task else { return false };
         let Some(entry) = self.task_registry.get(&task, ctx.now).cloned() else { return false };
         match entry.host {
-            Host::Legacy => return false,
+            TaskHost::Legacy => return false,
             _ if !self.admitted(id, message, Some(&entry.backend), ctx, out) => {}
-            Host::Kept(result) => self.kept_request(id, name, &task, &result, entry.state.as_ref(), ctx, out),
-            Host::Modern(revision) => {
+            TaskHost::Kept(result) => self.kept_request(id, name, &task, &result, entry.state.as_ref(), ctx, out),
+            TaskHost::Modern(revision) => {
                 if let Some(exchange) = self.exchanges.get_mut(&id) {
                     exchange.progress_token =
                         params.progress_token().map(|span| RawId::from_token(message.bytes().slice(span.range())));
                 }
                 self.asks_about_task(id, &entry.backend, &task, ctx);
-                let aim = if name == method::TASKS_RESULT { Aim::Result } else { Aim::State };
+                let goal = if name == method::TASKS_RESULT { PollGoal::Result } else { PollGoal::State };
                 let call = self.like(id, message, client);
-                let poll = Poll::new(call, &task, revision, aim);
+                let poll = TaskPoll::new(call, &task, revision, goal);
                 match name {
                     method::TASKS_CANCEL => self.stop_now(id, poll, ctx, out),
                     _ => self.look_now(id, poll, ctx, out),
@@ -180,7 +179,8 @@ impl FrontMachine {
         }
     }
 
-    /// Lets the interceptors see a request that the gateway answers or translates itself. False where they ended it.
+    /// Asks the interceptors about a request that the gateway answers or translates itself. Returns false if they
+    /// ended it.
     fn admitted(
         &mut self,
         id: ExchangeId,
@@ -194,8 +194,8 @@ impl FrontMachine {
         self.judge_midway(id, Phase::Request, message, ctx, out).is_some()
     }
 
-    /// True where the gateway lists tasks itself: the list of a backend of the old era that is the only one with tasks is
-    /// its own affair.
+    /// True if the gateway lists tasks itself. If the only backend with tasks is an old one, the request is passed on
+    /// to it.
     fn lists_tasks(&self, id: ExchangeId, ctx: &Context<'_>) -> bool {
         let selector = self.selector(id);
         let mut hosts = ctx.catalog.profiles(&selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
@@ -206,8 +206,8 @@ impl FrontMachine {
         }
     }
 
-    /// A task belongs to the backend that is known to have it, else to the first, or in the new era the only one, that has
-    /// tasks of the client's own era: the others cannot be asked without knowing more of the task.
+    /// The route of a request about a task: the backend that is known to have it, else the first (in the new era the
+    /// only) backend that runs tasks of the client's own era.
     pub(super) fn find_task(
         &self,
         id: ExchangeId,
@@ -229,7 +229,7 @@ impl FrontMachine {
         }
     }
 
-    /// Where the task of this id is, and what its backend calls it.
+    /// The backend of a task, and its id there.
     pub(super) fn task_route(&self, id: ExchangeId, task: &str, ctx: &Context<'_>) -> Option<Route> {
         let selector = self.selector(id);
         let known = self.task_registry.get(task, ctx.now).map(|entry| &entry.backend);
@@ -244,21 +244,21 @@ impl FrontMachine {
             let hosts = ctx.catalog.profiles(&selector, ctx.sight).filter(|(_, profile)| profile.hosts_tasks());
             let mut own = hosts.filter(|(_, profile)| profile.era() == selector.era).map(|(name, _)| name);
             let first = own.next().cloned();
-            // A task of the new era that nobody remembers can only be that of the only host.
+            // A task of the new era that is not remembered can only be at the only host.
             first.filter(|_| selector.era == Era::Legacy || own.next().is_none())
         };
         let home = known.filter(|backend| ctx.sees_backend(backend)).or_else(own);
         home.map(|backend| Route { backend, name: task.into(), renamed: false })
     }
 
-    /// True where the session was given this task by an old backend.
+    /// True if the session was given this task by an old backend.
     #[must_use]
     pub fn owns_task(&self, backend: &str, task: &str, now: Instant) -> bool {
         let entry = self.task_registry.get(task, now);
-        entry.is_some_and(|entry| *entry.backend == *backend && matches!(entry.host, Host::Legacy))
+        entry.is_some_and(|entry| *entry.backend == *backend && matches!(entry.host, TaskHost::Legacy))
     }
 
-    /// A call after whose likeness the gateway makes its own.
+    /// A call from which the gateway derives its own requests about a task.
     fn like(&self, id: ExchangeId, message: &Envelope, client: &Arc<ClientProfile>) -> Box<Call> {
         let exchange = self.exchanges.get(&id);
         Box::new(Call {
@@ -278,7 +278,7 @@ impl FrontMachine {
     }
 }
 
-/// The refusal of a task that nobody knows.
+/// The fault for an unknown task.
 pub(super) fn unknown_task(task: &str) -> Fault {
     let shown: String = task.chars().take(200).collect();
     Fault::new(FaultKind::InvalidParams, format!("Unknown task: {shown}"))

@@ -1,8 +1,8 @@
-//! Results that come by a task, by `tasks/result` or within what `tasks/get` answers: they are judged as the result of the
-//! call that made the task, and then as the answer that carries them.
+//! Results that arrive through a task, by `tasks/result` or inside the answer to `tasks/get`. They are judged as the
+//! result of the call that made the task, and then as the answer that carries them.
 
-use super::holding::Then;
-use super::judging::{About, error_message};
+use super::holding::Continuation;
+use super::judging::{JudgedContext, error_message};
 use super::{Context, FrontMachine};
 use crate::bridge::made_up;
 use crate::bridge::tasks::{self, TaskState};
@@ -16,17 +16,17 @@ use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, RawId, builder, json, method};
 use std::sync::Arc;
 
-/// A request about a task.
-#[derive(Clone, Debug)]
-pub(super) struct AboutTask {
+/// The task that a request is about.
+#[derive(Debug)]
+pub(super) struct TaskSubject {
     task: Box<str>,
-    /// The call that made it, where it is remembered.
+    /// The call that made it, if it is remembered.
     call: Option<Arc<TaskCall>>,
 }
 
 impl FrontMachine {
-    /// Remembers which call made a task, where this answer tells of one.
-    /// `message` is the answer as the backend gave it, `told` as the client gets it.
+    /// Remembers which call made a task, if this answer reports one. `message` is the backend's answer, `told` the
+    /// client's.
     pub(super) fn note_task(&self, id: ExchangeId, message: &Envelope, told: &Bytes, ctx: &Context<'_>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let (Some(backend), Some(tool)) = (&exchange.backend, &exchange.subject) else { return };
@@ -35,7 +35,7 @@ impl FrontMachine {
         else {
             return;
         };
-        // A qualified id is taken apart before the backend is asked.
+        // The qualified id is split before the backend is asked.
         let qualified = told.strip_prefix(&**backend).and_then(|rest| rest.strip_prefix('+')) == Some(&*own);
         let task = if qualified { own } else { told };
         let route = ctx.catalog.tool(tool).filter(|route| route.backend == *backend);
@@ -49,11 +49,11 @@ impl FrontMachine {
         ctx.task_calls.note(self.task_key(exchange, backend, &task), call);
     }
 
-    /// Notes that an exchange asks its backend about a task of this id.
+    /// Notes that an exchange is about a task of its backend.
     pub(super) fn asks_about_task(&mut self, id: ExchangeId, backend: &Arc<str>, task: &str, ctx: &Context<'_>) {
         let Some(exchange) = self.exchanges.get(&id) else { return };
         let call = ctx.task_calls.find(&self.task_key(exchange, backend, task));
-        self.about_tasks.insert(id, AboutTask { task: task.into(), call });
+        self.exchanges.set_task_subject(id, TaskSubject { task: task.into(), call });
     }
 
     fn task_key(&self, exchange: &Exchange, backend: &Arc<str>, task: &str) -> TaskKey {
@@ -65,12 +65,9 @@ impl FrontMachine {
         }
     }
 
-    /// What the call of a task answers, as a message of its own, where this answer brings it.
+    /// The result of a task's call as a message of its own, if this answer carries it.
     pub(super) fn task_result(&self, id: ExchangeId, message: &Envelope) -> Option<Envelope> {
-        if self.about_tasks.is_empty() || !self.about_tasks.contains_key(&id) {
-            return None;
-        }
-        let exchange = self.exchanges.get(&id)?;
+        let (exchange, _) = self.exchanges.task_subject(id)?;
         if exchange.method == method::TASKS_RESULT {
             return Some(message.clone());
         }
@@ -83,10 +80,10 @@ impl FrontMachine {
         Envelope::parse(bytes).ok()
     }
 
-    /// The exchange as if it were the call that made the task. What is not remembered of that call is missing in it.
+    /// The exchange as if it were the call that made the task, as far as that call is remembered.
     pub(super) fn as_call(&self, id: ExchangeId) -> Option<Exchange> {
-        let AboutTask { call, .. } = self.about_tasks.get(&id)?;
-        let mut exchange = self.exchanges.get(&id)?.clone();
+        let (exchange, TaskSubject { call, .. }) = self.exchanges.task_subject(id)?;
+        let mut exchange = exchange.clone();
         exchange.method = method::TOOLS_CALL.into();
         (exchange.subject, exchange.own_name) = (None, None);
         if let Some(call) = call {
@@ -97,19 +94,19 @@ impl FrontMachine {
         Some(exchange)
     }
 
-    /// Asks about the result of a task's call, and goes on with the answer that carries it.
+    /// Asks about the result of a task's call, then about the answer that carries it.
     #[allow(clippy::too_many_arguments, reason = "the parts of an answer within another, each needed once")]
     pub(super) fn judge_task_result(
         &mut self,
         id: ExchangeId,
         part: Envelope,
         whole: Envelope,
-        then: Then,
+        then: Continuation,
         resume: Option<Resume<'_>>,
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let judged = self.consult(About::task_result(id), &part, resume, ctx, out);
+        let judged = self.consult(JudgedContext::task_result(id), &part, resume, ctx, out);
         let after = match judged.verdict {
             Verdict::Pass => None,
             Verdict::Modify(message) => Some(message),
@@ -117,12 +114,12 @@ impl FrontMachine {
                 Envelope::parse(builder::response(&RawId::number(0), &self.task_reply(id, &result))).ok()
             }
             Verdict::Hold(hold) => {
-                let then = Then::Within { whole, then: Box::new(then) };
+                let then = Continuation::Within { whole, then: Box::new(then) };
                 return self.hold(id, part, then, hold, judged.passed, ctx, out);
             }
             end => return self.end_by(id, end, ctx, out),
         };
-        // A message that was held may have been changed before.
+        // A held message may have been changed before it was held.
         let after = after.or_else(|| resume.is_some().then_some(part));
         let Some(after) = after else { return self.judge_message(id, whole, then, None, ctx, out) };
         match self.put_back(id, &whole, &after) {
@@ -138,16 +135,16 @@ impl FrontMachine {
         }
     }
 
-    /// A result that no backend gave, as the client gets it of a task.
+    /// A made-up result in the form that a request about a task returns.
     fn task_reply(&self, id: ExchangeId, result: &Bytes) -> Bytes {
-        match (self.exchanges.get(&id), self.about_tasks.get(&id)) {
-            (Some(exchange), _) if exchange.era == Era::Modern => made_up::complete(method::TOOLS_CALL, result),
-            (_, Some(about)) => tasks::with_related_task(result, &about.task),
-            _ => result.clone(),
+        match self.exchanges.task_subject(id) {
+            Some((exchange, _)) if exchange.era == Era::Modern => made_up::complete(method::TOOLS_CALL, result),
+            Some((_, subject)) => tasks::with_related_task(result, &subject.task),
+            None => result.clone(),
         }
     }
 
-    /// The answer with this in place of the result of the task's call.
+    /// Puts the judged result of a task's call back into the answer.
     fn put_back(&self, id: ExchangeId, whole: &Envelope, part: &Envelope) -> Option<Envelope> {
         let exchange = self.exchanges.get(&id)?;
         if exchange.method == method::TASKS_RESULT {

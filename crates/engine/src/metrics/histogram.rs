@@ -1,7 +1,7 @@
-//! How long things took: counts in fixed buckets whose width grows with the duration.
+//! Histogram of durations in fixed buckets whose width grows with the duration.
 //!
-//! Every power of two of microseconds is cut into eight buckets, so that a quantile is told with an error of at most 6 %,
-//! whatever its size. Taking a duration in is one addition to one atomic number.
+//! Every power of two of microseconds is divided into eight buckets, so a quantile has an error of at most 6 %,
+//! whatever its size. Counting a duration is one atomic addition.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Buckets per power of two, as a power of two itself.
 const CUTS: u32 = 3;
 const PER_OCTAVE: usize = 1 << CUTS;
-/// The longest duration that is told apart from longer ones: 2^32 µs, more than an hour.
+/// The longest duration that is distinguished from longer ones: 2^32 µs, more than an hour.
 const OCTAVES: usize = 32;
 /// How many buckets there are.
 pub const BUCKETS: usize = (OCTAVES - CUTS as usize + 1) * PER_OCTAVE;
@@ -38,19 +38,19 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Takes a duration in.
+    /// Counts a duration.
     pub fn add(&self, took: Duration) {
         self.0[bucket_of(micros(took))].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What has been taken in so far.
+    /// The counts so far.
     #[must_use]
     pub fn read(&self) -> Durations {
         Durations(self.0.iter().map(|count| count.load(Ordering::Relaxed)).collect())
     }
 }
 
-/// Whole microseconds, at most the longest that is told apart.
+/// Whole microseconds, capped at the longest duration that is distinguished.
 pub(super) fn micros(took: Duration) -> u64 {
     u64::try_from(took.as_micros()).unwrap_or(LONGEST_US).min(LONGEST_US)
 }
@@ -72,7 +72,7 @@ fn lower_edge(bucket: usize) -> u64 {
     }
 }
 
-/// What a histogram held at one moment, or took in between two.
+/// The counts of a histogram at one moment, or between two.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Durations(Box<[u64]>);
 
@@ -89,13 +89,13 @@ impl Durations {
         self.0.iter().sum()
     }
 
-    /// How many were shorter than this many microseconds; exact where that is the edge of a bucket.
+    /// How many were shorter than this many microseconds; exact at the edge of a bucket.
     #[must_use]
     pub fn below(&self, us: u64) -> u64 {
         self.0.iter().enumerate().take_while(|(bucket, _)| lower_edge(*bucket) < us).map(|(_, count)| count).sum()
     }
 
-    /// The duration that this share of all does not exceed, in microseconds; none where there are no durations.
+    /// The quantile of this share, in microseconds; `None` without durations.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<u64> {
         let count = self.count();
@@ -109,14 +109,14 @@ impl Durations {
         self.0.iter().position(held).map(middle)
     }
 
-    /// Adds those of another.
+    /// Adds the counts of another.
     pub fn merge(&mut self, other: &Self) {
         for (own, more) in self.0.iter_mut().zip(&other.0) {
             *own += more;
         }
     }
 
-    /// What came since this earlier moment.
+    /// The counts since an earlier moment.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self(self.0.iter().zip(&earlier.0).map(|(now, then)| now.saturating_sub(*then)).collect())

@@ -1,5 +1,3 @@
-//! One line of a tape.
-
 use super::around::{BackendSeen, ClientEntry, Gap, LostEntry, RefusedEntry, RulesEntry, SessionInfo};
 use super::message::MessageEntry;
 use std::borrow::Cow;
@@ -8,7 +6,7 @@ use std::sync::Arc;
 /// One thing that happened, at its place in the order of its tape.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Entry {
-    /// Its place: starts at 1 and grows by one, gaps included.
+    /// Its sequence number: starts at 1 and grows by one, gaps included.
     pub seq: u64,
     /// When, in nanoseconds since 1970, on a clock that does not go backwards within a tape.
     pub at: u64,
@@ -16,7 +14,7 @@ pub struct Entry {
     pub session: Option<u64>,
     /// The exchange, by its number in the process.
     pub exchange: Option<u64>,
-    /// On whose behalf.
+    /// The caller.
     pub principal: Arc<str>,
     /// What happened.
     pub content: Content,
@@ -32,10 +30,10 @@ impl Entry {
     }
 }
 
-/// What an entry tells.
+/// The content of an entry.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Content {
-    /// A session began, or more became known of it; the later entry replaces the earlier one.
+    /// A session began, or more became known about it; a later entry replaces the earlier one.
     Session(SessionInfo),
     /// A session ended.
     SessionEnded,
@@ -47,24 +45,24 @@ pub enum Content {
     Finished(FinishedEntry),
     /// Something is missing here.
     Gap(Gap),
-    /// A caller without a session is told of for the first time.
+    /// The first appearance of a caller without a session.
     Client(ClientEntry),
-    /// What a backend offers became known, or changed.
+    /// A backend's offer became known, or changed.
     Backend(Box<BackendSeen>),
-    /// These rules decide from here on.
+    /// The rules changed.
     Rules(RulesEntry),
-    /// A message did not arrive after all.
+    /// A recorded message did not arrive after all.
     Lost(LostEntry),
-    /// Something was refused before there was an exchange.
+    /// Something was refused before it became an exchange.
     Refused(RefusedEntry),
 }
 
-/// What was decided about a message, by whom and from what: enough to judge it again without the message.
+/// A decision about a message, by whom and on what grounds: enough to repeat it without the message.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct DecisionEntry {
     /// The interceptor, or the part of the gateway (`route`, `breaker`, `timeout`).
     pub by: Cow<'static, str>,
-    /// The rule, where it was one.
+    /// The rule, if it was one.
     pub rule: Option<Arc<str>>,
     /// `request`, `response` or `notification`.
     pub phase: Cow<'static, str>,
@@ -76,7 +74,7 @@ pub struct DecisionEntry {
     pub conditions: Arc<[(Arc<str>, bool)]>,
     /// Each outside input it used (`webhook`, `limiter`, `random`, `clock`, `human`, …) and what that was.
     pub inputs: Vec<(Cow<'static, str>, String)>,
-    /// True where something was taken out of its texts.
+    /// True if something was redacted.
     pub redacted: bool,
 }
 
@@ -97,13 +95,13 @@ pub struct FinishedEntry {
     pub bytes_in: u64,
     /// Bytes of the answer.
     pub bytes_out: u64,
-    /// The exchange of the first round of the operation that it goes on with, where that is another one.
+    /// The exchange of its operation's first round, if that is another one.
     pub operation: Option<u64>,
     /// Which round of its operation it is; the first is 1.
     pub round: u32,
-    /// The caller, by the number of its [`ClientEntry`], where there is no session that tells it.
+    /// The number of its caller's [`ClientEntry`], if there is no session.
     pub client: Option<u64>,
-    /// True where something was taken out of its subject.
+    /// True if something was redacted.
     pub redacted: bool,
 }
 

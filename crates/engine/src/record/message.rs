@@ -1,5 +1,3 @@
-//! A message on a tape.
-
 use crate::carried::Carried;
 use crate::fact::Point;
 use bytes::Bytes;
@@ -56,30 +54,30 @@ pub struct MessageEntry {
     pub method: Option<Arc<str>>,
     /// The tool, prompt or URI, as the client knows it.
     pub subject: Option<Arc<str>>,
-    /// The backend, where it came from or goes to one.
+    /// The backend, if it came from or goes to one.
     pub backend: Option<Arc<str>>,
     /// The code of an error.
     pub error_code: Option<i64>,
-    /// Its length as it passed, which redaction may have changed since.
+    /// Its original length, before redaction.
     pub length: u64,
-    /// What is kept of it.
+    /// Its stored body.
     pub body: Body,
-    /// Its number among the messages of its process, by which a later entry may speak of it; 0 where none does.
+    /// Its number among the messages of its process, for later entries to refer to; 0 if none does.
     pub number: u64,
-    /// True for what the gateway said or heard on its own account: handshakes, lists, pings.
+    /// True for the gateway's own traffic: handshakes, lists, pings.
     pub own: bool,
-    /// The number of the message that this is the repeated sending of.
+    /// The number of the message that this one repeats.
     pub again: Option<NonZeroU64>,
-    /// Why it did not reach whoever it was for, or was of no use to them, where that is so.
+    /// Why it did not reach its receiver or was useless to it, if so.
     pub lost: Option<Cow<'static, str>>,
-    /// True where something was taken out of it before it was stored, be it replaced or removed.
+    /// True if something was redacted.
     pub redacted: bool,
-    /// What it came in, where that is known.
+    /// The transport's data about it, if known.
     pub carried: Option<Arc<Carried>>,
 }
 
 impl MessageEntry {
-    /// A message of which nothing is known but this.
+    /// A message with nothing else known.
     #[must_use]
     pub fn new(point: Point, kind: MessageKind, length: u64, body: Body) -> Self {
         Self {
@@ -101,7 +99,7 @@ impl MessageEntry {
     }
 }
 
-/// What is kept of a message.
+/// The stored body of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Body {
     /// All of it.

@@ -1,8 +1,6 @@
-//! What can be asked of a store.
-
 use super::entry::Entry;
 
-/// Which entries are wanted. What is not said does not matter.
+/// A filter for entries. Absent fields match everything.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Query {
     /// Words that the message must hold, all of them; a word in quotes is a phrase.
@@ -33,24 +31,24 @@ pub struct Query {
     pub until: Option<u64>,
     /// Only the ends of exchanges.
     pub only_ends: bool,
-    /// Only entries behind this place of the tape.
+    /// Only entries after this sequence number.
     pub after: Option<u64>,
-    /// At most this many; 100 where it is not said.
+    /// At most this many; 100 by default.
     pub limit: Option<usize>,
     /// The newest first.
     pub newest_first: bool,
 }
 
-/// Entries that a query found, and where to go on.
+/// Entries that a query found, and where to continue.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Page {
-    /// What was found, in order, with bodies made whole.
+pub struct EntryPage {
+    /// The entries in order, with complete bodies.
     pub hits: Vec<Hit>,
-    /// True where the limit cut it.
+    /// True if there are more than the limit.
     pub more: bool,
 }
 
-/// An entry and the tape it stands in.
+/// An entry and its tape.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Hit {
     /// The tape.
@@ -59,7 +57,7 @@ pub struct Hit {
     pub entry: Entry,
 }
 
-/// Numbers over a tape, or over all.
+/// Statistics of one tape, or of all.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Stats {
     /// All exchanges together.
@@ -87,7 +85,7 @@ pub struct NotificationStats {
     pub went: u64,
 }
 
-/// Numbers over some exchanges.
+/// Statistics of a set of exchanges.
 #[derive(Copy, Clone, PartialEq, Default, Debug)]
 pub struct MethodStats {
     /// How many.

@@ -1,8 +1,8 @@
-//! The port behind which tapes are kept. Every implementation passes the same suite of tests.
+//! The port behind which tapes are stored. Every implementation passes the same tests.
 
 use super::around::SessionInfo;
 use super::entry::Entry;
-use super::query::{Page, Query, Stats};
+use super::query::{EntryPage, Query, Stats};
 use super::tape_info::TapeInfo;
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// What whoever runs the program can do about it.
+    /// What the operator can do about it.
     #[must_use]
     pub fn advice(&self) -> &'static str {
         match self {
@@ -73,89 +73,89 @@ impl StoreError {
 
 /// The writing side of one tape. One thread owns it.
 pub trait TapeWriter: Send {
-    /// Keeps these entries, all or none, and has them on disk when it returns where `durable` is asked for.
+    /// Appends these entries, all or none. With `durable` they are on disk when it returns.
     ///
     /// # Errors
-    /// What the store says; nothing of the batch is kept then, and it may be offered again.
+    /// If the store fails; nothing of the batch is kept then, and it may be appended again.
     fn append(&mut self, entries: &[Entry], durable: bool) -> Result<(), StoreError>;
 
-    /// Work that may wait, done when there is time: the index for text search, say. True where more is left.
+    /// Does deferred work, such as indexing for text search. Returns true if more is left.
     ///
     /// # Errors
-    /// What the store says.
+    /// If the store fails.
     fn idle(&mut self) -> Result<bool, StoreError>;
 
     /// Marks the end of the tape.
     ///
     /// # Errors
-    /// What the store says.
+    /// If the store fails.
     fn end(&mut self, at: u64) -> Result<(), StoreError>;
 }
 
-/// What is to be kept; what is older or beyond goes, oldest first. A tape that is being written stays.
+/// What to keep; older entries and those beyond the size are removed, oldest first. A tape that is being written stays.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Retention {
     /// Nothing older than this.
     pub max_age: Option<Duration>,
     /// No more than this many bytes in all.
     pub max_bytes: Option<u64>,
-    /// Only say what would go.
+    /// Only report what would be removed.
     pub dry_run: bool,
 }
 
 /// What was pruned.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Pruned {
-    /// Tapes that are gone.
+    /// Removed tapes.
     pub tapes: Vec<String>,
-    /// Entries that are gone with them, or from the beginning of a tape that goes on.
+    /// Entries removed with them, or from the beginning of a tape that is being written.
     pub entries: u64,
-    /// Bytes of disk that are free again, about.
+    /// Bytes of disk freed, approximately.
     pub bytes: u64,
 }
 
-/// Where tapes are kept. It may be used from several threads, and by several processes at once.
+/// A store of tapes. It may be used from several threads, and by several processes at once.
 pub trait TapeStore: Send + Sync {
     /// Begins a tape.
     ///
     /// # Errors
-    /// What the store says.
+    /// If the store fails.
     fn begin(&self, tape: &TapeInfo) -> Result<Box<dyn TapeWriter>, StoreError>;
 
     /// All tapes, the newest first, with the number of their entries.
     ///
     /// # Errors
-    /// What the store says.
+    /// If the store fails.
     fn tapes(&self) -> Result<Vec<(TapeInfo, u64)>, StoreError>;
 
     /// One tape, by its name or an unambiguous beginning of it; `last` is the newest.
     ///
     /// # Errors
-    /// Where there is none, or several.
+    /// If there is none, or several.
     fn tape(&self, id: &str) -> Result<TapeInfo, StoreError>;
 
     /// The sessions of a tape, with their number.
     ///
     /// # Errors
-    /// What the store says.
+    /// If the store fails.
     fn sessions(&self, tape: &str) -> Result<Vec<(u64, SessionInfo)>, StoreError>;
 
     /// Entries that a query finds.
     ///
     /// # Errors
-    /// What the store says.
-    fn find(&self, query: &Query) -> Result<Page, StoreError>;
+    /// If the store fails.
+    fn find(&self, query: &Query) -> Result<EntryPage, StoreError>;
 
-    /// Numbers over one tape, or over all.
+    /// Statistics of one tape, or of all.
     ///
     /// # Errors
-    /// What the store says.
+    /// If the store fails.
     fn stats(&self, tape: Option<&str>) -> Result<Stats, StoreError>;
 
-    /// Keeps a tape that came from elsewhere: its head and all its entries.
+    /// Imports a tape: its head and all its entries.
     ///
     /// # Errors
-    /// What the source of the entries or the store says; nothing is kept then.
+    /// If the source of the entries or the store fails; nothing is kept then.
     fn import(
         &self,
         tape: &TapeInfo,
@@ -165,12 +165,12 @@ pub trait TapeStore: Send + Sync {
     /// Forgets a tape.
     ///
     /// # Errors
-    /// What the store says.
+    /// If the store fails.
     fn remove(&self, tape: &str) -> Result<(), StoreError>;
 
-    /// Forgets what is not to be kept.
+    /// Removes what need not be kept.
     ///
     /// # Errors
-    /// What the store says.
+    /// If the store fails.
     fn prune(&self, retention: &Retention, now: u64) -> Result<Pruned, StoreError>;
 }

@@ -1,5 +1,3 @@
-//! The head of a tape.
-
 /// Which command made a tape.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum TapeKind {
@@ -35,33 +33,33 @@ impl TapeKind {
     }
 }
 
-/// What is known of a tape besides its entries.
+/// The head of a tape: everything but its entries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TapeInfo {
     /// Its name, unique in a data folder; sorts by the time it began.
     pub id: String,
     /// Which command made it.
     pub kind: TapeKind,
-    /// What it stands between, for a person: the wrapped command, the URL, or the configuration's place.
+    /// What was recorded, in words: the wrapped command, the URL, or the path of the configuration.
     pub target: String,
     /// When it began, in nanoseconds since 1970.
     pub started: u64,
-    /// When it ended, where it did in good order.
+    /// When it ended, if it ended properly.
     pub ended: Option<u64>,
     /// The version of the program that made it.
     pub program: String,
-    /// What was taken out before it was stored, one rule a line; empty where every byte was kept.
+    /// The redaction rules, one per line; empty if nothing was redacted.
     pub redaction: Vec<String>,
     /// What was recorded of what passed, in words of the configuration (`all`, `share 0.1`, `errors`, …).
     pub sampling: String,
-    /// The tape that this one was made from, where it was.
+    /// The tape that this one was derived from, if any.
     pub parent: Option<String>,
     /// A hash or signature over the whole, which this version does not read but keeps.
     pub seal: Option<Box<[u8]>>,
 }
 
 impl TapeInfo {
-    /// The head of a tape of which nothing is known but this.
+    /// A head with nothing else known.
     #[must_use]
     pub fn new(id: String, kind: TapeKind, target: String, started: u64) -> Self {
         let (ended, program, redaction, sampling) = (None, String::new(), Vec::new(), String::new());

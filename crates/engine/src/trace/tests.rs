@@ -13,7 +13,7 @@ fn envelope(params: &str) -> Envelope {
 }
 
 /// The params as the backend gets them.
-fn sent(from: Era, to: Era, state: State, params: &str) -> String {
+fn sent(from: Era, to: Era, state: TraceState, params: &str) -> String {
     let revision = |era| if era == Era::Modern { Revision::LATEST } else { Revision::LATEST_LEGACY };
     let envelope = envelope(params);
     let mut call = Call {
@@ -42,7 +42,7 @@ fn the_parent_is_replaced_where_it_stands_and_nothing_else_is_touched() {
         r#","params":{"name" : "t","_meta" : { "a":1 , "traceparent":"old" ,"tracestate":"x=1","baggage":"b" }}"#;
     let expected = format!(r#"{{"name" : "t","_meta" : {{ "a":1 , {TOLD} ,"tracestate":"x=1","baggage":"b" }}}}"#);
     for era in [Era::Legacy, Era::Modern] {
-        assert_eq!(sent(era, era, State::Kept, params), expected);
+        assert_eq!(sent(era, era, TraceState::Kept, params), expected);
     }
 }
 
@@ -50,9 +50,9 @@ fn the_parent_is_replaced_where_it_stands_and_nothing_else_is_touched() {
 fn a_state_is_replaced_or_taken_away_with_the_parent_it_belonged_to() {
     let params = r#","params":{"_meta":{"tracestate":"x=1","baggage":"b"}}"#;
     let era = Era::Legacy;
-    let set = sent(era, era, State::Set("y=\"2".into()), params);
+    let set = sent(era, era, TraceState::Set("y=\"2".into()), params);
     assert_eq!(set, format!(r#"{{"_meta":{{"tracestate":"y=\"2","baggage":"b",{TOLD}}}}}"#));
-    let removed = sent(era, era, State::Removed, params);
+    let removed = sent(era, era, TraceState::Removed, params);
     assert_eq!(removed, format!(r#"{{"_meta":{{"baggage":"b",{TOLD}}}}}"#));
 }
 
@@ -66,14 +66,14 @@ fn there_is_room_for_it_in_any_request() {
         // What is no object has no room, and is the backend's to judge.
         (r#","params":{"_meta":7}"#, r#"{"_meta":7}"#.to_owned()),
     ] {
-        assert_eq!(sent(Era::Legacy, Era::Legacy, State::Removed, params), expected);
+        assert_eq!(sent(Era::Legacy, Era::Legacy, TraceState::Removed, params), expected);
     }
 }
 
 #[test]
 fn a_call_that_crosses_the_eras_says_it_once() {
     for params in ["", r#","params":{}"#, r#","params":{"name":"t"}"#, r#","params":{"_meta":{"traceparent":"old"}}"#] {
-        let up = sent(Era::Legacy, Era::Modern, State::Removed, params);
+        let up = sent(Era::Legacy, Era::Modern, TraceState::Removed, params);
         assert_eq!(up.matches("traceparent").count(), 1, "{up}");
         assert_eq!(up.matches("_meta").count(), 1, "{up}");
         assert!(up.contains(TOLD) && up.contains(meta::PROTOCOL_VERSION), "{up}");
@@ -83,7 +83,7 @@ fn a_call_that_crosses_the_eras_says_it_once() {
         meta::PROTOCOL_VERSION,
         meta::CLIENT_CAPABILITIES
     );
-    let down = sent(Era::Modern, Era::Legacy, State::Kept, &own);
+    let down = sent(Era::Modern, Era::Legacy, TraceState::Kept, &own);
     assert_eq!(down, format!(r#"{{"_meta":{{"tracestate":"x=1",{TOLD}}}}}"#));
 }
 

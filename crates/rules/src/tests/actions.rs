@@ -118,7 +118,7 @@ fn delay_waits_a_fixed_or_a_drawn_time() {
     let time: f64 = said.strip_prefix("pause ").unwrap().strip_suffix("ms").unwrap().parse().unwrap();
     assert!((100.0..=300.0).contains(&time), "{said}");
     assert!(dialogue.inputs()[0].starts_with("random: "), "{:?}", dialogue.inputs());
-    assert_eq!(dialogue.hears(&Answer::GoOn { by: None }), "pass");
+    assert_eq!(dialogue.hears(&HoldAnswer::GoOn { by: None }), "pass");
 }
 
 #[test]
@@ -183,7 +183,10 @@ fn fault_fails_as_it_is_told_and_as_often_as_its_seed_says() {
     assert_eq!(fault("slow"), "pause 2s");
     let mut lost = Dialogue::rule(ECHO, r#"{ fault = { kind = "timeout", after = "3s" } }"#);
     assert_eq!(lost.asks(CALL), "pause 3s");
-    assert_eq!(lost.hears(&Answer::GoOn { by: None }), "refuse timed_out: rule `r` makes up a fault: no answer in 3s");
+    assert_eq!(
+        lost.hears(&HoldAnswer::GoOn { by: None }),
+        "refuse timed_out: rule `r` makes up a fault: no answer in 3s"
+    );
     let rows = |seed: u64| {
         let then = format!(r#"{{ fault = {{ kind = "error", probability = 0.3, seed = {seed} }} }}"#);
         let mut dialogue = Dialogue::rule(ECHO, &then);
@@ -287,6 +290,6 @@ fn the_secrets_of_a_web_address_are_written_down_nowhere() {
     assert!(dialogue.asks(CALL).starts_with("ask https://ada:secret@x.test/hook?token=secret"));
     assert_eq!(dialogue.ruling("r").unwrap().detail, "asks https://x.test/hook");
     assert_eq!(dialogue.rules.set().describe()[0].then, ["ask https://x.test/hook"]);
-    dialogue.hears(&Answer::Failed("refused".to_owned()));
+    dialogue.hears(&HoldAnswer::Failed("refused".to_owned()));
     assert!(!format!("{:?}", dialogue.rulings).contains("secret"));
 }

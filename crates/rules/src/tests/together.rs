@@ -58,7 +58,7 @@ fn a_chain_goes_on_behind_the_rule_that_held_and_asks_nobody_twice() {
     assert_eq!(text(waiting.bytes()), marked.replace("\"n\":3", "\"n\":9"));
     assert_eq!(held.passed, 1);
 
-    let told = Resumed { cursor: hold.cursor, answer: &Answer::GoOn { by: None } };
+    let told = Resumed { cursor: hold.cursor, answer: &HoldAnswer::GoOn { by: None } };
     let done = chain.judge(&case(&waiting, &caller, now), Some(Resume { passed: held.passed, told }));
     let Verdict::Modify(sent) = done.verdict else { panic!("{:?}", done.verdict) };
     assert_eq!(text(sent.bytes()), CALL.replace("hello", "hello after before").replace("\"n\":3", "\"n\":10"));

@@ -26,7 +26,10 @@ fn a_held_message_goes_on_where_it_stood_and_no_rule_runs_twice() {
     let mut dialogue = Dialogue::new(TWO);
     let changed = CALL.replace("\"n\":3", "\"n\":4");
     assert_eq!(dialogue.asks(CALL), format!("count first | hold 30s look at echo {changed}"));
-    assert_eq!(dialogue.hears(&Answer::GoOn { by: somebody("eve") }), "log info behind | log info second saw 4 | pass");
+    assert_eq!(
+        dialogue.hears(&HoldAnswer::GoOn { by: somebody("eve") }),
+        "log info behind | log info second saw 4 | pass"
+    );
     assert_eq!(dialogue.inputs(), ["person: released by eve"]);
 }
 
@@ -35,7 +38,7 @@ fn a_person_may_edit_answer_or_refuse_what_is_held() {
     let mut dialogue = Dialogue::new(TWO);
     dialogue.asks(CALL);
     let edited = CALL.replace("\"n\":3", "\"n\":5").replace("\"id\":7", "\"id\":\"forged\"");
-    let said = dialogue.hears(&Answer::Edited { by: somebody("eve"), message: Bytes::from(edited) });
+    let said = dialogue.hears(&HoldAnswer::Edited { by: somebody("eve"), message: Bytes::from(edited) });
     let sent = CALL.replace("\"n\":3", "\"n\":5");
     assert_eq!(
         said,
@@ -46,10 +49,10 @@ fn a_person_may_edit_answer_or_refuse_what_is_held() {
 
     dialogue.asks(CALL);
     let result = Bytes::from_static(b"{\"content\":[]}");
-    assert_eq!(dialogue.hears(&Answer::Result { by: somebody("eve"), result }), r#"reply {"content":[]}"#);
+    assert_eq!(dialogue.hears(&HoldAnswer::Result { by: somebody("eve"), result }), r#"reply {"content":[]}"#);
 
     dialogue.asks(CALL);
-    let refused = Answer::Refused { by: somebody("eve"), reason: "not today".to_owned() };
+    let refused = HoldAnswer::Refused { by: somebody("eve"), reason: "not today".to_owned() };
     assert_eq!(dialogue.hears(&refused), "refuse refused: refused by eve: not today");
     assert_eq!(dialogue.inputs(), ["person: refused by eve"]);
 }
@@ -59,12 +62,12 @@ fn what_a_person_writes_is_checked_like_anything_from_outside() {
     for bad in ["", "{", "[]", RESULT, r#"{"jsonrpc":"2.0","id":7,"method":"a","method":"b"}"#] {
         let mut dialogue = Dialogue::new(TWO);
         dialogue.asks(CALL);
-        let said = dialogue.hears(&Answer::Edited { by: None, message: Bytes::from_static(bad.as_bytes()) });
+        let said = dialogue.hears(&HoldAnswer::Edited { by: None, message: Bytes::from_static(bad.as_bytes()) });
         assert!(said.starts_with("refuse internal: the edited message cannot be used"), "{bad}: {said}");
     }
     let mut dialogue = Dialogue::new(TWO);
     dialogue.asks(CALL);
-    let said = dialogue.hears(&Answer::Result { by: None, result: Bytes::from_static(b"[") });
+    let said = dialogue.hears(&HoldAnswer::Result { by: None, result: Bytes::from_static(b"[") });
     assert_eq!(said, "refuse internal: the given result is no JSON object");
 }
 
@@ -72,10 +75,13 @@ fn what_a_person_writes_is_checked_like_anything_from_outside() {
 fn a_hold_that_nobody_answers_ends_as_its_rule_says() {
     let mut strict = Dialogue::rule(r#"tool = "echo""#, r#"{ hold = "look" }"#);
     assert_eq!(strict.asks(CALL), "hold 50s look");
-    assert_eq!(strict.hears(&Answer::Expired), "refuse hold_expired: rule `r` held this, and nobody answered in 50s");
+    assert_eq!(
+        strict.hears(&HoldAnswer::Expired),
+        "refuse hold_expired: rule `r` held this, and nobody answered in 50s"
+    );
     let mut lenient = Dialogue::rule(r#"tool = "echo""#, r#"{ hold = { on_expiry = "release" } }, { count = "on" }"#);
     assert_eq!(lenient.asks(CALL), "hold 50s rule `r` holds tools/call echo");
-    assert_eq!(lenient.hears(&Answer::Expired), "count on | pass");
+    assert_eq!(lenient.hears(&HoldAnswer::Expired), "count on | pass");
 }
 
 #[test]
@@ -85,7 +91,7 @@ fn answers_are_held_too_and_notifications_never_are() {
     assert_eq!(dialogue.answers(RESULT), "hold 50s look");
     let edited = Bytes::from(RESULT.replace("hello", "bye"));
     assert_eq!(
-        dialogue.hears(&Answer::Edited { by: None, message: edited }),
+        dialogue.hears(&HoldAnswer::Edited { by: None, message: edited }),
         format!("modify {}", RESULT.replace("hello", "bye"))
     );
     let told = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
@@ -96,7 +102,7 @@ fn answers_are_held_too_and_notifications_never_are() {
 
 fn asked(dialogue: &mut Dialogue, status: u16, body: &str) -> String {
     assert!(dialogue.asks(CALL).starts_with("ask http://x.test/ 1s {\"version\":1,"));
-    dialogue.hears(&Answer::Webhook { status, body: Bytes::copy_from_slice(body.as_bytes()) })
+    dialogue.hears(&HoldAnswer::Webhook { status, body: Bytes::copy_from_slice(body.as_bytes()) })
 }
 
 fn hook(on_failure: &str) -> Dialogue {
@@ -146,11 +152,11 @@ fn a_webhook_that_fails_or_lies_blocks_or_is_passed_over_as_its_rule_says() {
     }
     let mut dialogue = hook("block");
     dialogue.asks(CALL);
-    assert_eq!(dialogue.hears(&Answer::Failed("connection refused".to_owned())), refused);
+    assert_eq!(dialogue.hears(&HoldAnswer::Failed("connection refused".to_owned())), refused);
     assert_eq!(dialogue.ruling("r").unwrap().detail, "http://x.test/: connection refused");
     let mut dialogue = hook("allow");
     dialogue.asks(CALL);
-    assert_eq!(dialogue.hears(&Answer::Expired), "count on | pass");
+    assert_eq!(dialogue.hears(&HoldAnswer::Expired), "count on | pass");
 }
 
 #[test]
@@ -159,7 +165,7 @@ fn a_held_message_goes_on_under_the_rules_that_held_it() {
     let mut dialogue = Dialogue::new(TWO);
     dialogue.asks(CALL);
     dialogue.rules.replace(RuleSet::parse("other.toml", "[[rules]]\nid = \"all\"\nthen = \"block\"").unwrap());
-    assert_eq!(dialogue.hears(&Answer::GoOn { by: None }), "log info behind | log info second saw 4 | pass");
+    assert_eq!(dialogue.hears(&HoldAnswer::GoOn { by: None }), "log info behind | log info second saw 4 | pass");
     assert_eq!(dialogue.asks(CALL), "refuse refused: rule `all` does not let this pass");
 
     dialogue.rules.replace(RuleSet::parse("rules.toml", TWO).unwrap());
@@ -167,7 +173,9 @@ fn a_held_message_goes_on_under_the_rules_that_held_it() {
     for _ in 0..crate::limits::VERSIONS {
         dialogue.rules.replace(RuleSet::default());
     }
-    assert!(dialogue.hears(&Answer::GoOn { by: None }).starts_with("refuse refused: the rules that held this message"));
+    assert!(
+        dialogue.hears(&HoldAnswer::GoOn { by: None }).starts_with("refuse refused: the rules that held this message")
+    );
 }
 
 #[test]
@@ -181,5 +189,8 @@ fn a_webhook_that_is_asked_about_an_answer_sees_the_request_that_its_rule_reads(
     let said = dialogue.answers(RESULT);
     assert!(said.ends_with(&format!(r#""request":{CALL},"message":{RESULT}}}"#)), "{said}");
     let body = format!(r#"{{"verdict":"modify","message":{ERROR}}}"#).replace("\"id\":7", "\"id\":8");
-    assert_eq!(dialogue.hears(&Answer::Webhook { status: 200, body: Bytes::from(body) }), format!("modify {ERROR}"));
+    assert_eq!(
+        dialogue.hears(&HoldAnswer::Webhook { status: 200, body: Bytes::from(body) }),
+        format!("modify {ERROR}")
+    );
 }

@@ -6,7 +6,7 @@ use crate::clock;
 use crate::origin::Origin;
 use serde::Serialize;
 use signalbox_engine::back::BackCommand;
-use signalbox_engine::breaker::{Breaker, BreakerRules, BreakerState, Outcome};
+use signalbox_engine::breaker::{Breaker, BreakerRules, BreakerState, CallResult};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{ExchangeId, Fault, FaultKind, SessionKey};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -67,8 +67,8 @@ impl Guard {
     }
 
     /// Counts the outcome of a call, or of a connection.
-    pub(crate) fn settle(&self, backend: &str, who: Option<CallKey>, outcome: Outcome) {
-        if outcome != Outcome::Failed && self.is_quiet() {
+    pub(crate) fn settle(&self, backend: &str, who: Option<CallKey>, outcome: CallResult) {
+        if outcome != CallResult::Failed && self.is_quiet() {
             return;
         }
         let now = clock::now();
@@ -100,12 +100,12 @@ impl Guard {
     pub(crate) fn watch(&self, backend: &str, command: &BackCommand<Origin>) {
         let (to, outcome) = match command {
             BackCommand::Answer { to, .. } | BackCommand::Unfinished { to, .. } | BackCommand::TaskMade { to, .. } => {
-                (to, Outcome::Answered)
+                (to, CallResult::Answered)
             }
             BackCommand::Fail { to, fault, .. } => (to, outcome(fault.kind)),
             _ => return,
         };
-        if (outcome != Outcome::Failed && self.is_quiet()) || !to.is_call() {
+        if (outcome != CallResult::Failed && self.is_quiet()) || !to.is_call() {
             return;
         }
         self.settle(backend, to.call_key(), outcome);
@@ -146,13 +146,13 @@ impl Guard {
 
 /// What a fault says about the backend. A refusal by the gateway says nothing. A backend that refused one request has answered, and
 /// so has one whose result cannot be carried between revisions.
-fn outcome(kind: FaultKind) -> Outcome {
+fn outcome(kind: FaultKind) -> CallResult {
     match kind {
         FaultKind::BackendDied | FaultKind::BackendDown | FaultKind::BackendGarbage | FaultKind::TimedOut => {
-            Outcome::Failed
+            CallResult::Failed
         }
-        FaultKind::NotBridged | FaultKind::BackendRefused => Outcome::Answered,
-        _ => Outcome::Unknown,
+        FaultKind::NotBridged | FaultKind::BackendRefused => CallResult::Answered,
+        _ => CallResult::Unknown,
     }
 }
 

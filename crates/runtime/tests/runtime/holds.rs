@@ -7,7 +7,7 @@ use crate::{Setup, pass, start_with};
 use bytes::Bytes;
 use serde_json::json;
 use signalbox_engine::back::Wish;
-use signalbox_engine::chain::{Answer, Case, Hold, Judgement, Phase, Question, Resumed};
+use signalbox_engine::chain::{Case, Hold, HoldAnswer, HoldQuestion, Judgement, Phase, Resumed};
 use signalbox_engine::{Chain, Interceptor, Verdict};
 use signalbox_runtime::holds::MAX_HELD;
 use signalbox_runtime::{Breakpoint, Breakpoints, Gateway, HeldMessage, HoldError};
@@ -53,7 +53,7 @@ impl Scene {
         }
     }
 
-    fn settle(&self, held: &HeldMessage, answer: Answer) {
+    fn settle(&self, held: &HeldMessage, answer: HoldAnswer) {
         self.gateway.holds.settle(held.id, answer).unwrap();
     }
 }
@@ -79,11 +79,11 @@ async fn only_the_next_call_is_held_and_it_goes_on_when_released() {
     assert!(scene.breakpoints.list().is_empty(), "it was for one call");
     text(&client.call("t1").await);
     assert_eq!(scene.fake.heard("tools/call").len(), 1, "another call is not held");
-    scene.settle(&held, Answer::GoOn { by: by() });
+    scene.settle(&held, HoldAnswer::GoOn { by: by() });
     text(&answer(&stream).await.unwrap());
     assert_eq!(scene.fake.heard("tools/call").len(), 2);
     assert_eq!(scene.gateway.holds.settled().get("released"), Some(&1));
-    let again = scene.gateway.holds.settle(held.id, Answer::GoOn { by: by() });
+    let again = scene.gateway.holds.settle(held.id, HoldAnswer::GoOn { by: by() });
     assert_eq!(again.unwrap_err(), HoldError::Unknown(held.id));
 }
 
@@ -127,7 +127,7 @@ async fn the_answer_to_a_question_in_the_middle_of_a_call_is_not_the_next_call()
     let stream = client.post("tools/call", json!({"name": "t1", "arguments": {}}));
     let held = scene.held().await;
     assert_eq!(&*held.reason, "breakpoint 1");
-    scene.settle(&held, Answer::GoOn { by: by() });
+    scene.settle(&held, HoldAnswer::GoOn { by: by() });
     assert_eq!(next(&stream).await.unwrap()["method"], "elicitation/create");
 }
 
@@ -146,7 +146,7 @@ async fn a_request_that_brings_answers_is_not_the_next_call_but_is_one_of_its_to
     scene.breakpoints.set(Breakpoint { tool: Some("t1".into()), ..Breakpoint::default() }).unwrap();
     let stream = client.post("t1", &brings);
     let held = scene.held().await;
-    scene.settle(&held, Answer::GoOn { by: by() });
+    scene.settle(&held, HoldAnswer::GoOn { by: by() });
     assert_eq!(text(&answer(&stream).await.unwrap()), "done");
 }
 
@@ -159,13 +159,13 @@ async fn an_edited_call_reaches_the_backend_as_it_was_edited() {
     let stream = client.post("tools/call", json!({"name": "t1", "arguments": {"a": 1}}));
     let held = scene.held().await;
     let message = String::from_utf8(held.held.message.to_vec()).unwrap().replace("\"a\":1", "\"a\":2");
-    scene.settle(&held, Answer::Edited { by: by(), message: Bytes::from(message) });
+    scene.settle(&held, HoldAnswer::Edited { by: by(), message: Bytes::from(message) });
     text(&answer(&stream).await.unwrap());
     assert_eq!(scene.fake.heard("tools/call")[0].params["arguments"], json!({"a": 2}));
     // The breakpoint stays, and is met by the next one too.
     let stream = client.post("tools/call", json!({"name": "t1", "arguments": {}}));
     let held = scene.held().await;
-    scene.settle(&held, Answer::Refused { by: by(), reason: "not today".to_owned() });
+    scene.settle(&held, HoldAnswer::Refused { by: by(), reason: "not today".to_owned() });
     let refused = answer(&stream).await.unwrap();
     assert_eq!(refused["error"]["message"], "not today", "{refused}");
     assert_eq!(scene.breakpoints.list()[0].hits, 2);
@@ -185,7 +185,7 @@ async fn one_message_too_many_for_a_person_is_refused() {
     let refused = answer(&call()).await.unwrap();
     assert_eq!(refused["error"]["data"]["reason"], "overloaded", "{refused}");
     let held = scene.held().await;
-    scene.settle(&held, Answer::GoOn { by: by() });
+    scene.settle(&held, HoldAnswer::GoOn { by: by() });
     let again = call();
     while scene.gateway.holds.list().len() < MAX_HELD {
         pass(1).await;
@@ -202,7 +202,7 @@ async fn an_answer_is_held_and_replaced() {
     let stream = client.post("tools/call", json!({"name": "t1", "arguments": {}}));
     let held = scene.held().await;
     assert_eq!((held.held.phase, scene.fake.heard("tools/call").len()), (Phase::Response, 1));
-    scene.settle(&held, Answer::Result { by: by(), result: Bytes::from(said("instead").to_string()) });
+    scene.settle(&held, HoldAnswer::Result { by: by(), result: Bytes::from(said("instead").to_string()) });
     assert_eq!(text(&answer(&stream).await.unwrap()), "instead");
 }
 
@@ -277,7 +277,7 @@ impl Interceptor for Slow {
         if case.message.method() != Some("tools/call") {
             return Judgement::pass();
         }
-        let question = Question::Pause(Duration::from_secs(600));
+        let question = HoldQuestion::Pause(Duration::from_secs(600));
         Verdict::Hold(Hold { question, cursor: 0, message: None }).into()
     }
 }

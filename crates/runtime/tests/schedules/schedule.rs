@@ -9,7 +9,7 @@ use crate::whims::{Web, Whims};
 use bytes::Bytes;
 use serde_json::Value;
 use signalbox_engine::back::Wish;
-use signalbox_engine::chain::Answer;
+use signalbox_engine::chain::HoldAnswer;
 use signalbox_engine::{Chain, FactSink, Principal};
 use signalbox_runtime::{Backend, BackendSpec, FailureRules, Gateway, GatewayParts, Settings};
 use std::collections::BTreeMap;
@@ -178,13 +178,13 @@ impl World {
         let held = &held[self.dice.below(held.len())];
         let by = Some("ada".to_owned());
         let answer = match self.dice.below(5) {
-            0 => Answer::Refused { by, reason: "not today".to_owned() },
-            1 => Answer::Result { by, result: Bytes::from_static(br#"{"content":[]}"#) },
+            0 => HoldAnswer::Refused { by, reason: "not today".to_owned() },
+            1 => HoldAnswer::Result { by, result: Bytes::from_static(br#"{"content":[]}"#) },
             2 => {
                 let message: Value = serde_json::from_slice(&held.held.message).unwrap();
-                Answer::Edited { by, message: Bytes::from(format!(" {message}")) }
+                HoldAnswer::Edited { by, message: Bytes::from(format!(" {message}")) }
             }
-            _ => Answer::GoOn { by },
+            _ => HoldAnswer::GoOn { by },
         };
         // Its time may be over in this very moment.
         let _ = self.gateway.holds.settle(held.id, answer);
@@ -295,7 +295,7 @@ impl World {
     /// Whatever waits for a person, a backend or a client gets what it waits for.
     fn clear(&mut self, all: &[Driven]) {
         for held in self.gateway.holds.list() {
-            let _ = self.gateway.holds.settle(held.id, Answer::GoOn { by: None });
+            let _ = self.gateway.holds.settle(held.id, HoldAnswer::GoOn { by: None });
         }
         for driven in all {
             while driven.waiting() > 0 {

@@ -5,7 +5,9 @@ use crate::dice::Dice;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use signalbox_engine::chain::Interceptor;
-use signalbox_engine::chain::{Answer, Case, Effect, Hold, Judgement, Phase, Question, Resumed, Verdict, settle};
+use signalbox_engine::chain::{
+    Case, Effect, Hold, HoldAnswer, HoldQuestion, Judgement, Phase, Resumed, Verdict, settle,
+};
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Post, Posted, WebhookError};
 use signalbox_wire::{Envelope, Limits};
@@ -38,11 +40,11 @@ impl Whims {
         }
         let hold = |question| Verdict::Hold(Hold { question, cursor: 0, message: None });
         match dice.below(9) {
-            0 | 1 => hold(Question::Pause(dice.millis(0..3_000))),
-            2 | 3 => hold(Question::Person { reason: "a whim".into(), within: dice.millis(200..12_000) }),
+            0 | 1 => hold(HoldQuestion::Pause(dice.millis(0..3_000))),
+            2 | 3 => hold(HoldQuestion::Person { reason: "a whim".into(), within: dice.millis(200..12_000) }),
             4 => {
                 let (url, body) = ("http://whim".into(), Bytes::from_static(b"{}"));
-                hold(Question::Webhook { url, body, within: dice.millis(100..3_000) })
+                hold(HoldQuestion::Webhook { url, body, within: dice.millis(100..3_000) })
             }
             5 => Verdict::Refuse(Fault::new(FaultKind::Refused, "a whim")),
             6 => Verdict::Reply(Bytes::from_static(br#"{"content":[],"resultType":"complete"}"#)),
@@ -78,7 +80,7 @@ impl Interceptor for Whims {
     fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
         match resumed.map(|resumed| resumed.answer) {
             None => self.decide(case),
-            Some(Answer::Webhook { status: 200, .. }) => Judgement::pass(),
+            Some(HoldAnswer::Webhook { status: 200, .. }) => Judgement::pass(),
             Some(answer) => settle(case, answer, None, &Limits::default()),
         }
     }

@@ -10,7 +10,7 @@ use signalbox_assembly::recording::unix_nanos;
 use signalbox_config::rules::read_file;
 use signalbox_config::{Overrides, Rules};
 use signalbox_control::table;
-use signalbox_engine::chain::{Effect, Phase, Question, Verdict};
+use signalbox_engine::chain::{Effect, HoldQuestion, Phase, Verdict};
 use signalbox_rules::{RuleRow, RuleSet, Supposed, Tried, try_message};
 use std::io::Read as _;
 use std::path::Path;
@@ -169,14 +169,14 @@ fn verdict(verdict: &Verdict) -> (&'static str, String) {
 }
 
 /// Who decides about a message that is held.
-fn question(question: &Question) -> String {
+fn question(question: &HoldQuestion) -> String {
     match question {
-        Question::Pause(time) => format!("it goes on after {}", spelled(*time)),
-        Question::Person { reason, within } if reason.is_empty() => {
+        HoldQuestion::Pause(time) => format!("it goes on after {}", spelled(*time)),
+        HoldQuestion::Person { reason, within } if reason.is_empty() => {
             format!("a person decides within {}", spelled(*within))
         }
-        Question::Person { reason, within } => format!("a person decides within {}: {reason}", spelled(*within)),
-        Question::Webhook { url, within, .. } => format!("{} decides within {}", shown_url(url), spelled(*within)),
+        HoldQuestion::Person { reason, within } => format!("a person decides within {}: {reason}", spelled(*within)),
+        HoldQuestion::Webhook { url, within, .. } => format!("{} decides within {}", shown_url(url), spelled(*within)),
     }
 }
 

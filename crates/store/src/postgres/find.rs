@@ -7,13 +7,13 @@ use crate::text::Needle;
 use ::postgres::Client;
 use search::Search;
 pub use search::place_of;
-use signalbox_engine::record::{Page, Query};
+use signalbox_engine::record::{EntryPage, Query};
 
 mod filter;
 mod search;
 
 /// Answers a query.
-pub fn find(client: &mut Client, query: &Query) -> Result<Page, Failure> {
+pub fn find(client: &mut Client, query: &Query) -> Result<EntryPage, Failure> {
     let needle = query.text.as_deref().map(Needle::read).transpose()?.flatten();
     let tapes = match &query.tape {
         Some(asked) => vec![tapes::meant(client, asked)?],

@@ -7,13 +7,13 @@ use crate::merge::{Merge, promising};
 use crate::text::Needle;
 use search::Search;
 pub use search::place_of;
-use signalbox_engine::record::{Page, Query};
+use signalbox_engine::record::{EntryPage, Query};
 
 mod filter;
 mod search;
 
 /// Answers a query.
-pub fn find(reader: &mut Reader, query: &Query) -> Result<Page, Failure> {
+pub fn find(reader: &mut Reader, query: &Query) -> Result<EntryPage, Failure> {
     let needle = query.text.as_deref().map(Needle::read).transpose()?.flatten();
     // One transaction, so that everything is read as of one moment.
     let transaction = reader.connection.transaction()?;

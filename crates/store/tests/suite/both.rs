@@ -68,7 +68,7 @@ fn compare(sqlite: &dyn TapeStore, postgres: &dyn TapeStore) {
     assert_eq!(postgres.tapes().unwrap(), tapes);
     for query in queries() {
         let (one, other) = (sqlite.find(&query), postgres.find(&query));
-        let places = |page: &signalbox_engine::record::Page| -> Vec<(String, u64)> {
+        let places = |page: &signalbox_engine::record::EntryPage| -> Vec<(String, u64)> {
             page.hits.iter().map(|hit| (hit.tape.clone(), hit.entry.seq)).collect()
         };
         if let (Ok(one), Ok(other)) = (&one, &other) {

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{
-    Body, Content, Entry, FinishedEntry, Hit, MessageEntry, MessageKind, Page, Query, TapeInfo, TapeKind, TapeStore,
+    Body, Content, Entry, EntryPage, FinishedEntry, Hit, MessageEntry, MessageKind, Query, TapeInfo, TapeKind,
+    TapeStore,
 };
 
 /// A second, in nanoseconds.
@@ -101,7 +102,7 @@ pub fn keep(store: &dyn TapeStore, id: &str, entries: &[Entry]) {
     writer.end(entries.last().map_or(0, |entry| entry.at)).unwrap();
 }
 
-pub fn find(store: &dyn TapeStore, query: &Query) -> Page {
+pub fn find(store: &dyn TapeStore, query: &Query) -> EntryPage {
     store.find(query).unwrap_or_else(|error| panic!("{query:?}: {error}"))
 }
 

@@ -4,7 +4,7 @@ use super::relay::Relay;
 use super::targets::{Targets, Ticket, chance, outcome};
 use crate::http_back::headers;
 use signalbox_engine::back::ToBackend;
-use signalbox_engine::breaker::Outcome;
+use signalbox_engine::breaker::CallResult;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Fault, FaultKind, retry};
@@ -76,7 +76,7 @@ impl Link for ManyLink {
             (sent, link)
         };
         if let Some(ticket) = sent.ticket {
-            self.shared.targets.end(ticket, Outcome::Unknown);
+            self.shared.targets.end(ticket, CallResult::Unknown);
         }
         if let Some(link) = link {
             link.abort(key);
@@ -103,7 +103,7 @@ impl Link for ManyLink {
             std::mem::take(&mut *state)
         };
         for ticket in state.sent.into_values().filter_map(|sent| sent.ticket) {
-            self.shared.targets.end(ticket, Outcome::Unknown);
+            self.shared.targets.end(ticket, CallResult::Unknown);
         }
         for link in state.links {
             link.close();
@@ -128,7 +128,7 @@ impl Shared {
             let at = match (headers::is_modern(&message), state.home) {
                 (false, Some(home)) => Some(home),
                 _ => self.targets.choose(&[]).map(|ticket| {
-                    self.targets.end(ticket, Outcome::Unknown);
+                    self.targets.end(ticket, CallResult::Unknown);
                     ticket.at
                 }),
             };
@@ -163,7 +163,7 @@ impl Shared {
         };
         link.send(message).inspect_err(|_| {
             self.lock().sent.remove(&key);
-            self.targets.end(ticket, Outcome::Unknown);
+            self.targets.end(ticket, CallResult::Unknown);
         })
     }
 
@@ -173,7 +173,7 @@ impl Shared {
     }
 
     /// A request was answered, or will not be.
-    pub(super) fn ended(&self, key: u64, outcome: Outcome) {
+    pub(super) fn ended(&self, key: u64, outcome: CallResult) {
         let sent = self.lock().sent.remove(&key);
         if let Some(ticket) = sent.and_then(|sent| sent.ticket) {
             self.targets.end(ticket, outcome);

@@ -4,7 +4,7 @@ use super::link::Shared;
 use bytes::Bytes;
 use signalbox_engine::Fault;
 use signalbox_engine::back::ToBackend;
-use signalbox_engine::breaker::Outcome;
+use signalbox_engine::breaker::CallResult;
 use signalbox_runtime::{BoxFuture, LinkEvents};
 use signalbox_wire::{Envelope, Kind, Rejected, batch, limits};
 use std::sync::{Arc, Weak};
@@ -26,7 +26,7 @@ impl Relay {
         if matches!(message.kind(), Kind::Response | Kind::Error)
             && let Some(key) = message.id().and_then(|id| id.as_u64()).or(about)
         {
-            shared.ended(key, Outcome::Answered);
+            shared.ended(key, CallResult::Answered);
         }
     }
 }
@@ -81,7 +81,7 @@ impl LinkEvents for Relay {
     fn expired(&self, message: ToBackend) {
         let Some(shared) = self.shared.upgrade() else { return };
         if let Some(key) = message.key() {
-            shared.ended(key, Outcome::Answered);
+            shared.ended(key, CallResult::Answered);
         }
         shared.events.expired(message);
     }

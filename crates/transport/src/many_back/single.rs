@@ -3,7 +3,7 @@
 use super::targets::{Targets, Ticket, outcome};
 use bytes::Bytes;
 use signalbox_engine::back::ToBackend;
-use signalbox_engine::breaker::Outcome;
+use signalbox_engine::breaker::CallResult;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{BoxFuture, Link, LinkEvents};
 use signalbox_wire::{Envelope, Rejected};
@@ -23,7 +23,7 @@ pub(super) async fn open(targets: Arc<Targets>, events: Arc<dyn LinkEvents>) -> 
         let watched = Arc::new(Watched { events: Arc::clone(&events), targets: Arc::clone(&targets), ticket });
         match place.connector.open(watched).await {
             Ok(inner) => {
-                targets.settle(ticket, Outcome::Answered);
+                targets.settle(ticket, CallResult::Answered);
                 return Ok(Arc::new(SingleLink { inner, targets, ticket }));
             }
             Err(fault) => {
@@ -70,7 +70,7 @@ impl Link for SingleLink {
 
 impl Drop for SingleLink {
     fn drop(&mut self) {
-        self.targets.end(self.ticket, Outcome::Unknown);
+        self.targets.end(self.ticket, CallResult::Unknown);
     }
 }
 
@@ -119,7 +119,7 @@ impl LinkEvents for Watched {
     }
 
     fn lost(&self, why: String) {
-        self.targets.settle(self.ticket, Outcome::Failed);
+        self.targets.settle(self.ticket, CallResult::Failed);
         self.events.lost(why);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Address, ManySpec};
 use signalbox_engine::balance::{Candidate, Turns};
-use signalbox_engine::breaker::{Breaker, BreakerRules, Outcome};
+use signalbox_engine::breaker::{Breaker, BreakerRules, CallResult};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::Connector;
@@ -93,14 +93,14 @@ impl Targets {
     }
 
     /// It is over.
-    pub(super) fn end(&self, ticket: Ticket, outcome: Outcome) {
+    pub(super) fn end(&self, ticket: Ticket, outcome: CallResult) {
         let Some(place) = self.all.get(ticket.at) else { return };
         place.busy.fetch_sub(1, Ordering::Relaxed);
         self.settle(ticket, outcome);
     }
 
     /// What is under way at an address has shown how the address is, and goes on.
-    pub(super) fn settle(&self, ticket: Ticket, outcome: Outcome) {
+    pub(super) fn settle(&self, ticket: Ticket, outcome: CallResult) {
         let Some(place) = self.all.get(ticket.at) else { return };
         let now = now();
         let mut breaker = place.breaker();
@@ -108,7 +108,7 @@ impl Targets {
         breaker.settle(Some(&ticket.number), outcome, now);
         let fell = before && breaker.retry_in(now).is_some();
         drop(breaker);
-        if outcome == Outcome::Failed {
+        if outcome == CallResult::Failed {
             place.failed.fetch_add(1, Ordering::Relaxed);
         }
         if fell {
@@ -158,13 +158,13 @@ impl Place {
 }
 
 /// What a fault says of an address.
-pub(super) fn outcome(kind: FaultKind) -> Outcome {
+pub(super) fn outcome(kind: FaultKind) -> CallResult {
     match kind {
         FaultKind::BackendDied | FaultKind::BackendDown | FaultKind::BackendGarbage | FaultKind::TimedOut => {
-            Outcome::Failed
+            CallResult::Failed
         }
-        FaultKind::BackendRefused => Outcome::Answered,
-        _ => Outcome::Unknown,
+        FaultKind::BackendRefused => CallResult::Answered,
+        _ => CallResult::Unknown,
     }
 }
 

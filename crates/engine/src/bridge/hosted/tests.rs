@@ -44,7 +44,7 @@ impl Dialogue {
         self.run(|hosted, out| hosted.get(to, out))
     }
 
-    fn answers(&mut self, about: About, json: &str) -> Vec<String> {
+    fn answers(&mut self, about: TaskQuery, json: &str) -> Vec<String> {
         self.run(|hosted, out| hosted.answered(about, Ok(&envelope(json)), out))
     }
 
@@ -62,19 +62,19 @@ fn the_result_is_fetched_once_the_task_is_over_and_told_with_it() {
     assert_eq!(dialogue.get(1), ["> tasks/get"]);
     assert!(dialogue.get(2).is_empty(), "one look serves all who wait");
     let working = shown("working", "");
-    assert_eq!(dialogue.answers(About::Get, &task("working")), [format!("1< {working}"), format!("2< {working}")]);
+    assert_eq!(dialogue.answers(TaskQuery::Get, &task("working")), [format!("1< {working}"), format!("2< {working}")]);
     assert_eq!(dialogue.get(3), ["> tasks/get"]);
-    assert_eq!(dialogue.answers(About::Get, &task("completed")), ["> tasks/result"]);
+    assert_eq!(dialogue.answers(TaskQuery::Get, &task("completed")), ["> tasks/result"]);
     let whole = r#"{"jsonrpc":"2.0","id":8,"result":{"content":[],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}"#;
     let done = shown("completed", r#","result":{"content":[],"resultType":"complete"}"#);
-    assert_eq!(dialogue.answers(About::Result, whole), [format!("3< {done}")]);
+    assert_eq!(dialogue.answers(TaskQuery::Result, whole), [format!("3< {done}")]);
 }
 
 #[test]
 fn questions_are_shown_until_they_are_answered() {
     let mut dialogue = Dialogue::new();
     dialogue.get(1);
-    let said = dialogue.answers(About::Get, &task("input_required"));
+    let said = dialogue.answers(TaskQuery::Get, &task("input_required"));
     assert_eq!(said, ["> tasks/result".to_owned(), format!("1< {}", shown("working", ""))], "none has come yet");
     assert!(dialogue.asks(QUESTION).is_empty());
     let asking = shown("input_required", SHOWN);
@@ -96,8 +96,8 @@ fn questions_are_shown_until_they_are_answered() {
         "a second time it is only acknowledged"
     );
     assert_eq!(dialogue.get(7), ["> tasks/get"]);
-    assert!(dialogue.answers(About::Get, &task("completed")).is_empty(), "the result is on its way already");
-    let done = dialogue.answers(About::Result, r#"{"jsonrpc":"2.0","id":8,"result":{"content":[]}}"#);
+    assert!(dialogue.answers(TaskQuery::Get, &task("completed")).is_empty(), "the result is on its way already");
+    let done = dialogue.answers(TaskQuery::Result, r#"{"jsonrpc":"2.0","id":8,"result":{"content":[]}}"#);
     assert!(done[0].starts_with("7< ") && done[0].contains(r#""status":"completed""#), "{done:?}");
 }
 
@@ -106,7 +106,7 @@ fn a_task_whose_id_was_taken_is_told_under_its_other_name() {
     let mut dialogue = Dialogue::new();
     dialogue.0.rename("t~2");
     dialogue.get(1);
-    assert!(dialogue.answers(About::Get, &task("working"))[0].contains(r#""taskId":"t~2""#));
+    assert!(dialogue.answers(TaskQuery::Get, &task("working"))[0].contains(r#""taskId":"t~2""#));
 }
 
 #[test]
@@ -128,11 +128,11 @@ fn a_cancellation_is_acknowledged_also_when_the_task_is_over() {
     assert!(dialogue.run(|hosted, out| hosted.cancel(2, out)).is_empty());
     let ack = r#"{"jsonrpc":"2.0","id":0,"result":{"resultType":"complete"}}"#;
     assert_eq!(
-        dialogue.answers(About::Cancel, r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"over"}}"#),
+        dialogue.answers(TaskQuery::Cancel, r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"over"}}"#),
         [format!("1< {ack}"), format!("2< {ack}")]
     );
     dialogue.get(3);
-    assert_eq!(dialogue.answers(About::Get, &task("cancelled")), [format!("3< {}", shown("cancelled", ""))]);
+    assert_eq!(dialogue.answers(TaskQuery::Get, &task("cancelled")), [format!("3< {}", shown("cancelled", ""))]);
 }
 
 #[test]
@@ -140,13 +140,13 @@ fn errors_and_losses_reach_whoever_waits() {
     let mut dialogue = Dialogue::new();
     dialogue.get(1);
     let error = r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"Unknown task"}}"#;
-    assert_eq!(dialogue.answers(About::Get, error), [format!("1< {error}")]);
+    assert_eq!(dialogue.answers(TaskQuery::Get, error), [format!("1< {error}")]);
     dialogue.get(2);
     let lost = Fault::new(FaultKind::BackendDied, "gone");
-    assert_eq!(dialogue.run(|hosted, out| hosted.answered(About::Get, Err(lost), out)), ["2< backend_died"]);
+    assert_eq!(dialogue.run(|hosted, out| hosted.answered(TaskQuery::Get, Err(lost), out)), ["2< backend_died"]);
     dialogue.get(3);
-    dialogue.answers(About::Get, &task("failed"));
-    let failed = dialogue.answers(About::Result, r#"{"jsonrpc":"2.0","id":4,"error":{"code":-5,"message":"no"}}"#);
+    dialogue.answers(TaskQuery::Get, &task("failed"));
+    let failed = dialogue.answers(TaskQuery::Result, r#"{"jsonrpc":"2.0","id":4,"error":{"code":-5,"message":"no"}}"#);
     assert_eq!(failed, [format!("3< {}", shown("failed", r#","error":{"code":-5,"message":"no"}"#))]);
     for to in 0..MAX_WAITING {
         dialogue.get(u32::try_from(to).unwrap());

@@ -1,7 +1,7 @@
 //! Dialogues in which a message waits for a person.
 
 use super::*;
-use crate::chain::{self, Answer, Case, Hold, Interceptor, Judgement, Phase, Question, Resumed, Verdict};
+use crate::chain::{self, Case, Hold, HoldAnswer, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Verdict};
 use signalbox_wire::Limits;
 
 const CALL: &str =
@@ -24,7 +24,7 @@ impl Interceptor for Holder {
         if case.phase != self.0 {
             return Judgement::pass();
         }
-        let question = Question::Person { reason: "test".into(), within: Duration::from_secs(50) };
+        let question = HoldQuestion::Person { reason: "test".into(), within: Duration::from_secs(50) };
         Verdict::Hold(Hold { question, cursor: 7, message: None }).into()
     }
 }
@@ -52,7 +52,7 @@ fn holding(phase: Phase) -> Dialogue {
     dialogue
 }
 
-fn says(dialogue: &mut Dialogue, answer: Answer) -> Vec<String> {
+fn says(dialogue: &mut Dialogue, answer: HoldAnswer) -> Vec<String> {
     let exchange = dialogue.machine.exchanges().first().map_or(ExchangeId(0), |exchange| exchange.id);
     dialogue.event(Event::Consulted { exchange, answer })
 }
@@ -66,11 +66,11 @@ fn a_held_request_goes_on_when_it_is_released_and_not_before() {
     let mut dialogue = holding(Phase::Request);
     assert_eq!(dialogue.says(CALL), ["hold for person"]);
     assert_eq!(dialogue.machine.in_flight(), 1);
-    let called = says(&mut dialogue, Answer::GoOn { by: by() });
+    let called = says(&mut dialogue, HoldAnswer::GoOn { by: by() });
     assert_eq!(called, [format!("a> {CALL}")]);
     let answered = dialogue.answers(ANSWER);
     assert_eq!(answered, [ANSWER.replace("1,", "\"c\",").replacen('{', "< {", 1)]);
-    assert_eq!(says(&mut dialogue, Answer::GoOn { by: by() }), [""; 0], "a second word is of no use");
+    assert_eq!(says(&mut dialogue, HoldAnswer::GoOn { by: by() }), [""; 0], "a second word is of no use");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn an_edited_request_keeps_its_id_is_judged_by_those_that_follow_and_may_go_else
     let mut dialogue = holding(Phase::Request);
     dialogue.says(CALL);
     let message = r#"{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"b__echo","arguments":"before"}}"#;
-    let called = says(&mut dialogue, Answer::Edited { by: by(), message: Bytes::from_static(message.as_bytes()) });
+    let called = says(&mut dialogue, HoldAnswer::Edited { by: by(), message: Bytes::from_static(message.as_bytes()) });
     assert_eq!(
         called,
         [r#"b> {"jsonrpc":"2.0","id":"c","method":"tools/call","params":{"name":"echo","arguments":"after"}}"#]
@@ -89,14 +89,14 @@ fn an_edited_request_keeps_its_id_is_judged_by_those_that_follow_and_may_go_else
 fn a_held_request_is_answered_or_refused_without_its_backend() {
     let ends = [
         (
-            Answer::Result { by: by(), result: Bytes::from_static(br#"{"content":[]}"#) },
+            HoldAnswer::Result { by: by(), result: Bytes::from_static(br#"{"content":[]}"#) },
             r#"< {"jsonrpc":"2.0","id":"c","result":{"content":[]}}"#,
         ),
-        (Answer::Refused { by: by(), reason: "not today".to_owned() }, "not today"),
-        (Answer::Expired, r#""reason":"hold_expired""#),
-        (Answer::Failed("no room".to_owned()), "no room"),
-        (Answer::Edited { by: by(), message: Bytes::from_static(b"{}") }, "the edited message is not valid"),
-        (Answer::Result { by: by(), result: Bytes::from_static(b"[]") }, "a result must be a JSON object"),
+        (HoldAnswer::Refused { by: by(), reason: "not today".to_owned() }, "not today"),
+        (HoldAnswer::Expired, r#""reason":"hold_expired""#),
+        (HoldAnswer::Failed("no room".to_owned()), "no room"),
+        (HoldAnswer::Edited { by: by(), message: Bytes::from_static(b"{}") }, "the edited message is not valid"),
+        (HoldAnswer::Result { by: by(), result: Bytes::from_static(b"[]") }, "a result must be a JSON object"),
     ];
     for (answer, expected) in ends {
         let mut dialogue = holding(Phase::Request);
@@ -112,23 +112,23 @@ fn what_a_person_answers_is_a_result_of_the_clients_revision() {
     let mut dialogue = Dialogue::new(Mode::Stateless);
     dialogue.chain = Chain::new(vec![Arc::new(Holder(Phase::Request))]);
     dialogue.says(&modern("1", "tools/call", r#""name":"one""#));
-    let said = says(&mut dialogue, Answer::Result { by: by(), result: Bytes::from_static(b"{\"content\":[]}") });
+    let said = says(&mut dialogue, HoldAnswer::Result { by: by(), result: Bytes::from_static(b"{\"content\":[]}") });
     assert_eq!(said, [r#"< {"jsonrpc":"2.0","id":1,"result":{"content":[],"resultType":"complete"}}"#]);
 }
 
 #[test]
 fn a_held_answer_is_released_edited_or_replaced() {
     let answers = [
-        (Answer::GoOn { by: by() }, r#"< {"jsonrpc":"2.0","id":"c","result":{"content":[]}}"#),
+        (HoldAnswer::GoOn { by: by() }, r#"< {"jsonrpc":"2.0","id":"c","result":{"content":[]}}"#),
         (
-            Answer::Edited {
+            HoldAnswer::Edited {
                 by: by(),
                 message: Bytes::from_static(br#"{"jsonrpc":"2.0","id":5,"result":{"content":["x"]}}"#),
             },
             r#"< {"jsonrpc":"2.0","id":"c","result":{"content":["x"]}}"#,
         ),
         (
-            Answer::Result { by: by(), result: Bytes::from_static(b"{\"y\":1}") },
+            HoldAnswer::Result { by: by(), result: Bytes::from_static(b"{\"y\":1}") },
             r#"< {"jsonrpc":"2.0","id":"c","result":{"y":1}}"#,
         ),
     ];
@@ -148,7 +148,7 @@ fn a_call_that_is_cancelled_while_it_is_held_is_held_no_longer() {
     let said = dialogue.says(cancel);
     assert!(said.contains(&"withdraw".to_owned()), "{said:?}");
     assert_eq!(dialogue.machine.in_flight(), 0);
-    assert_eq!(says(&mut dialogue, Answer::GoOn { by: by() }), [""; 0]);
+    assert_eq!(says(&mut dialogue, HoldAnswer::GoOn { by: by() }), [""; 0]);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn progress_grows_while_a_call_is_held_and_stops_when_it_is_not() {
     assert!(first[0].starts_with("~ ") && first[0].contains(r#""progressToken":"p","progress":0.001"#), "{first:?}");
     assert!(first[0].contains(r#""message":"held: test""#), "{first:?}");
     assert!(tell(&mut dialogue)[0].contains(r#""progress":0.002"#));
-    says(&mut dialogue, Answer::GoOn { by: by() });
+    says(&mut dialogue, HoldAnswer::GoOn { by: by() });
     assert_eq!(tell(&mut dialogue), [""; 0], "it waits for its backend, not for a person");
 }
 

@@ -9,7 +9,7 @@ use crate::output;
 use serde_json::{Value, json};
 use signalbox_assembly::recording::unix_nanos;
 use signalbox_control::table;
-use signalbox_engine::record::{Body, Content, Hit, Page, Query};
+use signalbox_engine::record::{Body, Content, EntryPage, Hit, Query};
 use signalbox_tape::marks;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -58,14 +58,14 @@ pub(super) fn run(global: &Global, args: &SearchArgs) -> Result<ExitCode, Failur
     if global.json { as_json(&page) } else { as_text(&page, args) }
 }
 
-fn as_json(page: &Page) -> Result<ExitCode, Failure> {
+fn as_json(page: &EntryPage) -> Result<ExitCode, Failure> {
     let hits: Vec<Value> =
         page.hits.iter().map(|hit| json!({"tape": hit.tape, "entry": entry_json(&hit.entry)})).collect();
     output::result(&format!("{}\n", json!({"hits": hits, "more": page.more})))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn as_text(page: &Page, args: &SearchArgs) -> Result<ExitCode, Failure> {
+fn as_text(page: &EntryPage, args: &SearchArgs) -> Result<ExitCode, Failure> {
     let rows: Vec<Vec<String>> = page.hits.iter().map(|hit| row(hit, args)).collect();
     let mut text = table::render(&["TAPE", "CALL", "AT", "POINT", "METHOD", "ABOUT", "WHAT"], &rows);
     if page.more {

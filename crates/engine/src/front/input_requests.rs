@@ -1,9 +1,10 @@
-//! Questions that a backend of the new era puts by way of the gateway: the old client is asked by requests in the middle of
-//! its call, as its revision knows it, and its answers are gathered until the last one is there.
+//! Questions of a new backend to an old client: the client gets them as requests in the middle of its call, and its
+//! answers are gathered until the last one is there.
 
+use super::exchanges::Stage;
 use super::judging::Passed;
-use super::questions::Asked;
-use super::sending::Way;
+use super::questions::PendingQuestion;
+use super::sending::Delivery;
 use super::{Context, FrontMachine, MAX_ASKED};
 use crate::bridge::{self, capabilities, questions};
 use crate::command::Command;
@@ -13,42 +14,76 @@ use crate::profile::ClientProfile;
 use bytes::Bytes;
 use signalbox_wire::{Envelope, Kind, RawId, Revision, builder, json, method};
 
-/// How often one call may ask.
+/// How many rounds of questions one call may have.
 pub const MAX_ROUNDS: u32 = 16;
-/// How much of a backend's text is repeated in a message.
+/// Maximum length of a backend's text quoted in a message.
 const MAX_NAME: usize = 200;
 
-/// What a call has asked so far.
-#[derive(Clone, Default, Debug)]
-pub(super) struct Inquiry {
-    open: usize,
-    answers: Vec<(Bytes, Bytes)>,
-    count: u32,
-    /// Elicitations by URL that the client was asked for, to be called complete when the call is.
+/// What the backend asked the client during one exchange.
+#[derive(Default, Debug)]
+pub(super) struct InputHistory {
+    rounds: u32,
+    /// Elicitations by URL that the client was asked for; it is told that they are complete when the call ends.
     urls: Vec<String>,
 }
 
+/// The client's answers to one round of questions, gathered until none is missing.
+#[derive(Debug)]
+pub(super) struct InputResponses {
+    round: u32,
+    missing: usize,
+    /// The key of each question, as a JSON string token, and the answer.
+    given: Vec<(Bytes, Bytes)>,
+}
+
+impl InputResponses {
+    /// The round of questions within the exchange; the first is 1.
+    pub fn round(&self) -> u32 {
+        self.round
+    }
+
+    /// True if no answer is missing.
+    pub fn are_complete(&self) -> bool {
+        self.missing == 0
+    }
+
+    /// The answers as an `inputResponses` object.
+    pub fn to_object(&self) -> Vec<u8> {
+        let mut object = b"{".to_vec();
+        for (index, (key, answer)) in self.given.iter().enumerate() {
+            if index > 0 {
+                object.push(b',');
+            }
+            object.extend_from_slice(key);
+            object.push(b':');
+            object.extend_from_slice(answer);
+        }
+        object.push(b'}');
+        object
+    }
+}
+
 impl FrontMachine {
-    /// Asks the client; says how many rounds of questions that makes, or nothing where the interceptors ended the call. With
-    /// nothing to ask it only counts.
-    pub(super) fn inquire(
+    /// Asks the client, and returns the answers to wait for; none are missing if nothing was asked. Returns `None` if
+    /// the interceptors ended the call.
+    pub(super) fn ask_client(
         &mut self,
         id: ExchangeId,
-        wanted: Vec<Wanted>,
+        wanted: Vec<InputRequest>,
         (client, backend): (&ClientProfile, Revision),
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
-    ) -> Result<Option<u32>, Fault> {
+    ) -> Result<Option<InputResponses>, Fault> {
         if self.asked.len() + wanted.len() > MAX_ASKED {
             return Err(Fault::new(FaultKind::Overloaded, "too many questions wait for this client"));
         }
-        let mut inquiry = self.inquiries.remove(&id).unwrap_or_default();
-        inquiry.count += 1;
-        if inquiry.count > MAX_ROUNDS {
+        let mut history = self.exchanges.take_input_history(id);
+        history.rounds += 1;
+        if history.rounds > MAX_ROUNDS {
             let text = format!("the backend asked for input {MAX_ROUNDS} times in one call");
             return Err(Fault::new(FaultKind::BackendGarbage, text));
         }
-        inquiry.open = wanted.len();
+        let responses = InputResponses { round: history.rounds, missing: wanted.len(), given: Vec::new() };
         let mut sends = Vec::with_capacity(wanted.len());
         for one in wanted {
             let number = self.next_question;
@@ -60,7 +95,7 @@ impl FrontMachine {
                 return Err(not_declared(&one.method));
             }
             if one.method == method::ELICITATION_CREATE && json::member(&params, "elicitationId").is_some() {
-                inquiry.urls.push(mint);
+                history.urls.push(mint);
             }
             let request = builder::Request::new(&one.method).id(RawId::number(number)).params_raw(&params).build();
             let passed = match self.judge_question(id, request, ctx, out) {
@@ -70,7 +105,11 @@ impl FrontMachine {
                     return Ok(None);
                 }
             };
-            sends.push((number, Asked::Round { exchange: id, key: one.key, method: one.method.into() }, passed));
+            sends.push((
+                number,
+                PendingQuestion::Round { exchange: id, key: one.key, method: one.method.into() },
+                passed,
+            ));
         }
         if !sends.is_empty() {
             let stream = self.way_to_client(Some(id)).ok_or_else(|| {
@@ -78,23 +117,18 @@ impl FrontMachine {
             })?;
             for (number, asked, passed) in sends {
                 self.asked.insert(number, asked);
-                self.send(Some(id), Way::midway(stream), passed, ctx, out);
+                self.send(Some(id), Delivery::midway(stream), passed, ctx, out);
             }
-            out.push(Command::Wake { exchange: id, after: ctx.round_timeout, round: Some(inquiry.count) });
+            out.push(Command::Wake { exchange: id, after: ctx.round_timeout, round: Some(responses.round) });
         }
-        let count = inquiry.count;
-        self.inquiries.insert(id, inquiry);
-        Ok(Some(count))
+        self.exchanges.set_input_history(id, history);
+        Ok(Some(responses))
     }
 
-    /// True while an answer of the client is missing.
-    pub(super) fn inquiring(&self, id: ExchangeId) -> bool {
-        self.inquiries.get(&id).is_some_and(|inquiry| inquiry.open > 0)
-    }
-
-    /// The time for a round of questions is over. A client that has not answered is told to forget them, and its call ends.
-    pub(super) fn inquiry_expired(&mut self, id: ExchangeId, round: u32, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        if self.inquiries.get(&id).is_none_or(|inquiry| inquiry.open == 0 || inquiry.count != round) {
+    /// A round of questions timed out: cancels the open ones at the client and fails the call.
+    pub(super) fn input_expired(&mut self, id: ExchangeId, round: u32, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let responses = self.exchanges.input_responses(id);
+        if responses.is_none_or(|responses| responses.are_complete() || responses.round != round) {
             return;
         }
         if let Some(stream) = self.way_to_client(Some(id)) {
@@ -106,17 +140,17 @@ impl FrontMachine {
                     .param_raw("requestId", number.to_string())
                     .param_str("reason", "timed out")
                     .build();
-                self.send(Some(id), Way::droppable(stream), Passed::own(bytes), ctx, out);
+                self.send(Some(id), Delivery::droppable(stream), Passed::own(bytes), ctx, out);
             }
         }
         self.give_task_up(id, out);
         let within = ctx.round_timeout.as_secs_f32();
-        let text = format!("the client did not answer within {within} s what the backend wants to know");
+        let text = format!("the client did not answer the backend's questions within {within} s");
         self.fail(id, &Fault::new(FaultKind::TimedOut, text), ctx, out);
     }
 
     /// The client answered one of the questions.
-    pub(super) fn inquiry_answered(
+    pub(super) fn input_answered(
         &mut self,
         id: ExchangeId,
         key: Bytes,
@@ -125,10 +159,10 @@ impl FrontMachine {
         ctx: &Context<'_>,
         out: &mut Vec<Command>,
     ) {
-        let Some(inquiry) = self.inquiries.get_mut(&id) else { return };
+        let Some(responses) = self.exchanges.input_responses_mut(id) else { return };
         let answer = match message.result() {
             Some(result) if message.kind() == Kind::Response => questions::answer_to_modern(name, result),
-            // A user who cannot be asked has not answered; there is no such way out for the other questions.
+            // A user who cannot be asked counts as not answering; other questions have no such result.
             _ if name == method::ELICITATION_CREATE => Bytes::from_static(br#"{"action":"cancel"}"#),
             _ => {
                 let error = message.error().unwrap_or_default();
@@ -137,15 +171,18 @@ impl FrontMachine {
                 return self.refused_by_client(id, &text, ctx, out);
             }
         };
-        inquiry.answers.push((key, answer));
-        inquiry.open -= 1;
-        if inquiry.open == 0 {
-            self.next_round(id, ctx, out);
-            self.tell_task(id, ctx, out);
+        responses.given.push((key, answer));
+        responses.missing -= 1;
+        if !responses.are_complete() {
+            return;
+        }
+        match self.exchanges.stage(id) {
+            Some(Stage::PollingTask(_)) => self.update_task(id, ctx, out),
+            _ => self.next_round(id, ctx, out),
         }
     }
 
-    /// A tool says itself that it could not go on; other methods have no such result.
+    /// Ends a call whose question the client refused: a tool call with an error result, other methods with a fault.
     fn refused_by_client(&mut self, id: ExchangeId, text: &str, ctx: &Context<'_>, out: &mut Vec<Command>) {
         self.give_task_up(id, out);
         let tool = self.exchanges.get(&id).is_some_and(|exchange| exchange.method == method::TOOLS_CALL);
@@ -156,59 +193,43 @@ impl FrontMachine {
         self.fail(id, &Fault::new(FaultKind::Refused, text), ctx, out);
     }
 
-    /// The answers as an `inputResponses` object. They are given once.
-    pub(super) fn take_answers(&mut self, id: ExchangeId) -> Vec<u8> {
-        let mut responses = b"{".to_vec();
-        let answers = self.inquiries.get_mut(&id).map(|inquiry| std::mem::take(&mut inquiry.answers));
-        for (index, (key, answer)) in answers.unwrap_or_default().into_iter().enumerate() {
-            if index > 0 {
-                responses.push(b',');
-            }
-            responses.extend_from_slice(&key);
-            responses.push(b':');
-            responses.extend_from_slice(&answer);
-        }
-        responses.push(b'}');
-        responses
-    }
-
-    /// Tells a client that was sent to a URL that what it went there for is done.
-    pub(super) fn inquiry_over(&self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
-        let (Some(inquiry), Some(exchange)) = (self.inquiries.get(&id), self.exchanges.get(&id)) else { return };
-        for elicitation in inquiry.urls.iter().filter(|_| exchange.stream_open) {
+    /// Tells the client that its elicitations by URL are complete.
+    pub(super) fn input_over(&self, id: ExchangeId, ctx: &Context<'_>, out: &mut Vec<Command>) {
+        let Some((exchange, history)) = self.exchanges.input_history(id) else { return };
+        for elicitation in history.urls.iter().filter(|_| exchange.stream_open) {
             let bytes = builder::Notification::new(method::ELICITATION_COMPLETE)
                 .param_str("elicitationId", elicitation)
                 .build();
-            self.send(Some(id), Way::midway(exchange.stream), Passed::own(bytes), ctx, out);
+            self.send(Some(id), Delivery::midway(exchange.stream), Passed::own(bytes), ctx, out);
         }
     }
 }
 
-/// A backend must ask a client only what the client says it can be asked.
+/// The fault for a backend that asks something the client did not declare.
 fn not_declared(name: &str) -> Fault {
     let name: String = name.chars().take(MAX_NAME).collect();
-    let text = format!("the backend wants `{name}` of a client that did not declare it can be asked that");
+    let text = format!("the backend asks for `{name}`, which the client did not declare");
     Fault::new(FaultKind::BackendGarbage, text)
 }
 
 /// One question of a backend of the new era.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Wanted {
+pub(super) struct InputRequest {
     /// The key, as a JSON string token.
     pub key: Bytes,
-    /// What is asked.
+    /// The method.
     pub method: String,
-    /// How it is asked.
+    /// The params.
     pub params: Bytes,
 }
 
-/// What the backend wants to know, in the order it says so. `object` is the raw `inputRequests`.
-pub(super) fn read_requests(object: &[u8]) -> Vec<Wanted> {
+/// Reads the raw `inputRequests` object, in its order.
+pub(super) fn read_requests(object: &[u8]) -> Vec<InputRequest> {
     let read = |member: json::Member| {
         let request = member.value.of(object);
         let method = json::member(request, "method").and_then(|span| json::string(span.of(request)))?;
         let params = json::member(request, "params").map_or(&b"{}"[..], |span| span.of(request));
-        Some(Wanted {
+        Some(InputRequest {
             key: Bytes::copy_from_slice(member.key.of(object)),
             method: method.into_owned(),
             params: Bytes::copy_from_slice(params),
