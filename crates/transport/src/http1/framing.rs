@@ -56,12 +56,12 @@ pub(crate) enum Step {
 
 impl Framing {
     /// A body that comes in chunks.
-    pub(super) fn chunked() -> Self {
+    pub(crate) fn chunked() -> Self {
         Self::Chunked(Chunked { at: At::Size, besides: 0 })
     }
 
     /// Takes what has come of the body out of `came`.
-    pub(super) fn next(&mut self, came: &mut BytesMut) -> Result<Step, Malformed> {
+    pub(crate) fn next(&mut self, came: &mut BytesMut) -> Result<Step, Malformed> {
         let step = match self {
             Self::Done => Step::End,
             Self::Length(left) => data(came, left),

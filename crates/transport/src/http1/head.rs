@@ -1,7 +1,6 @@
-//! The head of a response: what the connection needs of it is read in one walk, the rest when it is asked for.
+//! The head of a response: one walk reads what the connection needs, other headers are looked up when somebody asks.
 
 use super::framing::{Framing, Malformed};
-use super::post::Content;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
@@ -10,11 +9,37 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 
 /// Largest response head, in bytes.
-pub(super) const MAX_HEAD: usize = 64 * 1024;
+pub(crate) const MAX_HEAD: usize = 64 * 1024;
 /// Most lines of a response head.
 const MAX_LINES: usize = 100;
 
-/// A head that has come.
+/// What `Content-Type` says, as far as callers tell types apart.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Content {
+    /// `application/json`, or no type at all.
+    #[default]
+    Json,
+    /// `text/event-stream`.
+    Events,
+    /// Any other type.
+    Other,
+}
+
+impl Content {
+    fn of_value(value: &[u8]) -> Self {
+        let end = memchr::memchr(b';', value).unwrap_or(value.len());
+        let kind = value.get(..end).unwrap_or(value).trim_ascii();
+        if kind.eq_ignore_ascii_case(b"application/json") {
+            Self::Json
+        } else if kind.eq_ignore_ascii_case(b"text/event-stream") {
+            Self::Events
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// The head of a response.
 pub(crate) struct Head {
     /// The status.
     pub status: StatusCode,
@@ -35,7 +60,7 @@ impl Head {
 }
 
 /// What a head says of its connection.
-pub(super) struct Manner {
+pub(crate) struct Manner {
     /// Where the body ends.
     pub framing: Framing,
     /// Another request may follow once the body is read.
@@ -45,7 +70,7 @@ pub(super) struct Manner {
 }
 
 /// Takes the head off the front of what came, if it has come as a whole.
-pub(super) fn take(came: &mut BytesMut) -> Result<Option<(Head, Manner)>, Malformed> {
+pub(crate) fn take(came: &mut BytesMut) -> Result<Option<(Head, Manner)>, Malformed> {
     let mut lines = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_LINES];
     let mut response = Response::new(&mut []);
     let parsed = ParserConfig::default().parse_response_with_uninit_headers(&mut response, came, &mut lines);
@@ -64,7 +89,17 @@ pub(super) fn take(came: &mut BytesMut) -> Result<Option<(Head, Manner)>, Malfor
     Ok(Some((Head { status, content, bytes: came.split_to(length).freeze() }, manner)))
 }
 
-/// What the lines say that matters here.
+/// Whether a head may end among these bytes, of which the first `seen` were looked through before.
+pub(crate) fn may_end(bytes: &[u8], seen: usize) -> bool {
+    let from = seen.saturating_sub(3);
+    let fresh = bytes.get(from..).unwrap_or_default();
+    memchr::memchr_iter(b'\n', fresh).any(|at| {
+        let rest = fresh.get(at + 1..).unwrap_or_default();
+        rest.starts_with(b"\n") || rest.starts_with(b"\r\n")
+    })
+}
+
+/// The header lines that matter to the connection.
 #[derive(Default)]
 struct Said {
     content: Content,
