@@ -32,7 +32,9 @@
 //! | a head of more than 64 KiB or 100 lines | refused | RFC 9110 5.4 |
 //! | 1xx heads | skipped, at most 16 of them; after 101 the connection is not used again | RFC 9110 15.2 |
 //! | 1xx, 204 and 304 | have no body, whatever the head says | 6.3, rule 1 |
+//! | 1xx or 204 that announces a body | the connection is not used again, since the body may still come | 6.1; RFC 9110 8.6 |
 //! | `Transfer-Encoding` in HTTP/1.0 | refused | 6.1 |
+//! | an empty `Transfer-Encoding`, or one that names `chunked` twice | refused | 6.1 |
 //! | `Transfer-Encoding` that ends in `chunked` | read in chunks; other codings before it are left to the caller | 6.3, rule 4 |
 //! | `Transfer-Encoding` that ends in something else | read until the connection closes | 6.3, rule 4 |
 //! | `Transfer-Encoding` together with `Content-Length` | the coding decides, and the connection is not used again | 6.3, rule 3 |
@@ -44,11 +46,14 @@
 //! | a chunk size that is not 1 to 15 hexadecimal digits | refused | 7.1 |
 //! | blanks after a chunk size | accepted, since servers pad sizes | 7.1 |
 //! | chunk extensions and trailers | read and dropped, at most 16 KiB for each body | 7.1.1, 7.1.2 |
-//! | a line between chunks that ends in a bare LF, or is longer than 4 KiB | refused | 7.1 |
+//! | a trailer that is not `name:` and a value, or begins with a blank | refused | 5.1, 7.1.2 |
+//! | a line between chunks that ends in a bare LF, holds a bare CR or another control character, or is longer than 4 KiB | refused | 2.2, 7.1 |
 //! | bytes after the end of a response, or before a request | the connection is not used again | 9.2 |
 //! | `Connection: close`, or HTTP/1.0 without `keep-alive` | the connection is not used again | 9.3 |
 //! | a response before the whole request was written | read, but the connection is not used again | 9.5 |
 //! | `Keep-Alive: timeout=N` | the connection is given up a second before that | |
+//!
+//! `http1/tests` holds all of this against the situations of a public test suite.
 
 pub(crate) mod body;
 mod conn;
@@ -57,6 +62,8 @@ pub(crate) mod head;
 mod pool;
 mod request;
 mod target;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use conn::{Conn, ConnectError, HttpError, SendError};
 #[cfg(doc)]

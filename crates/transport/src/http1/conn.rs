@@ -185,6 +185,8 @@ impl Conn {
             self.seen = 0;
             if head.status.is_informational() && head.status.as_u16() != 101 {
                 *interim += 1;
+                // An interim head says nothing of its own about the connection, but it may announce a body.
+                self.kept &= manner.kept;
                 if *interim > MAX_INTERIM {
                     return Err(Malformed("too many heads before the one of the response"));
                 }

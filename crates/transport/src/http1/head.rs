@@ -107,6 +107,8 @@ struct Said {
     length: Option<u64>,
     /// There is a coding; true where chunks are the last one.
     coded: Option<bool>,
+    /// Chunks are one of the codings.
+    chunked: bool,
     close: bool,
     keep_alive: bool,
     keep: Option<Duration>,
@@ -125,10 +127,7 @@ impl Said {
                     said.content = Content::of_value(line.value);
                 }
                 14 if is("content-length") => said.length(line.value)?,
-                17 if is("transfer-encoding") => {
-                    let last = line.value.rsplit(|byte| *byte == b',').next().unwrap_or_default();
-                    said.coded = Some(last.trim_ascii().eq_ignore_ascii_case(b"chunked"));
-                }
+                17 if is("transfer-encoding") => said.codings(line.value)?,
                 _ => {}
             }
         }
@@ -140,6 +139,22 @@ impl Said {
             self.close |= option.eq_ignore_ascii_case(b"close");
             self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
         }
+    }
+
+    /// Of several lines, the last coding of the last line is the outermost one.
+    fn codings(&mut self, value: &[u8]) -> Result<(), Malformed> {
+        let codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|coding| !coding.is_empty());
+        let mut any = false;
+        for coding in codings {
+            let chunked = coding.eq_ignore_ascii_case(b"chunked");
+            if chunked && self.chunked {
+                return Err(Malformed("a body that is chunked twice"));
+            }
+            self.chunked |= chunked;
+            self.coded = Some(chunked);
+            any = true;
+        }
+        if any { Ok(()) } else { Err(Malformed("an empty transfer-encoding")) }
     }
 
     /// Whoever names two lengths leaves open where the next response begins.
@@ -161,7 +176,13 @@ impl Said {
         let bodyless = status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         let mut kept = !self.close && (modern || self.keep_alive) && status != StatusCode::SWITCHING_PROTOCOLS;
         let framing = match (self.coded, self.length) {
-            _ if bodyless => Framing::Done,
+            _ if bodyless => {
+                // A body that is announced where there is none may come all the same, behind the next request. Only 304 may
+                // tell the length that its body would have.
+                let announced = self.coded.is_some() || self.length.is_some_and(|length| length > 0);
+                kept &= !announced || status == StatusCode::NOT_MODIFIED;
+                Framing::Done
+            }
             (Some(_), _) if !modern => return Err(Malformed("a transfer coding in HTTP/1.0")),
             (Some(true), length) => {
                 // Two ways to say where the body ends: whoever is on the way may have taken the other.
@@ -230,7 +251,8 @@ mod tests {
         check("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 5", Framing::chunked(), false);
         check("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked, gzip", Framing::UntilClose, false);
         check("HTTP/1.1 200 OK", Framing::UntilClose, false);
-        check("HTTP/1.1 204 No\r\ncontent-length: 5", Framing::Done, true);
+        check("HTTP/1.1 204 No\r\ncontent-length: 0", Framing::Done, true);
+        check("HTTP/1.1 204 No\r\ncontent-length: 5", Framing::Done, false);
         check("HTTP/1.1 304 No\r\ntransfer-encoding: chunked", Framing::Done, true);
         check("HTTP/1.1 101 Other", Framing::Done, false);
     }
