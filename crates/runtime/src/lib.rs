@@ -15,7 +15,6 @@ pub mod exclusive_use;
 mod fact_buffer;
 pub mod failure_rules;
 pub mod gateway;
-pub mod glob;
 pub mod holds;
 pub mod hosted_task;
 #[cfg(feature = "testing")]
