@@ -17,12 +17,13 @@ use signalbox_runtime::{
 };
 use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
-use signalbox_transport::http_back::{HttpConnector, HttpSpec, HttpSpecError};
+use signalbox_transport::http_back::{HttpConnector, HttpSpec};
 use signalbox_transport::in_process::InProcessConnector;
 use signalbox_transport::many_back::{Address, ManyConnector, ManySpec};
+use signalbox_transport::spec_error::SpecError;
 use signalbox_transport::sse_back::SseConnector;
 use signalbox_transport::web_post::WebPost;
-use signalbox_transport::ws_back::{WsConnector, WsSpec, WsSpecError};
+use signalbox_transport::ws_back::{WsConnector, WsSpec};
 use signalbox_wire::Limits;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
@@ -37,12 +38,9 @@ const CHILDREN_END: Duration = KILL_GRACE.saturating_mul(2).saturating_add(Durat
 /// Why the backends cannot be put together.
 #[derive(Debug, thiserror::Error)]
 pub enum AssembleError {
-    /// An HTTP backend that cannot be reached like this.
+    /// A remote backend cannot be reached with what is configured about it.
     #[error(transparent)]
-    Http(#[from] HttpSpecError),
-    /// A WebSocket backend that cannot be reached like this.
-    #[error(transparent)]
-    WebSocket(#[from] WsSpecError),
+    Remote(#[from] SpecError),
     /// The folder of the demo tools is missing.
     #[error("{0}; set `gateway.demo_root` to a folder that exists, or configure a backend")]
     Demo(#[from] DemoError),

@@ -2,10 +2,10 @@
 
 use crate::assemble::{self, DEMO};
 use signalbox_config::Config;
-use signalbox_config::tools::matches;
 use signalbox_engine::catalog::{BackendEntry, Catalog, ListKind, Snapshot, read_saved};
 use signalbox_rules::KnownNames;
 use signalbox_runtime::Gateway;
+use signalbox_wire::glob::{Wildcards, fits};
 use signalbox_wire::printable;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub fn unknown_names(config: &Config, catalog: &Snapshot) -> Vec<String> {
         }
         // What `exclude` names is in no list any more, so only `include` can be held against one.
         for pattern in &backend.tools.include {
-            if !own_tools(entry).any(|tool| matches(pattern, tool)) {
+            if !own_tools(entry).any(|tool| fits(pattern, tool, Wildcards::StarAndQuestion)) {
                 out.push(format!("backends.{}.tools.include: it has listed no tool `{pattern}`", backend.name));
             }
         }

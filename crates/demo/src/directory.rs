@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use signalbox_wire::glob::{self, Wildcards};
 use tokio::sync::Semaphore;
 
 use super::accounts::Accounts;
 use super::arguments::{Arguments, MAX_SAFE, whole_number};
 use super::entry::{Entry, Kind, RenderedEntry, SortKey};
 use super::fault::ToolFault;
-use super::glob;
 use super::root::{Root, is_below};
 use super::toolbox::Answer;
 use super::walk::{Found, Limits, Plan, walk};
@@ -171,7 +171,7 @@ impl Filter {
     }
 
     fn keeps(&self, entry: &Entry) -> bool {
-        self.pattern.as_ref().is_none_or(|pattern| glob::matches(pattern, &entry.name))
+        self.pattern.as_ref().is_none_or(|pattern| glob::fits(pattern, &entry.name, Wildcards::StarAndQuestion))
             && (self.kinds.is_empty() || self.kinds.contains(&entry.kind))
             && self.min.is_none_or(|min| entry.size >= min)
             && self.max.is_none_or(|max| entry.size <= max)

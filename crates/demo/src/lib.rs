@@ -22,7 +22,6 @@ mod directory;
 mod echo;
 mod entry;
 mod fault;
-mod glob;
 mod message;
 mod reply;
 mod revision;

@@ -30,6 +30,7 @@ pub mod log_level;
 pub mod message_table;
 pub mod metrics;
 pub mod operations;
+pub mod percentiles;
 pub mod principal;
 pub mod profile;
 pub mod ramp;

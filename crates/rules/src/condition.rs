@@ -1,13 +1,13 @@
 //! The condition tree of a rule: how it is evaluated, and how it reads in words.
 
 use crate::facts::{Facts, Root, View};
-use crate::glob::Globs;
 use crate::outcomes::Outcomes;
 use crate::phases::Phases;
 use crate::pointer::Pointer;
 use crate::value_test::ValueTest;
 use regex::bytes::Regex;
 use signalbox_engine::chain::Phase;
+use signalbox_wire::glob::{self, Wildcards};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -186,6 +186,20 @@ impl Leaf {
             Self::Revision(list) => facts.revision.is_some_and(|spoken| list.iter().any(|one| **one == *spoken)),
             Self::Phase(phases) | Self::Direction(phases) => phases.has(facts.phase),
         }
+    }
+}
+
+/// Some patterns, of which one has to fit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Globs(pub Box<[Box<str>]>);
+
+impl Globs {
+    pub fn new(patterns: &[&str]) -> Self {
+        Self(patterns.iter().map(|pattern| Box::from(*pattern)).collect())
+    }
+
+    pub fn fit(&self, name: &str) -> bool {
+        self.0.iter().any(|pattern| glob::fits(pattern, name, Wildcards::StarAndQuestion))
     }
 }
 

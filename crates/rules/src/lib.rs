@@ -16,7 +16,6 @@ pub mod files;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
-mod glob;
 mod index;
 mod limiter;
 pub mod limits;

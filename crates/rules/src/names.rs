@@ -3,8 +3,8 @@
 use crate::action::Action;
 use crate::condition::Leaf;
 use crate::error::Warning;
-use crate::glob::Globs;
 use crate::rule::Rule;
+use signalbox_wire::glob::{self, Wildcards};
 
 /// The names that there are.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -17,12 +17,12 @@ pub struct KnownNames {
 
 impl KnownNames {
     fn has_backend(&self, pattern: &str) -> bool {
-        self.backends.iter().any(|name| Globs::new(&[pattern]).fit(name))
+        self.backends.iter().any(|name| glob::fits(pattern, name, Wildcards::StarAndQuestion))
     }
 
     fn has_tool(&self, pattern: &str) -> bool {
         let Some(tools) = &self.tools else { return true };
-        tools.iter().any(|name| Globs::new(&[pattern]).fit(name))
+        tools.iter().any(|name| glob::fits(pattern, name, Wildcards::StarAndQuestion))
     }
 }
 

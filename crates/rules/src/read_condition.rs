@@ -1,9 +1,8 @@
 //! Reading the `when` of a rule.
 
-use crate::condition::{Condition, Leaf, MethodTest};
+use crate::condition::{Condition, Globs, Leaf, MethodTest};
 use crate::error::{Problem, RuleError};
 use crate::facts::Root;
-use crate::glob::Globs;
 use crate::limits;
 use crate::node::Node;
 use crate::phases::Phases;

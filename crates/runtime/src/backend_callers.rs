@@ -1,8 +1,8 @@
 //! Which callers may use which backends (`backends.NAME.callers`).
 
-use crate::glob;
 use signalbox_engine::Caller;
 use signalbox_engine::catalog::{Audience, Visibility};
+use signalbox_wire::glob::{self, Wildcards};
 use std::sync::Arc;
 
 /// The backends that only some callers may use, each with patterns for their principals. Everybody may use the others.
@@ -26,7 +26,9 @@ impl BackendCallers {
 impl Visibility for BackendCallers {
     fn audience(&self, caller: &Caller) -> Audience {
         let principal = caller.principal().as_str();
-        let open = self.0.iter().filter(|(_, patterns)| patterns.iter().any(|pattern| glob::fits(pattern, principal)));
+        let open = self.0.iter().filter(|(_, patterns)| {
+            patterns.iter().any(|pattern| glob::fits(pattern, principal, Wildcards::StarAndQuestion))
+        });
         Audience(open.map(|(backend, _)| &**backend).collect::<Vec<_>>().join(" ").into())
     }
 

@@ -1,11 +1,11 @@
 //! Breakpoints: which messages are held for a person. They are set and cleared while the gateway runs.
 
-use crate::glob;
 use signalbox_engine::SubjectNames;
 use signalbox_engine::chain::{
     self, Case, Hold, HoldQuestion, Interceptor, Judgement, Phase, Resumed, Ruling, Verdict,
 };
 use signalbox_engine::lock::LockResultExt;
+use signalbox_wire::glob::{self, Wildcards};
 use signalbox_wire::{Limits, method};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// Most breakpoints at a time.
 pub const MAX_BREAKPOINTS: usize = 64;
+/// The longest pattern.
+pub const MAX_PATTERN: usize = 256;
 /// How long a message waits by default. The MCP SDKs give a call up after 60 s.
 pub const WITHIN: Duration = Duration::from_secs(50);
 /// The longest time for which a message may be held.
@@ -47,7 +49,7 @@ pub enum BreakpointError {
     #[error("{MAX_BREAKPOINTS} breakpoints are set, which is the limit; clear some with `signalbox hold clear`")]
     TooMany,
     /// A pattern is empty or too long.
-    #[error("a pattern needs 1 to {} characters", glob::MAX_PATTERN)]
+    #[error("a pattern needs 1 to {} characters", MAX_PATTERN)]
     Pattern,
     /// It would hold nothing.
     #[error("`next` must be at least 1")]
@@ -177,7 +179,7 @@ impl Breakpoints {
 
 fn check(breakpoint: &Breakpoint) -> Result<(), BreakpointError> {
     let patterns = [&breakpoint.tool, &breakpoint.method];
-    if patterns.into_iter().flatten().any(|pattern| pattern.is_empty() || pattern.len() > glob::MAX_PATTERN) {
+    if patterns.into_iter().flatten().any(|pattern| pattern.is_empty() || pattern.len() > MAX_PATTERN) {
         return Err(BreakpointError::Pattern);
     }
     if breakpoint.next == Some(0) {
@@ -195,13 +197,15 @@ fn check(breakpoint: &Breakpoint) -> Result<(), BreakpointError> {
 impl Breakpoint {
     fn fits(&self, phase: Phase, name: &str, subject: Option<&SubjectNames<'_>>) -> bool {
         let by_method = match &self.method {
-            Some(pattern) => glob::fits(pattern, name),
+            Some(pattern) => glob::fits(pattern, name, Wildcards::StarAndQuestion),
             None => name == method::TOOLS_CALL,
         };
         let tool = || match &self.tool {
             Some(pattern) => {
                 name == method::TOOLS_CALL
-                    && subject.is_some_and(|names| names.fit(false, &|tool| glob::fits(pattern, tool)))
+                    && subject.is_some_and(|names| {
+                        names.fit(false, &|tool| glob::fits(pattern, tool, Wildcards::StarAndQuestion))
+                    })
             }
             None => true,
         };

@@ -12,7 +12,6 @@ mod clock;
 pub mod counters;
 mod fact_buffer;
 pub mod gateway;
-pub mod glob;
 pub mod holds;
 pub mod hosted_task;
 #[cfg(feature = "testing")]

@@ -3,7 +3,6 @@
 
 mod anomalies;
 mod counts;
-mod durations;
 mod facets;
 mod flow;
 mod pages;

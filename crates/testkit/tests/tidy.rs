@@ -37,7 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("scan", &[]),
     ("tape", &["wire", "engine", "scan"]),
     ("demo", &["wire"]),
-    ("config", &["engine", "runtime", "transport", "rules", "store", "tape"]),
+    ("config", &["wire", "engine", "runtime", "transport", "rules", "store", "tape"]),
     ("assembly", &["wire", "engine", "runtime", "transport", "rules", "store", "tape", "config", "demo"]),
     ("control", &["wire", "engine", "runtime", "transport", "rules", "tape", "config", "assembly"]),
     (

@@ -10,7 +10,8 @@ mod question;
 mod tests;
 
 use crate::http_back::backend::Backend;
-use crate::http_back::{HttpConnector, HttpSpec, HttpSpecError};
+use crate::http_back::{HttpConnector, HttpSpec};
+use crate::spec_error::SpecError;
 use crate::sse_back;
 use bytes::Bytes;
 use question::Verdict;
@@ -43,7 +44,7 @@ impl AutoConnector {
     ///
     /// # Errors
     /// When the address is not a usable one, or a header is not the configuration's to set.
-    pub fn new(spec: HttpSpec) -> Result<Self, HttpSpecError> {
+    pub fn new(spec: HttpSpec) -> Result<Self, SpecError> {
         Ok(Self { http: Arc::new(HttpConnector::new(spec)?), found: Arc::new(AtomicU8::new(UNKNOWN)) })
     }
 

@@ -6,28 +6,18 @@
 
 pub(crate) mod answer;
 pub(crate) mod backend;
-pub(crate) mod body;
-pub(crate) mod conn;
-pub(crate) mod framing;
 mod general;
-pub(crate) mod head;
 pub(crate) mod headers;
 mod link;
-pub(crate) mod pool;
 pub(crate) mod post;
-pub(crate) mod request;
 mod stream;
-pub(crate) mod target;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use conn::Conn;
 pub use link::HttpLink;
-pub(crate) use pool::Pool;
-pub(crate) use request::Request;
-pub(crate) use target::Target;
 
-use crate::tls::{BackTlsSpec, TlsError};
+use crate::spec_error::SpecError;
+use crate::tls::BackTlsSpec;
 use backend::Backend;
 use http::header::{self, HeaderName, HeaderValue};
 use signalbox_engine::Fault;
@@ -95,41 +85,6 @@ impl fmt::Debug for HttpSpec {
     }
 }
 
-/// Why a backend cannot be configured like this. The address is not repeated: it may hold a secret.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum HttpSpecError {
-    /// The address cannot be read.
-    #[error("backend `{0}`: the url is not one; expected http://host:port/path or https://host/path")]
-    Url(Arc<str>),
-    /// The address has a scheme that is not served.
-    #[error("backend `{backend}`: the url's scheme is {scheme:?}, but only http and https are served")]
-    Scheme {
-        /// The backend.
-        backend: Arc<str>,
-        /// What the address says.
-        scheme: String,
-    },
-    /// The address holds a user name or password.
-    #[error("backend `{0}`: the url holds credentials; put them into an `authorization` header instead")]
-    Credentials(Arc<str>),
-    /// TLS cannot be spoken with it like this.
-    #[error("backend `{backend}`: {error}")]
-    Tls {
-        /// The backend.
-        backend: Arc<str>,
-        /// What is wrong.
-        error: TlsError,
-    },
-    /// A header that the transport sets itself.
-    #[error("backend `{backend}`: header {header} is set by the gateway and cannot be configured")]
-    ReservedHeader {
-        /// The backend.
-        backend: Arc<str>,
-        /// The header.
-        header: String,
-    },
-}
-
 /// Opens links to one HTTP backend.
 pub struct HttpConnector {
     backend: Arc<Backend>,
@@ -140,10 +95,10 @@ impl HttpConnector {
     ///
     /// # Errors
     /// When the address is not a usable one, or a header is not the configuration's to set.
-    pub fn new(spec: HttpSpec) -> Result<Self, HttpSpecError> {
+    pub fn new(spec: HttpSpec) -> Result<Self, SpecError> {
         let reserved = spec.headers.iter().find(|(name, _)| is_reserved(name));
         if let Some((name, _)) = reserved {
-            return Err(HttpSpecError::ReservedHeader { backend: spec.name, header: name.to_string() });
+            return Err(SpecError::ReservedHeader { backend: spec.name, header: name.to_string() });
         }
         let backend = Arc::new(Backend::new(spec)?);
         Ok(Self { backend })

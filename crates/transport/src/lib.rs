@@ -5,6 +5,10 @@ pub mod auto_back;
 mod batch;
 pub mod child;
 pub mod control_front;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod http1;
 pub mod http_back;
 pub mod http_front;
 pub mod in_process;
@@ -14,6 +18,7 @@ pub mod read_body;
 pub mod read_charge;
 pub mod router;
 pub mod send_queue;
+pub mod spec_error;
 pub mod sse_back;
 pub mod stdio_front;
 pub mod tap;

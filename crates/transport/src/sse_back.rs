@@ -11,7 +11,8 @@ mod stream;
 mod tests;
 
 use crate::http_back::backend::Backend;
-use crate::http_back::{HttpConnector, HttpSpec, HttpSpecError};
+use crate::http_back::{HttpConnector, HttpSpec};
+use crate::spec_error::SpecError;
 use link::SseLink;
 use signalbox_engine::Fault;
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
@@ -31,7 +32,7 @@ impl SseConnector {
     ///
     /// # Errors
     /// When the address is not a usable one, or a header is not the configuration's to set.
-    pub fn new(spec: HttpSpec) -> Result<Self, HttpSpecError> {
+    pub fn new(spec: HttpSpec) -> Result<Self, SpecError> {
         let backend = Arc::clone(HttpConnector::new(spec)?.backend());
         Ok(Self { backend })
     }

@@ -4,7 +4,7 @@
 //! connection. Where no TLS is configured nothing of this is on the way of a byte but one match.
 
 mod back;
-mod der;
+pub(crate) mod der;
 mod file;
 mod front;
 mod handshake;

@@ -1,9 +1,6 @@
 //! Posting JSON to web addresses that rules name. Connections are kept per address, within bounds.
 
-use crate::http_back::conn::SendError;
-use crate::http_back::head::Head;
-use crate::http_back::request::{Draft, Request};
-use crate::http_back::{Conn, Pool, Target, body};
+use crate::http1::{Conn, Draft, Head, Pool, Request, SendError, Target, body};
 use crate::tls::BackTlsSpec;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -86,8 +83,8 @@ impl Post for WebPost {
 
 fn place(url: &str) -> Result<Place, WebhookError> {
     let name: Arc<str> = "webhook".into();
-    let target = Target::parse(&name, url, "http").and_then(|target| target.with_tls(&name, BackTlsSpec::default()));
-    let target = target.map_err(|error| WebhookError::Failed(error.to_string()))?;
+    let target = Target::parse(url, "http").and_then(|target| target.with_tls(&name, BackTlsSpec::default()));
+    let target = target.map_err(|error| WebhookError::Failed(format!("backend `{name}`: {error}")))?;
     Ok(Place { target, pool: Pool::new(MAX_IDLE, IDLE_TIME) })
 }
 

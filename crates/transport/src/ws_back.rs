@@ -8,8 +8,10 @@ mod link;
 #[cfg(test)]
 mod tests;
 
-use crate::http_back::{CONNECT_TIMEOUT, HttpSpecError, Target};
-use crate::tls::{BackTlsSpec, TlsError};
+use crate::http_back::CONNECT_TIMEOUT;
+use crate::http1::Target;
+use crate::spec_error::SpecError;
+use crate::tls::BackTlsSpec;
 use http::header::{self, HeaderName, HeaderValue};
 use signalbox_engine::Fault;
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
@@ -60,41 +62,6 @@ impl fmt::Debug for WsSpec {
     }
 }
 
-/// Why a backend cannot be configured like this. The address is not repeated: it may hold a secret.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum WsSpecError {
-    /// The address cannot be read.
-    #[error("backend `{0}`: the url is not one; expected ws://host:port/path or wss://host/path")]
-    Url(Arc<str>),
-    /// The address has a scheme that is not served.
-    #[error("backend `{backend}`: the url's scheme is {scheme:?}, but only ws and wss are served here")]
-    Scheme {
-        /// The backend.
-        backend: Arc<str>,
-        /// What the address says.
-        scheme: String,
-    },
-    /// The address holds a user name or password.
-    #[error("backend `{0}`: the url holds credentials; put them into an `authorization` header instead")]
-    Credentials(Arc<str>),
-    /// TLS cannot be spoken with it like this.
-    #[error("backend `{backend}`: {error}")]
-    Tls {
-        /// The backend.
-        backend: Arc<str>,
-        /// What is wrong.
-        error: TlsError,
-    },
-    /// A header that the transport sets itself.
-    #[error("backend `{backend}`: header {header} is set by the gateway and cannot be configured")]
-    ReservedHeader {
-        /// The backend.
-        backend: Arc<str>,
-        /// The header.
-        header: String,
-    },
-}
-
 /// Opens a connection for every link.
 pub struct WsConnector {
     backend: Arc<Backend>,
@@ -114,21 +81,16 @@ impl WsConnector {
     ///
     /// # Errors
     /// When the address is not a usable one, or a header is not the configuration's to set.
-    pub fn new(spec: WsSpec) -> Result<Self, WsSpecError> {
+    pub fn new(spec: WsSpec) -> Result<Self, SpecError> {
         let WsSpec { name, url, mut headers, max_message, connect_timeout, tls } = spec;
         if let Some((reserved, _)) = headers.iter().find(|(name, _)| is_reserved(name)) {
-            return Err(WsSpecError::ReservedHeader { backend: name, header: reserved.to_string() });
+            return Err(SpecError::ReservedHeader { backend: name, header: reserved.to_string() });
         }
         for (_, value) in &mut headers {
             value.set_sensitive(true);
         }
-        let target = Target::parse(&name, &url, SCHEME).and_then(|target| target.with_tls(&name, tls));
-        let target = target.map_err(|error| match error {
-            HttpSpecError::Tls { backend, error } => WsSpecError::Tls { backend, error },
-            HttpSpecError::Scheme { backend, scheme } => WsSpecError::Scheme { backend, scheme },
-            HttpSpecError::Credentials(backend) => WsSpecError::Credentials(backend),
-            _ => WsSpecError::Url(Arc::clone(&name)),
-        })?;
+        let target = Target::parse(&url, SCHEME).and_then(|target| target.with_tls(&name, tls));
+        let target = target.map_err(|error| SpecError::Target { backend: Arc::clone(&name), error })?;
         Ok(Self { backend: Arc::new(Backend { name, target, headers, max_message, connect_timeout }) })
     }
 }

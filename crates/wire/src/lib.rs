@@ -10,6 +10,7 @@ pub mod framing;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod glob;
 pub mod header;
 pub mod header_params;
 pub mod id;

@@ -3,16 +3,16 @@
 //! Every power of two of microseconds is divided into eight buckets, so a quantile has an error of at most 6 %,
 //! whatever its size. Counting a duration is one atomic addition.
 
+use crate::percentiles::{start_of, step_of};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Buckets per power of two, as a power of two itself.
 const CUTS: u32 = 3;
-const PER_OCTAVE: usize = 1 << CUTS;
 /// The longest duration that is distinguished from longer ones: 2^32 µs, more than an hour.
 const OCTAVES: usize = 32;
 /// How many buckets there are.
-pub const BUCKETS: usize = (OCTAVES - CUTS as usize + 1) * PER_OCTAVE;
+pub const BUCKETS: usize = (OCTAVES - CUTS as usize + 1) << CUTS;
 const LONGEST_US: u64 = (1 << OCTAVES) - 1;
 
 /// The bounds that `/metrics` shows, in microseconds: powers of two from 128 µs to 67 s, which are edges of buckets, so that
@@ -55,21 +55,13 @@ pub(super) fn micros(took: Duration) -> u64 {
     u64::try_from(took.as_micros()).unwrap_or(LONGEST_US).min(LONGEST_US)
 }
 
-/// Short durations have a bucket for every microsecond; from there on the leading bits choose.
 fn bucket_of(us: u64) -> usize {
-    let octave = us.max(1).ilog2();
-    match octave.checked_sub(CUTS) {
-        None => us as usize,
-        Some(shift) => ((shift as usize + 1) << CUTS) + ((us >> shift) as usize & (PER_OCTAVE - 1)),
-    }
+    step_of::<CUTS>(us)
 }
 
 /// The first duration of a bucket, in microseconds; also the first that the bucket before it does not hold.
 fn lower_edge(bucket: usize) -> u64 {
-    match (bucket >> CUTS).checked_sub(1) {
-        None => bucket as u64,
-        Some(shift) => ((PER_OCTAVE + (bucket & (PER_OCTAVE - 1))) as u64) << shift,
-    }
+    start_of::<CUTS>(bucket)
 }
 
 /// The counts of a histogram at one moment, or between two.

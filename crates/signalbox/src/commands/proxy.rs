@@ -9,7 +9,7 @@ use signalbox_assembly::signals::Signals;
 use signalbox_control::control_socket::Control;
 use signalbox_engine::Caller;
 use signalbox_engine::record::TapeKind;
-use signalbox_transport::http_back::HttpSpecError;
+use signalbox_transport::http1::TargetError;
 use signalbox_transport::tap::HttpTap;
 use signalbox_transport::tls::BackTlsSpec;
 use signalbox_transport::transparent_http::Proxy;
@@ -25,7 +25,7 @@ pub(super) async fn run(global: &Global, args: ProxyArgs) -> Result<ExitCode, Fa
             "proxy listens on this machine only, and {address} can be reached by others; choose 127.0.0.1:PORT"
         )));
     }
-    let usage = |error: HttpSpecError| Failure::Usage(error.to_string().replacen("backend `server`: ", "", 1));
+    let usage = |error: TargetError| Failure::Usage(error.to_string());
     // The address is looked at before anything is opened.
     Proxy::new(&args.url, BackTlsSpec::default(), None).map_err(usage)?;
     let mut signals = Signals::listen().map_err(Failure::Start)?;

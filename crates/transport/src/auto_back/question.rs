@@ -1,9 +1,8 @@
 //! The one request that tells Streamable HTTP from HTTP+SSE: a POST that either era of the former answers in its own way.
 
 use crate::http_back::backend::Backend;
-use crate::http_back::body;
 use crate::http_back::headers;
-use crate::http_back::post::Content;
+use crate::http1::{Content, body};
 use signalbox_engine::Fault;
 use signalbox_engine::back;
 use signalbox_runtime::LinkEvents;

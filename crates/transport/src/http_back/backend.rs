@@ -1,13 +1,8 @@
 //! What all links to one backend share, and the one way a request goes out.
 
-use super::body;
-use super::conn::{Conn, ConnectError, HttpError, SendError};
-use super::head::Head;
-use super::headers;
-use super::pool::Pool;
-use super::request::{Draft, Request};
-use super::target::Target;
-use super::{HttpSpec, HttpSpecError};
+use super::{HttpSpec, headers};
+use crate::http1::{Conn, ConnectError, Draft, Head, HttpError, Pool, Request, SendError, Target, body};
+use crate::spec_error::SpecError;
 use crate::tls;
 use http::header::{HeaderName, HeaderValue};
 use signalbox_engine::{Fault, FaultKind};
@@ -47,8 +42,9 @@ pub(crate) struct Backend {
 }
 
 impl Backend {
-    pub(crate) fn new(spec: HttpSpec) -> Result<Self, HttpSpecError> {
-        let target = Target::parse(&spec.name, &spec.url, SCHEME)?.with_tls(&spec.name, spec.tls)?;
+    pub(crate) fn new(spec: HttpSpec) -> Result<Self, SpecError> {
+        let target = Target::parse(&spec.url, SCHEME).and_then(|target| target.with_tls(&spec.name, spec.tls));
+        let target = target.map_err(|error| SpecError::Target { backend: Arc::clone(&spec.name), error })?;
         let mut headers = spec.headers;
         for (_, value) in &mut headers {
             value.set_sensitive(true);

@@ -4,8 +4,8 @@ use super::answer::{Came, Post};
 use super::backend::Backend;
 use super::headers;
 use super::link::Shared;
-use super::post::Content;
 use super::stream::Cursor;
+use crate::http1::{Conn, Content};
 use crate::read_charge::ReadCharge;
 use http::header::HeaderValue;
 use signalbox_runtime::LinkEvents;
@@ -94,7 +94,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Posts what comes until the stream ends.
-    async fn read(&mut self, conn: &mut super::conn::Conn) {
+    async fn read(&mut self, conn: &mut Conn) {
         let mut decoder = SseDecoder::new(self.backend.limits.sse_event);
         let mut charge = ReadCharge::new(self.events.share());
         while let Some(Ok(chunk)) = conn.frame().await {

@@ -1,8 +1,7 @@
 //! The requests that are sent to a backend, with the headers of each revision.
 
 use super::backend::Backend;
-use super::request::{Draft, Request};
-use super::target::Target;
+use crate::http1::{Draft, Request, Target};
 use bytes::Bytes;
 use http::Uri;
 use http::header::{self, HeaderName, HeaderValue};

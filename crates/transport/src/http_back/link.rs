@@ -1,8 +1,8 @@
 //! A session with an HTTP backend, or a series of stateless requests to one.
 
 use super::backend::Backend;
-use super::head::Head;
 use super::{general, headers, post};
+use crate::http1::Head;
 use http::header::HeaderValue;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::keys::KeyMap;

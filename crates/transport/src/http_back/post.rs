@@ -2,12 +2,11 @@
 
 use super::answer::{self, Came, OnSession, Post};
 use super::backend::Backend;
-use super::body::{self, BodyError};
-use super::conn::Conn;
-use super::head::Head;
 use super::headers;
 use super::link::Running;
 use super::stream;
+use crate::http1::body::{self, BodyError};
+use crate::http1::{Conn, Content, Head};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{StatusCode, Uri};
@@ -293,32 +292,5 @@ pub(crate) fn refusal_kind(status: u16) -> FaultKind {
         404 | 405 | 408 | 410 | 421 | 425 | 429 => FaultKind::BackendGarbage,
         400..=499 => FaultKind::BackendRefused,
         _ => FaultKind::BackendGarbage,
-    }
-}
-
-/// What a body is said to be.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) enum Content {
-    /// JSON, or nothing is said.
-    #[default]
-    Json,
-    /// An event stream.
-    Events,
-    /// Something else.
-    Other,
-}
-
-impl Content {
-    /// What the value of `Content-Type` says.
-    pub(super) fn of_value(value: &[u8]) -> Self {
-        let end = memchr::memchr(b';', value).unwrap_or(value.len());
-        let kind = value.get(..end).unwrap_or(value).trim_ascii();
-        if kind.eq_ignore_ascii_case(b"application/json") {
-            Self::Json
-        } else if kind.eq_ignore_ascii_case(b"text/event-stream") {
-            Self::Events
-        } else {
-            Self::Other
-        }
     }
 }

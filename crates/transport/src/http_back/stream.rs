@@ -2,10 +2,9 @@
 
 use super::answer::{Came, Post};
 use super::backend::{Backend, DRAIN_TIME};
-use super::conn::Conn;
 use super::headers;
 use super::link::Running;
-use super::post::Content;
+use crate::http1::{Conn, Content};
 use crate::read_charge::ReadCharge;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::{Revision, SseDecoder, SseEvent};

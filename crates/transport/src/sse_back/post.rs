@@ -2,10 +2,10 @@
 
 use super::link::Running;
 use super::stream::refusal;
-use crate::http_back::Request;
 use crate::http_back::backend::Backend;
 use crate::http_back::headers;
 use crate::http_back::post::{refusal_kind, undelivered};
+use crate::http1::Request;
 use http::header;
 use http::{Method, Uri};
 use signalbox_engine::back::ToBackend;

@@ -3,11 +3,8 @@
 use super::link::Shared;
 use crate::http_back::answer::{Came, Post};
 use crate::http_back::backend::Backend;
-use crate::http_back::body;
-use crate::http_back::conn::Conn;
-use crate::http_back::head::Head;
 use crate::http_back::headers;
-use crate::http_back::post::Content;
+use crate::http1::{Conn, Content, Head, body};
 use crate::read_charge::ReadCharge;
 use bytes::Bytes;
 use http::Uri;

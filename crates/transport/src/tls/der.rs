@@ -5,7 +5,7 @@
 /// ```text
 /// Certificate ::= SEQUENCE { tbs SEQUENCE { [0] version?, serial, algorithm, issuer, validity SEQUENCE { from, until }, … } … }
 /// ```
-pub(super) fn validity(certificate: &[u8]) -> Option<(i64, i64)> {
+pub(crate) fn validity(certificate: &[u8]) -> Option<(i64, i64)> {
     let mut tbs = Der(Der(Der(certificate).content(SEQUENCE)?).content(SEQUENCE)?);
     let mut member = tbs.next()?;
     if member.0 == VERSION {

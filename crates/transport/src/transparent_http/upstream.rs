@@ -1,7 +1,8 @@
 //! Connections to the server behind the proxy.
 
 use super::passing::Passing;
-use crate::http_back::{CONNECT_TIMEOUT, IDLE_TIMEOUT, MAX_IDLE, Target};
+use crate::http_back::{CONNECT_TIMEOUT, IDLE_TIMEOUT, MAX_IDLE};
+use crate::http1::Target;
 use crate::tls::BackTlsError;
 use http::{Request, Response};
 use hyper::body::Incoming;

@@ -201,5 +201,5 @@ fn what_cannot_be_used_is_refused_and_not_repeated() {
     }
     let mut spec = WsSpec::new("b", "ws://h/mcp");
     spec.headers = vec![(header::SEC_WEBSOCKET_KEY, HeaderValue::from_static("x"))];
-    assert!(matches!(WsConnector::new(spec), Err(WsSpecError::ReservedHeader { .. })));
+    assert!(matches!(WsConnector::new(spec), Err(SpecError::ReservedHeader { .. })));
 }

@@ -1,7 +1,8 @@
 //! What is made of each kind of response.
 
 use super::server::*;
-use crate::http_back::{HttpConnector, HttpSpec, HttpSpecError};
+use crate::http_back::{HttpConnector, HttpSpec};
+use crate::spec_error::SpecError;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use signalbox_engine::FaultKind;
 use signalbox_wire::{Limits, Revision};
@@ -185,6 +186,6 @@ fn headers_of_the_protocol_cannot_be_configured() {
         let mut spec = HttpSpec::new("demo", "http://127.0.0.1:1/");
         spec.headers.push((HeaderName::from_static(name), HeaderValue::from_static("1")));
         let error = HttpConnector::new(spec).unwrap_err();
-        assert!(matches!(error, HttpSpecError::ReservedHeader { .. }), "{error}");
+        assert!(matches!(error, SpecError::ReservedHeader { .. }), "{error}");
     }
 }

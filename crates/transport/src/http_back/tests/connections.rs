@@ -1,8 +1,8 @@
 //! Connections: kept, found dead, dropped, never used twice for one request that may have been processed.
 
 use super::server::*;
-use crate::http_back::conn::Conn;
-use crate::http_back::{HttpConnector, HttpSpec, body, headers};
+use crate::http_back::{HttpConnector, HttpSpec, headers};
+use crate::http1::{Conn, body};
 use bytes::Bytes;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};

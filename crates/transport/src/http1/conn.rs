@@ -170,7 +170,7 @@ impl Conn {
     fn take_head(&mut self, interim: &mut u32) -> Result<Option<Head>, Malformed> {
         loop {
             // What came is looked through again only once the end of a head is among it.
-            if self.came.is_empty() || self.seen > 0 && !ends_head(&self.came, self.seen) {
+            if self.came.is_empty() || self.seen > 0 && !head::may_end(&self.came, self.seen) {
                 self.seen = self.came.len();
                 if self.seen > head::MAX_HEAD {
                     return Err(Malformed("a head that is too large"));
@@ -185,6 +185,8 @@ impl Conn {
             self.seen = 0;
             if head.status.is_informational() && head.status.as_u16() != 101 {
                 *interim += 1;
+                // An interim head says nothing of its own about the connection, but it may announce a body.
+                self.kept &= manner.kept;
                 if *interim > MAX_INTERIM {
                     return Err(Malformed("too many heads before the one of the response"));
                 }
@@ -359,14 +361,4 @@ impl Conn {
 /// How much room the rest of a body of this length needs.
 fn missing(length: usize, came: &BytesMut) -> usize {
     length.saturating_sub(came.len()).saturating_add(SLACK)
-}
-
-/// Whether a head may end among these bytes, of which the first `seen` were looked through before.
-fn ends_head(bytes: &[u8], seen: usize) -> bool {
-    let from = seen.saturating_sub(3);
-    let fresh = bytes.get(from..).unwrap_or_default();
-    memchr::memchr_iter(b'\n', fresh).any(|at| {
-        let rest = fresh.get(at + 1..).unwrap_or_default();
-        rest.starts_with(b"\n") || rest.starts_with(b"\r\n")
-    })
 }

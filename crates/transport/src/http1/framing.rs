@@ -56,12 +56,12 @@ pub(crate) enum Step {
 
 impl Framing {
     /// A body that comes in chunks.
-    pub(super) fn chunked() -> Self {
+    pub(crate) fn chunked() -> Self {
         Self::Chunked(Chunked { at: At::Size, besides: 0 })
     }
 
     /// Takes what has come of the body out of `came`.
-    pub(super) fn next(&mut self, came: &mut BytesMut) -> Result<Step, Malformed> {
+    pub(crate) fn next(&mut self, came: &mut BytesMut) -> Result<Step, Malformed> {
         let step = match self {
             Self::Done => Step::End,
             Self::Length(left) => data(came, left),
@@ -108,6 +108,7 @@ impl Chunked {
                 }
                 At::Break if line.is_empty() => self.at = At::Size,
                 At::Trailers if line.is_empty() => return Ok(Step::End),
+                At::Trailers if !is_field(&line) => return Err(Malformed("a trailer is no header field")),
                 At::Trailers => self.spend(line.len())?,
                 At::Break | At::Data(_) => return Err(Malformed("a chunk is longer than it says")),
             }
@@ -135,7 +136,17 @@ fn line(came: &mut BytesMut) -> Result<Option<BytesMut>, Malformed> {
         return Err(Malformed("a line between chunks does not end as it must"));
     }
     line.truncate(line.len() - 1);
+    // Others on the way may take a bare CR for the end of a line.
+    if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
+        return Err(Malformed("a line between chunks holds a control character"));
+    }
     Ok(Some(line))
+}
+
+/// Whether a line is a header field, as far as its name tells.
+fn is_field(line: &[u8]) -> bool {
+    let token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
+    memchr::memchr(b':', line).is_some_and(|colon| colon > 0 && line.iter().take(colon).all(token))
 }
 
 /// The size that a line names, and how many bytes besides the line holds.

@@ -1,7 +1,6 @@
-//! The head of a response: what the connection needs of it is read in one walk, the rest when it is asked for.
+//! The head of a response: one walk reads what the connection needs, other headers are looked up when somebody asks.
 
 use super::framing::{Framing, Malformed};
-use super::post::Content;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
@@ -10,11 +9,37 @@ use std::mem::MaybeUninit;
 use std::time::Duration;
 
 /// Largest response head, in bytes.
-pub(super) const MAX_HEAD: usize = 64 * 1024;
+pub(crate) const MAX_HEAD: usize = 64 * 1024;
 /// Most lines of a response head.
 const MAX_LINES: usize = 100;
 
-/// A head that has come.
+/// What `Content-Type` says, as far as callers tell types apart.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) enum Content {
+    /// `application/json`, or no type at all.
+    #[default]
+    Json,
+    /// `text/event-stream`.
+    Events,
+    /// Any other type.
+    Other,
+}
+
+impl Content {
+    fn of_value(value: &[u8]) -> Self {
+        let end = memchr::memchr(b';', value).unwrap_or(value.len());
+        let kind = value.get(..end).unwrap_or(value).trim_ascii();
+        if kind.eq_ignore_ascii_case(b"application/json") {
+            Self::Json
+        } else if kind.eq_ignore_ascii_case(b"text/event-stream") {
+            Self::Events
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// The head of a response.
 pub(crate) struct Head {
     /// The status.
     pub status: StatusCode,
@@ -35,7 +60,7 @@ impl Head {
 }
 
 /// What a head says of its connection.
-pub(super) struct Manner {
+pub(crate) struct Manner {
     /// Where the body ends.
     pub framing: Framing,
     /// Another request may follow once the body is read.
@@ -45,7 +70,7 @@ pub(super) struct Manner {
 }
 
 /// Takes the head off the front of what came, if it has come as a whole.
-pub(super) fn take(came: &mut BytesMut) -> Result<Option<(Head, Manner)>, Malformed> {
+pub(crate) fn take(came: &mut BytesMut) -> Result<Option<(Head, Manner)>, Malformed> {
     let mut lines = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_LINES];
     let mut response = Response::new(&mut []);
     let parsed = ParserConfig::default().parse_response_with_uninit_headers(&mut response, came, &mut lines);
@@ -64,7 +89,17 @@ pub(super) fn take(came: &mut BytesMut) -> Result<Option<(Head, Manner)>, Malfor
     Ok(Some((Head { status, content, bytes: came.split_to(length).freeze() }, manner)))
 }
 
-/// What the lines say that matters here.
+/// Whether a head may end among these bytes, of which the first `seen` were looked through before.
+pub(crate) fn may_end(bytes: &[u8], seen: usize) -> bool {
+    let from = seen.saturating_sub(3);
+    let fresh = bytes.get(from..).unwrap_or_default();
+    memchr::memchr_iter(b'\n', fresh).any(|at| {
+        let rest = fresh.get(at + 1..).unwrap_or_default();
+        rest.starts_with(b"\n") || rest.starts_with(b"\r\n")
+    })
+}
+
+/// The header lines that matter to the connection.
 #[derive(Default)]
 struct Said {
     content: Content,
@@ -72,6 +107,8 @@ struct Said {
     length: Option<u64>,
     /// There is a coding; true where chunks are the last one.
     coded: Option<bool>,
+    /// Chunks are one of the codings.
+    chunked: bool,
     close: bool,
     keep_alive: bool,
     keep: Option<Duration>,
@@ -90,10 +127,7 @@ impl Said {
                     said.content = Content::of_value(line.value);
                 }
                 14 if is("content-length") => said.length(line.value)?,
-                17 if is("transfer-encoding") => {
-                    let last = line.value.rsplit(|byte| *byte == b',').next().unwrap_or_default();
-                    said.coded = Some(last.trim_ascii().eq_ignore_ascii_case(b"chunked"));
-                }
+                17 if is("transfer-encoding") => said.codings(line.value)?,
                 _ => {}
             }
         }
@@ -105,6 +139,22 @@ impl Said {
             self.close |= option.eq_ignore_ascii_case(b"close");
             self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
         }
+    }
+
+    /// Of several lines, the last coding of the last line is the outermost one.
+    fn codings(&mut self, value: &[u8]) -> Result<(), Malformed> {
+        let codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|coding| !coding.is_empty());
+        let mut any = false;
+        for coding in codings {
+            let chunked = coding.eq_ignore_ascii_case(b"chunked");
+            if chunked && self.chunked {
+                return Err(Malformed("a body that is chunked twice"));
+            }
+            self.chunked |= chunked;
+            self.coded = Some(chunked);
+            any = true;
+        }
+        if any { Ok(()) } else { Err(Malformed("an empty transfer-encoding")) }
     }
 
     /// Whoever names two lengths leaves open where the next response begins.
@@ -126,7 +176,13 @@ impl Said {
         let bodyless = status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         let mut kept = !self.close && (modern || self.keep_alive) && status != StatusCode::SWITCHING_PROTOCOLS;
         let framing = match (self.coded, self.length) {
-            _ if bodyless => Framing::Done,
+            _ if bodyless => {
+                // A body that is announced where there is none may come all the same, behind the next request. Only 304 may
+                // tell the length that its body would have.
+                let announced = self.coded.is_some() || self.length.is_some_and(|length| length > 0);
+                kept &= !announced || status == StatusCode::NOT_MODIFIED;
+                Framing::Done
+            }
             (Some(_), _) if !modern => return Err(Malformed("a transfer coding in HTTP/1.0")),
             (Some(true), length) => {
                 // Two ways to say where the body ends: whoever is on the way may have taken the other.
@@ -195,7 +251,8 @@ mod tests {
         check("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 5", Framing::chunked(), false);
         check("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked, gzip", Framing::UntilClose, false);
         check("HTTP/1.1 200 OK", Framing::UntilClose, false);
-        check("HTTP/1.1 204 No\r\ncontent-length: 5", Framing::Done, true);
+        check("HTTP/1.1 204 No\r\ncontent-length: 0", Framing::Done, true);
+        check("HTTP/1.1 204 No\r\ncontent-length: 5", Framing::Done, false);
         check("HTTP/1.1 304 No\r\ntransfer-encoding: chunked", Framing::Done, true);
         check("HTTP/1.1 101 Other", Framing::Done, false);
     }

@@ -1,7 +1,4 @@
-//! Where a backend is, read from its configured address.
-
-use super::HttpSpecError;
-use crate::tls::{BackTls, BackTlsError, BackTlsSpec, Stream};
+use crate::tls::{BackTls, BackTlsError, BackTlsSpec, Stream, TlsError};
 use http::header::HeaderValue;
 use http::uri::{PathAndQuery, Uri};
 use std::sync::Arc;
@@ -11,7 +8,29 @@ use tokio::net::TcpStream;
 const DEFAULT_PORT: u16 = 80;
 const DEFAULT_TLS_PORT: u16 = 443;
 
-/// A checked address.
+/// Why an address cannot be used. The address is not repeated, since it may hold a secret.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum TargetError {
+    /// The address cannot be read. Holds the scheme that is served.
+    #[error("the url is not one; expected {0}://host:port/path or {0}s://host/path")]
+    Url(&'static str),
+    /// The address has a scheme that is not served.
+    #[error("the url's scheme is {found:?}, but only {served} and {served}s are served")]
+    Scheme {
+        /// The scheme of the address.
+        found: String,
+        /// The scheme that is served, without TLS.
+        served: &'static str,
+    },
+    /// The address holds a user name or password.
+    #[error("the url holds credentials; put them into an `authorization` header instead")]
+    Credentials,
+    /// TLS is configured in a way that cannot work.
+    #[error("{0}")]
+    Tls(#[from] TlsError),
+}
+
+/// A checked address: where to connect to, and what to ask for there.
 #[derive(Debug)]
 pub(crate) struct Target {
     /// The name or address to connect to, without brackets.
@@ -30,18 +49,18 @@ pub(crate) struct Target {
 
 impl Target {
     /// Reads an address with this scheme, or its form with TLS: `http` or `https`.
-    pub(crate) fn parse(backend: &Arc<str>, url: &str, scheme: &str) -> Result<Self, HttpSpecError> {
-        let bad = || HttpSpecError::Url(Arc::clone(backend));
+    pub(crate) fn parse(url: &str, scheme: &'static str) -> Result<Self, TargetError> {
+        let bad = || TargetError::Url(scheme);
         let uri: Uri = url.parse().map_err(|_| bad())?;
         let secure = match uri.scheme_str().map(str::to_ascii_lowercase) {
             Some(found) if found == scheme => false,
             Some(found) if found.strip_suffix('s') == Some(scheme) => true,
             None => return Err(bad()),
-            Some(scheme) => return Err(HttpSpecError::Scheme { backend: Arc::clone(backend), scheme }),
+            Some(found) => return Err(TargetError::Scheme { found, served: scheme }),
         };
         let authority = uri.authority().ok_or_else(bad)?;
         if authority.as_str().contains('@') {
-            return Err(HttpSpecError::Credentials(Arc::clone(backend)));
+            return Err(TargetError::Credentials);
         }
         let host = authority.host();
         let inner = host.trim_start_matches('[').trim_end_matches(']');
@@ -65,11 +84,10 @@ impl Target {
         })
     }
 
-    /// Reads what TLS needs, where the scheme asks for it.
-    pub(crate) fn with_tls(mut self, backend: &Arc<str>, spec: BackTlsSpec) -> Result<Self, HttpSpecError> {
+    /// Reads the files that TLS needs, where the scheme asks for it. The log calls the server `name`.
+    pub(crate) fn with_tls(mut self, name: &Arc<str>, spec: BackTlsSpec) -> Result<Self, TargetError> {
         if self.secure {
-            let tls = BackTls::new(backend, spec, &self.host);
-            self.tls = Some(tls.map_err(|error| HttpSpecError::Tls { backend: Arc::clone(backend), error })?);
+            self.tls = Some(BackTls::new(name, spec, &self.host)?);
         }
         Ok(self)
     }
@@ -102,7 +120,7 @@ mod tests {
     #[test]
     fn addresses_are_read() {
         let check = |url: &str, shown: &str, host: &str, line: &str| {
-            let target = Target::parse(&"b".into(), url, "http").unwrap();
+            let target = Target::parse(url, "http").unwrap();
             assert_eq!(target.to_string(), shown);
             assert_eq!(target.authority, host);
             assert_eq!(target.uri.to_string(), line);
@@ -131,7 +149,7 @@ mod tests {
             "ftp://h/secret",
             "http://me:secret@h/",
         ] {
-            let error = Target::parse(&"b".into(), url, "http").unwrap_err();
+            let error = Target::parse(url, "http").unwrap_err();
             assert!(!error.to_string().contains("secret"), "{url}: {error}");
         }
     }

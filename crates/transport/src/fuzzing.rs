@@ -1,0 +1,193 @@
+//! Bodies of the fuzz targets: each takes any bytes and asserts what must hold for all of them.
+//!
+//! They live here so that the ordinary tests run them too, over mutated seeds.
+
+use crate::http1::framing::{Framing, Malformed, Step};
+use crate::http1::head;
+use crate::tls::der;
+use bytes::BytesMut;
+
+/// Takes any bytes, and panics when something does not hold for them.
+pub type Target = fn(&[u8]);
+
+/// All targets by name.
+pub const TARGETS: &[(&str, Target)] = &[("http_head", http_head), ("http_body", http_body), ("der", der)];
+
+/// Longest input whose every beginning is tried.
+const TRIED_AT_EVERY_BYTE: usize = 400;
+
+/// A head is taken off the front of what came, as soon as its last byte is there and not before, and nothing is taken off
+/// where there is none.
+pub fn http_head(data: &[u8]) {
+    let mut came = BytesMut::from(data);
+    let Ok(Some((whole, manner))) = head::take(&mut came) else {
+        assert_eq!(&came[..], data);
+        return;
+    };
+    assert!(!came.is_empty() || data.ends_with(b"\n"));
+    assert!(data.ends_with(&came) && came.len() < data.len());
+    let length = data.len() - came.len();
+    for end in length.saturating_sub(TRIED_AT_EVERY_BYTE)..length {
+        let mut early = BytesMut::from(&data[..end]);
+        assert!(matches!(head::take(&mut early), Ok(None)), "a head of {length} bytes was taken at {end}");
+        assert!(end == 0 || head::may_end(&data[..length], end), "the end of a head was overlooked after {end} bytes");
+    }
+    let (again, same) = head::take(&mut BytesMut::from(&data[..length])).ok().flatten().unwrap_or_else(|| {
+        unreachable!("a head is one without what follows it");
+    });
+    assert_eq!((again.status, again.content), (whole.status, whole.content));
+    assert_eq!((same.framing, same.kept, same.keep), (manner.framing, manner.kept, manner.keep));
+}
+
+/// What a body holds, what follows it, and how reading it ended. The first byte of the input chooses how the body is framed,
+/// the second how large the pieces are in which it comes: neither may change what is read.
+pub fn http_body(data: &[u8]) {
+    let [how, piece, body @ ..] = data else { return };
+    let framing = || match how % 4 {
+        0 => Framing::UntilClose,
+        1 => Framing::Length(u64::from(*piece)),
+        _ => Framing::chunked(),
+    };
+    let whole = read(framing(), body, body.len());
+    for piece in [1, usize::from(*piece) + 2] {
+        assert_eq!(read(framing(), body, piece), whole, "in pieces of {piece}");
+    }
+    assert!(whole.body.len() <= body.len());
+    if let Ended::Whole(rest) = &whole.ended {
+        assert!(body.ends_with(rest));
+    }
+}
+
+#[derive(PartialEq, Eq, Debug)]
+struct Read {
+    body: Vec<u8>,
+    ended: Ended,
+}
+
+#[derive(PartialEq, Eq, Debug)]
+enum Ended {
+    /// The body is whole, and this follows it.
+    Whole(Vec<u8>),
+    /// More would have to come.
+    Early,
+    Malformed(Malformed),
+}
+
+fn read(mut framing: Framing, bytes: &[u8], piece: usize) -> Read {
+    let (mut came, mut body) = (BytesMut::new(), Vec::new());
+    let mut pieces = bytes.chunks(piece.max(1));
+    let ended = loop {
+        match framing.next(&mut came) {
+            Ok(Step::Data(data)) => body.extend_from_slice(&data),
+            Ok(Step::End) => break Ended::Whole([&came[..], &pieces.collect::<Vec<_>>().concat()].concat()),
+            Ok(Step::More) => match pieces.next() {
+                Some(piece) => came.extend_from_slice(piece),
+                None => break Ended::Early,
+            },
+            Err(error) => break Ended::Malformed(error),
+        }
+    };
+    Read { body, ended }
+}
+
+/// The period of a certificate lies within what its two forms of time can say, and what follows a certificate does not change
+/// it.
+pub fn der(data: &[u8]) {
+    let Some((from, until)) = der::validity(data) else { return };
+    // The years 0 to 9999.
+    let years = -62_167_219_200..=253_402_300_800;
+    assert!(years.contains(&from) && years.contains(&until));
+    assert_eq!(der::validity(&[data, b"\x30\0"].concat()), Some((from, until)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A deterministic source of numbers, so that a failure can be run again.
+    struct Xorshift(u64);
+
+    impl Xorshift {
+        fn below(&mut self, bound: usize) -> usize {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 % bound.max(1) as u64) as usize
+        }
+
+        fn mutate(&mut self, input: &mut Vec<u8>) {
+            const PIECES: &[&[u8]] = &[
+                b"\r\n",
+                b"\n",
+                b"\r",
+                b"\r\n\r\n",
+                b" ",
+                b"\t",
+                b":",
+                b";a=\"b\"",
+                b"0\r\n",
+                b"5\r\n",
+                b"HTTP/1.1 200 OK\r\n",
+                b"Content-Length: 5\r\n",
+                b"Transfer-Encoding: chunked\r\n",
+                b"Connection: close\r\n",
+                b"\0",
+                b"\xff",
+                b"\x30\x80",
+                b"\x30\x82\x01\x00",
+                b"\x17\x0d700101000000Z",
+                b"\x18\x0f19700101000000Z",
+            ];
+            let at = self.below(input.len() + 1);
+            match self.below(4) {
+                0 => input.truncate(at),
+                1 if at < input.len() => input[at] = self.below(256) as u8,
+                2 => {
+                    let end = at + self.below(input.len() - at).min(40);
+                    let copy = input[at..end].to_vec();
+                    input.splice(at..at, copy);
+                }
+                _ => {
+                    let piece = PIECES[self.below(PIECES.len())];
+                    input.splice(at..at, piece.iter().copied());
+                }
+            }
+        }
+    }
+
+    fn seeds() -> Vec<Vec<u8>> {
+        let texts: [&[u8]; 8] = [
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 5\r\n\r\nhello",
+            b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nkeep-alive: timeout=5, max=3\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+            b"\r\nHTTP/1.0 404 \nconnection: Keep-Alive, x\ncontent-length: 1, 1\n\nx",
+            b"HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+            b"\x02\x035\r\nhello\r\n6;a=\"b;c\"\r\n world\r\n0\r\nx: y\r\n\r\nrest",
+            b"\x02\x0010    \r\n0123456789abcdef\r\n0\r\n\r\n",
+            b"\x01\x05hello, and more",
+            b"\x00\x00until the end",
+        ];
+        let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let mut seeds: Vec<_> = texts.map(<[u8]>::to_vec).into();
+        seeds.push(certificate.cert.der().to_vec());
+        seeds
+    }
+
+    #[test]
+    fn all_targets_hold_on_seeds_and_mutations() {
+        let asked = std::env::var("MCP_TEST_FUZZ_RUNS").ok().and_then(|text| text.parse().ok());
+        let runs = asked.unwrap_or(4_000);
+        let seeds = seeds();
+        assert!(der::validity(&seeds[8]).is_some());
+        let mut random = Xorshift(0x9E37_79B9_7F4A_7C15);
+        for (_, target) in TARGETS {
+            seeds.iter().for_each(|seed| target(seed));
+            for round in 0..runs {
+                let mut input = seeds[round % seeds.len()].clone();
+                for _ in 0..=random.below(6) {
+                    random.mutate(&mut input);
+                }
+                target(&input);
+            }
+        }
+    }
+}
