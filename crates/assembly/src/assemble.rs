@@ -53,7 +53,7 @@ pub enum AssembleError {
     #[error("a remote backend needs an address")]
     NoAddress,
     /// The system gives no randomness.
-    #[error("the system gives no randomness: {0}")]
+    #[error("cannot get random bytes from the system: {0}")]
     Random(String),
     /// The gateway itself cannot be made.
     #[error(transparent)]

@@ -23,7 +23,7 @@ const CHUNK: usize = 64 * 1024;
 
 /// Why nobody else can watch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{MAX_WATCHERS} watch already, which is the limit")]
+#[error("already {MAX_WATCHERS} watchers, the maximum")]
 pub struct TooMany;
 
 /// The feed of a process.

@@ -24,7 +24,7 @@ pub fn kept_catalog(config: &Config) -> Snapshot {
         && let Ok(bytes) = std::fs::read(&file)
         && let Err(error) = read_saved(&mut catalog, &bytes)
     {
-        tracing::debug!(%error, "the lists of the last run are not used");
+        tracing::debug!(%error, "not using the lists of the last run");
     }
     catalog.snapshot()
 }

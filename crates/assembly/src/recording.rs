@@ -55,7 +55,7 @@ pub enum RecordingError {
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
     /// Nothing is held back.
-    #[error("only `record.sampling = \"ring\"` holds calls back until something fires, and this tape has: {0}")]
+    #[error("`tape keep` needs `record.sampling = \"ring\"`; this tape uses {0}")]
     NoRing(String),
     /// The store did not take it.
     #[error("what the ring held could not be written: {0}")]
@@ -289,17 +289,17 @@ impl Recording {
                 let pruned = recording.place.open().and_then(|store| store.prune(&retention, unix_nanos()));
                 match &pruned {
                     Ok(pruned) if pruned.entries > 0 => {
-                        tracing::info!(entries = pruned.entries, "old entries of tapes are forgotten");
+                        tracing::info!(entries = pruned.entries, "deleted old tape entries");
                     }
                     Ok(_) => {}
-                    Err(error) => tracing::warn!(%error, "old tapes cannot be forgotten"),
+                    Err(error) => tracing::warn!(%error, "cannot delete old tapes"),
                 }
                 *recording.last_prune.lock().unwrap_or_else(PoisonError::into_inner) = pruned.err();
                 wait = PRUNE_EVERY;
             }
         });
         if let Err(error) = pruning {
-            tracing::warn!(%error, "old tapes will not be forgotten");
+            tracing::warn!(%error, "old tapes will not be deleted");
         }
     }
 }

@@ -109,7 +109,7 @@ pub struct Gateway {
     pub memory: usize,
     /// Web origins let in besides those of loopback, in lower case.
     pub allowed_origins: Vec<String>,
-    /// `Host` headers let in besides those of loopback, in lower case.
+    /// `Host` headers accepted besides those of loopback, in lower case.
     pub allowed_hosts: Vec<String>,
     /// The folder the demo tools may read.
     pub demo_root: PathBuf,

@@ -66,7 +66,7 @@ fn id(request: &Request) -> Result<u64, Problem> {
 }
 
 fn number(text: &str) -> Result<u64, Problem> {
-    text.parse().map_err(|_| bad(format_args!("`{text}` is no number")))
+    text.parse().map_err(|_| bad(format_args!("`{text}` is not a number")))
 }
 
 /// Who decides: the name that came with the request, else whom the system tells.

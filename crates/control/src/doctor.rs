@@ -56,8 +56,7 @@ pub async fn examine(patient: Patient<'_>) -> Vec<Finding> {
     match patient.loaded {
         Ok(loaded) => findings.extend(machine_and_backends(&loaded.config, patient.env, now).await),
         Err(_) => {
-            findings
-                .push(Finding::note("backends", "nothing else can be looked at until the configuration can be used"));
+            findings.push(Finding::note("backends", "nothing else can be checked until the configuration is usable"));
         }
     }
     findings

@@ -130,7 +130,7 @@ pub enum Problem {
         remedy: &'static str,
     },
     /// Two rules with one id.
-    #[error("a rule with the id `{id}` stands already in {first}; give one of them another id")]
+    #[error("the rule id `{id}` is already used in {first}; give one of them another id")]
     DuplicateId {
         /// The id.
         id: String,
@@ -138,7 +138,7 @@ pub enum Problem {
         first: String,
     },
     /// An action that has no meaning for the messages that the rule looks at.
-    #[error("`{action}` goes with {fits}, and this rule looks at {looks}; {remedy}")]
+    #[error("`{action}` applies to {fits} only, but this rule matches {looks}; {remedy}")]
     Misplaced {
         /// The action.
         action: &'static str,

@@ -13,22 +13,22 @@ pub trait Files {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FileError {
     /// The rules were not read from a file.
-    #[error("these rules come from no file, so that there is none beside it; write the result into the rule")]
+    #[error("these rules are not in a file, so a relative path has no base; write the result into the rule")]
     NoneBeside,
     /// The system does not give it; this is what it says.
     #[error("{0}")]
     System(String),
     /// A folder, or something stranger.
-    #[error("it is no file")]
+    #[error("not a regular file")]
     NoFile,
     /// It is too large.
-    #[error("it is larger than {most} bytes; split it, or shorten it")]
+    #[error("larger than {most} bytes; split or shorten it")]
     TooLarge {
         /// How large it may be.
         most: usize,
     },
     /// It is not text.
-    #[error("it is no UTF-8")]
+    #[error("not valid UTF-8")]
     NoText,
 }
 

@@ -87,10 +87,10 @@ impl Phases {
             _ => {}
         }
         let others = [
-            (Self::QUESTION, "questions of backends"),
-            (Self::ANSWER, "answers of clients"),
+            (Self::QUESTION, "questions from backends"),
+            (Self::ANSWER, "answers from clients"),
             (Self::TO_GATEWAY, "requests to the gateway"),
-            (Self::FROM_GATEWAY, "answers of the gateway"),
+            (Self::FROM_GATEWAY, "answers from the gateway"),
         ];
         words.extend(others.into_iter().filter(|(phase, _)| self.meets(*phase)).map(|(_, word)| word));
         if words.is_empty() { "nothing".to_owned() } else { words.join(" and ") }

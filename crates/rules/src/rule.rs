@@ -125,7 +125,7 @@ fn bounded(node: &Node<'_>, when: &Condition) -> Result<usize, RuleError> {
     let mut leaves = Vec::new();
     when.leaves(&mut leaves);
     if leaves.len() > limits::CONDITIONS {
-        let remedy = "take it apart into several rules";
+        let remedy = "split it into several rules";
         return Err(node.fail(Problem::TooMany { what: "conditions", limit: limits::CONDITIONS, remedy }));
     }
     Ok(leaves.iter().filter(|leaf| leaf.is_pattern()).count())
@@ -141,7 +141,7 @@ fn actions(node: &Node<'_>) -> Result<Vec<Action>, RuleError> {
         return Err(node.expected("a list of at least one action; the list is empty"));
     }
     if items.len() > limits::ACTIONS {
-        let remedy = "take it apart into several rules";
+        let remedy = "split it into several rules";
         return Err(node.fail(Problem::TooMany { what: "actions", limit: limits::ACTIONS, remedy }));
     }
     items.iter().map(action).collect()
@@ -153,6 +153,6 @@ fn misplaced(node: &Node<'_>, then: &[Action], phases: Phases) -> Result<(), Rul
         return Ok(());
     };
     let (action, fits, looks) = (action.word(), action.fits().words(), phases.words());
-    let remedy = "say `phase` in `when`, or make it a rule of its own";
+    let remedy = "set `phase` in `when`, or use a separate rule";
     Err(node.fail(Problem::Misplaced { action, fits, looks, remedy }))
 }

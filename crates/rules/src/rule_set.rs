@@ -300,7 +300,7 @@ fn check_files(rules: &[Rule]) -> Result<(), RuleError> {
     let bytes = rules.iter().map(|rule| rule.read_bytes).sum::<usize>();
     match rules.last() {
         Some(rule) if bytes > limits::MOCK_FILES => {
-            let (what, limit) = ("bytes in the files of made up results", limits::MOCK_FILES);
+            let (what, limit) = ("bytes in mock files", limits::MOCK_FILES);
             let remedy = "shorten them, or use fewer";
             Err(RuleError::new(rule.place.clone(), Problem::TooMany { what, limit, remedy }))
         }

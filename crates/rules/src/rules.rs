@@ -104,7 +104,7 @@ impl Rules {
         if self.remember(case, &facts, &judgement.verdict, remembers) {
             return judgement;
         }
-        let text = "too many calls wait for answers that rules have to compare with them; try again later";
+        let text = "too many calls are waiting for answers that rules compare with their requests; try again later";
         let verdict = Verdict::Refuse(Fault::new(FaultKind::Overloaded, text));
         Judgement { verdict, ..judgement }
     }

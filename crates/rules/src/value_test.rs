@@ -73,7 +73,7 @@ impl fmt::Display for ValueTest {
             Self::Greater(bound) => write!(f, "is greater than {bound}"),
             Self::Less(bound) => write!(f, "is less than {bound}"),
             Self::IsNull(yes) => f.write_str(if *yes { "is null" } else { "is not null" }),
-            Self::IsArray(yes) => f.write_str(if *yes { "is an array" } else { "is no array" }),
+            Self::IsArray(yes) => f.write_str(if *yes { "is an array" } else { "is not an array" }),
         }
     }
 }

@@ -300,7 +300,7 @@ impl<'a> Walk<'a> {
 
     /// The refusal of a task's result that a rule can no longer judge.
     fn cannot_tell(&mut self, rule: &Rule) -> Verdict {
-        let why = "the call that made its task is no longer known";
+        let why = "the call that created its task is no longer known";
         self.note("refuse", why);
         let text = format!("rule `{}` cannot judge this result: {why}", rule.id);
         Verdict::Refuse(Fault::new(FaultKind::Refused, text))

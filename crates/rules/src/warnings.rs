@@ -62,11 +62,11 @@ fn odd_conditions(rule: &Rule) -> Vec<String> {
 }
 
 fn unknown_method(test: &MethodTest) -> Vec<String> {
-    let none = |what: String| vec![format!("no method of MCP {what}")];
+    let none = |what: String| vec![format!("no MCP method {what}")];
     match test {
         MethodTest::In(list) => {
             let unknown = list.iter().filter(|name| method::intern(name).is_none());
-            unknown.map(|name| format!("`{name}` is no method of MCP")).collect()
+            unknown.map(|name| format!("`{name}` is not an MCP method")).collect()
         }
         MethodTest::StartsWith(start) if !method::all().any(|name| name.starts_with(&**start)) => {
             none(format!("starts with `{start}`"))

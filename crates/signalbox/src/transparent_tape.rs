@@ -201,7 +201,7 @@ fn configured(global: &Global) -> Result<(PathBuf, Option<Record>), Failure> {
     match loader.load() {
         Ok(loaded) => Ok((loaded.config.data_dir, Some(loaded.config.record))),
         Err(error) => {
-            tracing::warn!("the configuration is bad, so the tape is kept in the data folder: {error}");
+            tracing::warn!("the configuration is not valid, so the tape goes to the data folder: {error}");
             Ok((loader.data_dir()?.0, None))
         }
     }

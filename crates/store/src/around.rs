@@ -113,7 +113,7 @@ pub fn pack_lost(raw: &mut Vec<u8>, lost: &LostEntry) {
 /// The way back.
 pub fn unpack_lost(raw: &mut Unpack<'_>) -> Result<LostEntry, Torn> {
     let number = raw.number()?;
-    let point = POINTS.get(usize::from(raw.byte()?)).ok_or(Torn("a message was lost at no known point"))?;
+    let point = POINTS.get(usize::from(raw.byte()?)).ok_or(Torn("a message was lost at an unknown point"))?;
     Ok(LostEntry { number, point: *point, reason: raw.text()?.into() })
 }
 
@@ -127,7 +127,7 @@ pub fn pack_refused(raw: &mut Vec<u8>, refused: &RefusedEntry) {
 
 /// The way back.
 pub fn unpack_refused(raw: &mut Unpack<'_>) -> Result<RefusedEntry, Torn> {
-    let status = u16::try_from(raw.number()?).map_err(|_| Torn("there is no such status"))?;
+    let status = u16::try_from(raw.number()?).map_err(|_| Torn("a status is out of range"))?;
     Ok(RefusedEntry {
         status: Some(status).filter(|status| *status > 0),
         reason: raw.text()?.into(),

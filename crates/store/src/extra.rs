@@ -110,7 +110,7 @@ fn unpack_message(raw: &mut Unpack<'_>, flags: u64, message: &mut MessageEntry) 
 
 fn unpack_http(raw: &mut Unpack<'_>) -> Result<HttpHead, Torn> {
     let (method, url) = (raw.optional()?, raw.optional()?);
-    let status = u16::try_from(raw.number()?).map_err(|_| Torn("there is no such status"))?;
+    let status = u16::try_from(raw.number()?).map_err(|_| Torn("a status is out of range"))?;
     let status = Some(status).filter(|status| *status > 0);
     Ok(HttpHead { method, url, status, headers: raw.pairs()?, redacted: raw.byte()? != 0 })
 }

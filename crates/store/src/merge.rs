@@ -7,7 +7,7 @@ use signalbox_engine::record::{Hit, Page, Query, StoreError};
 /// Chooses the tapes to look through where the query names none, the most promising first.
 pub fn promising(mut tapes: Vec<TapeRow>, query: &Query) -> Result<Vec<TapeRow>, StoreError> {
     if query.after.is_some() && tapes.len() > 1 {
-        return Err(StoreError::Query("say of which tape: a place counts within one tape".into()));
+        return Err(StoreError::Query("name the tape: a position belongs to one tape".into()));
     }
     tapes.retain(|tape| {
         query.since.is_none_or(|since| tape.last_at >= since) && query.until.is_none_or(|until| tape.first_at < until)

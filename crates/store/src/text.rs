@@ -138,9 +138,9 @@ impl Needle {
         }
         phrases.retain(|words| !words.is_empty());
         match phrases.iter().map(Vec::len).sum::<usize>() {
-            0 => Err(StoreError::Query(format!("`{}` holds no word to look for", text.trim()))),
+            0 => Err(StoreError::Query(format!("`{}` contains no word to search for", text.trim()))),
             count if count > MAX_QUERY_WORDS => {
-                Err(StoreError::Query(format!("{count} words are too many; look for at most {MAX_QUERY_WORDS}")))
+                Err(StoreError::Query(format!("{count} words are too many; search for at most {MAX_QUERY_WORDS}")))
             }
             _ => Ok(Some(Self { phrases })),
         }
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn what_holds_no_word_is_said_and_too_many_are_refused() {
         assert_eq!(Needle::read("  "), Ok(None));
-        assert_eq!(Needle::read("*"), Err(StoreError::Query("`*` holds no word to look for".into())));
+        assert_eq!(Needle::read("*"), Err(StoreError::Query("`*` contains no word to search for".into())));
         assert!(Needle::read(&"a ".repeat(40)).is_err());
         let quoted = Needle::read("\"a b").unwrap().unwrap();
         assert_eq!(quoted.words(), ["a", "b"]);

@@ -67,7 +67,7 @@ async fn live(passing: Arc<Passing>, request: Request) -> Answered {
 
 async fn reload(passing: Arc<Passing>, _: Request) -> Answered {
     let (command, pid) = (passing.overview.command(), std::process::id());
-    Ok(ok(&json!({"command": command, "pid": pid, "ok": true, "text": "it has no configuration to read again"})))
+    Ok(ok(&json!({"command": command, "pid": pid, "ok": true, "text": "it has no configuration to reload"})))
 }
 
 async fn nothing(_: Arc<Passing>, _: Request) -> Answered {

@@ -33,7 +33,7 @@ pub(super) fn check(now: SystemTime, told: &[(String, SystemTime)], written: &[&
         }
     }
     match told.len() {
-        0 => Finding::ok(CHECK, "no file was written in its future; there is no remote backend to compare it with"),
+        0 => Finding::ok(CHECK, "no file is dated in the future; there is no remote backend to compare the clock with"),
         count => Finding::ok(CHECK, format!("it agrees with the clocks of remote backends ({count})")),
     }
 }

@@ -177,7 +177,7 @@ pub struct BackendView {
     pub in_flight: Option<u64>,
     /// Calls that wait for it.
     pub waiting: Option<u64>,
-    /// How often it was started again.
+    /// How often it was restarted.
     pub restarts: Option<u64>,
     /// What was dropped on the way to it and from it, by reason.
     pub dropped: BTreeMap<String, u64>,

@@ -55,5 +55,5 @@ fn prepare(global: &Global, text: &str) -> Result<(AdHocFile, Global), Failure> 
 }
 
 fn announce(rules: &Path) {
-    output::say(format_args!("signalbox: governed by {}, so what passes may be changed", rules.display()));
+    output::say(format_args!("signalbox: applying the rules in {}, so messages may be changed", rules.display()));
 }

@@ -101,7 +101,7 @@ pub(super) fn one(global: &Global, which: &Which) -> Result<Process, Failure> {
 
 pub(super) fn several(all: &[Process]) -> Failure {
     let pids: Vec<&str> = all.iter().map(|one| one.pid.as_str()).collect();
-    Failure::Usage(format!("several processes fit; say which with --pid: {}", pids.join(", ")))
+    Failure::Usage(format!("several processes match; choose one with --pid: {}", pids.join(", ")))
 }
 
 /// The one that has something at this path, where a number may mean something in each of them.

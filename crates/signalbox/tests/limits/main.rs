@@ -498,7 +498,20 @@ fn every_row_names_tests_that_exist() {
         }
     }
     let mut all = String::new();
-    for name in ["wire", "engine", "runtime", "transport", "rules", "store", "tape", "signalbox", "testkit"] {
+    for name in [
+        "wire",
+        "engine",
+        "runtime",
+        "transport",
+        "rules",
+        "store",
+        "tape",
+        "config",
+        "assembly",
+        "control",
+        "signalbox",
+        "testkit",
+    ] {
         sources(&root().join("crates").join(name), &mut all);
     }
     for row in rows() {

@@ -96,7 +96,7 @@ fn marks(transaction: &mut Transaction<'_>, codec: &mut BodyCodec, tape: i64, be
     let mut marks = Marks::default();
     let sql = "SELECT form, body FROM tape_entries WHERE tape = $1 AND seq < $2 AND what = $3";
     for row in transaction.query(sql, &[&tape, &below, &i16::from(content::GAP)])? {
-        let form = u8::try_from(row.get::<_, i16>(0)).map_err(|_| Torn("a code is no code"))?;
+        let form = u8::try_from(row.get::<_, i16>(0)).map_err(|_| Torn("a code is out of range"))?;
         let columns = Columns { what: content::GAP, ..Columns::default() };
         marks.add(&content::unpack(columns, codec.unpack(form, row.get(1))?)?);
     }
@@ -170,7 +170,7 @@ fn detach(transaction: &mut Transaction<'_>, codec: &mut BodyCodec, tape: i64, b
             base = Some((of, found.map(|(_, whole)| whole)));
             successor = None;
         }
-        let form = u8::try_from(row.get::<_, i16>(2)).map_err(|_| Torn("a code is no code"))?;
+        let form = u8::try_from(row.get::<_, i16>(2)).map_err(|_| Torn("a code is out of range"))?;
         let Body::Like { prefix, suffix, middle, .. } = codec.unpack(form, row.get(3))? else { continue };
         let Some((_, Some(known))) = &base else { continue };
         let Some(whole) = splice::join(known, prefix, suffix, &middle) else { continue };

@@ -54,7 +54,7 @@ impl StoredRow {
         let number = |place: usize| row.get::<_, i64>(place) as u64;
         let optional = |place: usize| row.get::<_, Option<i64>>(place);
         let text = |place: usize| row.get::<_, Option<String>>(place).map(|text| unescape(text).into());
-        let byte = |place: usize| u8::try_from(row.get::<_, i16>(place)).map_err(|_| Torn("a code is no code"));
+        let byte = |place: usize| u8::try_from(row.get::<_, i16>(place)).map_err(|_| Torn("a code is out of range"));
         let body = codec.unpack(byte(13)?, row.get(14))?;
         let columns = Columns {
             what: byte(7)?,
@@ -120,7 +120,7 @@ pub fn bases(
     let sql = "SELECT seq, form, body FROM tape_entries WHERE tape = $1 AND seq = ANY($2)";
     let mut found = Vec::new();
     for row in client.query(sql, &[&tape, &places])? {
-        let form = u8::try_from(row.get::<_, i16>(1)).map_err(|_| Torn("a code is no code"))?;
+        let form = u8::try_from(row.get::<_, i16>(1)).map_err(|_| Torn("a code is out of range"))?;
         // A base is whole. One that is not was not written by a recorder, and is not followed.
         if let Body::Whole(whole) = codec.unpack(form, row.get(2))? {
             found.push((row.get::<_, i64>(0) as u64, whole));

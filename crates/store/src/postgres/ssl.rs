@@ -13,11 +13,11 @@ pub enum BadAddress {
     Mode,
     /// Certificates are to be checked, and nobody is trusted.
     #[error(
-        "sslmode=verify-ca and sslmode=verify-full need sslrootcert, a file with those who sign servers' certificates"
+        "sslmode=verify-ca and sslmode=verify-full need sslrootcert, a file with the authorities that sign servers' certificates"
     )]
     NoRoot,
     /// Everybody can get a certificate that the system trusts.
-    #[error("sslrootcert=system needs sslmode=verify-full: anybody may have a certificate that the system trusts")]
+    #[error("sslrootcert=system needs sslmode=verify-full: anybody can get a certificate that the system trusts")]
     WeakSystem,
     /// One without the other.
     #[error("sslcert and sslkey only work together")]

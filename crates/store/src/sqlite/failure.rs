@@ -49,6 +49,7 @@ fn told(error: &rusqlite::Error, place: &str) -> StoreError {
 }
 
 fn damaged(place: &str, why: &str) -> StoreError {
-    let todo = "`signalbox tape export` saves the tapes that can still be read; then move the file aside, and a fresh one is made";
+    let todo =
+        "`signalbox tape export` saves the tapes that can still be read; then move the file away; a new one is created";
     StoreError::Damaged { place: place.to_owned(), why: format!("{why}. {todo}") }
 }

@@ -219,7 +219,7 @@ fn begin(connection: &mut Connection, info: &TapeInfo, hidden: bool) -> Result<i
     transaction.execute(left, [&info.id])?;
     let number = tapes::insert(&transaction, info, None, hidden.then_some(since))?;
     if number > MAX_TAPE {
-        return Err(StoreError::Query("the store has seen too many tapes; begin another file".into()).into());
+        return Err(StoreError::Query("the store has seen too many tapes; start another file".into()).into());
     }
     transaction.commit()?;
     Ok(number)

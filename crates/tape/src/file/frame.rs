@@ -85,7 +85,7 @@ impl Header {
         if header.content as usize > kind.most()
             || header.stored as usize > zstd::zstd_safe::compress_bound(kind.most())
         {
-            return Err(TapeFileError::damaged(at, "a frame says that it is larger than any may be"));
+            return Err(TapeFileError::damaged(at, "a frame claims to be larger than allowed"));
         }
         Ok(Some(header))
     }
@@ -98,12 +98,12 @@ impl Header {
             return Err(TapeFileError::damaged(at, "a frame is cut off"));
         }
         if checksum(self.kind, self.content, self.stored, &stored) != self.checksum {
-            return Err(TapeFileError::damaged(at, "the checksum of a frame does not fit"));
+            return Err(TapeFileError::damaged(at, "the checksum of a frame does not match"));
         }
         let content = zstd::bulk::decompress(&stored, self.content as usize)
             .map_err(|error| TapeFileError::damaged(at, format!("a frame cannot be unpacked: {error}")))?;
         if content.len() != self.content as usize {
-            return Err(TapeFileError::damaged(at, "a frame holds less than it says"));
+            return Err(TapeFileError::damaged(at, "a frame holds less than it claims"));
         }
         Ok(Bytes::from(content))
     }

@@ -35,7 +35,7 @@ impl<R: Read + Seek> TapeFile<R> {
         from.seek(SeekFrom::Start(0))?;
         let version = read_preamble(&mut from)?;
         let header = Header::read(&mut from, PREAMBLE)?.filter(|header| header.kind == FrameKind::Head);
-        let header = header.ok_or_else(|| TapeFileError::damaged(PREAMBLE, "the head is missing"))?;
+        let header = header.ok_or_else(|| TapeFileError::damaged(PREAMBLE, "the header is missing"))?;
         let content = header.content(&mut from, PREAMBLE)?;
         let head = proto::Head::decode(content).map_err(|error| TapeFileError::damaged(PREAMBLE, error.to_string()))?;
         let (info, sessions) = record::to_head(head).map_err(|why| TapeFileError::damaged(PREAMBLE, why))?;
@@ -161,7 +161,7 @@ impl<R: Read + Seek> TapeFile<R> {
         }
         let rest = length - at;
         self.missing =
-            Some(format!("the end of the file is missing: {rest} bytes behind byte {at} are no whole frame"));
+            Some(format!("the end of the file is missing: the {rest} bytes after byte {at} are not a complete frame"));
         Ok(())
     }
 

@@ -13,10 +13,10 @@ pub enum NotRecorded {
     #[error("the tape cannot be written")]
     Store,
     /// Some of the facts had no room in the queue.
-    #[error("some of it had no room in the queue of the recorder")]
+    #[error("the recorder's queue was full")]
     Lost,
     /// The recorder has ended.
-    #[error("the recorder takes no more")]
+    #[error("the recorder has stopped")]
     Closed,
     /// Too many wait for it.
     #[error("too many answers wait for the tape")]

@@ -110,7 +110,7 @@ pub struct RecorderStats {
     pub sampled_out: u64,
     /// How often the store could not do what was asked.
     pub store_errors: u64,
-    /// Exchanges of which no end was seen.
+    /// Exchanges whose end was not seen.
     pub orphans: u64,
     /// Messages in which something was taken out.
     pub redacted: u64,

@@ -18,7 +18,7 @@ pub(super) fn as_text(analysis: &Analysis) -> String {
         text.push_str("\nwhat follows what in a session:\n");
         text.push_str(&table::render(&["FIRST", "THEN", "TIMES"], &rows));
         if others > 0 {
-            text.push_str(&format!("and {others} times another pair\n"));
+            text.push_str(&format!("and {others} other pairs\n"));
         }
     }
     let slowest = analysis.slowest.list();

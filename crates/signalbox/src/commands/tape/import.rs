@@ -42,7 +42,7 @@ pub(super) fn run(global: &Global, path: &Path) -> Result<ExitCode, Failure> {
     };
     progress.done();
     if let Some(missing) = missing {
-        output::say(format_args!("the file is not whole: {}", table::harmless(&missing)));
+        output::say(format_args!("the file is incomplete: {}", table::harmless(&missing)));
     }
     let text = match global.json {
         true => head(&info, Some(count)).to_string(),

@@ -130,7 +130,9 @@ impl BackendLine {
         let part = |part: PartLine| -> Result<_, &'static str> {
             let bytes = match (part.text, part.base64) {
                 (Some(text), _) => Bytes::from(text),
-                (None, Some(base64)) => Bytes::from(STANDARD.decode(base64).map_err(|_| "`base64` is no base64")?),
+                (None, Some(base64)) => {
+                    Bytes::from(STANDARD.decode(base64).map_err(|_| "`base64` is not valid base64")?)
+                }
                 (None, None) => return Err("a part of a backend has neither `text` nor `base64`"),
             };
             Ok((part.name.into(), bytes))

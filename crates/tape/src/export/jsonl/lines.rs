@@ -301,7 +301,9 @@ impl MessageLine {
     fn message(self) -> Result<MessageEntry, &'static str> {
         let bytes = match (self.text, self.base64) {
             (Some(text), _) => Some(Bytes::from(text)),
-            (None, Some(base64)) => Some(Bytes::from(STANDARD.decode(base64).map_err(|_| "`base64` is no base64")?)),
+            (None, Some(base64)) => {
+                Some(Bytes::from(STANDARD.decode(base64).map_err(|_| "`base64` is not valid base64")?))
+            }
             (None, None) => None,
         };
         let body = match (bytes, self.like) {
@@ -342,6 +344,6 @@ pub(super) fn sealed(seal: Option<&[u8]>) -> Option<String> {
 }
 
 pub(super) fn unsealed(seal: Option<String>) -> Result<Option<Box<[u8]>>, &'static str> {
-    let seal = seal.map(|seal| STANDARD.decode(seal).map_err(|_| "`seal` is no base64")).transpose()?;
+    let seal = seal.map(|seal| STANDARD.decode(seal).map_err(|_| "`seal` is not valid base64")).transpose()?;
     Ok(seal.map(Vec::into_boxed_slice))
 }
