@@ -174,7 +174,7 @@ fn seed() -> Result<u64, AssembleError> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// True where the demo tools stand in for backends.
+/// True if the demo tools stand in for backends.
 #[must_use]
 pub fn uses_demo(config: &Config) -> bool {
     config.backends.is_empty()

@@ -189,7 +189,7 @@ impl Recording {
         self.sink.clone()
     }
 
-    /// Writes down by which rules is decided from now on. Each decision of theirs names them by the same hash.
+    /// Records the rules that apply from now on. Each decision of theirs names them by the same hash.
     pub fn rules(&self, set: &RuleSet) {
         let hash = set.version().to_owned();
         let rules = RulesEntry { hash, text: set.text(), redacted: false };
@@ -234,7 +234,7 @@ impl Recording {
         &self.tape
     }
 
-    /// True where the gateway is not ready without it.
+    /// True if the gateway is not ready without it.
     #[must_use]
     pub fn is_required(&self) -> bool {
         self.required

@@ -83,7 +83,7 @@ pub type Follower = Box<dyn Fn(&Config) -> Result<Apply, TlsError> + Send + Sync
 pub struct Reloader {
     app: App,
     loader: Arc<Loader>,
-    /// False where there is no listener, so that its address means nothing.
+    /// False if there is no listener, so that its address means nothing.
     listens: bool,
     followers: Vec<Follower>,
     current: ArcSwap<Config>,

@@ -158,7 +158,7 @@ impl fmt::Display for LogLevel {
     }
 }
 
-/// A word that is no log level.
+/// A word that is not a log level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected {}", error::list(keys::LOG_LEVELS))]
 pub struct LogLevelError;

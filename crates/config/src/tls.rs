@@ -26,7 +26,7 @@ pub struct ListenTls {
 }
 
 impl ListenTls {
-    /// True where nobody is let in who has not said who they are.
+    /// True if nobody is let in who has not said who they are.
     #[must_use]
     pub fn authenticates(&self) -> bool {
         matches!(self.client_auth, ClientAuth::Required(_))

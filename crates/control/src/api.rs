@@ -1,4 +1,4 @@
-//! What can be asked of a running process, and done with it, besides MCP. The list of it is in [`routes`].
+//! The HTTP API of a running process, besides MCP. [`routes`] lists it.
 
 mod breakpoints;
 mod holds;

@@ -62,7 +62,7 @@ pub async fn examine(patient: Patient<'_>) -> Vec<Finding> {
     findings
 }
 
-/// True where something does not work.
+/// True if something does not work.
 #[must_use]
 pub fn has_problems(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.severity == Severity::Problem)
@@ -114,7 +114,7 @@ fn start<'a>(backend: &'a BackendConfig, env: &Env<'_>) -> Option<Start<'a>> {
     Some(Start { backend: &backend.name, program, args, cwd: cwd.as_deref(), path })
 }
 
-/// What is surely wrong with the programs of local backends, told without starting one.
+/// What is certainly wrong with the programs of local backends, told without starting one.
 #[must_use]
 pub fn bad_programs(config: &Config, env: &Env<'_>) -> Vec<Finding> {
     let enabled = config.backends.iter().filter(|backend| !backend.disabled);

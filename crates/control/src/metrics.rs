@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The content type of the page.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The page as it stands.
+/// The page as it is now.
 #[must_use]
 pub fn render(app: &App) -> String {
     app.gateway.settle();

@@ -1,6 +1,6 @@
 //! Names with wildcards: `*` for any run of characters, `?` for any one.
 
-/// Some patterns, of which one has to fit.
+/// Some patterns, of which one has to match.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Globs(pub Box<[Box<str>]>);
 

@@ -75,5 +75,5 @@ pub use signalbox_engine::chain::MAX_WEBHOOK_ANSWER as WEBHOOK_ANSWER;
 /// Largest outside input that a ruling holds whole, in bytes; of a larger one its length and hash.
 pub const INPUT: usize = 16 * 1024;
 
-/// Most rules of a file of which is told what is wrong with them.
+/// Most rules of a file whose errors are reported.
 pub const FAULTS: usize = 50;

@@ -61,7 +61,7 @@ impl Live {
         lock(&self.caches).keep(&stays);
     }
 
-    /// Keeps a request until its answer. False where there is no room for it.
+    /// Keeps a request until its answer. False if there is no room for it.
     pub fn remember(&self, exchange: (SessionKey, ExchangeId), request: &Envelope) -> bool {
         self.memory.remember(exchange, request)
     }

@@ -40,19 +40,19 @@ impl Phases {
         Self(1 << place(phase))
     }
 
-    /// True where the phase is in the set.
+    /// True if the phase is in the set.
     #[must_use]
     pub fn has(self, phase: Phase) -> bool {
         self.meets(Self::of(phase))
     }
 
-    /// True where both have a phase in common.
+    /// True if both have a phase in common.
     #[must_use]
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// True where all phases of the other one are in this one.
+    /// True if all phases of the other one are in this one.
     #[must_use]
     pub fn covers(self, other: Self) -> bool {
         other.0 & !self.0 == 0

@@ -1,4 +1,4 @@
-//! Reading `mock`: results that stand in the rule, or in a file beside it.
+//! Reading `mock`: results that appear in the rule, or in a file beside it.
 
 use crate::action::{Action, Mock, MockFile};
 use crate::error::{Problem, RuleError};

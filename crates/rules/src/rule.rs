@@ -22,14 +22,14 @@ pub(crate) struct Rule {
     pub enabled: bool,
     pub priority: i32,
     pub when: Condition,
-    /// Every question of `when` in words, as held: what is said of most messages that fit.
+    /// Every question of `when` in words, as held: what is said of most messages that match.
     pub all_held: Arc<[(Arc<str>, bool)]>,
-    /// What is told of it where nothing but its conditions mattered, and all of them held.
+    /// What is told of it if nothing but its conditions mattered, and all of them held.
     pub usual: OnceLock<Arc<Ruling>>,
     pub then: Vec<Action>,
     pub phases: Phases,
     pub methods: Methods,
-    /// True where it looks at answers and needs their requests.
+    /// True if it looks at answers and needs their requests.
     pub reads_request: bool,
     /// How many regular expressions it holds.
     pub patterns: usize,
@@ -81,12 +81,12 @@ impl Rule {
 }
 
 impl Rule {
-    /// True where a message that fits is let through past the rules behind.
+    /// True if a message that matches is let through past the rules after it.
     pub fn permits(&self) -> bool {
         self.then.iter().any(|action| matches!(action, Action::Allow))
     }
 
-    /// True where it does more with a message that fits than to tell of it.
+    /// True if it does more with a matching message than to report it.
     pub fn acts(&self) -> bool {
         let tells = |action: &Action| match action {
             Action::Log { .. } | Action::Count { .. } => true,

@@ -109,7 +109,7 @@ impl Rules {
         Judgement { verdict, ..judgement }
     }
 
-    /// Keeps what the answer needs of a request, and what a cache wants of an answer. False where a request cannot be kept
+    /// Keeps what the answer needs of a request, and what a cache wants of an answer. False if a request cannot be kept
     /// without which no rule could judge its answer.
     fn remember(&self, case: &Case<'_>, facts: &Facts<'_>, verdict: &Verdict, remembers: bool) -> bool {
         let Some(exchange) = facts.exchange else { return true };

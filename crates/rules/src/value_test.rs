@@ -23,7 +23,7 @@ pub(crate) enum ValueTest {
 }
 
 impl ValueTest {
-    /// Whether the value passes. A value that is not there passes only where that is asked for.
+    /// Whether the value passes. A value that is not there passes only if that is asked for.
     pub fn holds(&self, value: Option<&[u8]>, view: &View<'_>) -> bool {
         let Some(token) = value else { return matches!(self, Self::Exists(false)) };
         match self {

@@ -1,4 +1,4 @@
-//! Rules that are allowed, but surely not meant.
+//! Warnings about rules that are valid, but probably not intended.
 
 use crate::action::Action;
 use crate::condition::{Leaf, MethodTest};
@@ -111,7 +111,7 @@ fn no_such_place(rule: &Rule, root: Root, pointer: &Pointer) -> Option<String> {
         .then(|| format!("the {inside} of a tool call has no `{first}`; it may have {}", known.join(", ")))
 }
 
-/// True where a rule fits every message of its phases.
+/// True if a rule matches every message of its phases.
 fn takes_all(rule: &Rule) -> bool {
     use crate::condition::Condition;
     match &rule.when {

@@ -1,4 +1,4 @@
-//! What a person sees first.
+//! The banner that `serve` prints when it is ready.
 
 use signalbox_assembly::assemble;
 use signalbox_config::{Config, Transport};

@@ -30,7 +30,7 @@ pub use tape_args::{ExportArgs, Format, PruneArgs, SearchArgs, ShowArgs, TapeCom
 #[derive(Debug, Parser)]
 #[command(name = "signalbox", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {
-    /// What goes with every command.
+    /// The options of every command.
     #[command(flatten)]
     pub global: Global,
     /// What to do; nothing means `serve`.
@@ -45,7 +45,7 @@ SIGNALBOX_DATA_DIR and SIGNALBOX_LOG_LEVEL win over the file, flags win over bot
 
 Exit codes: 0 fine, 1 failed, 2 usage or configuration.";
 
-/// What goes with every command.
+/// The options of every command.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Global {
     /// Configuration file, in our TOML or a client's mcpServers JSON
@@ -251,7 +251,7 @@ fn seconds(text: &str) -> Result<Duration, PauseError> {
     if (0.1..=3600.0).contains(&pause.as_secs_f64()) { Ok(pause) } else { Err(PauseError) }
 }
 
-/// A text that is no pause.
+/// A text that is not a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a time such as 500ms, 2s or 1m, from 0.1 to 3600 seconds")]
 struct PauseError;

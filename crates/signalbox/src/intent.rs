@@ -14,7 +14,7 @@ const WITH_VALUE: [&str; 4] = ["-c", "--config", "--data-dir", "--log-level"];
 pub enum Found {
     /// Nothing.
     Nothing,
-    /// A file that is no program.
+    /// A file that is not a program.
     File,
     /// A program, here or on PATH.
     Program,

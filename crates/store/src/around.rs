@@ -1,4 +1,4 @@
-//! How what a tape keeps beside messages is packed. What later versions added stands behind the rest, so that older rows,
+//! Packs what a tape keeps besides messages. What later versions added comes after the rest, so that older rows,
 //! which end before it, are read all the same.
 
 use crate::content::POINTS;
@@ -38,7 +38,7 @@ pub fn unpack_session(raw: &mut Unpack<'_>) -> Result<SessionInfo, Torn> {
     Ok(session)
 }
 
-/// Packs claims for a column of their own; none where there are none.
+/// Packs claims for a column of their own; none if there are none.
 pub fn pack_claims(claims: &[(String, String)]) -> Option<Vec<u8>> {
     (!claims.is_empty()).then(|| {
         let mut packed = Vec::new();

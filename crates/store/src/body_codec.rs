@@ -201,7 +201,7 @@ impl Contexts {
         Self { dictionary, compress: None, decompress: None }
     }
 
-    /// None where it could not be compressed; it is kept as it is then.
+    /// None if it could not be compressed; it is kept as it is then.
     fn compress(&mut self, whole: &[u8]) -> Option<Vec<u8>> {
         if self.compress.is_none() {
             let mut made = Compressor::with_dictionary(LEVEL, &self.dictionary).ok()?;

@@ -88,7 +88,7 @@ pub fn of_message(point: Point, kind: MessageKind) -> u8 {
     MESSAGE + 8 * point as u8 + kind as u8
 }
 
-/// True where this is the code of a message.
+/// True if this is the code of a message.
 pub fn is_message(what: u8) -> bool {
     what >= MESSAGE
 }
@@ -117,7 +117,7 @@ pub fn pack(content: &Content, codec: &mut BodyCodec) -> Packed {
         Content::Decisions(list) => {
             put_number(&mut raw, list.len() as u64);
             list.iter().for_each(|decision| pack_decision(&mut raw, decision));
-            // The places of those that something was taken out of, behind all of them: older rows have none.
+            // The places of those that something was taken out of, after all of them: older rows have none.
             for (place, _) in list.iter().enumerate().filter(|(_, decision)| decision.redacted) {
                 put_number(&mut raw, place as u64);
             }

@@ -16,7 +16,7 @@ const EVENT: u64 = 32;
 const HTTP: u64 = 64;
 const SEAL: u64 = 128;
 
-/// Packs it into `raw`, whose memory is used again; none where there is nothing to say.
+/// Packs it into `raw`, whose memory is used again; none if there is nothing to say.
 pub fn pack<'a>(entry: &Entry, raw: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     raw.clear();
     let message = match &entry.content {

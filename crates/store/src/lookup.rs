@@ -1,4 +1,4 @@
-//! Which tape is meant by a name that somebody typed.
+//! Finds the tape for an id, a prefix of one, or `last`.
 
 use signalbox_engine::record::StoreError;
 

@@ -44,7 +44,7 @@ impl Merge {
         self.limit + 1
     }
 
-    /// True where no entry of this tape, or of one behind it, could come before those that were found.
+    /// True if no entry of this tape, or of one after it, could come before those that were found.
     pub fn is_enough(&self, tape: &TapeRow) -> bool {
         let last = self.hits.get(self.limit).map(|(time, _)| *time);
         let beyond = |last: u64| if self.newest_first { last > tape.last_at } else { last < tape.first_at };

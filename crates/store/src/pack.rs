@@ -1,6 +1,6 @@
 //! Small binary forms: numbers of varying length, and texts with their length before them.
 
-/// What is stored cannot be what was written.
+/// The stored data is damaged.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Torn(pub &'static str);

@@ -14,7 +14,7 @@ pub fn words_of(body: &[u8], each: impl FnMut(&str)) {
     }
 }
 
-/// True where the text of a stored body is searched: it is whole, or it differs from an earlier one in a word. Other images
+/// True if the text of a stored body is searched: it is whole, or it differs from an earlier one in a word. Other images
 /// of the same message would only find it twice.
 pub fn is_searched(body: &Body) -> bool {
     match body {
@@ -96,7 +96,7 @@ fn stands_alone(character: char) -> bool {
     matches!(character as u32, 0x3040..=0x30ff | 0x3400..=0x9fff | 0xf900..=0xfaff | 0x20000..=0x3ffff)
 }
 
-/// The character behind a backslash, and how many bytes it took with it.
+/// The character after a backslash, and how many bytes it took with it.
 fn escaped(bytes: &[u8]) -> (char, usize) {
     let unit = |at: usize| {
         let digits = bytes.get(at..at + 6).filter(|part| part.starts_with(b"\\u"))?;
@@ -154,7 +154,7 @@ impl Needle {
         words
     }
 
-    /// True where the body holds every phrase.
+    /// True if the body holds every phrase.
     pub fn is_in(&self, body: &[u8]) -> bool {
         // One bit for each beginning of a phrase that ends at the word just read.
         let mut states = vec![0u32; self.phrases.len()];

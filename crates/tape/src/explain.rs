@@ -1,4 +1,4 @@
-//! What happened in one exchange, in words for a person.
+//! Explains one exchange to a person: its messages, the decisions on it, and how it ended.
 
 use crate::Bodies;
 use crate::marks;

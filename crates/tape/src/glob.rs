@@ -1,4 +1,4 @@
-//! Names with `*` in them.
+//! Patterns with `*` for the names of methods, tools, backends and principals.
 
 /// A pattern in which `*` stands for any run of characters. Matching takes time in proportion to the text and the pattern.
 #[derive(Clone, PartialEq, Eq, Debug)]

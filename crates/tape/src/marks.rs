@@ -1,4 +1,4 @@
-//! What is said of a message, a caller or a refusal in a few words for a person.
+//! Short descriptions of messages, callers and refusals for people.
 
 use signalbox_engine::record::{MessageEntry, RefusedEntry, SessionInfo};
 

@@ -87,7 +87,7 @@ use writing::Writing;
 /// How long a recorder that is dropped without [`Recorder::stop`] may take to write what it has.
 const DROP_WITHIN: Duration = Duration::from_secs(2);
 
-/// Records every fact it is handed, within its bounds, and says what it could not.
+/// Records every fact it is handed, within its bounds, and reports what it could not record.
 #[derive(Debug)]
 pub struct Recorder {
     queue: Arc<Queue>,
@@ -100,7 +100,7 @@ impl Recorder {
     /// out: [`Redactor::describe`], [`RecorderSettings::sampling_words`].
     ///
     /// # Errors
-    /// Where no thread can be had.
+    /// If no thread can be had.
     pub fn start(
         settings: RecorderSettings,
         redactor: Redactor,
@@ -115,17 +115,17 @@ impl Recorder {
         Ok(Self { queue, counters, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Writes down what a backend offers from now on.
+    /// Records what a backend offers from now on.
     pub fn backend(&self, seen: BackendSeen) {
         self.queue.tell(RecorderInput::Backend(Instant::now(), Box::new(seen)));
     }
 
-    /// Writes down by which rules is decided from now on.
+    /// Records the rules that apply from now on.
     pub fn rules(&self, rules: RulesEntry) {
         self.queue.tell(RecorderInput::Rules(Instant::now(), Box::new(rules)));
     }
 
-    /// Becomes ready when every fact so far is on disk.
+    /// A barrier that resolves when every fact so far is on disk.
     #[must_use]
     pub fn barrier(&self) -> Barrier {
         self.queue.barrier()

@@ -1,4 +1,4 @@
-//! What became of reloads: for whoever asked, for `signalbox status` and for `/metrics`.
+//! The outcome of reloads, for the answer to `reload`, `signalbox status` and `/metrics`.
 
 use super::ReloadError;
 use serde::Serialize;
@@ -14,13 +14,13 @@ use std::time::SystemTime;
 pub struct Summary {
     /// The number of the current configuration, 1 at the start.
     pub generation: u64,
-    /// False where everything is as it was.
+    /// False if everything is as it was.
     pub changed: bool,
     /// Backends that were not there.
     pub added: Vec<String>,
     /// Backends that are not there any more.
     pub removed: Vec<String>,
-    /// Backends that were started anew.
+    /// Backends that were restarted.
     pub replaced: Vec<String>,
     /// Backends that go on under other terms.
     pub retuned: Vec<String>,

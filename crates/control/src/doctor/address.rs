@@ -35,7 +35,7 @@ pub(super) struct Address<'a> {
 
 /// What was seen at an address.
 pub(super) struct Seen {
-    /// What is surely wrong.
+    /// What is certainly wrong.
     pub fault: Option<Finding>,
     /// The other side's clock.
     pub date: Option<SystemTime>,

@@ -24,7 +24,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// True where it serves.
+    /// True if it serves.
     pub(super) fn is_up(&self) -> bool {
         self.status.state == "up"
     }

@@ -59,7 +59,7 @@ fn place(text: &str) -> String {
     text.trim_end().trim_end_matches(':').to_owned()
 }
 
-/// Who may change the file, and who may read secrets that stand in it.
+/// Who may change the file, and who may read secrets that appear in it.
 pub(super) fn file(path: &Path, text: &str) -> Vec<Finding> {
     let secrets = secrets(text);
     let mode = path.metadata().map_or(0, |metadata| metadata.mode());

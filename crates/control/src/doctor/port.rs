@@ -46,7 +46,7 @@ fn taken(address: SocketAddr, running: &[Value], elsewhere: &str) -> Finding {
     }
 }
 
-/// True where a process of ours listens at this address.
+/// True if a process of ours listens at this address.
 pub(super) fn serves(status: &Value, address: SocketAddr) -> bool {
     let url = status["url"].as_str().unwrap_or_default();
     let place = url.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());

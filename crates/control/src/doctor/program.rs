@@ -31,7 +31,7 @@ impl Start<'_> {
         format!("backends.{}.{key}", self.backend)
     }
 
-    /// What is surely wrong; nothing where it may start.
+    /// What is certainly wrong; nothing where it may start.
     pub(super) fn fault(&self) -> Option<Finding> {
         self.bad_cwd().or_else(|| self.bad_program()).or_else(|| self.bad_script())
     }

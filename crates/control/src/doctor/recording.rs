@@ -10,7 +10,7 @@ const CHECK: &str = "recording";
 /// How long a store may take to be opened.
 const WITHIN: Duration = Duration::from_secs(5);
 
-/// Opens the store that the configuration names, where there is one.
+/// Opens the store that the configuration names, if there is one.
 pub(super) async fn check(config: &Config) -> Option<Finding> {
     if !config.record.enabled {
         return Some(Finding::note(CHECK, "nothing is recorded: `record.enabled` is false"));

@@ -1,4 +1,4 @@
-//! One process for people: what it is, what passes, how its backends are.
+//! Prints the state of one process for people: what it is, its traffic, its backends.
 
 use super::columns::{Row, per_second, table};
 use super::trouble;

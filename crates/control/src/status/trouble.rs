@@ -1,4 +1,4 @@
-//! What a backend that fails is put through, for people. Nothing is said of one that is well.
+//! Describes for people what happens with a failing backend: breaker, pings, queue, retries. A healthy one gets no lines.
 
 use super::view::BackendView;
 use serde::Deserialize;

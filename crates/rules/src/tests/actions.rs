@@ -1,4 +1,4 @@
-//! Each action, over a message that its rule fits.
+//! Each action, over a message that its rule matches.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! `wrap --rules` and `proxy --rules`: a gateway with one backend, which is transparent no more.
+//! `wrap --rules` and `proxy --rules`: a gateway with one backend, which is no longer transparent.
 
 use super::{block_on, data_dir, load, loader, serve, stdio};
 use crate::ad_hoc::{self, AdHocFile};

@@ -1,4 +1,4 @@
-//! `signalbox rules`: checked, listed, tried out.
+//! `signalbox rules`: checks, lists and tries out rules.
 
 use super::load;
 use crate::cli::{Global, RulesCommand, TestArgs, TestPhase};
@@ -21,7 +21,7 @@ use std::time::Instant;
 /// Most bytes of a message to try.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
-/// What is said where nothing is configured.
+/// What is said if nothing is configured.
 const NO_RULES: &str = "there are no rules";
 
 /// Does it.

@@ -1,4 +1,4 @@
-//! How the view looks.
+//! Draws the view: the head, the list, the details, the footer.
 
 use super::calls::Call;
 use super::detail;

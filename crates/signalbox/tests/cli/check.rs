@@ -1,4 +1,4 @@
-//! `signalbox check` and `signalbox rules`: everything that is wrong or surely not meant, before anything starts.
+//! `signalbox check` and `signalbox rules`: everything that is wrong or probably not intended, before anything starts.
 
 use crate::program::{Done, Program, eventually, run};
 use crate::{INITIALIZE, INITIALIZED};

@@ -1,6 +1,6 @@
 //! `docs/limits.md`: every limit on what comes from outside, what the other side gets at it, and where it is counted.
 //!
-//! The page is written from the table below, whose figures come from the code. `MCP_TEST_BLESS=1` writes it anew.
+//! The page is written from the table below, whose figures come from the code. `MCP_TEST_BLESS=1` writes it again.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 

@@ -74,7 +74,7 @@ impl StoredRow {
         Ok(Self { tape: row.get(0), hit, body, columns: Some(columns), extra: row.get(15) })
     }
 
-    /// True where it is a message.
+    /// True if it is a message.
     pub fn is_message(&self) -> bool {
         self.columns.as_ref().is_some_and(|columns| content::is_message(columns.what))
     }
@@ -87,7 +87,7 @@ impl StoredRow {
         }
     }
 
-    /// Its body made whole by what it refers to; none where nothing is kept, or that is gone.
+    /// Its body made whole by what it refers to; none if nothing is kept, or that is gone.
     pub fn whole(&self, bases: &HashMap<(i64, u64), Bytes>) -> Option<Bytes> {
         match &self.body {
             Body::Left => None,
@@ -98,7 +98,7 @@ impl StoredRow {
         }
     }
 
-    /// The entry with this body, where it is a message.
+    /// The entry with this body, if it is a message.
     pub fn finish(mut self, whole: Option<Bytes>) -> Result<Hit, Torn> {
         let columns = self.columns.take().unwrap_or_default();
         let body = if content::is_message(columns.what) { whole.map_or(Body::Left, Body::Whole) } else { self.body };

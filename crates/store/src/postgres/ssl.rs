@@ -98,7 +98,7 @@ struct Said {
 }
 
 impl Said {
-    /// True where it was about TLS, and is kept here.
+    /// True if it was about TLS, and is kept here.
     fn take(&mut self, key: &str, value: String) -> Result<bool, BadAddress> {
         match key {
             "sslmode" => self.mode = Some(value),
@@ -170,7 +170,7 @@ impl Said {
     }
 }
 
-/// A value at the beginning of a text, and what is behind it.
+/// A value at the beginning of a text, and what follows it.
 fn value(text: &str) -> Result<(String, &str), BadAddress> {
     let (quoted, text) = text.strip_prefix('\'').map_or((false, text), |rest| (true, rest));
     let mut value = String::new();

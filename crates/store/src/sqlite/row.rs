@@ -78,7 +78,7 @@ impl<'a> StoredRow<'a> {
         })
     }
 
-    /// True where it is a message.
+    /// True if it is a message.
     pub fn is_message(&self) -> bool {
         content::is_message(self.what)
     }
@@ -121,7 +121,7 @@ impl<'a> StoredRow<'a> {
 pub struct Bases(VecDeque<(i64, Option<Bytes>)>);
 
 impl Bases {
-    /// The body of the entry with this key made whole; none where nothing is kept, or what it refers to is gone.
+    /// The body of the entry with this key made whole; none if nothing is kept, or what it refers to is gone.
     pub fn whole(
         &mut self,
         connection: &Connection,

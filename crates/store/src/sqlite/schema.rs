@@ -159,7 +159,7 @@ pub fn refuse_foreign(connection: &Connection, place: &str) -> Result<(), Failur
     Ok(())
 }
 
-/// The version of the tables; none where there are no tables.
+/// The version of the tables; none if there are no tables.
 fn version(connection: &Connection) -> rusqlite::Result<Option<u32>> {
     let there = "SELECT 1 FROM sqlite_schema WHERE name = 'meta'";
     if connection.query_row(there, [], |_| Ok(())).optional()?.is_none() {

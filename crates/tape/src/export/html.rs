@@ -228,7 +228,7 @@ fn image(when: &str, message: &MessageEntry) -> String {
     let shown = shown_part(&text);
     let more = text.len() - shown.len();
     let more = if more > 0 { format!("<p class=\"note\">and {more} more bytes</p>") } else { String::new() };
-    // What is no JSON, such as the page of an error, is shown as it came.
+    // What is not JSON, such as the page of an error, is shown as it came.
     let indented = if shown.trim_start().starts_with(['{', '[']) { pretty(shown) } else { shown.to_owned() };
     format!("{head}<pre>{}</pre>{more}\n", escape(&indented))
 }

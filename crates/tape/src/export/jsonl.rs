@@ -31,7 +31,7 @@ pub fn write(source: Source<'_>, mut to: impl Write) -> Result<(), ExportError> 
     Ok(to.flush()?)
 }
 
-/// One entry as it stands in a line.
+/// One entry as it is written in a line.
 ///
 /// # Errors
 /// Never, as far as is known: every entry has such a form.
@@ -53,7 +53,7 @@ impl<R: BufRead> Reader<R> {
     /// Reads the head.
     ///
     /// # Errors
-    /// Where the first line is not one, or is of a later version.
+    /// If the first line is not one, or is of a later version.
     pub fn open(mut from: R) -> Result<Self, ExportError> {
         let bad = |why: String| ExportError::Line { line: 1, why };
         let text = read_line(&mut from, 1)?.ok_or_else(|| bad("the header is missing".to_owned()))?;

@@ -1,4 +1,4 @@
-//! What can be wrong with a tape file.
+//! The errors of reading and writing tape files.
 
 use signalbox_engine::record::StoreError;
 

@@ -15,7 +15,7 @@ pub(crate) const END: [u8; 8] = *b"TAPE-END";
 pub(crate) const PREAMBLE: u64 = 12;
 /// Bytes of a frame before its content.
 pub(crate) const HEADER: usize = 13;
-/// Bytes behind the index: its place, a checksum, and [`END`].
+/// Bytes after the index: its place, a checksum, and [`END`].
 pub(crate) const TRAILER: usize = 20;
 
 /// Largest content of a frame, unpacked. A file that says more is not believed.
@@ -26,7 +26,7 @@ pub(crate) const MAX_META: usize = 16 << 20;
 pub(crate) const MAX_RECORD: usize = 4 << 20;
 /// A frame is closed when it holds so much.
 pub(crate) const FULL_BYTES: usize = 256 << 10;
-/// A frame is closed when it holds so many entries.
+/// A frame is closed when it holds this many entries.
 pub(crate) const FULL_ENTRIES: u64 = 1_000;
 
 /// Fast, and near to what slower levels reach on JSON.

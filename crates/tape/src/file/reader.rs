@@ -29,7 +29,7 @@ impl<R: Read + Seek> TapeFile<R> {
     /// Opens a file. One that was cut is opened as far as it goes; [`TapeFile::missing`] says so.
     ///
     /// # Errors
-    /// Where it is no tape file, is of a later version, or its head is damaged.
+    /// If it is not a tape file, is of a later version, or its head is damaged.
     pub fn open(mut from: R) -> Result<Self, TapeFileError> {
         let length = from.seek(SeekFrom::End(0))?;
         from.seek(SeekFrom::Start(0))?;
@@ -100,7 +100,7 @@ impl<R: Read + Seek> TapeFile<R> {
         self.frames.len()
     }
 
-    /// What is missing of the file, for a person; none where it is whole.
+    /// What is missing of the file, for a person; none if it is whole.
     #[must_use]
     pub fn missing(&self) -> Option<&str> {
         self.missing.as_deref()

@@ -59,7 +59,7 @@ impl Counters {
         }
     }
 
-    /// The store could not do what was asked. True where it could until now.
+    /// The store could not do what was asked. True if it could until now.
     pub(crate) fn error(&self, error: String, advice: &str) -> bool {
         self.store_errors.fetch_add(1, Relaxed);
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +69,7 @@ impl Counters {
         health.failing.replace(failing).is_none()
     }
 
-    /// The store has done what was asked. True where it could not before.
+    /// The store has done what was asked. True if it could not before.
     pub(crate) fn fine(&self) -> bool {
         let mut health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
         health.tried = true;

@@ -10,7 +10,7 @@ pub struct RedactionSettings {
     pub keys: Vec<KeyRule>,
     /// By the place in a message.
     pub paths: Vec<PathRule>,
-    /// By shape, in every string, and in whole messages that are no JSON.
+    /// By shape, in every string, and in whole messages that are not JSON.
     pub patterns: Vec<PatternRule>,
     /// Every kind of credential that the scanner knows, in the same places: what is done with them; none leaves them.
     pub credentials: Option<Action>,
@@ -25,7 +25,7 @@ pub struct KeyRule {
     pub action: Action,
 }
 
-/// What stands at this place.
+/// What is at this place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PathRule {
     /// Only in messages of these methods, and in answers to them; `*` stands for any run of characters.
@@ -77,7 +77,7 @@ pub enum BadRedaction {
     },
 }
 
-/// Names whose values are secrets wherever they stand.
+/// Names whose values are secrets wherever they appear.
 const NAMES: &[&str] = &[
     "password",
     "passwd",

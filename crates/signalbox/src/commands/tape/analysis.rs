@@ -1,4 +1,4 @@
-//! The second half of `signalbox tape stats`: what followed what, what was slow, what is odd at the end.
+//! The second half of `signalbox tape stats`: call sequences, slow calls, recent anomalies.
 
 use super::moment;
 use serde_json::{Value, json};

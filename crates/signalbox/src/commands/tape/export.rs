@@ -1,4 +1,4 @@
-//! `signalbox tape export`: a tape in a file of its own.
+//! `signalbox tape export`: writes a tape to a file in one of several formats.
 
 use super::keys;
 use super::progress::Progress;

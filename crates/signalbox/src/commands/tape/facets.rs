@@ -1,4 +1,4 @@
-//! `signalbox tape search --facets`: what a search fits, counted by its properties.
+//! `signalbox tape search --facets`: what a search matches, counted by its properties.
 
 use crate::failure::Failure;
 use crate::output;

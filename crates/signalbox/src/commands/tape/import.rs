@@ -1,4 +1,4 @@
-//! `signalbox tape import`: a tape from elsewhere.
+//! `signalbox tape import`: reads a tape file, or exported JSON lines, into the store.
 
 use super::progress::Progress;
 use super::{config, head};

@@ -1,4 +1,4 @@
-//! `signalbox tape keep`: the ring of a running gateway is written.
+//! `signalbox tape keep`: has a running gateway write its ring to the tape.
 
 use crate::cli::{Global, Which};
 use crate::commands::processes;

@@ -1,4 +1,4 @@
-//! The keys with which a tape is read.
+//! Reads the key files with which encrypted values are shown.
 
 use crate::failure::Failure;
 use crate::output;

@@ -1,4 +1,4 @@
-//! `signalbox tape prune` and `tape delete`: forgetting.
+//! `signalbox tape prune` and `tape delete`.
 
 use super::{config, running, store};
 use crate::cli::{Global, PruneArgs};

@@ -1,4 +1,4 @@
-//! `signalbox tape search`: messages by their text and what is known of them.
+//! `signalbox tape search`: finds messages by their text and properties.
 
 use super::entry_json::entry_json;
 use super::named_tape::NamedTape;

@@ -1,4 +1,4 @@
-//! An entry as it stands in a line.
+//! An entry as it is written in a line.
 
 use super::around::{BackendLine, ClientLine, HttpLine, RefusedLine, RulesLine, SessionLine, carried};
 use base64::Engine;
@@ -71,7 +71,7 @@ struct MessageLine {
     /// The message, or what stands between the beginning and the end of what it is like.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// The same, where it is not UTF-8.
+    /// The same, if it is not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base64: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
