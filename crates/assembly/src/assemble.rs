@@ -52,7 +52,7 @@ pub enum AssembleError {
     #[error("a remote backend needs an address")]
     NoAddress,
     /// The system gives no randomness.
-    #[error("the system gives no randomness: {0}")]
+    #[error("cannot get random bytes from the system: {0}")]
     Random(String),
     /// The gateway itself cannot be made.
     #[error(transparent)]
@@ -173,7 +173,7 @@ fn seed() -> Result<u64, AssembleError> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// True where the demo tools stand in for backends.
+/// True if the demo tools stand in for backends.
 #[must_use]
 pub fn uses_demo(config: &Config) -> bool {
     config.backends.is_empty()

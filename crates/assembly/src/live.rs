@@ -1,4 +1,4 @@
-//! What happens, told as it happens to whoever watches. Nobody watching costs one look at a number.
+//! Sends facts to watchers as they happen. Without watchers a fact costs one atomic load.
 
 pub mod line;
 
@@ -24,7 +24,7 @@ const CHUNK: usize = 64 * 1024;
 
 /// Why nobody else can watch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{MAX_WATCHERS} watch already, which is the limit")]
+#[error("already {MAX_WATCHERS} watchers, the maximum")]
 pub struct TooMany;
 
 /// The feed of a process.
@@ -61,7 +61,7 @@ impl Live {
     /// Watches until what is returned is dropped.
     ///
     /// # Errors
-    /// Where too many do.
+    /// If too many do.
     pub fn watch(self: &Arc<Self>) -> Result<Watching, TooMany> {
         let (queue, queued) = mpsc::channel(MAX_QUEUED);
         let watcher = Arc::new(Watcher { queue, bytes: AtomicUsize::new(0), dropped: AtomicU64::new(0) });
@@ -113,7 +113,7 @@ impl FactSink for Live {
 }
 
 impl Watcher {
-    /// False where there is no room for it.
+    /// False if there is no room for it.
     fn take(&self, fact: &Fact, weight: usize) -> bool {
         let room = self.bytes.load(Ordering::Relaxed) + weight <= MAX_QUEUED_BYTES;
         self.bytes.fetch_add(weight, Ordering::Relaxed);

@@ -10,7 +10,7 @@ use signalbox_wire::printable;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Most collisions that are told one by one.
+/// Most collisions that are shown one by one.
 const MOST_COLLISIONS: usize = 20;
 
 /// The lists that were kept at the end of an earlier run with this data folder; empty ones where there was none.
@@ -24,7 +24,7 @@ pub fn kept_catalog(config: &Config) -> Snapshot {
         && let Ok(bytes) = std::fs::read(&file)
         && let Err(error) = read_saved(&mut catalog, &bytes)
     {
-        tracing::debug!(%error, "the lists of the last run are not used");
+        tracing::debug!(%error, "not using the lists of the last run");
     }
     catalog.snapshot()
 }

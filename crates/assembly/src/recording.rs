@@ -56,7 +56,7 @@ pub enum RecordingError {
 #[derive(Debug, thiserror::Error)]
 pub enum KeepError {
     /// Nothing is held back.
-    #[error("only `record.sampling = \"ring\"` holds calls back until something fires, and this tape has: {0}")]
+    #[error("`tape keep` needs `record.sampling = \"ring\"`; this tape uses {0}")]
     NoRing(String),
     /// The store did not take it.
     #[error("what the ring held could not be written: {0}")]
@@ -190,7 +190,7 @@ impl Recording {
         self.sink.clone()
     }
 
-    /// Writes down by which rules is decided from now on. Each decision of theirs names them by the same hash.
+    /// Records the rules that apply from now on. Each decision of theirs names them by the same hash.
     pub fn rules(&self, set: &RuleSet) {
         let hash = set.version().to_owned();
         let rules = RulesEntry { hash, text: set.text(), redacted: false };
@@ -235,7 +235,7 @@ impl Recording {
         &self.tape
     }
 
-    /// True where the gateway is not ready without it.
+    /// True if the gateway is not ready without it.
     #[must_use]
     pub fn is_required(&self) -> bool {
         self.required
@@ -290,17 +290,17 @@ impl Recording {
                 let pruned = recording.place.open().and_then(|store| store.prune(&retention, unix_nanos()));
                 match &pruned {
                     Ok(pruned) if pruned.entries > 0 => {
-                        tracing::info!(entries = pruned.entries, "old entries of tapes are forgotten");
+                        tracing::info!(entries = pruned.entries, "deleted old tape entries");
                     }
                     Ok(_) => {}
-                    Err(error) => tracing::warn!(%error, "old tapes cannot be forgotten"),
+                    Err(error) => tracing::warn!(%error, "cannot delete old tapes"),
                 }
                 *recording.last_prune.lock().unpoisoned() = pruned.err();
                 wait = PRUNE_EVERY;
             }
         });
         if let Err(error) = pruning {
-            tracing::warn!(%error, "old tapes will not be forgotten");
+            tracing::warn!(%error, "old tapes will not be deleted");
         }
     }
 }

@@ -83,7 +83,7 @@ pub type Follower = Box<dyn Fn(&Config) -> Result<Apply, TlsError> + Send + Sync
 pub struct Reloader {
     app: App,
     loader: Arc<Loader>,
-    /// False where there is no listener, so that its address means nothing.
+    /// False if there is no listener, so that its address means nothing.
     listens: bool,
     followers: Vec<Follower>,
     current: ArcSwap<Config>,
@@ -141,7 +141,7 @@ impl Reloader {
         if trigger == Trigger::File {
             let news = self.look().await;
             if news == News::Empty {
-                tracing::warn!("the configuration file is empty and not taken over; `signalbox reload` does it anyway");
+                tracing::warn!("ignoring the empty configuration file; `signalbox reload` loads it anyway");
             }
             if news != News::Other {
                 return Ok(self.record.unchanged());
@@ -152,7 +152,7 @@ impl Reloader {
         match &done {
             Ok(summary) => tracing::info!(why = trigger.as_str(), "configuration: {summary}"),
             Err(error) => {
-                tracing::error!(why = trigger.as_str(), "the configuration before stays in force: {error}");
+                tracing::error!(why = trigger.as_str(), "keeping the previous configuration: {error}");
             }
         }
         done

@@ -1,4 +1,4 @@
-//! The signals that ask us to end, or to read the configuration again.
+//! The signals that ask the process to stop, or to reload its configuration.
 
 use rustix::process::{Signal as Sent, getpid, kill_process};
 use std::io::{self, IsTerminal as _};

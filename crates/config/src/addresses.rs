@@ -63,7 +63,7 @@ pub(super) fn addresses(table: &Table<'_>) -> Result<Addresses, ConfigError> {
         return bad(Problem::BadHiddenValue("1 to 64 addresses"));
     }
     if weighted && balance != Balance::Weighted {
-        return bad(Problem::BadHiddenValue("weights only beside `balance = \"weighted\"`"));
+        return bad(Problem::BadHiddenValue("weights only with `balance = \"weighted\"`"));
     }
     if all.iter().any(|(url, _)| is_socket(url)) && !all.iter().all(|(url, _)| is_socket(url)) {
         return bad(Problem::BadHiddenValue("addresses of one kind: all HTTP, or all WebSocket"));

@@ -28,7 +28,7 @@ pub struct BackendConfig {
     pub target: Target,
     /// Which of its tools are offered.
     pub tools: ToolFilter,
-    /// Patterns of the principals that see and reach it; everybody where there are none.
+    /// Patterns of the principals that see and reach it; everybody if there are none.
     pub callers: Vec<String>,
     /// What kind of tools it has.
     pub category: Option<String>,
@@ -199,10 +199,10 @@ pub(super) fn check(
     })
 }
 
-/// The keys that only make sense beside `command`.
+/// The keys that only make sense with `command`.
 pub(super) const COMMAND_KEYS: &[&str] =
     &["args", "env", "env_pass", "cwd", "max_children", "max_restarts", "start", "idle_stop"];
-/// The keys that only make sense beside `url`.
+/// The keys that only make sense with `url`.
 pub(super) const URL_KEYS: &[&str] = &["headers", "transport", "balance", "tls"];
 
 fn refuse(table: &Table<'_>, keys: &[&str], belongs_to: &'static str) -> Result<(), ConfigError> {

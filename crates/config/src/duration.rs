@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A text that is no length of time.
+/// A text that is not a length of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a time such as 500ms, 20s, 5m, 1h or 7d")]
 pub struct NoDuration;

@@ -237,13 +237,13 @@ pub enum Problem {
     #[error("has neither `command` nor `url`; add `command` for a local server or `url` for a remote one")]
     NoTarget,
     /// A key for the other kind of target.
-    #[error("only goes with `{0}`; remove it")]
+    #[error("applies only with `{0}`; remove it")]
     Misplaced(&'static str),
     /// A key that has no effect without others.
     #[error("needs {0}")]
     Needs(&'static str),
     /// Two keys of which one would have no effect.
-    #[error("cannot stand beside `{0}`; remove one of them")]
+    #[error("cannot be combined with `{0}`; remove one")]
     Beside(&'static str),
     /// Settings of a feature that nobody has switched on.
     #[error("has no effect without `enabled`; set `{switch}` to true, or to false to keep this for later")]
@@ -298,7 +298,7 @@ pub enum Note {
         names: String,
     },
     /// A key for the other kind of target.
-    #[error("ignored: only goes with `{0}`")]
+    #[error("ignored: applies only with `{0}`")]
     IgnoredMisplaced(&'static str),
     /// A header that the gateway sets itself, in a client's file.
     #[error("ignored: the gateway sets this header itself")]

@@ -24,7 +24,7 @@ impl Faults {
         }
     }
 
-    /// True where something in this table, or in the file as a whole, is wrong: what else is read of it may be wrong for
+    /// True if something in this table, or in the file as a whole, is wrong: what else is read of it may be wrong for
     /// that reason only.
     pub fn within(&self, table: &[&str]) -> bool {
         self.0.iter().any(|error| {

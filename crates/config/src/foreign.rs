@@ -32,7 +32,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Where it stands in the file.
+    /// Where it is in the file.
     pub(crate) fn path(&self) -> &KeyPath {
         &self.path
     }
@@ -243,7 +243,7 @@ fn name_transport(kind: &str, at: usize, kept: &mut Vec<Entry>) {
     kept.insert(place, entry);
 }
 
-/// The `type` of an entry, in our spelling, and where it stands.
+/// The `type` of an entry, in our spelling, and where it is.
 fn kind(table: &Table<'_>) -> Result<Option<(String, usize)>, ConfigError> {
     const KINDS: [&str; 5] = ["stdio", "http", "streamable-http", "sse", "ws"];
     let Some(entry) = table.entry("type") else {

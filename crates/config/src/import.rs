@@ -146,7 +146,7 @@ fn note_secrets(document: &Document<'_>, server: &Server, warnings: &mut Vec<War
 
 /// Whether a value under this name is likely one that others must not see.
 pub(crate) fn looks_secret(name: &str, value: &str) -> bool {
-    /// Beginnings of words that name a secret, wherever they stand in the name.
+    /// Beginnings of words that name a secret, wherever they appear in the name.
     const NAMES: [&str; 8] = ["apikey", "token", "secret", "passw", "credential", "cookie", "bearer", "authoriz"];
     /// Words that do so only alone: `KEYBOARD`, `AUTHOR` and `PATH` begin like them.
     const WORDS: [&str; 5] = ["key", "keys", "auth", "pat", "pwd"];

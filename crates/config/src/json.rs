@@ -112,7 +112,7 @@ fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
     serde_json::from_str(json).ok()
 }
 
-/// The members of an object in their order, keys and values as they stand in the text.
+/// The members of an object in their order, keys and values as they are written in the text.
 struct Members<'a>(Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
@@ -137,7 +137,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
     }
 }
 
-/// The items of a list as they stand in the text.
+/// The items of a list as they are written in the text.
 struct Items<'a>(Vec<&'a RawValue>);
 
 impl<'de> Deserialize<'de> for Items<'de> {

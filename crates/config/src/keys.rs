@@ -10,7 +10,7 @@ pub use table::{FOREIGN_KEYS, KEYS, LOG_LEVELS};
 /// One key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Key {
-    /// Where it stands; `NAME` stands for any name.
+    /// Where it is; `NAME` stands for any name.
     pub path: &'static str,
     /// What it takes.
     pub kind: Kind,

@@ -109,7 +109,7 @@ pub struct Gateway {
     pub memory: usize,
     /// Web origins let in besides those of loopback, in lower case.
     pub allowed_origins: Vec<String>,
-    /// `Host` headers let in besides those of loopback, in lower case.
+    /// `Host` headers accepted besides those of loopback, in lower case.
     pub allowed_hosts: Vec<String>,
     /// The folder the demo tools may read.
     pub demo_root: PathBuf,
@@ -158,7 +158,7 @@ impl fmt::Display for LogLevel {
     }
 }
 
-/// A word that is no log level.
+/// A word that is not a log level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected {}", error::list(keys::LOG_LEVELS))]
 pub struct LogLevelError;

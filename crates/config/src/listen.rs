@@ -27,7 +27,7 @@ pub struct Listen {
 }
 
 impl Listen {
-    /// True where nobody reaches the address who should not: it is a loopback one, or clients have to say who they are.
+    /// True if nobody reaches the address who should not: it is a loopback one, or clients have to say who they are.
     #[must_use]
     pub fn may_be_reached(&self) -> bool {
         self.host.is_loopback() || self.tls.as_ref().is_some_and(ListenTls::authenticates)

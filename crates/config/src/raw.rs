@@ -1,4 +1,4 @@
-//! The first stage: what a file says, as a tree in which every key and value knows where it stands.
+//! The first stage: what a file says, as a tree in which every key and value knows its position.
 //!
 //! TOML and JSON files become the same tree, so that there is one set of checks.
 
@@ -31,7 +31,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// The same, wherever it stands.
+    /// The same, wherever it appears.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::List(one), Self::List(other)) => {

@@ -79,7 +79,7 @@ fn text(file: &Path) -> Result<String, RulesError> {
     let bad = |why: String| RulesError::Read { file: file.to_owned(), why };
     let length = std::fs::metadata(file).map_err(|error| bad(error.to_string()))?.len();
     if length > LARGEST {
-        return Err(bad(format!("it has {length} bytes; at most {LARGEST} are possible")));
+        return Err(bad(format!("it has {length} bytes; at most {LARGEST} are allowed")));
     }
     let text = std::fs::read_to_string(file).map_err(|error| bad(error.to_string()))?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())

@@ -336,7 +336,7 @@ fn a_claude_file_as_it_is() {
             "claude.json:4:5: mcpServers.\"my files\": the name cannot be used in tool names; it is called `my-files` here",
             "claude.json:8:7: mcpServers.\"my files\".autoApprove: ignored: Signalbox has no such setting",
             "claude.json:9:7: mcpServers.\"my files\".timeout: ignored: Signalbox has no such setting",
-            "claude.json:15:7: mcpServers.remote.args: ignored: only goes with `command`",
+            "claude.json:15:7: mcpServers.remote.args: ignored: applies only with `command`",
             "claude.json:16:20: mcpServers.remote.headers.Accept: ignored: the gateway sets this header itself",
         ]
     );

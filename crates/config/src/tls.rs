@@ -26,7 +26,7 @@ pub struct ListenTls {
 }
 
 impl ListenTls {
-    /// True where nobody is let in who has not said who they are.
+    /// True if nobody is let in who has not said who they are.
     #[must_use]
     pub fn authenticates(&self) -> bool {
         matches!(self.client_auth, ClientAuth::Required(_))
@@ -108,9 +108,10 @@ fn client_auth(table: &Table<'_>) -> Result<ClientAuth, ConfigError> {
     let (word, given) = (table.choice("client_auth")?, table.has("client_auth"));
     match (word.as_str(), file(table, "ca_file")?) {
         ("none", _) => Ok(ClientAuth::None),
-        (_, None) if given => {
-            Err(table.key_error("client_auth", Problem::Needs("a `ca_file` with those who sign clients' certificates")))
-        }
+        (_, None) if given => Err(table.key_error(
+            "client_auth",
+            Problem::Needs("a `ca_file` with the authorities that sign clients' certificates"),
+        )),
         (_, None) => Ok(ClientAuth::None),
         ("optional", Some(file)) => Ok(ClientAuth::Optional(file)),
         (_, Some(file)) => Ok(ClientAuth::Required(file)),

@@ -1,4 +1,4 @@
-//! What can be asked of a running process, and done with it, besides MCP. The list of it is in [`routes`].
+//! The HTTP API of a running process, besides MCP. [`routes`] lists it.
 
 mod breakpoints;
 mod holds;
@@ -66,7 +66,7 @@ fn id(request: &Request) -> Result<u64, Problem> {
 }
 
 fn number(text: &str) -> Result<u64, Problem> {
-    text.parse().map_err(|_| bad(format_args!("`{text}` is no number")))
+    text.parse().map_err(|_| bad(format_args!("`{text}` is not a number")))
 }
 
 /// Who decides: the name that came with the request, else whom the system tells.

@@ -56,14 +56,13 @@ pub async fn examine(patient: Patient<'_>) -> Vec<Finding> {
     match patient.loaded {
         Ok(loaded) => findings.extend(machine_and_backends(&loaded.config, patient.env, now).await),
         Err(_) => {
-            findings
-                .push(Finding::note("backends", "nothing else can be looked at until the configuration can be used"));
+            findings.push(Finding::note("backends", "nothing else can be checked until the configuration is usable"));
         }
     }
     findings
 }
 
-/// True where something does not work.
+/// True if something does not work.
 #[must_use]
 pub fn has_problems(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.severity == Severity::Problem)
@@ -115,7 +114,7 @@ fn start<'a>(backend: &'a BackendConfig, env: &Env<'_>) -> Option<Start<'a>> {
     Some(Start { backend: &backend.name, program, args, cwd: cwd.as_deref(), path })
 }
 
-/// What is surely wrong with the programs of local backends, told without starting one.
+/// What is certainly wrong with the programs of local backends, told without starting one.
 #[must_use]
 pub fn bad_programs(config: &Config, env: &Env<'_>) -> Vec<Finding> {
     let enabled = config.backends.iter().filter(|backend| !backend.disabled);

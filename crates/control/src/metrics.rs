@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The content type of the page.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The page as it stands.
+/// The page as it is now.
 #[must_use]
 pub fn render(app: &App) -> String {
     app.gateway.settle();
@@ -40,11 +40,8 @@ fn rules(page: &mut Page, gateway: &Gateway, beyond: Overflows) {
     for (name, count) in gateway.counters.all_counted() {
         counted.sample(&[("name", &name)], count);
     }
-    let mut overflows = page.family(
-        "signalbox_rules_overflows_total",
-        "counter",
-        "What rules did not keep at a limit, by what it was.",
-    );
+    let mut overflows =
+        page.family("signalbox_rules_overflows_total", "counter", "What rules dropped at a limit, by kind.");
     overflows.sample(&[("of", "limiter_keys")], beyond.limiter_keys);
     overflows.sample(&[("of", "cache_entries")], beyond.cache_entries);
     overflows.sample(&[("of", "remembered")], beyond.remembered);
@@ -54,7 +51,7 @@ fn rules(page: &mut Page, gateway: &Gateway, beyond: Overflows) {
     for (how, count) in gateway.holds.settled() {
         settled.sample(&[("how", how)], count);
     }
-    page.family("signalbox_webhooks_failed_total", "counter", "Web addresses that could not be asked or told.")
+    page.family("signalbox_webhooks_failed_total", "counter", "Webhook calls that failed.")
         .sample(&[], gateway.webhooks.failed());
 }
 
@@ -68,7 +65,7 @@ fn tape(page: &mut Page, stats: &RecorderStats) {
     }
     page.family("signalbox_tape_sampled_out_total", "counter", "Facts that sampling and filters left out.")
         .sample(&[], stats.sampled_out);
-    page.family("signalbox_tape_orphans_total", "counter", "Exchanges of which no end was seen.")
+    page.family("signalbox_tape_orphans_total", "counter", "Exchanges whose end was not seen.")
         .sample(&[], stats.orphans);
     page.family("signalbox_tape_store_errors_total", "counter", "How often the store could not write.")
         .sample(&[], stats.store_errors);
@@ -82,28 +79,28 @@ fn process(page: &mut Page, gateway: &Gateway, status: &Status) {
     page.family("signalbox_uptime_seconds", "gauge", "Time since the start.").sample(&[], status.uptime_seconds);
     page.family("signalbox_requests_in_flight", "gauge", "Requests of clients that wait for an answer.")
         .sample(&[], status.in_flight.max(0).unsigned_abs());
-    page.family("signalbox_parked_calls", "gauge", "Calls that wait for input of their clients.")
+    page.family("signalbox_parked_calls", "gauge", "Calls that wait for input from their clients.")
         .sample(&[], status.parked as u64);
-    page.family("signalbox_parked_bytes", "gauge", "Bytes of calls that wait for input of their clients.")
+    page.family("signalbox_parked_bytes", "gauge", "Bytes of calls that wait for input from their clients.")
         .sample(&[], status.parked_bytes as u64);
     page.family("signalbox_message_bytes", "gauge", "Bytes of the large messages that are held, of `gateway.memory`.")
         .sample(&[], status.message_bytes as u64);
-    page.family("signalbox_message_budget_bytes", "gauge", "How many there may be.")
+    page.family("signalbox_message_budget_bytes", "gauge", "The most bytes of large messages that may be held.")
         .sample(&[], status.message_budget as u64);
     page.family("signalbox_tasks", "gauge", "Tasks that run in this process.").sample(&[], status.tasks as u64);
     page.family("signalbox_sessions", "gauge", "Sessions open now.").sample(&[], status.sessions as u64);
     page.family("signalbox_sessions_opened_total", "counter", "Sessions ever opened.")
         .sample(&[], status.sessions_opened);
-    page.family("signalbox_sessions_refused_total", "counter", "Sessions refused for want of room.")
+    page.family("signalbox_sessions_refused_total", "counter", "Sessions refused because the limit was reached.")
         .sample(&[], read(&counters.sessions_refused));
     page.family("signalbox_event_streams", "gauge", "Event streams open now.").sample(&[], status.streams as u64);
     page.family("signalbox_connections", "gauge", "Connections of clients open now.")
         .sample(&[], status.connections.max(0).unsigned_abs());
-    page.family("signalbox_connections_refused_total", "counter", "Connections refused for want of room.")
+    page.family("signalbox_connections_refused_total", "counter", "Connections refused because the limit was reached.")
         .sample(&[], read(&counters.connections_refused));
-    page.family("signalbox_malformed_total", "counter", "Messages of clients that could not be read.")
+    page.family("signalbox_malformed_total", "counter", "Messages from clients that could not be read.")
         .sample(&[], read(&counters.malformed));
-    page.family("signalbox_config_generation", "gauge", "The number of the configuration in force, 1 at the start.")
+    page.family("signalbox_config_generation", "gauge", "The number of the current configuration, 1 at the start.")
         .sample(&[], read(&counters.config_generation));
     let mut reloads = page.family("signalbox_config_reloads_total", "counter", "Reloads of the configuration.");
     reloads.sample(&[("outcome", "ok")], read(&counters.reloads));
@@ -112,11 +109,8 @@ fn process(page: &mut Page, gateway: &Gateway, status: &Status) {
         .sample(&[], counters.handshakes.load(Ordering::Relaxed).max(0).unsigned_abs());
     page.family("signalbox_tls_handshakes_total", "counter", "TLS handshakes of clients that succeeded.")
         .sample(&[], read(&counters.handshakes_done));
-    let mut failed = page.family(
-        "signalbox_tls_handshakes_failed_total",
-        "counter",
-        "TLS handshakes that came to nothing, by reason.",
-    );
+    let mut failed =
+        page.family("signalbox_tls_handshakes_failed_total", "counter", "TLS handshakes that failed, by reason.");
     for (reason, count) in &counters.failed_handshakes() {
         failed.sample(&[("reason", reason)], *count);
     }
@@ -144,7 +138,7 @@ fn backends(page: &mut Page, backends: &[BackendStatus]) {
     gauge("signalbox_backend_connections", "gauge", "Connections to the backend.", |one| one.connections as u64);
     gauge("signalbox_backend_in_flight", "gauge", "Requests the backend works on.", |one| one.in_flight as u64);
     gauge("signalbox_backend_waiting", "gauge", "Calls that wait for it to start.", |one| one.waiting as u64);
-    gauge("signalbox_backend_restarts_total", "counter", "How often it was started again.", |one| one.restarts);
+    gauge("signalbox_backend_restarts_total", "counter", "How often it was restarted.", |one| one.restarts);
     gauge(
         "signalbox_backend_breaker_open",
         "gauge",
@@ -163,13 +157,13 @@ fn backends(page: &mut Page, backends: &[BackendStatus]) {
     gauge("signalbox_backend_pings_failed_total", "counter", "Pings that the backend did not answer.", |one| {
         one.health.as_ref().map_or(0, |health| health.failed)
     });
-    gauge("signalbox_backend_failed", "gauge", "1 while it is not started again, having failed too often.", |one| {
+    gauge("signalbox_backend_failed", "gauge", "1 while it is not restarted because it failed too often.", |one| {
         u64::from(one.state == "failed")
     });
     gauge("signalbox_backend_queue_refused_total", "counter", "Calls refused since too many waited.", |one| {
         one.queue_refused
     });
-    gauge("signalbox_backend_retries_total", "counter", "Requests sent again that surely were not processed.", |one| {
+    gauge("signalbox_backend_retries_total", "counter", "Retried requests that certainly were not processed.", |one| {
         one.retries
     });
     addresses(page, backends);
@@ -186,7 +180,7 @@ fn backends(page: &mut Page, backends: &[BackendStatus]) {
     let mut strays = page.family(
         "signalbox_backend_strays_total",
         "counter",
-        "Messages of the backend that fitted nothing, by kind.",
+        "Messages from the backend that matched nothing, by kind.",
     );
     for backend in backends {
         for (kind, count) in &backend.strays {
@@ -204,11 +198,11 @@ fn addresses(page: &mut Page, backends: &[BackendStatus]) {
             family.sample(&[("backend", &backend.name), ("address", &one.address)], value(one));
         }
     };
-    each("signalbox_address_well", "gauge", "0 while the address is left out because it fails.", |one| {
+    each("signalbox_address_well", "gauge", "0 while the address is skipped because it fails.", |one| {
         u64::from(one.breaker == "closed")
     });
     each("signalbox_address_busy", "gauge", "Requests or connections under way at the address.", |one| one.busy as u64);
-    each("signalbox_address_sent_total", "counter", "Requests or connections that it got.", |one| one.sent);
+    each("signalbox_address_sent_total", "counter", "Requests or connections sent to it.", |one| one.sent);
     each("signalbox_address_failed_total", "counter", "Requests or connections that failed there.", |one| one.failed);
 }
 

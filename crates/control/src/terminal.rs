@@ -6,7 +6,7 @@ use std::io::{IsTerminal as _, stdout};
 /// How a result is to look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Style {
-    /// The width to keep to; none where there is no terminal.
+    /// The width to keep to; none if there is no terminal.
     pub width: Option<usize>,
     /// Whether colours may be used.
     pub colour: bool,
@@ -28,7 +28,7 @@ const USUAL_WIDTH: usize = 80;
 const USUAL_HEIGHT: usize = 24;
 
 impl Style {
-    /// What suits standard output: plain where it is no terminal, and without colours where `NO_COLOR` is set or the terminal is
+    /// What suits standard output: plain if it is not a terminal, and without colours if `NO_COLOR` is set or the terminal is
     /// a dumb one.
     #[must_use]
     pub fn of_stdout() -> Self {

@@ -16,7 +16,7 @@ pub struct ToolList {
     tools: Vec<Value>,
     /// Backends that are not up, and why.
     missing: Vec<String>,
-    /// False where there are backends and none of them is up.
+    /// False if there are backends and none of them is up.
     ready: bool,
 }
 

@@ -24,7 +24,7 @@ impl<'a> Walk<'a> {
         let slot = || Slot { rule: Arc::clone(&rule.id), action: number };
         match action {
             Action::Allow => {
-                self.note("allow", "no further rule is asked");
+                self.note("allow", "no further rules are checked");
                 Step::Stop
             }
             Action::Block { message, code } => self.block(rule, message, *code, view),
@@ -131,7 +131,7 @@ impl<'a> Walk<'a> {
         match Envelope::parse(bytes) {
             Ok(message) => Step::Change(message),
             Err(error) => {
-                self.note("pass", format!("the changed message is none: {error}"));
+                self.note("pass", format!("the changed message is not valid: {error}"));
                 Step::Next
             }
         }
@@ -180,10 +180,10 @@ impl<'a> Walk<'a> {
         };
         match template.and_then(|template| self.fill(rule, view, |filling| template.render(filling))) {
             Some(result) => {
-                self.note("reply", "with a made up result");
+                self.note("reply", "with a mock result");
                 Step::End(Verdict::Reply(result.into()))
             }
-            None => self.refuse(rule, FaultKind::Internal, "the made up result is too large".to_owned()),
+            None => self.refuse(rule, FaultKind::Internal, "the mock result is too large".to_owned()),
         }
     }
 
@@ -191,10 +191,10 @@ impl<'a> Walk<'a> {
         let spoils = matches!(failing.kind, FailKind::Truncate | FailKind::Garble);
         let draw = if spoils || failing.probability < 1.0 { self.draw(slot, failing.seed) } else { 0 };
         if unit(draw) >= failing.probability {
-            self.note("pass", "no fault this time");
+            self.note("pass", "no failure this time");
             return Step::Next;
         }
-        let made_up = |what: &str| format!("rule `{}` makes up a fault: {what}", rule.id);
+        let made_up = |what: &str| format!("rule `{}` injects a failure: {what}", rule.id);
         match failing.kind {
             FailKind::Timeout | FailKind::Slow => {
                 self.note("delay", format!("for {:?}", failing.after));
@@ -208,7 +208,7 @@ impl<'a> Walk<'a> {
                 Step::End(Verdict::Error(error_object(codes::INTERNAL_ERROR, &message, None)))
             }
             FailKind::Truncate | FailKind::Garble => match damaged(view.message, failing.kind, draw) {
-                Some(bytes) => self.changed(view, bytes, vec!["spoiled the texts of the result".to_owned()], vec![]),
+                Some(bytes) => self.changed(view, bytes, vec!["corrupted the texts of the result".to_owned()], vec![]),
                 None => Step::Next,
             },
         }
@@ -235,7 +235,7 @@ impl<'a> Walk<'a> {
         // A key that had to be cut would meet other keys.
         let key = self.fill(rule, view, |filling| cache.key.render_key(filling, limits::KEY));
         if key.len() > limits::KEY {
-            self.note("pass", "the key is too long to be kept");
+            self.note("pass", "the key is too long to cache");
             return Step::Next;
         }
         let whose = if cache.shared { "" } else { view.facts.principal };
@@ -246,7 +246,7 @@ impl<'a> Walk<'a> {
         self.input("cache", cached_text(found.as_ref()));
         match found {
             Some(result) => {
-                self.note("reply", "with the answer that was kept");
+                self.note("reply", "with the cached answer");
                 Step::End(Verdict::Reply(result))
             }
             None => Step::Next,
@@ -272,7 +272,7 @@ impl<'a> Walk<'a> {
                 self.hook_failed(rule, hook, "it did not answer in time")
             }
             (HoldAnswer::GoOn { by: None }, Action::Fault(failing)) if failing.kind == FailKind::Timeout => {
-                let message = format!("rule `{}` makes up a fault: no answer in {:?}", rule.id, failing.after);
+                let message = format!("rule `{}` injects a failure: no answer in {:?}", rule.id, failing.after);
                 self.refuse(rule, FaultKind::TimedOut, message)
             }
             (
@@ -322,7 +322,7 @@ impl<'a> Walk<'a> {
                     self.note("reply", format!("answered by {}", name(by)));
                     return Step::End(Verdict::Reply(result.clone()));
                 }
-                self.refuse(rule, FaultKind::Internal, "the given result is no JSON object".to_owned())
+                self.refuse(rule, FaultKind::Internal, "the given result is not a JSON object".to_owned())
             }
             HoldAnswer::Refused { by, reason } => {
                 self.input("person", format!("refused by {}", name(by)));
@@ -335,7 +335,7 @@ impl<'a> Walk<'a> {
     fn said(&mut self, rule: &Rule, url: &str, said: Said) -> Step {
         match said {
             Said::Pass => {
-                self.note("released", format!("{url} lets it pass"));
+                self.note("released", format!("{url} let it pass"));
                 Step::Next
             }
             Said::Modify(message) => {
@@ -358,11 +358,10 @@ impl<'a> Walk<'a> {
         if hook.block_on_failure {
             // The client is not to know where it is.
             self.note("refuse", format!("{}: {error}", hook.shown));
-            let message =
-                format!("rule `{}` asks a webhook about this, and it gave no answer that could be used", rule.id);
+            let message = format!("the webhook of rule `{}` gave no usable answer", rule.id);
             return Step::End(Verdict::Refuse(Fault::new(FaultKind::Refused, message).with_str("rule", &rule.id)));
         }
-        self.note("released", format!("{}: {error}; goes on without it", hook.shown));
+        self.note("released", format!("{}: {error}; continuing without it", hook.shown));
         Step::Next
     }
 }

@@ -1,4 +1,4 @@
-//! What a rule does with a message that its conditions fit.
+//! What a rule does with a message that its conditions match.
 
 use crate::facts::Root;
 use crate::phases::Phases;
@@ -37,7 +37,7 @@ pub(crate) struct Target {
     pub pointer: Pointer,
 }
 
-/// A web address that is told of a message, or asked about it.
+/// A web address that is notified of a message, or asked about it.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Webhook {
     pub url: Arc<str>,
@@ -115,7 +115,7 @@ pub(crate) struct Cache {
     pub key: Template,
     pub ttl: Duration,
     pub max_entries: usize,
-    /// True where one principal may get what another one's call has brought.
+    /// True if one principal may get what another one's call has brought.
     pub shared: bool,
 }
 
@@ -160,7 +160,7 @@ impl Action {
         }
     }
 
-    /// True where nothing after it is looked at, whatever happens.
+    /// True if nothing after it is looked at, whatever happens.
     pub fn always_ends(&self) -> bool {
         matches!(self, Self::Allow | Self::Block { .. } | Self::Error { .. } | Self::Mock(..))
     }

@@ -1,4 +1,4 @@
-//! A first look at a rule that tells most of those that do not fit from a few bytes, without touching the rule itself.
+//! A first look at a rule that excludes most rules that do not match by a few bytes, without touching the rule itself.
 
 use crate::action::Action;
 use crate::condition::{Condition, Leaf, MethodTest};
@@ -12,10 +12,10 @@ use signalbox_engine::chain::Phase;
 /// How many bytes are compared.
 const BYTES: usize = 8;
 
-/// A rule that may fit messages of one phase and method. Small, since all of them are looked at for each message.
+/// A rule that may match messages of one phase and method. Small, since all of them are looked at for each message.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Candidate {
-    /// The condition behind those that hold, where it can be told from the beginning of a text: that beginning, and where
+    /// The condition after those that hold, where it can be told from the beginning of a text: that beginning, and where
     /// the text is.
     beginning: Beginning,
     slot: u16,
@@ -52,7 +52,7 @@ pub(crate) struct Beginning {
 }
 
 impl Beginning {
-    /// Of what stands between the quotes of a text. None where it is no text, or an escape is in it.
+    /// Of what stands between the quotes of a text. None if it is not a text, or contains an escape.
     pub fn of_token(token: &[u8]) -> Option<Self> {
         let [b'"', content @ .., b'"'] = token else { return None };
         let beginning = Self::of(content);
@@ -67,7 +67,7 @@ impl Beginning {
         Self { word: u64::from_le_bytes(bytes), length: text.len().min(BYTES) as u8 }
     }
 
-    /// False where a text with this beginning cannot begin as the other one does.
+    /// False if a text with this beginning cannot begin as the other one does.
     fn may_be(self, wanted: Self) -> bool {
         let mask = u64::MAX.checked_shr(64 - 8 * u32::from(wanted.length)).unwrap_or(0);
         self.length >= wanted.length && self.word & mask == wanted.word
@@ -88,7 +88,7 @@ impl Candidate {
         Self { rule: at, tallies, held: u16::try_from(held).unwrap_or(u16::MAX), fits, slot, beginning }
     }
 
-    /// True where the rule surely fits; then the outcomes of its conditions are noted.
+    /// True if the rule certainly matches; then the outcomes of its conditions are noted.
     pub fn fits(&self, outcomes: &mut Outcomes) -> bool {
         if self.fits {
             outcomes.push_run(self.held, false);
@@ -96,7 +96,7 @@ impl Candidate {
         self.fits
     }
 
-    /// True where the rule surely does not fit; then the outcomes of what was looked at are noted.
+    /// True if the rule certainly does not match; then the outcomes of what was looked at are noted.
     #[inline]
     pub fn misses(&self, view: &View<'_>, seen: &mut Seen, outcomes: &mut Outcomes) -> bool {
         if self.slot == NONE {

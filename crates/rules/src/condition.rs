@@ -68,7 +68,7 @@ impl Condition {
     }
 
     /// Whether it holds. What was looked at is noted, in order; what does not matter any more is not looked at. `strictly`
-    /// where the rule permits something if it holds: then a name has to fit however it is written.
+    /// where the rule permits something if it holds: then a name has to match however it is written.
     pub fn holds(&self, view: &View<'_>, slots: usize, strictly: bool, outcomes: &mut Outcomes) -> bool {
         match self {
             Self::And(all) => all.iter().all(|one| one.holds(view, slots, strictly, outcomes)),
@@ -137,14 +137,14 @@ impl Condition {
         }
     }
 
-    /// True where nothing is asked.
+    /// True if nothing is asked.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::And(all) if all.iter().all(Self::is_empty))
     }
 }
 
 impl Leaf {
-    /// True where it holds a regular expression.
+    /// True if it holds a regular expression.
     pub fn is_pattern(&self) -> bool {
         matches!(
             self,
@@ -154,7 +154,7 @@ impl Leaf {
         )
     }
 
-    /// True where it asks for what is not known any more of the call that made a task.
+    /// True if it asks for what is not known any more of the call that made a task.
     fn is_unknown(&self, facts: &Facts<'_>) -> bool {
         match self {
             Self::Tool(_) | Self::Subject(_) => facts.lacks_subject(),

@@ -10,7 +10,7 @@ const TEXTS: usize = 1000;
 /// Deepest value that is looked for texts in.
 const DEPTH: usize = 64;
 
-/// The answer with all its texts cut off or spoiled, as the draw says; `None` where there is nothing to spoil.
+/// The answer with all its texts cut off or spoiled, as the draw says; `None` if there is nothing to spoil.
 pub(crate) fn damaged(message: &Envelope, kind: FailKind, draw: u64) -> Option<Bytes> {
     let bytes = message.bytes();
     let mut texts = Vec::new();

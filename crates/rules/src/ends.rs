@@ -1,4 +1,4 @@
-//! What is told of a message at the end of its walk past the rules, remembered: messages of one kind mostly go one way.
+//! Caches the rulings at the end of a walk past the rules, since messages of one kind mostly take the same way.
 
 use crate::outcomes::Outcomes;
 use crate::rule_set::RuleSet;
@@ -18,7 +18,7 @@ pub(crate) struct Ends([ArcSwapOption<End>; PLACES]);
 struct End {
     way: Way,
     verdict: &'static str,
-    /// What is told of the walk as a whole.
+    /// The rulings of the walk as a whole.
     ruling: Arc<Ruling>,
     plain: Option<Plain>,
 }
@@ -26,7 +26,7 @@ struct End {
 /// The way that a message went.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Way {
-    /// The list of rules that were looked at, by where it stands.
+    /// The list of rules that were looked at, by where it is.
     pub list: usize,
     pub outcomes: Outcomes,
 }
@@ -39,12 +39,12 @@ pub(crate) struct Plain {
 }
 
 impl Ends {
-    /// What is said at the end of this way, where nothing but counting was done on it.
+    /// What is said at the end of this way, if nothing but counting was done on it.
     pub fn plain(&self, way: &Way) -> Option<Plain> {
         self.0[way.place()].load().as_ref().filter(|end| end.way == *way)?.plain.clone()
     }
 
-    /// What is told of a walk; remembered, unless it began behind a rule.
+    /// The rulings of a walk; cached, unless it began after a rule.
     pub fn told(&self, set: &RuleSet, verdict: &'static str, way: Way, after: Option<Arc<str>>) -> Arc<Ruling> {
         let place = &self.0[way.place()];
         let known = |end: &&Arc<End>| after.is_none() && end.verdict == verdict && end.way == way;
@@ -68,7 +68,7 @@ impl Ends {
 }
 
 impl Way {
-    /// The version of the rules, the outcome of every condition, and the rule behind which the walk began.
+    /// The version of the rules, the outcome of every condition, and the rule after which the walk began.
     pub fn told(&self, set: &RuleSet, verdict: &'static str, after: Option<Arc<str>>) -> Arc<Ruling> {
         let mut inputs = vec![("rules", set.version().to_owned()), ("outcomes", self.outcomes.text())];
         inputs.extend(after.map(|rule| ("after", rule.to_string())));

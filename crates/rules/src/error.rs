@@ -20,7 +20,7 @@ impl RuleError {
         Self { place, problem: Box::new(problem), more: Vec::new() }
     }
 
-    /// All of these as one error; nothing where there is none.
+    /// All of these as one error; nothing if there is none.
     pub(crate) fn of(all: Vec<Self>) -> Option<Self> {
         let mut all = all.into_iter();
         let mut first = all.next()?;
@@ -29,7 +29,7 @@ impl RuleError {
     }
 }
 
-/// Where something stands: printed as `FILE:LINE:COLUMN: KEY: `, without the parts that are not known.
+/// Where something is: printed as `FILE:LINE:COLUMN: KEY: `, without the parts that are not known.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Place {
     /// The file, as the caller named it.
@@ -87,7 +87,7 @@ pub enum Problem {
     /// A regular expression that cannot be used.
     #[error("not a regular expression this program can use: {0}")]
     Regex(String),
-    /// Text that is no JSON.
+    /// Text that is not JSON.
     #[error("not valid JSON: {0}")]
     Json(String),
     /// A file that a rule names and that cannot be read.
@@ -130,7 +130,7 @@ pub enum Problem {
         remedy: &'static str,
     },
     /// Two rules with one id.
-    #[error("a rule with the id `{id}` stands already in {first}; give one of them another id")]
+    #[error("the rule id `{id}` is already used in {first}; give one of them another id")]
     DuplicateId {
         /// The id.
         id: String,
@@ -138,7 +138,7 @@ pub enum Problem {
         first: String,
     },
     /// An action that has no meaning for the messages that the rule looks at.
-    #[error("`{action}` goes with {fits}, and this rule looks at {looks}; {remedy}")]
+    #[error("`{action}` applies to {fits} only, but this rule matches {looks}; {remedy}")]
     Misplaced {
         /// The action.
         action: &'static str,
@@ -149,7 +149,7 @@ pub enum Problem {
         /// What to do.
         remedy: &'static str,
     },
-    /// Two keys that cannot stand beside each other.
+    /// Two keys that cannot be combined.
     #[error("{0}")]
     Beside(&'static str),
 }

@@ -84,12 +84,12 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// True where the tool of a task's call is not known any more.
+    /// True if the tool of a task's call is not known any more.
     pub fn lacks_subject(&self) -> bool {
         self.by_task && self.subject.is_none()
     }
 
-    /// True where the request of a task's call is not known any more.
+    /// True if the request of a task's call is not known any more.
     pub fn lacks_request(&self) -> bool {
         self.by_task && self.request.is_none()
     }
@@ -117,7 +117,7 @@ pub(crate) struct View<'a> {
     names: std::cell::OnceCell<Option<SubjectNames<'a>>>,
     /// How many bytes were read so far.
     work: Cell<usize>,
-    /// True where a condition was asked about what is not known any more.
+    /// True if a condition was asked about what is not known any more.
     guessed: Cell<bool>,
 }
 
@@ -153,7 +153,7 @@ impl<'a> View<'a> {
         self.guessed.set(true);
     }
 
-    /// True where a condition was guessed since this was last asked.
+    /// True if a condition was guessed since this was last asked.
     pub fn take_guess(&self) -> bool {
         self.guessed.take()
     }

@@ -9,26 +9,26 @@ pub trait Files {
     fn read(&self, name: &str, most: usize) -> Result<String, FileError>;
 }
 
-/// Why a file that a rule names cannot be read, in words that go behind its name.
+/// Why a file that a rule names cannot be read, in words that follow its name.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FileError {
-    /// The rules were not read from a file.
-    #[error("these rules come from no file, so that there is none beside it; write the result into the rule")]
+    /// The rules were not read from a file, so there is no folder to look in.
+    #[error("these rules are not in a file, so a relative path has no base; write the result into the rule")]
     NoneBeside,
-    /// The system does not give it; this is what it says.
+    /// The system could not read it; this is its error.
     #[error("{0}")]
     System(String),
-    /// A folder, or something stranger.
-    #[error("it is no file")]
+    /// It is a folder, a device or the like.
+    #[error("not a regular file")]
     NoFile,
     /// It is too large.
-    #[error("it is larger than {most} bytes; split it, or shorten it")]
+    #[error("larger than {most} bytes; split or shorten it")]
     TooLarge {
         /// How large it may be.
         most: usize,
     },
     /// It is not text.
-    #[error("it is no UTF-8")]
+    #[error("not valid UTF-8")]
     NoText,
 }
 
@@ -38,7 +38,7 @@ impl From<std::io::Error> for FileError {
     }
 }
 
-/// Rules that come from no file, beside which there is nothing.
+/// For rules that are not in a file: there is nothing to read.
 #[derive(Copy, Clone, Debug)]
 pub struct NoFiles;
 

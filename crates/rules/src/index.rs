@@ -1,4 +1,4 @@
-//! Which rules can fit a message at all, by phase and method: what cannot is not even looked at.
+//! Which rules can match a message at all, by phase and method: what cannot is not even looked at.
 
 use crate::candidate::Candidate;
 use crate::phases::place;
@@ -22,7 +22,7 @@ struct Lists {
 }
 
 impl Index {
-    /// The index of rules that stand in their order.
+    /// The index of rules in their order.
     pub fn new(rules: &[Rule]) -> Self {
         let mut index = Self::default();
         for phase in Phase::ALL {

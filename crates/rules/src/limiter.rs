@@ -40,7 +40,7 @@ impl Limiter {
         Limited::Passed { left: u64::try_from(u128::from(ask.limit) - after.div_ceil(each)).unwrap_or(0) }
     }
 
-    /// The key to count under: where there is no room for more keys, all further ones of a slot share one bucket.
+    /// The key to count under: if there is no room for more keys, all further ones of a slot share one bucket.
     fn room_for<'a>(&mut self, ask: &LimitAsk<'a>) -> &'a str {
         let known = self.full_at.get(ask.slot).is_some_and(|buckets| buckets.contains_key(ask.key));
         if known || self.keys < limits::LIMITER_KEYS {

@@ -32,7 +32,7 @@ pub const SEGMENTS: usize = 32;
 pub const VALUE: usize = 64 * 1024;
 /// Largest file of made up results, in bytes.
 pub const MOCK_FILE: usize = 4 * 1024 * 1024;
-/// Most bytes in the files of made up results of all rules together.
+/// Most bytes in mock files of all rules together.
 pub const MOCK_FILES: usize = 32 * 1024 * 1024;
 /// Most results in a file.
 pub const MOCK_RESULTS: usize = 10_000;
@@ -75,5 +75,5 @@ pub use signalbox_engine::chain::MAX_WEBHOOK_ANSWER as WEBHOOK_ANSWER;
 /// Largest outside input that a ruling holds whole, in bytes; of a larger one its length and hash.
 pub const INPUT: usize = 16 * 1024;
 
-/// Most rules of a file of which is told what is wrong with them.
+/// Most rules of a file whose errors are reported.
 pub const FAULTS: usize = 50;

@@ -62,7 +62,7 @@ impl Live {
         self.caches.lock().unpoisoned().keep(&stays);
     }
 
-    /// Keeps a request until its answer. False where there is no room for it.
+    /// Keeps a request until its answer. False if there is no room for it.
     pub fn remember(&self, exchange: (SessionKey, ExchangeId), request: &Envelope) -> bool {
         self.memory.remember(exchange, request)
     }

@@ -47,7 +47,7 @@ struct Inside {
 }
 
 impl Memory {
-    /// Keeps a request. False where there is no room for it.
+    /// Keeps a request. False if there is no room for it.
     pub fn remember(&self, key: Key, request: &Envelope) -> bool {
         let mut inside = self.lock();
         let length = request.bytes().len();
@@ -131,7 +131,7 @@ impl Memory {
 }
 
 impl Inside {
-    /// False where there is no room for so many bytes, not even without what is only kept for tasks.
+    /// False if there is no room for this many bytes, not even without what is only kept for tasks.
     fn make_room(&mut self, key: Key, bytes: usize) -> bool {
         while !self.has_room(key, bytes) {
             let Some(oldest) = self.for_tasks.pop_front() else { return false };

@@ -50,7 +50,7 @@ pub(crate) fn unknown(rules: &[Rule], known: &KnownNames) -> Vec<Warning> {
             if let Action::Fork { backend } = action
                 && !known.backends.iter().any(|name| **name == **backend)
             {
-                warn(format!("forks to `{backend}`, which is no backend; there are {}", listed(&known.backends)));
+                warn(format!("forks to `{backend}`, which is not a backend; there are {}", listed(&known.backends)));
             }
         }
     }

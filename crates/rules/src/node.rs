@@ -1,4 +1,4 @@
-//! What a rule file says, as a tree in which every value knows where it stands, and the words for what does not fit.
+//! What a rule file says, as a tree in which every value knows its position, and the words for what does not fit.
 
 use crate::error::{Place, Problem, RuleError, closest, shown};
 use crate::files::Files;

@@ -1,4 +1,4 @@
-//! What a rule has decided so far about a message that it fits.
+//! What a rule has decided so far about a message that it matches.
 
 use crate::rule::Rule;
 use signalbox_engine::chain::Ruling;
@@ -14,7 +14,7 @@ pub(crate) struct OpenRuling<'a> {
     verdict: &'static str,
     detail: String,
     pub inputs: Vec<(&'static str, String)>,
-    /// None where all conditions of the rule were looked at and held.
+    /// None if all conditions of the rule were looked at and held.
     conditions: Option<Conditions>,
 }
 

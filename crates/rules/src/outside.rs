@@ -40,7 +40,7 @@ pub enum Limited {
         /// How many.
         left: u64,
     },
-    /// There is none left for so long.
+    /// There is none left for this long.
     Over {
         /// How long.
         wait: Duration,
@@ -54,7 +54,7 @@ pub struct CacheAsk<'a> {
     pub slot: &'a Slot,
     /// The key, with the principal where it is not shared.
     pub key: &'a str,
-    /// The exchange whose answer is to be kept where there is none yet.
+    /// The exchange whose answer is to be kept if there is none yet.
     pub exchange: Option<(SessionKey, ExchangeId)>,
     /// How long it is to be kept.
     pub ttl: Duration,

@@ -5,7 +5,7 @@ use crate::pointer::{Pointer, index, step};
 use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Span, json};
 
-/// Gives a value to a place in the message; objects that are missing on the way are made. `None` where something on the way
+/// Gives a value to a place in the message; objects that are missing on the way are made. `None` if something on the way
 /// is neither an object nor an array.
 pub(crate) fn set(bytes: &Bytes, root: Root, pointer: &Pointer, value: &[u8]) -> Option<Bytes> {
     let mut here = object(bytes)?;
@@ -28,7 +28,7 @@ pub(crate) fn set(bytes: &Bytes, root: Root, pointer: &Pointer, value: &[u8]) ->
     Some(edits.apply(bytes))
 }
 
-/// Takes a member or an element out. `None` where it is not there.
+/// Takes a member or an element out. `None` if it is not there.
 pub(crate) fn remove(bytes: &Bytes, root: Root, pointer: &Pointer) -> Option<Bytes> {
     let (last, way) = pointer.segments().split_last()?;
     let mut here = step(root.word(), bytes, object(bytes)?)?;
@@ -87,7 +87,7 @@ fn nested(way: &[&str], value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Adds an element behind the last one; any other place that is not there is none.
+/// Adds an element after the last one; any other place that is not there is none.
 fn append(edits: &mut Edits, bytes: &[u8], array: Span, segment: &str, value: &[u8]) -> Option<()> {
     let items: Vec<Span> = json::elements(array.of(bytes)).collect();
     if segment != "-" && index(segment) != Some(items.len()) {

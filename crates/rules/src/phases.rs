@@ -40,19 +40,19 @@ impl Phases {
         Self(1 << place(phase))
     }
 
-    /// True where the phase is in the set.
+    /// True if the phase is in the set.
     #[must_use]
     pub fn has(self, phase: Phase) -> bool {
         self.meets(Self::of(phase))
     }
 
-    /// True where both have a phase in common.
+    /// True if both have a phase in common.
     #[must_use]
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// True where all phases of the other one are in this one.
+    /// True if all phases of the other one are in this one.
     #[must_use]
     pub fn covers(self, other: Self) -> bool {
         other.0 & !self.0 == 0
@@ -87,10 +87,10 @@ impl Phases {
             _ => {}
         }
         let others = [
-            (Self::QUESTION, "questions of backends"),
-            (Self::ANSWER, "answers of clients"),
+            (Self::QUESTION, "questions from backends"),
+            (Self::ANSWER, "answers from clients"),
             (Self::TO_GATEWAY, "requests to the gateway"),
-            (Self::FROM_GATEWAY, "answers of the gateway"),
+            (Self::FROM_GATEWAY, "answers from the gateway"),
         ];
         words.extend(others.into_iter().filter(|(phase, _)| self.meets(*phase)).map(|(_, word)| word));
         if words.is_empty() { "nothing".to_owned() } else { words.join(" and ") }

@@ -1,4 +1,4 @@
-//! Which messages a rule can fit at all, told from its conditions and actions alone.
+//! Which messages a rule can match at all, told from its conditions and actions alone.
 
 use crate::action::Action;
 use crate::condition::{Condition, Leaf, MethodTest};
@@ -7,7 +7,7 @@ use crate::phases::Phases;
 use crate::template::Hole;
 use std::collections::BTreeSet;
 
-/// The methods that a rule can fit.
+/// The methods that a rule can match.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Methods {
     Any,

@@ -255,7 +255,9 @@ fn fault(node: &Node<'_>) -> Result<Action, RuleError> {
     };
     let after = match (table.get("after"), kind) {
         (Some(node), FailKind::Timeout | FailKind::Slow) => node.duration(limits::WAIT)?,
-        (Some(node), _) => return Err(node.fail(Problem::Beside("`after` goes with the kinds `timeout` and `slow`"))),
+        (Some(node), _) => {
+            return Err(node.fail(Problem::Beside("`after` applies only to the kinds `timeout` and `slow`")));
+        }
         (None, FailKind::Timeout) => Duration::from_secs(30),
         (None, _) => Duration::from_secs(2),
     };

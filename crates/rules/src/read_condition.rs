@@ -48,7 +48,7 @@ const VALUE_TESTS: [&str; 11] = [
 /// A condition tree. All keys of a table have to hold.
 pub(crate) fn condition(node: &Node<'_>, depth: usize) -> Result<Condition, RuleError> {
     if depth > limits::DEPTH {
-        let remedy = "take the tree apart into several rules";
+        let remedy = "split the tree into several rules";
         return Err(node.fail(Problem::TooMany {
             what: "levels of `and`, `or` and `not`",
             limit: limits::DEPTH,
@@ -239,8 +239,8 @@ fn regex(node: &Node<'_>) -> Result<Regex, RuleError> {
     let built = RegexBuilder::new(pattern).size_limit(limits::COMPILED).dfa_size_limit(limits::COMPILED).build();
     built.map_err(|error| {
         let words = match error {
-            regex::Error::CompiledTooBig(_) => "it is too large; write it shorter".to_owned(),
-            other => other.to_string().lines().last().unwrap_or("it cannot be read").trim().to_owned(),
+            regex::Error::CompiledTooBig(_) => "too large; shorten it".to_owned(),
+            other => other.to_string().lines().last().unwrap_or("cannot be parsed").trim().to_owned(),
         };
         node.fail(Problem::Regex(words))
     })

@@ -1,4 +1,4 @@
-//! Reading `mock`: results that stand in the rule, or in a file beside it.
+//! Reading `mock`: results that appear in the rule, or in a file beside it.
 
 use crate::action::{Action, Mock, MockFile};
 use crate::error::{Problem, RuleError};
@@ -18,7 +18,7 @@ pub(crate) fn mock(node: &Node<'_>) -> Result<Action, RuleError> {
     if let Some(file) = table.get("file") {
         let [result, json, list] = ["result", "json", "list"].map(|key| table.get(key));
         if result.or(json).or(list).is_some() {
-            return Err(node.fail(Problem::Beside("`file` stands alone, or beside `random = true`")));
+            return Err(node.fail(Problem::Beside("`file` can only be combined with `random = true`")));
         }
         let random = table.get("random").map(|flag| flag.flag()).transpose()?.unwrap_or(false);
         if !random && table.get("seed").is_some() {

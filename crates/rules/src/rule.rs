@@ -22,14 +22,14 @@ pub(crate) struct Rule {
     pub enabled: bool,
     pub priority: i32,
     pub when: Condition,
-    /// Every question of `when` in words, as held: what is said of most messages that fit.
+    /// Every question of `when` in words, as held: what is said of most messages that match.
     pub all_held: Arc<[(Arc<str>, bool)]>,
-    /// What is told of it where nothing but its conditions mattered, and all of them held.
+    /// What is told of it if nothing but its conditions mattered, and all of them held.
     pub usual: OnceLock<Arc<Ruling>>,
     pub then: Vec<Action>,
     pub phases: Phases,
     pub methods: Methods,
-    /// True where it looks at answers and needs their requests.
+    /// True if it looks at answers and needs their requests.
     pub reads_request: bool,
     /// How many regular expressions it holds.
     pub patterns: usize,
@@ -81,12 +81,12 @@ impl Rule {
 }
 
 impl Rule {
-    /// True where a message that fits is let through past the rules behind.
+    /// True if a message that matches is let through past the rules after it.
     pub fn permits(&self) -> bool {
         self.then.iter().any(|action| matches!(action, Action::Allow))
     }
 
-    /// True where it does more with a message that fits than to tell of it.
+    /// True if it does more with a matching message than to report it.
     pub fn acts(&self) -> bool {
         let tells = |action: &Action| match action {
             Action::Log { .. } | Action::Count { .. } => true,
@@ -125,7 +125,7 @@ fn bounded(node: &Node<'_>, when: &Condition) -> Result<usize, RuleError> {
     let mut leaves = Vec::new();
     when.leaves(&mut leaves);
     if leaves.len() > limits::CONDITIONS {
-        let remedy = "take it apart into several rules";
+        let remedy = "split it into several rules";
         return Err(node.fail(Problem::TooMany { what: "conditions", limit: limits::CONDITIONS, remedy }));
     }
     Ok(leaves.iter().filter(|leaf| leaf.is_pattern()).count())
@@ -141,7 +141,7 @@ fn actions(node: &Node<'_>) -> Result<Vec<Action>, RuleError> {
         return Err(node.expected("a list of at least one action; the list is empty"));
     }
     if items.len() > limits::ACTIONS {
-        let remedy = "take it apart into several rules";
+        let remedy = "split it into several rules";
         return Err(node.fail(Problem::TooMany { what: "actions", limit: limits::ACTIONS, remedy }));
     }
     items.iter().map(action).collect()
@@ -153,6 +153,6 @@ fn misplaced(node: &Node<'_>, then: &[Action], phases: Phases) -> Result<(), Rul
         return Ok(());
     };
     let (action, fits, looks) = (action.word(), action.fits().words(), phases.words());
-    let remedy = "say `phase` in `when`, or make it a rule of its own";
+    let remedy = "set `phase` in `when`, or use a separate rule";
     Err(node.fail(Problem::Misplaced { action, fits, looks, remedy }))
 }

@@ -40,13 +40,13 @@ pub struct RuleRow {
     pub id: String,
     /// The name.
     pub name: String,
-    /// False where it is switched off.
+    /// False if it is switched off.
     pub enabled: bool,
     /// Its priority.
     pub priority: i32,
     /// What it looks at: `requests`, `answers`, …
     pub phases: String,
-    /// The methods it can fit; none where it can fit any.
+    /// The methods it can match; none if it can match any.
     pub methods: Vec<String>,
     /// Its conditions in words.
     pub when: String,
@@ -79,7 +79,7 @@ impl RuleSet {
     /// Reads a file of rules. `file` is the name for messages.
     ///
     /// # Errors
-    /// What is wrong, the first thing in each rule, and where it stands.
+    /// What is wrong, the first thing in each rule, and where it is.
     pub fn parse(file: &str, text: &str) -> Result<Self, RuleError> {
         Self::read(Source { file, text, files: &NoFiles }, true)
     }
@@ -87,7 +87,7 @@ impl RuleSet {
     /// Reads a file of rules, and the files that these name.
     ///
     /// # Errors
-    /// What is wrong, the first thing in each rule, and where it stands.
+    /// What is wrong, the first thing in each rule, and where it is.
     pub fn parse_beside(file: &str, text: &str, files: &dyn Files) -> Result<Self, RuleError> {
         Self::read(Source { file, text, files }, true)
     }
@@ -95,7 +95,7 @@ impl RuleSet {
     /// Reads the rules of a file that holds other things too: its `rules` and nothing else, and the files that these name.
     ///
     /// # Errors
-    /// What is wrong, the first thing in each rule, and where it stands.
+    /// What is wrong, the first thing in each rule, and where it is.
     pub fn parse_within(file: &str, text: &str, files: &dyn Files) -> Result<Self, RuleError> {
         Self::read(Source { file, text, files }, false)
     }
@@ -142,7 +142,7 @@ impl RuleSet {
     /// One set of several, such as those of the configuration and of files of their own.
     ///
     /// # Errors
-    /// Where two rules have one id, or there are too many.
+    /// If two rules have one id, or there are too many.
     pub fn merge(sets: Vec<Self>) -> Result<Self, RuleError> {
         let rules: Vec<Rule> = sets.into_iter().flat_map(|set| set.rules).collect();
         check_ids(&rules)?;
@@ -179,7 +179,7 @@ impl RuleSet {
         self.rules.len()
     }
 
-    /// True where there is no rule.
+    /// True if there is no rule.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
@@ -210,14 +210,14 @@ impl RuleSet {
         crate::names::unknown(&self.rules, known)
     }
 
-    /// What is odd about the rules: those that can never fit, and those that are never reached.
+    /// What is odd about the rules: those that can never match, and those that are never reached.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         crate::warnings::warnings(&self.rules)
     }
 
     /// Reads the recorded outcomes of a message again: which rules were looked at, and what came of each condition.
-    /// `after` is the rule that a held message went on behind. `None` where the text does not belong to this version of the
+    /// `after` is the rule that a held message continued after. `None` if the text does not belong to this version of the
     /// rules, this phase and this method.
     #[must_use]
     pub fn retrace(
@@ -245,7 +245,7 @@ impl RuleSet {
         bits.next().is_none().then_some(out)
     }
 
-    /// False where no rule has anything to do with messages of this phase.
+    /// False if no rule has anything to do with messages of this phase.
     pub(crate) fn looks_at(&self, phase: Phase) -> bool {
         self.phases.has(phase)
     }
@@ -300,7 +300,7 @@ fn check_files(rules: &[Rule]) -> Result<(), RuleError> {
     let bytes = rules.iter().map(|rule| rule.read_bytes).sum::<usize>();
     match rules.last() {
         Some(rule) if bytes > limits::MOCK_FILES => {
-            let (what, limit) = ("bytes in the files of made up results", limits::MOCK_FILES);
+            let (what, limit) = ("bytes in mock files", limits::MOCK_FILES);
             let remedy = "shorten them, or use fewer";
             Err(RuleError::new(rule.place.clone(), Problem::TooMany { what, limit, remedy }))
         }

@@ -105,12 +105,12 @@ impl Rules {
         if self.remember(case, &facts, &judgement.verdict, remembers) {
             return judgement;
         }
-        let text = "too many calls wait for answers that rules have to compare with them; try again later";
+        let text = "too many calls are waiting for answers that rules compare with their requests; try again later";
         let verdict = Verdict::Refuse(Fault::new(FaultKind::Overloaded, text));
         Judgement { verdict, ..judgement }
     }
 
-    /// Keeps what the answer needs of a request, and what a cache wants of an answer. False where a request cannot be kept
+    /// Keeps what the answer needs of a request, and what a cache wants of an answer. False if a request cannot be kept
     /// without which no rule could judge its answer.
     fn remember(&self, case: &Case<'_>, facts: &Facts<'_>, verdict: &Verdict, remembers: bool) -> bool {
         let Some(exchange) = facts.exchange else { return true };

@@ -139,7 +139,7 @@ impl JsonTemplate {
         Ok(Self { parts: writer.parts.into() })
     }
 
-    /// The value; none where it would become too large.
+    /// The value; none if it would become too large.
     pub fn render(&self, filling: &Filling<'_, '_>) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         for part in &self.parts {

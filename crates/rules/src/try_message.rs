@@ -69,7 +69,7 @@ pub struct Tried {
 /// Judges one message as if nothing had happened before: every limit is free, every cache is empty.
 ///
 /// # Errors
-/// Where the message, or the request given with it, is no valid JSON-RPC message.
+/// If the message, or the request given with it, is not a valid JSON-RPC message.
 pub fn try_message(set: &RuleSet, message: &[u8], supposed: &Supposed, now: Instant) -> Result<Tried, Refusal> {
     try_with(set, message, supposed, now, &Fresh)
 }
@@ -77,7 +77,7 @@ pub fn try_message(set: &RuleSet, message: &[u8], supposed: &Supposed, now: Inst
 /// Judges one message with an outside of its own, such as [`crate::Played`] for what a tape has written down.
 ///
 /// # Errors
-/// Where the message, or the request given with it, is no valid JSON-RPC message.
+/// If the message, or the request given with it, is not a valid JSON-RPC message.
 pub fn try_with(
     set: &RuleSet,
     message: &[u8],
@@ -114,7 +114,7 @@ pub fn try_with(
     let ends = Ends::default();
     let mut judged = Walk::new(set, 0, &ends, facts, &message, outside).run();
     let (mut waited, mut message) = (Duration::ZERO, message);
-    // A pause is over by itself, and the rules behind it are asked.
+    // A pause is over by itself, and the rules after it are asked.
     while let Verdict::Hold(Hold { question: HoldQuestion::Pause(pause), cursor, message: changed }) = &judged.verdict {
         waited = waited.saturating_add(*pause);
         let (at, changed) = (place_of(*cursor).1, changed.clone());

@@ -23,7 +23,7 @@ pub(crate) enum ValueTest {
 }
 
 impl ValueTest {
-    /// Whether the value passes. A value that is not there passes only where that is asked for.
+    /// Whether the value passes. A value that is not there passes only if that is asked for.
     pub fn holds(&self, value: Option<&[u8]>, view: &View<'_>) -> bool {
         let Some(token) = value else { return matches!(self, Self::Exists(false)) };
         match self {
@@ -73,7 +73,7 @@ impl fmt::Display for ValueTest {
             Self::Greater(bound) => write!(f, "is greater than {bound}"),
             Self::Less(bound) => write!(f, "is less than {bound}"),
             Self::IsNull(yes) => f.write_str(if *yes { "is null" } else { "is not null" }),
-            Self::IsArray(yes) => f.write_str(if *yes { "is an array" } else { "is no array" }),
+            Self::IsArray(yes) => f.write_str(if *yes { "is an array" } else { "is not an array" }),
         }
     }
 }

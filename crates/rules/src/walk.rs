@@ -1,4 +1,4 @@
-//! One message on its way past the rules, from the first that can fit it to the end, or from where it was held.
+//! One message on its way past the rules, from the first that can match it to the end, or from where it was held.
 
 use crate::action::Action;
 use crate::candidate::Seen;
@@ -64,9 +64,9 @@ pub(crate) struct Walk<'a> {
     changed: Option<Envelope>,
     way: Way,
     looked: bool,
-    /// True where a rule could not be told to fit or not.
+    /// True if a rule could not be found to match or not.
     guessed: bool,
-    /// Rules that fitted and only count, which are not told of yet.
+    /// Rules that matched and only count, and that have no ruling yet.
     tallied: SmallVec<[Tally; MANY]>,
     after: Option<Arc<str>>,
     open: Option<OpenRuling<'a>>,
@@ -113,7 +113,7 @@ impl<'a> Walk<'a> {
         self.go_on(None)
     }
 
-    /// Asks the rules behind the action that held the message.
+    /// Asks the rules after the action that held the message.
     pub fn resume(mut self, at: Position, answer: &HoldAnswer) -> Judgement {
         let set = self.set;
         let held = set.rule(at.rule).and_then(|rule| Some((rule, rule.then.get(usize::from(at.action))?)));
@@ -199,7 +199,7 @@ impl<'a> Walk<'a> {
         Leg::End(self.passed())
     }
 
-    /// The actions of a rule from one on; something where the walk does not simply go on behind them.
+    /// The actions of a rule from one on; something where the walk does not simply continue after them.
     fn actions(&mut self, rule: &'a Rule, from: Position, view: &View<'_>) -> Option<Leg> {
         for (number, action) in (0_u8..).zip(&rule.then).skip(usize::from(from.action)) {
             if !action.fits().has(view.facts.phase) {
@@ -248,7 +248,7 @@ impl<'a> Walk<'a> {
 
     fn matched(&mut self, rule: &'a Rule, outcomes: Range<usize>) {
         if self.rulings.is_empty() {
-            // Where one rule fits, others mostly do too.
+            // Where one rule matches, others mostly do too.
             self.rulings.reserve(MANY);
             self.effects.reserve(MANY);
         }
@@ -300,7 +300,7 @@ impl<'a> Walk<'a> {
 
     /// The refusal of a task's result that a rule can no longer judge.
     fn cannot_tell(&mut self, rule: &Rule) -> Verdict {
-        let why = "the call that made its task is no longer known";
+        let why = "the call that created its task is no longer known";
         self.note("refuse", why);
         let text = format!("rule `{}` cannot judge this result: {why}", rule.id);
         Verdict::Refuse(Fault::new(FaultKind::Refused, text))

@@ -1,4 +1,4 @@
-//! Rules that are allowed, but surely not meant.
+//! Warnings about rules that are valid, but probably not intended.
 
 use crate::action::Action;
 use crate::condition::{Leaf, MethodTest};
@@ -62,11 +62,11 @@ fn odd_conditions(rule: &Rule) -> Vec<String> {
 }
 
 fn unknown_method(test: &MethodTest) -> Vec<String> {
-    let none = |what: String| vec![format!("no method of MCP {what}")];
+    let none = |what: String| vec![format!("no MCP method {what}")];
     match test {
         MethodTest::In(list) => {
             let unknown = list.iter().filter(|name| method::intern(name).is_none());
-            unknown.map(|name| format!("`{name}` is no method of MCP")).collect()
+            unknown.map(|name| format!("`{name}` is not an MCP method")).collect()
         }
         MethodTest::StartsWith(start) if !method::all().any(|name| name.starts_with(&**start)) => {
             none(format!("starts with `{start}`"))
@@ -111,7 +111,7 @@ fn no_such_place(rule: &Rule, root: Root, pointer: &Pointer) -> Option<String> {
         .then(|| format!("the {inside} of a tool call has no `{first}`; it may have {}", known.join(", ")))
 }
 
-/// True where a rule fits every message of its phases.
+/// True if a rule matches every message of its phases.
 fn takes_all(rule: &Rule) -> bool {
     use crate::condition::Condition;
     match &rule.when {

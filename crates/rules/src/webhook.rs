@@ -88,7 +88,7 @@ pub(crate) enum HookError {
     Missing(&'static str),
     #[error("its `message` cannot be used: {0}")]
     Message(#[from] EditError),
-    #[error("its `{0}` is not what belongs there")]
+    #[error("its `{0}` is not of the expected form")]
     Unfit(&'static str),
     #[error("its verdict is {0}; expected pass, modify, reply, error or refuse")]
     Verdict(String),

@@ -43,7 +43,7 @@ fn head(rules: &Path) -> Result<String, Failure> {
 }
 
 fn unwritable(word: &std::ffi::OsStr) -> Failure {
-    Failure::Usage(format!("with --rules every word has to be UTF-8, and `{}` is not", word.to_string_lossy()))
+    Failure::Usage(format!("with --rules every argument must be UTF-8, but `{}` is not", word.to_string_lossy()))
 }
 
 fn list(words: &[&str]) -> String {

@@ -1,4 +1,4 @@
-//! What a person sees first.
+//! The banner that `serve` prints when it is ready.
 
 use signalbox_assembly::assemble;
 use signalbox_config::{Config, Transport};
@@ -73,7 +73,7 @@ fn connect(transport: Transport, url: &str) -> Vec<(&'static str, String)> {
 fn source(config: &Config) -> String {
     match &config.source {
         Some(file) => file.display().to_string(),
-        None => "none found, defaults are used".to_owned(),
+        None => "none found, using defaults".to_owned(),
     }
 }
 
@@ -81,8 +81,8 @@ fn source(config: &Config) -> String {
 fn recording(config: &Config) -> &'static str {
     match (config.record.enabled, config.record.redaction.is_none()) {
         (false, _) => "nothing is recorded: `record.enabled` is false",
-        (true, false) => "every call is recorded, the usual secrets taken out; see it with `signalbox tape show last`",
-        (true, true) => "every call is recorded, secrets too; see it with `signalbox tape show last`",
+        (true, false) => "every call is recorded, with the usual secrets redacted; see `signalbox tape show last`",
+        (true, true) => "every call is recorded, including secrets; see `signalbox tape show last`",
     }
 }
 
@@ -101,7 +101,7 @@ fn next(config: &Config) -> &'static str {
     if assemble::uses_demo(config) {
         "bring your own servers: `signalbox import YOUR_CLIENTS_MCP.json -o signalbox.toml`, then start again"
     } else {
-        "`signalbox status` shows how the backends are, `signalbox tools list` what they offer"
+        "`signalbox status` shows the state of the backends, `signalbox tools list` what they offer"
     }
 }
 
@@ -136,9 +136,9 @@ mod tests {
                 env!("CARGO_PKG_VERSION"),
                 " serves MCP at http://127.0.0.1:8080/mcp\n",
                 "  data      /home/me/.local/state/signalbox\n",
-                "  config    none found, defaults are used\n",
+                "  config    none found, using defaults\n",
                 "  backends  none configured: the demo tools directory_list, echo and countdown look at .\n",
-                "  tape      every call is recorded, the usual secrets taken out; see it with `signalbox tape show last`\n",
+                "  tape      every call is recorded, with the usual secrets redacted; see `signalbox tape show last`\n",
                 "  connect   claude mcp add --transport http signalbox http://127.0.0.1:8080/mcp\n",
                 "  or        {\"mcpServers\": {\"signalbox\": {\"type\": \"http\", \"url\": \"http://127.0.0.1:8080/mcp\"}}}\n",
                 "  next      bring your own servers: `signalbox import YOUR_CLIENTS_MCP.json -o signalbox.toml`, then start again\n",

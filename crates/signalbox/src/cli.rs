@@ -30,7 +30,7 @@ pub use tape_args::{ExportArgs, Format, PruneArgs, SearchArgs, ShowArgs, TapeCom
 #[derive(Debug, Parser)]
 #[command(name = "signalbox", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {
-    /// What goes with every command.
+    /// The options of every command.
     #[command(flatten)]
     pub global: Global,
     /// What to do; nothing means `serve`.
@@ -45,7 +45,7 @@ SIGNALBOX_DATA_DIR and SIGNALBOX_LOG_LEVEL win over the file, flags win over bot
 
 Exit codes: 0 fine, 1 failed, 2 usage or configuration.";
 
-/// What goes with every command.
+/// The options of every command.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Global {
     /// Configuration file, in our TOML or a client's mcpServers JSON
@@ -74,7 +74,7 @@ pub enum Command {
     /// Run one server and record what passes, without changing a byte
     #[command(after_help = WRAP_HELP)]
     Wrap(WrapArgs),
-    /// Stand in front of one HTTP server and record what passes, without changing it
+    /// Proxy one HTTP server and record what passes, without changing it
     #[command(after_help = PROXY_HELP)]
     Proxy(ProxyArgs),
     /// List or call the tools of all backends
@@ -89,8 +89,8 @@ pub enum Command {
     Status(StatusArgs),
     /// Have the running signalbox processes read their configuration again
     ///
-    /// Backends that did not change go on; sessions and calls in flight do too. Exits with 1 if a process refuses, and then
-    /// everything stays as it was.
+    /// Unchanged backends, open sessions and calls in flight are not interrupted. Exits with 1 if a process refuses, which
+    /// then keeps its configuration.
     #[command(after_help = RELOAD_HELP)]
     Reload,
     /// Hold messages for a person: release, edit, answer or refuse them
@@ -100,10 +100,10 @@ pub enum Command {
         #[command(subcommand)]
         command: HoldCommand,
     },
-    /// Watch calls as they happen, and decide about those that are held
+    /// Watch calls as they happen, and decide on held ones
     ///
-    /// A list of calls on the terminal, with a filter, the details of each, and what is held on top. With --json, or where
-    /// there is no terminal, one line of JSON for each fact.
+    /// Shows a list of calls on the terminal, with a filter, the details of each call, and held messages on top. With --json,
+    /// or without a terminal, prints one line of JSON for each fact.
     #[command(after_help = hold::WATCH_HELP)]
     Watch(WatchArgs),
     /// Show who is connected, or end a session
@@ -113,14 +113,14 @@ pub enum Command {
         #[command(subcommand)]
         command: SessionsCommand,
     },
-    /// Look at everything that must be right, and say what to do where it is not
+    /// Check the setup, and say how to fix what is wrong
     ///
-    /// Looks at the configuration, the data folder, the port, certificates, the clock and the limits of the system, and starts
+    /// Checks the configuration, the data folder, the port, certificates, the clock and the limits of the system, and starts
     /// every backend for a moment, unless a gateway runs them already. Each finding says what was found, where, and what
     /// to do about it. Exits with 1 if something does not work.
     #[command(after_help = DOCTOR_HELP)]
     Doctor,
-    /// See, search, measure, export and forget what was recorded
+    /// Show, search, measure, export and delete recordings
     #[command(after_help = TAPE_HELP)]
     Tape {
         /// What to do.
@@ -149,7 +149,7 @@ pub enum Command {
         /// The shell
         shell: Shell,
     },
-    /// About the configuration
+    /// Describe the configuration
     Config {
         /// What about it.
         #[command(subcommand)]
@@ -168,16 +168,16 @@ pub struct ServeArgs {
 /// Arguments of `status`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct StatusArgs {
-    /// Show it again after each such time (2s if none is given) until Ctrl-C
+    /// Repeat at this interval, by default 2s, until Ctrl-C
     ///
-    /// Redraws in place on a terminal; elsewhere each look follows the one before, with --json as one line.
+    /// Redraws in place on a terminal; elsewhere prints one report after the other, with --json one per line.
     #[arg(short, long, value_name = "TIME", num_args = 0..=1, default_missing_value = "2s", value_parser = seconds)]
     pub watch: Option<Duration>,
 }
 
 const STATUS_HELP: &str = "\
-Rates and times are those of the last minute; with --watch, rates are those between two looks. Processes are found by \
-their control sockets in the data folder, so ask with the same --data-dir (or configuration) they run with.
+Rates and times cover the last minute; with --watch, rates cover the time between two reports. Processes are found by \
+their control sockets in the data folder, so use the same --data-dir (or configuration) they run with.
 
 Examples:
   signalbox status
@@ -200,9 +200,9 @@ Example, an entry of a client's mcpServers file:
   \"signalbox\": {\"command\": \"signalbox\", \"args\": [\"stdio\", \"-c\", \"/home/me/signalbox.toml\"]}";
 
 const TOOLS_HELP: &str = "\
-Asks the gateway that runs with this data folder, by its control socket and as the local user; rules, limits and recording \
-are those of any call. Where none runs, where -c names another file than it runs with, or with --fresh, the configured \
-backends are started for as long as it takes.
+Asks the gateway that runs with this data folder, over its control socket and as the local user; rules, limits and \
+recording apply as to any call. If none runs, if it runs with another file than -c names, or with --fresh, the configured \
+backends are started just for this command.
 
 Examples:
   signalbox tools list
@@ -240,7 +240,7 @@ Examples:
 /// Arguments of `man`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ManArgs {
-    /// Write one page per command to this folder, which is made if need be, and print their names
+    /// Write one page per command to this folder, created if missing, and print their names
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -251,7 +251,7 @@ fn seconds(text: &str) -> Result<Duration, PauseError> {
     if (0.1..=3600.0).contains(&pause.as_secs_f64()) { Ok(pause) } else { Err(PauseError) }
 }
 
-/// A text that is no pause.
+/// A text that is not a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected a time such as 500ms, 2s or 1m, from 0.1 to 3600 seconds")]
 struct PauseError;
@@ -271,10 +271,10 @@ pub enum ToolsCommand {
     Call {
         /// Name of the tool, as `tools list` shows it
         name: String,
-        /// Arguments, each a value that is read as JSON where it is JSON, else as text
+        /// Arguments; each value is read as JSON if it is valid JSON, otherwise as text
         #[arg(value_name = "KEY=VALUE")]
         pairs: Vec<String>,
-        /// Arguments, a JSON object
+        /// Arguments as a JSON object
         #[arg(long, value_name = "JSON", default_value = "{}")]
         args: String,
         /// Where to ask.
@@ -289,7 +289,7 @@ pub struct From {
     /// Ask this gateway, or any MCP server
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// Start the configured backends anew, even where a gateway with this data folder runs them
+    /// Start the configured backends again, even if a gateway with this data folder runs them
     #[arg(long, conflicts_with = "url")]
     pub fresh: bool,
     /// Which process.

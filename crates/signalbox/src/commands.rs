@@ -1,4 +1,4 @@
-//! The commands, one file each.
+//! Runs each command. A command is a file of its own; what several of them need is here.
 
 mod check;
 mod completions;
@@ -120,7 +120,7 @@ fn load(global: &Global, flags: Overrides) -> Result<Loaded, Failure> {
     Ok(loader(global, flags)?.load()?)
 }
 
-/// The control sockets of the running processes, and their data folder. A file that is bad is no reason not to find them.
+/// The control sockets of the running processes, and their data folder. They are found even if the configuration is bad.
 fn running(global: &Global) -> Result<(PathBuf, Vec<PathBuf>), Failure> {
     let (data_dir, bad) = loader(global, Overrides::default())?.data_dir()?;
     let folder = run_folder(&data_dir);
@@ -131,7 +131,7 @@ fn running(global: &Global) -> Result<(PathBuf, Vec<PathBuf>), Failure> {
     }
 }
 
-/// The data folder. A configuration file that is bad is no reason not to find it.
+/// The data folder. It is found even if the configuration file is bad.
 ///
 /// # Errors
 /// If there is nowhere to keep state.

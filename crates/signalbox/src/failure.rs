@@ -74,7 +74,7 @@ pub enum Failure {
     /// A tape file cannot be read or written.
     #[error(transparent)]
     TapeFile(#[from] TapeFileError),
-    /// An export or import did not come to its end.
+    /// An export or import failed.
     #[error(transparent)]
     Export(#[from] ExportError),
     /// Rules that cannot be used.

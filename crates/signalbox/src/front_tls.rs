@@ -54,7 +54,7 @@ impl FrontSecurity {
             None => {}
             Some(own) if json => {
                 let (ca_file, sha256) = (own.ca_file.display(), &own.info.fingerprint);
-                tracing::info!(%ca_file, sha256, "a certificate of our own is in use; clients have to trust its authority");
+                tracing::info!(%ca_file, sha256, "using a self-signed certificate; clients must trust its authority");
             }
             Some(own) => output::say(banner::trusting(own)),
         }

@@ -14,7 +14,7 @@ const WITH_VALUE: [&str; 4] = ["-c", "--config", "--data-dir", "--log-level"];
 pub enum Found {
     /// Nothing.
     Nothing,
-    /// A file that is no program.
+    /// A file that is not a program.
     File,
     /// A program, here or on PATH.
     Program,
@@ -74,7 +74,7 @@ pub fn meant(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> Found) -> Meant {
         (_, Found::Program) if !alone || word.contains('/') => insert(&["wrap", "--"]),
         (_, Found::Program) => unclear(format!("to run the program `{word}` as a server: `signalbox wrap -- {word}`")),
         (_, Found::File) => {
-            unclear(format!("{word} is no program; make it executable (chmod +x), or name what runs it"))
+            unclear(format!("{word} is not a program; make it executable (chmod +x), or name what runs it"))
         }
     }
 }
@@ -171,6 +171,6 @@ mod tests {
             "./x.ts",
             "? ./x.ts is TypeScript; name what runs it, as in `signalbox wrap -- npx tsx ./x.ts`, or compile it",
         );
-        check("./notes.txt", "? ./notes.txt is no program; make it executable (chmod +x), or name what runs it");
+        check("./notes.txt", "? ./notes.txt is not a program; make it executable (chmod +x), or name what runs it");
     }
 }

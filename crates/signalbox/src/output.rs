@@ -1,4 +1,4 @@
-//! The two streams a command writes to: results on standard output, everything else on standard error.
+//! Writes results to standard output, and everything else to standard error.
 
 use crate::failure::Failure;
 use signalbox_wire::printable;
@@ -13,7 +13,7 @@ pub fn result(text: &str) -> Result<(), Failure> {
     frame(text).map(drop)
 }
 
-/// Writes a result that more of the same will follow. False where its reader has gone.
+/// Writes a result that more of the same will follow. False if its reader has gone.
 ///
 /// # Errors
 /// If it cannot be written for another reason.

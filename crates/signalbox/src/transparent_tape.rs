@@ -1,4 +1,4 @@
-//! What stands beside a transparent proxy: its tape, in a place that only its user can read, and the socket at which it tells
+//! What accompanies a transparent proxy: its tape, which only its user can read, and the control socket at which it reports
 //! how it goes.
 
 use crate::cli::{Global, TapeTo};
@@ -32,7 +32,7 @@ pub const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 const WAIT: Duration = Duration::from_secs(10);
 /// How long the last entries may take to be written at the end.
 const LAST_ENTRIES: Duration = Duration::from_secs(10);
-/// What is shown where nothing is recorded.
+/// What is shown if nothing is recorded.
 const NO_TAPE: &str = "nothing is recorded";
 
 /// A tap, and those whom it tells what passes.
@@ -56,7 +56,7 @@ struct Tape {
 impl<I> Tapped<I> {
     /// Begins a tape where it was asked for, and has `tap` listen.
     ///
-    /// A store of ours that cannot be used is no reason not to pass bytes on: that is told, and nothing is recorded. A file
+    /// If our store cannot be used, bytes still pass: that is logged, and nothing is recorded. A file
     /// that somebody asked for is.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl<I> Tapped<I> {
         Control::open(&data_dir, &gateway, &router)
     }
 
-    /// Writes what has passed and ends the tape. What is missing on it is told.
+    /// Writes what has passed, ends the tape, and logs what is missing on it.
     pub fn end(self) -> TapCounts {
         let counts = self.running.finish();
         if let Some(Tape { recorder, .. }) = self.tape {
@@ -195,13 +195,13 @@ impl Opened {
     }
 }
 
-/// The data folder, and what the configuration says of recording. One that is bad is no reason not to record.
+/// The data folder, and what the configuration says about recording. A bad configuration does not stop recording.
 fn configured(global: &Global) -> Result<(PathBuf, Option<Record>), Failure> {
     let loader = loader(global, Overrides::default())?;
     match loader.load() {
         Ok(loaded) => Ok((loaded.config.data_dir, Some(loaded.config.record))),
         Err(error) => {
-            tracing::warn!("the configuration is bad, so the tape is kept in the data folder: {error}");
+            tracing::warn!("the configuration is not valid, so the tape goes to the data folder: {error}");
             Ok((loader.data_dir()?.0, None))
         }
     }

@@ -30,7 +30,7 @@ impl Screen {
         Self { in_place, frames: 0, separated: !json, last: String::new() }
     }
 
-    /// Shows the next frame. False where nobody reads any more.
+    /// Shows the next frame. False if nobody reads any more.
     ///
     /// # Errors
     /// If it cannot be written.

@@ -1,4 +1,4 @@
-//! How what a tape keeps beside messages is packed. What later versions added stands behind the rest, so that older rows,
+//! Packs what a tape keeps besides messages. What later versions added comes after the rest, so that older rows,
 //! which end before it, are read all the same.
 
 use crate::content::POINTS;
@@ -38,7 +38,7 @@ pub fn unpack_session(raw: &mut Unpack<'_>) -> Result<SessionInfo, Torn> {
     Ok(session)
 }
 
-/// Packs claims for a column of their own; none where there are none.
+/// Packs claims for a column of their own; none if there are none.
 pub fn pack_claims(claims: &[(String, String)]) -> Option<Vec<u8>> {
     (!claims.is_empty()).then(|| {
         let mut packed = Vec::new();
@@ -113,7 +113,7 @@ pub fn pack_lost(raw: &mut Vec<u8>, lost: &LostEntry) {
 /// The way back.
 pub fn unpack_lost(raw: &mut Unpack<'_>) -> Result<LostEntry, Torn> {
     let number = raw.number()?;
-    let point = POINTS.get(usize::from(raw.byte()?)).ok_or(Torn("a message was lost at no known point"))?;
+    let point = POINTS.get(usize::from(raw.byte()?)).ok_or(Torn("a message was lost at an unknown point"))?;
     Ok(LostEntry { number, point: *point, reason: raw.text()?.into() })
 }
 
@@ -127,7 +127,7 @@ pub fn pack_refused(raw: &mut Vec<u8>, refused: &RefusedEntry) {
 
 /// The way back.
 pub fn unpack_refused(raw: &mut Unpack<'_>) -> Result<RefusedEntry, Torn> {
-    let status = u16::try_from(raw.number()?).map_err(|_| Torn("there is no such status"))?;
+    let status = u16::try_from(raw.number()?).map_err(|_| Torn("a status is out of range"))?;
     Ok(RefusedEntry {
         status: Some(status).filter(|status| *status > 0),
         reason: raw.text()?.into(),

@@ -179,13 +179,13 @@ impl BodyCodec {
             FORM_ZSTD => &mut self.plain,
             FORM_DICTIONARY => {
                 let number = unpack.number()?;
-                self.dictionaries.get_mut(&number).ok_or(Torn("the dictionary of a body is not there"))?
+                self.dictionaries.get_mut(&number).ok_or(Torn("the dictionary of a body is missing"))?
             }
-            _ => return Err(Torn("a body is of no known form")),
+            _ => return Err(Torn("a body is of an unknown form")),
         };
         let length = unpack.number()?;
         if length > MAX_BODY_BYTES {
-            return Err(Torn("a body says that it is larger than any can be"));
+            return Err(Torn("a body claims to be larger than allowed"));
         }
         contexts.decompress(unpack.0, length as usize)
     }
@@ -201,7 +201,7 @@ impl Contexts {
         Self { dictionary, compress: None, decompress: None }
     }
 
-    /// None where it could not be compressed; it is kept as it is then.
+    /// None if it could not be compressed; it is kept as it is then.
     fn compress(&mut self, whole: &[u8]) -> Option<Vec<u8>> {
         if self.compress.is_none() {
             let mut made = Compressor::with_dictionary(LEVEL, &self.dictionary).ok()?;

@@ -88,7 +88,7 @@ pub fn of_message(point: Point, kind: MessageKind) -> u8 {
     MESSAGE + 8 * point as u8 + kind as u8
 }
 
-/// True where this is the code of a message.
+/// True if this is the code of a message.
 pub fn is_message(what: u8) -> bool {
     what >= MESSAGE
 }
@@ -117,7 +117,7 @@ pub fn pack(content: &Content, codec: &mut BodyCodec) -> Packed {
         Content::Decisions(list) => {
             put_number(&mut raw, list.len() as u64);
             list.iter().for_each(|decision| pack_decision(&mut raw, decision));
-            // The places of those that something was taken out of, behind all of them: older rows have none.
+            // The places of those that something was taken out of, after all of them: older rows have none.
             for (place, _) in list.iter().enumerate().filter(|(_, decision)| decision.redacted) {
                 put_number(&mut raw, place as u64);
             }
@@ -163,7 +163,7 @@ pub fn unpack(columns: Columns, body: Body) -> Result<Content, Torn> {
     let raw = match body {
         Body::Whole(raw) => raw,
         Body::Left => Bytes::new(),
-        Body::Like { .. } => return Err(Torn("an entry that is no message refers to a message")),
+        Body::Like { .. } => return Err(Torn("an entry that is not a message refers to a message")),
     };
     let mut raw = Unpack(&raw);
     match columns.what {
@@ -178,14 +178,14 @@ pub fn unpack(columns: Columns, body: Body) -> Result<Content, Torn> {
         RULES => Ok(Content::Rules(around::unpack_rules(&mut raw)?)),
         LOST => Ok(Content::Lost(around::unpack_lost(&mut raw)?)),
         REFUSED => Ok(Content::Refused(around::unpack_refused(&mut raw)?)),
-        _ => Err(Torn("an entry is of no known kind")),
+        _ => Err(Torn("an entry is of an unknown kind")),
     }
 }
 
 fn unpack_message(columns: Columns, body: Body) -> Result<Content, Torn> {
     let code = columns.what - MESSAGE;
-    let point = POINTS.get(usize::from(code / 8)).ok_or(Torn("a message is at no known point"))?;
-    let kind = MessageKind::ALL.get(usize::from(code % 8)).ok_or(Torn("a message is of no known kind"))?;
+    let point = POINTS.get(usize::from(code / 8)).ok_or(Torn("a message is at an unknown point"))?;
+    let kind = MessageKind::ALL.get(usize::from(code % 8)).ok_or(Torn("a message is of an unknown kind"))?;
     Ok(Content::Message(MessageEntry {
         method: columns.method,
         subject: columns.subject,
@@ -223,7 +223,7 @@ fn unpack_finished(columns: Columns, raw: &mut Unpack<'_>) -> Result<Content, To
     };
     if !raw.0.is_empty() {
         finished.operation = Some(raw.number()?).filter(|number| *number > 0);
-        finished.round = u32::try_from(raw.number()?).map_err(|_| Torn("a round has no such number"))?;
+        finished.round = u32::try_from(raw.number()?).map_err(|_| Torn("the number of a round is out of range"))?;
         finished.client = Some(raw.number()?).filter(|number| *number > 0);
         finished.redacted = raw.byte()? != 0;
     }
@@ -235,7 +235,9 @@ fn unpack_decisions(raw: &mut Unpack<'_>) -> Result<Content, Torn> {
     let mut list: Vec<DecisionEntry> = (0..count).map(|_| unpack_decision(raw)).collect::<Result<_, _>>()?;
     while !raw.0.is_empty() {
         let place = usize::try_from(raw.number()?).ok();
-        let decision = place.and_then(|place| list.get_mut(place)).ok_or(Torn("there is no such decision"))?;
+        let decision = place
+            .and_then(|place| list.get_mut(place))
+            .ok_or(Torn("a mark refers to a decision that does not exist"))?;
         decision.redacted = true;
     }
     Ok(Content::Decisions(list.into_iter().map(Arc::new).collect()))

@@ -16,7 +16,7 @@ const EVENT: u64 = 32;
 const HTTP: u64 = 64;
 const SEAL: u64 = 128;
 
-/// Packs it into `raw`, whose memory is used again; none where there is nothing to say.
+/// Packs it into `raw`, whose memory is used again; none if there is nothing to say.
 pub fn pack<'a>(entry: &Entry, raw: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     raw.clear();
     let message = match &entry.content {
@@ -110,7 +110,7 @@ fn unpack_message(raw: &mut Unpack<'_>, flags: u64, message: &mut MessageEntry) 
 
 fn unpack_http(raw: &mut Unpack<'_>) -> Result<HttpHead, Torn> {
     let (method, url) = (raw.optional()?, raw.optional()?);
-    let status = u16::try_from(raw.number()?).map_err(|_| Torn("there is no such status"))?;
+    let status = u16::try_from(raw.number()?).map_err(|_| Torn("a status is out of range"))?;
     let status = Some(status).filter(|status| *status > 0);
     Ok(HttpHead { method, url, status, headers: raw.pairs()?, redacted: raw.byte()? != 0 })
 }

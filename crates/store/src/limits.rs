@@ -12,7 +12,7 @@ pub const MAX_PAGE_BYTES: usize = 64 << 20;
 /// How much of a body is searched for words: its first bytes.
 pub const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// Longest word that is told apart; what is behind that many bytes of a word does not count.
+/// Longest word that is told apart; what comes after that many bytes of a word does not count.
 pub const MAX_WORD_BYTES: usize = 60;
 
 /// Most words in one search.

@@ -1,4 +1,4 @@
-//! Which tape is meant by a name that somebody typed.
+//! Finds the tape for an id, a prefix of one, or `last`.
 
 use signalbox_engine::record::StoreError;
 
@@ -16,7 +16,7 @@ pub fn choose(asked: &str, found: Vec<String>) -> Result<String, StoreError> {
         let more = if found.len() >= SHOWN { ", …" } else { "" };
         let shown = found.join(", ");
         return Err(StoreError::Query(format!(
-            "several tapes begin with `{asked}`: {shown}{more}; say more of the name"
+            "several tapes begin with `{asked}`: {shown}{more}; give more of the id"
         )));
     }
     let place = exact.unwrap_or(0);
@@ -37,6 +37,6 @@ mod tests {
         assert_eq!(choose("x", found(&[])), Err(StoreError::NoTape("x".into())));
         assert_eq!(choose("", found(&["a"])), Err(StoreError::NoTape(String::new())));
         let several = choose("a", found(&["ab", "ac"])).unwrap_err();
-        assert_eq!(several.to_string(), "several tapes begin with `a`: ab, ac; say more of the name");
+        assert_eq!(several.to_string(), "several tapes begin with `a`: ab, ac; give more of the id");
     }
 }

@@ -7,7 +7,7 @@ use signalbox_engine::record::{EntryPage, Hit, Query, StoreError};
 /// Chooses the tapes to look through where the query names none, the most promising first.
 pub fn promising(mut tapes: Vec<TapeRow>, query: &Query) -> Result<Vec<TapeRow>, StoreError> {
     if query.after.is_some() && tapes.len() > 1 {
-        return Err(StoreError::Query("say of which tape: a place counts within one tape".into()));
+        return Err(StoreError::Query("name the tape: a position belongs to one tape".into()));
     }
     tapes.retain(|tape| {
         query.since.is_none_or(|since| tape.last_at >= since) && query.until.is_none_or(|until| tape.first_at < until)
@@ -44,7 +44,7 @@ impl Merge {
         self.limit + 1
     }
 
-    /// True where no entry of this tape, or of one behind it, could come before those that were found.
+    /// True if no entry of this tape, or of one after it, could come before those that were found.
     pub fn is_enough(&self, tape: &TapeRow) -> bool {
         let last = self.hits.get(self.limit).map(|(time, _)| *time);
         let beyond = |last: u64| if self.newest_first { last > tape.last_at } else { last < tape.first_at };

@@ -7,7 +7,7 @@ use signalbox_engine::record::{MessageKind, NotificationStats};
 use std::collections::BTreeMap;
 use std::hash::Hash;
 
-/// Most methods that are told apart in numbers over all tapes; the rest is one line.
+/// Most methods that are kept apart in numbers over all tapes; the rest is one line.
 const MAX_METHODS: usize = 10_000;
 /// The line of those beyond.
 const OTHERS: &str = "(others)";
@@ -22,7 +22,7 @@ pub fn codes(points: [Point; 2]) -> [u8; 2] {
     points.map(|point| of_message(point, MessageKind::Notification))
 }
 
-/// Whether a notification came (0) or went (1), by the code of its entry; none where it is no notification. Points where
+/// Whether a notification came (0) or went (1), by the code of its entry; none if it is not a notification. Points where
 /// messages come and go take turns in the codes.
 fn way(what: u8) -> Option<usize> {
     let notification = MessageKind::ALL.get(kind_of(what)?) == Some(&MessageKind::Notification);
@@ -47,7 +47,7 @@ impl<Method: Eq + Hash> Notifications<Method> {
         }
     }
 
-    /// True where there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

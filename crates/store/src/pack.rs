@@ -1,6 +1,6 @@
 //! Small binary forms: numbers of varying length, and texts with their length before them.
 
-/// What is stored cannot be what was written.
+/// The stored data is damaged.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Torn(pub &'static str);
@@ -49,7 +49,7 @@ pub struct Unpack<'a>(pub &'a [u8]);
 impl<'a> Unpack<'a> {
     /// The next byte.
     pub fn byte(&mut self) -> Result<u8, Torn> {
-        let (first, rest) = self.0.split_first().ok_or(Torn("it ends in the middle"))?;
+        let (first, rest) = self.0.split_first().ok_or(Torn("it ends too early"))?;
         self.0 = rest;
         Ok(*first)
     }
@@ -70,7 +70,7 @@ impl<'a> Unpack<'a> {
     /// The next bytes.
     pub fn bytes(&mut self) -> Result<&'a [u8], Torn> {
         let length = usize::try_from(self.number()?).map_err(|_| Torn("a text is too long"))?;
-        let (bytes, rest) = self.0.split_at_checked(length).ok_or(Torn("a text ends in the middle"))?;
+        let (bytes, rest) = self.0.split_at_checked(length).ok_or(Torn("a text ends too early"))?;
         self.0 = rest;
         Ok(bytes)
     }
@@ -98,7 +98,7 @@ impl<'a> Unpack<'a> {
     pub fn count(&mut self) -> Result<usize, Torn> {
         let count = self.number()?;
         if count > self.0.len() as u64 {
-            return Err(Torn("a list ends in the middle"));
+            return Err(Torn("a list ends too early"));
         }
         Ok(count as usize)
     }
@@ -129,10 +129,10 @@ mod tests {
 
     #[test]
     fn what_is_torn_is_an_error_and_no_panic() {
-        assert_eq!(Unpack(&[]).number(), Err(Torn("it ends in the middle")));
+        assert_eq!(Unpack(&[]).number(), Err(Torn("it ends too early")));
         assert_eq!(Unpack(&[0xff; 11]).number(), Err(Torn("a number is too long")));
-        assert_eq!(Unpack(&[5, b'a']).text(), Err(Torn("a text ends in the middle")));
+        assert_eq!(Unpack(&[5, b'a']).text(), Err(Torn("a text ends too early")));
         assert_eq!(Unpack(&[1, 0xff]).text(), Err(Torn("a text is not UTF-8")));
-        assert_eq!(Unpack(&[9, 1]).count(), Err(Torn("a list ends in the middle")));
+        assert_eq!(Unpack(&[9, 1]).count(), Err(Torn("a list ends too early")));
     }
 }

@@ -34,7 +34,7 @@ use writer::PostgresWriter;
 /// How many entries of an imported tape are kept at a time.
 const IMPORT_BATCH: usize = 500;
 
-/// What can go wrong inside, before it is told with the place of the database.
+/// What can go wrong inside, before the address of the database is added.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     /// The database said so.
@@ -43,16 +43,16 @@ enum Failure {
     /// Rows could not be handed over.
     #[error(transparent)]
     Copy(std::io::Error),
-    /// What is stored cannot be what was written.
+    /// The stored data is damaged.
     #[error(transparent)]
     Torn(#[from] crate::pack::Torn),
-    /// It has its words already.
+    /// The error is already in its final form.
     #[error(transparent)]
     Said(#[from] StoreError),
 }
 
 impl Failure {
-    /// What went wrong on handing rows over; the database's own words stand inside.
+    /// An error while copying rows; unwraps the error of the database if there is one.
     fn of_copy(error: std::io::Error) -> Self {
         match error.downcast::<::postgres::Error>() {
             Ok(error) => Self::Postgres(error),
@@ -69,10 +69,10 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens a store by the URL of its database, and makes its tables where there are none.
+    /// Opens a store by the URL of its database, and makes its tables if there are none.
     ///
     /// # Errors
-    /// Where the URL makes no sense, the database cannot be reached as it says, or a later version wrote it.
+    /// If the URL makes no sense, the database cannot be reached as it says, or a later version wrote it.
     pub fn open(url: &str) -> Result<Self, StoreError> {
         let bad = |why: BadAddress| StoreError::Open { place: "the database".into(), why: why.to_string() };
         let place = Place::read(url).map_err(bad)?;
@@ -82,21 +82,21 @@ impl PostgresStore {
         Ok(Self { place, most: None, client: Mutex::new(Some(client)) })
     }
 
-    /// Lets whoever writes to it forget the oldest before the store becomes larger than so many bytes.
+    /// Lets its writers delete the oldest before the store becomes larger than this many bytes.
     #[must_use]
     pub fn limited_to(self, bytes: u64) -> Self {
         Self { most: Some(bytes), ..self }
     }
 
-    /// Says what is wrong with the URL of a database, without asking it and without reading files.
+    /// Checks the URL of a database without connecting and without reading files.
     ///
     /// # Errors
-    /// What is wrong; never in words of the URL, which may hold the password.
+    /// What is wrong; never quotes the URL, which may contain the password.
     pub fn check(url: &str) -> Result<(), BadAddress> {
         Place::read(url).map(|_| ())
     }
 
-    /// Answers a question. A connection that was lost is made again at the next one.
+    /// Runs a question on the connection, which is reopened at the next question if it was lost.
     fn ask<T>(&self, question: impl FnOnce(&mut Client) -> Result<T, Failure>) -> Result<T, StoreError> {
         let mut held = self.client.lock().unpoisoned();
         let mut client = match held.take() {
@@ -104,7 +104,7 @@ impl PostgresStore {
             _ => self.place.connect()?,
         };
         let answer = self.place.told(question(&mut client));
-        // A connection that the server has ended may not know it yet when it says so: after any failure it is made anew.
+        // A connection that the server has ended may not know it yet when it says so: after any failure it is made again.
         if answer.is_ok() {
             *held = Some(client);
         }
@@ -160,7 +160,7 @@ impl TapeStore for PostgresStore {
         };
         let kept = keep();
         if kept.is_err() {
-            // The error that matters is the first one; what stays is swept by the next prune.
+            // The first error is the one to report; the next prune deletes what stays.
             let _ = self.ask(|client| forget::forget_number(client, writer.number()));
         }
         kept.map(|()| count)

@@ -1,4 +1,4 @@
-//! What has to go so that only what is to be kept stays, oldest first.
+//! Decides what to delete so that a store keeps to its retention, oldest first.
 
 use crate::tape_row::{ENTRY_BYTES, TapeRow};
 use signalbox_engine::record::{Content, Gap};
@@ -15,7 +15,7 @@ pub struct Step {
     pub tape: TapeRow,
     /// Everything below this place; none for the whole tape.
     pub below: Option<u64>,
-    /// True where the tape says afterwards that its beginning is missing. What is too old is not missed.
+    /// True if the tape says afterwards that its beginning is missing. What is too old is not missed.
     pub marked: bool,
     /// How many entries that are.
     pub entries: u64,
@@ -31,7 +31,7 @@ pub trait Measure {
     /// The first place at or after a time. Asked only where the clock of the tape does not go backwards.
     fn place_of(&mut self, tape: &TapeRow, time: u64) -> Result<u64, Self::Error>;
 
-    /// The place behind the first entries that are so many and take so many bytes; the one behind the last where all are less.
+    /// The place after the first entries that are so many and take so many bytes; the one after the last where all are less.
     fn place_behind(&mut self, tape: &TapeRow, entries: u64, bytes: u64) -> Result<u64, Self::Error>;
 
     /// How many entries lie below a place, and how many bytes they keep.
@@ -83,7 +83,7 @@ impl Marks {
         }
     }
 
-    /// The mark that takes the place of so many entries, these marks included; none where nothing else is forgotten.
+    /// The mark that takes the place of so many entries, these marks included; none if nothing else is forgotten.
     pub fn next(&self, entries: u64) -> Option<Content> {
         let more = entries.saturating_sub(self.count);
         let gap = Gap { facts: self.facts.saturating_add(more), reason: PRUNED.to_owned() };

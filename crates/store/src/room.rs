@@ -1,4 +1,4 @@
-//! The room that a store may take, watched by whoever writes to it.
+//! Tells a writer when the store grows beyond its limit.
 
 use crate::sums::Sums;
 use crate::tape_row::ENTRY_BYTES;
@@ -16,7 +16,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Room for so many bytes.
+    /// Room for this many bytes.
     pub fn new(most: u64) -> Self {
         Self { most, written: 0 }
     }
@@ -25,7 +25,7 @@ impl Room {
         (self.most / PARTS).clamp(MIN_STEP, MAX_STEP)
     }
 
-    /// Adds a batch. True where it is time to look.
+    /// Adds a batch. True if it is time to look.
     pub fn add(&mut self, sums: &Sums) -> bool {
         let kept = sums.kept.saturating_add(sums.aside) as u64;
         self.written = self.written.saturating_add(kept + ENTRY_BYTES * sums.entries as u64);
@@ -36,7 +36,7 @@ impl Room {
         due
     }
 
-    /// What is to be left of so many bytes; none where they are few enough. There is always room for what is written until
+    /// What is to be left of this many bytes; none if they are few enough. There is always room for what is written until
     /// somebody looks again.
     pub fn left(&self, used: u64) -> Option<u64> {
         let free = self.step();

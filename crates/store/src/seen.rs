@@ -1,4 +1,4 @@
-//! What a batch of entries tells of its exchanges.
+//! What a batch of entries says about its exchanges.
 
 use foldhash::HashMap;
 use signalbox_engine::record::{Content, Entry, FinishedEntry};

@@ -1,9 +1,9 @@
-//! A body told as another one with its middle replaced.
+//! Stores a body as another one with its middle replaced.
 
 use bytes::{Bytes, BytesMut};
 use signalbox_engine::record::Body;
 
-/// Puts `middle` between the first and last bytes of `base`; none where the base is too short for that.
+/// Puts `middle` between the first and last bytes of `base`; none if the base is too short for that.
 pub fn join(base: &[u8], prefix: u64, suffix: u64, middle: &[u8]) -> Option<Bytes> {
     let (prefix, suffix) = (usize::try_from(prefix).ok()?, usize::try_from(suffix).ok()?);
     if prefix.checked_add(suffix)? > base.len() {

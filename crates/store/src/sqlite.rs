@@ -48,10 +48,10 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens a store, and makes it where there is none.
+    /// Opens a store, and makes it if there is none.
     ///
     /// # Errors
-    /// Where the file cannot be opened, is damaged, is locked, or was written by a later version.
+    /// If the file cannot be opened, is damaged, is locked, or was written by a later version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
         Self::open_waiting(path, MAX_WAIT)
     }
@@ -66,13 +66,13 @@ impl SqliteStore {
         Ok(Self { place, most: None, readers: Mutex::new(vec![reader]) })
     }
 
-    /// Lets whoever writes to it forget the oldest before the store becomes larger than so many bytes.
+    /// Lets its writers delete the oldest before the store becomes larger than this many bytes.
     #[must_use]
     pub fn limited_to(self, bytes: u64) -> Self {
         Self { most: Some(bytes), ..self }
     }
 
-    /// Answers a question with a connection that nobody else uses meanwhile.
+    /// Runs a question on a connection that nobody else uses meanwhile.
     fn ask<T>(&self, question: impl FnOnce(&mut Reader) -> Result<T, Failure>) -> Result<T, StoreError> {
         let idle = self.readers.lock().unpoisoned().pop();
         let reader = match idle {
@@ -143,7 +143,7 @@ impl TapeStore for SqliteStore {
         };
         let kept = keep();
         if kept.is_err() {
-            // The error that matters is the first one; what stays is swept by the next prune.
+            // The first error is the one to report; the next prune deletes what stays.
             let _ = self.ask(|reader| forget::forget_number(&mut reader.connection, writer.number()));
         }
         kept.map(|()| count)

@@ -1,4 +1,4 @@
-//! What a batch of entries adds to the head of its tape.
+//! The sums that a batch of entries adds to the head of its tape.
 
 use crate::limits::SEQ_BITS;
 use signalbox_engine::record::{Content, Entry, MessageKind, StoreError};
@@ -14,7 +14,7 @@ pub struct Sums {
     pub last_at: u64,
     /// The last place.
     pub last_seq: u64,
-    /// True where the clock went backwards.
+    /// True if the clock went backwards.
     pub disordered: bool,
     /// Messages of each kind.
     pub kinds: [i64; 5],
@@ -24,7 +24,7 @@ pub struct Sums {
     pub passed: i64,
     /// Bytes of the bodies of messages as they are kept.
     pub kept: i64,
-    /// Bytes of other bodies, and of what is kept beside any.
+    /// Bytes of other bodies, and of what is kept besides.
     pub aside: i64,
 }
 

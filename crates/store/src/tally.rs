@@ -20,7 +20,7 @@ pub struct Finished<'a> {
     pub method: &'a str,
     /// The tool, prompt or URI.
     pub subject: Option<&'a str>,
-    /// True where it ended well.
+    /// True if it ended well.
     pub well: bool,
     /// How long it took, in nanoseconds.
     pub took: u64,

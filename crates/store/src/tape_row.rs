@@ -1,4 +1,4 @@
-//! The head of a tape, and what a store knows of the tape.
+//! The head of a tape, with what a store counts for it.
 
 use signalbox_engine::record::TapeInfo;
 
@@ -23,7 +23,7 @@ pub struct TapeRow {
     pub last_at: u64,
     /// Its last place.
     pub last_seq: u64,
-    /// True where its clock went backwards.
+    /// True if its clock went backwards.
     pub disordered: bool,
     /// The last place that the index knows.
     pub indexed: u64,
@@ -31,7 +31,7 @@ pub struct TapeRow {
     pub kept: u64,
     /// Bytes of what its entries keep besides: other bodies, heads of messages.
     pub aside: u64,
-    /// Bytes of what it keeps beside its entries, where that was asked for: sessions, names.
+    /// Bytes of what it keeps besides its entries, where that was asked for: sessions, names.
     pub rest: u64,
 }
 

@@ -14,7 +14,7 @@ pub fn words_of(body: &[u8], each: impl FnMut(&str)) {
     }
 }
 
-/// True where the text of a stored body is searched: it is whole, or it differs from an earlier one in a word. Other images
+/// True if the text of a stored body is searched: it is whole, or it differs from an earlier one in a word. Other images
 /// of the same message would only find it twice.
 pub fn is_searched(body: &Body) -> bool {
     match body {
@@ -96,7 +96,7 @@ fn stands_alone(character: char) -> bool {
     matches!(character as u32, 0x3040..=0x30ff | 0x3400..=0x9fff | 0xf900..=0xfaff | 0x20000..=0x3ffff)
 }
 
-/// The character behind a backslash, and how many bytes it took with it.
+/// The character after a backslash, and how many bytes it took with it.
 fn escaped(bytes: &[u8]) -> (char, usize) {
     let unit = |at: usize| {
         let digits = bytes.get(at..at + 6).filter(|part| part.starts_with(b"\\u"))?;
@@ -138,9 +138,9 @@ impl Needle {
         }
         phrases.retain(|words| !words.is_empty());
         match phrases.iter().map(Vec::len).sum::<usize>() {
-            0 => Err(StoreError::Query(format!("`{}` holds no word to look for", text.trim()))),
+            0 => Err(StoreError::Query(format!("`{}` contains no word to search for", text.trim()))),
             count if count > MAX_QUERY_WORDS => {
-                Err(StoreError::Query(format!("{count} words are too many; look for at most {MAX_QUERY_WORDS}")))
+                Err(StoreError::Query(format!("{count} words are too many; search for at most {MAX_QUERY_WORDS}")))
             }
             _ => Ok(Some(Self { phrases })),
         }
@@ -154,7 +154,7 @@ impl Needle {
         words
     }
 
-    /// True where the body holds every phrase.
+    /// True if the body holds every phrase.
     pub fn is_in(&self, body: &[u8]) -> bool {
         // One bit for each beginning of a phrase that ends at the word just read.
         let mut states = vec![0u32; self.phrases.len()];
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn what_holds_no_word_is_said_and_too_many_are_refused() {
         assert_eq!(Needle::read("  "), Ok(None));
-        assert_eq!(Needle::read("*"), Err(StoreError::Query("`*` holds no word to look for".into())));
+        assert_eq!(Needle::read("*"), Err(StoreError::Query("`*` contains no word to search for".into())));
         assert!(Needle::read(&"a ".repeat(40)).is_err());
         let quoted = Needle::read("\"a b").unwrap().unwrap();
         assert_eq!(quoted.words(), ["a", "b"]);

@@ -30,7 +30,7 @@ impl TapeWriter for Nowhere {
     }
 }
 
-/// A call of about so many bytes, with text like that of a tool.
+/// A call of about this many bytes, with text like that of a tool.
 fn call(length: usize) -> Bytes {
     let text = "The quick brown fox jumps over the lazy dog, and nothing here is a secret. ".repeat(length / 75);
     let head = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"search","arguments":{"limit":10,"where":{"kind":["a","b"]},"text":""#;

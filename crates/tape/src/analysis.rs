@@ -1,4 +1,4 @@
-//! What tapes tell as a whole: what a query fits, by its properties; what followed what, what was slow, and what is odd.
+//! Statistics over whole tapes: what a query matches, by property; which calls follow each other, which are slow, which are odd.
 //! Everything is read through the port of the stores, entry by entry, in bounded memory.
 
 mod anomalies;
@@ -17,7 +17,7 @@ pub use slowest::{Slow, Slowest};
 
 use signalbox_engine::record::{Content, Entry, FinishedEntry, Query, StoreError, TapeInfo, TapeStore};
 
-/// What a walk over the ends of all calls tells.
+/// The result of one walk over the ends of all calls.
 #[derive(Debug, Default)]
 pub struct Analysis {
     /// What followed what.
@@ -69,7 +69,7 @@ impl Analysis {
 /// The outcome of a call that ended well.
 const SUCCESS: &str = "success";
 
-/// What a call is called: its tool, or its method where it is no call of a tool.
+/// What a call is called: its tool, or its method if it is not a call of a tool.
 fn label(finished: &FinishedEntry) -> &str {
     match &finished.subject {
         Some(tool) if &*finished.method == "tools/call" => tool,

@@ -1,4 +1,4 @@
-//! Makes bodies whole that are told by their difference from an earlier one.
+//! Restores bodies that are stored as a difference from an earlier one.
 
 use bytes::Bytes;
 use signalbox_engine::record::{Body, Content, Entry};
@@ -10,7 +10,7 @@ const MAX_REMEMBERED: usize = 64 << 20;
 const MAX_BODIES: usize = 100_000;
 /// Largest body that is made.
 const MAX_BODY: usize = 64 << 20;
-/// A recorder tells a message by at most so many others that are like it, so no more is made of what was there whole.
+/// A recorder stores at most this many messages as differences from one body, so no more are restored from it.
 const MAX_LIKE: u64 = 8;
 /// So much is made at least.
 const MAX_MADE: u64 = 64 << 20;

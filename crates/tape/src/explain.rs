@@ -1,4 +1,4 @@
-//! What happened in one exchange, in words for a person.
+//! Explains one exchange to a person: its messages, the decisions on it, and how it ended.
 
 use crate::Bodies;
 use crate::marks;
@@ -21,7 +21,7 @@ pub fn explain(entries: &[Entry]) -> String {
     let mut bodies = Bodies::default();
     let entries: Vec<Entry> = entries.iter().map(|entry| bodies.whole(entry.clone())).collect();
     let mut out = String::new();
-    let Some(first) = entries.first() else { return "There is nothing of it on the tape.\n".to_owned() };
+    let Some(first) = entries.first() else { return "The tape has no entries for it.\n".to_owned() };
     title(&mut out, first, &entries);
     let mut images: [Option<Bytes>; 2] = [None, None];
     for entry in &entries {
@@ -58,8 +58,9 @@ fn title(out: &mut String, first: &Entry, entries: &[Entry]) {
         Content::Finished(FinishedEntry { method, subject, .. }) => Some((method, subject)),
         _ => None,
     });
-    let number =
-        first.exchange.map_or_else(|| "Messages of no exchange".to_owned(), |number| format!("Exchange {number}"));
+    let number = first
+        .exchange
+        .map_or_else(|| "Messages outside any exchange".to_owned(), |number| format!("Exchange {number}"));
     let session = first.session.map_or_else(|| "no session".to_owned(), |number| format!("session {number}"));
     let _ = write!(out, "{number}, {session}, for {}", shown(&first.principal));
     if let Some((method, subject)) = named {
@@ -124,7 +125,8 @@ fn tell_decision(out: &mut String, when: &str, decision: &DecisionEntry) {
     }
     out.push_str(if decision.redacted { ", redacted\n" } else { "\n" });
     for (condition, held) in decision.conditions.iter() {
-        let _ = writeln!(out, "{:16}{} {}", "", if *held { "held:    " } else { "held not:" }, shown(condition));
+        let _ =
+            writeln!(out, "{:16}{} {}", "", if *held { "held:        " } else { "did not hold:" }, shown(condition));
     }
     for (input, value) in &decision.inputs {
         let _ = writeln!(out, "{:16}used {}: {}", "", shown(input), shown(value));
@@ -138,16 +140,14 @@ fn outcome(out: &mut String, entries: &[Entry]) {
         _ => None,
     });
     let Some(finished) = finished else {
-        out.push_str("\nIts end is not on the tape.\n");
+        out.push_str("\nThe tape does not show how it ended.\n");
         return;
     };
     let (took, how) = (millis(finished.took), shown(&finished.outcome));
-    let through = finished.backend.as_ref().map_or_else(|| "no backend".to_owned(), |name| shown(name));
+    let through = finished.backend.as_ref().map_or_else(|| "none".to_owned(), |name| shown(name));
     let (bytes_in, bytes_out) = (finished.bytes_in, finished.bytes_out);
-    let _ = writeln!(
-        out,
-        "\nIt ended with {how} after {took}, through {through}; {bytes_in} bytes in, {bytes_out} bytes out."
-    );
+    let _ =
+        writeln!(out, "\nOutcome: {how} after {took}; backend: {through}; {bytes_in} bytes in, {bytes_out} bytes out.");
     if let Some(first) = finished.operation {
         let _ = writeln!(out, "It is round {} of the operation that began with exchange {first}.", finished.round);
     }
@@ -160,8 +160,8 @@ fn outcome(out: &mut String, entries: &[Entry]) {
         _ => None,
     });
     if let Some(decision) = decisive {
-        let rule = decision.rule.as_ref().map(|rule| format!(" by its rule `{}`", shown(rule))).unwrap_or_default();
-        let _ = writeln!(out, "The last word had {}{rule}: {}.", shown(&decision.by), shown(&decision.verdict));
+        let rule = decision.rule.as_ref().map(|rule| format!(", rule `{}`", shown(rule))).unwrap_or_default();
+        let _ = writeln!(out, "Decided by {}{rule}: {}.", shown(&decision.by), shown(&decision.verdict));
     }
     if !reached {
         out.push_str("It never reached a backend.\n");
@@ -193,7 +193,7 @@ fn line(out: &mut String, sign: &str, bytes: &[u8]) {
     match rest {
         0 => out.push('\n'),
         rest => {
-            let _ = writeln!(out, " … and {rest} bytes more");
+            let _ = writeln!(out, " … and {rest} more bytes");
         }
     }
 }
@@ -230,15 +230,15 @@ Began 2026-09-21T14:13:20.002Z
       0.000 ms  client to gateway: request, 119 bytes:
                 {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"files__delete","arguments":{"path":"/etc/passwd <b>"}}}
       1.000 ms  rules, rule `no-deletes` decided about the request: refuse (deleting is not allowed here)
-                held:     tool equals `x`
-                held not: hour is after 18
+                held:         tool equals `x`
+                did not hold: hour is after 18
                 used clock: 2026-09-21T14:26:40Z
       2.000 ms  gateway to client: error -32001, 63 bytes:
                 {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no"}}
       3.000 ms  ended: refused
 
-It ended with refused after 0.400 ms, through no backend; 90 bytes in, 70 bytes out.
-The last word had rules by its rule `no-deletes`: refuse.
+Outcome: refused after 0.400 ms; backend: none; 90 bytes in, 70 bytes out.
+Decided by rules, rule `no-deletes`: refuse.
 It never reached a backend.
 "#
         );
@@ -253,7 +253,7 @@ It never reached a backend.
             "- {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"math__add\",\"arguments\":{\"a\":1,\"b\":2}}}",
             "+ {\"jsonrpc\":\"2.0\",\"id\":9001,\"method\":\"tools/call\",\"params\":{\"name\":\"add\",\"arguments\":{\"a\":1,\"b\":4}}}",
             "gateway to client: result,",
-            "It ended with success after 12.000 ms, through math;",
+            "Outcome: success after 12.000 ms; backend: math;",
         ] {
             assert!(story.contains(line), "{line} is not in\n{story}");
         }
@@ -266,8 +266,8 @@ It never reached a backend.
         for line in [
             "route decided about the request: collided (two backends have a tool `slow`; this one is math's)",
             "timeout decided about the request: timeout (math did not answer within 30 s)",
-            "It ended with timeout after 30000.000 ms, through math;",
-            "The last word had timeout: timeout.",
+            "Outcome: timeout after 30000.000 ms; backend: math;",
+            "Decided by timeout: timeout.",
         ] {
             assert!(story.contains(line), "{line} is not in\n{story}");
         }
@@ -291,10 +291,13 @@ It never reached a backend.
     #[test]
     fn what_is_not_there_is_said_and_nothing_speaks_to_the_terminal() {
         assert!(story(4).contains("gateway to client: result, 20000000 bytes, not kept"));
-        assert_eq!(explain(&[]), "There is nothing of it on the tape.\n");
+        assert_eq!(explain(&[]), "The tape has no entries for it.\n");
         let mut entry = sample::entries().remove(1);
         entry.principal = "\u{1b}[31mred\u{202e}".into();
         let story = explain(&[entry]);
-        assert!(!story.contains(['\u{1b}', '\u{202e}']) && story.contains("Its end is not on the tape."), "{story}");
+        assert!(
+            !story.contains(['\u{1b}', '\u{202e}']) && story.contains("The tape does not show how it ended."),
+            "{story}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! What is said of a message, a caller or a refusal in a few words for a person.
+//! Short descriptions of messages, callers and refusals for people.
 
 use signalbox_engine::record::{MessageEntry, RefusedEntry, SessionInfo};
 
@@ -39,7 +39,7 @@ pub fn of(message: &MessageEntry) -> Vec<String> {
 /// Who calls, as far as a tape knows.
 #[must_use]
 pub fn caller(info: &SessionInfo) -> String {
-    let client = info.client.as_deref().unwrap_or("a client that did not say its name");
+    let client = info.client.as_deref().unwrap_or("unnamed client");
     let version = info.client_version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
     let revision = info.revision.as_deref().unwrap_or("no revision");
     let mut text = format!("{client}{version}, {revision}, over {}", info.transport);

@@ -5,7 +5,7 @@ const INDENT: &str = "  ";
 /// Levels beyond this are not indented any further.
 const DEEPEST: usize = 40;
 
-/// The text with line breaks and indentation between its tokens. What is no JSON comes out as well as it can.
+/// The text with line breaks and indentation between its tokens. What is not JSON comes out as well as it can.
 #[must_use]
 pub fn pretty(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);

@@ -1,4 +1,41 @@
-//! Makes a tape of facts: a bounded queue, and one thread that writes.
+//! The recorder turns the facts that the gateway tells into entries of one tape, without holding up the calls it records.
+//!
+//! A [`Recorder`] is a [`FactSink`]. Threads that serve calls push facts into a bounded queue and go on. One thread, named
+//! `tape`, takes batches from the queue, makes entries of them (`maker`) and hands these to a [`TapeWriter`]. The maker drops
+//! what the filter and the sampling leave out, redacts the rest, holds it back while the sampling has not decided about its
+//! exchange (`sampling_buffer`), and numbers it when it is let go.
+//!
+//! ```text
+//!   fact(), facts() ──► queue ──────► maker ───────────────► TapeWriter::append
+//!   backend(), rules()    │            filter, sample,           │        │
+//!   barrier(), trigger()  │            redact, number            ok      error
+//!                         │                                      │        │
+//!                         ▼ full                                 ▼        ▼
+//!                     lost, counted                        ┌─► writing ──► failing: pause, 10 ms and
+//!                     as queue_full,                       │                 │ then twice as long, try again
+//!                     or as disk while failing             └──── stored ◄────┤
+//!                                                                            └──► given up when stop() runs out of
+//!   stop(within) ──► closed: no more facts, the rest is written, the tape ends    time: lost, counted as disk
+//! ```
+//!
+//! What holds at any time:
+//!
+//! - **Nobody who tells a fact waits.** A fact that has no room is counted as lost. With [`OnFull::Wait`] only those who take
+//!   messages from outside wait ([`Recorder::room`]), from half of the bounds on and for a bounded time. From seven eighths on
+//!   the queue takes no notifications, so that a flood of them does not push calls off the tape.
+//! - **What is missing is said.** Every lost fact is counted by its [`GapReason`], and the tape gets a gap entry with the number
+//!   of facts as soon as it can be written. Only what comes after [`Recorder::stop`] is ignored without a count.
+//! - **Nothing is stored before it is redacted.** The queue holds messages as they passed; entries are made of redacted bytes.
+//! - **Entries are numbered when they are sure to be on the tape**, so that sampling leaves no holes in the numbers.
+//! - **A barrier resolves once**: with `Ok` when everything before it is on disk, or else with the reason ([`NotRecorded`]).
+//!   If the store fails, whoever waits at a barrier is told at once and not after the retries.
+//! - **A batch is offered again until the store takes it.** If the error may be about a single entry, each entry is offered
+//!   alone after five tries, and one that the store refuses becomes a gap.
+//! - **Trouble is reported once**: one error line when the store begins to fail, one info line when it works again.
+//!
+//! The recorder must never block a call because the disk is slow (strict recording waits at barriers, which the caller asks
+//! for), never write from two threads, never queue more than its bounds (apart from one oversized fact at a time, and the few
+//! inputs about backends and rules), and never leave anybody waiting when the writing thread ends, even by a panic.
 
 mod adaptive;
 mod barrier;
@@ -51,7 +88,7 @@ use writing::Writing;
 /// How long a recorder that is dropped without [`Recorder::stop`] may take to write what it has.
 const DROP_WITHIN: Duration = Duration::from_secs(2);
 
-/// Records every fact it is handed, within its bounds, and says what it could not.
+/// Records every fact it is handed, within its bounds, and reports what it could not record.
 #[derive(Debug)]
 pub struct Recorder {
     queue: Arc<Queue>,
@@ -64,7 +101,7 @@ impl Recorder {
     /// out: [`Redactor::describe`], [`RecorderSettings::sampling_words`].
     ///
     /// # Errors
-    /// Where no thread can be had.
+    /// If no thread can be had.
     pub fn start(
         settings: RecorderSettings,
         redactor: Redactor,
@@ -79,17 +116,17 @@ impl Recorder {
         Ok(Self { queue, counters, thread: Mutex::new(Some(thread)) })
     }
 
-    /// Writes down what a backend offers from now on.
+    /// Records what a backend offers from now on.
     pub fn backend(&self, seen: BackendSeen) {
         self.queue.tell(RecorderInput::Backend(Instant::now(), Box::new(seen)));
     }
 
-    /// Writes down by which rules is decided from now on.
+    /// Records the rules that apply from now on.
     pub fn rules(&self, rules: RulesEntry) {
         self.queue.tell(RecorderInput::Rules(Instant::now(), Box::new(rules)));
     }
 
-    /// Becomes ready when every fact so far is on disk.
+    /// A barrier that resolves when every fact so far is on disk.
     #[must_use]
     pub fn barrier(&self) -> Barrier {
         self.queue.barrier()

@@ -46,7 +46,7 @@ pub(crate) fn sessions() -> Vec<(u64, SessionInfo)> {
 }
 
 /// A session, a blocked call, a modified call, a call that timed out, a call under a collided name, a call of no session,
-/// a line that is no JSON, and a gap.
+/// a line that is not JSON, and a gap.
 pub(crate) fn entries() -> Vec<Entry> {
     let mut tape = Tape::default();
     tape.add(Some(1), None, Content::Session(sessions().remove(0).1));

@@ -5,7 +5,7 @@ pub(crate) fn rfc3339(unix: u64) -> String {
     signalbox_wire::timestamp::rfc3339_millis(unix / 1_000_000)
 }
 
-/// Nanoseconds as milliseconds with three digits behind the point.
+/// Nanoseconds as milliseconds with three digits after the point.
 pub(crate) fn millis(nanos: u64) -> String {
     format!("{}.{:03} ms", nanos / 1_000_000, nanos / 1_000 % 1_000)
 }

@@ -292,7 +292,7 @@ async fn a_pipe_holds_too_and_the_right_process_is_found_among_several() {
     };
     let (one, two) = (connect().await, connect().await);
     let which = signalbox(&data_dir, &["hold", "next"], &[], "").await;
-    assert!(which.code == Some(2) && which.stderr.contains("say which with --pid"), "{}", which.stderr);
+    assert!(which.code == Some(2) && which.stderr.contains("choose one with --pid"), "{}", which.stderr);
     let sessions = json_of(&data_dir, &["sessions", "list"]).await;
     let pid = sessions[1]["pid"].to_string();
     assert_eq!(sessions.as_array().unwrap().len(), 2);
@@ -489,7 +489,7 @@ async fn watch_shows_calls_on_a_terminal_decides_about_held_ones_and_gives_the_t
     assert!(row.contains("anonymous") && row.contains("echo") && row.contains("demo"), "{row}");
 
     terminal.press("n");
-    terminal.shows("the next tool call is held").await;
+    terminal.shows("the next tool call will be held").await;
     let call = echo(&client, "x");
     terminal.shows("HELD 1 request echo").await;
     terminal.press("ain its place\r");
@@ -497,7 +497,7 @@ async fn watch_shows_calls_on_a_terminal_decides_about_held_ones_and_gives_the_t
     terminal.shows("answer 1: done").await;
 
     terminal.press("n");
-    terminal.shows("the next tool call is held").await;
+    terminal.shows("the next tool call will be held").await;
     let call = echo(&client, "before");
     terminal.shows("HELD 2 request echo").await;
     terminal.press("e");

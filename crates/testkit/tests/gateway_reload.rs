@@ -114,11 +114,7 @@ async fn a_bad_file_is_refused_and_said_everywhere_while_the_old_configuration_s
     assert!(told["last_error"].as_str().unwrap().ends_with(expected), "{told}");
     assert_eq!((&told["generation"], &told["refused"]), (&json!(1), &json!(1)), "{told}");
     let shown = signalbox(&gateway.data_dir(), &["status"]).await;
-    assert!(
-        shown.stdout.contains("this configuration stays in force") && shown.stdout.contains(expected),
-        "{}",
-        shown.stdout
-    );
+    assert!(shown.stdout.contains("kept this configuration") && shown.stdout.contains(expected), "{}", shown.stdout);
     // The same words as `check` has, and both commands find the process although the file is bad.
     let file = gateway.config_file();
     let file = file.to_str().unwrap();
@@ -126,8 +122,12 @@ async fn a_bad_file_is_refused_and_said_everywhere_while_the_old_configuration_s
     assert!(checked.stderr.contains(expected), "{}", checked.stderr);
     let refused = signalbox(&gateway.data_dir(), &["reload", "-c", file]).await;
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""), "{}", refused.stderr);
-    assert!(refused.stderr.contains(expected) && refused.stderr.contains("stays in force"), "{}", refused.stderr);
-    let told = |line: &String| line.contains("stays in force") && line.contains(expected);
+    assert!(
+        refused.stderr.contains(expected) && refused.stderr.contains("keeping the previous configuration"),
+        "{}",
+        refused.stderr
+    );
+    let told = |line: &String| line.contains("keeping the previous configuration") && line.contains(expected);
     let logged = async || gateway.process.error_lines().iter().any(told).then_some(());
     eventually("the line in the log", logged).await.unwrap();
 
@@ -162,7 +162,7 @@ async fn sessions_go_on_and_only_what_changed_is_started_anew() {
     let before = process_of(&client, "moved__whoami").await.unwrap();
 
     put(&gateway, &config(2));
-    assert!(reload(&gateway).await.contains("started anew: moved"));
+    assert!(reload(&gateway).await.contains("restarted: moved"));
     let after = process_of(&client, "moved__whoami").await.unwrap();
     assert_ne!(before, after);
     eventually("the old process is gone", async || (!alive(before)).then_some(())).await.unwrap();
@@ -222,7 +222,7 @@ async fn a_reload_under_load_drops_no_call() {
     for round in 1..=RELOADS {
         put(&gateway, &config(round));
         let told = reload(&gateway).await;
-        assert!(told.contains("started anew: moved, web"), "{told}");
+        assert!(told.contains("restarted: moved, web"), "{told}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     stop.send_replace(true);

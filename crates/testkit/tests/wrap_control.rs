@@ -52,7 +52,7 @@ async fn holds_nothing_and_says_why(data: &Path, command: &str) {
         (&["hold", "list"][..], "Nothing is held."),
         (&["hold", "clear"], "0 breakpoints cleared"),
         (&["sessions", "list"], "No session is open."),
-        (&["reload"], "it has no configuration to read again"),
+        (&["reload"], "it has no configuration to reload"),
         (&["tape", "list"], "running"),
     ] {
         let (ok, said, why) = asked(data, words).await;

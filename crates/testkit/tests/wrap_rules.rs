@@ -47,7 +47,7 @@ async fn a_wrapped_server_is_governed_and_says_so() {
     wrap.write_line(&call(2, "count").to_string()).await.unwrap();
     let counted = wrap.wait_line("{\"jsonrpc\":\"2.0\",\"id\":2,", PATIENCE).await.unwrap();
     assert!(counted.contains("\"result\""), "{counted}");
-    assert!(wrap.error_lines().iter().any(|line| line.contains("so what passes may be changed")));
+    assert!(wrap.error_lines().iter().any(|line| line.contains("so messages may be changed")));
     wrap.close_input();
     assert!(wrap.wait(PATIENCE).await.unwrap().success());
     let left: Vec<_> = std::fs::read_dir(folder.path().join("data/run")).unwrap().flatten().collect();

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// The most of a message that is told.
+/// The most of a message that is sent.
 pub const MAX_BODY: usize = 64 * 1024;
 
 /// What the wall clock said when the feed began, so that all times are on one clock that does not jump.
@@ -69,7 +69,7 @@ struct Message<'a> {
     text: Option<String>,
 }
 
-/// What stands first.
+/// What comes first.
 pub(super) fn greeting(text: &mut String) {
     let hello = json!({"type": "watching", "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION")});
     let _ = writeln!(text, "{hello}");

@@ -94,13 +94,13 @@ impl Telemetry {
 enum ExportError {
     #[error("it cannot be reached: {0}")]
     Unreachable(#[from] io::Error),
-    #[error("it breaks the connection: {0}")]
+    #[error("it broke the connection: {0}")]
     Broken(#[from] hyper::Error),
     #[error("it does not answer in time")]
     TooSlow,
     #[error("it answers {0}")]
     Refused(StatusCode),
-    #[error("no request can be made of this")]
+    #[error("the request could not be built")]
     Request(#[from] http::Error),
 }
 
@@ -206,7 +206,7 @@ impl Exporter {
         tracing::warn!(
             collector = %self.otel.endpoint,
             spans,
-            "spans are dropped, since the collector does not take them: {error}; this is said once a minute at most"
+            "dropping spans because the collector does not accept them: {error}; reported at most once a minute"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Who gives each request its place in a trace, and makes spans of those that are over.
+//! Gives each request its place in a trace, and makes spans of finished ones.
 
 use super::exporter::Job;
 use super::lost::{Lost, QUEUE_FULL};
@@ -12,7 +12,7 @@ use signalbox_wire::{Envelope, TraceParent};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::mpsc;
 
-/// How much of the digest of a session id is told.
+/// How much of the digest of a session id is exported.
 const SESSION_DIGEST: usize = 16;
 
 /// The subscriber to facts.

@@ -1,4 +1,4 @@
-//! Tells the tape what backends offer: once, and again whenever it changes.
+//! Records what backends offer: once, and again whenever it changes.
 
 use super::Recording;
 use signalbox_engine::catalog::{Snapshot, View, ViewKey};
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// After so long all is told again, since the beginning of a tape may be pruned.
+/// After this long everything is recorded again, since the beginning of a tape may have been pruned.
 const AGAIN_AFTER: Duration = Duration::from_secs(3600);
 
 /// Follows the lists of a gateway until it is gone.
@@ -35,7 +35,7 @@ pub fn follow(gateway: &Arc<Gateway>, recording: &Arc<Recording>) {
     });
 }
 
-/// Knows by their hash what was told of each backend and view. Views that are gone are forgotten.
+/// Knows by hash what was recorded for each backend and view. Views that are gone are forgotten.
 struct Observer {
     recording: Weak<Recording>,
     told: HashMap<(Arc<str>, ViewKey), (Arc<View>, String)>,

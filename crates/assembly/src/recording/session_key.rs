@@ -10,7 +10,7 @@ use std::path::Path;
 /// Its file in the data folder.
 pub const SESSION_KEY_FILE: &str = "session.key";
 
-/// Hashes ids under the key of this data folder, which is made where there is none.
+/// Hashes ids under the key of this data folder, which is made if there is none.
 ///
 /// # Errors
 /// If it cannot be read or made.

@@ -1,4 +1,4 @@
-//! What another configuration changes, and what of it needs a restart.
+//! Compares two configurations: which backends change, and which settings need a restart.
 
 use super::ReloadError;
 use signalbox_config::{BackendConfig, Config};
@@ -88,11 +88,11 @@ pub(super) enum Course {
         /// Another filter.
         tools: bool,
     },
-    /// As another one, which is started anew.
+    /// As another one, which is restarted.
     Anew,
 }
 
-/// Compares two configurations of a backend. What is not known to be harmless is a reason to start it anew.
+/// Compares two configurations of a backend. What is not known to be harmless is a reason to restart it.
 pub(super) fn course(before: &BackendConfig, next: &BackendConfig) -> Course {
     if before == next {
         return Course::Same;

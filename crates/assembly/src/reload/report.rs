@@ -1,4 +1,4 @@
-//! What became of reloads: for whoever asked, for `signalbox status` and for `/metrics`.
+//! The outcome of reloads, for the answer to `reload`, `signalbox status` and `/metrics`.
 
 use super::ReloadError;
 use serde::Serialize;
@@ -13,15 +13,15 @@ use std::time::SystemTime;
 /// What a reload changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Summary {
-    /// The number of the configuration in force, 1 at the start.
+    /// The number of the current configuration, 1 at the start.
     pub generation: u64,
-    /// False where everything is as it was.
+    /// False if everything is as it was.
     pub changed: bool,
     /// Backends that were not there.
     pub added: Vec<String>,
     /// Backends that are not there any more.
     pub removed: Vec<String>,
-    /// Backends that were started anew.
+    /// Backends that were restarted.
     pub replaced: Vec<String>,
     /// Backends that go on under other terms.
     pub retuned: Vec<String>,
@@ -34,11 +34,11 @@ impl fmt::Display for Summary {
         if !self.changed {
             return write!(f, "nothing has changed (generation {})", self.generation);
         }
-        write!(f, "generation {} is in force", self.generation)?;
+        write!(f, "now using generation {}", self.generation)?;
         for (what, names) in [
             ("added", &self.added),
             ("removed", &self.removed),
-            ("started anew", &self.replaced),
+            ("restarted", &self.replaced),
             ("retuned", &self.retuned),
         ] {
             if !names.is_empty() {
@@ -55,7 +55,7 @@ impl fmt::Display for Summary {
 /// The state of the configuration, as `signalbox status` tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The number of the configuration in force, 1 at the start.
+    /// The number of the current configuration, 1 at the start.
     pub generation: u64,
     /// When it was loaded.
     pub loaded_at: String,
@@ -140,6 +140,6 @@ mod tests {
             settings: vec!["gateway.drain"],
             ..Summary::default()
         };
-        assert_eq!(some.to_string(), "generation 4 is in force; added: a, b; started anew: c; settings: gateway.drain");
+        assert_eq!(some.to_string(), "now using generation 4; added: a, b; restarted: c; settings: gateway.drain");
     }
 }

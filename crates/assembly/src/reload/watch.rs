@@ -1,4 +1,4 @@
-//! Looking at the configuration file, and the files of rules it names, until one says something else.
+//! Watches the configuration file, and the rule files it names, for changes.
 //!
 //! Their state is looked at in short intervals, which finds a file that was written in place as well as one that was put in the
 //! place of another, and needs nothing of the system. What is still being written is left alone until it has been quiet.
@@ -16,7 +16,7 @@ const LOOK_CLOSELY: Duration = Duration::from_millis(500);
 /// How many looks in a row must find the same before it is read.
 const QUIET: u32 = 2;
 
-/// What is seen of a file without reading it; nothing where there is none.
+/// What is seen of a file without reading it; nothing if there is none.
 type Mark = Option<(u64, u64, u64, i64, i64, i64, i64)>;
 
 fn mark(file: &Path) -> Mark {
@@ -35,12 +35,12 @@ struct Watcher {
 }
 
 impl Watcher {
-    /// True where nothing was seen that has not been read.
+    /// True if nothing was seen that has not been read.
     fn is_at_rest(&self) -> bool {
         self.seen.is_empty() || self.read.as_ref() == Some(&self.seen)
     }
 
-    /// True where one of the files has changed since they were read, and all have been quiet for a while.
+    /// True if one of the files has changed since they were read, and all have been quiet for a while.
     fn look(&mut self, now: Vec<Mark>) -> bool {
         if self.read.as_ref() == Some(&now) {
             return false;

@@ -32,12 +32,12 @@ pub const KEYS: &[Key] = &[
     key(
         "mcp.protocol.transport.tls.enabled",
         Kind::Flag(false),
-        "Serve over TLS: `https://` and `wss://`, or lines inside TLS with `type = \"tcp\"`. Changed files are taken over by themselves.",
+        "Serve over TLS: `https://` and `wss://`, or lines inside TLS with `type = \"tcp\"`. Changed files are loaded automatically.",
     ),
     key(
         "mcp.protocol.transport.tls.cert_file",
         Kind::Text(""),
-        "The server's certificate, PEM, and after it those between it and its authority.",
+        "The server's certificate, PEM, followed by its intermediate certificates.",
     ),
     key("mcp.protocol.transport.tls.key_file", Kind::Text(""), "Its private key, PEM, without a passphrase."),
     key(
@@ -105,7 +105,7 @@ pub const KEYS: &[Key] = &[
     key(
         "gateway.instructions",
         Kind::Text(""),
-        "What models are told of the gateway as a whole, before the instructions of its backends.",
+        "Instructions for models about the gateway as a whole, placed before those of its backends.",
     ),
     key(
         "gateway.first_list_wait",
@@ -117,7 +117,7 @@ pub const KEYS: &[Key] = &[
     key(
         "gateway.park_timeout",
         seconds(300.0, DAY),
-        "How long a call waits for what its backend has asked the client.",
+        "How long a call waits for the client to answer a question of its backend.",
     ),
     key("gateway.max_connections", count(10_000, 1, 1_000_000), "How many connections may be open."),
     key("gateway.max_streams", count(64, 1, 10_000), "How many event streams one session may hold open."),
@@ -131,9 +131,9 @@ pub const KEYS: &[Key] = &[
     key(
         "gateway.allowed_origins",
         Kind::Texts,
-        "Origins of web pages let in besides the gateway's own: `https://app.example`.",
+        "Origins of web pages accepted besides the gateway's own: `https://app.example`.",
     ),
-    key("gateway.allowed_hosts", Kind::Texts, "`Host` headers let in besides those of loopback: `box.example:8080`."),
+    key("gateway.allowed_hosts", Kind::Texts, "`Host` headers accepted besides those of loopback: `box.example:8080`."),
     key(
         "gateway.demo_root",
         Kind::Text("."),
@@ -142,7 +142,7 @@ pub const KEYS: &[Key] = &[
     key(
         "gateway.watch_config",
         Kind::Flag(true),
-        "Take over a changed configuration file without being asked; `signalbox reload` and SIGHUP always do.",
+        "Load a changed configuration file automatically; `signalbox reload` and SIGHUP always do.",
     ),
     key("gateway.data_dir", Kind::Text(""), "Where state is kept; by default `signalbox` in the user's state folder."),
     otel("gateway.otel.enabled", Kind::Flag(false), "Export OpenTelemetry traces."),
@@ -185,12 +185,12 @@ pub const KEYS: &[Key] = &[
     key(
         "backends.NAME.urls",
         Kind::Addresses,
-        "Several addresses of the same server, besides or instead of `url`. In the new era each request goes to any of them; in the old era a session stays at its address. With several, HTTP+SSE has to be said by `transport`.",
+        "Several addresses of the same server, besides or instead of `url`. In the new era each request goes to any of them; in the old era a session stays at its address. With several, HTTP+SSE must be set with `transport`.",
     ),
     key(
         "backends.NAME.balance",
         one_of(Balance::WORDS, "round_robin"),
-        "Which of its `urls` is chosen: the next, the next by weight, the one with the least under way, any, or the first that is well. One that fails is left out for `breaker.recovery`.",
+        "How one of its `urls` is chosen: in turn, in turn by weight, the one with the fewest requests in flight, at random, or the first that is well. One that fails is skipped for `breaker.recovery`.",
     ),
     key(
         "backends.NAME.headers",
@@ -205,7 +205,7 @@ pub const KEYS: &[Key] = &[
     key(
         "backends.NAME.tls.ca_file",
         Kind::Text(""),
-        "The authorities that sign its certificate, PEM; by default those that the system trusts.",
+        "The authorities that sign its certificate, PEM; by default those the system trusts.",
     ),
     key("backends.NAME.tls.cert_file", Kind::Text(""), "Our own certificate, PEM, for a server that asks for one."),
     key("backends.NAME.tls.key_file", Kind::Text(""), "Its private key, PEM, without a passphrase."),
@@ -243,57 +243,57 @@ pub const KEYS: &[Key] = &[
     key(
         "backends.NAME.idle_stop",
         Kind::Seconds { default: None, max: DAY },
-        "Stop a process that nobody has used for so long, never one with a call, a subscription or a task; the next use starts it again. What it kept in memory for its sessions is lost. Without, it stays.",
+        "Stop a process that nobody has used for this long, but never one with a call, a subscription or a task; the next use starts it again. What it kept in memory for its sessions is lost. By default it keeps running.",
     ),
     key(
         "backends.NAME.breaker.enabled",
         Kind::Flag(true),
-        "Leave the backend alone for a while when it fails again and again.",
+        "Stop calling the backend for a while when it keeps failing.",
     ),
     key(
         "backends.NAME.breaker.failures",
         count(5, 1, 1_000),
-        "So many failures in a row open its breaker: calls are refused.",
+        "This many failures in a row open its breaker: calls are refused.",
     ),
     key(
         "backends.NAME.breaker.failure_percent",
         count(50, 1, 100),
-        "So does this part of the calls since the first failure in `window`.",
+        "So does this share of failed calls, counted from the first failure in `window`.",
     ),
     key(
         "backends.NAME.breaker.min_calls",
         count(10, 1, 100_000),
-        "The least number of calls of which that part is taken.",
+        "The smallest number of calls for which that share counts.",
     ),
-    key("backends.NAME.breaker.window", seconds(60.0, DAY), "How long calls are counted together, from a failure on."),
+    key(
+        "backends.NAME.breaker.window",
+        seconds(60.0, DAY),
+        "How long calls are counted together, starting with a failure.",
+    ),
     key(
         "backends.NAME.breaker.recovery",
         seconds(30.0, DAY),
-        "How long calls are refused before one is let through for a trial.",
+        "How long calls are refused before one is let through as a trial.",
     ),
-    key(
-        "backends.NAME.breaker.successes",
-        count(3, 1, 1_000),
-        "So many trials, one after the other, must succeed to close it.",
-    ),
-    key("backends.NAME.ping.enabled", Kind::Flag(true), "Ask it from time to time whether it is still there."),
+    key("backends.NAME.breaker.successes", count(3, 1, 1_000), "This many trials in a row must succeed to close it."),
+    key("backends.NAME.ping.enabled", Kind::Flag(true), "Ping it from time to time."),
     key("backends.NAME.ping.interval", seconds(300.0, DAY), "How often."),
     key(
         "backends.NAME.ping.doubt_interval",
         seconds(30.0, DAY),
-        "How often at the start, and after a ping without an answer.",
+        "How often to ping at the start and after an unanswered ping.",
     ),
     key("backends.NAME.ping.timeout", seconds(5.0, HOUR), "How long the answer may take."),
     key(
         "backends.NAME.ping.failures",
         count(3, 1, 1_000),
-        "So many pings without an answer make it unwell: its connection is opened anew, a process started again.",
+        "This many unanswered pings make it unwell: its connection is reopened, its process restarted.",
     ),
-    key("backends.NAME.ping.successes", count(2, 1, 1_000), "So many answers make it well again."),
+    key("backends.NAME.ping.successes", count(2, 1, 1_000), "This many answers make it well again."),
     key(
         "backends.NAME.retries",
         count(2, 0, 10),
-        "How often a request is sent again that surely was not processed: nobody took the connection. Anything else is never sent twice.",
+        "How often a request is retried that certainly was not processed because no connection could be made. Nothing else is ever sent twice.",
     ),
     key(
         "backends.NAME.max_queue",
@@ -304,13 +304,13 @@ pub const KEYS: &[Key] = &[
     key(
         "backends.NAME.max_restarts",
         count(5, 0, 1_000_000),
-        "How often its process is started again before it has failed and waits for a reload; 0 never gives up. A minute of life starts the count anew.",
+        "How often its process is restarted before it counts as failed and waits for a reload; 0 never gives up. After a minute of running the count starts over.",
     ),
     key("backends.NAME.era", one_of(&["auto", "old", "new"], "auto"), "Which era of MCP it speaks; `auto` asks it."),
     key(
         "gateway.rule_files",
         Kind::Texts,
-        "Files of rules, beside the `[[rules]]` of this file; relative to it. Changed files are taken over by themselves.",
+        "Rule files, in addition to the `[[rules]]` of this file; relative to it. Changed files are loaded automatically.",
     ),
     key("rules", Kind::Rules, "Rules: see docs/rules.md."),
     key("record.enabled", Kind::Flag(true), "Record what passes, with every decision; see docs/recording.md."),
@@ -329,9 +329,9 @@ pub const KEYS: &[Key] = &[
     key(
         "record.target",
         count(10, 1, 1_000_000),
-        "About so many calls a second are kept by `sampling = \"adaptive\"`.",
+        "About this many calls a second are kept by `sampling = \"adaptive\"`.",
     ),
-    key("record.nth", count(10, 1, 1_000_000), "One of so many is kept by `sampling = \"every_nth\"`."),
+    key("record.nth", count(10, 1, 1_000_000), "One call in this many is kept by `sampling = \"every_nth\"`."),
     key(
         "record.always_errors",
         Kind::Flag(true),
@@ -340,15 +340,15 @@ pub const KEYS: &[Key] = &[
     key(
         "record.slower_than",
         Kind::Seconds { default: None, max: DAY },
-        "Calls that take this long are slow: kept by `sampling = \"slow\"` (there 1 s unless it is said), and always by the others.",
+        "Calls that take this long are slow: kept by `sampling = \"slow\"` (there 1 s by default), and always by the others.",
     ),
     key(
         "record.priority",
         Kind::Tables,
-        "Calls with a share of their own, each kind under `[[record.priority]]`; the first that fits counts, and the others go by `sampling`.",
+        "Calls with a share of their own, each kind under `[[record.priority]]`; the first that matches counts, and all other calls follow `sampling`.",
     ),
-    key("record.priority.methods", Kind::Texts, "For these methods; `*` stands for anything. Without, for all."),
-    key("record.priority.tools", Kind::Texts, "For these tools, prompts and resources. Without, for all."),
+    key("record.priority.methods", Kind::Texts, "For these methods; `*` stands for anything. By default for all."),
+    key("record.priority.tools", Kind::Texts, "For these tools, prompts and resources. By default for all."),
     key("record.priority.share", Kind::Fraction(1.0), "The share of them that is kept."),
     key(
         "record.before",
@@ -361,9 +361,13 @@ pub const KEYS: &[Key] = &[
         "How many calls after one that fails, or after a ring was written, are kept.",
     ),
     key("record.ring", count(1_000, 1, 100_000), "How many of the latest calls `sampling = \"ring\"` holds."),
-    key("record.ring_time", Kind::Seconds { default: None, max: DAY }, "How old they may be."),
-    key("record.ring_verdicts", Kind::Texts, "Decisions that make a ring be written, like `refuse` or `hold`."),
-    key("record.bodies", Kind::Flag(true), "Keep messages; without it only their outlines."),
+    key("record.ring_time", Kind::Seconds { default: None, max: DAY }, "How old calls in the ring may be."),
+    key(
+        "record.ring_verdicts",
+        Kind::Texts,
+        "Decisions that cause the ring to be written, such as `refuse` or `hold`.",
+    ),
+    key("record.bodies", Kind::Flag(true), "Keep messages; if false, only their metadata."),
     key("record.max_body", count(16 * MIB, 0, 1024 * MIB), "The largest message kept, in bytes."),
     key("record.methods", Kind::Texts, "Record only these methods; `*` stands for anything."),
     key("record.exclude_methods", Kind::Texts, "Never record these methods."),
@@ -371,8 +375,8 @@ pub const KEYS: &[Key] = &[
     key("record.exclude_tools", Kind::Texts, "Never record calls of these."),
     key("record.backends", Kind::Texts, "Record only calls of these backends."),
     key("record.exclude_backends", Kind::Texts, "Never record calls of these backends."),
-    key("record.principals", Kind::Texts, "Record only calls on behalf of these."),
-    key("record.exclude_principals", Kind::Texts, "Never record calls on behalf of these."),
+    key("record.principals", Kind::Texts, "Record only calls on behalf of these principals."),
+    key("record.exclude_principals", Kind::Texts, "Never record calls on behalf of these principals."),
     key(
         "record.on_full",
         one_of(&["gap", "wait"], "gap"),
@@ -380,49 +384,53 @@ pub const KEYS: &[Key] = &[
     ),
     key("record.wait", seconds(1.0, 60.0), "How long a call waits at most with `on_full = \"wait\"`."),
     key("record.queue", count(65_536, 16, 10_000_000), "How many facts may wait to be written."),
-    key("record.queue_bytes", count(64 * MIB, MIB, 16 * 1024 * MIB), "How many bytes of them."),
+    key("record.queue_bytes", count(64 * MIB, MIB, 16 * 1024 * MIB), "How many bytes of facts may wait to be written."),
     key(
         "record.durability",
         one_of(&["normal", "strict"], "normal"),
         "With `strict` an answer leaves only after its record is on disk.",
     ),
     key("record.readiness", Kind::Flag(false), "`/readyz` answers 503 while calls cannot be recorded."),
-    key("record.max_age_days", count(30, 1, 3650), "What is older is forgotten."),
-    key("record.max_size", count(1024 * MIB, MIB, 1024 * 1024 * MIB), "Beyond so many bytes the oldest is forgotten."),
-    key("record.redact.enabled", Kind::Flag(true), "Take secrets out before anything is stored."),
+    key("record.max_age_days", count(30, 1, 3650), "Older entries are deleted."),
+    key(
+        "record.max_size",
+        count(1024 * MIB, MIB, 1024 * 1024 * MIB),
+        "Beyond this many bytes the oldest entries are deleted.",
+    ),
+    key("record.redact.enabled", Kind::Flag(true), "Redact secrets before anything is stored."),
     key(
         "record.redact.defaults",
         Kind::Flag(true),
-        "The usual names of secrets, and every known kind of credential, are secrets.",
+        "Treat the usual names of secrets, and every known kind of credential, as secrets.",
     ),
-    key("record.redact.keys", Kind::Texts, "Members of these names are secrets too, anywhere."),
+    key("record.redact.keys", Kind::Texts, "Members with these names are secrets too, anywhere."),
     key(
         "record.redact.paths",
         Kind::Texts,
-        "What stands there is secret: JSON pointers from the message on; `*` stands for any name or place.",
+        "Values at these places are secrets: JSON pointers from the root of the message; `*` stands for any name or index.",
     ),
     key(
         "record.redact.patterns",
         Kind::Texts,
-        "What looks like this is secret: regular expressions; a group named `secret` is the part that goes.",
+        "Text that matches these regular expressions is secret; with a group named `secret`, only that part.",
     ),
     key(
         "record.redact.action",
         one_of(&["replace", "remove", "hash", "mask", "encrypt"], "replace"),
-        "What becomes of a secret. With `encrypt`, whoever has the key can read it again with `tape show --key-file`.",
+        "What happens to a secret. With `encrypt`, whoever has the key can read it again with `tape show --key-file`.",
     ),
     key(
         "record.redact.key_file",
         Kind::Text(""),
         "A file with the key of `action = \"encrypt\"`: 32 bytes as 64 hex digits or base64. Relative to this file.",
     ),
-    key("record.redact.key", Kind::Text(""), "The key itself, as `${VARIABLE}`, in place of a `key_file`."),
+    key("record.redact.key", Kind::Text(""), "The key itself, as `${VARIABLE}`, instead of a `key_file`."),
     key(
         "record.redact.key_id",
         Kind::Text(""),
-        "The name of the key, which stands beside every secret; without one, its fingerprint.",
+        "The name of the key, stored with every secret; by default its fingerprint.",
     ),
-    key("record.redact.visible", count(4, 0, 64), "How many characters `action = \"mask\"` leaves to be seen."),
+    key("record.redact.visible", count(4, 0, 64), "How many characters `action = \"mask\"` leaves visible."),
 ];
 
 /// The words of `mcp.protocol.transport.type`.

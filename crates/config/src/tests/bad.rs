@@ -23,7 +23,7 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[record]\npostgres = 'postgres://ann:s3cret@db/t?sslmode=verify-full'\n",
-        "signalbox.toml:2:12: record.postgres: cannot be used: sslmode=verify-ca and sslmode=verify-full need sslrootcert, a file with those who sign servers' certificates",
+        "signalbox.toml:2:12: record.postgres: cannot be used: sslmode=verify-ca and sslmode=verify-full need sslrootcert, a file with the authorities that sign servers' certificates",
     ),
     (
         "[backends.files]\ncommand = 'a'\n  comand = 'b'\n",
@@ -116,15 +116,15 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[backends.a]\ncommand = 'x'\nheaders = { a = 'b' }\n",
-        "signalbox.toml:3:1: backends.a.headers: only goes with `url`; remove it",
+        "signalbox.toml:3:1: backends.a.headers: applies only with `url`; remove it",
     ),
     (
         "[backends.a]\nurl = 'http://h/'\nargs = []\n",
-        "signalbox.toml:3:1: backends.a.args: only goes with `command`; remove it",
+        "signalbox.toml:3:1: backends.a.args: applies only with `command`; remove it",
     ),
     (
         "[backends.a]\nurl = 'http://h/'\nmax_children = 2\n",
-        "signalbox.toml:3:1: backends.a.max_children: only goes with `command`; remove it",
+        "signalbox.toml:3:1: backends.a.max_children: applies only with `command`; remove it",
     ),
     (
         "[backends.a]\nurl = 'ws://h/mcp'\nheaders = { Sec-WebSocket-Key = 'x' }\n",
@@ -313,7 +313,7 @@ const TOML: &[(&str, &str)] = &[
     ),
     (
         "[backends.a]\ncommand = 'x'\ntransport = 'sse'\n",
-        "signalbox.toml:3:1: backends.a.transport: only goes with `url`; remove it",
+        "signalbox.toml:3:1: backends.a.transport: applies only with `url`; remove it",
     ),
     (
         "[backends.a]\nurl = 'http://h/'\ntransport = 'sse'\nera = 'new'\n",

@@ -86,15 +86,15 @@ fn addresses_that_do_not_go_together_are_refused() {
         ("urls = ['http://a/', 'nonsense']", "backends.a.urls[1]: expected an address like"),
         (
             "urls = [{ url = 'http://a/', weight = 2 }]",
-            "backends.a.urls: expected weights only beside `balance = \"weighted\"`",
+            "backends.a.urls: expected weights only with `balance = \"weighted\"`",
         ),
         ("urls = [{ url = 'http://a/', wait = 2 }]", "backends.a.urls[0]: unknown key"),
         ("urls = [{ url = 'http://a/', weight = 0 }]", "backends.a.urls[0]: expected a `weight` from 1 to 1000"),
         ("urls = [{ weight = 2 }]", "expected a `url`"),
         ("urls = ['http://a/']\nbalance = 'fastest'", "backends.a.balance: expected `round_robin`"),
-        ("url = 'http://a/'\nbalance = 'random'", "backends.a.balance: only goes with `urls`"),
-        ("command = 'x'\nbalance = 'random'", "backends.a.balance: only goes with `url`"),
-        ("url = 'http://a/'\nmax_restarts = 3", "backends.a.max_restarts: only goes with `command`"),
+        ("url = 'http://a/'\nbalance = 'random'", "backends.a.balance: applies only with `urls`"),
+        ("command = 'x'\nbalance = 'random'", "backends.a.balance: applies only with `url`"),
+        ("url = 'http://a/'\nmax_restarts = 3", "backends.a.max_restarts: applies only with `command`"),
     ] {
         let error = addresses(lines).expect_err(lines).to_string();
         assert!(error.contains(why), "{lines}\n{error}");

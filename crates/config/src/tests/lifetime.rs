@@ -19,7 +19,7 @@ fn a_remote_server_is_neither_started_nor_stopped() {
     for (key, value) in [("start", "'first_use'"), ("start", "'eager'"), ("idle_stop", "'10m'")] {
         let text = format!("[backends.a]\nurl = 'http://h/'\n{key} = {value}\n");
         let error = load("signalbox.toml", &text).unwrap_err().to_string();
-        assert_eq!(error, format!("signalbox.toml:3:1: backends.a.{key}: only goes with `command`; remove it"));
+        assert_eq!(error, format!("signalbox.toml:3:1: backends.a.{key}: applies only with `command`; remove it"));
     }
     let error = load("signalbox.toml", "[backends.a]\ncommand = 'x'\nidle_stop = 0\n").unwrap_err().to_string();
     assert!(error.contains("backends.a.idle_stop: expected a time such as \"30s\""), "{error}");

@@ -97,11 +97,11 @@ fn what_is_wrong_is_said() {
         ),
         (
             "enabled = true\nself_signed = true\ncert_file = 'a'\nkey_file = 'b'\n",
-            "4:1: mcp.protocol.transport.tls.cert_file: cannot stand beside `self_signed`; remove one of them",
+            "4:1: mcp.protocol.transport.tls.cert_file: cannot be combined with `self_signed`; remove one",
         ),
         (
             "enabled = true\nself_signed = true\nclient_auth = 'required'\n",
-            "4:1: mcp.protocol.transport.tls.client_auth: needs a `ca_file` with those who sign clients' certificates",
+            "4:1: mcp.protocol.transport.tls.client_auth: needs a `ca_file` with the authorities that sign clients' certificates",
         ),
         (
             "enabled = true\nself_signed = true\nmin_version = '1.1'\n",
@@ -123,7 +123,7 @@ fn what_is_wrong_is_said() {
             "url = 'http://h/'\ntls = { ca_file = 'x' }\n",
             "3:1: backends.a.tls: needs an `https://` or `wss://` address in `url`",
         ),
-        ("command = 'x'\ntls = { ca_file = 'x' }\n", "3:1: backends.a.tls: only goes with `url`; remove it"),
+        ("command = 'x'\ntls = { ca_file = 'x' }\n", "3:1: backends.a.tls: applies only with `url`; remove it"),
         (
             "url = 'https://h/'\ntls = { server_name = 'a b' }\n",
             "3:23: backends.a.tls.server_name: expected a host name or an IP address, found `a b`",

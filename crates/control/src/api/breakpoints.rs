@@ -37,7 +37,7 @@ pub(super) async fn clear(served: Arc<Served>, request: Request) -> Answered {
 pub(super) async fn set(served: Arc<Served>, request: Request) -> Answered {
     let wanted: Wanted = read(request.body).await?;
     if wanted.next.is_none() && wanted.tool.is_none() && wanted.method.is_none() {
-        return Err(bad(r#"say what to hold: {"next":1}, {"tool":"pattern"} or {"method":"pattern"}"#));
+        return Err(bad(r#"specify what to hold: {"next":1}, {"tool":"pattern"} or {"method":"pattern"}"#));
     }
     let phase = match wanted.phase.as_deref() {
         None | Some("request") => Phase::Request,

@@ -23,7 +23,7 @@ pub(super) async fn speak(served: Arc<Served>, request: Request) -> Answered {
     let caller = request.caller.clone();
     let messages = request.body.bytes().await?;
     if messages.is_empty() {
-        return Err(bad("the body holds no message"));
+        return Err(bad("the body contains no message"));
     }
     // The session reads the messages from the pipe as it gets to them. The pipe holds them all meanwhile, and its input stays
     // open: the end of the input would end the session before it has answered.

@@ -25,7 +25,7 @@ pub(super) async fn counted(served: Arc<Served>, _: Request) -> Answered {
     Ok(Answer::whole(StatusCode::OK, metrics::CONTENT_TYPE, metrics::render(served.app())))
 }
 
-/// Ready while something can be served, and recorded where that is asked for; the backends that are not up are named either
+/// Ready while something can be served, and recorded if that is asked for; the backends that are not up are named either
 /// way. None is started for it.
 fn readiness(gateway: &Gateway, not_recording: Option<String>) -> Answer {
     let serves = gateway.is_ready() || (gateway.backends().is_empty() && !gateway.is_draining());

@@ -1,4 +1,4 @@
-//! The one list of what a gateway answers besides MCP, with where each of it is mounted.
+//! The one list of routes besides MCP, with where each is mounted.
 
 use super::{Served, breakpoints, holds, mcp, probes, process, sessions, tape, tools};
 use http::Method;

@@ -21,7 +21,7 @@ pub(super) async fn show(served: Arc<Served>, request: Request) -> Answered {
 
 pub(super) async fn end(served: Arc<Served>, request: Request) -> Answered {
     let session = found(&served, &request)?;
-    tracing::info!(session = %session.key, by = %request.caller, "a session is ended by a person");
+    tracing::info!(session = %session.key, by = %request.caller, "session ended by a person");
     session.close();
     Ok(ok(&json!({"id": session.key.0, "done": "ended"})))
 }

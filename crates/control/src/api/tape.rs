@@ -22,6 +22,6 @@ pub(super) async fn keep(served: Arc<Served>, request: Request) -> Answered {
         Problem::new(status, error)
     })?;
     let tape = &recording.tape().id;
-    tracing::info!(entries, %tape, by = %request.caller, "a person had the ring written");
+    tracing::info!(entries, %tape, by = %request.caller, "a person had the ring written to the tape");
     Ok(ok(&json!({"tape": tape, "entries": entries})))
 }

@@ -1,5 +1,5 @@
-//! What can be asked of `wrap` and `proxy`: how they are, and what passes. Nothing can be done to what passes, since it has
-//! gone on before anybody sees it; whoever wants to is told so.
+//! The API of `wrap` and `proxy`: their state, and what passes. What passes cannot be held or changed, since it has
+//! gone on before anybody sees it; requests to do so are refused with the reason.
 
 use super::routes::{BREAKPOINTS, Bind, HEALTH, HOLDS, KEEP, LIVE, RELOAD, SESSIONS, STATUS, TOOLS, VERSION};
 use super::{ok, probes, process};
@@ -67,7 +67,7 @@ async fn live(passing: Arc<Passing>, request: Request) -> Answered {
 
 async fn reload(passing: Arc<Passing>, _: Request) -> Answered {
     let (command, pid) = (passing.overview.command(), std::process::id());
-    Ok(ok(&json!({"command": command, "pid": pid, "ok": true, "text": "it has no configuration to read again"})))
+    Ok(ok(&json!({"command": command, "pid": pid, "ok": true, "text": "it has no configuration to reload"})))
 }
 
 async fn nothing(_: Arc<Passing>, _: Request) -> Answered {

@@ -83,7 +83,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Removes a socket that nobody listens on any more. True where somebody does.
+/// Removes a socket that nobody listens on any more. True if somebody does.
 fn remove_stale(path: &Path) -> bool {
     match std::os::unix::net::UnixStream::connect(path) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {

@@ -35,7 +35,7 @@ pub(super) struct Address<'a> {
 
 /// What was seen at an address.
 pub(super) struct Seen {
-    /// What is surely wrong.
+    /// What is certainly wrong.
     pub fault: Option<Finding>,
     /// The other side's clock.
     pub date: Option<SystemTime>,
@@ -123,7 +123,7 @@ impl Address<'_> {
                 ),
             ),
             status if status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED => {
-                self.problem(format!("the server fails ({})", status.as_u16()), "look into the server's own log")
+                self.problem(format!("the server fails ({})", status.as_u16()), "check the server's own log")
             }
             _ => None,
         }

@@ -24,7 +24,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// True where it serves.
+    /// True if it serves.
     pub(super) fn is_up(&self) -> bool {
         self.status.state == "up"
     }
@@ -87,13 +87,12 @@ pub(super) fn served(outcome: &Outcome) -> Finding {
     let lists: Vec<String> = status.lists.iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
     let check = check(&status.name);
     if lists.is_empty() {
-        let advice = "look into the server's log; clients will not see its tools until it lists them";
-        return Finding::warning(&check, format!("{found}; it does not answer what it offers"), advice);
+        let advice = "check the server's log; clients will not see its tools until it lists them";
+        return Finding::warning(&check, format!("{found}; it does not say what it offers"), advice);
     }
     found.push_str(&format!("; {}", lists.join(", ")));
     if status.lists.get("tools") == Some(&0) {
-        let advice =
-            "if that is not meant so, look at `tools.include` and `tools.exclude`, and at the server's own settings";
+        let advice = "if that is not intended, check `tools.include`, `tools.exclude` and the server's own settings";
         return Finding::warning(&check, format!("{found}; it offers no tools"), advice);
     }
     Finding::ok(&check, found)

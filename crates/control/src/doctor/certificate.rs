@@ -7,12 +7,12 @@ use std::path::Path;
 use std::time::SystemTime;
 
 const CHECK: &str = "certificate";
-const RENEW: &str = "renew the certificate and write it to the same file; it is taken over without a restart";
+const RENEW: &str = "renew the certificate and write it to the same file; it is loaded without a restart";
 
 /// Looks at the certificates of a PEM file: the first is ours, the rest lead to its issuer.
 #[must_use]
 pub fn certificate(path: &Path, now: SystemTime) -> Vec<Finding> {
-    chain(path, now, "correct `cert_file`, or make the certificate anew as PEM")
+    chain(path, now, "correct `cert_file`, or create the certificate again as PEM")
 }
 
 /// Looks at the certificates that others' certificates must be signed by.
@@ -34,7 +34,7 @@ pub fn key(path: &Path, certificate: &Path) -> Vec<Finding> {
         }
     }];
     if tls::is_exposed(path) {
-        let advice = format!("close it to them: `chmod 600 {shown}`");
+        let advice = format!("remove their access: `chmod 600 {shown}`");
         findings.push(Finding::warning(CHECK, "other users may read the key", advice).at(&shown));
     }
     findings

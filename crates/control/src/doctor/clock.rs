@@ -12,7 +12,7 @@ const TOO_MUCH: Duration = Duration::from_secs(3600);
 const ADVICE: &str =
     "let the machine set its clock by itself (`timedatectl set-ntp true`); certificates and tokens depend on it";
 
-/// Compares our clock with those of backends, and with what was surely written before now.
+/// Compares our clock with those of backends, and with what was certainly written before now.
 pub(super) fn check(now: SystemTime, told: &[(String, SystemTime)], written: &[&Path]) -> Finding {
     for (backend, theirs) in told {
         let (far, direction) = distance(now, *theirs);
@@ -33,7 +33,7 @@ pub(super) fn check(now: SystemTime, told: &[(String, SystemTime)], written: &[&
         }
     }
     match told.len() {
-        0 => Finding::ok(CHECK, "no file was written in its future; there is no remote backend to compare it with"),
+        0 => Finding::ok(CHECK, "no file is dated in the future; there is no remote backend to compare the clock with"),
         count => Finding::ok(CHECK, format!("it agrees with the clocks of remote backends ({count})")),
     }
 }

@@ -59,7 +59,7 @@ fn place(text: &str) -> String {
     text.trim_end().trim_end_matches(':').to_owned()
 }
 
-/// Who may change the file, and who may read secrets that stand in it.
+/// Who may change the file, and who may read secrets that appear in it.
 pub(super) fn file(path: &Path, text: &str) -> Vec<Finding> {
     let secrets = secrets(text);
     let mode = path.metadata().map_or(0, |metadata| metadata.mode());
@@ -70,7 +70,7 @@ pub(super) fn file(path: &Path, text: &str) -> Vec<Finding> {
             "other users may change the file (mode {:03o}), and with it the programs that are started",
             mode & 0o777
         );
-        findings.push(Finding::problem(CHECK, found, format!("close it to them: `chmod go-w {shown}`")).at(&shown));
+        findings.push(Finding::problem(CHECK, found, format!("remove their access: `chmod go-w {shown}`")).at(&shown));
     }
     for secret in &secrets {
         let found = format!("`{}` looks like a secret in plain text", secret.key);
@@ -79,7 +79,7 @@ pub(super) fn file(path: &Path, text: &str) -> Vec<Finding> {
     }
     if !secrets.is_empty() && mode & OTHERS_READ != 0 {
         let found = format!("other users may read the secrets in the file (mode {:03o})", mode & 0o777);
-        findings.push(Finding::warning(CHECK, found, format!("close it to them: `chmod 600 {shown}`")).at(&shown));
+        findings.push(Finding::warning(CHECK, found, format!("remove their access: `chmod 600 {shown}`")).at(&shown));
     }
     findings
 }

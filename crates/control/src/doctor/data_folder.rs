@@ -35,13 +35,13 @@ pub(super) fn check(path: &Path) -> Vec<Finding> {
     }
     if access(nearest, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         let found = format!("this user may not write to {}", nearest.display());
-        return vec![Finding::problem(CHECK, found, format!("give the user the right, or {other}")).at(shown)];
+        return vec![Finding::problem(CHECK, found, format!("give the user write access, or {other}")).at(shown)];
     }
     let mut findings = vec![room(nearest, path.exists()).at(&shown)];
     let mode = path.metadata().map_or(0, |metadata| metadata.mode());
     if mode & 0o022 != 0 {
         let found = format!("other users may write to it (mode {:03o})", mode & 0o777);
-        findings.push(Finding::warning(CHECK, found, format!("close it to them: `chmod 700 {shown}`")).at(&shown));
+        findings.push(Finding::warning(CHECK, found, format!("remove their access: `chmod 700 {shown}`")).at(&shown));
     }
     findings
 }
@@ -49,7 +49,7 @@ pub(super) fn check(path: &Path) -> Vec<Finding> {
 fn room(folder: &Path, exists: bool) -> Finding {
     let state = if exists { "it can be written" } else { "it does not exist yet and will be created" };
     let Ok(system) = statvfs(folder) else {
-        return Finding::note(CHECK, format!("{state}; the system does not tell how much room there is"));
+        return Finding::note(CHECK, format!("{state}; the system does not report the free space"));
     };
     let free = system.f_bavail.saturating_mul(system.f_frsize);
     let found = format!("{state}; free: {} MiB", free / (1024 * 1024));

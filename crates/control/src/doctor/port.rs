@@ -21,9 +21,9 @@ pub(super) fn check(listen: &Listen, running: &[Value]) -> Finding {
         Err(error) if error.kind() == ErrorKind::AddrInUse => taken(address, running, elsewhere),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             let found = format!("this user may not listen on port {}", listen.port);
-            Finding::problem(CHECK, found, format!("ports below 1024 need rights; {elsewhere}"))
+            Finding::problem(CHECK, found, format!("ports below 1024 need privileges; {elsewhere}"))
         }
-        Err(error) => Finding::problem(CHECK, format!("it cannot be listened on: {error}"), elsewhere),
+        Err(error) => Finding::problem(CHECK, format!("cannot listen on it: {error}"), elsewhere),
     }
     .at(address.to_string())
 }
@@ -35,18 +35,18 @@ fn taken(address: SocketAddr, running: &[Value], elsewhere: &str) -> Finding {
     match holder(address) {
         Some((pid, program)) => Finding::problem(
             CHECK,
-            format!("it is taken by `{program}` (pid {pid})"),
+            format!("it is in use by `{program}` (pid {pid})"),
             format!("end that process (`kill {pid}`) if it is not needed, or {elsewhere}"),
         ),
         None => Finding::problem(
             CHECK,
-            "it is taken by a process that this user cannot see",
+            "it is in use by a process that this user cannot see",
             format!("find it with `sudo ss -ltnp 'sport = :{}'` and end it, or {elsewhere}", address.port()),
         ),
     }
 }
 
-/// True where a process of ours listens at this address.
+/// True if a process of ours listens at this address.
 pub(super) fn serves(status: &Value, address: SocketAddr) -> bool {
     let url = status["url"].as_str().unwrap_or_default();
     let place = url.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());

@@ -31,7 +31,7 @@ impl Start<'_> {
         format!("backends.{}.{key}", self.backend)
     }
 
-    /// What is surely wrong; nothing where it may start.
+    /// What is certainly wrong; nothing where it may start.
     pub(super) fn fault(&self) -> Option<Finding> {
         self.bad_cwd().or_else(|| self.bad_program()).or_else(|| self.bad_script())
     }
@@ -96,7 +96,7 @@ impl Start<'_> {
         if !is_path || script.contains("://") || file.exists() {
             return None;
         }
-        let found = format!("`{name}` is to run {}, which does not exist", file.display());
+        let found = format!("`{name}` should run {}, which does not exist", file.display());
         let advice = match self.cwd {
             Some(_) => "correct the path in `args`; a relative one is taken from `cwd`",
             None => {

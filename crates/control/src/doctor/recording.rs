@@ -10,7 +10,7 @@ const CHECK: &str = "recording";
 /// How long a store may take to be opened.
 const WITHIN: Duration = Duration::from_secs(5);
 
-/// Opens the store that the configuration names, where there is one.
+/// Opens the store that the configuration names, if there is one.
 pub(super) async fn check(config: &Config) -> Option<Finding> {
     if !config.record.enabled {
         return Some(Finding::note(CHECK, "nothing is recorded: `record.enabled` is false"));
@@ -25,8 +25,8 @@ pub(super) async fn check(config: &Config) -> Option<Finding> {
     Some(match tokio::time::timeout(WITHIN, opening).await {
         Ok(Ok(Ok(tapes))) => Finding::ok(CHECK, format!("the store can be used; tapes: {}", tapes.len())),
         Ok(Ok(Err(error))) => Finding::problem(CHECK, format!("nothing can be recorded: {error}"), error.advice()),
-        Ok(Err(error)) => Finding::warning(CHECK, format!("the store could not be looked at: {error}"), "try again"),
-        Err(_) => Finding::warning(CHECK, "the store does not answer in time", "see that it can be reached"),
+        Ok(Err(error)) => Finding::warning(CHECK, format!("the store could not be checked: {error}"), "try again"),
+        Err(_) => Finding::warning(CHECK, "the store does not answer in time", "check that it can be reached"),
     })
 }
 
@@ -37,7 +37,7 @@ pub(super) fn told(status: &Value) -> Option<Finding> {
     let running = format!("pid {}", status["pid"]);
     if let Some(why) = failing {
         let found = format!("{running} cannot record: {why}");
-        return Some(Finding::problem(CHECK, found, "it records again by itself once that is mended"));
+        return Some(Finding::problem(CHECK, found, "recording resumes by itself once that is fixed"));
     }
     let advice = "see `signalbox status`, and docs/recording.md about gaps";
     (missing > 0).then(|| Finding::warning(CHECK, format!("{running}: facts missing on the tape: {missing}"), advice))

@@ -18,7 +18,7 @@ pub(super) async fn check(data_dir: &Path) -> (Vec<Value>, Vec<Finding>) {
         Ok(sockets) => sockets,
         Err(error) => {
             let advice = format!("let this user read the folder: `chmod u+rwx {shown}`");
-            let finding = Finding::warning(CHECK, format!("the control sockets cannot be looked for: {error}"), advice);
+            let finding = Finding::warning(CHECK, format!("cannot look for control sockets: {error}"), advice);
             return (Vec::new(), vec![finding.at(shown)]);
         }
     };
@@ -31,7 +31,7 @@ pub(super) async fn check(data_dir: &Path) -> (Vec<Value>, Vec<Finding>) {
                 findings.extend(recording::told(&status));
                 running.push(status);
             }
-            Ok(Err(error)) => findings.push(mute(socket, &format!("it answers something else than JSON ({error})"))),
+            Ok(Err(error)) => findings.push(mute(socket, &format!("its answer is not JSON ({error})"))),
             Err(error) => findings.push(mute(socket, &error.to_string())),
         }
     }
@@ -53,7 +53,7 @@ fn process(status: &Value) -> Finding {
 }
 
 fn mute(socket: &Path, why: &str) -> Finding {
-    let advice = "the process behind it hangs or ends; look into its log, and end it if it stays like this";
-    Finding::warning(CHECK, format!("a process does not tell its state: {why}"), advice)
+    let advice = "the process behind it hangs or is ending; check its log, and end it if this persists";
+    Finding::warning(CHECK, format!("a process does not report its state: {why}"), advice)
         .at(socket.display().to_string())
 }

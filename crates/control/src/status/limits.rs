@@ -1,4 +1,4 @@
-//! The bounds of a process, and how near it is to them.
+//! The limits of a process, and how close it is to them.
 
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Requests per second between two looks at the same processes.
+//! Requests per second between two reports of the same processes.
 
 use serde_json::{Value, json};
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! One process for people: what it is, what passes, how its backends are.
+//! Prints the state of one process for people: what it is, its traffic, its backends.
 
 use super::columns::{Row, per_second, table};
 use super::trouble;
@@ -60,7 +60,7 @@ fn lines(process: &ProcessView) -> Vec<(&str, String)> {
 
 /// The lines of a process that is a gateway: its configuration, and its clients.
 fn governed(process: &ProcessView) -> Vec<(&str, String)> {
-    let mut config = process.config.clone().unwrap_or_else(|| "none, defaults are used".to_owned());
+    let mut config = process.config.clone().unwrap_or_else(|| "none, using defaults".to_owned());
     if let Some(reload) = &process.reload {
         config.push_str(&format!(", generation {}, loaded {}", reload.generation, reload.loaded_at));
     }
@@ -75,7 +75,7 @@ fn governed(process: &ProcessView) -> Vec<(&str, String)> {
     );
     let mut lines = vec![("config", config), ("clients", clients)];
     if let Some((when, why)) = process.reload.as_ref().and_then(refused) {
-        lines.insert(1, ("reload", format!("refused {when}, this configuration stays in force: {why}")));
+        lines.insert(1, ("reload", format!("refused {when}, kept this configuration: {why}")));
     }
     lines
 }
@@ -255,7 +255,7 @@ mod tests {
             check(status(), PLAIN),
             "serve (pid 7, version 0.1.0) at http://127.0.0.1:1/mcp, up 1 h 6 min\n  \
              config    signalbox.toml, generation 3, loaded T1\n  \
-             reload    refused T2, this configuration stays in force: line 3: no\n  \
+             reload    refused T2, kept this configuration: line 3: no\n  \
              clients   sessions: 2, connections: 0, event streams: 0, in flight: 0, parked: 0, sessions ever opened: 0\n  \
              requests  10, errors: 1, 0.5/s, p50 2.5ms\n  \
              messages  2 of 128 MiB held, `gateway.memory`\n  \
@@ -278,7 +278,7 @@ mod tests {
              error       it \\u{1b}[1m ended\n  \
              strays      not_json: 2\n  \
              stray line  hello\n  \
-             breaker     open: the backend fails again and again, tried again in 2 s; calls refused: 3\n"
+             breaker     open: the backend keeps failing, tried again in 2 s; calls refused: 3\n"
         );
     }
 

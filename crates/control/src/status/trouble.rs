@@ -1,4 +1,4 @@
-//! What a backend that fails is put through, for people. Nothing is said of one that is well.
+//! Describes for people what happens with a failing backend: breaker, pings, queue, retries. A healthy one gets no lines.
 
 use super::view::BackendView;
 use serde::Deserialize;
@@ -55,7 +55,7 @@ pub(super) fn lines(backend: &BackendView) -> Vec<(&'static str, String)> {
         lines.push(("queue", words));
     }
     if backend.retries > 0 {
-        lines.push(("retries", format!("{} of what surely had not reached it", backend.retries)));
+        lines.push(("retries", format!("{} requests that certainly had not reached it", backend.retries)));
     }
     lines.extend(backend.addresses.iter().map(|one| ("address", address(one))));
     lines
@@ -67,11 +67,11 @@ fn breaker(breaker: &BreakerView) -> Option<String> {
         ("open" | "half open", _) => "tried by single calls".to_owned(),
         _ => return None,
     };
-    Some(format!("{}: the backend fails again and again, {again}; calls refused: {}", breaker.state, breaker.refused))
+    Some(format!("{}: the backend keeps failing, {again}; calls refused: {}", breaker.state, breaker.refused))
 }
 
 fn address(one: &AddressView) -> String {
-    let how = if one.breaker == "closed" { "in use" } else { "left out, as it fails" };
+    let how = if one.breaker == "closed" { "in use" } else { "skipped because it fails" };
     format!("{}: {how}, under way: {}, sent: {}, failed: {}", one.address, one.busy, one.sent, one.failed)
 }
 
@@ -103,12 +103,12 @@ mod tests {
         assert_eq!(
             words,
             [
-                "breaker: half open: the backend fails again and again, tried by single calls; calls refused: 3",
+                "breaker: half open: the backend keeps failing, tried by single calls; calls refused: 3",
                 "health: unwell; pings without an answer so far: 5",
                 "queue: 2 of at most 9 calls wait for it; refused so far: 1",
-                "retries: 4 of what surely had not reached it",
+                "retries: 4 requests that certainly had not reached it",
                 "address: h:1: in use, under way: 1, sent: 7, failed: 0",
-                "address: h:2: left out, as it fails, under way: 0, sent: 2, failed: 2",
+                "address: h:2: skipped because it fails, under way: 0, sent: 2, failed: 2",
             ]
         );
     }

@@ -177,13 +177,13 @@ pub struct BackendView {
     pub in_flight: Option<u64>,
     /// Calls that wait for it.
     pub waiting: Option<u64>,
-    /// How often it was started again.
+    /// How often it was restarted.
     pub restarts: Option<u64>,
     /// What was dropped on the way to it and from it, by reason.
     pub dropped: BTreeMap<String, u64>,
     /// Messages of it that fitted nothing, by kind.
     pub strays: BTreeMap<String, u64>,
-    /// The last line on its standard output that is no message.
+    /// The last line on its standard output that is not a message.
     pub stray_line: Option<String>,
     /// Whether calls are kept from it because it fails.
     pub breaker: Option<BreakerView>,
@@ -247,7 +247,7 @@ impl FiguresView {
         self.per_second_now.or_else(|| self.recent.as_ref()?.per_second)
     }
 
-    /// A quantile of the last minute, or of all the time where nothing ended in it; that one stands in parentheses.
+    /// A quantile of the last minute, or of all the time if nothing ended in it; that one stands in parentheses.
     #[must_use]
     pub fn quantile(&self, which: fn(&Self) -> Option<f64>) -> Option<String> {
         let recent = self.recent.as_deref().and_then(which);

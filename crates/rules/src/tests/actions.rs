@@ -1,4 +1,4 @@
-//! Each action, over a message that its rule fits.
+//! Each action, over a message that its rule matches.
 
 use super::*;
 
@@ -177,15 +177,15 @@ fn a_text_from_the_message_cannot_break_out_of_a_made_up_result() {
 fn fault_fails_as_it_is_told_and_as_often_as_its_seed_says() {
     // SO-6
     let fault = |kind: &str| call(&format!("{{ fault = {{ kind = \"{kind}\" }} }}"));
-    assert_eq!(fault("refused"), "refuse backend_down: rule `r` makes up a fault: the connection was refused");
-    assert_eq!(fault("reset"), "refuse backend_died: rule `r` makes up a fault: the connection broke");
-    assert_eq!(fault("error"), r#"error {"code":-32603,"message":"rule `r` makes up a fault: internal error"}"#);
+    assert_eq!(fault("refused"), "refuse backend_down: rule `r` injects a failure: the connection was refused");
+    assert_eq!(fault("reset"), "refuse backend_died: rule `r` injects a failure: the connection broke");
+    assert_eq!(fault("error"), r#"error {"code":-32603,"message":"rule `r` injects a failure: internal error"}"#);
     assert_eq!(fault("slow"), "pause 2s");
     let mut lost = Dialogue::rule(ECHO, r#"{ fault = { kind = "timeout", after = "3s" } }"#);
     assert_eq!(lost.asks(CALL), "pause 3s");
     assert_eq!(
         lost.hears(&HoldAnswer::GoOn { by: None }),
-        "refuse timed_out: rule `r` makes up a fault: no answer in 3s"
+        "refuse timed_out: rule `r` injects a failure: no answer in 3s"
     );
     let rows = |seed: u64| {
         let then = format!(r#"{{ fault = {{ kind = "error", probability = 0.3, seed = {seed} }} }}"#);

@@ -267,7 +267,7 @@ fn a_request_that_cannot_be_remembered_for_its_answer_is_refused() {
     let large = "x".repeat(crate::limits::REMEMBERED_BYTES - 1000);
     assert_eq!(dialogue.asks(&call(&large)), "pass");
     let said = (0..20).map(|_| dialogue.asks(&call("secret"))).last().unwrap();
-    assert!(said.starts_with("refuse") && said.contains("too many calls wait"), "{said}");
+    assert!(said.starts_with("refuse") && said.contains("too many calls are waiting"), "{said}");
 }
 
 /// Issue 13, point 3: what fills one hole of a key cannot take part of what fills another.

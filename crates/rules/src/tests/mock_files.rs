@@ -78,7 +78,7 @@ fn a_file_that_cannot_be_used_is_told_with_the_rule_and_the_place_in_it() {
         ("file = 'a'", &deep, "`a`: not valid JSON: recursion limit exceeded"),
         ("file = '../a'", "{}", "expected the name of a file in the folder of this one or below it, found \"../a\""),
         ("file = '/etc/a'", "{}", "expected the name of a file in the folder of this one or below it"),
-        ("file = 'a', result = {}", "{}", "`file` stands alone, or beside `random = true`"),
+        ("file = 'a', result = {}", "{}", "`file` can only be combined with `random = true`"),
         ("file = 'a', random = []", "{}", "mock.random: expected true or false, found a list"),
         ("file = 'a', seed = 1", "{}", "`seed` has no effect without `random`"),
     ] {
@@ -86,7 +86,7 @@ fn a_file_that_cannot_be_used_is_told_with_the_rule_and_the_place_in_it() {
         assert!(told.contains(why), "{mock}: {told}");
     }
     let alone = RuleSet::parse("r", "[[rules]]\nid = 'r'\nthen = { mock = { file = 'a' } }").unwrap_err().to_string();
-    assert!(alone.contains("these rules come from no file"), "{alone}");
+    assert!(alone.contains("these rules are not in a file"), "{alone}");
 }
 
 #[test]
@@ -97,5 +97,5 @@ fn all_files_together_are_bounded() {
     };
     assert!(RuleSet::parse_beside("r", &rules(8), &One(&large)).is_ok());
     let told = RuleSet::parse_beside("r", &rules(9), &One(&large)).unwrap_err().to_string();
-    assert!(told.contains("more than 33554432 bytes in the files of made up results"), "{told}");
+    assert!(told.contains("more than 33554432 bytes in mock files"), "{told}");
 }

@@ -37,7 +37,7 @@ fn an_error_names_the_file_the_place_the_key_and_what_was_expected() {
         ),
         (
             "[[rules]]\nid = \"a\"\nthen = \"allow\"\n[[rules]]\nid = \"a\"\nthen = \"allow\"",
-            "rules.toml:4:1: rules[1]: a rule with the id `a` stands already in rules.toml, line 1; give one of them another id",
+            "rules.toml:4:1: rules[1]: the rule id `a` is already used in rules.toml, line 1; give one of them another id",
         ),
     ] {
         assert_eq!(wrong(toml), said);
@@ -138,7 +138,7 @@ fn wrong_actions_are_told_by_name() {
     }
     assert_eq!(
         wrong_rule("phase = \"response\"", "{ fork = \"x\" }"),
-        "rules.toml:4:8: rules[0].then: `fork` goes with requests, and this rule looks at answers; say `phase` in `when`, or make it a rule of its own"
+        "rules.toml:4:8: rules[0].then: `fork` applies to requests only, but this rule matches answers; set `phase` in `when`, or use a separate rule"
     );
 }
 
@@ -171,10 +171,7 @@ fn everything_has_a_bound() {
         wrong_rule(&format!("method = {{ in = [{}] }}", "\"x\",".repeat(limits::LIST + 1)), "\"allow\"")
             .contains("more than 256 entries")
     );
-    assert!(
-        wrong_rule("method = { matches = \"(a{1000}){1000}\" }", "\"allow\"")
-            .contains("it is too large; write it shorter")
-    );
+    assert!(wrong_rule("method = { matches = \"(a{1000}){1000}\" }", "\"allow\"").contains("too large; shorten it"));
     assert!(wrong_rule(&format!("tool = \"{}\"", "x".repeat(600)), "\"allow\"").contains("at most 512 bytes"));
     assert!(
         wrong_rule("tool = \"x\"", &format!("{{ log = \"{}\" }}", "x".repeat(limits::TEXT + 1)))
@@ -212,7 +209,7 @@ fn several_files_become_one_set_and_one_id_is_there_once() {
     let twice = RuleSet::merge(vec![one.clone(), one]).unwrap_err();
     assert_eq!(
         twice.to_string(),
-        "a.toml:1:1: rules[0]: a rule with the id `a` stands already in a.toml, line 1; give one of them another id"
+        "a.toml:1:1: rules[0]: the rule id `a` is already used in a.toml, line 1; give one of them another id"
     );
 }
 

@@ -68,7 +68,7 @@ fn what_a_person_writes_is_checked_like_anything_from_outside() {
     let mut dialogue = Dialogue::new(TWO);
     dialogue.asks(CALL);
     let said = dialogue.hears(&HoldAnswer::Result { by: None, result: Bytes::from_static(b"[") });
-    assert_eq!(said, "refuse internal: the given result is no JSON object");
+    assert_eq!(said, "refuse internal: the given result is not a JSON object");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_webhook_may_give_any_verdict() {
 
 #[test]
 fn a_webhook_that_fails_or_lies_blocks_or_is_passed_over_as_its_rule_says() {
-    let refused = "refuse refused: rule `r` asks a webhook about this, and it gave no answer that could be used";
+    let refused = "refuse refused: the webhook of rule `r` gave no usable answer";
     for (status, bad) in [
         (500, ""),
         (302, ""),

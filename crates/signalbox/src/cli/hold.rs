@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Which process is meant.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Which {
-    /// The process to ask, where several run with this data folder
+    /// The process to ask, if several run with this data folder
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
 }
@@ -15,38 +15,38 @@ pub struct Which {
 /// Commands about messages that wait for a person.
 #[derive(Debug, Subcommand)]
 pub enum HoldCommand {
-    /// Show what is held, and where messages will be held
+    /// Show held messages and breakpoints
     List {
         /// Which process.
         #[command(flatten)]
         which: Which,
     },
-    /// Show a held message whole, with everything that is known of it
+    /// Show a held message in full, with everything known about it
     Show {
-        /// Its number, as `hold list` shows it; the only one that is held, without
+        /// Number from `hold list` [default: the only held message]
         id: Option<u64>,
         /// Which process.
         #[command(flatten)]
         which: Which,
     },
-    /// Let a held message go on as it is
+    /// Let a held message continue unchanged
     Release {
-        /// Its number, as `hold list` shows it; the only one that is held, without
+        /// Number from `hold list` [default: the only held message]
         id: Option<u64>,
         /// Which process.
         #[command(flatten)]
         which: Which,
     },
-    /// Change a held message and let it go on
+    /// Change a held message and let it continue
     ///
-    /// Without --message, --params or --result, $VISUAL or $EDITOR (else vi) opens the message in a private file, and what is
-    /// saved there goes on. What cannot go on is opened again, with the reason. Leaving the editor without a change, or with
-    /// an empty file, leaves the message held; an edit that could not go on is then kept in a file.
+    /// Without --message, --params or --result, $VISUAL or $EDITOR (otherwise vi) opens the message in a private file, and
+    /// what you save there is sent on. If it cannot be used, it is opened again, with the reason. Leaving the editor without
+    /// a change, or with an empty file, leaves the message held; an edit that could not be used is then kept in a file.
     #[command(after_help = EDIT_HELP)]
     Edit(EditArgs),
     /// Answer a held request in the backend's place, or replace a held answer
     Answer {
-        /// Its number, as `hold list` shows it; the only one that is held, without
+        /// Number from `hold list` [default: the only held message]
         id: Option<u64>,
         /// The result, a JSON object; `-` reads standard input
         #[arg(long, value_name = "JSON", required_unless_present = "text")]
@@ -60,7 +60,7 @@ pub enum HoldCommand {
     },
     /// Refuse a held message: its client gets an error
     Refuse {
-        /// Its number, as `hold list` shows it; the only one that is held, without
+        /// Number from `hold list` [default: the only held message]
         id: Option<u64>,
         /// Why, for the client
         #[arg(long, value_name = "TEXT")]
@@ -74,14 +74,14 @@ pub enum HoldCommand {
         /// How many
         #[arg(default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
         count: u32,
-        /// Only of tools whose name fits this pattern
+        /// Only calls of tools whose name matches this pattern
         #[arg(long, value_name = "PATTERN")]
         tool: Option<String>,
         /// How.
         #[command(flatten)]
         how: How,
     },
-    /// Hold every call of tools whose name fits a pattern (`*` any text, `?` any character)
+    /// Hold every call of tools whose name matches a pattern (`*` any text, `?` any character)
     Tool {
         /// The pattern, for the names that clients see
         pattern: String,
@@ -89,7 +89,7 @@ pub enum HoldCommand {
         #[command(flatten)]
         how: How,
     },
-    /// Hold every request whose method fits a pattern, such as `resources/*`
+    /// Hold every request whose method matches a pattern, such as `resources/*`
     Method {
         /// The pattern
         pattern: String,
@@ -97,11 +97,11 @@ pub enum HoldCommand {
         #[command(flatten)]
         how: How,
     },
-    /// Hold nothing more: clear one breakpoint, or all of them
+    /// Clear one breakpoint, or all of them
     ///
-    /// What is held already stays held.
+    /// Messages that are already held stay held.
     Clear {
-        /// The number of the breakpoint, as `hold list` shows it
+        /// Number from `hold list` [default: all breakpoints]
         id: Option<u64>,
         /// Which process.
         #[command(flatten)]
@@ -126,7 +126,7 @@ pub struct How {
 /// Arguments of `hold edit`.
 #[derive(Debug, Clone, Args)]
 pub struct EditArgs {
-    /// Its number, as `hold list` shows it; the only one that is held, without
+    /// Number from `hold list` [default: the only held message]
     pub id: Option<u64>,
     /// The whole message, as JSON; `-` reads standard input
     #[arg(long, value_name = "JSON", group = "what")]
@@ -161,7 +161,7 @@ pub enum SessionsCommand {
     },
     /// Show one session and its calls in flight
     Show {
-        /// Its number, as `sessions list` shows it, or the id that its client holds
+        /// Number from `sessions list`, or the id that its client uses
         id: String,
         /// Which process.
         #[command(flatten)]
@@ -169,7 +169,7 @@ pub enum SessionsCommand {
     },
     /// End a session: its calls are cancelled and its client has to connect again
     End {
-        /// Its number, as `sessions list` shows it, or the id that its client holds
+        /// Number from `sessions list`, or the id that its client uses
         id: String,
         /// Which process.
         #[command(flatten)]
@@ -183,8 +183,8 @@ fn time(text: &str) -> Result<Duration, NoDuration> {
 }
 
 pub(super) const HOLD_HELP: &str = "\
-A held message waits until somebody decides, or until its time is over (50s unless --within says otherwise: clients give \
-a call up after a minute, unless they follow its progress).
+A held message waits until somebody decides, or until its time runs out (50s unless --within says otherwise: clients \
+give up on a call after a minute, unless they follow its progress).
 
 Examples:
   signalbox hold next

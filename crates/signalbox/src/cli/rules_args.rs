@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// What is shown below the help of `signalbox rules`.
 pub const RULES_HELP: &str = "\
-Without FILE the rules of the configuration are meant.
+Without FILE, the rules of the configuration are used.
 
 Examples:
   signalbox rules check rules.toml
@@ -16,17 +16,17 @@ Examples:
 /// Commands about rules.
 #[derive(Debug, Subcommand)]
 pub enum RulesCommand {
-    /// Read rules and say what is wrong or odd about them
+    /// Check rules for errors and likely mistakes
     Check {
         /// The file
         file: Option<PathBuf>,
     },
-    /// List rules in the order in which they are asked
+    /// List rules in the order in which they are checked
     List {
         /// The file
         file: Option<PathBuf>,
     },
-    /// Say what the rules would make of a message, and why
+    /// Show what the rules would do with a message, and why
     Test(TestArgs),
 }
 
@@ -37,9 +37,9 @@ pub enum TestPhase {
     Request,
     /// An answer on its way to the client
     Response,
-    /// A question of a backend on its way to the client
+    /// A question from a backend on its way to the client
     Question,
-    /// What the client answers to it
+    /// The client's answer to such a question
     Answer,
     /// A request that the gateway answers itself
     GatewayRequest,
@@ -58,19 +58,19 @@ pub struct TestArgs {
     /// Instead of a message: a call of --tool with these arguments
     #[arg(long, value_name = "JSON", requires = "tool")]
     pub args: Option<String>,
-    /// The tool, prompt or URI that it is about
+    /// The tool, prompt or URI that the message is about
     #[arg(long, value_name = "NAME")]
     pub tool: Option<String>,
-    /// Which way it goes
+    /// What kind of message it is
     #[arg(long, value_enum, default_value = "request")]
     pub phase: TestPhase,
-    /// The method that an answer answers
+    /// For an answer: the method of its request
     #[arg(long, value_name = "METHOD", default_value = "tools/call")]
     pub method: String,
-    /// The backend
+    /// The backend that the message goes to or comes from
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
-    /// On whose behalf
+    /// The principal on whose behalf it is sent
     #[arg(long, value_name = "NAME", default_value = "anonymous")]
     pub principal: String,
 }

@@ -16,7 +16,7 @@ fn days(text: &str) -> Result<Duration, NoDuration> {
 
 /// What is shown below the help of `signalbox tape`.
 pub const TAPE_HELP: &str = "\
-A TAPE is the id of one in the store, an unambiguous beginning of it, `last`, or a file.
+A TAPE is the id of a tape in the store, an unambiguous prefix of it, `last`, or a file.
 
 Examples:
   signalbox tape list
@@ -35,38 +35,38 @@ Examples:
 pub enum TapeCommand {
     /// List the tapes of the store
     List,
-    /// Show the calls of a tape, or one of them with its four images and every decision
+    /// Show the calls of a tape, or one call with its four images and every decision
     Show(ShowArgs),
-    /// Find messages by their text and what is known of them
+    /// Find messages by their text and properties
     Search(Box<SearchArgs>),
-    /// Count calls, errors, times and bytes, by method and by tool; what follows what, what is slow, what is odd at the end
+    /// Count calls, errors, times and bytes by method and tool; show call sequences, slow calls and recent anomalies
     Stats {
-        /// The tape; all of them without
+        /// The tape [default: all tapes]
         tape: Option<String>,
     },
     /// Write a tape to a file: a tape file, JSON lines, HAR, OTLP or a page for a browser
     Export(ExportArgs),
-    /// Take a tape file, or exported JSON lines, into the store
+    /// Import a tape file, or exported JSON lines, into the store
     Import {
         /// The file
         file: PathBuf,
     },
-    /// Have a running gateway write down the calls that its ring holds now
+    /// Have a running gateway write the calls in its ring to the tape
     ///
     /// With `record.sampling = "ring"` nothing is on the tape until something fires: an error, a slow call, a decision, or
-    /// this command. It ends when they are on disk.
+    /// this command. It returns when they are on disk.
     Keep {
         /// Which process.
         #[command(flatten)]
         which: Which,
     },
-    /// Forget what is old, or too much
+    /// Delete old entries, or the oldest beyond a size
     Prune(PruneArgs),
-    /// Forget one tape
+    /// Delete one tape
     Delete {
         /// The tape
         tape: String,
-        /// Also where it is being written
+        /// Delete it even while it is being written
         #[arg(long)]
         yes: bool,
     },
@@ -93,22 +93,22 @@ pub struct ShowArgs {
     /// Only calls of this method; a trailing * stands for any rest. May be given several times
     #[arg(long, value_name = "METHOD")]
     pub method: Vec<String>,
-    /// Only calls that ended so: success, tool_error, error, timed_out, …; unfinished for those without an end
+    /// Only calls with this outcome: success, tool_error, error, timed_out, …; or unfinished
     #[arg(long, value_name = "OUTCOME")]
     pub outcome: Option<String>,
-    /// Notifications too
+    /// Show notifications too
     #[arg(long)]
     pub notifications: bool,
-    /// At most so many calls
+    /// Show at most this many calls
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     pub limit: usize,
-    /// Only the last calls
+    /// Show only the last calls
     #[arg(long, value_name = "COUNT", conflicts_with = "limit")]
     pub tail: Option<usize>,
-    /// Go on with what is recorded from now on, until the tape ends
+    /// Keep showing new calls until the tape ends
     #[arg(short, long, conflicts_with = "exchange")]
     pub follow: bool,
-    /// Show what was encrypted under the key in this file. May be given several times
+    /// Decrypt values with the key in this file. May be given several times
     #[arg(long, value_name = "FILE")]
     pub key_file: Vec<PathBuf>,
 }
@@ -116,18 +116,18 @@ pub struct ShowArgs {
 /// Arguments of `tape search`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SearchArgs {
-    /// Words that a message must hold, all of them; "a phrase" in quotes
+    /// Words that a message must contain, all of them; "a phrase" in quotes
     pub text: Option<String>,
     /// Only in this tape, or in this file
     #[arg(long, value_name = "TAPE")]
     pub tape: Option<String>,
-    /// Only of this session of the tape
+    /// Only in this session of the tape
     #[arg(long, value_name = "NUMBER")]
     pub session: Option<u64>,
-    /// Only of the session that a client knows by this id; tapes have a keyed hash of it
+    /// Only in the session that its client knows by this id; tapes store a keyed hash of it
     #[arg(long, value_name = "ID", conflicts_with = "session")]
     pub session_id: Option<String>,
-    /// Only of this method; a trailing * stands for any rest. May be given several times
+    /// Only with this method; a trailing * stands for any rest. May be given several times
     #[arg(long, value_name = "METHOD")]
     pub method: Vec<String>,
     /// Only about this tool, prompt or URI
@@ -139,13 +139,13 @@ pub struct SearchArgs {
     /// Only on behalf of this principal
     #[arg(long, value_name = "NAME")]
     pub principal: Option<String>,
-    /// Only calls that ended so: success, tool_error, error, timed_out, …
+    /// Only calls with this outcome: success, tool_error, error, timed_out, …
     #[arg(long, value_name = "OUTCOME")]
     pub outcome: Option<String>,
     /// Only errors with this code
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub code: Option<i64>,
-    /// Only calls that took at least so long, such as 500ms or 2s; a plain number is one of milliseconds
+    /// Only calls that took at least this long, such as 500ms or 2s; a plain number means milliseconds
     #[arg(long, value_name = "TIME", value_parser = millis)]
     pub slower_than: Option<Duration>,
     /// Only from this moment on: 2026-11-15, 2026-11-15T09:05:00Z, or 2h, 30m, 7d ago
@@ -154,13 +154,13 @@ pub struct SearchArgs {
     /// Only before this moment
     #[arg(long, value_name = "WHEN")]
     pub until: Option<String>,
-    /// At most so many
+    /// Show at most this many
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     pub limit: usize,
-    /// The oldest first
+    /// Show the oldest first
     #[arg(long)]
     pub oldest_first: bool,
-    /// Count the calls by method, tool, backend, principal, outcome and error code, in place of listing them
+    /// Count the calls by method, tool, backend, principal, outcome and error code, instead of listing them
     #[arg(long)]
     pub facets: bool,
 }
@@ -170,7 +170,7 @@ pub struct SearchArgs {
 pub enum Format {
     /// A tape file: compressed, indexed, complete
     Tape,
-    /// One JSON object a line, complete
+    /// One JSON object per line, complete
     Jsonl,
     /// HTTP Archive 1.2
     Har,
@@ -188,13 +188,13 @@ pub struct ExportArgs {
     /// Where to write; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// What to write [default: by the end of the file's name: .tape, .jsonl, .har, .otlp or .json, .html]
+    /// Format [default: by the extension of the file: .tape, .jsonl, .har, .otlp or .json, .html]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
     /// Only this session
     #[arg(long, value_name = "NUMBER")]
     pub session: Option<u64>,
-    /// Write in clear what was encrypted under the key in this file. May be given several times
+    /// Decrypt values with the key in this file before writing. May be given several times
     #[arg(long, value_name = "FILE")]
     pub key_file: Vec<PathBuf>,
 }
@@ -202,13 +202,13 @@ pub struct ExportArgs {
 /// Arguments of `tape prune`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct PruneArgs {
-    /// Forget what is older, such as 12h or 7d; a plain number is one of days [default: record.max_age_days]
+    /// Delete what is older than this, such as 12h or 7d; a plain number means days [default: record.max_age_days]
     #[arg(long, value_name = "TIME", value_parser = days)]
     pub older_than: Option<Duration>,
-    /// Forget the oldest beyond so many bytes [default: record.max_size]
+    /// Delete the oldest beyond this many bytes [default: record.max_size]
     #[arg(long, value_name = "BYTES")]
     pub max_size: Option<u64>,
-    /// Only say what would be forgotten
+    /// Only show what would be deleted
     #[arg(long)]
     pub dry_run: bool,
 }

@@ -24,10 +24,10 @@ pub struct WrapArgs {
     /// Where what passes is kept.
     #[command(flatten)]
     pub to: TapeTo,
-    /// Govern what passes with the rules of this file; it is not transparent then
+    /// Apply the rules of this file, which may change what passes
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
-    /// How long the server may go on by itself after its client has gone
+    /// How long the server may keep running after its client has gone
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = seconds)]
     pub grace: Duration,
     /// The server to run, and its arguments
@@ -44,7 +44,7 @@ pub struct ProxyArgs {
     /// Where what passes is kept.
     #[command(flatten)]
     pub to: TapeTo,
-    /// Govern what passes with the rules of this file; it is not transparent then
+    /// Apply the rules of this file, which may change what passes
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
     /// The MCP endpoint, http://HOST/PATH or https://HOST/PATH
@@ -52,10 +52,10 @@ pub struct ProxyArgs {
 }
 
 pub(super) const WRAP_HELP: &str = "\
-Every byte passes as it comes, both ways, also what is not JSON; standard error, signals and the exit code are the \
-server's own. What passes is recorded beside that, every byte of it, where only you can read it: `signalbox tape show \
-last`; or in the database of `record.postgres`, without the secrets that `record.redact` takes out. `signalbox status` and \
-`signalbox watch` show how it goes. With --rules it is a gateway with one backend, which records as any gateway does. \
+Every byte passes unchanged, both ways, even what is not JSON; standard error, signals and the exit code are the \
+server's own. Every byte is also recorded, where only you can read it (`signalbox tape show last`), or in the database of \
+`record.postgres`, with the secrets of `record.redact` redacted. `signalbox status` and `signalbox watch` show what is \
+happening. With --rules it is a gateway with one backend, which records like any gateway. \
 `signalbox ./server.js` and `signalbox npx -y some-server` mean the same.
 
 Examples:
@@ -66,11 +66,11 @@ Examples:
   \"files\": {\"command\": \"signalbox\", \"args\": [\"wrap\", \"--\", \"my-server\", \"--root\", \"/srv\"]}";
 
 pub(super) const PROXY_HELP: &str = "\
-Requests, answers and event streams pass as they come; only Host and the headers of single connections are changed. \
-Point the client to the address that is printed. What passes is recorded beside that, where only you can read it: \
-`signalbox tape show last`; or in the database of `record.postgres`, without the secrets that `record.redact` takes out. \
-`signalbox status` and `signalbox watch` show how it goes. With --rules it is a gateway with one backend, which records as \
-any gateway does. `signalbox http://…` means the same.
+Requests, answers and event streams pass unchanged; only Host and the headers of single connections are changed. \
+Point the client to the printed address. What passes is also recorded, where only you can read it (`signalbox tape show \
+last`), or in the database of `record.postgres`, with the secrets of `record.redact` redacted. `signalbox status` and \
+`signalbox watch` show what is happening. With --rules it is a gateway with one backend, which records like any gateway. \
+`signalbox http://…` means the same.
 
 Examples:
   signalbox proxy http://127.0.0.1:3000/mcp

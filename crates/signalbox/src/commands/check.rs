@@ -39,7 +39,7 @@ pub(super) fn run(global: &Global) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What can be used, but surely is not meant.
+/// What is valid, but probably not intended.
 fn warnings(loaded: &Loaded) -> Vec<String> {
     let mut all: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     for program in doctor::bad_programs(&loaded.config, &super::env) {

@@ -48,7 +48,7 @@ pub(crate) fn keep(text: &str) -> Result<PathBuf, Failure> {
     Ok(path)
 }
 
-/// Opens the text and gives what was saved; none where nothing changed or the file is empty.
+/// Opens the text and gives what was saved; none if nothing changed or the file is empty.
 pub(crate) fn edit(text: &str) -> Result<Option<String>, Failure> {
     let before = format!("{}\n", text.trim_end());
     let file = Private::create(&before)?;

@@ -1,4 +1,4 @@
-//! `wrap --rules` and `proxy --rules`: a gateway with one backend, which is transparent no more.
+//! `wrap --rules` and `proxy --rules`: a gateway with one backend, which is no longer transparent.
 
 use super::{block_on, data_dir, load, loader, serve, stdio};
 use crate::ad_hoc::{self, AdHocFile};
@@ -55,5 +55,5 @@ fn prepare(global: &Global, text: &str) -> Result<(AdHocFile, Global), Failure> 
 }
 
 fn announce(rules: &Path) {
-    output::say(format_args!("signalbox: governed by {}, so what passes may be changed", rules.display()));
+    output::say(format_args!("signalbox: applying the rules in {}, so messages may be changed", rules.display()));
 }

@@ -132,7 +132,7 @@ async fn held(global: &Global, which: &Which, id: Option<u64>) -> Result<(Proces
         }
         several => {
             let ids: Vec<String> = several.iter().map(|(_, id)| id.to_string()).collect();
-            Err(Failure::Usage(format!("several messages are held; say which: {}", ids.join(", "))))
+            Err(Failure::Usage(format!("several messages are held; name one: {}", ids.join(", "))))
         }
     }
 }

@@ -18,7 +18,7 @@ pub(super) struct Process {
 impl Process {
     fn of(socket: PathBuf) -> Self {
         let name = socket.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        // A second process of the same number has a number behind it.
+        // A second process of the same number has a number after it.
         let pid = name.split('-').next().unwrap_or_default().to_owned();
         Self { socket, pid }
     }
@@ -37,7 +37,7 @@ impl Process {
         }
     }
 
-    /// True where it passes bytes on, as `wrap` and `proxy` do without rules.
+    /// True if it passes bytes on, as `wrap` and `proxy` do without rules.
     pub async fn is_transparent(&self) -> Result<bool, Failure> {
         Ok(is_transparent(&self.send(Method::GET, STATUS, None).await?))
     }
@@ -101,7 +101,7 @@ pub(super) fn one(global: &Global, which: &Which) -> Result<Process, Failure> {
 
 pub(super) fn several(all: &[Process]) -> Failure {
     let pids: Vec<&str> = all.iter().map(|one| one.pid.as_str()).collect();
-    Failure::Usage(format!("several processes fit; say which with --pid: {}", pids.join(", ")))
+    Failure::Usage(format!("several processes match; choose one with --pid: {}", pids.join(", ")))
 }
 
 /// The one that has something at this path, where a number may mean something in each of them.
@@ -124,7 +124,7 @@ pub(super) async fn having(global: &Global, which: &Which, path: &str) -> Result
     }
 }
 
-/// True where this is the state of a process that passes bytes on.
+/// True if this is the state of a process that passes bytes on.
 pub(super) fn is_transparent(status: &Value) -> bool {
     status["target"].is_string()
 }

@@ -69,7 +69,7 @@ fn banner(url: &str, to: &str, tape: &str) -> String {
     )
 }
 
-/// What may be shown of an address: what stands behind the question mark may be a secret.
+/// What may be shown of an address: what follows the question mark may be a secret.
 fn without_query(url: &str) -> &str {
     url.split(['?', '#']).next().unwrap_or(url)
 }

@@ -45,7 +45,7 @@ fn show(answer: &Value) -> Result<(), Failure> {
     if answer["ok"] == true {
         return output::result(&format!("{who}: {}\n", word("text")));
     }
-    output::complain(format_args!("{who}: the configuration before stays in force: {}", word("error")));
+    output::complain(format_args!("{who}: keeping the previous configuration: {}", word("error")));
     Ok(())
 }
 
@@ -54,7 +54,7 @@ fn show(answer: &Value) -> Result<(), Failure> {
 enum ReloadFailure {
     #[error(transparent)]
     Ask(#[from] AskError),
-    #[error("it answered something else than JSON: {0}")]
+    #[error("its answer is not JSON: {0}")]
     NotJson(#[from] serde_json::Error),
 }
 

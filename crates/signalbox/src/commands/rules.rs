@@ -1,4 +1,4 @@
-//! `signalbox rules`: checked, listed, tried out.
+//! `signalbox rules`: checks, lists and tries out rules.
 
 use super::load;
 use crate::cli::{Global, RulesCommand, TestArgs, TestPhase};
@@ -21,7 +21,7 @@ use std::time::Instant;
 /// Most bytes of a message to try.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
-/// What is said where nothing is configured.
+/// What is said if nothing is configured.
 const NO_RULES: &str = "there are no rules";
 
 /// Does it.
@@ -136,7 +136,7 @@ fn test(global: &Global, set: &RuleSet, args: &TestArgs) -> Result<ExitCode, Fai
 fn message(args: &TestArgs) -> Result<Vec<u8>, Failure> {
     let Some(given) = &args.message else {
         let arguments: Value = serde_json::from_str(args.args.as_deref().unwrap_or("{}"))
-            .map_err(|error| Failure::Usage(format!("--args is no JSON: {error}")))?;
+            .map_err(|error| Failure::Usage(format!("--args is not valid JSON: {error}")))?;
         let Some(tool) = &args.tool else {
             return Err(Failure::Usage("give --message, or --tool with --args".to_owned()));
         };
@@ -171,7 +171,7 @@ fn verdict(verdict: &Verdict) -> (&'static str, String) {
 /// Who decides about a message that is held.
 fn question(question: &HoldQuestion) -> String {
     match question {
-        HoldQuestion::Pause(time) => format!("it goes on after {}", spelled(*time)),
+        HoldQuestion::Pause(time) => format!("continues after {}", spelled(*time)),
         HoldQuestion::Person { reason, within } if reason.is_empty() => {
             format!("a person decides within {}", spelled(*within))
         }
@@ -203,10 +203,10 @@ fn tried_text(tried: &Tried) -> String {
         }
     }
     if !tried.waited.is_zero() {
-        text.push_str(&format!("it waits {}, and the rules behind are asked\n", spelled(tried.waited)));
+        text.push_str(&format!("waits {}, then continues with the next rules\n", spelled(tried.waited)));
     }
     for effect in &tried.effects {
-        text.push_str(&format!("besides: {}\n", table::harmless(&besides(effect))));
+        text.push_str(&format!("also: {}\n", table::harmless(&besides(effect))));
     }
     let (word, detail) = verdict(&tried.verdict);
     text.push_str(format!("verdict: {word} {}", table::harmless(&detail)).trim_end());
@@ -219,7 +219,7 @@ fn besides(effect: &Effect) -> String {
         Effect::Fork { backend, .. } => format!("a copy goes to {backend}"),
         Effect::Log { level, text } => format!("log, {}: {text}", level.as_str()),
         Effect::Count { names } => format!("count {}", names.join(", ")),
-        Effect::Notify { url, .. } => format!("{url} is told"),
+        Effect::Notify { url, .. } => format!("notifies {url}"),
     }
 }
 

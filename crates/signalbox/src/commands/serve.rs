@@ -73,14 +73,14 @@ pub(super) async fn run(loaded: Loaded, loader: Loader, json: bool) -> Result<Ex
     tokio::select! {
         () = &mut serving => return Ok(ExitCode::SUCCESS),
         signal = signals.next() => {
-            tracing::info!(signal, "ending: calls in flight are finished first; a second signal ends at once");
+            tracing::info!(signal, "stopping once calls in flight have finished; a second signal stops at once");
             stop.send_replace(true);
         }
     }
     tokio::select! {
         () = &mut serving => Ok(ExitCode::SUCCESS),
         signal = signals.next() => {
-            tracing::warn!(signal, "ending at once");
+            tracing::warn!(signal, "stopping at once");
             app.abandon().await;
             Ok(ExitCode::from(FORCED))
         }
@@ -248,7 +248,7 @@ impl Server {
             };
             tokio::select! {
                 () = serving => app.shut_down(drain()).await,
-                () = ending => tracing::warn!("connections that did not end in time are dropped"),
+                () = ending => tracing::warn!("dropping connections that did not end in time"),
             }
         };
         tokio::select! {

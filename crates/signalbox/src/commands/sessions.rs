@@ -33,7 +33,7 @@ pub(super) async fn run(global: &Global, command: SessionsCommand) -> Result<Exi
 
 fn path(id: &str) -> Result<String, Failure> {
     let plain = !id.is_empty() && id.chars().all(|char| char.is_ascii_alphanumeric() || char == '-' || char == '_');
-    if plain { Ok(format!("{SESSIONS}/{id}")) } else { Err(Failure::Usage(format!("`{id}` is no session"))) }
+    if plain { Ok(format!("{SESSIONS}/{id}")) } else { Err(Failure::Usage(format!("`{id}` is not a session"))) }
 }
 
 async fn list(global: &Global, which: &Which) -> Result<(), Failure> {

@@ -84,7 +84,7 @@ async fn ask_all(global: &Global) -> Result<(PathBuf, Vec<Value>), Failure> {
 pub(super) enum ReadError {
     #[error(transparent)]
     Ask(#[from] AskError),
-    #[error("it answered something else than JSON: {0}")]
+    #[error("its answer is not JSON: {0}")]
     NotJson(#[from] serde_json::Error),
 }
 

@@ -42,7 +42,9 @@ pub(super) async fn run(loaded: Loaded, loader: Loader) -> Result<ExitCode, Fail
         "serving MCP on standard input and output"
     );
     if std::io::stdin().is_terminal() {
-        tracing::info!("this speaks JSON with a program; people will want `signalbox serve` or `signalbox tools`");
+        tracing::info!(
+            "this command speaks JSON to a program; people will want `signalbox serve` or `signalbox tools`"
+        );
     }
     log_warnings(&loaded.warnings);
     app.gateway.start();
@@ -63,7 +65,7 @@ async fn until_done(
     let mut serving = std::pin::pin!(serve(app, caller, drain()));
     tokio::select! {
         ended = &mut serving => return ended,
-        signal = signals.next() => tracing::info!(signal, "ending; a second signal ends at once"),
+        signal = signals.next() => tracing::info!(signal, "stopping; a second signal stops at once"),
     }
     let ending = async {
         app.shut_down(drain()).await;
@@ -73,7 +75,7 @@ async fn until_done(
     tokio::select! {
         () = ending => Ok(ExitCode::SUCCESS),
         signal = signals.next() => {
-            tracing::warn!(signal, "ending at once");
+            tracing::warn!(signal, "stopping at once");
             app.abandon().await;
             Ok(ExitCode::from(FORCED))
         }

@@ -84,7 +84,7 @@ fn arguments(command: &ToolsCommand) -> Result<Map<String, Value>, Failure> {
         serde_json::from_str(args).map_err(|error| Failure::Usage(format!("--args must be a JSON object: {error}")))?;
     for pair in pairs {
         let Some((key, value)) = pair.split_once('=').filter(|(key, _)| !key.is_empty()) else {
-            return Err(Failure::Usage(format!("`{pair}` is no argument; write KEY=VALUE, such as text=hello")));
+            return Err(Failure::Usage(format!("`{pair}` is not an argument; write KEY=VALUE, such as text=hello")));
         };
         let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
         if arguments.insert(key.to_owned(), value).is_some() {

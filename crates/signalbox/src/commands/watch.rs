@@ -124,10 +124,15 @@ impl Watch {
             Action::Refuse(id, text) => self.settle(id, "refuse", format!(r#","reason":{}"#, json!(text))).await,
             Action::Edit(id) => self.edit(id).await?,
             Action::HoldNext => {
-                self.tell(Method::POST, BREAKPOINTS, Some(r#"{"next":1}"#.to_owned()), "the next tool call is held")
-                    .await
+                self.tell(
+                    Method::POST,
+                    BREAKPOINTS,
+                    Some(r#"{"next":1}"#.to_owned()),
+                    "the next tool call will be held",
+                )
+                .await
             }
-            Action::Clear => self.tell(Method::DELETE, BREAKPOINTS, None, "nothing more is held").await,
+            Action::Clear => self.tell(Method::DELETE, BREAKPOINTS, None, "breakpoints cleared").await,
         };
         self.view.apply(Event::Say(said));
         if let Some(holds) = self.look().await {
@@ -169,7 +174,7 @@ impl Watch {
                 let sent = self.process.send(Method::POST, &format!("{HOLDS}/{id}/edit"), Some(body)).await;
                 sent.map_err(|error| error.to_string())
             }
-            Err(error) => Err(format!("what was saved is no JSON: {error}")),
+            Err(error) => Err(format!("the saved text is not valid JSON: {error}")),
         };
         Ok(match sent {
             Ok(_) => format!("edit {id}: done"),
@@ -187,6 +192,6 @@ async fn next(lines: &mut Option<LineStream>) -> Event {
     match stream.next().await {
         Ok(Some(line)) => Event::Fact(serde_json::from_slice(&line).unwrap_or_default()),
         Ok(None) => Event::Ended("the process has ended; q quits".to_owned()),
-        Err(error) => Event::Ended(format!("nothing more comes: {error}; q quits")),
+        Err(error) => Event::Ended(format!("the feed has stopped: {error}; q quits")),
     }
 }

@@ -74,7 +74,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Takes a fact. True where something is to be seen of it.
+    /// Takes a fact. True if something is to be seen of it.
     pub fn take(&mut self, fact: &Value) -> bool {
         let (Some(session), Some(exchange)) = (fact["session"].as_u64(), fact["exchange"].as_u64()) else {
             return false;
@@ -90,7 +90,7 @@ impl Calls {
         true
     }
 
-    /// Those that fit a filter, the newest first.
+    /// Those that match a filter, the newest first.
     pub fn newest<'a>(&'a self, filter: &'a str) -> impl Iterator<Item = &'a Call> {
         self.all.iter().rev().filter(move |call| call.fits(filter))
     }

@@ -18,7 +18,7 @@ pub(super) fn lines(view: &View) -> Vec<String> {
 fn of_held(held: &Held) -> Vec<String> {
     let mut lines = vec![
         format!("Held {} {}: {} {}", held.phase, held.id, held.method, held.subject.as_deref().unwrap_or_default()),
-        format!("  for {}, because of {}, {} s left", held.who, held.reason, held.left_ms.div_ceil(1000)),
+        format!("  for {}, reason: {}, {} s left", held.who, held.reason, held.left_ms.div_ceil(1000)),
         "Message".to_owned(),
     ];
     lines.extend(indented(held.lines()));
@@ -50,7 +50,7 @@ fn of_call(call: &Call) -> Vec<String> {
             (0..point).find(|&before| call.images[before].is_some() && call.images[before] == call.images[point]);
         let heading = format!("{}{}", heading[..1].to_uppercase(), &heading[1..]);
         match (&call.images[point], first) {
-            (None, _) => lines.push(format!("{heading}: nothing was seen")),
+            (None, _) => lines.push(format!("{heading}: not seen")),
             (Some(_), Some(first)) => lines.push(format!("{heading}: the same as {}", Point::ALL[first].words())),
             (Some(_), None) => {
                 lines.push(heading);

@@ -1,4 +1,4 @@
-//! How the view looks.
+//! Draws the view: the head, the list, the details, the footer.
 
 use super::calls::Call;
 use super::detail;
@@ -98,7 +98,7 @@ fn listed(view: &View, width: usize, room: usize) -> Vec<Line<'static>> {
         lines.push(row(view, call_text(call, width), at == Some(place), tone(call)));
     }
     if shown.is_empty() {
-        let none = if view.filter.is_empty() { " Nothing has passed yet." } else { " No call fits the filter." };
+        let none = if view.filter.is_empty() { " Nothing has passed yet." } else { " No call matches the filter." };
         lines.push(Line::raw(fit(none, width)));
     }
     lines

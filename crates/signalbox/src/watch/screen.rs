@@ -28,7 +28,7 @@ impl Screen {
         Ok(Self { terminal: Terminal::new(CrosstermBackend::new(stdout()))? })
     }
 
-    /// Draws the view as it stands.
+    /// Draws the view as it is now.
     ///
     /// # Errors
     /// If it cannot be written.

@@ -130,7 +130,7 @@ fn a_filter_is_typed_and_cleared() {
     dialogue.press("\n");
     assert_eq!(dialogue.press("q"), Some(Action::Quit), "q is a command again");
     dialogue.press("/zzz\n");
-    assert!(dialogue.shown(80, 10).contains("No call fits the filter."));
+    assert!(dialogue.shown(80, 10).contains("No call matches the filter."));
     dialogue.key(Key::Esc);
     assert!(dialogue.shown(80, 10).contains("read_file"));
 }
@@ -154,7 +154,7 @@ fn held_messages_are_released_edited_answered_and_refused() {
     assert_eq!(dialogue.press("se\n"), Some(Action::Refuse(4, "because".to_owned())));
     dialogue.press("x");
     dialogue.holds(&[3]);
-    assert!(dialogue.shown(80, 10).contains("4 is not held any more"), "somebody else was faster");
+    assert!(dialogue.shown(80, 10).contains("4 is no longer held"), "somebody else was faster");
     assert_eq!(dialogue.press("n"), Some(Action::HoldNext));
     assert_eq!(dialogue.key(Key::Interrupt), Some(Action::Quit));
 }

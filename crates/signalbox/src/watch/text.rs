@@ -1,4 +1,4 @@
-//! Text of others, made fit for a terminal.
+//! Cleans and cuts text from outside, so that a terminal can show it.
 
 use ratatui::text::Span;
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(super) fn clean(text: &str) -> String {
     harmless(&short)
 }
 
-/// The beginning of a text, at most so many bytes of it.
+/// The beginning of a text, at most this many bytes of it.
 pub(super) fn cut(text: &str, most: usize) -> &str {
     let mut end = text.len().min(most);
     while !text.is_char_boundary(end) {

@@ -182,7 +182,7 @@ impl View {
         if let Mode::Answer(id, _) | Mode::Refuse(id, _) = &self.mode
             && !self.held.iter().any(|held| held.id == *id)
         {
-            self.said = Some(format!("{id} is not held any more"));
+            self.said = Some(format!("{id} is no longer held"));
             self.mode = Mode::List;
         }
     }

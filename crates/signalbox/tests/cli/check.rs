@@ -1,4 +1,4 @@
-//! `signalbox check` and `signalbox rules`: everything that is wrong or surely not meant, before anything starts.
+//! `signalbox check` and `signalbox rules`: everything that is wrong or probably not intended, before anything starts.
 
 use crate::program::{Done, Program, eventually, run};
 use crate::{INITIALIZE, INITIALIZED};
@@ -70,9 +70,9 @@ async fn names_that_nothing_has_are_warned_of() {
         assert_eq!(done.code, 0, "{said}");
         for expected in [
             "no backend is called `file*`",
-            "`tools/cal` is no method of MCP",
+            "`tools/cal` is not an MCP method",
             "`/arguments/x` begins inside `params`; pointers begin at the message: write `/params/arguments/x`",
-            "forks to `shadow`, which is no backend",
+            "forks to `shadow`, which is not a backend",
             "the params of a tool call has no `path`",
         ] {
             assert!(said.contains(expected), "{command:?}: {expected}: {said}");
@@ -99,7 +99,7 @@ async fn rules_test_goes_on_behind_a_delay_and_speaks_words() {
                 [[rules]]\nid = \"ask\"\nthen = [{ hold = { reason = \"look\", within = \"20s\" } }]\n";
     std::fs::write(folder.path().join("signalbox.toml"), text).unwrap();
     let held = run(folder.path(), &call, "").await;
-    assert!(held.stdout.contains("it waits 2s"), "{}{}", held.stdout, held.stderr);
+    assert!(held.stdout.contains("waits 2s, then continues with the next rules"), "{}{}", held.stdout, held.stderr);
     assert!(held.stdout.contains("verdict: hold a person decides within 20s: look\n"), "{}", held.stdout);
 }
 

@@ -42,7 +42,7 @@ async fn status_tells_rates_errors_and_how_long_calls_take() {
 
     let shown = run(folder.path(), &["status"], "").await.stdout;
     assert!(shown.contains("requests  12, errors: 1, ") && shown.contains(" p99 "), "{shown}");
-    assert!(shown.contains("config    none, defaults are used"), "{shown}");
+    assert!(shown.contains("config    none, using defaults"), "{shown}");
     assert!(shown.is_ascii() && shown.contains("P50") && shown.contains("RATE"), "{shown}");
     program.signal("TERM").await;
 }

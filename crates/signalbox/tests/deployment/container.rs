@@ -24,7 +24,7 @@ fn words(word: &str) -> Vec<String> {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{word} {text}: {error}"))
 }
 
-/// True where `.dockerignore` lets a path of the repository into the build.
+/// True if `.dockerignore` lets a path of the repository into the build.
 fn is_sent(path: &str) -> bool {
     let mut sent = true;
     for line in read(".dockerignore").lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {

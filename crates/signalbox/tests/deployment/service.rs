@@ -13,7 +13,7 @@ fn all(text: &str, key: &str) -> Vec<String> {
     text.lines().filter_map(|line| line.strip_prefix(&start).map(str::to_owned)).collect()
 }
 
-/// Runs `systemd-analyze` over the unit with the built program in its place; none where it is not installed.
+/// Runs `systemd-analyze` over the unit with the built program in its place; none if it is not installed.
 fn analyze(words: &[&str]) -> Option<(bool, String)> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("signalbox.service");

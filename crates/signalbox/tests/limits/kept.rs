@@ -35,7 +35,7 @@ pub(super) fn of_rules() -> Vec<Row> {
         .metric(RELOADS)
         .shown(&["everything_has_a_bound"]),
         row(
-            "files of made up results",
+            "mock files",
             vec![Bytes(limits::MOCK_FILE), Bytes(limits::MOCK_FILES), Count(limits::MOCK_RESULTS, "results in one")],
             None,
         )

@@ -1,6 +1,6 @@
 //! `docs/limits.md`: every limit on what comes from outside, what the other side gets at it, and where it is counted.
 //!
-//! The page is written from the table below, whose figures come from the code. `MCP_TEST_BLESS=1` writes it anew.
+//! The page is written from the table below, whose figures come from the code. `MCP_TEST_BLESS=1` writes it again.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
 
@@ -498,7 +498,20 @@ fn every_row_names_tests_that_exist() {
         }
     }
     let mut all = String::new();
-    for name in ["wire", "engine", "runtime", "transport", "rules", "store", "tape", "signalbox", "testkit"] {
+    for name in [
+        "wire",
+        "engine",
+        "runtime",
+        "transport",
+        "rules",
+        "store",
+        "tape",
+        "config",
+        "assembly",
+        "control",
+        "signalbox",
+        "testkit",
+    ] {
         sources(&root().join("crates").join(name), &mut all);
     }
     for row in rows() {

@@ -26,6 +26,6 @@ async fn a_dead_collector_costs_no_call_is_counted_and_is_named_once() {
     }
     // The handshake and two calls, each of them at the backend too.
     assert_eq!(eventually(async || lost(&scene.metrics().await).filter(|lost| *lost >= 5)).await, 5);
-    assert_eq!(scene.program.stderr().matches("the collector does not take them").count(), 1);
+    assert_eq!(scene.program.stderr().matches("the collector does not accept them").count(), 1);
     assert!(scene.program.stderr().contains(&address.to_string()));
 }

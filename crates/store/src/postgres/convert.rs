@@ -70,7 +70,7 @@ fn tell_proofs(tables: &mut Transaction<'_>) -> Result<(), Failure> {
         "SELECT tape, session, form, body FROM tape_entries WHERE what = $1 AND session IS NOT NULL ORDER BY tape, seq";
     let mut rows = tables.query_raw(sql, [i16::from(content::SESSION)])?;
     while let Some(row) = rows.next()? {
-        let form = u8::try_from(row.get::<_, i16>(2)).map_err(|_| Torn("a code is no code"))?;
+        let form = u8::try_from(row.get::<_, i16>(2)).map_err(|_| Torn("a code is out of range"))?;
         let columns = Columns { what: content::SESSION, ..Columns::default() };
         let Content::Session(info) = content::unpack(columns, codec.unpack(form, row.get(3))?)? else { continue };
         told.push((row.get::<_, i64>(0), row.get::<_, i64>(1), info.proof, info.address, pack_claims(&info.claims)));

@@ -23,7 +23,7 @@ pub struct EntryRow<'a> {
     pub extra: Option<&'a [u8]>,
 }
 
-/// A column: its name, and what stands in it.
+/// A column: its name, and what it contains.
 type Column = (&'static str, fn(&mut Copy, &EntryRow<'_>));
 
 /// The columns of an entry. One that is added here and in the tables is written.

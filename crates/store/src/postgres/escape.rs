@@ -1,4 +1,4 @@
-//! Texts without the one character that PostgreSQL cannot keep.
+//! Escapes NUL, the one character that PostgreSQL cannot store in a text.
 
 use std::borrow::Cow;
 

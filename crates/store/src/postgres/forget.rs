@@ -1,4 +1,4 @@
-//! Forgetting tapes, or the beginning of one, a slice at a time.
+//! Deletes a tape or its beginning a slice at a time.
 
 use super::row::{self, aside};
 use super::{Failure, notifications};
@@ -35,18 +35,18 @@ pub fn forget_number(client: &mut Client, tape: i64) -> Result<u64, Failure> {
     }
 }
 
-/// What goes of a tape that goes on.
+/// What is deleted from the beginning of a tape that continues.
 #[derive(Copy, Clone, Debug)]
 pub struct Cut {
     /// The number of the tape.
     pub tape: i64,
     /// Everything below this place.
     pub below: u64,
-    /// True where the tape says afterwards that its beginning is missing.
+    /// True if the tape says afterwards that its beginning is missing.
     pub marked: bool,
 }
 
-/// Forgets what lies below a place of a tape that goes on.
+/// Deletes what lies below a place of a tape that continues.
 pub fn forget_below(client: &mut Client, cut: Cut) -> Result<u64, Failure> {
     let Cut { tape, marked, .. } = cut;
     let below = cut.below as i64;
@@ -96,14 +96,14 @@ fn marks(transaction: &mut Transaction<'_>, codec: &mut BodyCodec, tape: i64, be
     let mut marks = Marks::default();
     let sql = "SELECT form, body FROM tape_entries WHERE tape = $1 AND seq < $2 AND what = $3";
     for row in transaction.query(sql, &[&tape, &below, &i16::from(content::GAP)])? {
-        let form = u8::try_from(row.get::<_, i16>(0)).map_err(|_| Torn("a code is no code"))?;
+        let form = u8::try_from(row.get::<_, i16>(0)).map_err(|_| Torn("a code is out of range"))?;
         let columns = Columns { what: content::GAP, ..Columns::default() };
         marks.add(&content::unpack(columns, codec.unpack(form, row.get(1))?)?);
     }
     Ok(marks)
 }
 
-/// Says that so many entries are missing up to this place.
+/// Says that this many entries are missing up to this place.
 fn put_mark(
     transaction: &mut Transaction<'_>,
     codec: &mut BodyCodec,
@@ -170,7 +170,7 @@ fn detach(transaction: &mut Transaction<'_>, codec: &mut BodyCodec, tape: i64, b
             base = Some((of, found.map(|(_, whole)| whole)));
             successor = None;
         }
-        let form = u8::try_from(row.get::<_, i16>(2)).map_err(|_| Torn("a code is no code"))?;
+        let form = u8::try_from(row.get::<_, i16>(2)).map_err(|_| Torn("a code is out of range"))?;
         let Body::Like { prefix, suffix, middle, .. } = codec.unpack(form, row.get(3))? else { continue };
         let Some((_, Some(known))) = &base else { continue };
         let Some(whole) = splice::join(known, prefix, suffix, &middle) else { continue };

@@ -73,7 +73,7 @@ pub fn take_off(client: &mut impl GenericClient, tape: i64, below: i64) -> Resul
 pub fn add(client: &mut Client, tapes: &[i64], told: &mut NotificationCounts) -> Result<(), Failure> {
     let sql = "SELECT method, came, went FROM notifications WHERE tape = ANY($1) ORDER BY tape";
     for row in client.query(sql, &[&tapes])? {
-        let method = String::from_utf8(row.get(0)).map_err(|_| Torn("a method is no text"))?;
+        let method = String::from_utf8(row.get(0)).map_err(|_| Torn("a method is not valid UTF-8"))?;
         told.add(unescape(method), [row.get::<_, i64>(1) as u64, row.get::<_, i64>(2) as u64]);
     }
     Ok(())

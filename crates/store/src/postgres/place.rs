@@ -1,4 +1,4 @@
-//! Where the database is, told without its password.
+//! The address of the database, which is never shown with its password.
 
 use super::Failure;
 use super::ssl::{self, BadAddress, Mode, Ssl};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How long a connection may take where the URL does not say.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What every connection begins with. Another process may hold a table for so long before it counts as locked.
+/// What every connection begins with. Another process may hold a table for this long before it counts as locked.
 const SETTINGS: &str = "SET lock_timeout = '5s'; SET search_path = signalbox; SET client_min_messages = warning";
 
 /// Why there is no connection.
@@ -112,7 +112,7 @@ impl Place {
     }
 }
 
-/// True where another try without TLS may do better.
+/// True if another try without TLS may do better.
 fn is_about_tls(error: &::postgres::Error) -> bool {
     error.code() == Some(&SqlState::INVALID_AUTHORIZATION_SPECIFICATION)
         || error.source().is_some_and(|source| source.is::<TlsError>())

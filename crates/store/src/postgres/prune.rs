@@ -1,4 +1,4 @@
-//! Forgetting what is older or more than what is to be kept, oldest first.
+//! Deletes what is older or larger than the retention allows, oldest first.
 
 use super::find::place_of;
 use super::forget::{self, Cut};
@@ -9,7 +9,7 @@ use crate::tape_row::{ENTRY_BYTES, TapeRow};
 use ::postgres::Client;
 use signalbox_engine::record::{Pruned, Retention};
 
-/// An import that has not come to its end for so long never will.
+/// An import that has not come to its end for this long never will.
 const LOST_IMPORT: u64 = 24 * 3_600 * 1_000_000_000;
 
 /// How often what is left is measured again after forgetting by size.
@@ -52,7 +52,7 @@ pub fn prune(client: &mut Client, retention: &Retention, now: u64) -> Result<Pru
     Ok(pruned)
 }
 
-/// Forgets the oldest until tapes take no more than so many bytes.
+/// Forgets the oldest until tapes take no more than this many bytes.
 pub fn shrink_to(client: &mut Client, most: u64, now: u64, pruned: &mut Pruned) -> Result<(), Failure> {
     for _ in 0..MAX_ROUNDS {
         let tapes = tapes::weighed(client)?;

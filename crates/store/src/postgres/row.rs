@@ -54,7 +54,7 @@ impl StoredRow {
         let number = |place: usize| row.get::<_, i64>(place) as u64;
         let optional = |place: usize| row.get::<_, Option<i64>>(place);
         let text = |place: usize| row.get::<_, Option<String>>(place).map(|text| unescape(text).into());
-        let byte = |place: usize| u8::try_from(row.get::<_, i16>(place)).map_err(|_| Torn("a code is no code"));
+        let byte = |place: usize| u8::try_from(row.get::<_, i16>(place)).map_err(|_| Torn("a code is out of range"));
         let body = codec.unpack(byte(13)?, row.get(14))?;
         let columns = Columns {
             what: byte(7)?,
@@ -74,7 +74,7 @@ impl StoredRow {
         Ok(Self { tape: row.get(0), hit, body, columns: Some(columns), extra: row.get(15) })
     }
 
-    /// True where it is a message.
+    /// True if it is a message.
     pub fn is_message(&self) -> bool {
         self.columns.as_ref().is_some_and(|columns| content::is_message(columns.what))
     }
@@ -87,7 +87,7 @@ impl StoredRow {
         }
     }
 
-    /// Its body made whole by what it refers to; none where nothing is kept, or that is gone.
+    /// Its body made whole by what it refers to; none if nothing is kept, or that is gone.
     pub fn whole(&self, bases: &HashMap<(i64, u64), Bytes>) -> Option<Bytes> {
         match &self.body {
             Body::Left => None,
@@ -98,7 +98,7 @@ impl StoredRow {
         }
     }
 
-    /// The entry with this body, where it is a message.
+    /// The entry with this body, if it is a message.
     pub fn finish(mut self, whole: Option<Bytes>) -> Result<Hit, Torn> {
         let columns = self.columns.take().unwrap_or_default();
         let body = if content::is_message(columns.what) { whole.map_or(Body::Left, Body::Whole) } else { self.body };
@@ -120,7 +120,7 @@ pub fn bases(
     let sql = "SELECT seq, form, body FROM tape_entries WHERE tape = $1 AND seq = ANY($2)";
     let mut found = Vec::new();
     for row in client.query(sql, &[&tape, &places])? {
-        let form = u8::try_from(row.get::<_, i16>(1)).map_err(|_| Torn("a code is no code"))?;
+        let form = u8::try_from(row.get::<_, i16>(1)).map_err(|_| Torn("a code is out of range"))?;
         // A base is whole. One that is not was not written by a recorder, and is not followed.
         if let Body::Whole(whole) = codec.unpack(form, row.get(2))? {
             found.push((row.get::<_, i64>(0) as u64, whole));

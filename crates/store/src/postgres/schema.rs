@@ -132,7 +132,7 @@ fn convert(transaction: &mut Transaction<'_>, place: &Place) -> Result<(), Failu
     }
     while version < VERSION {
         let Some((_, step)) = CONVERTERS.iter().find(|(from, _)| *from == version) else {
-            let why = format!("it has format version {found}, which this program does not read any more");
+            let why = format!("it has format version {found}, which this program no longer reads");
             return Err(StoreError::Open { place: place.shown().to_owned(), why }.into());
         };
         step(transaction)?;

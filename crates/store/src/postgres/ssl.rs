@@ -13,11 +13,11 @@ pub enum BadAddress {
     Mode,
     /// Certificates are to be checked, and nobody is trusted.
     #[error(
-        "sslmode=verify-ca and sslmode=verify-full need sslrootcert, a file with those who sign servers' certificates"
+        "sslmode=verify-ca and sslmode=verify-full need sslrootcert, a file with the authorities that sign servers' certificates"
     )]
     NoRoot,
     /// Everybody can get a certificate that the system trusts.
-    #[error("sslrootcert=system needs sslmode=verify-full: anybody may have a certificate that the system trusts")]
+    #[error("sslrootcert=system needs sslmode=verify-full: anybody can get a certificate that the system trusts")]
     WeakSystem,
     /// One without the other.
     #[error("sslcert and sslkey only work together")]
@@ -98,7 +98,7 @@ struct Said {
 }
 
 impl Said {
-    /// True where it was about TLS, and is kept here.
+    /// True if it was about TLS, and is kept here.
     fn take(&mut self, key: &str, value: String) -> Result<bool, BadAddress> {
         match key {
             "sslmode" => self.mode = Some(value),
@@ -170,7 +170,7 @@ impl Said {
     }
 }
 
-/// A value at the beginning of a text, and what is behind it.
+/// A value at the beginning of a text, and what follows it.
 fn value(text: &str) -> Result<(String, &str), BadAddress> {
     let (quoted, text) = text.strip_prefix('\'').map_or((false, text), |rest| (true, rest));
     let mut value = String::new();

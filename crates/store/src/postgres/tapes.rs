@@ -76,7 +76,7 @@ pub fn insert(
         ],
     )?;
     if kept == 0 {
-        return Err(StoreError::Query(format!("there is a tape {} already", tape.id)).into());
+        return Err(StoreError::Query(format!("tape {} already exists", tape.id)).into());
     }
     Ok(number)
 }

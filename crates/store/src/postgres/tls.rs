@@ -220,11 +220,11 @@ fn words(error: &io::Error, trusted: &str) -> String {
     let held = error.get_ref().map(|held| held as &(dyn StdError + 'static));
     match held.and_then(|held| held.downcast_ref::<Error>()) {
         Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
-            format!("nobody in {trusted} has signed the server's certificate")
+            format!("no authority in {trusted} has signed the server's certificate")
         }
         Some(Error::InvalidCertificate(CertificateError::BadSignature)) => {
             format!(
-                "the server's certificate has a wrong signature; perhaps another of the same name as one in {trusted} made it"
+                "the server's certificate has a wrong signature; perhaps an authority with the same name as one in {trusted} made it"
             )
         }
         Some(Error::InvalidCertificate(CertificateError::NotValidForNameContext { expected, presented })) => {

@@ -142,7 +142,7 @@ impl Runs {
     }
 }
 
-/// What a query wants of a run, as a `tsquery`; none where runs do not help.
+/// What a query wants of a run, as a `tsquery`; none if runs do not help.
 pub fn question(query: &Query, needle: Option<&Needle>) -> Option<String> {
     let mut wanted: Vec<String> = needle.into_iter().flat_map(Needle::words).map(quoted).collect();
     let number = |number: Option<i64>| number.map(|number| number.to_string());

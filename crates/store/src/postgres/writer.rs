@@ -1,4 +1,4 @@
-//! The writing side of one tape.
+//! Appends entries to one tape and does its deferred work: indexing, training, making room.
 
 use super::copy::{Copy, EntryRow};
 use super::escape::escape;
@@ -46,7 +46,7 @@ pub struct PostgresWriter {
     last_seq: u64,
     ended: bool,
     room: Option<Room>,
-    /// Why there was no room to be made; told when there is time.
+    /// Why no room could be made; reported by the next `idle`.
     no_room: Option<StoreError>,
 }
 
@@ -90,7 +90,7 @@ impl PostgresWriter {
             _ => Link::new(self.place.connect()?),
         };
         let done = work(self, &mut link);
-        // A connection that the server has ended may not know it yet when it says so: after any failure it is made anew.
+        // A connection that the server has ended may not know it yet when it says so: after any failure it is made again.
         self.link = Some(link).filter(|_| done.is_ok());
         self.place.told(done)
     }
@@ -99,7 +99,7 @@ impl PostgresWriter {
         let ready = link.prepare(durable)?;
         let mut transaction = link.client.transaction()?;
         if transaction.query_opt(&ready.hold, &[&self.number])?.is_none() {
-            // Somebody forgot the tape meanwhile. What follows is a tape again, by its old number.
+            // Somebody deleted the tape meanwhile. Begins it again under its old number.
             if self.hidden {
                 return Err(StoreError::NoTape(self.info.id.clone()).into());
             }
@@ -126,7 +126,7 @@ impl PostgresWriter {
         Ok(sums)
     }
 
-    /// Forgets the oldest of the store where it is about to become too large.
+    /// Deletes the oldest entries when the store is about to become too large.
     fn make_room(&mut self, sums: &Sums) -> Result<(), StoreError> {
         let Some(room) = &mut self.room else { return Ok(()) };
         if !room.add(sums) {
@@ -250,7 +250,7 @@ impl TapeWriter for PostgresWriter {
         match &written {
             Ok(sums) => {
                 self.last_seq = last.seq;
-                // The batch is kept, whatever becomes of older ones.
+                // The batch is stored, even if making room fails.
                 self.no_room = self.make_room(sums).err();
             }
             Err(_) => self.recent.clear(),
@@ -275,7 +275,7 @@ impl TapeWriter for PostgresWriter {
 fn begin(client: &mut Client, info: &TapeInfo, hidden: bool) -> Result<i64, Failure> {
     let mut transaction = client.transaction()?;
     let since = unix_nanos() as i64;
-    // What a failed import or a removal left behind does not stand in the way of its name.
+    // Renames what a failed import or removal left behind, so that its id is free.
     let left = "UPDATE tapes SET id = id || ' ' || number WHERE id = $1 AND hidden_since IS NOT NULL";
     transaction.execute(left, &[&escape(&info.id)])?;
     let number = tapes::insert(&mut transaction, info, None, hidden.then_some(since))?;

@@ -1,4 +1,4 @@
-//! Opening the file.
+//! Opens the file with the pragmas that every connection needs.
 
 use super::failure::Failure;
 use super::schema;
@@ -43,7 +43,7 @@ impl Place {
     }
 }
 
-/// Opens the file, makes it where it is missing, and brings it to the version of this program.
+/// Opens the file, makes it if it is missing, and brings it to the version of this program.
 pub fn create(place: &Place) -> Result<Connection, Failure> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&*place.path);
     let file = file.map_err(|error| place.cannot(error))?;

@@ -56,7 +56,7 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// What a query asks of the ending; none where it asks nothing. The inner none: nothing of this tape can match.
+    /// What a query asks of the ending; none if it asks nothing. The inner none: nothing of this tape can match.
     pub fn read(
         connection: &Connection,
         tape: i64,
@@ -118,7 +118,7 @@ impl Ending {
         Ok(Some(few))
     }
 
-    /// True where this exchange ended so.
+    /// True if this exchange ended so.
     pub fn is_of(&self, connection: &Connection, tape: i64, exchange: i64) -> rusqlite::Result<bool> {
         let found: Option<(Option<i64>, Option<i64>)> = connection
             .prepare_cached("SELECT outcome, took FROM exchanges WHERE tape = ?1 AND exchange = ?2")?

@@ -1,4 +1,4 @@
-//! What can go wrong inside, before it is told with the place of the file.
+//! What can go wrong inside, before the path of the file is added.
 
 use crate::pack::Torn;
 use rusqlite::{ErrorCode, ffi};
@@ -10,10 +10,10 @@ pub enum Failure {
     /// SQLite said so.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
-    /// What is stored cannot be what was written.
+    /// The stored data is damaged.
     #[error(transparent)]
     Torn(#[from] Torn),
-    /// It has its words already.
+    /// The error is already in its final form.
     #[error(transparent)]
     Said(#[from] StoreError),
 }
@@ -49,6 +49,7 @@ fn told(error: &rusqlite::Error, place: &str) -> StoreError {
 }
 
 fn damaged(place: &str, why: &str) -> StoreError {
-    let todo = "`signalbox tape export` saves the tapes that can still be read; then move the file aside, and a fresh one is made";
+    let todo =
+        "`signalbox tape export` saves the tapes that can still be read; then move the file away; a new one is created";
     StoreError::Damaged { place: place.to_owned(), why: format!("{why}. {todo}") }
 }

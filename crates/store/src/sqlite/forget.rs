@@ -1,4 +1,4 @@
-//! Forgetting tapes, or the beginning of one, a slice at a time, so that nobody waits long for the file.
+//! Deletes a tape or its beginning a slice at a time, so that nobody waits long for the file.
 
 use super::failure::Failure;
 use super::index;
@@ -58,18 +58,18 @@ fn forget_head(transaction: &Transaction<'_>, tape: i64) -> rusqlite::Result<()>
     Ok(())
 }
 
-/// What goes of a tape that goes on.
+/// What is deleted from the beginning of a tape that continues.
 #[derive(Copy, Clone, Debug)]
 pub struct Cut {
     /// The number of the tape.
     pub tape: i64,
     /// Everything below this place.
     pub below: u64,
-    /// True where the tape says afterwards that its beginning is missing.
+    /// True if the tape says afterwards that its beginning is missing.
     pub marked: bool,
 }
 
-/// Forgets what lies below a place of a tape that goes on.
+/// Deletes what lies below a place of a tape that continues.
 pub fn forget_below(connection: &mut Connection, codec: &mut BodyCodec, cut: Cut) -> Result<u64, Failure> {
     learn(connection, codec)?;
     let Cut { tape, below, marked } = cut;

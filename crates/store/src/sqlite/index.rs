@@ -46,7 +46,7 @@ fn state(connection: &Connection, tape: i64) -> rusqlite::Result<Option<(u64, u6
         .optional()
 }
 
-/// True where so much is not indexed that a slice of it is worth the work.
+/// True if so much is not indexed that a slice of it is worth the work.
 pub fn is_worth_it(connection: &Connection, tape: i64) -> Result<bool, Failure> {
     Ok(state(connection, tape)?.is_some_and(|(indexed, last)| last.saturating_sub(indexed) >= WORTH))
 }
@@ -58,7 +58,7 @@ pub fn waiting(connection: &Connection, but: i64, most: i64) -> Result<Vec<i64>,
     Ok(select.query_map([but, most], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Indexes a slice of a tape: complete groups, and the last one too where the tape is at its end. True where more is left.
+/// Indexes a slice of a tape: complete groups, and the last one too where the tape is at its end. True if more is left.
 pub fn slice(connection: &mut Connection, codec: &mut BodyCodec, tape: i64, to_end: bool) -> Result<bool, Failure> {
     let Some((indexed, last)) = state(connection, tape)? else { return Ok(false) };
     let end = if to_end { last } else { complete(last) };

@@ -1,4 +1,4 @@
-//! Names that stand in many entries, kept once for each tape.
+//! Names that appear in many entries, kept once for each tape.
 
 use foldhash::HashMap;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -42,7 +42,7 @@ pub struct NameIds {
 }
 
 impl NameIds {
-    /// The number of a name, which is made where there is none.
+    /// The number of a name, which is made if there is none.
     pub fn id(&mut self, connection: &Connection, tape: i64, role: Role, name: &str) -> rusqlite::Result<i64> {
         let known = &mut self.known[role as usize];
         if let Some(id) = known.get(name) {

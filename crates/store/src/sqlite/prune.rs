@@ -1,4 +1,4 @@
-//! Forgetting what is older or more than what is to be kept, oldest first.
+//! Deletes what is older or larger than the retention allows, oldest first.
 
 use super::failure::Failure;
 use super::find::place_of;
@@ -13,7 +13,7 @@ use crate::tape_row::{ENTRY_BYTES, TapeRow};
 use rusqlite::Connection;
 use signalbox_engine::record::{Pruned, Retention};
 
-/// An import that has not come to its end for so long never will.
+/// An import that has not come to its end for this long never will.
 const LOST_IMPORT: u64 = 24 * 3_600 * 1_000_000_000;
 
 /// How often what is free is measured again after forgetting by size.
@@ -53,7 +53,7 @@ pub fn prune(reader: &mut Reader, retention: &Retention, now: u64) -> Result<Pru
     Ok(pruned)
 }
 
-/// Forgets the oldest until no more than so many bytes are in use.
+/// Forgets the oldest until no more than this many bytes are in use.
 pub fn shrink_to(
     connection: &mut Connection,
     codec: &mut BodyCodec,

@@ -73,12 +73,12 @@ impl<'a> StoredRow<'a> {
             error_code: row.get(9)?,
             length: row.get(10)?,
             form: row.get(11)?,
-            packed: row.get_ref(12)?.as_blob().map_err(|_| Torn("a body is not there"))?,
-            extra: row.get_ref(13)?.as_blob_or_null().map_err(|_| Torn("what is known of a message is no blob"))?,
+            packed: row.get_ref(12)?.as_blob().map_err(|_| Torn("a body is missing"))?,
+            extra: row.get_ref(13)?.as_blob_or_null().map_err(|_| Torn("the extra data of a message is not a blob"))?,
         })
     }
 
-    /// True where it is a message.
+    /// True if it is a message.
     pub fn is_message(&self) -> bool {
         content::is_message(self.what)
     }
@@ -92,7 +92,7 @@ impl<'a> StoredRow<'a> {
     pub fn entry(&self, connection: &Connection, names: &mut NamesById, body: Body) -> Result<Entry, Failure> {
         let mut name = |id: Option<i64>| -> Result<Option<Arc<str>>, Failure> {
             let Some(id) = id else { return Ok(None) };
-            let name = names.name(connection, id)?.ok_or(Torn("a name is not there"))?;
+            let name = names.name(connection, id)?.ok_or(Torn("a name is missing"))?;
             Ok(Some(Arc::clone(name)))
         };
         let columns = Columns {
@@ -121,7 +121,7 @@ impl<'a> StoredRow<'a> {
 pub struct Bases(VecDeque<(i64, Option<Bytes>)>);
 
 impl Bases {
-    /// The body of the entry with this key made whole; none where nothing is kept, or what it refers to is gone.
+    /// The body of the entry with this key made whole; none if nothing is kept, or what it refers to is gone.
     pub fn whole(
         &mut self,
         connection: &Connection,

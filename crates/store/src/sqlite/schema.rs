@@ -159,7 +159,7 @@ pub fn refuse_foreign(connection: &Connection, place: &str) -> Result<(), Failur
     Ok(())
 }
 
-/// The version of the tables; none where there are no tables.
+/// The version of the tables; none if there are no tables.
 fn version(connection: &Connection) -> rusqlite::Result<Option<u32>> {
     let there = "SELECT 1 FROM sqlite_schema WHERE name = 'meta'";
     if connection.query_row(there, [], |_| Ok(())).optional()?.is_none() {
@@ -186,7 +186,7 @@ fn convert(connection: &mut Connection, place: &str, converters: &[Converter]) -
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found = version(&transaction)?.unwrap_or(0);
     let Some((_, step)) = converters.iter().find(|(from, _)| *from == found) else {
-        let why = format!("it has format version {found}, which this program does not read any more");
+        let why = format!("it has format version {found}, which this program no longer reads");
         return Err(StoreError::Open { place: place.to_owned(), why }.into());
     };
     step(&transaction)?;
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_version_without_a_step_is_refused_by_name() {
         let error = prepare(&mut file_of_version(0), "x", 1, &[]).unwrap_err().told("x");
-        assert!(error.to_string().contains("format version 0, which this program does not read any more"), "{error}");
+        assert!(error.to_string().contains("format version 0, which this program no longer reads"), "{error}");
     }
 
     #[test]

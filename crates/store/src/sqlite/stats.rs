@@ -1,4 +1,4 @@
-//! Numbers over exchanges and messages.
+//! Reads the numbers of `signalbox tape stats` from the tables.
 
 use super::failure::Failure;
 use super::names::NamesById;

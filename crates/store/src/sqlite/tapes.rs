@@ -54,7 +54,7 @@ pub fn insert(
 ) -> Result<i64, Failure> {
     let there = "SELECT 1 FROM tapes WHERE id = ?1";
     if connection.prepare_cached(there)?.query_row([&tape.id], |_| Ok(())).optional()?.is_some() {
-        return Err(StoreError::Query(format!("there is a tape {} already", tape.id)).into());
+        return Err(StoreError::Query(format!("tape {} already exists", tape.id)).into());
     }
     let sql = "INSERT INTO tapes (number, id, kind, target, started, ended, program, redaction, sampling, hidden_since,
         parent, seal) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
@@ -134,7 +134,7 @@ pub fn sessions(connection: &Connection, asked: &str) -> Result<Vec<(u64, Sessio
         WHERE tape = ?1 ORDER BY number";
     let mut select = connection.prepare_cached(sql)?;
     let read = |row: &Row<'_>| -> Result<(u64, SessionInfo), Failure> {
-        let claims = row.get_ref(8)?.as_blob_or_null().map_err(|_| Torn("the claims of a session are no blob"))?;
+        let claims = row.get_ref(8)?.as_blob_or_null().map_err(|_| Torn("the claims of a session are not a blob"))?;
         let info = SessionInfo {
             external: row.get(1)?,
             client: row.get(2)?,

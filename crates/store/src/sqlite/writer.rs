@@ -1,4 +1,4 @@
-//! The writing side of one tape.
+//! Appends entries to one tape and does its deferred work: indexing, training, making room.
 
 use super::connection::Place;
 use super::exchanges;
@@ -25,7 +25,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// A reference over more places than this is written down, so that forgetting its base finds it.
 pub const NEAR: u64 = 1_000;
 
-/// After so many rows others may run first: whoever writes a tape has time, and calls have not.
+/// Yields to other threads after this many rows: calls are more urgent than the tape.
 pub const AT_ONCE: usize = 32;
 
 /// How many other tapes are looked after by one writer that finds them not indexed.
@@ -44,9 +44,9 @@ pub struct SqliteWriter {
     durable: bool,
     ended: bool,
     room: Option<Room>,
-    /// Why there was no room to be made; told when there is time.
+    /// Why no room could be made; reported by the next `idle`.
     no_room: Option<Failure>,
-    /// Tapes whose writers died before they were indexed; none before they were looked for.
+    /// Tapes whose writers died before they were indexed; `None` until they have been looked up.
     orphans: Option<Vec<i64>>,
 }
 
@@ -82,7 +82,7 @@ impl SqliteWriter {
         self.number
     }
 
-    /// Indexes all of it and lets everybody see it.
+    /// Indexes the whole tape and makes it visible.
     pub fn reveal(&mut self) -> Result<(), StoreError> {
         let revealed = self.index_all().and_then(|()| {
             let sql = "UPDATE tapes SET hidden_since = NULL WHERE number = ?1";
@@ -103,7 +103,7 @@ impl SqliteWriter {
         check_order(&self.info.id, self.last_seq, entries)
     }
 
-    /// The log is forced to disk at the end of a transaction only where that is asked for.
+    /// The log is forced to disk at the end of a transaction only if that is asked for.
     fn set_durable(&mut self, durable: bool) -> Result<(), Failure> {
         if self.durable != durable {
             self.connection.pragma_update(None, "synchronous", if durable { "FULL" } else { "NORMAL" })?;
@@ -116,7 +116,7 @@ impl SqliteWriter {
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let there = "SELECT 1 FROM tapes WHERE number = ?1";
         if transaction.prepare_cached(there)?.query_row([self.number], |_| Ok(())).optional()?.is_none() {
-            // Somebody forgot the tape meanwhile. What follows is a tape again, by its old number.
+            // Somebody deleted the tape meanwhile. Begins it again under its old number.
             if self.hidden {
                 return Err(StoreError::NoTape(self.info.id.clone()).into());
             }
@@ -130,7 +130,7 @@ impl SqliteWriter {
         Ok(sums)
     }
 
-    /// Forgets the oldest of the store where it is about to become too large.
+    /// Deletes the oldest entries when the store is about to become too large.
     fn make_room(&mut self, sums: &Sums) -> Result<(), Failure> {
         let Some(room) = &mut self.room else { return Ok(()) };
         if !room.add(sums) {
@@ -150,7 +150,7 @@ impl SqliteWriter {
         learn(&self.connection, &mut self.codec)
     }
 
-    /// Indexes a slice of a tape whose writer did not come to it. True where more is left.
+    /// Indexes a slice of a tape whose writer died before it could. True if more is left.
     fn adopt(&mut self) -> Result<bool, Failure> {
         if self.orphans.is_none() {
             self.orphans = Some(index::waiting(&self.connection, self.number, MAX_OTHERS)?);
@@ -192,7 +192,7 @@ impl TapeWriter for SqliteWriter {
         match &written {
             Ok(sums) => {
                 self.last_seq = last.seq;
-                // The batch is kept, whatever becomes of older ones.
+                // The batch is stored, even if making room fails.
                 self.no_room = self.make_room(sums).err();
             }
             Err(_) => self.names.forget(),
@@ -214,12 +214,12 @@ impl TapeWriter for SqliteWriter {
 fn begin(connection: &mut Connection, info: &TapeInfo, hidden: bool) -> Result<i64, Failure> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let since = unix_nanos() as i64;
-    // What a failed import or a removal left behind does not stand in the way of its name.
+    // Renames what a failed import or removal left behind, so that its id is free.
     let left = "UPDATE tapes SET id = id || ' ' || number WHERE id = ?1 AND hidden_since IS NOT NULL";
     transaction.execute(left, [&info.id])?;
     let number = tapes::insert(&transaction, info, None, hidden.then_some(since))?;
     if number > MAX_TAPE {
-        return Err(StoreError::Query("the store has seen too many tapes; begin another file".into()).into());
+        return Err(StoreError::Query("the store has seen too many tapes; start another file".into()).into());
     }
     transaction.commit()?;
     Ok(number)

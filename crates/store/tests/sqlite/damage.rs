@@ -35,7 +35,7 @@ fn what_is_no_database_is_damaged_and_one_is_told_what_to_do() {
     let error = SqliteStore::open(&path).map(|_| ()).unwrap_err();
     assert!(matches!(error, StoreError::Damaged { .. }), "{error}");
     let told = error.to_string();
-    assert!(told.contains("`signalbox tape export`") && told.contains("move the file aside"), "{told}");
+    assert!(told.contains("`signalbox tape export`") && told.contains("move the file away"), "{told}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 struct Disk(TempDir);
 
 impl Disk {
-    /// None where that is not allowed.
+    /// None if that is not allowed.
     fn new() -> Option<Self> {
         let folder = TempDir::new().unwrap();
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=3m", "tmpfs"]).arg(folder.path()).output();
@@ -43,7 +43,7 @@ fn noise(seq: u64) -> Entry {
     request(seq, &text)
 }
 
-// A limit of the file's pages proves the same where nothing can be mounted: see the tests of the writer.
+// A limit of the file's pages proves the same if nothing can be mounted: see the tests of the writer.
 #[test]
 fn a_full_disk_is_told_and_the_batch_is_kept_when_there_is_room_again() {
     let Some(disk) = Disk::new() else { return eprintln!("SKIP full disk: only root may mount one") };

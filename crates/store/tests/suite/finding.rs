@@ -166,7 +166,7 @@ pub fn several_tapes_are_one_stream_by_time(house: &House) {
     assert_eq!(seen(&Query { limit: Some(2), ..all() }), "c1 a1");
     assert_eq!(seen(&Query { since: Some(20), until: Some(50), ..all() }), "b1 a2 b2");
     let error = store.find(&Query { after: Some(1), ..all() }).unwrap_err();
-    assert_eq!(error, StoreError::Query("say of which tape: a place counts within one tape".into()));
+    assert_eq!(error, StoreError::Query("name the tape: a position belongs to one tape".into()));
     assert_eq!(seen(&Query { tape: Some("a".into()), after: Some(1), ..all() }), "a2 a3");
     assert!(matches!(store.find(&Query { tape: Some("z".into()), ..all() }), Err(StoreError::NoTape(_))));
 }

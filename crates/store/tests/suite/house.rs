@@ -23,7 +23,7 @@ impl House {
         Self::Postgres(server.database())
     }
 
-    /// Opens it, once more, with room for so many bytes.
+    /// Opens it, once more, with room for this many bytes.
     pub fn open_limited_to(&self, bytes: u64) -> Arc<dyn TapeStore> {
         match self {
             Self::Sqlite(folder) => {

@@ -147,7 +147,7 @@ pub fn a_tape_from_elsewhere_is_kept_whole_or_not_at_all(house: &House) {
     assert_eq!(places(&*store, &Query { text: Some("\"answer 77\"".into()), ..all() }), [383]);
 
     let again = store.import(&info, &mut std::iter::empty()).unwrap_err();
-    assert_eq!(again.to_string(), "there is a tape far already");
+    assert_eq!(again.to_string(), "tape far already exists");
     assert_eq!(store.tapes().unwrap().len(), 1);
 }
 

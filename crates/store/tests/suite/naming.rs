@@ -19,7 +19,7 @@ pub fn a_tape_is_named_whole_by_a_beginning_or_as_the_last(house: &House) {
     assert_eq!(named(""), Err(StoreError::NoTape(String::new())));
     assert_eq!(named("zz").unwrap_err().to_string(), "no tape zz; see `signalbox tape list`");
     let several = named("a").unwrap_err().to_string();
-    assert_eq!(several, "several tapes begin with `a`: ab2, ab, ab1; say more of the name");
+    assert_eq!(several, "several tapes begin with `a`: ab2, ab, ab1; give more of the id");
     for error in [
         store.sessions("zz").map(|_| ()).unwrap_err(),
         store.remove("zz").unwrap_err(),
@@ -28,7 +28,7 @@ pub fn a_tape_is_named_whole_by_a_beginning_or_as_the_last(house: &House) {
         assert_eq!(error, StoreError::NoTape("zz".into()));
     }
     let again = store.begin(&tape("ab1", 1)).map(|_| ()).unwrap_err();
-    assert_eq!(again.to_string(), "there is a tape ab1 already");
+    assert_eq!(again.to_string(), "tape ab1 already exists");
 }
 
 pub fn tapes_are_listed_newest_first_with_their_number_of_entries(house: &House) {

@@ -15,7 +15,7 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// Starts one; none where PostgreSQL is not installed.
+    /// Starts one; none if PostgreSQL is not installed.
     pub fn start() -> Option<Self> {
         Self::start_with(|_| Vec::new(), "local all all trust\n")
     }
@@ -81,7 +81,7 @@ impl PostgresServer {
         self.port
     }
 
-    /// False where it has ended.
+    /// False if it has ended.
     fn answers(&mut self) -> bool {
         let until = Instant::now() + Duration::from_secs(60);
         loop {

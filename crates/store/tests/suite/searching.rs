@@ -94,11 +94,11 @@ pub fn hostile_text_is_only_text(house: &House) {
     assert_eq!(found(&*store, "from:*"), [1]);
     for text in ["*", "\"", "%", "' OR 1=1", "§m1", "\\", "_"] {
         let answer = store.find(&Query { text: Some(text.into()), ..all() });
-        let nothing = matches!(&answer, Err(StoreError::Query(why)) if why.contains("no word to look for"));
+        let nothing = matches!(&answer, Err(StoreError::Query(why)) if why.contains("no word to search for"));
         assert!(nothing || answer.is_ok_and(|page| page.hits.is_empty()), "{text}");
     }
     let many = store.find(&Query { text: Some("a ".repeat(1_000)), ..all() }).unwrap_err();
-    assert_eq!(many.to_string(), "1000 words are too many; look for at most 32");
+    assert_eq!(many.to_string(), "1000 words are too many; search for at most 32");
     assert_eq!(found(&*store, &"a".repeat(100_000)), [0; 0]);
     assert_eq!(store.tapes().unwrap().len(), 1);
 }

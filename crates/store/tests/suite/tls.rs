@@ -108,7 +108,7 @@ fn require_speaks_tls_or_not_at_all() {
     secure.fails("bob", "127.0.0.1", "?sslmode=require", "pg_hba.conf rejects connection");
     // Who names those who sign wants them to count.
     secure.works("postgres", "127.0.0.1", "?sslmode=require&sslrootcert=FILES/right.pem", true);
-    let wrong = format!("nobody in {} has signed the server's certificate", secure.file("wrong.pem").display());
+    let wrong = format!("no authority in {} has signed the server's certificate", secure.file("wrong.pem").display());
     secure.fails("postgres", "127.0.0.1", "?sslmode=require&sslrootcert=FILES/wrong.pem", &wrong);
 }
 
@@ -116,7 +116,7 @@ fn require_speaks_tls_or_not_at_all() {
 fn verify_ca_asks_who_signed_and_not_for_the_name() {
     let Some(secure) = Secure::start() else { return };
     secure.works("postgres", "127.0.0.1", "?sslmode=verify-ca&sslrootcert=FILES/right.pem", true);
-    let wrong = format!("nobody in {} has signed the server's certificate", secure.file("wrong.pem").display());
+    let wrong = format!("no authority in {} has signed the server's certificate", secure.file("wrong.pem").display());
     secure.fails("postgres", "localhost", "?sslmode=verify-ca&sslrootcert=FILES/wrong.pem", &wrong);
     secure.fails("postgres", "localhost", "?sslmode=verify-ca&sslrootcert=FILES/none.pem", "none.pem: ");
     secure.fails("postgres", "localhost", "?sslmode=verify-ca&sslrootcert=FILES/server.key", "there is no certificate");
@@ -131,7 +131,7 @@ fn verify_full_asks_for_the_name_as_well() {
     secure.works("postgres", "localhost", "?sslmode=verify-full&sslrootcert=FILES/right.pem", true);
     let other = "the server's certificate is for another host: not for 127.0.0.1, but for DnsName(\"localhost\")";
     secure.fails("postgres", "127.0.0.1", "?sslmode=verify-full&sslrootcert=FILES/right.pem", other);
-    secure.fails("postgres", "localhost", "?sslmode=verify-full&sslrootcert=FILES/wrong.pem", "nobody in");
+    secure.fails("postgres", "localhost", "?sslmode=verify-full&sslrootcert=FILES/wrong.pem", "no authority in");
     secure.fails("postgres", "127.0.0.1", "?sslmode=verify-full&sslrootcert=FILES/server.pem", "another host");
     secure.fails("postgres", "localhost", "?sslmode=verify-full&sslrootcert=system", "the system's authorities");
 }

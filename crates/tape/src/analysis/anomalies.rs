@@ -20,7 +20,7 @@ const LEAST_SHARE: f64 = 10.0;
 /// What is odd about a tool.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Oddness {
-    /// 95 of 100 calls took at most so long before, and so long in the end, in nanoseconds, about.
+    /// 95 of 100 calls took at most this long before, and so long in the end, in nanoseconds, about.
     Slower(u64, u64),
     /// So many of a hundred calls failed before, and in the end.
     Fails(f64, f64),

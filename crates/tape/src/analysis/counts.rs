@@ -1,8 +1,8 @@
-//! How often each value was there, in bounded memory.
+//! Counts how often each value occurs, in bounded memory.
 
 use std::collections::BTreeMap;
 
-/// Most values that are told apart.
+/// Most values that are kept apart.
 const MAX_VALUES: usize = 10_000;
 /// Longest name that is kept, in characters.
 const MAX_NAME: usize = 200;

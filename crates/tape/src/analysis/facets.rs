@@ -1,4 +1,4 @@
-//! What a query fits, counted by its properties: calls by method, subject, backend, principal, outcome and error code.
+//! What a query matches, counted by its properties: calls by method, subject, backend, principal, outcome and error code.
 
 use super::counts::{Counts, name};
 use super::pages::Pages;
@@ -16,12 +16,12 @@ const MAX_ENTRIES: usize = 1_000;
 /// The outcome of a call whose end is not on the tape.
 const OPEN: &str = "(not over)";
 
-/// Calls by their properties. A call counts where at least one of its entries fits the query.
+/// Calls by their properties. A call counts where at least one of its entries matches the query.
 #[derive(Debug, Default)]
 pub struct Facets {
     /// How many calls.
     pub calls: u64,
-    /// How many entries fit, those of no call included.
+    /// How many entries match, those of no call included.
     pub entries: u64,
     /// Calls that were too many to be told apart.
     pub uncounted: u64,
@@ -39,10 +39,10 @@ pub struct Facets {
     pub codes: Counts<i64>,
 }
 
-/// The calls of a tape that fit and whose end was not seen yet, with the code of their error.
+/// The calls of a tape that match and whose end was not seen yet, with the code of their error.
 type Open = HashMap<u64, Option<i64>>;
 
-/// Counts what a query fits, in its tape or in all.
+/// Counts what a query matches, in its tape or in all.
 ///
 /// # Errors
 /// What the store says.

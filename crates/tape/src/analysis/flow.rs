@@ -1,4 +1,4 @@
-//! What followed what: pairs of calls of one session, one ended after the other.
+//! Counts pairs of calls of one session that ended one after the other.
 
 use super::counts::{Counts, Most, name};
 use super::label;

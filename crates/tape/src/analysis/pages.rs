@@ -1,11 +1,11 @@
-//! A walk over what a query fits in one stored tape, page by page.
+//! A walk over what a query matches in one stored tape, page by page.
 
 use signalbox_engine::record::{Entry, Query, StoreError, TapeStore};
 
 /// How many entries are asked of a store at a time.
 const PAGE: usize = 1000;
 
-/// The entries of one tape that a query fits, the oldest first.
+/// The entries of one tape that a query matches, the oldest first.
 pub struct Pages<'a> {
     store: &'a dyn TapeStore,
     query: Query,
@@ -14,7 +14,7 @@ pub struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    /// What this query fits. It names one tape; its limit and its order do not matter.
+    /// What this query matches. It names one tape; its limit and its order do not matter.
     #[must_use]
     pub fn new(store: &'a dyn TapeStore, query: Query) -> Self {
         let query = Query { limit: Some(PAGE), newest_first: false, ..query };

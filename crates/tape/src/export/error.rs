@@ -1,8 +1,8 @@
-//! Why an export did not come to its end.
+//! Why an export failed.
 
 use signalbox_engine::record::StoreError;
 
-/// Why an export or import did not come to its end.
+/// Why an export or import failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// The tape could not be read on.

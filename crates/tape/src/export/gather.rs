@@ -10,7 +10,7 @@ const MAX_OPEN: usize = 10_000;
 const MAX_BYTES: usize = 64 << 20;
 /// Most entries of one exchange that are held; a stream of notifications may have no end.
 const MAX_ENTRIES: usize = 2_000;
-/// An exchange that has ended is given after so many more entries, since its last image may come late.
+/// An exchange that has ended is given after this many more entries, since its last image may come late.
 const LATE: u64 = 64;
 
 /// What exports are made of.

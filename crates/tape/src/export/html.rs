@@ -75,7 +75,7 @@ fn begin(info: &TapeInfo, to: &mut impl Write) -> Result<(), ExportError> {
         true => "every byte was kept".to_owned(),
         false => info.redaction.iter().map(|rule| escape(rule)).collect::<Vec<_>>().join("<br>"),
     };
-    let ended = info.ended.map_or_else(|| "not in good order".to_owned(), rfc3339);
+    let ended = info.ended.map_or_else(|| "still recording, or not closed cleanly".to_owned(), rfc3339);
     write!(
         to,
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -85,7 +85,7 @@ fn begin(info: &TapeInfo, to: &mut impl Write) -> Result<(), ExportError> {
 <dt>Ended</dt><dd>{ended}</dd><dt>Recorded</dt><dd>{sampling}</dd><dt>Taken out</dt><dd><details><summary>{rules} rules</summary>\
 {redaction}</details></dd></dl>\n\
 <p id=\"tools\" hidden><input id=\"filter\" type=\"search\" placeholder=\"Filter by any word\" aria-label=\"Filter\">\
-<label><input id=\"bad\" type=\"checkbox\"> only what did not end well</label> <span id=\"count\"></span></p>\n<main>\n",
+<label><input id=\"bad\" type=\"checkbox\"> only calls that did not succeed</label> <span id=\"count\"></span></p>\n<main>\n",
         id = escape(&info.id),
         kind = info.kind.word(),
         program = escape(&info.program),
@@ -100,10 +100,10 @@ fn begin(info: &TapeInfo, to: &mut impl Write) -> Result<(), ExportError> {
 fn end(left: u64, gaps: u64, to: &mut impl Write) -> Result<(), ExportError> {
     to.write_all(b"</main>\n")?;
     if gaps > 0 {
-        writeln!(to, "<p class=\"note\">{gaps} facts are missing on this tape; where, is marked above.</p>")?;
+        writeln!(to, "<p class=\"note\">{gaps} facts are missing from this tape; the gaps are marked above.</p>")?;
     }
     if left > 0 {
-        writeln!(to, "<p class=\"note\">{left} more exchanges had no room in this report.</p>")?;
+        writeln!(to, "<p class=\"note\">{left} more exchanges did not fit into this report.</p>")?;
     }
     writeln!(to, "<script>{SCRIPT}</script></body></html>")?;
     Ok(to.flush()?)
@@ -196,7 +196,7 @@ fn loose(entry: &Entry) -> String {
         }
         Content::Backend(seen) => backend(&when, seen),
         Content::Rules(rules) => format!(
-            "<details><summary><time>{when}</time> rules {} decide from here on</summary><pre>{}</pre></details>",
+            "<details><summary><time>{when}</time> rules {} apply from here on</summary><pre>{}</pre></details>",
             escape(&rules.hash),
             escape(&rules.text)
         ),
@@ -227,8 +227,8 @@ fn image(when: &str, message: &MessageEntry) -> String {
     let Some(text) = story::text(message) else { return format!("{head}<p class=\"note\">not kept</p>\n") };
     let shown = shown_part(&text);
     let more = text.len() - shown.len();
-    let more = if more > 0 { format!("<p class=\"note\">and {more} bytes more</p>") } else { String::new() };
-    // What is no JSON, such as the page of an error, is shown as it came.
+    let more = if more > 0 { format!("<p class=\"note\">and {more} more bytes</p>") } else { String::new() };
+    // What is not JSON, such as the page of an error, is shown as it came.
     let indented = if shown.trim_start().starts_with(['{', '[']) { pretty(shown) } else { shown.to_owned() };
     format!("{head}<pre>{}</pre>{more}\n", escape(&indented))
 }
@@ -243,7 +243,7 @@ fn decided(when: &str, decision: &DecisionEntry) -> String {
         if decision.redacted { ", redacted" } else { "" }
     );
     for (condition, held) in decision.conditions.iter() {
-        let sign = if *held { "held" } else { "held not" };
+        let sign = if *held { "held" } else { "did not hold" };
         out.push_str(&format!("<li>{sign}: {}</li>", escape(condition)));
     }
     for (input, value) in &decision.inputs {

@@ -31,7 +31,7 @@ pub fn write(source: Source<'_>, mut to: impl Write) -> Result<(), ExportError> 
     Ok(to.flush()?)
 }
 
-/// One entry as it stands in a line.
+/// One entry as it is written in a line.
 ///
 /// # Errors
 /// Never, as far as is known: every entry has such a form.
@@ -53,10 +53,10 @@ impl<R: BufRead> Reader<R> {
     /// Reads the head.
     ///
     /// # Errors
-    /// Where the first line is not one, or is of a later version.
+    /// If the first line is not one, or is of a later version.
     pub fn open(mut from: R) -> Result<Self, ExportError> {
         let bad = |why: String| ExportError::Line { line: 1, why };
-        let text = read_line(&mut from, 1)?.ok_or_else(|| bad("there is no head".to_owned()))?;
+        let text = read_line(&mut from, 1)?.ok_or_else(|| bad("the header is missing".to_owned()))?;
         let head: HeadLine = serde_json::from_slice(&text).map_err(|error| bad(error.to_string()))?;
         if head.format != FORMAT {
             return Err(bad(format!("`format` must be `{FORMAT}`")));
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn lines_that_make_no_sense_are_named() {
         let open = |text: &str| Reader::open(text.as_bytes()).map(|_| ()).unwrap_err().to_string();
-        assert_eq!(open(""), "line 1: there is no head");
+        assert_eq!(open(""), "line 1: the header is missing");
         let head = serde_json::to_string(&HeadLine::new(&sample::info(), &[])).unwrap();
         let later = head.replace("\"version\":2", "\"version\":3");
         assert!(open(&later).contains("the JSONL file has format version 3"));

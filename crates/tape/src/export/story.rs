@@ -1,4 +1,4 @@
-//! An exchange as exports tell it.
+//! One exchange, gathered for an export.
 
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, DecisionEntry, Entry, FinishedEntry, MessageEntry, MessageKind};
@@ -16,7 +16,7 @@ pub(crate) struct Story<'a> {
     /// Nanoseconds since 1970.
     pub(crate) began: u64,
     pub(crate) took: u64,
-    /// How it ended; `open` where that is not on the tape.
+    /// How it ended; `open` if that is not on the tape.
     pub(crate) outcome: &'a str,
     pub(crate) finished: Option<&'a FinishedEntry>,
 }
@@ -80,7 +80,7 @@ impl<'a> Story<'a> {
     }
 
     /// The answer as the client got it: as it left for the client, or as the server sent it, which is all that a transparent
-    /// proxy sees. What is no message is an answer there too: a page of an error.
+    /// proxy sees. What is not a message is an answer there too: a page of an error.
     pub(crate) fn answer(&self) -> Option<&'a MessageEntry> {
         let answers = |message: &&MessageEntry| {
             matches!(message.kind, MessageKind::Result | MessageKind::Error | MessageKind::Raw)

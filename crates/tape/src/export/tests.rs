@@ -122,7 +122,7 @@ fn the_report_holds_everything_escaped() {
 fn the_report_is_bounded_and_says_what_had_no_room() {
     let bounds = html::Bounds { bytes: 1 << 20, exchanges: 3 };
     let html = text(|source, out| html::write(source, bounds, out));
-    assert!(html.contains("more exchanges had no room"), "{html}");
+    assert!(html.contains("more exchanges did not fit"), "{html}");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn the_report_tells_callers_backends_rules_losses_and_refusals() {
         "caller 1, for ann: ann-code 2.1, 2025-11-25, over http from 10.0.0.7, proved by certificate, subject CN=ann",
         "backend math 2025-11-25 offers 00ff",
         "resources was too large to be kept",
-        "rules 0badcafe decide from here on",
+        "rules 0badcafe apply from here on",
         "the gateway&#39;s own, message 41",
         "message 43 (gateway to client) did not arrive after all: overflow",
         "refused with status 404, unknown_session: no session &lt;x&gt;",

@@ -1,4 +1,4 @@
-//! What a tape keeps beside messages, as records and back.
+//! What a tape keeps besides messages, as records and back.
 
 use super::proto;
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! What can be wrong with a tape file.
+//! The errors of reading and writing tape files.
 
 use signalbox_engine::record::StoreError;
 
@@ -6,7 +6,7 @@ use signalbox_engine::record::StoreError;
 #[derive(Debug, thiserror::Error)]
 pub enum TapeFileError {
     /// It is something else.
-    #[error("this is no tape file")]
+    #[error("this is not a tape file")]
     NotATape,
     /// It was written by a later version of the program.
     #[error("the tape file has format version {found}; this program reads versions up to {known}")]

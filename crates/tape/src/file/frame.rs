@@ -15,7 +15,7 @@ pub(crate) const END: [u8; 8] = *b"TAPE-END";
 pub(crate) const PREAMBLE: u64 = 12;
 /// Bytes of a frame before its content.
 pub(crate) const HEADER: usize = 13;
-/// Bytes behind the index: its place, a checksum, and [`END`].
+/// Bytes after the index: its place, a checksum, and [`END`].
 pub(crate) const TRAILER: usize = 20;
 
 /// Largest content of a frame, unpacked. A file that says more is not believed.
@@ -26,7 +26,7 @@ pub(crate) const MAX_META: usize = 16 << 20;
 pub(crate) const MAX_RECORD: usize = 4 << 20;
 /// A frame is closed when it holds so much.
 pub(crate) const FULL_BYTES: usize = 256 << 10;
-/// A frame is closed when it holds so many entries.
+/// A frame is closed when it holds this many entries.
 pub(crate) const FULL_ENTRIES: u64 = 1_000;
 
 /// Fast, and near to what slower levels reach on JSON.
@@ -85,7 +85,7 @@ impl Header {
         if header.content as usize > kind.most()
             || header.stored as usize > zstd::zstd_safe::compress_bound(kind.most())
         {
-            return Err(TapeFileError::damaged(at, "a frame says that it is larger than any may be"));
+            return Err(TapeFileError::damaged(at, "a frame claims to be larger than allowed"));
         }
         Ok(Some(header))
     }
@@ -98,12 +98,12 @@ impl Header {
             return Err(TapeFileError::damaged(at, "a frame is cut off"));
         }
         if checksum(self.kind, self.content, self.stored, &stored) != self.checksum {
-            return Err(TapeFileError::damaged(at, "the checksum of a frame does not fit"));
+            return Err(TapeFileError::damaged(at, "the checksum of a frame does not match"));
         }
         let content = zstd::bulk::decompress(&stored, self.content as usize)
             .map_err(|error| TapeFileError::damaged(at, format!("a frame cannot be unpacked: {error}")))?;
         if content.len() != self.content as usize {
-            return Err(TapeFileError::damaged(at, "a frame holds less than it says"));
+            return Err(TapeFileError::damaged(at, "a frame holds less than it claims"));
         }
         Ok(Bytes::from(content))
     }

@@ -29,13 +29,13 @@ impl<R: Read + Seek> TapeFile<R> {
     /// Opens a file. One that was cut is opened as far as it goes; [`TapeFile::missing`] says so.
     ///
     /// # Errors
-    /// Where it is no tape file, is of a later version, or its head is damaged.
+    /// If it is not a tape file, is of a later version, or its head is damaged.
     pub fn open(mut from: R) -> Result<Self, TapeFileError> {
         let length = from.seek(SeekFrom::End(0))?;
         from.seek(SeekFrom::Start(0))?;
         let version = read_preamble(&mut from)?;
         let header = Header::read(&mut from, PREAMBLE)?.filter(|header| header.kind == FrameKind::Head);
-        let header = header.ok_or_else(|| TapeFileError::damaged(PREAMBLE, "the head is missing"))?;
+        let header = header.ok_or_else(|| TapeFileError::damaged(PREAMBLE, "the header is missing"))?;
         let content = header.content(&mut from, PREAMBLE)?;
         let head = proto::Head::decode(content).map_err(|error| TapeFileError::damaged(PREAMBLE, error.to_string()))?;
         let (info, sessions) = record::to_head(head).map_err(|why| TapeFileError::damaged(PREAMBLE, why))?;
@@ -100,7 +100,7 @@ impl<R: Read + Seek> TapeFile<R> {
         self.frames.len()
     }
 
-    /// What is missing of the file, for a person; none where it is whole.
+    /// What is missing of the file, for a person; none if it is whole.
     #[must_use]
     pub fn missing(&self) -> Option<&str> {
         self.missing.as_deref()
@@ -161,7 +161,7 @@ impl<R: Read + Seek> TapeFile<R> {
         }
         let rest = length - at;
         self.missing =
-            Some(format!("the end of the file is missing: {rest} bytes behind byte {at} are no whole frame"));
+            Some(format!("the end of the file is missing: the {rest} bytes after byte {at} are not a complete frame"));
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Which part of a tape is wanted.
+//! Selects a part of a tape: a session, an exchange, or what comes after a place.
 
 use super::proto;
 use signalbox_engine::record::{Content, Entry};
@@ -8,7 +8,7 @@ use signalbox_engine::record::{Content, Entry};
 pub struct Select {
     /// Only of this session. Gaps belong to every one.
     pub session: Option<u64>,
-    /// Only behind this place.
+    /// Only after this place.
     pub after: Option<u64>,
     /// At or after this time, in nanoseconds since 1970.
     pub since: Option<u64>,

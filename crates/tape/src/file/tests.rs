@@ -107,8 +107,8 @@ fn no_byte_can_be_changed_unnoticed() {
 #[test]
 fn other_files_and_later_versions_are_refused_in_words() {
     let refused = |bytes: &[u8]| open(bytes).unwrap_err().to_string();
-    assert_eq!(refused(b"{\"log\":{}}       "), "this is no tape file");
-    assert_eq!(refused(b""), "this is no tape file");
+    assert_eq!(refused(b"{\"log\":{}}       "), "this is not a tape file");
+    assert_eq!(refused(b""), "this is not a tape file");
     let mut later = file(9);
     later[8] = 9;
     assert_eq!(refused(&later), "the tape file has format version 9; this program reads versions up to 2");

@@ -1,4 +1,4 @@
-//! What older files say, in the words of the format that is written.
+//! Converts what older files say to the current format.
 
 use super::frame::VERSION;
 use super::proto;

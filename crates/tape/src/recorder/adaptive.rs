@@ -1,4 +1,4 @@
-//! A share that falls as traffic rises, so that about so many exchanges a second are kept.
+//! A share that falls as traffic rises, so that about this many exchanges a second are kept.
 
 /// How long traffic is measured at a time, in nanoseconds.
 const WINDOW: u64 = 1_000_000_000;

@@ -14,10 +14,10 @@ pub enum NotRecorded {
     #[error("the tape cannot be written")]
     Store,
     /// Some of the facts had no room in the queue.
-    #[error("some of it had no room in the queue of the recorder")]
+    #[error("the recorder's queue was full")]
     Lost,
     /// The recorder has ended.
-    #[error("the recorder takes no more")]
+    #[error("the recorder has stopped")]
     Closed,
     /// Too many wait for it.
     #[error("too many answers wait for the tape")]
@@ -52,8 +52,8 @@ impl Shared {
     }
 }
 
-/// The side of a barrier that tells. If it is dropped without a word, say because the thread that holds it has panicked,
-/// nobody waits for ever.
+/// The side of a barrier that resolves it. Dropping it unresolved, say because its thread has panicked, fails the barrier, so
+/// that nobody waits for ever.
 #[derive(Debug)]
 pub(crate) struct Waiting(Arc<Shared>);
 
@@ -64,7 +64,7 @@ impl Waiting {
         (Self(Arc::clone(&shared)), Barrier(shared))
     }
 
-    /// Says what came of it. Only the first word counts.
+    /// Resolves the barrier. Only the first outcome counts.
     pub(crate) fn resolve(&self, outcome: Result<(), NotRecorded>) {
         self.0.resolve(outcome);
     }
@@ -82,7 +82,7 @@ impl Drop for Waiting {
 pub struct Barrier(Arc<Shared>);
 
 impl Barrier {
-    /// Waits on this thread, so long at most.
+    /// Waits on this thread, at most this long.
     ///
     /// # Errors
     /// Why the facts are not on disk.

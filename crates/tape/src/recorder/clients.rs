@@ -1,4 +1,4 @@
-//! The callers without a session, each told of once.
+//! Callers without a session, each described once on the tape.
 
 use super::sessions;
 use bytes::Bytes;
@@ -9,12 +9,12 @@ use signalbox_wire::Revision;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::IpAddr;
 
-/// Most callers that are known at once. Beyond, all are forgotten, and told of again with another number.
+/// Most callers that are known at once. Beyond that all are forgotten, and described again under new numbers.
 const MAX_CLIENTS: usize = 10_000;
-/// After so many nanoseconds all are told of again, since the beginning of a tape may be pruned.
+/// After this many nanoseconds all are described again, since the beginning of a tape may have been pruned.
 const AGAIN_AFTER: u64 = 3_600 * 1_000_000_000;
 
-/// Knows who was told of. A caller comes back with every request, so recognising it takes no memory.
+/// Knows which callers the tape describes. Recognising a caller again, as for every request, allocates nothing.
 #[derive(Default, Debug)]
 pub(crate) struct Clients {
     known: KeyMap<u64, Known>,
@@ -31,7 +31,7 @@ struct Known {
 }
 
 impl Clients {
-    /// The number of a caller, and what is to be told of it where it is new.
+    /// The number of a caller, and its description if it is new.
     pub(crate) fn number(
         &mut self,
         caller: &Caller,

@@ -60,7 +60,7 @@ impl Counters {
         }
     }
 
-    /// The store could not do what was asked. True where it could until now.
+    /// The store could not do what was asked. True if it could until now.
     pub(crate) fn error(&self, error: String, advice: &str) -> bool {
         self.store_errors.fetch_add(1, Relaxed);
         let mut health = self.health.lock().unpoisoned();
@@ -70,7 +70,7 @@ impl Counters {
         health.failing.replace(failing).is_none()
     }
 
-    /// The store has done what was asked. True where it could not before.
+    /// The store has done what was asked. True if it could not before.
     pub(crate) fn fine(&self) -> bool {
         let mut health = self.health.lock().unpoisoned();
         health.tried = true;
@@ -111,7 +111,7 @@ pub struct RecorderStats {
     pub sampled_out: u64,
     /// How often the store could not do what was asked.
     pub store_errors: u64,
-    /// Exchanges of which no end was seen.
+    /// Exchanges whose end was not seen.
     pub orphans: u64,
     /// Messages in which something was taken out.
     pub redacted: u64,

@@ -102,7 +102,7 @@ impl Exchanges {
         }
     }
 
-    /// Forgets exchanges of which nothing was heard for so long.
+    /// Forgets exchanges of which nothing was heard for this long.
     pub(crate) fn sweep(&mut self, now: u64, orphan_after: Duration, forgotten: &mut Vec<Forgotten>) {
         let old = |open: &Open| u128::from(now.saturating_sub(open.last)) >= orphan_after.as_nanos();
         // What is open for long holds nothing but itself, not all that was shelved with it.

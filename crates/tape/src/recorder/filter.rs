@@ -1,4 +1,4 @@
-//! Which exchanges are looked at at all.
+//! Which exchanges are recorded at all, by method, tool, backend and principal.
 
 use crate::glob::Glob;
 
@@ -18,7 +18,7 @@ pub struct Filter {
 /// Wanted and unwanted names of one kind. What is both is unwanted.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Choice {
-    /// Only these, where there are any.
+    /// Only these, if there are any.
     pub include: Vec<Glob>,
     /// Never these.
     pub exclude: Vec<Glob>,

@@ -1,4 +1,4 @@
-//! Makes entries of facts.
+//! Turns facts into entries: assigns exchanges and sessions, redacts, and asks the sampling buffer.
 
 use super::clients::Clients;
 use super::clock::{Anchor, Clock};
@@ -76,7 +76,7 @@ impl Maker {
         }
     }
 
-    /// Takes what it is told, and adds the entries that may be written now.
+    /// Takes one input, and adds the entries that may be written now.
     pub(crate) fn told(&mut self, told: RecorderInput, out: &mut Vec<Entry>) {
         match told {
             RecorderInput::Fact(fact) => self.fact(fact, out),
@@ -126,7 +126,7 @@ impl Maker {
         self.sampling_buffer.release(self.clock.last(), out);
     }
 
-    /// Time has passed: what is overdue is decided, and exchanges without an end are forgotten.
+    /// Decides what is overdue, and forgets exchanges without an end.
     pub(crate) fn tick(&mut self, now: Instant, out: &mut Vec<Entry>) {
         let now = self.clock.at(now);
         if now.saturating_sub(self.swept) >= SWEEP_EVERY.min(self.orphan_after.as_nanos() as u64) {
@@ -137,7 +137,7 @@ impl Maker {
         self.sampling_buffer.release(now, out);
     }
 
-    /// The tape ends: adds what may still be written, and gives its last time.
+    /// Adds what may still be written, and returns the time at which the tape ends.
     pub(crate) fn close(&mut self, now: Instant, out: &mut Vec<Entry>) -> u64 {
         self.sampling_buffer.close(out);
         self.clock.at(now)
@@ -180,7 +180,7 @@ impl Maker {
         self.put(passing.at, session, number, Arc::clone(&passing.principal), content, out);
     }
 
-    /// Finds the exchange of a message, begins it where it is the first, and tells the message what its request was.
+    /// Finds the exchange of a message, begins it with its first message, and copies method and subject of the request.
     fn enter(&mut self, passing: &Passing<'_>, id: ExchangeId, seen: &mut Seen, redacted: &mut bool) -> u64 {
         let fact = passing.fact;
         let open = self.exchanges.enter(id, passing.at, &mut self.forgotten);
@@ -326,7 +326,7 @@ impl Maker {
         self.exchanges.end(finished.exchange, &mut self.forgotten);
     }
 
-    /// The number of a caller without a session, which is told of where it is new.
+    /// The number of a caller without a session; a new caller gets an entry.
     fn client(&mut self, at: u64, caller: &Caller, said: Option<&ClientProfile>) -> u64 {
         let (number, told) = self.clients.number(caller, said, at);
         if let Some(told) = told {

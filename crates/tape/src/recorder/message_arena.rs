@@ -7,7 +7,7 @@ const CHUNK: usize = 32 << 10;
 /// Longer messages are not copied.
 const MAX_COPIED: usize = 4 << 10;
 
-/// Takes copies of small messages, many behind each other. A message as it came is a part of the buffer that a connection
+/// Takes copies of small messages, many after each other. A message as it came is a part of the buffer that a connection
 /// reads into; whoever held on to it would have the connection take another buffer for every message.
 #[derive(Default, Debug)]
 pub(crate) struct MessageArena(BytesMut);

@@ -10,7 +10,7 @@ pub(crate) struct Numbering {
     last: u64,
     /// For each exchange the places of its latest whole bodies, one for each way.
     bases: KeyMap<u64, [u64; 2]>,
-    /// Callers that are told of before the first entry that names them, by their number.
+    /// Descriptions of callers that wait for the first entry that names them, by number.
     introduced: KeyMap<u64, Entry>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn way(point: Point) -> usize {
 }
 
 impl Numbering {
-    /// Has a caller told of as soon as an entry names it. What is never written tells of nobody.
+    /// Puts the description of a caller before the first entry that names it. Callers of entries that are never written get none.
     pub(crate) fn introduce(&mut self, number: u64, caller: Entry) {
         if self.introduced.len() >= MAX_INTRODUCED {
             self.introduced.clear();

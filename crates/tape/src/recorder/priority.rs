@@ -3,7 +3,7 @@
 use super::sampling::Trigger;
 use crate::glob::Glob;
 
-/// Which exchanges have a share of their own. The first rule that fits counts.
+/// Which exchanges have a share of their own. The first rule that matches counts.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Priorities {
     /// The rules, in their order.
@@ -17,9 +17,9 @@ pub struct Priorities {
 /// One of them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Priority {
-    /// For these methods; for all where there are none.
+    /// For these methods; for all if there are none.
     pub methods: Vec<Glob>,
-    /// For these tools, prompts and URIs; for all where there are none.
+    /// For these tools, prompts and URIs; for all if there are none.
     pub tools: Vec<Glob>,
     /// The share that is kept, from 0 to 1.
     pub share: f64,
@@ -46,7 +46,7 @@ impl Priority {
 }
 
 impl Priorities {
-    /// The share of an exchange that a rule fits.
+    /// The share of an exchange that a rule matches.
     pub(crate) fn share(&self, method: Option<&str>, tool: Option<&str>) -> Option<f64> {
         self.rules.iter().find(|rule| rule.fits(method, tool)).map(|rule| rule.share)
     }

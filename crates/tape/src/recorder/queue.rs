@@ -61,7 +61,7 @@ struct State {
 /// What the writer takes at once, besides the facts.
 #[derive(Default, Debug)]
 pub(crate) struct Taken {
-    /// What was lost behind the facts, by reason.
+    /// What was lost after the facts, by reason.
     pub(crate) lost: Vec<(GapReason, u64)>,
     pub(crate) barriers: Vec<Waiting>,
     pub(crate) trigger: bool,
@@ -79,7 +79,7 @@ impl Queue {
         Self { state: Mutex::default(), filled: Condvar::new(), crowded: AtomicBool::new(false), limits, counters }
     }
 
-    /// Takes facts, each of them or counts it as lost.
+    /// Takes each fact, or counts it as lost if there is no room.
     pub(crate) fn push(&self, facts: &[Fact]) {
         let mut state = self.lock();
         if state.closed.is_some() {
@@ -100,7 +100,7 @@ impl Queue {
         self.wake(&state, before);
     }
 
-    /// Ready when the writer has taken what is in the queue, or cannot write. None while there is room, and where nobody
+    /// Ready when the writer has taken what is in the queue, or cannot write. None while there is room, and if nobody
     /// is to wait. The second part says how long to wait at most.
     pub(crate) fn room(&self) -> Option<(Barrier, Duration)> {
         let OnFull::Wait(within) = self.limits.on_full else { return None };
@@ -128,7 +128,7 @@ impl Queue {
         }
     }
 
-    /// Takes what is told beside facts. There is little of it, so it has room even where facts have none.
+    /// Takes an input other than a fact. There are few, so they are taken even if the queue is full.
     pub(crate) fn tell(&self, told: RecorderInput) {
         let mut state = self.lock();
         if state.closed.is_some() {
@@ -149,7 +149,7 @@ impl Queue {
         self.counters.lost(reason, 1);
     }
 
-    /// A barrier behind everything that is in the queue.
+    /// A barrier after everything that is in the queue.
     pub(crate) fn barrier(&self) -> Barrier {
         let (waiting, barrier) = Waiting::new();
         let mut state = self.lock();
@@ -220,7 +220,7 @@ impl Queue {
         taken
     }
 
-    /// Says whether the store can write. Whoever waits for the disk while it cannot is told so.
+    /// Sets whether the store can write. Fails the barriers of whoever waits while it cannot.
     pub(crate) fn set_failing(&self, failing: bool) {
         let mut state = self.lock();
         state.failing = failing;
@@ -230,7 +230,7 @@ impl Queue {
         waiting.iter().for_each(|barrier| barrier.resolve(Err(NotRecorded::Store)));
     }
 
-    /// Pauses the writer. False where it is to give up.
+    /// Pauses the writer. False if it is to give up.
     pub(crate) fn pause(&self, pause: Duration) -> bool {
         let state = self.lock();
         let left = |end: Instant| end.saturating_duration_since(Instant::now());

@@ -1,10 +1,10 @@
-//! What waits to be written: facts, and what is told beside them.
+//! What waits to be written: facts, and descriptions of backends and rules.
 
 use signalbox_engine::Fact;
 use signalbox_engine::record::{BackendSeen, RulesEntry};
 use std::time::Instant;
 
-/// One thing that the writer is told.
+/// One input of the writer.
 #[derive(Debug)]
 pub(crate) enum RecorderInput {
     /// A fact.
@@ -16,7 +16,7 @@ pub(crate) enum RecorderInput {
 }
 
 impl RecorderInput {
-    /// About what it weighs, where it is no fact.
+    /// About what it weighs, if it is not a fact.
     pub(crate) fn weight(&self) -> usize {
         match self {
             Self::Fact(_) => 0,

@@ -17,7 +17,7 @@ pub enum Sampling {
         /// What is kept besides.
         always: Trigger,
     },
-    /// About so many a second: all of them while there are few, and a smaller share the more there are.
+    /// About this many a second: all of them while there are few, and a smaller share the more there are.
     Adaptive {
         /// How many a second.
         target: f64,
@@ -47,7 +47,7 @@ pub enum Sampling {
     },
     /// The latest are kept in memory, and written when something fires.
     Ring {
-        /// The latest so many.
+        /// The latest ones, up to this many.
         exchanges: usize,
         /// Of at most this age.
         within: Option<Duration>,
@@ -157,7 +157,7 @@ pub(crate) struct Plan {
     pub(crate) before: usize,
     pub(crate) after: usize,
     pub(crate) within: Option<Duration>,
-    /// The share follows traffic, so that about so many a second are kept.
+    /// The share follows traffic, so that about this many a second are kept.
     pub(crate) target: Option<f64>,
     /// An exchange that is open for long is let go rather than kept.
     pub(crate) ring: bool,
@@ -177,7 +177,7 @@ pub(crate) enum Pick {
 }
 
 impl Pick {
-    /// The same with another share, where it is one.
+    /// The same with another share, if it is one.
     pub(crate) fn with_share(self, other: f64) -> Self {
         match self {
             Self::Share { seed, .. } => Self::Share { share: other, seed },

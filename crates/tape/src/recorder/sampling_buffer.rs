@@ -64,7 +64,7 @@ pub(crate) struct SamplingBuffer {
     adaptive: Option<Adaptive>,
     filter: Filter,
     hold: Hold,
-    /// True where nothing is ever held or left out.
+    /// True if nothing is ever held or left out.
     open_gate: bool,
     waiting: VecDeque<Entry>,
     waiting_bytes: usize,
@@ -107,7 +107,7 @@ impl SamplingBuffer {
         }
     }
 
-    /// Has a caller told of before the first entry that names it and is written.
+    /// Puts the description of a caller before the first written entry that names it.
     pub(crate) fn introduce(&mut self, number: u64, caller: Entry) {
         self.numbering.introduce(number, caller);
     }
@@ -246,7 +246,7 @@ impl SamplingBuffer {
         self.waiting.push_back(entry);
     }
 
-    /// Nothing more comes of this exchange. `unended` where nobody said that it ended.
+    /// Nothing more comes of this exchange. `unended` if nobody said that it ended.
     pub(crate) fn forget(&mut self, number: u64, unended: bool) {
         if self.open_gate {
             self.numbering.forget(number);

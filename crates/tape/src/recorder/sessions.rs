@@ -1,4 +1,4 @@
-//! The sessions that were told of, by their numbers in the process.
+//! The sessions that the tape describes, by their numbers in the process.
 
 use super::clients;
 use super::session_hash::SessionHash;

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub enum OnFull {
     /// It is left out; the tape says how many are missing.
     Gap,
-    /// It is left out as well, but those who take messages from outside wait from half of the bounds on, so long at most.
+    /// It is left out as well, but those who take messages from outside wait from half of the bounds on, at most this long.
     /// Nobody waits while the store cannot write at all.
     Wait(Duration),
 }
@@ -25,7 +25,7 @@ pub struct RecorderSettings {
     pub queue_bytes: usize,
     /// What happens when there are more.
     pub on_full: OnFull,
-    /// True where every append is to be on disk before it counts.
+    /// True if every append is to be on disk before it counts.
     pub strict: bool,
     /// Most entries in one append.
     pub batch: usize,
@@ -41,11 +41,11 @@ pub struct RecorderSettings {
     pub priorities: Priorities,
     /// Which exchanges are looked at in the first place.
     pub filter: Filter,
-    /// False where only the outlines of messages are kept.
+    /// False if only the outlines of messages are kept.
     pub bodies: bool,
     /// The largest body that is kept; of larger ones only the length is.
     pub max_body: usize,
-    /// An exchange without an end is forgotten when nothing was heard of it for so long.
+    /// An exchange without an end is forgotten when nothing was heard of it for this long.
     pub orphan_after: Duration,
     /// How long, and within how many bytes, entries wait in memory to know whether their exchange is kept.
     pub hold: Hold,

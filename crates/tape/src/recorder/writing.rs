@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 /// The first pause after the store could not write. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
-/// After so many tries an error that names neither place nor room may be about a single entry, so each is tried alone.
+/// After this many tries an error that names neither place nor room may be about a single entry, so each is tried alone.
 const TRIES_TOGETHER: u32 = 5;
 
-/// After so many facts others may run first: they serve calls, and this thread has a queue to lean on.
+/// Yields to other threads after this many facts: they serve calls, and the queue bridges the pause.
 const AT_ONCE: usize = 32;
 
-/// However the thread ends, nobody waits for it, and what comes is counted as lost.
+/// However the thread ends, releases everybody who waits, and counts later facts as lost.
 struct Leaving {
     queue: Arc<Queue>,
     counters: Arc<Counters>,
@@ -49,7 +49,7 @@ impl Writing {
         let mut out: Vec<Entry> = Vec::with_capacity(self.settings.batch);
         let mut idled = Instant::now();
         let mut wait = self.settings.idle_every;
-        // A store that cannot be used is told of before anything is lost.
+        // Reports an unusable store before any fact is lost.
         self.idle();
         loop {
             let taken = self.queue.take(&mut facts, wait, self.settings.gather);
@@ -107,14 +107,14 @@ impl Writing {
         }
     }
 
-    /// Tells once that nothing can be recorded.
+    /// Reports, once, that nothing can be recorded.
     fn fails(&self, error: &StoreError) {
         if self.counters.error(error.to_string(), error.advice()) {
             tracing::error!("calls are NOT recorded: {error}; {}", error.advice());
         }
     }
 
-    /// Tells once that it is over.
+    /// Reports, once, that recording works again.
     fn works(&self) {
         if self.counters.fine() {
             let missing: u64 = self.counters.snapshot().gaps.iter().map(|(_, facts)| facts).sum();
@@ -134,8 +134,8 @@ impl Writing {
         }
     }
 
-    /// Has the store keep the entries, however often it must be asked, and empties the list. False where it did not at once
-    /// (those who wait for the disk are told then) or not at all.
+    /// Offers the entries to the store until it keeps them, and empties the list. False if that did not work at once
+    /// (whoever waits for the disk is told then) or not at all.
     fn append(&mut self, entries: &mut Vec<Entry>, waiting: &[Waiting], durable: bool) -> bool {
         let durable = durable || self.settings.strict;
         if entries.is_empty() && !durable {
@@ -174,13 +174,13 @@ impl Writing {
         tries == 0
     }
 
-    /// Offers each entry alone; one that the store refuses becomes a gap in its place. False where the store does not even
+    /// Offers each entry alone; one that the store refuses becomes a gap in its place. False if the store does not even
     /// take the gap: then it is about the store, and only what it took so far is off the list.
     fn one_by_one(&mut self, entries: &mut Vec<Entry>, durable: bool) -> bool {
         let mut refused = Vec::new();
         let mut taken = 0;
         for entry in entries.iter_mut() {
-            // What this one is like was refused, so its own body is gone too.
+            // The entry that this body refers to was refused, so this body cannot be restored either.
             if let Content::Message(message) = &mut entry.content
                 && let Body::Like { seq, .. } = &message.body
                 && refused.contains(seq)

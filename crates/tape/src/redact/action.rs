@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use signalbox_wire::json;
 use std::fmt::Write;
 
-/// What stands for a secret where nothing else is said.
+/// What stands for a secret if nothing else is said.
 pub(crate) const REPLACEMENT: &str = "[redacted]";
 /// What stands for hidden characters; always as many, since the length may tell something.
 const STARS: &str = "****";

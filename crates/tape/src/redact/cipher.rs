@@ -1,6 +1,6 @@
 //! Secrets that are put aside under a key rather than thrown away: `enc:KEY-ID:BASE64`.
 //!
-//! AES-256-GCM with a random nonce, which stands before the ciphertext. The id of the key is authenticated with it, so that a
+//! AES-256-GCM with a random nonce, which precedes the ciphertext. The id of the key is authenticated with it, so that a
 //! token cannot be passed off as one of another key.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, MAX_TAG_LEN, NONCE_LEN, Nonce, RandomizedNonceKey};
@@ -34,7 +34,7 @@ pub enum BadKey {
     /// The text is no key.
     #[error("a key is {KEY_BYTES} bytes, as 64 hex digits or as base64; `openssl rand -hex 32` makes one")]
     Text,
-    /// The id cannot stand in a token.
+    /// The id cannot appear in a token.
     #[error("the id of a key is 1 to {MAX_KEY_ID} letters, digits, `_`, `.` and `-`")]
     Id,
 }
@@ -44,7 +44,7 @@ pub enum BadKey {
 pub(crate) enum Sealed {
     /// A text, or a part of one.
     Text,
-    /// A JSON value that is no string.
+    /// A JSON value that is not a string.
     Json,
 }
 
@@ -52,7 +52,7 @@ impl EncryptionKey {
     /// A key from its text: 64 hex digits or base64, with space around it. Without an id it is named by its fingerprint.
     ///
     /// # Errors
-    /// Where that is no key, or no id.
+    /// If that is no key, or no id.
     pub fn read(text: &str, id: Option<&str>) -> Result<Self, BadKey> {
         let text = text.trim();
         let bytes = hex(text).or_else(|| STANDARD.decode(text).ok()).ok_or(BadKey::Text)?;
@@ -65,15 +65,15 @@ impl EncryptionKey {
         Ok(Self(Arc::new(Inner { id, bytes, sealer })))
     }
 
-    /// Its name, which stands in every token.
+    /// Its name, which appears in every token.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.0.id
     }
 
-    /// The token for a secret; none where it cannot be encrypted.
+    /// The token for a secret; none if it cannot be encrypted.
     pub(crate) fn seal(&self, what: Sealed, secret: &[u8]) -> Option<String> {
-        // The base64 always ends with `=`, so that the end of a token is known wherever it stands in a text.
+        // The base64 always ends with `=`, so that the end of a token is known wherever it appears in a text.
         let fill = (NONCE_LEN + 1 + secret.len() + MAX_TAG_LEN).is_multiple_of(3);
         let mut text = Vec::with_capacity(secret.len() + 32);
         text.push(match (what, fill) {
@@ -107,7 +107,7 @@ impl EncryptionKey {
     }
 }
 
-/// What may stand in the id of a key.
+/// What may appear in the id of a key.
 pub(crate) fn is_of_id(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_.-".contains(&byte)
 }

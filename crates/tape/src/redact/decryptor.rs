@@ -159,7 +159,7 @@ fn alone(bytes: &[u8], start: usize, end: usize) -> Option<u32> {
     (same && closes && quote.len().is_power_of_two()).then(|| quote.len().trailing_zeros())
 }
 
-/// A text as it stands between the quotes of a string, so many strings deep.
+/// A text as it is written between the quotes of a string, so many strings deep.
 fn escaped(plain: &[u8], depth: u32) -> Vec<u8> {
     let mut text = plain.to_vec();
     for _ in 0..depth {

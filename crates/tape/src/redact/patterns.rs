@@ -46,7 +46,7 @@ impl Patterns {
         for rule in rules {
             each.push((compile(&rule.pattern, &rule.pattern, MAX_COMPILED)?, rule.action.clone()));
         }
-        // Each name of a group may stand in one pattern only once, and here nobody asks for them.
+        // Each name of a group may appear in one pattern only once, and here nobody asks for them.
         let names = compile(r"\(\?P?<[A-Za-z_][^>]*>", "group names", MAX_COMPILED)?;
         let plain = |rule: &PatternRule| {
             let plain = names.replace_all(rule.pattern.as_bytes(), &b"("[..]);
@@ -94,7 +94,7 @@ impl Patterns {
         }
     }
 
-    /// Finds them in bytes that are no JSON.
+    /// Finds them in bytes that are not JSON.
     pub(crate) fn raw(&self, bytes: &[u8], hashing: &Hashing, changes: &mut Changes) {
         for (from, to, text) in self.found(bytes, Role::Element, hashing, changes) {
             changes.replace(Span::new(from, to), text);
@@ -172,7 +172,7 @@ fn asks_for_ends(pattern: &str) -> bool {
     ["^", "$", "\\A", "\\z", "\\B"].iter().any(|sign| pattern.contains(sign))
 }
 
-/// A text as it stands between the quotes of a JSON string.
+/// A text as it is written between the quotes of a JSON string.
 pub(crate) fn inner(text: &str) -> String {
     let quoted = json::quote(text);
     quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()

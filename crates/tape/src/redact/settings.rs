@@ -10,7 +10,7 @@ pub struct RedactionSettings {
     pub keys: Vec<KeyRule>,
     /// By the place in a message.
     pub paths: Vec<PathRule>,
-    /// By shape, in every string, and in whole messages that are no JSON.
+    /// By shape, in every string, and in whole messages that are not JSON.
     pub patterns: Vec<PatternRule>,
     /// Every kind of credential that the scanner knows, in the same places: what is done with them; none leaves them.
     pub credentials: Option<Action>,
@@ -25,7 +25,7 @@ pub struct KeyRule {
     pub action: Action,
 }
 
-/// What stands at this place.
+/// What is at this place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PathRule {
     /// Only in messages of these methods, and in answers to them; `*` stands for any run of characters.
@@ -49,7 +49,7 @@ pub struct PatternRule {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadRedaction {
     /// Not a name.
-    #[error("`{name}` cannot be the name of a member to take out; it needs 1 to {most} letters")]
+    #[error("`{name}` is not a usable member name; use 1 to {most} letters")]
     Name {
         /// The name.
         name: String,
@@ -57,10 +57,10 @@ pub enum BadRedaction {
         most: usize,
     },
     /// Not a JSON pointer.
-    #[error("`{0}` is no JSON pointer; it must begin with `/`, as in `/params/arguments/card`")]
+    #[error("`{0}` is not a JSON pointer; it must begin with `/`, as in `/params/arguments/card`")]
     Path(String),
     /// Not a regular expression, or too large a one.
-    #[error("`{pattern}` is no regular expression that can be used: {why}")]
+    #[error("`{pattern}` is not a usable regular expression: {why}")]
     Pattern {
         /// The pattern.
         pattern: String,
@@ -68,7 +68,7 @@ pub enum BadRedaction {
         why: String,
     },
     /// More rules by place than are possible.
-    #[error("{known} rules by path; at most {most} are possible")]
+    #[error("{known} path rules; at most {most} are allowed")]
     TooMany {
         /// How many there are.
         known: usize,
@@ -77,7 +77,7 @@ pub enum BadRedaction {
     },
 }
 
-/// Names whose values are secrets wherever they stand.
+/// Names whose values are secrets wherever they appear.
 const NAMES: &[&str] = &[
     "password",
     "passwd",

@@ -186,7 +186,7 @@ fn rules_that_make_no_sense_are_refused_in_words() {
     let path = PathRule { method: None, path: "params".into(), action: Action::Hash };
     assert_eq!(
         refused(RedactionSettings { paths: vec![path.clone()], ..RedactionSettings::none() }),
-        "`params` is no JSON pointer; it must begin with `/`, as in `/params/arguments/card`"
+        "`params` is not a JSON pointer; it must begin with `/`, as in `/params/arguments/card`"
     );
     let many = vec![PathRule { path: "/a".into(), ..path }; 65];
     assert!(refused(RedactionSettings { paths: many, ..RedactionSettings::none() }).contains("at most 64"));

@@ -184,7 +184,7 @@ impl<'a> Walk<'a> {
         Some(item)
     }
 
-    /// Does what is to be done with a value, or goes on inside it. Gives where the walk goes on.
+    /// Does what is to be done with a value, or continues inside it. Gives where the walk continues.
     fn value(&mut self, item: Item<'a>, changes: &mut Changes) -> Option<usize> {
         let bytes = self.bytes;
         if let Some(key) = item.key {
@@ -242,7 +242,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks through the JSON that a string holds. False where it holds none.
+    /// Walks through the JSON that a string holds. False if it holds none.
     fn json_within(&self, token: &[u8], start: usize, role: Role<'_>, changes: &mut Changes) -> bool {
         let [b'"', inside @ .., b'"'] = token else { return false };
         if self.embedded == MAX_EMBEDDED || !begins_like_json(inside) {
@@ -264,7 +264,7 @@ impl<'a> Walk<'a> {
         true
     }
 
-    /// Takes a value out. False where it stays, since it holds nothing or the message needs it.
+    /// Takes a value out. False if it stays, since it holds nothing or the message needs it.
     fn replace(&mut self, item: Item<'a>, end: usize, action: &Action, changes: &mut Changes) -> bool {
         let Some(raw) = self.bytes.get(item.value..end) else { return false };
         if matches!(raw, b"null" | b"true" | b"false" | b"\"\"") {
@@ -292,7 +292,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether the inside of a string begins with a bracket, behind white space in either form.
+/// Whether the inside of a string begins with a bracket, after white space in either form.
 fn begins_like_json(mut inside: &[u8]) -> bool {
     loop {
         inside = match inside {
@@ -308,7 +308,7 @@ enum Closed {
     Last,
 }
 
-/// Takes a member or element out with its comma: the one before it, or where nothing stays before it the one behind.
+/// Takes a member or element out with its comma: the one before it, or if nothing stays before it the one after.
 fn remove(bytes: &[u8], place: Place, changes: &mut Changes) {
     let end = place.value.end;
     let span = match place.before {

@@ -7,7 +7,7 @@ use signalbox_wire::{Span, json};
 pub(crate) struct Written {
     /// Where the inside of the string begins in the message.
     start: usize,
-    /// One more than there are bytes; none where every byte stands for itself.
+    /// One more than there are bytes; none if every byte stands for itself.
     places: Option<Vec<u32>>,
 }
 

@@ -1,4 +1,4 @@
-//! The second half of `signalbox tape stats`: what followed what, what was slow, what is odd at the end.
+//! The second half of `signalbox tape stats`: call sequences, slow calls, recent anomalies.
 
 use super::moment;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ pub(super) fn as_text(analysis: &Analysis) -> String {
         text.push_str("\nwhat follows what in a session:\n");
         text.push_str(&table::render(&["FIRST", "THEN", "TIMES"], &rows));
         if others > 0 {
-            text.push_str(&format!("and {others} times another pair\n"));
+            text.push_str(&format!("and {others} other pairs\n"));
         }
     }
     let slowest = analysis.slowest.list();

@@ -1,4 +1,4 @@
-//! `signalbox tape export`: a tape in a file of its own.
+//! `signalbox tape export`: writes a tape to a file in one of several formats.
 
 use super::keys;
 use super::progress::Progress;
@@ -52,7 +52,7 @@ pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failur
     progress.done();
     keys::tell(decryptor.as_ref());
     if let Some(missing) = source.missing() {
-        output::say(format_args!("the tape is not whole: {}", table::harmless(missing)));
+        output::say(format_args!("the tape is incomplete: {}", table::harmless(missing)));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -71,7 +71,7 @@ fn by_name(path: &Path) -> Result<Format, Failure> {
         Some("otlp" | "json") => Ok(Format::Otlp),
         Some("html" | "htm") => Ok(Format::Html),
         _ => Err(Failure::Usage(format!(
-            "`{}` does not tell what to write; name a file that ends in .tape, .jsonl, .har, .otlp, .json or .html, or say \
+            "`{}` does not show which format to write; name a file that ends in .tape, .jsonl, .har, .otlp, .json or .html, or use \
              --format",
             path.display()
         ))),

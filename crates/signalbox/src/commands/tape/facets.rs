@@ -1,4 +1,4 @@
-//! `signalbox tape search --facets`: what a search fits, counted by its properties.
+//! `signalbox tape search --facets`: what a search matches, counted by its properties.
 
 use crate::failure::Failure;
 use crate::output;
@@ -31,7 +31,7 @@ pub(super) fn as_text(facets: &Facets, most: usize) -> String {
     let mut text = table::render(&["BY", "VALUE", "CALLS"], &rows);
     text.push_str(&format!("\n{} calls, {} entries\n", facets.calls, facets.entries));
     if facets.uncounted > 0 {
-        text.push_str("there are more calls than can be told apart; narrow the search\n");
+        text.push_str("too many calls to tell apart; narrow the search\n");
     }
     text
 }

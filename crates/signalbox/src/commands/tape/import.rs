@@ -1,4 +1,4 @@
-//! `signalbox tape import`: a tape from elsewhere.
+//! `signalbox tape import`: reads a tape file, or exported JSON lines, into the store.
 
 use super::progress::Progress;
 use super::{config, head};
@@ -42,7 +42,7 @@ pub(super) fn run(global: &Global, path: &Path) -> Result<ExitCode, Failure> {
     };
     progress.done();
     if let Some(missing) = missing {
-        output::say(format_args!("the file is not whole: {}", table::harmless(&missing)));
+        output::say(format_args!("the file is incomplete: {}", table::harmless(&missing)));
     }
     let text = match global.json {
         true => head(&info, Some(count)).to_string(),

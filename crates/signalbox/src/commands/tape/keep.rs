@@ -1,4 +1,4 @@
-//! `signalbox tape keep`: the ring of a running gateway is written.
+//! `signalbox tape keep`: has a running gateway write its ring to the tape.
 
 use crate::cli::{Global, Which};
 use crate::commands::processes;
@@ -21,6 +21,6 @@ pub(super) fn run(global: &Global, which: &Which) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let tape = table::harmless(kept["tape"].as_str().unwrap_or("-"));
-    output::result(&format!("{} entries of the ring are on tape {tape} now\n", kept["entries"]))?;
+    output::result(&format!("wrote {} entries of the ring to tape {tape}\n", kept["entries"]))?;
     Ok(ExitCode::SUCCESS)
 }

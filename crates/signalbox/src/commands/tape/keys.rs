@@ -1,4 +1,4 @@
-//! The keys with which a tape is read.
+//! Reads the key files with which encrypted values are shown.
 
 use crate::failure::Failure;
 use crate::output;
@@ -12,7 +12,7 @@ pub(super) fn decryptor(files: &[PathBuf]) -> Result<Option<Decryptor>, Failure>
     for path in files {
         let text = read(path).map_err(|kind| Failure::File { path: path.clone(), error: kind.into() })?;
         let key = EncryptionKey::read(&text, None);
-        keys.push(key.map_err(|bad| Failure::Usage(format!("{} holds no key: {bad}", path.display())))?);
+        keys.push(key.map_err(|bad| Failure::Usage(format!("{} does not contain a key: {bad}", path.display())))?);
     }
     Ok((!keys.is_empty()).then(|| Decryptor::new(keys)))
 }
@@ -20,6 +20,6 @@ pub(super) fn decryptor(files: &[PathBuf]) -> Result<Option<Decryptor>, Failure>
 /// Says what could not be opened.
 pub(super) fn tell(decryptor: Option<&Decryptor>) {
     if let Some((opened, left)) = decryptor.map(Decryptor::counts).filter(|(_, left)| *left > 0) {
-        output::say(format_args!("{opened} values were decrypted; {left} are under other keys, or damaged"));
+        output::say(format_args!("decrypted {opened} values; {left} use other keys or are damaged"));
     }
 }

@@ -157,7 +157,7 @@ impl<'a> Lines<'a> {
             && self.args.outcome.as_ref().is_none_or(|wanted| **wanted == *finished.outcome)
     }
 
-    /// The calls that have no end so far become lines, behind those that have one.
+    /// The calls that have no end so far become lines, after those that have one.
     pub fn add_open(&mut self) {
         let outcome = self.args.outcome.as_deref();
         if outcome.is_some_and(|wanted| wanted != UNFINISHED) {
@@ -196,7 +196,7 @@ impl<'a> Lines<'a> {
         std::mem::take(&mut self.kept).into()
     }
 
-    /// True where there are more calls than were wanted.
+    /// True if there are more calls than were wanted.
     pub fn left_out(&self) -> bool {
         self.left_out
     }

@@ -50,7 +50,7 @@ impl NamedTape {
         store.import(&info, &mut entries.inspect(|_| progress.step()))?;
         progress.done();
         if let Some(missing) = file.missing() {
-            output::say(format_args!("the file is not whole: {}", table::harmless(missing)));
+            output::say(format_args!("the file is incomplete: {}", table::harmless(missing)));
         }
         Ok(Self { store, tape: Some(info), _folder: Some(folder) })
     }

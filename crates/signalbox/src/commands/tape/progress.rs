@@ -1,4 +1,4 @@
-//! How far long work is, on a terminal.
+//! Shows the progress of long work, if standard error is a terminal.
 
 use std::io::{IsTerminal as _, Write as _, stderr};
 

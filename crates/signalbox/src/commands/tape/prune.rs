@@ -1,4 +1,4 @@
-//! `signalbox tape prune` and `tape delete`: forgetting.
+//! `signalbox tape prune` and `tape delete`.
 
 use super::{config, running, store};
 use crate::cli::{Global, PruneArgs};
@@ -25,7 +25,7 @@ pub(super) fn run(global: &Global, args: &PruneArgs) -> Result<ExitCode, Failure
         output::result(&format!("{all}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let done = if args.dry_run { "would be forgotten" } else { "forgotten" };
+    let done = if args.dry_run { "would be deleted" } else { "deleted" };
     let (tapes, entries, bytes) = (pruned.tapes.len(), pruned.entries, pruned.bytes);
     output::result(&format!("{tapes} tapes and {entries} entries {done}, about {bytes} bytes\n"))?;
     Ok(ExitCode::SUCCESS)
@@ -41,6 +41,6 @@ pub(super) fn delete(global: &Global, tape: &str, yes: bool) -> Result<ExitCode,
         return Err(Failure::Refused(why));
     }
     store.remove(&tape.id)?;
-    output::result(&format!("{} is forgotten\n", tape.id))?;
+    output::result(&format!("deleted {}\n", tape.id))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! `signalbox tape search`: messages by their text and what is known of them.
+//! `signalbox tape search`: finds messages by their text and properties.
 
 use super::entry_json::entry_json;
 use super::named_tape::NamedTape;
@@ -84,7 +84,7 @@ fn row(hit: &Hit, args: &SearchArgs) -> Vec<String> {
                 Body::Whole(bytes) => excerpt(&String::from_utf8_lossy(bytes), args.text.as_deref()),
                 Body::Like { .. } | Body::Left => format!("{} bytes", message.length),
             };
-            let mut point = format!("{:?} {}", message.point, message.kind.word());
+            let mut point = format!("{} {}", message.point.words(), message.kind.word());
             for (mark, there) in [(", own", message.own), (", lost", message.lost.is_some())] {
                 point.push_str(if there { mark } else { "" });
             }
@@ -111,9 +111,12 @@ fn row(hit: &Hit, args: &SearchArgs) -> Vec<String> {
             ("backend".to_owned(), None, Some(seen.backend.clone()), format!("offers {}", parts.join(", ")))
         }
         Content::Rules(rules) => ("rules".to_owned(), None, Some(rules.hash.as_str().into()), none()),
-        Content::Lost(lost) => {
-            ("lost".to_owned(), None, None, format!("message {} at {:?}: {}", lost.number, lost.point, lost.reason))
-        }
+        Content::Lost(lost) => (
+            "lost".to_owned(),
+            None,
+            None,
+            format!("message {} at {}: {}", lost.number, lost.point.words(), lost.reason),
+        ),
         Content::Refused(refused) => {
             ("refused".to_owned(), None, Some(refused.reason.as_ref().into()), marks::refused(refused))
         }

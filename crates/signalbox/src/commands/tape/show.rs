@@ -55,7 +55,7 @@ fn exchange(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is told beside the calls.
+/// What is told besides the calls.
 #[derive(Default)]
 struct Beside {
     gaps: Vec<Gap>,
@@ -114,7 +114,7 @@ fn keep<T>(list: &mut Vec<T>, one: T) {
     }
 }
 
-/// Most callers, backends, sets of rules and refusals that are told one by one.
+/// Most callers, backends, sets of rules and refusals that are shown one by one.
 const MOST_BESIDE: usize = 100;
 
 fn calls(
@@ -197,7 +197,7 @@ fn pause() {
 /// How often a tape that is followed is looked at.
 const LOOK: Duration = Duration::from_millis(300);
 
-/// Writes lines without headings; false where their reader has gone.
+/// Writes lines without headings; false if their reader has gone.
 fn tell(global: &Global, lines: &[Line]) -> Result<bool, Failure> {
     let text: String = lines
         .iter()
@@ -231,7 +231,7 @@ fn about(source: &mut TapeSource) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Most sessions that are told one by one.
+/// Most sessions that are shown one by one.
 const MOST_SESSIONS: usize = 20;
 
 fn as_json(source: &mut TapeSource, calls: &[Line], beside: &Beside) -> Result<ExitCode, Failure> {

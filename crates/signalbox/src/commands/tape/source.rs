@@ -76,7 +76,7 @@ impl TapeSource {
         }
     }
 
-    /// The entries behind this place. A file has none.
+    /// The entries after this place. A file has none.
     pub fn later(
         &mut self,
         session: Option<u64>,

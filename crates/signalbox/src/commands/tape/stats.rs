@@ -41,7 +41,7 @@ fn as_text(stats: &Stats) -> String {
         let (method, came, went) = (table::harmless(method), count.came, count.went);
         text.push_str(&format!("notifications: {method}, {came} came, {went} went\n"));
     }
-    text.push_str(&format!("bytes: {} as they passed, {} as they are kept\n", stats.bytes.0, stats.bytes.1));
+    text.push_str(&format!("bytes: {} passed, {} stored\n", stats.bytes.0, stats.bytes.1));
     if stats.gaps > 0 {
         text.push_str(&format!("missing: {} facts\n", stats.gaps));
     }

@@ -98,7 +98,7 @@ fn facets(store: &dyn TapeStore, query: Query) -> Value {
     facets_json(&facets_of(store, &query).unwrap())
 }
 
-/// SO-11: what a search fits, by method, tool, backend, principal, outcome and error code.
+/// SO-11: what a search matches, by method, tool, backend, principal, outcome and error code.
 #[test]
 fn facets_count_calls_by_what_is_known_of_them_also_where_only_a_message_fits() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a query asks of each row, in SQL.
+//! Turns a query into conditions in SQL.
 
 use crate::content::{FINISHED, MESSAGE};
 use crate::postgres::escape::escape;
@@ -110,7 +110,7 @@ impl Filter {
         self.conditions.join(" AND ")
     }
 
-    /// Their values, and room for more behind them.
+    /// Their values, and room for more after them.
     pub fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
         self.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()
     }

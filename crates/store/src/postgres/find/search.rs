@@ -1,4 +1,4 @@
-//! Looking through one tape.
+//! Searches one tape, with the index first and row by row where the index does not help.
 
 use super::filter::Filter;
 use crate::body_codec::BodyCodec;
@@ -47,13 +47,13 @@ pub struct Search<'a> {
 pub struct Found {
     /// The entries.
     pub hits: Vec<Hit>,
-    /// True where it ended early because of their size.
+    /// True if it ended early because of their size.
     pub cut: bool,
     bytes: usize,
 }
 
 impl<'a> Search<'a> {
-    /// A search for up to `room` entries; none where nothing of the tape can match.
+    /// A search for up to `room` entries; none if nothing of the tape can match.
     pub fn new(
         client: &'a mut Client,
         codec: &'a mut BodyCodec,
@@ -135,7 +135,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Looks at every row of some ranges, which come in order. False where that is enough.
+    /// Looks at every row of some ranges, which come in order. False if that is enough.
     fn look(&mut self, ranges: &[Range]) -> Result<bool, Failure> {
         let (mut first, mut last) = self.range;
         // The database does not know what follows what, so that of phrases more rows are read than are wanted.
@@ -159,7 +159,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The next rows, and whether there may be more behind them.
+    /// The next rows, and whether there may be more after them.
     fn rows(
         &mut self,
         ranges: &[Range],
@@ -236,7 +236,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The places that can match; none where there are none.
+/// The places that can match; none if there are none.
 fn range(client: &mut Client, tape: &TapeRow, query: &Query) -> Result<Option<Range>, Failure> {
     let (mut first, mut last) = (0, tape.last_seq);
     match query.after {

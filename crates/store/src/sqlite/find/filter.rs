@@ -1,4 +1,4 @@
-//! What a query asks of each row, in SQL and in words of the index.
+//! Turns a query into conditions in SQL and words of the index.
 
 use crate::content::{FINISHED, MESSAGE};
 use crate::sqlite::failure::Failure;
@@ -21,8 +21,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// What a query asks of the rows of a tape; none where nothing of the tape can match. All names are numbers by then, so
-    /// that nothing of the query's text stands in SQL.
+    /// What a query asks of the rows of a tape; none if nothing of the tape can match. All names are numbers by then, so
+    /// that nothing of the query's text gets into SQL.
     pub fn read(
         connection: &Connection,
         tape: &TapeRow,
@@ -108,7 +108,7 @@ impl Filter {
         sql + if newest_first { " ORDER BY id DESC" } else { " ORDER BY id" }
     }
 
-    /// The question for the index; none where the index does not help.
+    /// The question for the index; none if the index does not help.
     pub fn index(&self) -> Option<String> {
         (!self.index.is_empty()).then(|| self.index.join(" AND "))
     }

@@ -1,4 +1,4 @@
-//! Looking through one tape.
+//! Searches one tape, with the index first and row by row where the index does not help.
 
 use super::filter::Filter;
 use crate::body_codec::BodyCodec;
@@ -43,7 +43,7 @@ pub struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// A search for up to `room` entries; none where nothing of the tape can match.
+    /// A search for up to `room` entries; none if nothing of the tape can match.
     pub fn new(
         connection: &'a Connection,
         codec: &'a mut BodyCodec,
@@ -133,7 +133,7 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Looks at every row between two places. False where that is enough.
+    /// Looks at every row between two places. False if that is enough.
     fn scan(&mut self, part: (u64, u64)) -> Result<bool, Failure> {
         let (first, last) = (part.0.max(self.range.0), part.1.min(self.range.1));
         if first > last {
@@ -190,7 +190,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The places that can match; none where there are none.
+/// The places that can match; none if there are none.
 fn range(connection: &Connection, tape: &TapeRow, query: &Query) -> Result<Option<(u64, u64)>, Failure> {
     let (mut first, mut last) = (0, tape.last_seq);
     match query.after {

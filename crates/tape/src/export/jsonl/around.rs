@@ -1,4 +1,4 @@
-//! What a tape keeps beside messages, as it stands in a line.
+//! What a tape keeps besides messages, as it is written in a line.
 
 use super::lines::is_default;
 use base64::Engine;
@@ -103,7 +103,7 @@ struct PartLine {
     name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// The same, where it is not UTF-8.
+    /// The same, if it is not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base64: Option<String>,
 }
@@ -130,7 +130,9 @@ impl BackendLine {
         let part = |part: PartLine| -> Result<_, &'static str> {
             let bytes = match (part.text, part.base64) {
                 (Some(text), _) => Bytes::from(text),
-                (None, Some(base64)) => Bytes::from(STANDARD.decode(base64).map_err(|_| "`base64` is no base64")?),
+                (None, Some(base64)) => {
+                    Bytes::from(STANDARD.decode(base64).map_err(|_| "`base64` is not valid base64")?)
+                }
                 (None, None) => return Err("a part of a backend has neither `text` nor `base64`"),
             };
             Ok((part.name.into(), bytes))
@@ -224,7 +226,7 @@ impl HttpLine {
     }
 }
 
-/// What a message came in; none where nothing is known of it.
+/// What a message came in; none if nothing is known of it.
 pub(super) fn carried(event_id: Option<String>, http: Option<HttpLine>) -> Option<Arc<Carried>> {
     let there = event_id.is_some() || http.is_some();
     there.then(|| Arc::new(Carried { event_id: event_id.map(Into::into), http: http.map(HttpLine::head) }))

@@ -1,4 +1,4 @@
-//! An entry as it stands in a line.
+//! An entry as it is written in a line.
 
 use super::around::{BackendLine, ClientLine, HttpLine, RefusedLine, RulesLine, SessionLine, carried};
 use base64::Engine;
@@ -71,7 +71,7 @@ struct MessageLine {
     /// The message, or what stands between the beginning and the end of what it is like.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// The same, where it is not UTF-8.
+    /// The same, if it is not UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base64: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -301,7 +301,9 @@ impl MessageLine {
     fn message(self) -> Result<MessageEntry, &'static str> {
         let bytes = match (self.text, self.base64) {
             (Some(text), _) => Some(Bytes::from(text)),
-            (None, Some(base64)) => Some(Bytes::from(STANDARD.decode(base64).map_err(|_| "`base64` is no base64")?)),
+            (None, Some(base64)) => {
+                Some(Bytes::from(STANDARD.decode(base64).map_err(|_| "`base64` is not valid base64")?))
+            }
             (None, None) => None,
         };
         let body = match (bytes, self.like) {
@@ -342,6 +344,6 @@ pub(super) fn sealed(seal: Option<&[u8]>) -> Option<String> {
 }
 
 pub(super) fn unsealed(seal: Option<String>) -> Result<Option<Box<[u8]>>, &'static str> {
-    let seal = seal.map(|seal| STANDARD.decode(seal).map_err(|_| "`seal` is no base64")).transpose()?;
+    let seal = seal.map(|seal| STANDARD.decode(seal).map_err(|_| "`seal` is not valid base64")).transpose()?;
     Ok(seal.map(Vec::into_boxed_slice))
 }

@@ -1,4 +1,4 @@
-//! What facts bring beside the messages themselves, and what is told beside facts.
+//! What facts bring beside the messages themselves, and what is told besides facts.
 
 use super::facts::{self, Facts, LONG};
 use super::memory::Memory;
@@ -162,7 +162,7 @@ fn what_is_refused_before_there_is_an_exchange_is_on_the_tape_with_its_caller() 
     assert_eq!((refused.status, &*refused.reason, refused.client), (Some(404), "unknown_session", Some(client.number)));
 }
 
-// S-61: what was taken out is marked, also where nothing stands in its place.
+// S-61: what was taken out is marked, also if nothing stands in its place.
 #[test]
 fn whatever_something_was_taken_out_of_is_marked() {
     let settings = RedactionSettings { ..RedactionSettings::default() };
