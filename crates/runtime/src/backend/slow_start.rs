@@ -3,7 +3,7 @@
 use super::Backend;
 use super::state::Inner;
 use crate::clock;
-use signalbox_engine::ramp;
+use signalbox_engine::pacing;
 use std::sync::Arc;
 
 impl Backend {
@@ -17,7 +17,8 @@ impl Backend {
     /// True where a further call would be one too many for now.
     pub(super) fn holds_back(&self, inner: &Inner) -> bool {
         let Some(since) = inner.ramp else { return false };
-        let most = ramp::allowed(clock::now().saturating_duration_since(since), self.spec().failing.slow_start);
+        let most =
+            pacing::slow_start_limit(clock::now().saturating_duration_since(since), self.spec().failing.slow_start);
         most.is_some_and(|most| inner.peers().iter().map(|peer| peer.in_flight()).sum::<usize>() >= most)
     }
 
@@ -26,7 +27,9 @@ impl Backend {
         {
             let mut inner = self.lock();
             let Some(since) = inner.ramp else { return };
-            if ramp::allowed(clock::now().saturating_duration_since(since), self.spec().failing.slow_start).is_none() {
+            if pacing::slow_start_limit(clock::now().saturating_duration_since(since), self.spec().failing.slow_start)
+                .is_none()
+            {
                 inner.ramp = None;
             }
             if inner.waiting.is_empty() {
