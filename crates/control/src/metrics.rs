@@ -6,7 +6,7 @@ mod page;
 
 use page::{Family, Page};
 use signalbox_assembly::assemble::App;
-use signalbox_engine::metrics::histogram::BOUNDS_US;
+use signalbox_engine::histogram::BOUNDS_US;
 use signalbox_engine::metrics::{Series, SeriesKey};
 use signalbox_rules::Overflows;
 use signalbox_runtime::Gateway;
@@ -247,7 +247,7 @@ fn seconds_of(us: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use signalbox_engine::metrics::histogram::Histogram;
+    use signalbox_engine::histogram::Histogram;
     use std::time::Duration;
 
     #[test]

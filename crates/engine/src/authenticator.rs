@@ -1,9 +1,9 @@
 //! How a caller proves who it is. Authenticators are asked about every request before its body is read, and once
 //! more, after the strict scan, for proofs that the message itself carries.
 
+use crate::caller::Principal;
 use crate::caller::{Caller, Identity, Proof};
 use crate::fault::{Fault, FaultKind};
-use crate::principal::Principal;
 use core::net::SocketAddr;
 use signalbox_wire::Envelope;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// What is known of a request before its body is read.
 #[derive(Copy, Clone)]
 pub struct Arrival<'a> {
-    /// The transport: `http`, `sse`, `websocket`, `stdio`, `tcp`, `control`; empty for the gateway itself.
+    /// The transport: `http`, `sse`, `websocket`, `stdio`, `tcp`, `control`.
     pub transport: &'static str,
     /// The address of the other end.
     pub address: Option<SocketAddr>,

@@ -39,7 +39,6 @@ pub mod digest;
 pub mod errors;
 pub mod hosted;
 pub mod listing;
-pub mod made_up;
 mod object;
 pub mod questions;
 pub mod report;
@@ -51,6 +50,7 @@ use crate::exchange::Call;
 use crate::fault::{Fault, FaultKind};
 use crate::log_level::LogLevel;
 use crate::profile::ServerProfile;
+use bytes::Bytes;
 use signalbox_wire::{Edits, Envelope, Era, Kind, Revision, Span, json, meta, method};
 
 /// The extension of the new era that lets a server answer a call with a task.
@@ -186,6 +186,30 @@ pub fn sign(message: &Envelope, edits: &mut Edits, server: &[u8]) {
     }
 }
 
+/// Completes a result that a rule, a webhook or a person made up: adds the members that 2026-07-28 requires and it lacks. Members that are present are kept.
+#[must_use]
+pub fn complete_result(method: &str, result: &Bytes) -> Bytes {
+    let start = json::skip_whitespace(result, 0);
+    let kind = json::member(result, "resultType");
+    let other = kind.is_some_and(|span| !json::key_eq(span.of(result), "complete"));
+    if other || result.get(start) != Some(&b'{') {
+        return result.clone();
+    }
+    let whole = Span::new(start, result.trim_ascii_end().len());
+    let mut edits = Edits::new();
+    let mut add = |key: &str, value: &[u8]| {
+        if json::member(result, key).is_none() {
+            edits.set_member(result, whole, key, value);
+        }
+    };
+    add("resultType", b"\"complete\"");
+    if content::cached(method) {
+        add("ttlMs", b"0");
+        add("cacheScope", b"\"private\"");
+    }
+    edits.apply(result)
+}
+
 /// The fault for a call during which an old backend asks something its client did not declare. `None` for roots:
 /// servers ask for them in passing, and the call need not fail.
 #[must_use]
@@ -209,7 +233,7 @@ pub fn not_bridged(feature: &str, from: Revision, to: Revision) -> Fault {
 }
 
 /// The task that an old backend made of a call, in the shape of the new era, and the span it replaces.
-fn made_task(name: &str, message: &Envelope) -> Option<(Span, bytes::Bytes)> {
+fn made_task(name: &str, message: &Envelope) -> Option<(Span, Bytes)> {
     let result = message.result().filter(|_| name == method::TOOLS_CALL)?;
     json::member(result, "task").filter(|_| json::member(result, "content").is_none())?;
     Some((message.result_span()?, tasks::create_to_modern(result)?))
@@ -296,5 +320,33 @@ fn plain(call: &mut Call) {
     let own = own.shift(params.start);
     for key in [meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::CLIENT_INFO, meta::LOG_LEVEL] {
         call.edits.remove_member(base, own, key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_made_up_result_says_what_it_is_and_how_long_it_may_be_kept_unless_it_does_already() {
+        for (method, result, expected) in [
+            ("tools/call", "{}", r#"{"resultType":"complete"}"#),
+            ("tools/call", " {\"content\":[]} ", " {\"content\":[],\"resultType\":\"complete\"} "),
+            ("tools/call", r#"{"resultType":"complete"}"#, r#"{"resultType":"complete"}"#),
+            (
+                "resources/read",
+                r#"{"contents":[],"ttlMs":5}"#,
+                r#"{"contents":[],"ttlMs":5,"resultType":"complete","cacheScope":"private"}"#,
+            ),
+            ("resources/read", r#"{"resultType":"input_required"}"#, r#"{"resultType":"input_required"}"#),
+            (
+                "tools/list",
+                r#"{"tools":[]}"#,
+                r#"{"tools":[],"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#,
+            ),
+            ("tools/call", "[]", "[]"),
+        ] {
+            assert_eq!(complete_result(method, &Bytes::from_static(result.as_bytes())), expected, "{method} {result}");
+        }
     }
 }

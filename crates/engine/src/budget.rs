@@ -22,7 +22,7 @@ mod share;
 pub use charge::Charge;
 pub use share::{Holder, Share};
 
-use crate::principal::Principal;
+use crate::caller::Principal;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -35,12 +35,10 @@
 mod case;
 mod judgement;
 mod person;
-mod rulings;
 
 pub use case::{Case, HoldAnswer, HoldQuestion, Phase, Resumed};
-pub use judgement::{Effect, Hold, Judgement, Ruling, Verdict};
+pub use judgement::{Effect, Hold, Judgement, Ruling, Rulings, Verdict};
 pub use person::{EditError, edited, settle};
-pub use rulings::Rulings;
 
 /// Maximum size of a webhook's response in bytes: as large as the largest message it is shown, which it may send back
 /// changed.

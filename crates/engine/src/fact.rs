@@ -1,7 +1,6 @@
 //! Facts: what happened, for metrics, traces and tapes.
 
 use crate::caller::Caller;
-use crate::carried::Carried;
 use crate::chain::{Ruling, Rulings};
 use crate::exchange::MethodName;
 use crate::keys::{ExchangeId, SessionKey};
@@ -141,6 +140,30 @@ impl MessageFact {
         let (exchange, backend, number, own, again, lost) = (None, None, 0, false, None, None);
         Self { at, session, caller, exchange, point, backend, bytes, number, own, again, lost, carried: None }
     }
+}
+
+/// The transport's data about a message.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Carried {
+    /// The id of the SSE event that held it.
+    pub event_id: Option<Box<str>>,
+    /// The head of its HTTP request or response, without credentials.
+    pub http: Option<HttpHead>,
+}
+
+/// The head of an HTTP request or answer.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct HttpHead {
+    /// The method of the request.
+    pub method: Option<String>,
+    /// Path and query of the request.
+    pub url: Option<String>,
+    /// The status of the answer.
+    pub status: Option<u16>,
+    /// The headers, in their order. Credentials are replaced.
+    pub headers: Vec<(String, String)>,
+    /// True if something was redacted.
+    pub redacted: bool,
 }
 
 /// A message that was lost after it was recorded as passed.

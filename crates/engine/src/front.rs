@@ -42,7 +42,6 @@ mod context;
 mod effects;
 mod exchanges;
 mod facts;
-mod hearing;
 mod holding;
 mod initialize;
 mod input_requests;
@@ -64,8 +63,8 @@ mod task_requests;
 mod task_results;
 
 pub use context::Context;
-pub use hearing::Awaited;
 pub use lifecycle::Lifecycle;
+pub use listen::Awaited;
 pub use modern::supported_versions;
 pub use sending::ToClient;
 
@@ -236,6 +235,14 @@ impl FrontMachine {
     #[must_use]
     pub fn exchange(&self, id: ExchangeId) -> Option<&Exchange> {
         self.exchanges.get(&id)
+    }
+
+    /// The exchanges in flight, the oldest first.
+    #[must_use]
+    pub fn exchanges(&self) -> Vec<&Exchange> {
+        let mut all: Vec<&Exchange> = self.exchanges.values().collect();
+        all.sort_unstable_by_key(|exchange| exchange.id);
+        all
     }
 
     /// True if this session or one of its listen requests sees lists that depend on these capabilities.

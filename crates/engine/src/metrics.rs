@@ -4,10 +4,8 @@
 //! allocated once a method has been seen on a backend. Labels come from closed sets or are capped, so a hostile
 //! client cannot grow the table.
 
-pub mod histogram;
-
 use crate::fact::{Fact, FactSink, Finished, Outcome};
-use histogram::{Durations, Histogram, micros};
+use crate::histogram::{Durations, Histogram, micros};
 use signalbox_wire::method;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

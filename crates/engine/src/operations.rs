@@ -4,8 +4,8 @@
 //! gateway remembers which state it gave to whom, so the next round is recognised as part of its call, and a forged
 //! state is not.
 
+use crate::caller::Principal;
 use crate::keys::ExchangeId;
-use crate::principal::Principal;
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

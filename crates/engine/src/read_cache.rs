@@ -1,6 +1,6 @@
 //! Cache of `resources/read` results, kept for as long and for whom a backend of the new era allows.
 
-use crate::principal::Principal;
+use crate::caller::Principal;
 use bytes::Bytes;
 use signalbox_wire::json;
 use std::collections::HashMap;

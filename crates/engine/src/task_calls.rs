@@ -1,8 +1,8 @@
 //! Remembers which call made which task, so that a result that arrives through the task is judged as the result of
 //! that call.
 
+use crate::caller::Principal;
 use crate::keys::{ExchangeId, SessionKey};
-use crate::principal::Principal;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -12,7 +12,7 @@ use crate::template::{JsonTemplate, Template};
 use crate::walk::{Step, Walk};
 use crate::webhook::{self, Said};
 use bytes::Bytes;
-use signalbox_engine::bridge::made_up;
+use signalbox_engine::bridge;
 use signalbox_engine::chain::{Effect, HoldAnswer, HoldQuestion, Verdict, edited};
 use signalbox_engine::fault::{Fault, FaultKind};
 use signalbox_wire::{Envelope, Limits, Revision, codes, json, scan};
@@ -370,7 +370,7 @@ impl<'a> Walk<'a> {
 fn fitted(value: Bytes, root: Root, view: &View<'_>) -> Bytes {
     let new = view.facts.revision.and_then(Revision::parse).is_some_and(Revision::result_type);
     match view.method().filter(|_| new && root == Root::Result) {
-        Some(method) => made_up::complete(method, &value),
+        Some(method) => bridge::complete_result(method, &value),
         None => value,
     }
 }

@@ -2,7 +2,7 @@
 //! Most have little or nothing of it.
 
 use crate::pack::{Torn, Unpack, put_bytes, put_number, put_optional, put_pairs, put_text};
-use signalbox_engine::carried::{Carried, HttpHead};
+use signalbox_engine::fact::{Carried, HttpHead};
 use signalbox_engine::record::{Content, Entry, MessageEntry};
 use std::num::NonZeroU64;
 use std::sync::Arc;

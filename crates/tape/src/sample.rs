@@ -2,8 +2,8 @@
 //! [`entries`] is what version 1 knew, [`all_entries`] what version 2 knows.
 
 use bytes::Bytes;
-use signalbox_engine::carried::{Carried, HttpHead};
 use signalbox_engine::fact::Point;
+use signalbox_engine::fact::{Carried, HttpHead};
 use signalbox_engine::record::{
     BackendSeen, Body, ClientEntry, Content, DecisionEntry, Entry, FinishedEntry, Gap, LostEntry, MessageEntry,
     MessageKind, RefusedEntry, RulesEntry, SessionInfo, TapeInfo, TapeKind,

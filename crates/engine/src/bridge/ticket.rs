@@ -1,7 +1,7 @@
 //! The ticket that a client of the new era carries from one round of a call to the next. It can neither read nor
 //! change it.
 
-use crate::principal::Principal;
+use crate::caller::Principal;
 
 /// The prefix of every ticket, so that a person can tell where it comes from.
 const PREFIX: &str = "sbx1.";

@@ -1,8 +1,8 @@
 use super::case::HoldQuestion;
-use super::rulings::Rulings;
 use crate::fault::Fault;
 use bytes::Bytes;
 use signalbox_wire::Envelope;
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// What an interceptor decides about a message.
@@ -87,6 +87,46 @@ impl Ruling {
     #[must_use]
     pub fn of(verdict: &'static str, detail: String) -> Self {
         Self { verdict, detail, ..Self::default() }
+    }
+}
+
+/// Rulings in their order. Most messages of one kind are decided alike and share one ruling.
+#[derive(Clone, Default, Debug)]
+pub enum Rulings {
+    /// Nothing to record.
+    #[default]
+    None,
+    /// A single one.
+    One(Arc<Ruling>),
+    /// Several.
+    Many(Arc<[Arc<Ruling>]>),
+}
+
+impl Deref for Rulings {
+    type Target = [Arc<Ruling>];
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::None => &[],
+            Self::One(ruling) => std::slice::from_ref(ruling),
+            Self::Many(rulings) => rulings,
+        }
+    }
+}
+
+impl From<Ruling> for Rulings {
+    fn from(ruling: Ruling) -> Self {
+        Self::One(Arc::new(ruling))
+    }
+}
+
+impl From<Vec<Arc<Ruling>>> for Rulings {
+    fn from(mut rulings: Vec<Arc<Ruling>>) -> Self {
+        match rulings.len() {
+            0 => Self::None,
+            1 => rulings.pop().map_or(Self::None, Self::One),
+            _ => Self::Many(rulings.into()),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::effects::run_effects;
 use super::holding::Continuation;
 use super::rounds::refit;
 use super::{Context, FrontMachine, Lifecycle};
-use crate::bridge::made_up;
+use crate::bridge;
 use crate::chain::{Case, ChainJudgement, HoldAnswer, HoldQuestion, Phase, Resume, Resumed, Ruling, Rulings, Verdict};
 use crate::command::Command;
 use crate::exchange::{Call, Exchange};
@@ -273,7 +273,7 @@ impl FrontMachine {
     /// A made-up result, completed for the client's revision.
     fn fitted(&self, id: ExchangeId, result: Bytes) -> Bytes {
         match self.exchanges.get(&id) {
-            Some(exchange) if exchange.era == Era::Modern => made_up::complete(&exchange.method, &result),
+            Some(exchange) if exchange.era == Era::Modern => bridge::complete_result(&exchange.method, &result),
             _ => result,
         }
     }

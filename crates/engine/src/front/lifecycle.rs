@@ -1,7 +1,5 @@
 //! The life of an old-era session: Created, Initializing, Operational, Closed (N-7).
 
-use super::FrontMachine;
-use crate::exchange::Exchange;
 use crate::fault::{Fault, FaultKind};
 use signalbox_wire::method;
 
@@ -16,16 +14,6 @@ pub enum Lifecycle {
     Operational,
     /// Is over.
     Closed,
-}
-
-impl FrontMachine {
-    /// The exchanges in flight, the oldest first.
-    #[must_use]
-    pub fn exchanges(&self) -> Vec<&Exchange> {
-        let mut all: Vec<&Exchange> = self.exchanges.values().collect();
-        all.sort_unstable_by_key(|exchange| exchange.id);
-        all
-    }
 }
 
 impl Lifecycle {

@@ -2,7 +2,6 @@
 //! `subscriptions/listen` in the new one.
 
 use super::exchanges::Stage;
-use super::hearing::wish;
 use super::inward::in_params;
 use super::judging::Passed;
 use super::sending::Delivery;
@@ -13,8 +12,9 @@ use crate::command::{Command, Listen};
 use crate::fault::{Fault, FaultKind};
 use crate::keys::ExchangeId;
 use crate::limit::Limit;
+use crate::profile::ClientProfile;
 use bytes::Bytes;
-use signalbox_wire::{Edits, Envelope, builder, json, meta, method};
+use signalbox_wire::{Edits, Envelope, Era, builder, json, meta, method};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -41,6 +41,17 @@ pub struct Listener {
     missed_tasks: BTreeMap<Box<str>, (Arc<str>, Envelope)>,
 }
 
+/// What a request that waits for lists needs them for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Awaited {
+    /// It asks for this list.
+    List(ListKind),
+    /// It is a listen request.
+    Listen,
+    /// It needs an entry that no known list has.
+    Entry,
+}
+
 impl Listener {
     /// True if it asks for changes of this list.
     pub(super) fn hears(&self, kind: ListKind) -> bool {
@@ -53,6 +64,35 @@ impl Listener {
 }
 
 impl FrontMachine {
+    /// What a request that waits for lists needs them for.
+    #[must_use]
+    pub fn awaited(&self, id: ExchangeId) -> Option<Awaited> {
+        match self.exchanges.stage(id)? {
+            Stage::AwaitingLists(waiting) => awaited_by(&waiting.message),
+            _ => None,
+        }
+    }
+
+    /// True if a session of the old era is notified of changes on its general stream.
+    #[must_use]
+    pub fn hears_changes(&self) -> bool {
+        self.general.is_some() && self.state == Lifecycle::Operational
+    }
+
+    /// True if a listen request of this client, open or waiting for lists, asks for changes of this list.
+    #[must_use]
+    pub fn listens_for(&self, kind: ListKind, client: &ClientProfile) -> bool {
+        self.exchanges.stages().any(|(exchange, stage)| {
+            let same = exchange.client.as_ref().is_some_and(|own| own.info == client.info);
+            let hears = match stage {
+                Stage::Listening(listener) => listener.hears(kind),
+                Stage::AwaitingLists(waiting) => asks_to_hear(&waiting.message, kind),
+                _ => false,
+            };
+            hears && same && exchange.era == Era::Modern
+        })
+    }
+
     /// Opens a listen request, or keeps it until the lists it depends on are known.
     pub(super) fn listen(&mut self, id: ExchangeId, message: &Envelope, ctx: &Context<'_>, out: &mut Vec<Command>) {
         if (ctx.lists_ready)(&self.selector(id)) {
@@ -235,6 +275,31 @@ impl Listener {
             return out.push(Command::Dropped("task_notification"));
         }
         self.missed_tasks.insert(task, (Arc::clone(backend), message.clone()));
+    }
+}
+
+fn awaited_by(message: &Envelope) -> Option<Awaited> {
+    let method = message.method()?;
+    Some(match ListKind::of_method(method) {
+        Some(kind) => Awaited::List(kind),
+        None if method == method::SUBSCRIPTIONS_LISTEN => Awaited::Listen,
+        None => Awaited::Entry,
+    })
+}
+
+/// True for a listen request that asks for changes of this list.
+fn asks_to_hear(message: &Envelope, kind: ListKind) -> bool {
+    let filter = in_params(message, &["notifications"]).filter(|_| awaited_by(message) == Some(Awaited::Listen));
+    let Some(filter) = filter.map(|span| span.of(message.bytes())) else { return false };
+    json::member(filter, wish(kind)).is_some_and(|span| span.of(filter) == b"true")
+}
+
+/// The member of a listen request that asks for changes of this list.
+fn wish(kind: ListKind) -> &'static str {
+    match kind {
+        ListKind::Tools => "toolsListChanged",
+        ListKind::Prompts => "promptsListChanged",
+        ListKind::Resources | ListKind::Templates => "resourcesListChanged",
     }
 }
 

@@ -4,7 +4,7 @@
 use super::holding::Continuation;
 use super::judging::{JudgedContext, error_message};
 use super::{Context, FrontMachine};
-use crate::bridge::made_up;
+use crate::bridge;
 use crate::bridge::tasks::{self, TaskState};
 use crate::chain::{Resume, Verdict};
 use crate::command::Command;
@@ -138,7 +138,7 @@ impl FrontMachine {
     /// A made-up result in the form that a request about a task returns.
     fn task_reply(&self, id: ExchangeId, result: &Bytes) -> Bytes {
         match self.exchanges.task_subject(id) {
-            Some((exchange, _)) if exchange.era == Era::Modern => made_up::complete(method::TOOLS_CALL, result),
+            Some((exchange, _)) if exchange.era == Era::Modern => bridge::complete_result(method::TOOLS_CALL, result),
             Some((_, subject)) => tasks::with_related_task(result, &subject.task),
             None => result.clone(),
         }

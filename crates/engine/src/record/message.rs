@@ -1,4 +1,4 @@
-use crate::carried::Carried;
+use crate::fact::Carried;
 use crate::fact::Point;
 use bytes::Bytes;
 use std::borrow::Cow;

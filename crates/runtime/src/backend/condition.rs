@@ -7,7 +7,7 @@
 //! - A request to be tried at once is taken up once.
 
 use signalbox_engine::health::Health;
-use signalbox_engine::ramp;
+use signalbox_engine::pacing;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -91,7 +91,7 @@ impl Condition {
     /// Most calls that may be on it at this moment; `None` if there is no limit because it was not started again lately.
     /// `slow_start` says how long the limit lasts.
     pub fn most_calls(&self, now: Instant, slow_start: Duration) -> Option<usize> {
-        ramp::allowed(now.saturating_duration_since(self.ramp?), slow_start)
+        pacing::slow_start_limit(now.saturating_duration_since(self.ramp?), slow_start)
     }
 
     /// Ends the slow start once its time is over.

@@ -8,7 +8,7 @@ use super::Backend;
 use super::state::BackendState;
 use crate::clock;
 use crate::peer::Queued;
-use signalbox_engine::{Fault, FaultKind, retry};
+use signalbox_engine::{Fault, FaultKind, pacing};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -56,13 +56,13 @@ impl Backend {
         fault.kind == FaultKind::BackendDown
             && !self.connector.carries_headers()
             && one.call.tries < self.spec().failing.retries
-            && crate::clock::now() + retry::delay(one.call.tries, u64::MAX) < one.deadline
+            && crate::clock::now() + pacing::retry_delay(one.call.tries, u64::MAX) < one.deadline
     }
 
     pub(super) fn retry_later(self: &Arc<Self>, one: Queued) {
         let Queued { session, exchange, mut call, deadline, exclusive_use } = one;
         drop(exclusive_use);
-        let wait = retry::delay(call.tries, getrandom::u64().unwrap_or_default());
+        let wait = pacing::retry_delay(call.tries, getrandom::u64().unwrap_or_default());
         call.tries += 1;
         self.retries.fetch_add(1, Ordering::Relaxed);
         let backend = Arc::clone(self);

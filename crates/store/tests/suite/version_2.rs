@@ -2,8 +2,8 @@
 
 use crate::house::House;
 use bytes::Bytes;
-use signalbox_engine::carried::{Carried, HttpHead};
 use signalbox_engine::fact::Point;
+use signalbox_engine::fact::{Carried, HttpHead};
 use signalbox_engine::record::{
     BackendSeen, Body, ClientEntry, Content, DecisionEntry, Entry, FinishedEntry, LostEntry, MessageEntry, MessageKind,
     NotificationStats, Query, RefusedEntry, Retention, RulesEntry, SessionInfo, TapeInfo, TapeKind, TapeStore,

@@ -5,7 +5,7 @@ use super::story::{self, Story};
 use super::{ExportError, Source};
 use crate::times::rfc3339;
 use serde_json::{Value, json};
-use signalbox_engine::carried::HttpHead;
+use signalbox_engine::fact::HttpHead;
 use signalbox_engine::record::{DecisionEntry, MessageEntry};
 use std::io::Write;
 

@@ -3,8 +3,8 @@
 use super::around;
 use super::proto::{self, entry::Content as RecorderInput};
 use bytes::Bytes;
-use signalbox_engine::carried::{Carried, HttpHead};
 use signalbox_engine::fact::Point;
+use signalbox_engine::fact::{Carried, HttpHead};
 use signalbox_engine::record::{
     Body, Content, DecisionEntry, Entry, FinishedEntry, Gap, LostEntry, MessageEntry, MessageKind, SessionInfo,
     TapeInfo, TapeKind,

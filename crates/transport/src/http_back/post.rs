@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{StatusCode, Uri};
 use signalbox_engine::back::ToBackend;
-use signalbox_engine::{Fault, FaultKind, retry};
+use signalbox_engine::{Fault, FaultKind, pacing};
 use signalbox_wire::{Revision, method};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -69,7 +69,7 @@ async fn again(
 ) -> Result<(), Fault> {
     let backend = running.backend();
     for tried in 0..backend.retries {
-        tokio::time::sleep(retry::delay(tried, getrandom::u64().unwrap_or_default())).await;
+        tokio::time::sleep(pacing::retry_delay(tried, getrandom::u64().unwrap_or_default())).await;
         if !running.events().is_wanted(key) {
             return Err(fault);
         }

@@ -7,7 +7,7 @@ use signalbox_engine::back::ToBackend;
 use signalbox_engine::breaker::CallResult;
 use signalbox_engine::keys::KeyMap;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Fault, FaultKind, retry};
+use signalbox_engine::{Fault, FaultKind, pacing};
 use signalbox_runtime::{Link, LinkEvents};
 use signalbox_wire::method;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -214,7 +214,7 @@ impl Shared {
         if sent.rounds >= self.targets.spec.retries {
             return self.events.failed(key, fault);
         }
-        let wait = retry::delay(sent.rounds, chance());
+        let wait = pacing::retry_delay(sent.rounds, chance());
         sent.rounds += 1;
         sent.tried.clear();
         sent.ticket = None;

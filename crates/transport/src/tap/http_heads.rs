@@ -1,7 +1,7 @@
 //! What a tape may know of the heads of HTTP: everything but credentials.
 
 use http::HeaderMap;
-use signalbox_engine::carried::HttpHead;
+use signalbox_engine::fact::HttpHead;
 
 /// What stands in the place of a credential.
 const REDACTED: &str = "[redacted]";

@@ -3,7 +3,7 @@
 use super::conversation::Side;
 use super::feed::Weigh;
 use bytes::Bytes;
-use signalbox_engine::carried::HttpHead;
+use signalbox_engine::fact::HttpHead;
 
 /// One step of one HTTP request and its answer.
 #[derive(Clone, Debug)]

@@ -122,9 +122,9 @@ fn tasks_that_fail_are_cancelled_or_make_no_sense_end_the_call_with_an_error() {
     for (answer, part) in [
         (told("failed", r#","error":{"code":-5,"message":"broken"}"#), r#""error":{"code":-5,"message":"broken"}"#),
         (told("cancelled", ""), "the task was cancelled"),
-        (told("completed", ""), "but not how"),
+        (told("completed", ""), "without its result"),
         (told("completed", r#","result":{"resultType":"input_required"}"#), "not complete"),
-        (told("paused", ""), "no known shape"),
+        (told("paused", ""), "in an unknown shape"),
         (r#"{"jsonrpc":"2.0","id":9,"error":{"code":-32602,"message":"Unknown task"}}"#.to_owned(), "Unknown task"),
     ] {
         let mut dialogue = Dialogue::polling("2025-03-26", "{}");

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use signalbox_engine::carried::{Carried, HttpHead};
+use signalbox_engine::fact::{Carried, HttpHead};
 use signalbox_engine::record::{BackendSeen, ClientEntry, RefusedEntry, RulesEntry, SessionInfo};
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ use crate::recorder::{RecorderSettings, SessionHash};
 use crate::redact::{RedactionSettings, Redactor};
 use bytes::Bytes;
 use signalbox_engine::caller::Identity;
-use signalbox_engine::carried::Carried;
+use signalbox_engine::fact::Carried;
 use signalbox_engine::fact::{Finished, Lost, MessageFact, Outcome, Point, RefusedFact};
 use signalbox_engine::record::{BackendSeen, Content, Entry, RulesEntry};
 use signalbox_engine::{Caller, ClientProfile, ExchangeId, Fact, FactSink, Principal, Proof, SessionKey};

@@ -51,7 +51,7 @@ impl Histogram {
 }
 
 /// Whole microseconds, capped at the longest duration that is distinguished.
-pub(super) fn micros(took: Duration) -> u64 {
+pub(crate) fn micros(took: Duration) -> u64 {
     u64::try_from(took.as_micros()).unwrap_or(LONGEST_US).min(LONGEST_US)
 }
 
