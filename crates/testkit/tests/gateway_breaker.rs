@@ -52,7 +52,7 @@ async fn no10_a_backend_that_answers_500_is_left_alone_until_it_is_well() {
     assert_eq!(status["breaker"]["refused"], 1, "{status}");
     assert!(metric(&gateway, r#"signalbox_backend_breaker_opened_total{backend="frail"} 1"#).await);
     assert!(metric(&gateway, r#"signalbox_backend_breaker_open{backend="frail"} 1"#).await);
-    assert!(text_status(&gateway).await.contains("open: the backend fails again and again"));
+    assert!(text_status(&gateway).await.contains("open: the backend keeps failing"));
 
     server.calls(Mood::Well);
     eventually("the backend is tried again", async || text(&run(&client).await)).await.unwrap();

@@ -91,12 +91,12 @@ async fn a_refusal_that_is_an_answer_is_posted_with_its_status() {
 
 #[tokio::test]
 async fn any_other_refusal_fails_the_request() {
-    let garbage = FaultKind::BackendGarbage;
-    let text = answered(response("400 Bad Request", "", "no\nway \"x\"")).await.failed(7, garbage);
+    let (refused, garbage) = (FaultKind::BackendRefused, FaultKind::BackendGarbage);
+    let text = answered(response("400 Bad Request", "", "no\nway \"x\"")).await.failed(7, refused);
     assert_eq!(text, "backend `demo` answered HTTP 400: no\\nway \"x\"");
     let foreign = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"no"}}"#;
-    answered(response("400 Bad Request", "", foreign)).await.failed(7, garbage);
-    let text = answered(response("401 Unauthorized", "", "")).await.failed(7, garbage);
+    answered(response("400 Bad Request", "", foreign)).await.failed(7, refused);
+    let text = answered(response("401 Unauthorized", "", "")).await.failed(7, refused);
     assert_eq!(text, "backend `demo` wants authentication (HTTP 401)");
     let text = answered(response("502 Bad Gateway", "", &"x".repeat(5000))).await.failed(7, garbage);
     assert!(text.ends_with(&format!("HTTP 502: {}", "x".repeat(200))), "{text}");
@@ -116,7 +116,7 @@ async fn secrets_are_not_repeated() {
     let mut spec = HttpSpec::new("demo", format!("{}?key=hunter22", server.url()));
     spec.headers.push((AUTHORIZATION, HeaderValue::from_static("Bearer s3cr3t-t0ken")));
     assert!(!format!("{spec:?}").contains("s3cr3t"));
-    let text = Opened::to(spec).await.ask(call(7)).await.failed(7, FaultKind::BackendGarbage);
+    let text = Opened::to(spec).await.ask(call(7)).await.failed(7, FaultKind::BackendRefused);
     assert!(!text.contains("s3cr3t") && !text.contains("hunter22"), "{text}");
     assert!(text.contains("[hidden]"), "{text}");
 }

@@ -127,7 +127,7 @@ async fn a_request_that_is_refused_before_it_was_read_gets_its_refusal() {
         Server { address, seen: Default::default(), connections: Default::default(), hung_up: Default::default() };
     let mut opened = Opened::new(&server).await;
     let text = opened.ask(call(7).with_bytes_for_test(large(7, 32_000_000))).await;
-    let text = text.failed(7, FaultKind::BackendGarbage);
+    let text = text.failed(7, FaultKind::BackendRefused);
     assert!(text.contains("HTTP 413: too much"), "{text}");
     assert_eq!(opened.connector.backend.pool.idle(), 0);
     drop(refusing.await.unwrap());

@@ -93,7 +93,7 @@ async fn a_400_that_says_nothing_of_the_session_raises_a_doubt() {
     let mut opened = Opened::new(&server).await;
     opened.ask(initialize(1)).await.received();
     assert!(matches!(opened.ask(call(2)).await, Event::Doubted));
-    opened.next().await.failed(2, signalbox_engine::FaultKind::BackendGarbage);
+    opened.next().await.failed(2, signalbox_engine::FaultKind::BackendRefused);
     let ping = message(3, signalbox_wire::method::PING, signalbox_wire::Revision::V2025_11_25);
     assert!(matches!(opened.ask(ping).await, Event::Expired(_)));
 }
