@@ -3,9 +3,7 @@
 //! The parser refuses what is not in this table, takes types, bounds and defaults from it, and the reference page is printed
 //! from it; so the three cannot say different things.
 
-mod table;
-
-pub use table::{FOREIGN_KEYS, KEYS, LOG_LEVELS};
+pub use crate::key_table::{FOREIGN_KEYS, KEYS, LOG_LEVELS};
 
 /// One key.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -114,17 +112,17 @@ impl Kind {
 pub const LEAST_SECONDS: f64 = 0.001;
 
 impl Key {
-    const fn only_false(mut self, feature: &'static str) -> Self {
+    pub(crate) const fn only_false(mut self, feature: &'static str) -> Self {
         self.state = State::OnlyFalse(feature);
         self
     }
 
-    const fn not_yet(mut self, feature: &'static str) -> Self {
+    pub(crate) const fn not_yet(mut self, feature: &'static str) -> Self {
         self.state = State::NotYet(feature);
         self
     }
 
-    const fn of_feature(mut self, name: &'static str, what: &'static str, built: bool) -> Self {
+    pub(crate) const fn of_feature(mut self, name: &'static str, what: &'static str, built: bool) -> Self {
         self.state = State::Feature { name, what, built };
         self
     }

@@ -15,6 +15,7 @@ mod faults;
 mod foreign;
 pub mod import;
 mod json;
+mod key_table;
 pub mod keys;
 pub mod layers;
 pub mod listen;

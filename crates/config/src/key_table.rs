@@ -1,6 +1,6 @@
-//! The table of keys itself.
+//! The one definition of every configuration key: its path, type, bounds, default and meaning.
 
-use super::{Key, Kind, State};
+use crate::keys::{Key, Kind, State};
 use signalbox_engine::balance::Balance;
 
 /// The version of the governed dialect's configuration.
