@@ -14,7 +14,8 @@
 //! - a session or a connection may hold what its caller may still take on.
 //!
 //! However many are greedy, something is left for the next one. A client that holds no more than [`MINIMUM`], and a
-//! backend's message of that size, is refused only if the whole budget is used up.
+//! backend's message of that size, is refused only if the whole budget is used up; and a message of that size that was
+//! read once is not refused on its way out, because its reader made sure of the room.
 
 mod charge;
 mod share;
@@ -163,6 +164,19 @@ mod tests {
         assert_eq!(budget.connection(&anonymous()).take(MINIMUM, 0).unwrap_err(), OverBudget(Holder::Process));
         assert!(budget.used() <= 16 * MIB);
         drop((greedy, all));
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn issue_13_6_a_small_message_that_was_read_leaves_even_if_others_took_the_rest_meanwhile() {
+        let budget = Budget::new(16 * MIB);
+        let read = budget.session(&anonymous()).take(60_000, 60_000).unwrap();
+        let others: Vec<_> = std::iter::from_fn(|| budget.connection(&anonymous()).take(WEIGHED, 0).ok()).collect();
+        let backend = budget.backend();
+        assert_eq!(backend.hold(Bytes::from(vec![b'x'; 2 * MIB])).unwrap_err(), OverBudget(Holder::Process));
+        let leaving = backend.hold(Bytes::from(vec![b'x'; 60_000])).unwrap();
+        assert_eq!(backend.used(), 60_000, "it is charged all the same");
+        drop((read, others, leaving));
         assert_eq!(budget.used(), 0);
     }
 

@@ -59,13 +59,14 @@ impl Share {
         Ok(Charge::new(Arc::clone(self), bytes))
     }
 
-    /// Charges a message for as long as any copy of it lives.
+    /// Charges a message made of one that was read, for as long as any copy of it lives. The reader made sure of the
+    /// room; others may have taken it since, and then only a message above [`MINIMUM`] is refused.
     ///
     /// # Errors
     /// As [`take`](Self::take).
     pub fn hold(self: &Arc<Self>, message: Bytes) -> Result<Bytes, OverBudget> {
-        if message.len() < WEIGHED {
-            return Ok(message);
+        if message.len() <= MINIMUM {
+            return Ok(self.hold_anyway(message));
         }
         Ok(self.take(message.len(), 0)?.attach(message))
     }
