@@ -1,12 +1,10 @@
 //! Tapes in forms that other programs read. Every export is written as the entries come; none holds a tape in memory.
 
 mod error;
-mod gather;
 pub mod har;
 pub mod html;
 pub mod jsonl;
 pub mod otlp;
-mod story;
 #[cfg(test)]
 mod tests;
 

@@ -8,6 +8,7 @@ pub mod file;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod gather;
 pub mod glob;
 pub mod marks;
 mod pretty;
@@ -16,11 +17,16 @@ pub mod redact;
 #[cfg(test)]
 mod sample;
 pub mod seen;
+pub mod source;
+pub mod story;
 mod times;
 
 pub use bodies::Bodies;
 pub use explain::explain;
 pub use file::{Select, TapeFile, TapeFileError, TapeFileWriter};
+pub use gather::{Gather, Piece};
 pub use pretty::pretty;
 pub use recorder::{Anchor, Recorder, RecorderSettings};
 pub use redact::{RedactionSettings, Redactor};
+pub use source::TapeSource;
+pub use story::Story;

@@ -15,7 +15,6 @@ mod running;
 mod search;
 mod session_id;
 mod show;
-mod source;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -31,7 +30,10 @@ use signalbox_assembly::recording::StorePlace;
 use signalbox_config::{Config, Overrides};
 use signalbox_control::table;
 use signalbox_engine::record::{TapeInfo, TapeStore};
+use signalbox_tape::TapeFileError;
+use signalbox_tape::source::{TapeSource, is_file};
 use std::collections::HashSet;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -64,6 +66,20 @@ fn store(global: &Global) -> Result<Arc<dyn TapeStore>, Failure> {
         return Err(Failure::NothingRecorded(config.data_dir));
     }
     Ok(place.open()?)
+}
+
+/// Finds a tape by what the user calls it: a file, or a tape of the store.
+pub(super) fn find_tape(global: &Global, name: &str) -> Result<TapeSource, Failure> {
+    if is_file(name) {
+        let path = Path::new(name);
+        return TapeSource::open(path).map_err(|error| match error {
+            TapeFileError::Io(error) => Failure::File { path: path.into(), error },
+            other => other.into(),
+        });
+    }
+    let store = store(global)?;
+    let tape = store.tape(name)?;
+    Ok(TapeSource::Stored(store, tape))
 }
 
 fn list(global: &Global) -> Result<ExitCode, Failure> {

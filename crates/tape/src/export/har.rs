@@ -1,8 +1,8 @@
 //! HAR 1.2: each exchange an entry, for the many viewers of that format.
 
-use super::gather::{Gather, Piece};
-use super::story::{self, Story};
 use super::{ExportError, Source};
+use crate::gather::{Gather, Piece};
+use crate::story::{self, Story};
 use crate::times::rfc3339;
 use serde_json::{Value, json};
 use signalbox_engine::fact::HttpHead;

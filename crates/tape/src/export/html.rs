@@ -1,10 +1,10 @@
 //! A report that a person can mail: one file, no network, readable without scripts and better with them.
 
-use super::gather::{Gather, Piece};
-use super::story::{self, Story};
 use super::{ExportError, Source};
+use crate::gather::{Gather, Piece};
 use crate::marks;
 use crate::pretty;
+use crate::story::{self, Story};
 use crate::times::{millis, rfc3339};
 use signalbox_engine::record::{BackendSeen, Content, DecisionEntry, Entry, MessageEntry, TapeInfo};
 use std::io::Write;

@@ -1,8 +1,8 @@
 //! OTLP as a JSON file of traces: each exchange a span, each decision an event of it.
 
-use super::gather::{Gather, Piece};
-use super::story::Story;
 use super::{ExportError, Source};
+use crate::gather::{Gather, Piece};
+use crate::story::Story;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use signalbox_engine::record::{DecisionEntry, MessageEntry, TapeInfo};

@@ -133,17 +133,21 @@ fn what_never_ends_and_what_comes_late_is_there_all_the_same() {
     all.swap(late.unwrap(), late.unwrap() - 1);
     all.retain(|entry| !(entry.exchange == Some(3) && matches!(entry.content, Content::Finished(_))));
     let mut entries = all.into_iter().map(Ok);
-    let pieces: Vec<_> = gather::Gather::new(&mut entries).map(Result::unwrap).collect();
+    let pieces: Vec<_> = crate::gather::Gather::new(&mut entries).map(Result::unwrap).collect();
     let exchanges: Vec<usize> = pieces
         .iter()
         .filter_map(|piece| match piece {
-            gather::Piece::Exchange(entries) => Some(entries.len()),
-            gather::Piece::Loose(_) => None,
+            crate::gather::Piece::Exchange(entries) => Some(entries.len()),
+            crate::gather::Piece::Loose(_) => None,
         })
         .collect();
     assert_eq!(exchanges, [4, 6, 5, 3]);
     let like = |entry: &Entry| matches!(&entry.content, Content::Message(one) if matches!(one.body, Body::Like { .. }));
-    assert!(!pieces.iter().any(|piece| matches!(piece, gather::Piece::Exchange(entries) if entries.iter().any(like))));
+    assert!(
+        !pieces
+            .iter()
+            .any(|piece| matches!(piece, crate::gather::Piece::Exchange(entries) if entries.iter().any(like)))
+    );
 }
 
 #[test]

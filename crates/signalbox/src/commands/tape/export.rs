@@ -1,8 +1,7 @@
 //! `signalbox tape export`: writes a tape to a file in one of several formats.
 
-use super::keys;
 use super::progress::Progress;
-use super::source::TapeSource;
+use super::{find_tape, keys};
 use crate::cli::{ExportArgs, Format, Global};
 use crate::failure::Failure;
 use crate::output;
@@ -18,7 +17,7 @@ use std::process::ExitCode;
 
 /// Does it.
 pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failure> {
-    let mut source = TapeSource::find(global, &args.tape)?;
+    let mut source = find_tape(global, &args.tape)?;
     let info = source.info().clone();
     let mut sessions = source.sessions()?;
     sessions.retain(|(number, _)| args.session.is_none_or(|wanted| wanted == *number));

@@ -2,7 +2,6 @@
 //! everything that can be asked of a stored tape can be asked of a file.
 
 use super::progress::Progress;
-use super::source::is_file;
 use super::store;
 use crate::cli::Global;
 use crate::failure::Failure;
@@ -10,6 +9,7 @@ use crate::output;
 use signalbox_assembly::recording::StorePlace;
 use signalbox_control::table;
 use signalbox_engine::record::{StoreError, TapeInfo, TapeStore};
+use signalbox_tape::source::is_file;
 use signalbox_tape::{Select, TapeFile};
 use std::fs::File;
 use std::io::BufReader;

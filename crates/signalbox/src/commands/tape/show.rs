@@ -2,8 +2,7 @@
 
 use super::entry_json::entry_json;
 use super::lines::{Line, Lines};
-use super::source::TapeSource;
-use super::{head, keys, moment};
+use super::{find_tape, head, keys, moment};
 use crate::cli::{Global, ShowArgs};
 use crate::failure::Failure;
 use crate::output;
@@ -11,13 +10,13 @@ use serde_json::{Value, json};
 use signalbox_control::table;
 use signalbox_engine::record::{ClientEntry, Content, Entry, Gap};
 use signalbox_tape::redact::Decryptor;
-use signalbox_tape::{explain, marks};
+use signalbox_tape::{TapeSource, explain, marks};
 use std::process::ExitCode;
 use std::time::Duration;
 
 /// Does it.
 pub(super) fn run(global: &Global, args: &ShowArgs) -> Result<ExitCode, Failure> {
-    let mut source = TapeSource::find(global, &args.tape)?;
+    let mut source = find_tape(global, &args.tape)?;
     let mut decryptor = keys::decryptor(&args.key_file)?;
     if args.follow && matches!(source, TapeSource::File(_)) {
         return Err(Failure::Usage("--follow needs a tape of the store; nothing is added to a file".to_owned()));

@@ -13,9 +13,9 @@ const MAX_ENTRIES: usize = 2_000;
 /// An exchange that has ended is given after this many more entries, since its last image may come late.
 const LATE: u64 = 64;
 
-/// What exports are made of.
+/// An exchange or an entry of none.
 #[derive(Debug)]
-pub(crate) enum Piece {
+pub enum Piece {
     /// All that was gathered of an exchange.
     Exchange(Vec<Entry>),
     /// An entry of no exchange.
@@ -30,7 +30,7 @@ struct Open {
 }
 
 /// Turns entries into pieces, with bodies made whole.
-pub(crate) struct Gather<'a> {
+pub struct Gather<'a> {
     entries: &'a mut dyn Iterator<Item = Result<Entry, StoreError>>,
     bodies: Bodies,
     open: HashMap<u64, Open>,
@@ -41,7 +41,8 @@ pub(crate) struct Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    pub(crate) fn new(entries: &'a mut dyn Iterator<Item = Result<Entry, StoreError>>) -> Self {
+    /// Reads from these entries, which come in their order.
+    pub fn new(entries: &'a mut dyn Iterator<Item = Result<Entry, StoreError>>) -> Self {
         Self {
             entries,
             bodies: Bodies::default(),

@@ -1,17 +1,18 @@
 //! A tape to read: one of the store, or a file.
 
-use super::store;
-use crate::cli::Global;
-use crate::failure::Failure;
+use crate::analysis::Pages;
+use crate::{Bodies, Select, TapeFile, TapeFileError};
 use signalbox_engine::record::{Entry, Query, SessionInfo, StoreError, TapeInfo, TapeStore};
-use signalbox_tape::analysis::Pages;
-use signalbox_tape::{Bodies, Select, TapeFile};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Whether what the user calls a tape is a file: a name with a dot or a slash, or of a file that is there.
+/// Most entries of one exchange that are read.
+const MOST_OF_ONE: usize = 10_000;
+
+/// True if what the user calls a tape is a file: a name with a dot or a slash, or of a file that is there.
+#[must_use]
 pub fn is_file(name: &str) -> bool {
     name.contains(['/', '.']) || Path::new(name).is_file()
 }
@@ -25,19 +26,16 @@ pub enum TapeSource {
 }
 
 impl TapeSource {
-    /// Finds a tape by what the user calls it.
-    pub fn find(global: &Global, name: &str) -> Result<Self, Failure> {
-        let path = Path::new(name);
-        if is_file(name) {
-            let file = File::open(path).map_err(|error| Failure::File { path: path.into(), error })?;
-            return Ok(Self::File(Box::new(TapeFile::open(BufReader::new(file))?)));
-        }
-        let store = store(global)?;
-        let tape = store.tape(name)?;
-        Ok(Self::Stored(store, tape))
+    /// Opens a tape file.
+    ///
+    /// # Errors
+    /// If it cannot be read or is not a tape.
+    pub fn open(path: &Path) -> Result<Self, TapeFileError> {
+        Ok(Self::File(Box::new(TapeFile::open(BufReader::new(File::open(path)?))?)))
     }
 
     /// Its head.
+    #[must_use]
     pub fn info(&self) -> &TapeInfo {
         match self {
             Self::Stored(_, tape) => tape,
@@ -46,14 +44,18 @@ impl TapeSource {
     }
 
     /// Its sessions.
-    pub fn sessions(&mut self) -> Result<Vec<(u64, SessionInfo)>, Failure> {
+    ///
+    /// # Errors
+    /// If the store or the file fails.
+    pub fn sessions(&mut self) -> Result<Vec<(u64, SessionInfo)>, StoreError> {
         match self {
-            Self::Stored(store, tape) => Ok(store.sessions(&tape.id)?),
+            Self::Stored(store, tape) => store.sessions(&tape.id),
             Self::File(file) => Ok(file.all_sessions()?),
         }
     }
 
     /// What is missing of a file that is not whole.
+    #[must_use]
     pub fn missing(&self) -> Option<&str> {
         match self {
             Self::Stored(..) => None,
@@ -92,15 +94,21 @@ impl TapeSource {
     }
 
     /// True once nothing is added any more.
-    pub fn has_ended(&self) -> Result<bool, Failure> {
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn has_ended(&self) -> Result<bool, StoreError> {
         match self {
             Self::Stored(store, tape) => Ok(store.tape(&tape.id)?.ended.is_some()),
             Self::File(_) => Ok(true),
         }
     }
 
-    /// The entries of one exchange.
-    pub fn exchange(&mut self, number: u64) -> Result<Vec<Entry>, Failure> {
+    /// The entries of one exchange, with their bodies whole.
+    ///
+    /// # Errors
+    /// If the store or the file fails.
+    pub fn exchange(&mut self, number: u64) -> Result<Vec<Entry>, StoreError> {
         match self {
             Self::Stored(store, tape) => {
                 let query = Query {
@@ -114,11 +122,8 @@ impl TapeSource {
             Self::File(_) => {
                 let all = self.entries(None);
                 let of = all.filter(|entry| entry.as_ref().map_or(true, |entry| entry.exchange == Some(number)));
-                Ok(of.take(MOST_OF_ONE).collect::<Result<_, _>>()?)
+                of.take(MOST_OF_ONE).collect()
             }
         }
     }
 }
-
-/// Most entries of one exchange that are shown.
-const MOST_OF_ONE: usize = 10_000;

@@ -1,28 +1,39 @@
-//! One exchange, gathered for an export.
+//! One exchange of a tape, read as a story: who asked for what, what was decided, what came of it.
 
 use signalbox_engine::fact::Point;
 use signalbox_engine::record::{Body, Content, DecisionEntry, Entry, FinishedEntry, MessageEntry, MessageKind};
 
 /// What the entries of one exchange say together.
 #[derive(Debug)]
-pub(crate) struct Story<'a> {
-    pub(crate) entries: &'a [Entry],
-    pub(crate) number: u64,
-    pub(crate) session: Option<u64>,
-    pub(crate) principal: &'a str,
-    pub(crate) method: &'a str,
-    pub(crate) subject: Option<&'a str>,
-    pub(crate) backend: Option<&'a str>,
-    /// Nanoseconds since 1970.
-    pub(crate) began: u64,
-    pub(crate) took: u64,
+pub struct Story<'a> {
+    /// Its entries, in their order.
+    pub entries: &'a [Entry],
+    /// Its number in the tape.
+    pub number: u64,
+    /// Its session, if it has one.
+    pub session: Option<u64>,
+    /// Its caller.
+    pub principal: &'a str,
+    /// Its method; `unknown` if that is not on the tape.
+    pub method: &'a str,
+    /// The tool, prompt or URI, as the client knows it.
+    pub subject: Option<&'a str>,
+    /// The backend that it went to.
+    pub backend: Option<&'a str>,
+    /// When it began, in nanoseconds since 1970.
+    pub began: u64,
+    /// How long it took, in nanoseconds.
+    pub took: u64,
     /// How it ended; `open` if that is not on the tape.
-    pub(crate) outcome: &'a str,
-    pub(crate) finished: Option<&'a FinishedEntry>,
+    pub outcome: &'a str,
+    /// The entry of its end.
+    pub finished: Option<&'a FinishedEntry>,
 }
 
 impl<'a> Story<'a> {
-    pub(crate) fn new(entries: &'a [Entry]) -> Option<Self> {
+    /// The story of these entries of one exchange; none if there are none.
+    #[must_use]
+    pub fn new(entries: &'a [Entry]) -> Option<Self> {
         let first = entries.first()?;
         let last = entries.last()?;
         let finished = entries.iter().find_map(|entry| match &entry.content {
@@ -56,7 +67,7 @@ impl<'a> Story<'a> {
     }
 
     /// Its messages, in their order, with their times.
-    pub(crate) fn messages(&self) -> impl Iterator<Item = (u64, &'a MessageEntry)> + use<'a> {
+    pub fn messages(&self) -> impl Iterator<Item = (u64, &'a MessageEntry)> + use<'a> {
         self.entries.iter().filter_map(|entry| match &entry.content {
             Content::Message(message) => Some((entry.at, message)),
             _ => None,
@@ -64,7 +75,7 @@ impl<'a> Story<'a> {
     }
 
     /// Its decisions, in their order, with their times.
-    pub(crate) fn decisions(&self) -> impl Iterator<Item = (u64, &'a DecisionEntry)> + use<'a> {
+    pub fn decisions(&self) -> impl Iterator<Item = (u64, &'a DecisionEntry)> + use<'a> {
         self.entries.iter().flat_map(|entry| {
             let list = match &entry.content {
                 Content::Decisions(list) => &**list,
@@ -75,13 +86,15 @@ impl<'a> Story<'a> {
     }
 
     /// The request as the client sent it.
-    pub(crate) fn request(&self) -> Option<&'a MessageEntry> {
+    #[must_use]
+    pub fn request(&self) -> Option<&'a MessageEntry> {
         self.messages().map(|(_, message)| message).find(|message| message.point == Point::ClientIn)
     }
 
     /// The answer as the client got it: as it left for the client, or as the server sent it, which is all that a transparent
     /// proxy sees. What is not a message is an answer there too: a page of an error.
-    pub(crate) fn answer(&self) -> Option<&'a MessageEntry> {
+    #[must_use]
+    pub fn answer(&self) -> Option<&'a MessageEntry> {
         let answers = |message: &&MessageEntry| {
             matches!(message.kind, MessageKind::Result | MessageKind::Error | MessageKind::Raw)
         };
@@ -93,13 +106,15 @@ impl<'a> Story<'a> {
     }
 
     /// Whether it ended well.
-    pub(crate) fn is_good(&self) -> bool {
+    #[must_use]
+    pub fn is_good(&self) -> bool {
         matches!(self.outcome, "success" | "cancelled" | "open")
     }
 }
 
 /// What is kept of a body, as text.
-pub(crate) fn text(message: &MessageEntry) -> Option<std::borrow::Cow<'_, str>> {
+#[must_use]
+pub fn text(message: &MessageEntry) -> Option<std::borrow::Cow<'_, str>> {
     match &message.body {
         Body::Whole(bytes) => Some(String::from_utf8_lossy(bytes)),
         _ => None,
