@@ -4,11 +4,13 @@ use crate::interceptors;
 use crate::live::Live;
 use crate::logging::ExchangeLog;
 use crate::recording::Recording;
+use crate::tape_backend;
 use signalbox_config::{BackendConfig, Config, Era, Target, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
 use signalbox_engine::budget;
 use signalbox_engine::metrics::MethodMetrics;
+use signalbox_engine::record::StoreError;
 use signalbox_engine::{FactSink, Principal};
 use signalbox_rules::{RuleSet, Rules};
 use signalbox_runtime::{
@@ -44,6 +46,14 @@ pub enum AssembleError {
     /// The folder of the demo tools is missing.
     #[error("{0}; set `gateway.demo_root` to a folder that exists, or configure a backend")]
     Demo(#[from] DemoError),
+    /// The tape that stands in for a backend cannot be read.
+    #[error("the tape of backend `{backend}` cannot be played: {error}")]
+    Tape {
+        /// The backend.
+        backend: String,
+        /// Why.
+        error: StoreError,
+    },
     /// The exporter of traces has no thread.
     #[cfg(feature = "otel")]
     #[error("traces cannot be exported: {0}")]
@@ -118,7 +128,7 @@ pub fn assemble(
     let reaper = Reaper::new();
     let mut backends = Vec::new();
     for backend in config.backends.iter().filter(|backend| !backend.disabled) {
-        backends.push(self::backend(backend, &reaper, &settings)?);
+        backends.push(self::backend(config, backend, &reaper, &settings)?);
     }
     if uses_demo(config) {
         backends.push(demo(config, &settings)?);
@@ -181,11 +191,17 @@ pub fn uses_demo(config: &Config) -> bool {
 
 /// A backend as it is configured.
 pub(crate) fn backend(
+    config: &Config,
     backend: &BackendConfig,
     reaper: &Reaper,
     settings: &Settings,
 ) -> Result<Arc<Backend>, AssembleError> {
-    let connector = connector(backend, reaper, &settings.limits)?;
+    let connector = match &backend.tape {
+        Some(tape) => {
+            tape_backend::connector(config, &backend.name, tape, || server(backend, reaper, &settings.limits))?
+        }
+        None => server(backend, reaper, &settings.limits)?,
+    };
     Ok(Backend::new(&backend.name, connector, spec(backend, settings)))
 }
 
@@ -219,7 +235,8 @@ fn callers(config: &Config) -> BackendCallers {
     BackendCallers::new(closed.map(|backend| (backend.name.as_str().into(), backend.callers.clone())))
 }
 
-fn connector(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Result<Arc<dyn Connector>, AssembleError> {
+/// The server itself.
+fn server(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Result<Arc<dyn Connector>, AssembleError> {
     match &backend.target {
         Target::Command { program, args, env, env_pass, cwd } => {
             let spec = ChildSpec {
@@ -236,6 +253,7 @@ fn connector(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Resul
             remote(backend, url, backend.failing.retries, limits)
         }
         Target::Url { .. } => many(backend, limits),
+        Target::Tape => Err(AssembleError::NoAddress),
     }
 }
 
@@ -324,7 +342,7 @@ fn source(backend: &BackendConfig) -> u64 {
             (program, args, env_pass, cwd).hash(&mut hasher);
             env.iter().for_each(|(name, _)| name.hash(&mut hasher));
         }
-        Target::Url { .. } => return 0,
+        Target::Url { .. } | Target::Tape => return 0,
     }
     (&backend.tools.include, &backend.tools.exclude).hash(&mut hasher);
     hasher.finish()

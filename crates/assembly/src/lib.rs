@@ -12,4 +12,5 @@ pub mod otel;
 pub mod recording;
 pub mod reload;
 pub mod signals;
+pub mod tape_backend;
 pub mod tape_to_file;

@@ -161,6 +161,7 @@ impl Recording {
             program: env!("CARGO_PKG_VERSION").to_owned(),
             redaction: redactor.describe(),
             sampling: settings.sampling_words(),
+            parent: record.parent.clone(),
             ..TapeInfo::new(tape_id()?, kind, target, unix_nanos())
         };
         let writer = writer(record, &place, &tape)?;

@@ -11,6 +11,7 @@ use signalbox_transport::tls::BackTlsSpec;
 
 use super::addresses::Addresses;
 use super::error::{ConfigError, Note, Problem, Warning};
+use super::play::{self, TapeConfig};
 use super::read::{Table, Text};
 use super::secret::Secret;
 use super::tls;
@@ -26,6 +27,8 @@ pub struct BackendConfig {
     pub name: String,
     /// What to start or connect to.
     pub target: Target,
+    /// The tape that answers in its place, if there is one.
+    pub tape: Option<TapeConfig>,
     /// Which of its tools are offered.
     pub tools: ToolFilter,
     /// Patterns of the principals that see and reach it; everybody if there are none.
@@ -79,6 +82,8 @@ pub enum Target {
         /// How TLS is spoken, where the address asks for it.
         tls: BackTlsSpec,
     },
+    /// Nothing: only a tape answers.
+    Tape,
 }
 
 impl fmt::Debug for Target {
@@ -99,6 +104,7 @@ impl fmt::Debug for Target {
                 .field("transport", transport)
                 .field("tls", tls)
                 .finish(),
+            Self::Tape => f.write_str("Tape"),
         }
     }
 }
@@ -160,8 +166,14 @@ pub(super) fn check(
         return Err(table.error(Problem::BadName));
     }
     let disabled = table.flag("disabled")?;
+    let tape = play::tape(table)?;
     let target = match (table.has("command"), table.has("url") || table.has("urls")) {
         (true, true) => return Err(table.error(Problem::BothTargets)),
+        (false, false) if tape.is_some() => {
+            refuse(table, COMMAND_KEYS, "command")?;
+            refuse(table, URL_KEYS, "url")?;
+            Target::Tape
+        }
         (false, false) => return Err(table.error(Problem::NoTarget)),
         (true, false) => command(table, warnings)?,
         (false, true) => remote(table)?,
@@ -169,6 +181,7 @@ pub(super) fn check(
     Ok(BackendConfig {
         name: name.to_owned(),
         target,
+        tape,
         tools: tool_filter(&table.table("tools")?)?,
         callers: callers(table)?,
         category: category(table)?,

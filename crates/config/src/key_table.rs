@@ -216,6 +216,41 @@ pub const KEYS: &[Key] = &[
     ),
     key("backends.NAME.tls.min_version", one_of(TLS_VERSIONS, "1.2"), "The oldest version of TLS spoken to it."),
     key(
+        "backends.NAME.tape",
+        Kind::Text(""),
+        "A tape that answers as this server: a file, or the name of a recorded tape. Alone, or beside `command` or `url` with `play.live`.",
+    ),
+    key(
+        "backends.NAME.play.backend",
+        Kind::Text(""),
+        "The backend on the tape whose own answers are played; by default what clients saw of all of them.",
+    ),
+    key(
+        "backends.NAME.play.session",
+        count(0, 0, u64::MAX),
+        "The only session of the tape that is played; 0 plays all.",
+    ),
+    key(
+        "backends.NAME.play.repeat",
+        one_of(&["refuse", "last", "cycle"], "refuse"),
+        "What follows the last recorded answer to a call: an error, that answer again, or all of them from the first.",
+    ),
+    key(
+        "backends.NAME.play.speed",
+        Kind::Text("max"),
+        "`max` answers at once; a number keeps the recorded pauses, so many times as fast.",
+    ),
+    key(
+        "backends.NAME.play.ignore",
+        Kind::Texts,
+        "Paths in requests that do not tell calls apart, such as `/params/arguments/timestamp`; `*` is any one member, `**` any number of them.",
+    ),
+    key(
+        "backends.NAME.play.live",
+        one_of(&["none", "new", "all"], "none"),
+        "Which calls go to the `command` or `url` beside the tape: none, those that are not on the tape, or all.",
+    ),
+    key(
         "backends.NAME.tools.include",
         Kind::Texts,
         "Only tools that match one of these patterns (`*` and `?`) are offered.",

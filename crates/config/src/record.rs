@@ -27,6 +27,8 @@ pub struct Record {
     pub postgres: Option<Secret>,
     /// A tape file in place of a store: `--tape` of `wrap` and `proxy`. No key sets it.
     pub file: Option<PathBuf>,
+    /// The tape that this one goes on from: `replay serve --record` sets it. No key does.
+    pub parent: Option<String>,
     /// Which exchanges are kept.
     pub sampling: Sampling,
     /// Which of them have a share of their own.
@@ -93,6 +95,7 @@ pub(super) fn check(table: &Table<'_>) -> Result<Record, ConfigError> {
         enabled: table.flag("enabled")?,
         postgres: postgres.map(|url| Secret::new(url.value)),
         file: None,
+        parent: None,
         sampling: sampling(table)?,
         priorities: priorities(table, table.count("seed")?, always(table)?)?,
         filter: filter(table)?,

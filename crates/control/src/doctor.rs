@@ -150,6 +150,7 @@ async fn look_at_backends(
                 seen.insert(&backend.name, look);
                 None
             }
+            Target::Tape => None,
         };
         match fault {
             Some(fault) => findings.push(fault),

@@ -1,7 +1,23 @@
 //! Tapes that answer like a server, tapes as tests, and policies tried on the past.
 
+pub mod call_gatherer;
+mod conversation;
+pub mod holes;
+mod introduction;
 pub mod match_key;
+pub mod nearest;
+pub mod offer;
 pub mod paths;
+mod playing;
+pub mod recorded_call;
+pub mod side;
+pub mod tape_connector;
+pub mod tape_player;
 
+pub use holes::Holes;
 pub use match_key::MatchKey;
 pub use paths::Paths;
+pub use recorded_call::RecordedCall;
+pub use side::Side;
+pub use tape_connector::{Live, Played, TapeConnector};
+pub use tape_player::{Cursor, Found, PlayerSettings, Repeat, TapePlayer};

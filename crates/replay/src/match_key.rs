@@ -20,9 +20,10 @@ impl MatchKey {
     pub fn of(request: &Value, ignored: &Paths) -> Option<Self> {
         let mut message = Map::new();
         message.insert("method".to_owned(), request.get("method")?.clone());
-        if let Some(params) = request.get("params") {
-            message.insert("params".to_owned(), compared(params));
-        }
+        let none = Value::Object(Map::new());
+        let params = request.get("params").unwrap_or(&none);
+        message.insert("params".to_owned(), compared(params));
+        message.insert("round".to_owned(), is_round(params).into());
         let mut message = Value::Object(message);
         ignored.remove_from(&mut message);
         let mut written = Vec::with_capacity(128);
@@ -40,6 +41,11 @@ impl fmt::Debug for MatchKey {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
         f.write_str(")")
     }
+}
+
+/// True for a further round of a call, which brings what the server asked for.
+fn is_round(params: &Value) -> bool {
+    params.get("requestState").is_some() || params.get("inputResponses").is_some()
 }
 
 /// The part of params that tells one call from another. Absent and empty params are the same.
@@ -143,6 +149,15 @@ mod tests {
     fn empty_and_absent_arguments_are_the_same() {
         let with = key(r#"{"method":"tools/call","params":{"name":"now","arguments":{}}}"#);
         assert_eq!(with, key(r#"{"method":"tools/call","params":{"name":"now"}}"#));
+    }
+
+    #[test]
+    fn a_further_round_is_a_call_of_its_own_whatever_it_brings() {
+        let first = key(r#"{"method":"tools/call","params":{"name":"ask"}}"#);
+        let second =
+            key(r#"{"method":"tools/call","params":{"name":"ask","requestState":"a","inputResponses":{"x":1}}}"#);
+        assert_ne!(first, second);
+        assert_eq!(second, key(r#"{"method":"tools/call","params":{"name":"ask","requestState":"b"}}"#));
     }
 
     #[test]

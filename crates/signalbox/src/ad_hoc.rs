@@ -1,4 +1,4 @@
-//! A configuration for one backend that is named on the command line: what `wrap --rules` and `proxy --rules` run on.
+//! A configuration for one backend that is named on the command line: what `wrap --rules`, `proxy --rules` and `replay` run on.
 
 use crate::failure::Failure;
 use std::ffi::OsString;
@@ -18,14 +18,7 @@ const PRIVATE: u32 = 0o600;
 /// # Errors
 /// When a word of the command cannot be written down.
 pub fn wrapped(command: &[OsString], names: &[OsString], rules: &Path) -> Result<String, Failure> {
-    let words: Vec<&str> =
-        command.iter().map(|word| word.to_str().ok_or_else(|| unwritable(word))).collect::<Result<_, _>>()?;
-    let (program, args) = words.split_first().map_or(("", &[][..]), |(program, args)| (*program, args));
-    let mut text = head(rules)?;
-    let passed: Vec<&str> = names.iter().filter_map(|name| name.to_str()).filter(|name| !name.is_empty()).collect();
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "command = {}\nargs = {}\nenv_pass = {}", quoted(program), list(args), list(&passed));
-    Ok(text)
+    Ok(head(rules)? + &Server::Command(command, names).lines()?)
 }
 
 /// The configuration of a server at an address.
@@ -33,17 +26,69 @@ pub fn wrapped(command: &[OsString], names: &[OsString], rules: &Path) -> Result
 /// # Errors
 /// When the path of the rules cannot be written down.
 pub fn proxied(url: &str, rules: &Path) -> Result<String, Failure> {
-    Ok(format!("{}url = {}\n", head(rules)?, quoted(url)))
+    Ok(head(rules)? + &Server::Url(url).lines()?)
+}
+
+/// A server that answers for a tape, or beside it.
+#[derive(Debug, Clone, Copy)]
+pub enum Server<'a> {
+    /// A program to start, with these variables of our environment.
+    Command(&'a [OsString], &'a [OsString]),
+    /// An address.
+    Url(&'a str),
+}
+
+impl Server<'_> {
+    fn lines(self) -> Result<String, Failure> {
+        match self {
+            Self::Url(url) => Ok(format!("url = {}\n", quoted(url))),
+            Self::Command(command, names) => {
+                let words: Vec<&str> = command
+                    .iter()
+                    .map(|word| word.to_str().ok_or_else(|| unwritable(word)))
+                    .collect::<Result<_, _>>()?;
+                let (program, args) = words.split_first().map_or(("", &[][..]), |(program, args)| (*program, args));
+                let passed = names.iter().filter_map(|name| name.to_str()).filter(|name| !name.is_empty());
+                let passed: Vec<&str> = passed.collect();
+                Ok(format!("command = {}\nargs = {}\nenv_pass = {}\n", quoted(program), list(args), list(&passed)))
+            }
+        }
+    }
+}
+
+/// The configuration of a tape that answers, as `[backends.tape]`, with the further lines of its table.
+///
+/// # Errors
+/// When a path or a word of the command cannot be written down.
+pub fn replayed(
+    tape: Option<&str>,
+    server: Option<Server<'_>>,
+    play: &[(&str, String)],
+    rules: Option<&Path>,
+) -> Result<String, Failure> {
+    let mut text = rules.map(rule_files).transpose()?.unwrap_or_default();
+    text.push_str("[backends.tape]\n");
+    if let Some(tape) = tape {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "tape = {}", quoted(tape));
+        play.iter().for_each(|(key, value)| _ = writeln!(text, "play.{key} = {value}"));
+    }
+    text.push_str(&server.map(Server::lines).transpose()?.unwrap_or_default());
+    Ok(text)
 }
 
 fn head(rules: &Path) -> Result<String, Failure> {
+    Ok(format!("{}\n[backends.{NAME}]\n", rule_files(rules)?))
+}
+
+fn rule_files(rules: &Path) -> Result<String, Failure> {
     let rules = std::path::absolute(rules).map_err(|error| Failure::File { path: rules.to_owned(), error })?;
     let rules = rules.to_str().ok_or_else(|| unwritable(rules.as_os_str()))?;
-    Ok(format!("[gateway]\nrule_files = [{}]\n\n[backends.{NAME}]\n", quoted(rules)))
+    Ok(format!("[gateway]\nrule_files = [{}]\n", quoted(rules)))
 }
 
 fn unwritable(word: &std::ffi::OsStr) -> Failure {
-    Failure::Usage(format!("with --rules every argument must be UTF-8, but `{}` is not", word.to_string_lossy()))
+    Failure::Usage(format!("every argument must be UTF-8 here, but `{}` is not", word.to_string_lossy()))
 }
 
 fn list(words: &[&str]) -> String {
@@ -51,7 +96,7 @@ fn list(words: &[&str]) -> String {
 }
 
 /// A text as a value that stands for itself: a dollar sign would begin a reference otherwise.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     toml::Value::String(text.replace('$', "$$")).to_string()
 }
 

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod hold;
+mod replay_args;
 mod rules_args;
 mod tape_args;
 mod transparent;
@@ -11,6 +12,8 @@ pub use transparent::{ProxyArgs, TapeTo, WrapArgs};
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use replay_args::REPLAY_HELP;
+pub use replay_args::{PlayArgs, RecordMode, RepeatMode, ReplayCommand, ReplayServeArgs};
 use rules_args::RULES_HELP;
 pub use rules_args::{RulesCommand, TestArgs, TestPhase};
 use signalbox_config::duration;
@@ -26,7 +29,7 @@ pub use tape_args::{ExportArgs, Format, PruneArgs, SearchArgs, ShowArgs, TapeCom
 /// endpoint, over the network (`serve`: HTTP, HTTP+SSE, WebSocket, TCP) or standard input and output (`stdio`). Without a
 /// command it serves over HTTP; without a configuration it offers a few safe demo tools. `signalbox ./server.js` and
 /// `signalbox npx -y some-server` mean `wrap`, `signalbox http://…` means `proxy`, `signalbox :9000` means `serve` on that
-/// port, and `signalbox talk.tape` shows a tape.
+/// port, and `signalbox talk.tape` shows a tape to a person and serves it to a program at the other end of a pipe.
 #[derive(Debug, Parser)]
 #[command(name = "signalbox", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {
@@ -126,6 +129,13 @@ pub enum Command {
         /// What to do.
         #[command(subcommand)]
         command: TapeCommand,
+    },
+    /// Play tapes: let one answer as a server
+    #[command(after_help = REPLAY_HELP)]
+    Replay {
+        /// What to do.
+        #[command(subcommand)]
+        command: ReplayCommand,
     },
     /// Check, list and try out rules
     #[command(after_help = RULES_HELP)]

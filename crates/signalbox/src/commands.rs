@@ -11,6 +11,7 @@ mod man;
 mod processes;
 mod proxy;
 mod reload;
+mod replay;
 mod rules;
 pub mod serve;
 mod sessions;
@@ -99,6 +100,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
             let _logs = quiet_logs(&global);
             tape::run(&global, command)
         }
+        Command::Replay { command } => replay::run(&global, command),
         Command::Rules { command } => rules::run(&global, command),
         Command::Check => check::run(&global),
         Command::Import(args) => import::run(&args),

@@ -34,9 +34,10 @@ pub enum Meant {
     },
 }
 
-/// Reads a command line, the program's own name first. A known command always wins.
+/// Reads a command line, the program's own name first. A known command always wins. A tape is shown to a person, and answers a
+/// program that talks to it through a pipe.
 #[must_use]
-pub fn meant(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> Found) -> Meant {
+pub fn meant(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> Found, piped: bool) -> Meant {
     let Some(place) = first_word(&line) else { return Meant::Line(line) };
     let Some(word) = line[place].to_str() else { return Meant::Unclear { line, hint: None } };
     if is_command(word) {
@@ -59,7 +60,7 @@ pub fn meant(line: Vec<OsString>, look: &dyn Fn(&OsStr) -> Found) -> Meant {
         return Meant::Line(full);
     }
     if lower.ends_with(".tape") && is_command("tape") {
-        return insert(&["tape", "show"]);
+        return insert(if piped { &["replay", "serve"] } else { &["tape", "show"] });
     }
     let found = look(&line[place]);
     let unclear = |hint: String| Meant::Unclear { line: line.clone(), hint: Some(hint) };
@@ -98,6 +99,13 @@ pub fn look(word: &OsStr) -> Found {
     if places.any(|place| runs(&place)) { Found::Program } else { Found::Nothing }
 }
 
+/// True if a program, not a person, is at the other end of standard input.
+#[must_use]
+pub fn is_piped() -> bool {
+    let kind = rustix::fs::fstat(std::io::stdin()).map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode));
+    kind.is_ok_and(|kind| matches!(kind, rustix::fs::FileType::Fifo | rustix::fs::FileType::Socket))
+}
+
 /// The place of the first word that is neither a flag nor the value of one.
 fn first_word(line: &[OsString]) -> Option<usize> {
     let mut place = 1;
@@ -127,13 +135,17 @@ mod tests {
     use super::*;
 
     fn check(line: &str, expected: &str) {
+        check_at(line, expected, false);
+    }
+
+    fn check_at(line: &str, expected: &str, piped: bool) {
         let look = |word: &OsStr| match word.to_str().unwrap() {
             "./server" | "npx" | "serve" | "ls" | "/bin/my server" => Found::Program,
             "./server.js" | "server.mjs" | "a/b.py" | "./x.ts" | "./notes.txt" => Found::File,
             _ => Found::Nothing,
         };
         let words = std::iter::once("signalbox").chain(line.split(' ').filter(|word| !word.is_empty()));
-        let shown = match meant(words.map(OsString::from).collect(), &look) {
+        let shown = match meant(words.map(OsString::from).collect(), &look, piped) {
             Meant::Line(line) => line[1..].iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" "),
             Meant::Unclear { hint, .. } => format!("? {}", hint.unwrap_or_default()),
         };
@@ -150,6 +162,7 @@ mod tests {
         check("http://127.0.0.1:1/mcp", "proxy http://127.0.0.1:1/mcp");
         check("HTTPS://mcp.example/mcp --no-tape", "proxy HTTPS://mcp.example/mcp --no-tape");
         check("talk.tape", "tape show talk.tape");
+        check_at("talk.tape", "replay serve talk.tape", true);
         check(":8080", "serve --listen=127.0.0.1:8080");
         check("-c x.toml :0", "-c x.toml serve --listen=127.0.0.1:0");
     }

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let (line, hint) = match intent::meant(std::env::args_os().collect(), &intent::look) {
+    let (line, hint) = match intent::meant(std::env::args_os().collect(), &intent::look, intent::is_piped()) {
         Meant::Line(line) => (line, None),
         Meant::Unclear { line, hint } => (line, hint),
     };

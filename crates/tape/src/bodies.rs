@@ -4,7 +4,7 @@ use bytes::Bytes;
 use signalbox_engine::record::{Body, Content, Entry};
 use std::collections::{HashMap, VecDeque};
 
-/// Most bytes of earlier bodies that are remembered; the oldest go first.
+/// Most bytes of earlier bodies that are remembered by default; the oldest go first.
 const MAX_REMEMBERED: usize = 64 << 20;
 /// Most earlier bodies that are remembered.
 const MAX_BODIES: usize = 100_000;
@@ -17,17 +17,30 @@ const MAX_MADE: u64 = 64 << 20;
 
 /// Sees entries in their order and makes their bodies whole. What an entry is like must have come shortly before, as
 /// recorders have it.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub struct Bodies {
     whole: HashMap<u64, Bytes>,
     order: VecDeque<u64>,
     bytes: usize,
+    most: usize,
     /// Bytes of all bodies that came whole, and of all that were made of them: a small file must not become gigabytes.
     came: u64,
     made: u64,
 }
 
+impl Default for Bodies {
+    fn default() -> Self {
+        Self::remembering(MAX_REMEMBERED)
+    }
+}
+
 impl Bodies {
+    /// Remembers at most this many bytes of earlier bodies.
+    #[must_use]
+    pub fn remembering(most: usize) -> Self {
+        Self { whole: HashMap::new(), order: VecDeque::new(), bytes: 0, most, came: 0, made: 0 }
+    }
+
     /// The same entry with its body whole, or left where what it is like is not there.
     #[must_use]
     pub fn whole(&mut self, mut entry: Entry) -> Entry {
@@ -62,7 +75,7 @@ impl Bodies {
         if self.whole.insert(seq, bytes).is_none() {
             self.order.push_back(seq);
         }
-        while (self.bytes > MAX_REMEMBERED || self.order.len() > MAX_BODIES) && self.order.len() > 1 {
+        while (self.bytes > self.most || self.order.len() > MAX_BODIES) && self.order.len() > 1 {
             let oldest = self.order.pop_front();
             let gone = oldest.and_then(|oldest| self.whole.remove(&oldest));
             self.bytes -= gone.map_or(0, |gone| gone.len()).min(self.bytes);

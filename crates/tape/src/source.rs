@@ -78,7 +78,22 @@ impl TapeSource {
         }
     }
 
-    /// The entries after this place. A file has none.
+    /// The entries after this place, with bodies as they are kept: a caller that reads in pieces makes them whole across the
+    /// pieces ([`Bodies`]).
+    pub fn kept_after(&mut self, after: u64) -> Box<dyn Iterator<Item = Result<Entry, StoreError>> + '_> {
+        match self {
+            Self::Stored(store, tape) => {
+                let query = Query { tape: Some(tape.id.clone()), after: Some(after), ..Query::default() };
+                Box::new(Pages::new(&**store, query))
+            }
+            Self::File(file) => {
+                let select = Select { after: Some(after), ..Select::default() };
+                Box::new(file.entries(select).map(|entry| entry.map_err(StoreError::from)))
+            }
+        }
+    }
+
+    /// The entries after this place that were added since the tape was opened. A file gets none.
     pub fn later(
         &mut self,
         session: Option<u64>,

@@ -38,7 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tape", &["wire", "engine", "scan"]),
     ("demo", &["wire"]),
     ("replay", &["wire", "engine", "runtime", "rules", "tape"]),
-    ("config", &["wire", "engine", "runtime", "transport", "rules", "store", "tape"]),
+    ("config", &["wire", "engine", "runtime", "transport", "rules", "store", "tape", "replay"]),
     ("assembly", &["wire", "engine", "runtime", "transport", "rules", "store", "tape", "config", "demo", "replay"]),
     ("control", &["wire", "engine", "runtime", "transport", "rules", "tape", "replay", "config", "assembly"]),
     (

@@ -47,7 +47,7 @@ fn record(global: &Global, to: &TapeTo) -> Result<Record, Failure> {
 }
 
 /// Writes the configuration down where only this user reads, and points to it.
-fn prepare(global: &Global, text: &str) -> Result<(AdHocFile, Global), Failure> {
+pub(super) fn prepare(global: &Global, text: &str) -> Result<(AdHocFile, Global), Failure> {
     let data_dir = DataDir::prepare(&data_dir(global)?)?;
     let file = AdHocFile::write(&data_dir.run()?, text)?;
     let (config, data_dir) = (Some(file.path().to_owned()), Some(data_dir.path().to_owned()));

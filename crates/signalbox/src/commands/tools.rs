@@ -157,6 +157,7 @@ fn configuration(global: &Global, from: &From) -> Result<Config, Failure> {
             transport: UrlTransport::Auto,
             tls: BackTlsSpec::default(),
         },
+        tape: None,
         tools: ToolFilter::default(),
         callers: Vec::new(),
         category: None,

@@ -1,0 +1,265 @@
+//! Makes calls of the entries of a tape.
+//!
+//! ```text
+//! request ──► open ──answer──► answered ──next call of its session, or its end──► given
+//!               └──finished without an answer, or the tape ends───────────────────►┘
+//! ```
+//!
+//! A message with an exchange belongs to that call. A notification or a question without one belongs to the latest call of
+//! its session, because that is where a client meets it again. Calls are given in the order in which they are complete; a
+//! caller that needs the order of requests sorts by [`RecordedCall::seq`].
+
+use crate::match_key::MatchKey;
+use crate::paths::Paths;
+use crate::recorded_call::{RecordedCall, Said, Step};
+use crate::side::{Heading, Side};
+use bytes::Bytes;
+use serde_json::Value;
+use signalbox_engine::record::{Body, Content, Entry, MessageEntry, MessageKind};
+use signalbox_tape::Bodies;
+use signalbox_wire::{Envelope, Era, meta};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Most calls that are open at once; beyond, the one that began first is given as it is.
+const MAX_OPEN: usize = 10_000;
+/// Most steps of one call that are kept; a stream of notifications may have no end.
+const MAX_STEPS: usize = 10_000;
+/// Bytes of earlier bodies that later ones may be like.
+const REMEMBERED: usize = 8 << 20;
+/// An exchange that has ended without an answer is given after this many more entries, since its last image may come late.
+const LATE: u64 = 64;
+
+/// Takes entries in their order and gives calls.
+#[derive(Debug)]
+pub struct CallGatherer {
+    side: Side,
+    ignored: Paths,
+    bodies: Bodies,
+    open: HashMap<u64, OpenCall>,
+    /// The exchanges in the order in which they began.
+    order: VecDeque<u64>,
+    /// The latest call of each session.
+    latest: HashMap<u64, u64>,
+    /// Exchanges that have ended without an answer, and when they are given.
+    late: VecDeque<(u64, u64)>,
+    seen: u64,
+    given: VecDeque<RecordedCall>,
+}
+
+#[derive(Debug)]
+struct OpenCall {
+    call: RecordedCall,
+    answered: bool,
+}
+
+impl CallGatherer {
+    /// Gathers the calls of one side. What stands at the ignored paths does not tell calls apart.
+    #[must_use]
+    pub fn new(side: Side, ignored: Paths) -> Self {
+        Self {
+            side,
+            ignored,
+            bodies: Bodies::remembering(REMEMBERED),
+            open: HashMap::new(),
+            order: VecDeque::new(),
+            latest: HashMap::new(),
+            late: VecDeque::new(),
+            seen: 0,
+            given: VecDeque::new(),
+        }
+    }
+
+    /// Takes the next entry and returns it with its body whole.
+    pub fn take(&mut self, entry: Entry) -> Entry {
+        let entry = self.bodies.whole(entry);
+        self.seen += 1;
+        match &entry.content {
+            Content::Message(message) => {
+                if let Some(heading) = self.side.heading(message).filter(|_| message.again.is_none()) {
+                    self.message(&entry, message, heading);
+                }
+            }
+            Content::Finished(_) => {
+                if let Some(number) = entry.exchange
+                    && self.open.get(&number).is_some_and(|open| !open.answered)
+                {
+                    self.late.push_back((self.seen + LATE, number));
+                }
+            }
+            Content::SessionEnded => self.close_session(entry.session),
+            _ => {}
+        }
+        while let Some((due, number)) = self.late.front().copied()
+            && due <= self.seen
+        {
+            self.late.pop_front();
+            self.give(number);
+        }
+        while self.open.len() > MAX_OPEN {
+            match self.order.pop_front() {
+                Some(number) => self.give(number),
+                None => break,
+            }
+        }
+        entry
+    }
+
+    /// The next call that is complete.
+    pub fn next_call(&mut self) -> Option<RecordedCall> {
+        self.given.pop_front()
+    }
+
+    /// Says that no entry follows, so that every open call is given as it is.
+    pub fn finish(&mut self) {
+        while let Some(number) = self.order.pop_front() {
+            self.give(number);
+        }
+    }
+
+    /// True if a call with this key that began before this place is not complete yet.
+    #[must_use]
+    pub fn waits_for(&self, key: MatchKey, before: u64) -> bool {
+        self.open.values().any(|open| open.call.key == Some(key) && open.call.seq < before)
+    }
+
+    fn message(&mut self, entry: &Entry, message: &MessageEntry, heading: Heading) {
+        let said = Said { at: entry.at, bytes: whole(message), redacted: message.redacted };
+        match (heading, message.kind, entry.exchange) {
+            (Heading::ToServer, MessageKind::Request, Some(number)) if !self.open.contains_key(&number) => {
+                self.begin(entry, number, message, said);
+            }
+            (Heading::ToServer, MessageKind::Result | MessageKind::Error, _) => self.answered_question(entry, said),
+            (Heading::ToClient, MessageKind::Notification | MessageKind::Request, _) => {
+                let step = Step { said, asks: message.kind == MessageKind::Request, answer: None };
+                self.step(entry, step);
+            }
+            (Heading::ToClient, MessageKind::Result | MessageKind::Error, Some(number)) => {
+                self.answer(entry, number, said);
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, entry: &Entry, number: u64, message: &MessageEntry, said: Said) {
+        let request = said.bytes.as_ref().and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+        let key = request.as_ref().and_then(|request| MatchKey::of(request, &self.ignored));
+        let call = RecordedCall {
+            number,
+            session: entry.session,
+            seq: entry.seq,
+            last: entry.seq,
+            began: entry.at,
+            era: request.as_ref().map_or(Era::Legacy, era),
+            method: message.method.clone().unwrap_or_default(),
+            subject: message.subject.clone(),
+            request: said.bytes,
+            key: key.filter(|_| !message.redacted),
+            steps: Vec::new(),
+            answer: None,
+            afterwards: Vec::new(),
+            redacted: message.redacted,
+        };
+        if let Some(session) = entry.session
+            && let Some(before) = self.latest.insert(session, number)
+            && self.open.get(&before).is_some_and(|open| open.answered)
+        {
+            self.give(before);
+        }
+        self.order.push_back(number);
+        self.open.insert(number, OpenCall { call, answered: false });
+    }
+
+    fn step(&mut self, entry: &Entry, step: Step) {
+        let Some(open) = self.owner(entry) else { return };
+        open.call.last = entry.seq;
+        let steps = if open.answered { &mut open.call.afterwards } else { &mut open.call.steps };
+        if steps.len() < MAX_STEPS {
+            steps.push(step);
+        }
+    }
+
+    /// The first question that is still open gets the answer whose id fits.
+    fn answered_question(&mut self, entry: &Entry, answer: Said) {
+        let Some(open) = self.owner(entry) else { return };
+        open.call.last = entry.seq;
+        let id = answer.bytes.as_ref().and_then(id);
+        let mut waiting = open.call.steps.iter_mut().filter(|step| step.asks && step.answer.is_none());
+        let fits = |step: &&mut Step| id.is_none() || step.said.bytes.as_ref().and_then(self::id) == id;
+        if let Some(step) = waiting.find(fits) {
+            step.answer = Some(answer);
+        }
+    }
+
+    fn answer(&mut self, entry: &Entry, number: u64, said: Said) {
+        let Some(open) = self.open.get_mut(&number) else { return };
+        open.call.last = entry.seq;
+        open.call.answer = Some(said);
+        open.answered = true;
+        let is_latest = entry.session.is_some_and(|session| self.latest.get(&session) == Some(&number));
+        if !is_latest {
+            self.give(number);
+        }
+    }
+
+    /// The call that a message belongs to.
+    fn owner(&mut self, entry: &Entry) -> Option<&mut OpenCall> {
+        let number = entry.exchange.filter(|number| self.open.contains_key(number));
+        let number = number.or_else(|| self.latest.get(&entry.session?).copied())?;
+        self.open.get_mut(&number)
+    }
+
+    fn close_session(&mut self, session: Option<u64>) {
+        if let Some(number) = session.and_then(|session| self.latest.remove(&session)) {
+            self.give(number);
+        }
+    }
+
+    fn give(&mut self, number: u64) {
+        if let Some(open) = self.open.remove(&number) {
+            self.given.push_back(open.call);
+        }
+        // Those that have been given are cleared from the front, so that the list does not grow with the tape.
+        while self.order.front().is_some_and(|number| !self.open.contains_key(number)) {
+            self.order.pop_front();
+        }
+    }
+}
+
+fn whole(message: &MessageEntry) -> Option<Bytes> {
+    match &message.body {
+        Body::Whole(bytes) => Some(bytes.clone()),
+        _ => None,
+    }
+}
+
+fn id(bytes: &Bytes) -> Option<Bytes> {
+    Envelope::parse(bytes.clone()).ok()?.id().map(|id| id.bytes().clone())
+}
+
+/// A request of the new era names its revision.
+fn era(request: &Value) -> Era {
+    let named = request.get("params").and_then(|params| params.get(meta::META)?.get(meta::PROTOCOL_VERSION));
+    if named.is_some() { Era::Modern } else { Era::Legacy }
+}
+
+/// Gathers all calls of these entries, in the order of their requests.
+///
+/// # Errors
+/// What the source of the entries says.
+pub fn gather<E>(
+    entries: impl Iterator<Item = Result<Entry, E>>,
+    side: Side,
+    ignored: Paths,
+) -> Result<Vec<Arc<RecordedCall>>, E> {
+    let mut gatherer = CallGatherer::new(side, ignored);
+    let mut calls = Vec::new();
+    for entry in entries {
+        gatherer.take(entry?);
+        calls.extend(std::iter::from_fn(|| gatherer.next_call()).map(Arc::new));
+    }
+    gatherer.finish();
+    calls.extend(std::iter::from_fn(|| gatherer.next_call()).map(Arc::new));
+    calls.sort_by_key(|call| call.seq);
+    Ok(calls)
+}

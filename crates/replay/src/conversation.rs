@@ -1,0 +1,296 @@
+//! One client's conversation with a recorded server.
+//!
+//! ```text
+//! message ─┬─ handshake, ping, list ──► answered from what the tape knows of its server
+//!          ├─ call ──► found on the tape ──► its notifications, its questions, its answer, in their order
+//!          │           not found ──► refused with the nearest call, or passed to the live server
+//!          └─ answer to a question ──► the call that asked goes on
+//! ```
+//!
+//! Messages are taken in their order. A call that has nothing to wait for is answered before the next message is looked at;
+//! one with recorded pauses or questions runs in a task of its own.
+
+use crate::introduction::Introduction;
+use crate::nearest;
+use crate::playing::{Playing, Questions};
+use crate::tape_connector::Played;
+use crate::tape_player::{Cursor, Found, TapePlayer};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use signalbox_engine::back::ToBackend;
+use signalbox_engine::catalog::ListKind;
+use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::record::StoreError;
+use signalbox_runtime::{Link, LinkEvents};
+use signalbox_wire::{Envelope, Era, Kind, RawId, builder, codes, meta, method};
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+
+/// The code of a call that is not on the tape, toward the new era.
+const NOT_ON_TAPE: i64 = 4040;
+
+/// What a conversation is told.
+#[derive(Debug)]
+pub(crate) enum Input {
+    /// A message of the client.
+    Message(ToBackend),
+    /// Nobody waits for this request any more.
+    Abort(u64),
+    /// The conversation is over.
+    Close,
+}
+
+/// The state of a conversation.
+pub(crate) struct Conversation {
+    name: Arc<str>,
+    player: Arc<TapePlayer>,
+    played: Arc<Played>,
+    live: Option<Arc<dyn Link>>,
+    always: bool,
+    events: Arc<dyn LinkEvents>,
+    cursor: Arc<Mutex<Cursor>>,
+    questions: Arc<Questions>,
+    tasks: JoinSet<()>,
+    running: HashMap<u64, AbortHandle>,
+    listening: Vec<RawId>,
+}
+
+impl Conversation {
+    pub(crate) fn new(
+        name: Arc<str>,
+        player: Arc<TapePlayer>,
+        played: Arc<Played>,
+        live: Option<Arc<dyn Link>>,
+        always: bool,
+        events: Arc<dyn LinkEvents>,
+    ) -> Self {
+        Self {
+            name,
+            player,
+            played,
+            live,
+            always,
+            events,
+            cursor: Arc::default(),
+            questions: Arc::default(),
+            tasks: JoinSet::new(),
+            running: HashMap::new(),
+            listening: Vec::new(),
+        }
+    }
+
+    /// Answers until it is closed.
+    pub(crate) async fn run(mut self, mut inbox: mpsc::Receiver<Input>) {
+        while let Some(input) = inbox.recv().await {
+            match input {
+                Input::Message(message) => self.message(message).await,
+                Input::Abort(key) => self.stop(key),
+                Input::Close => break,
+            }
+            while self.tasks.try_join_next().is_some() {}
+            if self.running.len() > 2 * self.tasks.len() + 16 {
+                self.running.retain(|_, task| !task.is_finished());
+            }
+        }
+        if self.live.is_none() {
+            self.events.lost("was closed by the gateway".to_owned());
+        }
+    }
+
+    fn stop(&mut self, key: u64) {
+        if let Some(task) = self.running.remove(&key) {
+            task.abort();
+        }
+        self.listening.retain(|id| id.as_u64() != Some(key));
+    }
+
+    async fn message(&mut self, message: ToBackend) {
+        let Ok(envelope) = Envelope::parse(message.bytes().clone()) else { return };
+        match (envelope.kind(), envelope.id()) {
+            (Kind::Request, Some(id)) => self.request(message, &envelope, id).await,
+            (Kind::Notification, _) => {
+                if envelope.method() == Some(method::CANCELLED)
+                    && let Some(span) = envelope.param("requestId")
+                    && let Some(key) =
+                        std::str::from_utf8(span.of(envelope.bytes())).ok().and_then(|text| text.parse().ok())
+                {
+                    self.stop(key);
+                }
+                self.pass_on(message);
+            }
+            (_, Some(id)) => match self.questions.answer(&id, envelope.bytes()) {
+                true => {}
+                false => self.pass_on(message),
+            },
+            _ => {}
+        }
+    }
+
+    async fn request(&mut self, message: ToBackend, envelope: &Envelope, id: RawId) {
+        let Some(method) = envelope.method() else { return };
+        let is_own = Introduction::answers(method) || ListKind::of_method(method).is_some();
+        if self.live.is_some() && (self.always || is_own) {
+            self.played.live.fetch_add(u64::from(!is_own), Ordering::Relaxed);
+            return self.pass_on(message);
+        }
+        let key = message.key();
+        let Ok(request) = serde_json::from_slice::<Value>(envelope.bytes()) else { return };
+        if method == method::SUBSCRIPTIONS_LISTEN {
+            return self.listen(&request, id);
+        }
+        if is_own {
+            let place = self.cursor.lock().unpoisoned().place();
+            let answer = Introduction::new(&self.player, place).answer(method, &request, &id);
+            return self.say(answer, key);
+        }
+        match self.find(request.clone()).await {
+            Ok(Found::Call(call)) => {
+                self.played.calls.fetch_add(1, Ordering::Relaxed);
+                let playing = Playing {
+                    call,
+                    id,
+                    era: era(&request),
+                    token: request.pointer("/params/_meta/progressToken").cloned(),
+                    speed: self.player.settings().speed,
+                    events: Arc::clone(&self.events),
+                    questions: Arc::clone(&self.questions),
+                    key,
+                };
+                self.play(playing);
+            }
+            // The server may or may not have cared; without the tape's word these do nothing.
+            Ok(_) if self.live.is_none() && is_harmless(method) => {
+                self.say(builder::response(&id, empty(era(&request))), key);
+            }
+            Ok(_) if self.live.is_some() => {
+                self.played.live.fetch_add(1, Ordering::Relaxed);
+                self.pass_on(message);
+            }
+            Ok(found) => {
+                self.played.unknown.fetch_add(1, Ordering::Relaxed);
+                let refusal = self.refusal(&found, &request, &id);
+                self.say(refusal, key);
+            }
+            Err(error) => {
+                tracing::warn!(backend = %self.name, %error, "the tape cannot be read");
+                let text = format!("the tape cannot be read: {error}");
+                self.say(builder::error(Some(&id), codes::INTERNAL_ERROR, &text, None), key);
+            }
+        }
+    }
+
+    /// Looks in what has been read; reading on may take long and is done where it holds nothing up.
+    async fn find(&self, request: Value) -> Result<Found, StoreError> {
+        if let Some(call) = self.player.find_known(&mut self.cursor.lock().unpoisoned(), &request) {
+            return Ok(Found::Call(call));
+        }
+        let (player, cursor) = (Arc::clone(&self.player), Arc::clone(&self.cursor));
+        let found = tokio::task::spawn_blocking(move || player.find(&mut cursor.lock().unpoisoned(), &request));
+        found.await.unwrap_or_else(|error| Err(StoreError::Other(error.to_string())))
+    }
+
+    fn play(&mut self, playing: Playing) {
+        let place = self.cursor.lock().unpoisoned().place();
+        let before = place.min(playing.call.seq);
+        if !self.listening.is_empty() {
+            for bytes in self.player.announced(before, place) {
+                self.announce(&bytes);
+            }
+        }
+        if !playing.waits() {
+            return playing.at_once();
+        }
+        let key = playing.key;
+        let task = self.tasks.spawn(playing.run());
+        if let Some(key) = key {
+            self.running.insert(key, task);
+        }
+    }
+
+    /// Tells every listen request what the tape has for it.
+    fn announce(&self, bytes: &Bytes) {
+        let Ok(mut told) = serde_json::from_slice::<Value>(bytes) else { return };
+        for id in &self.listening {
+            let Ok(token) = serde_json::from_slice::<Value>(id.token()) else { continue };
+            if let Some(tag) = told.pointer_mut("/params/_meta").and_then(Value::as_object_mut) {
+                tag.insert(meta::SUBSCRIPTION_ID.to_owned(), token);
+            }
+            self.say(told.to_string().into(), id.as_u64());
+        }
+    }
+
+    /// Acknowledges a listen request, which stays open.
+    fn listen(&mut self, request: &Value, id: RawId) {
+        let wanted = request.pointer("/params/notifications").cloned().unwrap_or_else(|| json!({}));
+        let token = serde_json::from_slice::<Value>(id.token()).unwrap_or_default();
+        let params = json!({"_meta": {meta::SUBSCRIPTION_ID: token}, "notifications": wanted});
+        let told = json!({"jsonrpc": "2.0", "method": method::SUBSCRIPTIONS_ACKNOWLEDGED, "params": params});
+        self.say(told.to_string().into(), id.as_u64());
+        self.listening.push(id);
+    }
+
+    fn refusal(&self, found: &Found, request: &Value, id: &RawId) -> Bytes {
+        let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
+        let subject =
+            request.pointer("/params/name").or_else(|| request.pointer("/params/uri")).and_then(Value::as_str);
+        let what = subject.map_or_else(|| method.to_owned(), |subject| format!("{method} of {subject}"));
+        let (text, data) = match found {
+            Found::Exhausted(times) => {
+                let text = format!("{what} was recorded {times} times and is asked for once more");
+                (text, json!({"reason": "not_on_tape", "recorded": times}))
+            }
+            Found::Nothing(Some(near)) => {
+                let recorded = near.request.as_ref().and_then(|bytes| serde_json::from_slice(bytes).ok());
+                let ignored = &self.player.settings().ignored;
+                let differs = recorded.map(|recorded: Value| nearest::differences(&recorded, request, ignored));
+                let differs = differs.unwrap_or_default();
+                let text = format!(
+                    "{what} is not on the tape; call {} is nearest, and differs at {}",
+                    near.number,
+                    differs.join(", ")
+                );
+                (text, json!({"reason": "not_on_tape", "nearest": near.number, "differs": differs}))
+            }
+            _ => (format!("{what} is not on the tape"), json!({"reason": "not_on_tape"})),
+        };
+        tracing::warn!(backend = %self.name, "{text}");
+        let code = match era(request) {
+            Era::Modern => NOT_ON_TAPE,
+            Era::Legacy => codes::LEGACY_SERVER_ERROR,
+        };
+        builder::error(Some(id), code, &text, Some(data.to_string().as_bytes()))
+    }
+
+    fn say(&self, bytes: Bytes, about: Option<u64>) {
+        self.events.received(bytes, about, None);
+    }
+
+    fn pass_on(&self, message: ToBackend) {
+        let Some(live) = &self.live else { return };
+        let key = message.key();
+        if let Err(fault) = live.send(message)
+            && let Some(key) = key
+        {
+            self.events.failed(key, fault);
+        }
+    }
+}
+
+fn is_harmless(name: &str) -> bool {
+    [method::LOGGING_SET_LEVEL, method::RESOURCES_SUBSCRIBE, method::RESOURCES_UNSUBSCRIBE].contains(&name)
+}
+
+fn empty(era: Era) -> &'static [u8] {
+    match era {
+        Era::Modern => br#"{"resultType":"complete"}"#,
+        Era::Legacy => b"{}",
+    }
+}
+
+fn era(request: &Value) -> Era {
+    let version = request.get("params").and_then(|params| params.get(meta::META)?.get(meta::PROTOCOL_VERSION));
+    if version.is_some() { Era::Modern } else { Era::Legacy }
+}

@@ -1,0 +1,80 @@
+//! What of a tape cannot be used, in numbers that every command shows.
+
+use crate::recorded_call::RecordedCall;
+use signalbox_engine::record::{Content, Entry};
+use signalbox_tape::TapeSource;
+use std::fmt;
+
+/// What is missing or changed in a tape.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Holes {
+    /// How the tape was sampled, if it was.
+    pub sampled: Option<String>,
+    /// What is missing of a file that is not whole.
+    pub torn: Option<String>,
+    /// Facts that were lost while it was recorded.
+    pub lost: u64,
+    /// Calls whose request was left out, so that they cannot be found.
+    pub left: u64,
+    /// Calls whose request was redacted, so that they cannot be found.
+    pub redacted_requests: u64,
+    /// Calls whose answer was left out or never came.
+    pub unanswered: u64,
+    /// Calls whose answer was redacted: they are played with the marks of the redaction in place of the values.
+    pub redacted_answers: u64,
+}
+
+impl Holes {
+    /// What the head of a tape says.
+    #[must_use]
+    pub fn of_tape(source: &TapeSource) -> Self {
+        let sampling = Some(source.info().sampling.clone()).filter(|words| !words.is_empty() && words != "all");
+        Self { sampled: sampling, torn: source.missing().map(ToOwned::to_owned), ..Self::default() }
+    }
+
+    /// Counts gaps.
+    pub fn look(&mut self, entry: &Entry) {
+        if let Content::Gap(gap) = &entry.content {
+            self.lost += gap.facts;
+        }
+    }
+
+    /// Counts what is missing of a call.
+    pub fn count(&mut self, call: &RecordedCall) {
+        if call.redacted {
+            self.redacted_requests += 1;
+        } else if call.key.is_none() {
+            self.left += 1;
+        }
+        match &call.answer {
+            Some(answer) if answer.bytes.is_some() => self.redacted_answers += u64::from(answer.redacted),
+            _ => self.unanswered += 1,
+        }
+    }
+
+    /// True if nothing is missing.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for Holes {
+    /// A line for each kind of hole.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(sampling) = &self.sampled {
+            writeln!(f, "the tape was sampled ({sampling}): calls may be missing")?;
+        }
+        if let Some(torn) = &self.torn {
+            writeln!(f, "{torn}")?;
+        }
+        let counts = [
+            (self.lost, "facts were lost while it was recorded: calls may be missing"),
+            (self.left, "calls cannot be found: their requests were not recorded in full"),
+            (self.redacted_requests, "calls cannot be found: their requests were redacted"),
+            (self.unanswered, "calls cannot be played: they have no answer on the tape"),
+            (self.redacted_answers, "answers were redacted and are played as they were recorded"),
+        ];
+        counts.iter().filter(|(count, _)| *count > 0).try_for_each(|(count, text)| writeln!(f, "{count} {text}"))
+    }
+}

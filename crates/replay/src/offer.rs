@@ -1,0 +1,232 @@
+//! What a tape knows of its server: who it is, what it can do, and its lists as they were at each place of the tape.
+
+use crate::side::{Heading, Side};
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use signalbox_engine::catalog::ListKind;
+use signalbox_engine::record::{BackendSeen, Body, Content, Entry, MessageEntry, MessageKind};
+use signalbox_wire::{Era, Revision, meta, method};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// Most versions of one list that are kept.
+const MAX_VERSIONS: usize = 1_000;
+
+/// Most announcements that are kept.
+const MAX_ANNOUNCEMENTS: usize = 10_000;
+
+/// What is known so far.
+#[derive(Debug, Default)]
+pub struct Offer {
+    hello: Hello,
+    /// Each list as clients were shown it, by the place of the tape.
+    shown: [Vec<(u64, Items)>; 4],
+    /// Pages that belong together, by session and kind, until the last one comes.
+    pages: HashMap<(Option<u64>, ListKind), Vec<Box<RawValue>>>,
+    /// What clients of the new era that listened were told, by the place of the tape.
+    announcements: Vec<(u64, Bytes)>,
+    /// What each backend said of itself last, in the order in which they were first seen.
+    backends: Vec<BackendSeen>,
+}
+
+/// The entries of a list.
+pub type Items = Arc<[Box<RawValue>]>;
+
+/// What the server said of itself when a client came.
+#[derive(Debug, Default, Clone)]
+pub struct Hello {
+    /// `serverInfo`.
+    pub info: Option<Value>,
+    /// `capabilities`.
+    pub capabilities: Option<Value>,
+    /// `instructions`.
+    pub instructions: Option<String>,
+    /// The latest revision of the old era that was spoken.
+    pub old: Option<Revision>,
+    /// True if somebody spoke the new era.
+    pub new: bool,
+}
+
+impl Offer {
+    /// Learns from an entry whose body is whole.
+    pub fn learn(&mut self, side: &Side, entry: &Entry) {
+        match &entry.content {
+            Content::Message(message)
+                if side.heading(message) == Some(Heading::ToClient) && message.kind == MessageKind::Result =>
+            {
+                self.answer(entry, message);
+            }
+            Content::Message(message)
+                if side.heading(message) == Some(Heading::ToClient) && message.kind == MessageKind::Notification =>
+            {
+                self.announcement(entry, message);
+            }
+            Content::Backend(seen) => match side {
+                Side::Backend(name) if seen.backend != *name => {}
+                _ => self.backend(seen),
+            },
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, entry: &Entry, message: &MessageEntry) {
+        let (Some(method), Body::Whole(bytes)) = (message.method.as_deref(), &message.body) else { return };
+        match (method, ListKind::of_method(method)) {
+            (method::INITIALIZE | method::SERVER_DISCOVER, _) => self.handshake(method, bytes),
+            (_, Some(kind)) => self.list(entry, kind, bytes),
+            _ => {}
+        }
+    }
+
+    /// Keeps what was told on the stream of a listen request.
+    fn announcement(&mut self, entry: &Entry, message: &MessageEntry) {
+        let Body::Whole(bytes) = &message.body else { return };
+        let tagged = memchr::memmem::find(bytes, meta::SUBSCRIPTION_ID.as_bytes()).is_some();
+        let own = message.method.as_deref() == Some(method::SUBSCRIPTIONS_ACKNOWLEDGED);
+        if tagged && !own && self.announcements.len() < MAX_ANNOUNCEMENTS {
+            self.announcements.push((entry.seq, bytes.clone()));
+        }
+    }
+
+    /// What was told to clients that listened, after one place and up to another.
+    #[must_use]
+    pub fn announced(&self, after: u64, until: u64) -> Vec<Bytes> {
+        let wanted = self.announcements.iter().filter(|(seq, _)| *seq > after && *seq <= until);
+        wanted.map(|(_, bytes)| bytes.clone()).collect()
+    }
+
+    /// Learns that somebody spoke this era.
+    pub fn spoke(&mut self, era: Era) {
+        self.hello.new |= era == Era::Modern;
+    }
+
+    fn handshake(&mut self, method: &str, bytes: &Bytes) {
+        let Ok(Value::Object(mut message)) = serde_json::from_slice(bytes) else { return };
+        let Some(Value::Object(mut result)) = message.remove("result") else { return };
+        let hello = &mut self.hello;
+        match method {
+            method::INITIALIZE => {
+                let spoken = result.get("protocolVersion").and_then(Value::as_str).and_then(Revision::parse);
+                hello.old = hello.old.max(spoken);
+            }
+            _ => hello.new = true,
+        }
+        hello.info = hello.info.take().or_else(|| result.remove("serverInfo"));
+        hello.capabilities = hello.capabilities.take().or_else(|| result.remove("capabilities"));
+        let instructions = result.get("instructions").and_then(Value::as_str).map(ToOwned::to_owned);
+        hello.instructions = hello.instructions.take().or(instructions);
+    }
+
+    fn list(&mut self, entry: &Entry, kind: ListKind, bytes: &Bytes) {
+        let Some((items, more)) = page(bytes, kind.member()) else { return };
+        let mut pages = self.pages.remove(&(entry.session, kind)).unwrap_or_default();
+        pages.extend(items);
+        if more {
+            self.pages.insert((entry.session, kind), pages);
+            return;
+        }
+        let shown = &mut self.shown[kind as usize];
+        let known = shown.last().is_some_and(|(_, last)| texts(last).eq(texts(&pages)));
+        if !known && shown.len() < MAX_VERSIONS {
+            shown.push((entry.seq, pages.into()));
+        }
+    }
+
+    fn backend(&mut self, seen: &BackendSeen) {
+        match self.backends.iter_mut().find(|known| known.backend == seen.backend) {
+            Some(known) => *known = seen.clone(),
+            None => self.backends.push(seen.clone()),
+        }
+    }
+
+    /// True once a client's handshake or a backend is known.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        self.hello.capabilities.is_some() || !self.backends.is_empty()
+    }
+
+    /// What the server says of itself.
+    #[must_use]
+    pub fn hello(&self) -> Hello {
+        let mut hello = self.hello.clone();
+        let part = |name: &str| self.backends.iter().find_map(|seen| self::part(seen, name));
+        hello.info = hello.info.or_else(|| part("server").and_then(|bytes| serde_json::from_slice(&bytes).ok()));
+        if hello.instructions.is_none() {
+            hello.instructions = part("instructions").and_then(|bytes| String::from_utf8(bytes.to_vec()).ok());
+        }
+        if hello.capabilities.is_none() {
+            let parsed = |seen: &BackendSeen| serde_json::from_slice::<Value>(&self::part(seen, "capabilities")?).ok();
+            let all = self.backends.iter().filter_map(parsed);
+            let joined = all.fold(Map::new(), |mut joined, one| {
+                if let Value::Object(members) = one {
+                    members.into_iter().for_each(|(name, value)| _ = joined.entry(name).or_insert(value));
+                }
+                joined
+            });
+            hello.capabilities = Some(Value::Object(joined));
+        }
+        for revision in self.backends.iter().filter_map(|seen| Revision::parse(seen.revision.as_deref()?)) {
+            match revision.era() {
+                Era::Modern => hello.new |= hello.old.is_none(),
+                Era::Legacy => hello.old = hello.old.max(Some(revision)),
+            }
+        }
+        hello
+    }
+
+    /// A list as it was at a place of the tape: the last one shown until there, else the first one shown at all, else what the
+    /// backends offered.
+    #[must_use]
+    pub fn list_at(&self, kind: ListKind, place: u64) -> Items {
+        let shown = &self.shown[kind as usize];
+        let until = shown.iter().take_while(|(seq, _)| *seq <= place).last().or_else(|| shown.first());
+        until.map_or_else(|| self.offered(kind), |(_, items)| Arc::clone(items))
+    }
+
+    /// The lists of all backends in one, by the names that clients were shown: the first backend that has a name keeps it.
+    fn offered(&self, kind: ListKind) -> Items {
+        let mut taken = HashSet::new();
+        let mut items = Vec::new();
+        for seen in &self.backends {
+            let Some(bytes) = part(seen, kind.member()) else { continue };
+            let own: Vec<Box<RawValue>> = serde_json::from_slice(&bytes).unwrap_or_default();
+            for item in own {
+                let Some(name) = name(kind, &item) else { continue };
+                match taken.insert(name.clone()) {
+                    true => items.push(item),
+                    false => items.extend(renamed(kind, &seen.backend, &name, &item)),
+                }
+            }
+        }
+        items.into()
+    }
+}
+
+/// The entries of one page, and whether another one follows.
+fn page(bytes: &Bytes, member: &str) -> Option<(Vec<Box<RawValue>>, bool)> {
+    let message: HashMap<String, Box<RawValue>> = serde_json::from_slice(bytes).ok()?;
+    let result: HashMap<String, Box<RawValue>> = serde_json::from_str(message.get("result")?.get()).ok()?;
+    let items = serde_json::from_str(result.get(member)?.get()).ok()?;
+    Some((items, result.get("nextCursor").is_some_and(|cursor| cursor.get() != "null")))
+}
+
+fn texts(items: &[Box<RawValue>]) -> impl Iterator<Item = &str> {
+    items.iter().map(|item| item.get())
+}
+
+fn part(seen: &BackendSeen, name: &str) -> Option<Bytes> {
+    seen.parts.iter().find(|(part, _)| part == name).map(|(_, bytes)| bytes.clone())
+}
+
+fn name(kind: ListKind, item: &RawValue) -> Option<String> {
+    let item: Value = serde_json::from_str(item.get()).ok()?;
+    Some(item.get(kind.key())?.as_str()?.to_owned())
+}
+
+/// The entry under its qualified name, as the catalog makes it.
+fn renamed(kind: ListKind, backend: &str, name: &str, item: &RawValue) -> Option<Box<RawValue>> {
+    let mut item: Map<String, Value> = serde_json::from_str(item.get()).ok()?;
+    item.insert(kind.key().to_owned(), kind.style().qualify(backend, name).into());
+    serde_json::value::to_raw_value(&item).ok()
+}

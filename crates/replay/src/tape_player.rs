@@ -1,0 +1,389 @@
+//! Finds the recorded answer to a request.
+//!
+//! A tape may be larger than memory, and a client mostly asks in the order of the tape. So the player reads a tape only as far
+//! as it must: it gathers calls until the wanted one turns up, keeps their keys and places, and keeps the latest calls whole
+//! ([`CACHE`]). A call that is no longer kept whole is read again from its place.
+//!
+//! Invariants:
+//! - a tape is only read, never written;
+//! - equal calls are found in the order of their requests, each once per [`Cursor`], whatever is asked in between;
+//! - what cannot be played (no body, no answer) is never found, and counted in [`Holes`].
+
+use crate::call_gatherer::CallGatherer;
+use crate::holes::Holes;
+use crate::match_key::MatchKey;
+use crate::offer::{Hello, Items, Offer};
+use crate::paths::Paths;
+use crate::recorded_call::RecordedCall;
+use crate::side::Side;
+use bytes::Bytes;
+use serde_json::Value;
+use signalbox_engine::catalog::ListKind;
+use signalbox_engine::lock::LockResultExt as _;
+use signalbox_engine::record::{StoreError, TapeKind};
+use signalbox_tape::TapeSource;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Most bytes of calls that are kept whole.
+pub const CACHE: usize = 24 << 20;
+/// How many entries are read at once.
+const BATCH: usize = 2_000;
+/// How many entries are read at most before the server introduces itself.
+const INTRODUCTION: u64 = 20_000;
+/// How many calls of the same tool are compared to find the nearest one.
+const COMPARED: usize = 200;
+
+/// What is given to a call that was asked for more often than it was recorded.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Repeat {
+    /// An error.
+    #[default]
+    Refuse,
+    /// The last recorded answer again.
+    Last,
+    /// The recorded answers again from the first.
+    Cycle,
+}
+
+/// How a tape is played.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PlayerSettings {
+    /// The backend whose own answers are played; without one, what clients saw.
+    pub backend: Option<Arc<str>>,
+    /// The only session whose calls are played.
+    pub session: Option<u64>,
+    /// What does not tell calls apart.
+    pub ignored: Paths,
+    /// What follows the last recorded answer.
+    pub repeat: Repeat,
+    /// How fast: 1 keeps the recorded pauses, 2 halves them. Without one there are no pauses.
+    pub speed: Option<f64>,
+}
+
+impl Default for PlayerSettings {
+    fn default() -> Self {
+        Self { backend: None, session: None, ignored: Paths::default(), repeat: Repeat::Refuse, speed: None }
+    }
+}
+
+/// How far one conversation has come.
+#[derive(Debug, Default)]
+pub struct Cursor {
+    /// How often each call was asked for.
+    asked: HashMap<MatchKey, usize>,
+    /// The furthest place of the tape that was played.
+    place: u64,
+}
+
+impl Cursor {
+    /// The furthest place of the tape that was played.
+    #[must_use]
+    pub fn place(&self) -> u64 {
+        self.place
+    }
+
+    fn advance(&mut self, key: MatchKey, call: &RecordedCall) {
+        *self.asked.entry(key).or_default() += 1;
+        self.place = self.place.max(call.last);
+    }
+}
+
+/// What the tape has for a request.
+#[derive(Debug)]
+pub enum Found {
+    /// This call.
+    Call(Arc<RecordedCall>),
+    /// The call was recorded so often, and asked for once more.
+    Exhausted(usize),
+    /// Nothing. The nearest call of the same tool, if there is one.
+    Nothing(Option<Arc<RecordedCall>>),
+}
+
+/// A tape that is being played.
+#[derive(Debug)]
+pub struct TapePlayer {
+    settings: PlayerSettings,
+    reading: Mutex<Reading>,
+}
+
+struct Reading {
+    source: TapeSource,
+    side: Side,
+    gatherer: CallGatherer,
+    offer: Offer,
+    holes: Holes,
+    read: u64,
+    ended: bool,
+    calls: Vec<Place>,
+    by_key: HashMap<MatchKey, Vec<u32>>,
+    by_subject: HashMap<(Arc<str>, Option<Arc<str>>), Vec<u32>>,
+    kept: HashMap<u32, Arc<RecordedCall>>,
+    kept_order: VecDeque<u32>,
+    kept_bytes: usize,
+}
+
+/// Where a call stands in the tape.
+#[derive(Copy, Clone, Debug)]
+struct Place {
+    seq: u64,
+    number: u64,
+}
+
+impl std::fmt::Debug for Reading {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reading").field("read", &self.read).field("calls", &self.calls.len()).finish_non_exhaustive()
+    }
+}
+
+impl TapePlayer {
+    /// Opens a tape and reads enough of it to introduce the server.
+    ///
+    /// # Errors
+    /// If the tape cannot be read.
+    pub fn open(source: TapeSource, settings: PlayerSettings) -> Result<Self, StoreError> {
+        let mut reading = Reading::new(source, &settings)?;
+        while !reading.ended && reading.read < INTRODUCTION && !(reading.offer.is_known() && !reading.calls.is_empty())
+        {
+            reading.advance(&settings)?;
+        }
+        Ok(Self { settings, reading: Mutex::new(reading) })
+    }
+
+    /// How it is played.
+    #[must_use]
+    pub fn settings(&self) -> &PlayerSettings {
+        &self.settings
+    }
+
+    /// What the server says of itself.
+    #[must_use]
+    pub fn hello(&self) -> Hello {
+        self.reading().offer.hello()
+    }
+
+    /// A list as it was at a place of the tape.
+    #[must_use]
+    pub fn list(&self, place: u64, kind: ListKind) -> Items {
+        self.reading().offer.list_at(kind, place)
+    }
+
+    /// What was told to clients that listened, after one place of the tape and up to another.
+    #[must_use]
+    pub fn announced(&self, after: u64, until: u64) -> Vec<Bytes> {
+        self.reading().offer.announced(after, until)
+    }
+
+    /// What of the tape that has been read so far cannot be played.
+    #[must_use]
+    pub fn holes(&self) -> Holes {
+        self.reading().holes.clone()
+    }
+
+    /// How many calls have been read so far, and whether that is all of them.
+    #[must_use]
+    pub fn calls(&self) -> (usize, bool) {
+        let reading = self.reading();
+        (reading.calls.len(), reading.ended)
+    }
+
+    /// Finds the answer to a request in what is kept whole, without touching the tape.
+    pub fn find_known(&self, cursor: &mut Cursor, request: &Value) -> Option<Arc<RecordedCall>> {
+        let key = MatchKey::of(request, &self.settings.ignored)?;
+        let asked = cursor.asked.get(&key).copied().unwrap_or_default();
+        let reading = self.reading();
+        let kept = reading.nth(key, asked).and_then(|index| reading.kept.get(&index).cloned());
+        drop(reading);
+        kept.inspect(|call| cursor.advance(key, call))
+    }
+
+    /// Finds the answer to a request. It may read on in the tape, which takes its time where the call is far away or missing.
+    ///
+    /// # Errors
+    /// If the tape cannot be read.
+    pub fn find(&self, cursor: &mut Cursor, request: &Value) -> Result<Found, StoreError> {
+        let Some(key) = MatchKey::of(request, &self.settings.ignored) else { return Ok(Found::Nothing(None)) };
+        let asked = cursor.asked.get(&key).copied().unwrap_or_default();
+        let mut reading = self.reading();
+        let index = loop {
+            if let Some(index) = reading.nth(key, asked) {
+                break index;
+            }
+            if reading.ended {
+                match self.beyond(&reading, key, asked) {
+                    Some(index) => break index,
+                    None if asked > 0 || reading.by_key.contains_key(&key) => return Ok(Found::Exhausted(asked)),
+                    None => return Ok(Found::Nothing(reading.nearest(request, &self.settings)?)),
+                }
+            }
+            reading.advance(&self.settings)?;
+        };
+        let call = reading.whole(index, &self.settings)?;
+        drop(reading);
+        cursor.advance(key, &call);
+        Ok(Found::Call(call))
+    }
+
+    fn beyond(&self, reading: &Reading, key: MatchKey, asked: usize) -> Option<u32> {
+        let all = reading.by_key.get(&key).filter(|all| !all.is_empty())?;
+        match self.settings.repeat {
+            Repeat::Refuse => None,
+            Repeat::Last => all.last().copied(),
+            Repeat::Cycle => all.get(asked % all.len()).copied(),
+        }
+    }
+
+    fn reading(&self) -> MutexGuard<'_, Reading> {
+        self.reading.lock().unpoisoned()
+    }
+}
+
+impl Reading {
+    fn new(mut source: TapeSource, settings: &PlayerSettings) -> Result<Self, StoreError> {
+        let side = match &settings.backend {
+            Some(name) => Side::Backend(Arc::clone(name)),
+            None if is_transparent(&mut source)? => Side::Transparent,
+            None => Side::Client,
+        };
+        let holes = Holes::of_tape(&source);
+        Ok(Self {
+            source,
+            gatherer: CallGatherer::new(side.clone(), settings.ignored.clone()),
+            side,
+            offer: Offer::default(),
+            holes,
+            read: 0,
+            ended: false,
+            calls: Vec::new(),
+            by_key: HashMap::new(),
+            by_subject: HashMap::new(),
+            kept: HashMap::new(),
+            kept_order: VecDeque::new(),
+            kept_bytes: 0,
+        })
+    }
+
+    /// Reads on.
+    fn advance(&mut self, settings: &PlayerSettings) -> Result<(), StoreError> {
+        let mut batch = self.source.kept_after(self.read);
+        let mut count = 0;
+        for entry in batch.by_ref().take(BATCH) {
+            let entry = entry?;
+            count += 1;
+            self.read = entry.seq;
+            self.holes.look(&entry);
+            let entry = self.gatherer.take(entry);
+            self.offer.learn(&self.side, &entry);
+        }
+        drop(batch);
+        if count < BATCH {
+            self.gatherer.finish();
+            self.ended = true;
+        }
+        while let Some(call) = self.gatherer.next_call() {
+            self.add(call, settings);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, call: RecordedCall, settings: &PlayerSettings) {
+        if settings.session.is_some() && call.session != settings.session || is_answered_otherwise(&call.method) {
+            return;
+        }
+        self.holes.count(&call);
+        self.offer.spoke(call.era);
+        let (Some(key), true) = (call.key, call.is_playable()) else { return };
+        let Ok(index) = u32::try_from(self.calls.len()) else { return };
+        let place = Place { seq: call.seq, number: call.number };
+        self.calls.push(place);
+        let subject = (Arc::clone(&call.method), call.subject.clone());
+        self.by_subject.entry(subject).or_default().push(index);
+        let calls = &self.calls;
+        let same = self.by_key.entry(key).or_default();
+        let at = same.partition_point(|other| calls.get(*other as usize).is_some_and(|other| other.seq < place.seq));
+        same.insert(at, index);
+        self.keep(index, Arc::new(call));
+    }
+
+    fn keep(&mut self, index: u32, call: Arc<RecordedCall>) {
+        self.kept_bytes += call.weight();
+        self.kept.insert(index, call);
+        self.kept_order.push_back(index);
+        while self.kept_bytes > CACHE && self.kept_order.len() > 1 {
+            let oldest = self.kept_order.pop_front().and_then(|oldest| self.kept.remove(&oldest));
+            self.kept_bytes -= oldest.map_or(0, |oldest| oldest.weight()).min(self.kept_bytes);
+        }
+    }
+
+    /// The call with this key that was recorded as the nth, once it is sure that none before it is still open.
+    fn nth(&self, key: MatchKey, nth: usize) -> Option<u32> {
+        let index = *self.by_key.get(&key)?.get(nth)?;
+        let seq = self.calls.get(index as usize)?.seq;
+        (!self.gatherer.waits_for(key, seq)).then_some(index)
+    }
+
+    fn whole(&mut self, index: u32, settings: &PlayerSettings) -> Result<Arc<RecordedCall>, StoreError> {
+        if let Some(call) = self.kept.get(&index) {
+            return Ok(Arc::clone(call));
+        }
+        let gone = || StoreError::Other("a call that was on the tape is gone".to_owned());
+        let place = *self.calls.get(index as usize).ok_or_else(gone)?;
+        let mut gatherer = CallGatherer::new(self.side.clone(), settings.ignored.clone());
+        let mut entries = self.source.kept_after(place.seq - 1);
+        let call = loop {
+            match entries.next() {
+                Some(entry) => _ = gatherer.take(entry?),
+                None => gatherer.finish(),
+            }
+            let mut found = std::iter::from_fn(|| gatherer.next_call());
+            if let Some(call) = found.find(|call| call.number == place.number) {
+                break Arc::new(call);
+            }
+        };
+        drop(entries);
+        self.keep(index, Arc::clone(&call));
+        Ok(call)
+    }
+
+    /// The recorded call of the same tool whose params differ least.
+    fn nearest(&mut self, request: &Value, settings: &PlayerSettings) -> Result<Option<Arc<RecordedCall>>, StoreError> {
+        let method = request.get("method").and_then(Value::as_str).unwrap_or_default();
+        let subject = request.get("params").and_then(|params| params.get("name").or_else(|| params.get("uri")));
+        let subject = subject.and_then(Value::as_str).map(Arc::from);
+        let same = self.by_subject.get(&(Arc::from(method), subject)).map_or(&[][..], Vec::as_slice);
+        let candidates: Vec<u32> = same.iter().copied().take(COMPARED).collect();
+        let mut nearest: Option<(usize, Arc<RecordedCall>)> = None;
+        for index in candidates {
+            let call = self.whole(index, settings)?;
+            let recorded = call.request.as_ref().and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+            let Some(recorded) = recorded else { continue };
+            let distance = crate::nearest::differences(&recorded, request, &settings.ignored).len();
+            if nearest.as_ref().is_none_or(|(least, _)| distance < *least) {
+                nearest = Some((distance, call));
+            }
+        }
+        Ok(nearest.map(|(_, call)| call))
+    }
+}
+
+/// What the player answers itself, from what it knows of the server.
+fn is_answered_otherwise(method: &str) -> bool {
+    use signalbox_wire::method as m;
+    let own = [m::INITIALIZE, m::SERVER_DISCOVER, m::PING, m::SUBSCRIPTIONS_LISTEN];
+    own.contains(&method) || ListKind::of_method(method).is_some()
+}
+
+/// True for a tape of `wrap` or `proxy` on which nothing was sent by the gateway itself.
+fn is_transparent(source: &mut TapeSource) -> Result<bool, StoreError> {
+    use signalbox_engine::fact::Point;
+    use signalbox_engine::record::Content;
+    if !matches!(source.info().kind, TapeKind::Wrap | TapeKind::Proxy) {
+        return Ok(false);
+    }
+    for entry in source.kept_after(0).take(BATCH) {
+        if matches!(&entry?.content, Content::Message(message) if message.point == Point::ClientOut) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
