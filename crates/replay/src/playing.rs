@@ -14,6 +14,8 @@ use tokio::sync::oneshot;
 
 /// How long a client may take to answer a question before its call goes on without the answer.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// How much of a recorded pause is kept where there is no speed: real clients lose progress that comes together with its answer.
+const BREATH: Duration = Duration::from_millis(10);
 /// The longest recorded pause that is kept.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
@@ -58,12 +60,11 @@ pub(crate) struct Playing {
 impl Playing {
     /// True if something has to be waited for.
     pub(crate) fn waits(&self) -> bool {
-        self.speed.is_some() || self.call.steps.iter().any(|step| step.asks)
+        self.speed.is_some() || !self.call.steps.is_empty()
     }
 
-    /// Says everything, one after the other.
+    /// Says everything of a call that has nothing to wait for.
     pub(crate) fn at_once(&self) {
-        self.call.steps.iter().for_each(|step| self.notify(step, self.key));
         self.answer();
         self.afterwards();
     }
@@ -88,9 +89,11 @@ impl Playing {
     async fn pause(&self, clock: &mut u64, until: &Said) {
         let pause = Duration::from_nanos(until.at.saturating_sub(*clock)).min(LONGEST_PAUSE);
         *clock = until.at.max(*clock);
-        if let Some(speed) = self.speed.filter(|speed| *speed > 0.0) {
-            tokio::time::sleep(pause.div_f64(speed)).await;
-        }
+        let pause = match self.speed.filter(|speed| *speed > 0.0) {
+            Some(speed) => pause.div_f64(speed),
+            None => pause.min(BREATH),
+        };
+        tokio::time::sleep(pause).await;
     }
 
     async fn ask(&self, step: &Step) {
