@@ -1,8 +1,11 @@
 //! Tapes that answer like a server, tapes as tests, and policies tried on the past.
 
 pub mod call_gatherer;
+pub mod contract;
 mod conversation;
+pub mod diff;
 pub mod holes;
+pub mod ignore_file;
 mod introduction;
 pub mod match_key;
 pub mod nearest;

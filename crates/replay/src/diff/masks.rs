@@ -1,0 +1,198 @@
+//! What stands on a tape in the place of secrets, so that a mask is not taken for another value.
+
+use crate::paths::Paths;
+use serde_json::Value;
+use std::collections::HashSet;
+
+/// What a recorder writes unless it is told another text.
+const REPLACED: &str = "[redacted]";
+/// What stands for the hidden part of a masked value.
+const STARS: &str = "****";
+/// What begins a keyed hash, which has so many digits.
+const HASH: &str = "hash:";
+const HASH_DIGITS: usize = 16;
+/// What begins an encrypted value: `enc:KEY-ID:BASE64`.
+const ENCRYPTED: &str = "enc:";
+/// Most rules of one tape that are read.
+const MAX_RULES: usize = 1000;
+
+/// How a tape hides secrets. Masks in values are recognised by their form; members that a tape removes, or replaces by a text of
+/// the user's own, by the rules in its head.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Masks {
+    names: HashSet<String>,
+    paths: Paths,
+}
+
+impl Masks {
+    /// Reads the redaction rules of a tape's head, such as `key password: replace`.
+    #[must_use]
+    pub fn of_rules<T: AsRef<str>>(rules: &[T]) -> Self {
+        let mut masks = Self::default();
+        for rule in rules.iter().map(AsRef::as_ref).take(MAX_RULES) {
+            let Some((what, action)) = rule.rsplit_once(": ") else { continue };
+            // What other actions leave is recognised by its form.
+            if !matches!(action, "remove" | "replace") {
+                continue;
+            }
+            if let Some(name) = what.strip_prefix("key ") {
+                masks.names.insert(plain(name));
+            } else if let Some(path) = what.strip_prefix("path ") {
+                let path = path.split_once(" of ").map_or(path, |(path, _)| path);
+                // A path that a recorder knows and this program does not hides nothing.
+                let _ = masks.paths.add(path);
+            }
+        }
+        masks
+    }
+
+    /// The rules of both.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let mut all = self.clone();
+        all.names.extend(other.names.iter().cloned());
+        for path in other.paths.to_string().lines() {
+            let _ = all.paths.add(path);
+        }
+        all
+    }
+
+    /// True if a redacted message has nothing of its own at this place: the member is removed, or its value replaced.
+    #[must_use]
+    pub fn hides(&self, place: &[String], value: Option<&Value>) -> bool {
+        let by_name = place.last().is_some_and(|name| self.names.contains(&plain(name)));
+        by_name || super::digest::covers(&self.paths, place) || value.is_some_and(is_mask)
+    }
+
+    /// Takes out what the tape hides by name or place, and makes all masks the same, so that two requests can be found to be
+    /// one call.
+    pub fn settle(&self, message: &mut Value) {
+        self.paths.remove_from(message);
+        self.settle_below(message);
+    }
+
+    fn settle_below(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => {
+                if !self.names.is_empty() {
+                    members.retain(|name, _| !self.names.contains(&plain(name)));
+                }
+                members.values_mut().for_each(|value| self.settle_below(value));
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.settle_below(item)),
+            Value::String(text) => {
+                if let Some(pieces) = pieces(text) {
+                    *text = pieces.join(REPLACED);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A name as redaction compares it: without case, hyphens and underscores.
+fn plain(name: &str) -> String {
+    name.chars().filter(|one| !matches!(one, '-' | '_')).flat_map(char::to_lowercase).collect()
+}
+
+/// True if a value is nothing but a mask.
+fn is_mask(value: &Value) -> bool {
+    value.as_str().and_then(pieces).is_some_and(|pieces| pieces.iter().all(|piece| piece.is_empty()))
+}
+
+/// True if a text has a mask in it.
+pub(super) fn has_mask(text: &str) -> bool {
+    next_mask(text).is_some()
+}
+
+/// True if a text with masks fits another: what stands around the masks is there in the same order.
+pub(super) fn fits(masked: &str, other: &str) -> bool {
+    let Some(wanted) = pieces(masked) else { return false };
+    if pieces(other).is_some_and(|others| others == wanted) {
+        return true;
+    }
+    let [first, middle @ .., last] = wanted.as_slice() else { return false };
+    let Some(rest) = other.strip_prefix(first) else { return false };
+    let Some(mut rest) = rest.strip_suffix(last) else { return false };
+    for piece in middle {
+        match rest.split_once(piece) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    true
+}
+
+/// The parts of a text around its masks; none if it has no mask.
+fn pieces(text: &str) -> Option<Vec<&str>> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some((start, end)) = next_mask(rest) {
+        let (before, after) = (rest.get(..start)?, rest.get(end..)?);
+        pieces.push(before);
+        rest = after;
+    }
+    pieces.push(rest);
+    (pieces.len() > 1).then_some(pieces)
+}
+
+/// Where the first mask of a text begins and ends.
+fn next_mask(text: &str) -> Option<(usize, usize)> {
+    let fixed = [REPLACED, STARS].into_iter().filter_map(|mask| text.find(mask).map(|at| (at, at + mask.len())));
+    let hash = text.match_indices(HASH).find_map(|(at, _)| {
+        let end = at + HASH.len() + HASH_DIGITS;
+        let digits = text.get(at + HASH.len()..end)?;
+        digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some((at, end))
+    });
+    let encrypted = text.match_indices(ENCRYPTED).find_map(|(at, _)| encrypted(text, at));
+    fixed.chain(hash).chain(encrypted).min()
+}
+
+fn encrypted(text: &str, at: usize) -> Option<(usize, usize)> {
+    let (id, sealed) = text.get(at + ENCRYPTED.len()..)?.split_once(':')?;
+    let is_id = !id.is_empty() && id.bytes().all(|one| one.is_ascii_alphanumeric() || b"-_.".contains(&one));
+    let length = sealed.bytes().take_while(|one| one.is_ascii_alphanumeric() || b"+/=".contains(one)).count();
+    // A nonce and a tag are there always.
+    (is_id && length >= 28).then_some((at, at + ENCRYPTED.len() + id.len() + 1 + length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn masks_are_known_by_their_form() {
+        let sealed = format!("enc:main:{}", "A".repeat(40));
+        for mask in ["[redacted]", "****", "hash:0123456789abcdef", &sealed] {
+            assert!(is_mask(&json!(mask)), "{mask}");
+            assert!(fits(&format!("Bearer {mask}, thanks"), "Bearer s3cret, thanks"));
+            assert!(!fits(&format!("Bearer {mask}, thanks"), "Bearer s3cret"));
+        }
+        for text in ["hash:xyz", "enc:nothing", "redacted", "***", "a hash: b"] {
+            assert!(!has_mask(text), "{text}");
+        }
+        assert!(fits("****1234", "41111234") && !fits("****1234", "41115678"));
+        assert!(fits("a hash:0000000000000000 b", "a hash:ffffffffffffffff b"));
+    }
+
+    #[test]
+    fn rules_of_a_head_tell_what_was_removed() {
+        let masks =
+            Masks::of_rules(&["key api_key: remove", "path /params/x/*/y of tools/call: replace", "key a: hash"]);
+        let place = |text: &str| text.split('/').skip(1).map(str::to_owned).collect::<Vec<_>>();
+        assert!(masks.hides(&place("/a/Api-Key"), None));
+        assert!(masks.hides(&place("/params/x/0/y"), Some(&json!(7))));
+        assert!(!masks.hides(&place("/a"), None), "a hash is seen");
+    }
+
+    #[test]
+    fn settled_requests_are_equal_where_only_masks_differ() {
+        let masks = Masks::of_rules(&["key token: remove"]);
+        let mut one = json!({"token": "x", "text": "by hash:0000000000000000"});
+        let mut other = json!({"text": "by [redacted]"});
+        masks.settle(&mut one);
+        masks.settle(&mut other);
+        assert_eq!(one, other);
+    }
+}
