@@ -13,6 +13,7 @@ pub mod offer;
 pub mod paths;
 mod playing;
 pub mod recorded_call;
+pub mod run;
 pub mod side;
 pub mod tape_connector;
 pub mod tape_player;

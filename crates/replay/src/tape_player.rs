@@ -20,7 +20,7 @@ use bytes::Bytes;
 use serde_json::Value;
 use signalbox_engine::catalog::ListKind;
 use signalbox_engine::lock::LockResultExt as _;
-use signalbox_engine::record::{StoreError, TapeKind};
+use signalbox_engine::record::StoreError;
 use signalbox_tape::TapeSource;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -242,8 +242,7 @@ impl Reading {
     fn new(mut source: TapeSource, settings: &PlayerSettings) -> Result<Self, StoreError> {
         let side = match &settings.backend {
             Some(name) => Side::Backend(Arc::clone(name)),
-            None if is_transparent(&mut source)? => Side::Transparent,
-            None => Side::Client,
+            None => Side::of(&mut source)?,
         };
         let holes = Holes::of_tape(&source);
         Ok(Self {
@@ -371,19 +370,4 @@ fn is_answered_otherwise(method: &str) -> bool {
     use signalbox_wire::method as m;
     let own = [m::INITIALIZE, m::SERVER_DISCOVER, m::PING, m::SUBSCRIPTIONS_LISTEN];
     own.contains(&method) || ListKind::of_method(method).is_some()
-}
-
-/// True for a tape of `wrap` or `proxy` on which nothing was sent by the gateway itself.
-fn is_transparent(source: &mut TapeSource) -> Result<bool, StoreError> {
-    use signalbox_engine::fact::Point;
-    use signalbox_engine::record::Content;
-    if !matches!(source.info().kind, TapeKind::Wrap | TapeKind::Proxy) {
-        return Ok(false);
-    }
-    for entry in source.kept_after(0).take(BATCH) {
-        if matches!(&entry?.content, Content::Message(message) if message.point == Point::ClientOut) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

@@ -13,7 +13,9 @@ pub use transparent::{ProxyArgs, TapeTo, WrapArgs};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use replay_args::REPLAY_HELP;
-pub use replay_args::{PlayArgs, RecordMode, RepeatMode, ReplayCommand, ReplayServeArgs};
+pub use replay_args::{
+    OnErrorMode, OrderMode, PlayArgs, RecordMode, RepeatMode, ReplayCommand, ReplayRunArgs, ReplayServeArgs,
+};
 use rules_args::RULES_HELP;
 pub use rules_args::{RulesCommand, TestArgs, TestPhase};
 use signalbox_config::duration;
@@ -130,7 +132,7 @@ pub enum Command {
         #[command(subcommand)]
         command: TapeCommand,
     },
-    /// Play tapes: let one answer as a server
+    /// Play tapes: let one answer as a server, or test a server with one
     #[command(after_help = REPLAY_HELP)]
     Replay {
         /// What to do.

@@ -83,6 +83,9 @@ pub enum Failure {
     /// Nothing can be recorded.
     #[error(transparent)]
     Recording(#[from] RecordingError),
+    /// A tape could not be run to its end.
+    #[error(transparent)]
+    Run(signalbox_replay::run::RunError),
     /// The system gives no threads or signals.
     #[error("cannot start: {0}")]
     Start(io::Error),

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use signalbox_config::ListenAddr;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Commands that play tapes.
 #[derive(Debug, Subcommand)]
@@ -15,6 +16,137 @@ pub enum ReplayCommand {
     /// nearest recorded call and where it differs.
     #[command(after_help = SERVE_HELP)]
     Serve(Box<ReplayServeArgs>),
+    /// Send a tape's calls to a live server again, and compare the answers
+    ///
+    /// Only tools that the tape knows to be read-only are called, unless --allow-writes says otherwise. Ids and other values
+    /// that the server makes up anew take the place of the recorded ones in later calls. Exits with 1 if an answer differs.
+    #[command(after_help = RUN_HELP)]
+    Run(Box<ReplayRunArgs>),
+}
+
+/// Arguments of `replay run`.
+#[derive(Debug, Clone, Args)]
+pub struct ReplayRunArgs {
+    /// The tape: a file, a recorded tape by its name, or `last`
+    pub tape: String,
+    /// The address of the server
+    #[arg(long, value_name = "URL", conflicts_with = "command", required_unless_present = "command")]
+    pub against: Option<String>,
+    /// The only session of the tape whose calls are sent
+    #[arg(long, value_name = "NUMBER")]
+    pub session: Option<u64>,
+    /// Send only calls of this method, such as `tools/*`; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub method: Vec<String>,
+    /// Send only calls of this tool, prompt or URI; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub tool: Vec<String>,
+    /// Send also what may change something
+    #[arg(long)]
+    pub allow_writes: bool,
+    /// A tool that is read-only, whatever the tape says; may be repeated
+    #[arg(long, value_name = "PATTERN")]
+    pub read_only: Vec<String>,
+    /// A path in answers that does not count, such as /result/content/*/text/@json/at; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub ignore: Vec<String>,
+    /// A file of such paths, one a line
+    #[arg(long, value_name = "FILE")]
+    pub ignore_file: Vec<PathBuf>,
+    /// A path in answers whose list may be in any order; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub unordered: Vec<String>,
+    /// Numbers may differ by this much, or by this part of the larger one
+    #[arg(long, value_name = "NUMBER", default_value_t = 0.0)]
+    pub tolerance: f64,
+    /// Report calls that take longer than recorded by more than this
+    #[arg(long, value_name = "TIME", value_parser = super::seconds)]
+    pub timing: Option<Duration>,
+    /// How long an answer may take
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = super::seconds)]
+    pub timeout: Duration,
+    /// Keep the recorded pauses, so many times as fast; `max` has none
+    #[arg(long, value_name = "FACTOR", default_value = "max", value_parser = speed)]
+    pub speed: Speed,
+    /// In which order calls are sent
+    #[arg(long, value_enum, default_value_t)]
+    pub order: OrderMode,
+    /// The seed of `--order random`
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub seed: u64,
+    /// What follows a call that fails
+    #[arg(long, value_enum, default_value_t)]
+    pub on_error: OnErrorMode,
+    /// Move moments in arguments by the time since the recording
+    #[arg(long)]
+    pub update_timestamps: bool,
+    /// Apply the rules of this file between tape and server: they may change, delay or damage what passes
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    /// Accept the new answers: record them onto this new tape, whose parent is this one
+    #[arg(long, value_name = "FILE")]
+    pub update: Option<PathBuf>,
+    /// Run so many times, at least a second apart, and print the paths that differ from run to run
+    #[arg(long, value_name = "TIMES", num_args = 0..=1, default_missing_value = "2", value_parser = clap::value_parser!(u32).range(2..=100))]
+    pub learn: Option<u32>,
+    /// Write a JUnit report to this file
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write a SARIF report to this file
+    #[arg(long, value_name = "FILE")]
+    pub sarif: Option<PathBuf>,
+    /// Print annotations for GitHub too [default: where GITHUB_ACTIONS is set]
+    #[arg(long)]
+    pub github: bool,
+    /// The server to start
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// How fast a tape is played; none has no pauses.
+pub type Speed = Maybe<f64>;
+
+/// A value or none, which clap would otherwise take for an argument that may be absent.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Maybe<T>(pub Option<T>);
+
+fn speed(text: &str) -> Result<Speed, SpeedError> {
+    if text == "max" {
+        return Ok(Maybe(None));
+    }
+    let speed = text.parse::<f64>().ok().filter(|speed| (0.01..=1000.0).contains(speed));
+    speed.map(|speed| Maybe(Some(speed))).ok_or(SpeedError)
+}
+
+/// A text that is not a speed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected `max`, or a number from 0.01 to 1000")]
+struct SpeedError;
+
+/// In which order calls are sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum OrderMode {
+    /// As recorded, one at a time
+    #[default]
+    Sequential,
+    /// As recorded; calls that overlapped then overlap now
+    Correlated,
+    /// Lists first, then what only reads, then calls
+    Priority,
+    /// Shuffled by --seed
+    Random,
+}
+
+/// What follows a call that fails.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum OnErrorMode {
+    /// The next call
+    #[default]
+    Continue,
+    /// The end
+    Stop,
+    /// The same call again, up to three times
+    Retry,
 }
 
 /// Arguments of `replay serve`.
@@ -104,3 +236,10 @@ Examples:
   signalbox replay serve talk.tape --record new --tape-to more.tape -- npx -y some-server
   an entry of a client's mcpServers file:
   \"files\": {\"command\": \"signalbox\", \"args\": [\"replay\", \"serve\", \"/home/me/talk.tape\"]}";
+
+const RUN_HELP: &str = "\
+Examples:
+  signalbox replay run talk.tape -- npx -y @modelcontextprotocol/server-everything stdio
+  signalbox replay run talk.tape --against http://127.0.0.1:3001/mcp --junit report.xml
+  signalbox replay run talk.tape --learn -- my-server > volatile.paths
+  signalbox replay run talk.tape --ignore-file volatile.paths -- my-server";

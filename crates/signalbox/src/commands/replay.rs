@@ -1,102 +1,27 @@
-//! `signalbox replay`: tapes that answer.
+//! `signalbox replay`: tapes that answer, and tapes that test.
 
-use super::governed::prepare;
-use super::tape::find_tape;
-use super::{block_on, load, loader, serve, stdio};
-use crate::ad_hoc::{self, Server, quoted};
-use crate::cli::{Global, PlayArgs, RecordMode, RepeatMode, ReplayCommand, ReplayServeArgs};
+mod run;
+mod serve;
+
+use super::block_on;
+use crate::cli::{Global, ReplayCommand};
 use crate::failure::Failure;
-use crate::intent::is_piped;
 use signalbox_assembly::logging;
-use signalbox_config::{Overrides, Record};
-use signalbox_tape::source::is_file;
+use signalbox_config::LogLevel;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Does it.
 pub(super) fn run(global: &Global, command: ReplayCommand) -> Result<ExitCode, Failure> {
     match command {
-        ReplayCommand::Serve(args) => serve_tape(global, &args),
-    }
-}
-
-/// As `stdio` or `serve`, with the tape as the only backend.
-fn serve_tape(global: &Global, args: &ReplayServeArgs) -> Result<ExitCode, Failure> {
-    let first = args.record == RecordMode::Once && is_file(&args.tape) && !Path::new(&args.tape).exists();
-    let live = match args.record {
-        RecordMode::Once if first => Some("all"),
-        RecordMode::None | RecordMode::Once => None,
-        RecordMode::New => Some("new"),
-        RecordMode::All => Some("all"),
-    };
-    let names: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
-    let server = match (&args.against, args.command.as_slice()) {
-        (Some(url), _) => Some(Server::Url(url)),
-        (None, []) => None,
-        (None, command) => Some(Server::Command(command, &names)),
-    };
-    if live.is_some() && server.is_none() {
-        let text = "--record needs the server itself: `--against URL`, or `-- COMMAND` at the end of the line";
-        return Err(Failure::Usage(text.to_owned()));
-    }
-    let (tape, parent) =
-        if first { (None, None) } else { tape(global, &args.tape).map(|(tape, id)| (Some(tape), Some(id)))? };
-    let file = if first {
-        Some(absolute(Path::new(&args.tape))?)
-    } else {
-        args.tape_to.as_deref().map(absolute).transpose()?
-    };
-    let record = load(global, Overrides::default())?.config.record;
-    let record = Record { enabled: live.is_some() || file.is_some(), file, parent, ..record };
-    let mut play = play(&args.play);
-    play.extend(live.map(|live| ("live", quoted(live))));
-    let server = server.filter(|_| live.is_some());
-    let text = ad_hoc::replayed(tape.as_deref(), server, &play, args.rules.as_deref())?;
-    let (config, global) = prepare(global, &text)?;
-    let by_pipe = args.stdio || args.listen.is_none() && is_piped();
-    let overrides = Overrides { record: Some(record), listen: args.listen, ..Overrides::default() };
-    let loader = loader(&global, overrides)?;
-    let loaded = loader.load()?;
-    let _logs = logging::start(loaded.config.log_level, global.json);
-    let ended = match by_pipe {
-        true => block_on(stdio::run(loaded, loader)),
-        false => block_on(serve::run(loaded, loader, global.json)),
-    };
-    drop(config);
-    ended
-}
-
-/// The tape as a configuration names it, and its id.
-fn tape(global: &Global, name: &str) -> Result<(String, String), Failure> {
-    let id = find_tape(global, name)?.info().id.clone();
-    if !is_file(name) {
-        return Ok((id.clone(), id));
-    }
-    let path = absolute(Path::new(name))?;
-    match path.to_str() {
-        Some(path) => Ok((path.to_owned(), id)),
-        None => Err(Failure::Usage(format!("the path of the tape must be UTF-8, but {} is not", path.display()))),
+        ReplayCommand::Serve(args) => serve::run(global, &args),
+        ReplayCommand::Run(args) => {
+            let _logs = logging::start(global.log_level.unwrap_or(LogLevel::Warn), global.json);
+            block_on(run::run(global, &args))
+        }
     }
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(|error| Failure::File { path: path.to_owned(), error })
-}
-
-/// The further lines of the backend's table.
-fn play(args: &PlayArgs) -> Vec<(&'static str, String)> {
-    let repeat = match args.repeat {
-        RepeatMode::Refuse => "refuse",
-        RepeatMode::Last => "last",
-        RepeatMode::Cycle => "cycle",
-    };
-    let ignored: Vec<String> = args.ignore.iter().map(|path| quoted(path)).collect();
-    let mut lines = vec![
-        ("repeat", quoted(repeat)),
-        ("speed", quoted(&args.speed)),
-        ("ignore", format!("[{}]", ignored.join(", "))),
-    ];
-    lines.extend(args.backend.as_ref().map(|name| ("backend", quoted(name))));
-    lines.extend(args.session.map(|session| ("session", session.to_string())));
-    lines
 }

@@ -1,0 +1,267 @@
+//! A tape's clients against a live server.
+//!
+//! The runner takes the calls of a tape, sends each again and compares what comes back. It knows nothing of transports: it is
+//! handed a connection for every recorded session, as two channels of messages, and speaks on it as the recorded client did.
+//!
+//! ```text
+//!            ┌─ not wanted (filters), not safe (writes), not whole (holes) ──► left out, counted
+//! call ──────┤
+//!            └─ request: new id, minted values replaced ──► server ──► answer ──► compared ──► same | different
+//!                             ▲                                          │
+//!                             └────────── what the server minted now ◄───┘
+//! ```
+//!
+//! Invariants:
+//! - without [`RunSettings::allow_writes`] only what is known to be read-only is sent;
+//! - questions of the server are answered as the recorded client answered them, and with an error where the tape has no answer;
+//! - every call of the tape is in the report once, whatever became of it.
+
+mod answer_book;
+mod connection;
+mod order;
+mod rebinding;
+mod report;
+mod report_formats;
+mod settings;
+mod transform;
+mod volatile;
+
+pub use connection::{Connection, RunError};
+pub use rebinding::Rebinding;
+pub use report::{CallReport, RunReport, Verdict};
+pub use settings::{OnError, Order, RunSettings, read_only_tools};
+pub use transform::{MessageTransformer, TimeShift};
+pub use volatile::volatile_paths;
+
+use crate::diff::Differences;
+use crate::recorded_call::RecordedCall;
+use answer_book::AnswerBook;
+use order::Schedule;
+use serde_json::{Value, json};
+use signalbox_wire::{Era, method};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Replays calls.
+pub struct Runner<'a> {
+    settings: &'a RunSettings,
+    /// What changes requests on their way out and answers on their way in, in this order.
+    transformers: Vec<&'a dyn MessageTransformer>,
+    rebinding: Rebinding,
+    report: RunReport,
+    /// The new answers, by the number of the call, where they are wanted.
+    answers: BTreeMap<u64, Value>,
+}
+
+/// A request that waits for its answer.
+struct Pending {
+    index: usize,
+    sent: Instant,
+    tries: u32,
+    asked: AnswerBook,
+}
+
+impl<'a> Runner<'a> {
+    /// A runner with these settings.
+    #[must_use]
+    pub fn new(settings: &'a RunSettings) -> Self {
+        Self {
+            settings,
+            transformers: Vec::new(),
+            rebinding: Rebinding::default(),
+            report: RunReport::default(),
+            answers: BTreeMap::new(),
+        }
+    }
+
+    /// Changes what is sent and what is compared.
+    #[must_use]
+    pub fn with(mut self, transformer: &'a dyn MessageTransformer) -> Self {
+        self.transformers.push(transformer);
+        self
+    }
+
+    /// Replays the calls of one recorded session on a connection of its own.
+    ///
+    /// # Errors
+    /// If the connection breaks.
+    pub async fn session(&mut self, calls: &[Arc<RecordedCall>], connection: &mut Connection) -> Result<(), RunError> {
+        self.introduce(calls, connection).await?;
+        let mut schedule = Schedule::new(calls, self.settings);
+        let mut pending: HashMap<u64, Pending> = HashMap::new();
+        let began = Instant::now();
+        while let Some(step) = schedule.next(pending.len(), began.elapsed()) {
+            match step {
+                order::Next::Send(index) => {
+                    let Some(call) = calls.get(index) else { continue };
+                    match self.request(call) {
+                        Ok(request) => {
+                            let id = connection.send_request(request).await?;
+                            let asked = AnswerBook::new(call);
+                            pending.insert(id, Pending { index, sent: Instant::now(), tries: 1, asked });
+                        }
+                        Err(verdict) => {
+                            self.note(call, verdict, None);
+                            schedule.done(index);
+                        }
+                    }
+                }
+                order::Next::Wait(most) => {
+                    let most = most.unwrap_or(self.settings.timeout).min(self.settings.timeout);
+                    let heard = connection.next(most).await?;
+                    self.hear(heard, calls, connection, &mut pending, &mut schedule).await?;
+                }
+            }
+            if self.settings.on_error == OnError::Stop && self.report.has_failed() {
+                schedule.stop();
+            }
+        }
+        Ok(())
+    }
+
+    /// The handshake of the old era, as the recorded client did it.
+    async fn introduce(&mut self, calls: &[Arc<RecordedCall>], connection: &mut Connection) -> Result<(), RunError> {
+        let recorded = calls.iter().find(|call| &*call.method == method::INITIALIZE);
+        let stateless = recorded.is_none() && calls.iter().any(|call| call.era == Era::Modern);
+        if stateless {
+            return Ok(());
+        }
+        let params = recorded.and_then(|call| serde_json::from_slice::<Value>(call.request.as_ref()?).ok());
+        let params = params.and_then(|mut request| request.get_mut("params").map(Value::take));
+        let params = params.unwrap_or_else(|| {
+            json!({"protocolVersion": "2025-11-25", "capabilities": {},
+                   "clientInfo": {"name": "signalbox-replay", "version": env!("CARGO_PKG_VERSION")}})
+        });
+        connection.initialize(params, self.settings.timeout).await
+    }
+
+    /// The request as it is sent now, or why it is not.
+    fn request(&self, call: &RecordedCall) -> Result<Value, Verdict> {
+        if is_handshake(&call.method) {
+            return Err(Verdict::Handshake);
+        }
+        if !self.settings.wants(call) {
+            return Err(Verdict::Filtered);
+        }
+        let whole = call.request.as_ref().filter(|_| !call.redacted);
+        let request = whole.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
+        let Some(mut request) = request else { return Err(Verdict::Hole("its request is not whole on the tape")) };
+        if !self.settings.may_send(call) {
+            return Err(Verdict::FromTape);
+        }
+        self.rebinding.transform_request(&mut request, call);
+        self.transformers.iter().for_each(|one| one.transform_request(&mut request, call));
+        Ok(request)
+    }
+
+    async fn hear(
+        &mut self,
+        heard: Option<Value>,
+        calls: &[Arc<RecordedCall>],
+        connection: &mut Connection,
+        pending: &mut HashMap<u64, Pending>,
+        schedule: &mut Schedule<'_>,
+    ) -> Result<(), RunError> {
+        let Some(message) = heard else {
+            self.give_up_late(calls, pending, schedule);
+            return Ok(());
+        };
+        match (message.get("method").and_then(Value::as_str), message.get("id")) {
+            (Some(name), Some(id)) => {
+                let answer = pending.values_mut().find_map(|waiting| waiting.asked.answer(name));
+                connection.answer(id, answer).await
+            }
+            (Some(_), None) => {
+                self.report.notifications += 1;
+                Ok(())
+            }
+            (None, id) => {
+                let Some(id) = id.and_then(Value::as_u64) else { return Ok(()) };
+                let Some(waiting) = pending.remove(&id) else { return Ok(()) };
+                let Some(call) = calls.get(waiting.index) else { return Ok(()) };
+                let failed = message.get("error").is_some() && !recorded_error(call);
+                if failed && self.settings.on_error == OnError::Retry && waiting.tries < self.settings.tries {
+                    if let Ok(request) = self.request(call) {
+                        let id = connection.send_request(request).await?;
+                        let asked = AnswerBook::new(call);
+                        pending
+                            .insert(id, Pending { tries: waiting.tries + 1, sent: Instant::now(), asked, ..waiting });
+                        return Ok(());
+                    }
+                }
+                self.compare(call, message, waiting.sent.elapsed());
+                schedule.done(waiting.index);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends the calls that have waited too long.
+    fn give_up_late(
+        &mut self,
+        calls: &[Arc<RecordedCall>],
+        pending: &mut HashMap<u64, Pending>,
+        schedule: &mut Schedule<'_>,
+    ) {
+        let timeout = self.settings.timeout;
+        let late = pending.extract_if(|_, waiting| waiting.sent.elapsed() >= timeout);
+        for (_, waiting) in late.collect::<Vec<_>>() {
+            schedule.done(waiting.index);
+            if let Some(call) = calls.get(waiting.index) {
+                self.note(call, Verdict::Unanswered, Some(waiting.sent.elapsed()));
+            }
+        }
+    }
+
+    fn compare(&mut self, call: &RecordedCall, mut answer: Value, took: Duration) {
+        self.transformers.iter().for_each(|one| one.transform_response(&mut answer, call));
+        let recorded = call.answer.as_ref().and_then(|said| serde_json::from_slice::<Value>(said.bytes.as_ref()?).ok());
+        let Some(mut recorded) = recorded else {
+            return self.note(call, Verdict::Hole("its answer is not whole on the tape"), Some(took));
+        };
+        self.rebinding.learn(&recorded, &answer);
+        self.rebinding.apply(&mut recorded);
+        let masks = call.answer.as_ref().filter(|said| said.redacted).map(|_| &self.settings.masks);
+        let side = crate::diff::Side { message: &recorded, masks };
+        let differences = self.settings.comparison.compare_messages(side, (&answer).into());
+        let verdict = self.verdict(call, differences, took);
+        if self.settings.keep_answers {
+            self.answers.insert(call.number, answer);
+        }
+        self.note(call, verdict, Some(took));
+    }
+
+    fn verdict(&self, call: &RecordedCall, differences: Differences, took: Duration) -> Verdict {
+        if !differences.is_same() {
+            return Verdict::Different(differences);
+        }
+        let recorded = call.answer.as_ref().map_or(0, |answer| answer.at.saturating_sub(call.began));
+        let recorded = Duration::from_nanos(recorded);
+        match self.settings.timing {
+            Some(budget) if took > recorded + budget => Verdict::Slow { recorded, took },
+            _ => Verdict::Same,
+        }
+    }
+
+    fn note(&mut self, call: &RecordedCall, verdict: Verdict, took: Option<Duration>) {
+        self.report.calls.push(CallReport::new(call, verdict, took));
+    }
+
+    /// What came of it, and the new answers by the number of their call.
+    #[must_use]
+    pub fn finish(mut self) -> (RunReport, BTreeMap<u64, Value>) {
+        self.report.calls.sort_by_key(|call| call.seq);
+        self.report.rebound = self.rebinding.len();
+        (self.report, self.answers)
+    }
+}
+
+fn is_handshake(name: &str) -> bool {
+    [method::INITIALIZE, method::SERVER_DISCOVER, method::PING, method::SUBSCRIPTIONS_LISTEN].contains(&name)
+}
+
+fn recorded_error(call: &RecordedCall) -> bool {
+    let answer = call.answer.as_ref().and_then(|said| serde_json::from_slice::<Value>(said.bytes.as_ref()?).ok());
+    answer.is_some_and(|answer| answer.get("error").is_some())
+}

@@ -1,0 +1,25 @@
+use crate::recorded_call::RecordedCall;
+use serde_json::Value;
+use std::collections::VecDeque;
+
+/// What the recorded client answered to the questions of one call, in their order.
+pub(super) struct AnswerBook(VecDeque<(String, Option<Value>)>);
+
+impl AnswerBook {
+    pub(super) fn new(call: &RecordedCall) -> Self {
+        let asked = call.steps.iter().filter(|step| step.asks).filter_map(|step| {
+            let question: Value = serde_json::from_slice(step.said.bytes.as_ref()?).ok()?;
+            let answer = step.answer.as_ref().filter(|answer| !answer.redacted);
+            let answer = answer.and_then(|answer| serde_json::from_slice(answer.bytes.as_ref()?).ok());
+            Some((question.get("method")?.as_str()?.to_owned(), answer))
+        });
+        Self(asked.collect())
+    }
+
+    /// The answer to the next question of this method. None if the call was not asked such a thing; the inner one is none if
+    /// the tape has the question but no answer.
+    pub(super) fn answer(&mut self, method: &str) -> Option<Option<Value>> {
+        let place = self.0.iter().position(|(asked, _)| asked == method)?;
+        self.0.remove(place).map(|(_, answer)| answer)
+    }
+}

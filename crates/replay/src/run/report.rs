@@ -1,0 +1,148 @@
+//! What came of a run.
+
+use crate::diff::Differences;
+use crate::recorded_call::RecordedCall;
+use std::time::Duration;
+
+/// What became of a call.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Verdict {
+    /// The answer is the recorded one.
+    Same,
+    /// The answer differs.
+    Different(Differences),
+    /// The answer is the same and took too long.
+    Slow {
+        /// How long it took in the recording.
+        recorded: Duration,
+        /// How long it took now.
+        took: Duration,
+    },
+    /// There was no answer in time.
+    Unanswered,
+    /// It may change something and was not sent: the tape answers it.
+    FromTape,
+    /// The tape lacks what is needed to send or compare it.
+    Hole(&'static str),
+    /// A filter leaves it out.
+    Filtered,
+    /// It is part of the handshake, which the runner does by itself.
+    Handshake,
+}
+
+impl Verdict {
+    /// True if the run has failed by this.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        matches!(self, Self::Different(_) | Self::Slow { .. } | Self::Unanswered)
+    }
+
+    /// The word for it in reports.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Different(_) => "different",
+            Self::Slow { .. } => "slow",
+            Self::Unanswered => "unanswered",
+            Self::FromTape => "from_tape",
+            Self::Hole(_) => "hole",
+            Self::Filtered => "filtered",
+            Self::Handshake => "handshake",
+        }
+    }
+}
+
+/// One call of the tape in the report.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CallReport {
+    /// The number of its exchange.
+    pub number: u64,
+    /// Its place in the tape.
+    pub seq: u64,
+    /// Its session.
+    pub session: Option<u64>,
+    /// Its method.
+    pub method: String,
+    /// The tool, prompt or URI.
+    pub subject: Option<String>,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// How long it took now.
+    pub took: Option<Duration>,
+}
+
+impl CallReport {
+    pub(super) fn new(call: &RecordedCall, verdict: Verdict, took: Option<Duration>) -> Self {
+        Self {
+            number: call.number,
+            seq: call.seq,
+            session: call.session,
+            method: call.method.to_string(),
+            subject: call.subject.as_deref().map(ToOwned::to_owned),
+            verdict,
+            took,
+        }
+    }
+
+    /// What the call is, in words.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let subject = self.subject.as_deref().map_or_else(String::new, |subject| format!(" {subject}"));
+        format!("call {}: {}{subject}", self.number, self.method)
+    }
+
+    /// Why it failed, a line for each difference; none if it did not.
+    #[must_use]
+    pub fn complaints(&self) -> Vec<String> {
+        match &self.verdict {
+            Verdict::Different(differences) => {
+                let mut lines: Vec<String> = differences
+                    .list
+                    .iter()
+                    .map(|difference| {
+                        let shown = difference.shown();
+                        format!("{} {}: {} → {}", difference.pointer, difference.kind.word(), shown.recorded, shown.new)
+                    })
+                    .collect();
+                if differences.more > 0 {
+                    lines.push(format!("and {} more differences", differences.more));
+                }
+                lines
+            }
+            Verdict::Slow { recorded, took } => vec![format!("took {took:?}, and {recorded:?} when it was recorded")],
+            Verdict::Unanswered => vec!["no answer in time".to_owned()],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// All calls of a run.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct RunReport {
+    /// The calls, in the order of the tape.
+    pub calls: Vec<CallReport>,
+    /// Notifications that came.
+    pub notifications: u64,
+    /// Values that the server minted anew.
+    pub rebound: usize,
+}
+
+impl RunReport {
+    /// True if a call failed.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.calls.iter().any(|call| call.verdict.is_failure())
+    }
+
+    /// The calls that failed.
+    pub fn failures(&self) -> impl Iterator<Item = &CallReport> {
+        self.calls.iter().filter(|call| call.verdict.is_failure())
+    }
+
+    /// How many calls have this word for a verdict.
+    #[must_use]
+    pub fn count(&self, word: &str) -> usize {
+        self.calls.iter().filter(|call| call.verdict.word() == word).count()
+    }
+}

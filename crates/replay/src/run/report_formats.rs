@@ -1,0 +1,158 @@
+//! A report in the forms that people, CI systems and editors read.
+
+use super::report::{CallReport, RunReport, Verdict};
+use serde_json::{Value, json};
+use signalbox_wire::printable;
+use std::fmt::Write as _;
+
+impl RunReport {
+    /// For people.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for call in self.failures() {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "✗ {}", printable::lines(&call.title()));
+            call.complaints().iter().for_each(|line| _ = writeln!(text, "    {}", printable::lines(line)));
+        }
+        let words = [
+            ("same", "the same"),
+            ("different", "different"),
+            ("slow", "too slow"),
+            ("unanswered", "without an answer"),
+            ("from_tape", "not sent, since they may change something (`--allow-writes` sends them)"),
+            ("hole", "not comparable, since the tape has holes there"),
+            ("filtered", "left out by filters"),
+        ];
+        let counted = words.iter().map(|(word, told)| (self.count(word), told)).filter(|(count, _)| *count > 0);
+        let counted: Vec<String> = counted.map(|(count, told)| format!("{count} {told}")).collect();
+        let rebound = if self.rebound > 0 {
+            format!("; {} values that the server made up were replaced", self.rebound)
+        } else {
+            String::new()
+        };
+        let _ =
+            writeln!(text, "{}{rebound}", if counted.is_empty() { "no calls".to_owned() } else { counted.join(", ") });
+        text
+    }
+
+    /// For programs.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let calls: Vec<Value> = self.calls.iter().map(call_json).collect();
+        json!({"passed": !self.has_failed(), "calls": calls, "rebound": self.rebound, "notifications": self.notifications})
+    }
+
+    /// JUnit, which nearly every CI system shows.
+    #[must_use]
+    pub fn to_junit(&self, tape: &str) -> String {
+        let wanted = |call: &&CallReport| !matches!(call.verdict, Verdict::Filtered | Verdict::Handshake);
+        let calls: Vec<&CallReport> = self.calls.iter().filter(wanted).collect();
+        let skipped = calls.iter().filter(|call| matches!(call.verdict, Verdict::FromTape | Verdict::Hole(_))).count();
+        let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+        let (name, count, failed) = (xml_text(tape), calls.len(), self.failures().count());
+        let _ = writeln!(
+            xml,
+            "<testsuites><testsuite name=\"{name}\" tests=\"{count}\" failures=\"{failed}\" skipped=\"{skipped}\">"
+        );
+        for call in calls {
+            let took = call.took.unwrap_or_default().as_secs_f64();
+            let (title, class) = (xml_text(&call.title()), xml_text(&call.method));
+            let _ = write!(xml, "<testcase name=\"{title}\" classname=\"{class}\" time=\"{took:.3}\">");
+            match &call.verdict {
+                verdict if verdict.is_failure() => {
+                    let why = call.complaints().join("\n");
+                    let _ = write!(xml, "<failure message=\"{}\">{}</failure>", verdict.word(), xml_text(&why));
+                }
+                Verdict::FromTape => xml.push_str("<skipped message=\"it may change something\"/>"),
+                Verdict::Hole(why) => _ = write!(xml, "<skipped message=\"{why}\"/>"),
+                _ => {}
+            }
+            xml.push_str("</testcase>\n");
+        }
+        xml.push_str("</testsuite></testsuites>\n");
+        xml
+    }
+
+    /// SARIF 2.1.0, which code hosts and editors show.
+    #[must_use]
+    pub fn to_sarif(&self, tape: &str) -> Value {
+        let result = |call: &CallReport| {
+            let text = format!("{}\n{}", call.title(), call.complaints().join("\n"));
+            json!({
+                "ruleId": call.verdict.word(),
+                "level": "error",
+                "message": {"text": text},
+                "locations": [{"physicalLocation": {"artifactLocation": {"uri": tape}},
+                               "logicalLocations": [{"name": call.subject.clone().unwrap_or_else(|| call.method.clone())}]}],
+                "partialFingerprints": {"call/v1": format!("{}:{}", call.number, call.verdict.word())},
+            })
+        };
+        let rules = ["different", "slow", "unanswered"].map(|id| json!({"id": id, "name": format!("Replay{id}")}));
+        let results: Vec<Value> = self.failures().map(result).collect();
+        json!({
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+            "version": "2.1.0",
+            "runs": [{
+                "tool": {"driver": {"name": "signalbox", "version": env!("CARGO_PKG_VERSION"), "rules": rules}},
+                "results": results,
+            }],
+        })
+    }
+
+    /// Annotations as GitHub reads them from the log of a step.
+    #[must_use]
+    pub fn to_github(&self, tape: &str) -> String {
+        let line = |call: &CallReport| {
+            let title = github_property(&call.title());
+            let text = github_data(&call.complaints().join("\n"));
+            format!("::error file={},title={title}::{text}\n", github_property(tape))
+        };
+        self.failures().map(line).collect()
+    }
+}
+
+fn call_json(call: &CallReport) -> Value {
+    let mut told = json!({
+        "call": call.number, "session": call.session, "method": call.method, "subject": call.subject,
+        "verdict": call.verdict.word(), "took_ms": call.took.map(|took| took.as_secs_f64() * 1000.0),
+    });
+    match &call.verdict {
+        Verdict::Different(differences) => {
+            let list = differences.list.iter().map(|one| {
+                json!({"pointer": one.pointer, "kind": one.kind.word(), "recorded": one.recorded, "new": one.new})
+            });
+            told["differences"] = list.collect();
+            told["more"] = differences.more.into();
+        }
+        Verdict::Hole(why) => told["why"] = (*why).into(),
+        _ => {}
+    }
+    told
+}
+
+/// A text in XML 1.0, which has no form for most control characters.
+fn xml_text(text: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => written.push_str("&amp;"),
+            '<' => written.push_str("&lt;"),
+            '>' => written.push_str("&gt;"),
+            '"' => written.push_str("&quot;"),
+            '\n' => written.push_str("&#10;"),
+            '\t' | '\r' => written.push(' '),
+            c if (c as u32) < 0x20 || matches!(c, '\u{FFFE}' | '\u{FFFF}') => written.push('\u{FFFD}'),
+            c => written.push(c),
+        }
+    }
+    written
+}
+
+fn github_data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn github_property(text: &str) -> String {
+    github_data(text).replace(':', "%3A").replace(',', "%2C")
+}
