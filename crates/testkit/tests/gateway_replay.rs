@@ -116,3 +116,158 @@ async fn serve(folder: &Path, tape: &Path, more: &[&str]) -> Served {
     });
     Served { url: url.await.unwrap(), _process: process }
 }
+
+/// A conversation with the notes server on a tape: create, read, delete.
+async fn notes_tape(folder: &Path) -> PathBuf {
+    let tape = folder.join("notes.tape");
+    let mut command = Command::new(built("signalbox").unwrap());
+    command.args(["wrap", "--tape", text(&tape), "--data-dir", text(&folder.join("wrap")), "--"]);
+    command.arg(built("notes-server").unwrap()).arg(folder.join("recorded-writes"));
+    let mut wrapped = Spawned::start(command).unwrap();
+    let mut id = 0;
+    let mut ask = async |method: &str, params: Value| -> Value {
+        id += 1;
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        wrapped.write_line(&request.to_string()).await.unwrap();
+        let answer = async || {
+            let answers = wrapped.lines().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+            answers.filter(|answer| answer["id"] == json!(id)).last()
+        };
+        eventually("an answer", answer).await.unwrap()
+    };
+    ask(
+        "initialize",
+        json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}),
+    )
+    .await;
+    ask("tools/list", json!({})).await;
+    let created = ask("tools/call", json!({"name": "create_note", "arguments": {"text": "milk"}})).await;
+    let said = created["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+    let note = said.trim_start_matches("Created ").trim_end_matches('.').to_owned();
+    for tool in ["read_note", "delete_note", "read_note"] {
+        ask("tools/call", json!({"name": tool, "arguments": {"note": note}})).await;
+    }
+    wrapped.close_input();
+    wrapped.wait(std::time::Duration::from_secs(30)).await.unwrap();
+    tape
+}
+
+/// `replay run` of a tape against the notes server: its exit code, what it printed, and how often the server wrote.
+async fn run_notes(folder: &Path, tape: &Path, flags: &[&str], server: &[&str]) -> (i32, String, String) {
+    let writes = folder.join("writes");
+    let mut command = Command::new(built("signalbox").unwrap());
+    command.args(["replay", "run", text(tape), "--data-dir", text(&folder.join("run"))]).args(flags).arg("--");
+    command.arg(built("notes-server").unwrap()).arg(&writes).args(server);
+    let output = command.output().await.unwrap();
+    let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+    (output.status.code().unwrap(), said, std::fs::read_to_string(writes).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s38_s45_create_read_delete_with_ids_that_the_server_mints_passes_against_a_fresh_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = notes_tape(folder.path()).await;
+    let (code, said, writes) = run_notes(folder.path(), &tape, &["--allow-writes"], &[]).await;
+    assert_eq!((code, &*writes), (0, "2"), "{said}");
+    assert!(said.contains("5 the same") && said.contains("made up were replaced"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_allow_writes_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = notes_tape(folder.path()).await;
+    let (code, said, writes) = run_notes(folder.path(), &tape, &["--json"], &[]).await;
+    assert_eq!(writes, "0", "{said}");
+    let report: Value = serde_json::from_str(said.lines().next().unwrap()).unwrap();
+    let verdicts =
+        |word: &str| report["calls"].as_array().unwrap().iter().filter(|call| call["verdict"] == word).count();
+    assert_eq!((verdicts("from_tape"), verdicts("same")), (2, 2), "{said}");
+    // The note that was read was never created, which is what the first read says.
+    assert_eq!((code, verdicts("different")), (1, 1), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so12_a_server_with_one_changed_tool_fails_and_the_call_and_the_field_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = notes_tape(folder.path()).await;
+    let junit = folder.path().join("report.xml");
+    let flags = ["--allow-writes", "--junit", text(&junit), "--github"];
+    let (code, said, _) = run_notes(folder.path(), &tape, &flags, &["--changed"]).await;
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("tools/call read_note") && said.contains("/result/content/0/text/@json/text missing"),
+        "{said}"
+    );
+    assert!(said.contains("::error file=") && said.contains("1 different"), "{said}");
+    let report = std::fs::read_to_string(&junit).unwrap();
+    assert!(report.contains("failures=\"1\"") && report.contains("@json/text missing"), "{report}");
+    let ignored = ["--allow-writes", "--ignore", "/result/content/*/text/@json"];
+    let (code, said, _) = run_notes(folder.path(), &tape, &ignored, &["--changed"]).await;
+    assert_eq!(code, 0, "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so12_learn_finds_what_differs_from_run_to_run_and_update_makes_a_child_tape() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = notes_tape(folder.path()).await;
+    let (code, said, _) = run_notes(folder.path(), &tape, &["--allow-writes", "--learn"], &[]).await;
+    assert_eq!(code, 0, "{said}");
+    assert!(said.lines().any(|line| line == "/result/content/*/text"), "{said}");
+    let child = folder.path().join("child.tape");
+    let (code, said, _) = run_notes(folder.path(), &tape, &["--allow-writes", "--update", text(&child)], &[]).await;
+    assert_eq!(code, 0, "{said}");
+    let head = |path: &Path| signalbox_tape::TapeSource::open(path).unwrap().info().clone();
+    assert_eq!(head(&child).parent, Some(head(&tape).id));
+    assert_eq!(head(&tape).parent, None, "a tape is never rewritten");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn equal_calls_are_answered_in_order_and_unknown_ones_with_the_nearest() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = notes_tape(folder.path()).await;
+    let served = serve(folder.path(), &tape, &[]).await;
+    let address = served.url.trim_start_matches("http://").trim_end_matches("/mcp").parse().unwrap();
+    let client =
+        signalbox_testkit::http_client::HttpClient::new(address).initialize("2025-06-18", json!({})).await.unwrap();
+    let mut id = 0;
+    let mut call = async |tool: &str, arguments: Value| {
+        id += 1;
+        client.request(id, "tools/call", json!({"name": tool, "arguments": arguments})).await.unwrap()
+    };
+    let created = call("create_note", json!({"text": "milk"})).await;
+    let said = created["result"]["content"][0]["text"].as_str().unwrap();
+    let note = said.trim_start_matches("Created ").trim_end_matches('.').to_owned();
+    // Recorded before and after the note was deleted.
+    let read = json!({"note": note});
+    assert!(call("read_note", read.clone()).await["result"]["content"][0]["text"].as_str().unwrap().contains("milk"));
+    assert_eq!(call("read_note", read.clone()).await["result"]["isError"], true);
+    let third = call("read_note", read).await;
+    assert_eq!(third["error"]["data"], json!({"reason": "not_on_tape", "recorded": 2}), "{third}");
+    let unknown = call("create_note", json!({"text": "bread"})).await;
+    assert_eq!(unknown["error"]["data"]["reason"], "not_on_tape", "{unknown}");
+    assert_eq!(unknown["error"]["data"]["differs"], json!(["/params/arguments/text"]), "{unknown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unknown_calls_go_to_the_live_server_and_onto_a_child_tape_where_that_is_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = notes_tape(folder.path()).await;
+    let (child, writes, server) =
+        (folder.path().join("more.tape"), folder.path().join("w"), built("notes-server").unwrap());
+    let live = ["--record", "new", "--tape-to", text(&child), "--", text(&server), text(&writes)];
+    let served = serve(folder.path(), &tape, &live).await;
+    let address = served.url.trim_start_matches("http://").trim_end_matches("/mcp").parse().unwrap();
+    let client =
+        signalbox_testkit::http_client::HttpClient::new(address).initialize("2025-06-18", json!({})).await.unwrap();
+    let create = async |id: u64, text: &str| {
+        let params = json!({"name": "create_note", "arguments": {"text": text}});
+        client.request(id, "tools/call", params).await.unwrap()["result"].to_string()
+    };
+    assert!(create(1, "milk").await.contains("Created"));
+    assert_eq!(std::fs::read_to_string(&writes).unwrap(), "0", "what is on the tape is not sent");
+    assert!(create(2, "bread").await.contains("Created"));
+    assert_eq!(std::fs::read_to_string(&writes).unwrap(), "1");
+    drop(served);
+    let parent = signalbox_tape::TapeSource::open(&child).unwrap().info().parent.clone();
+    assert_eq!(parent, Some(signalbox_tape::TapeSource::open(&tape).unwrap().info().id.clone()));
+}
