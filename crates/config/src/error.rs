@@ -230,6 +230,9 @@ pub enum Problem {
         "`{0}` can only be filled in by the client this file was written for; use an environment variable, `${{NAME}}`"
     )]
     ClientReference(String),
+    /// A file that the configuration names and that cannot be used.
+    #[error("cannot be used: {0}")]
+    BadFile(String),
     /// Both kinds of target.
     #[error("has both `command` and `url`; keep `command` for a local server or `url` for a remote one")]
     BothTargets,

@@ -231,6 +231,16 @@ pub const KEYS: &[Key] = &[
         "The only session of the tape that is played; 0 plays all.",
     ),
     key(
+        "backends.NAME.play.until",
+        count(0, 0, u64::MAX),
+        "The number of the last call that is played, as `tape show` has it; 0 plays all.",
+    ),
+    key(
+        "backends.NAME.play.answers",
+        Kind::Text(""),
+        "A JSON file of answers that take the place of recorded ones, by the number of their call: `{\"7\": {\"result\": {…}}}`.",
+    ),
+    key(
         "backends.NAME.play.repeat",
         one_of(&["refuse", "last", "cycle"], "refuse"),
         "What follows the last recorded answer to a call: an error, that answer again, or all of them from the first.",

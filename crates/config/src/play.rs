@@ -3,13 +3,15 @@
 use super::backend::bad;
 use super::error::{ConfigError, Problem};
 use super::read::{Table, Text};
-use signalbox_replay::{Paths, PlayerSettings, Repeat};
+use signalbox_replay::edited_answers::EditedAnswersError;
+use signalbox_replay::{EditedAnswers, Paths, PlayerSettings, Repeat};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// How much faster or slower than recorded a tape may be played.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1000.0;
 /// The keys that only make sense with `tape`.
-const KEYS: [&str; 6] = ["backend", "session", "repeat", "speed", "ignore", "live"];
+const KEYS: [&str; 8] = ["backend", "session", "until", "answers", "repeat", "speed", "ignore", "live"];
 
 /// A tape that answers as a backend.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,6 +83,8 @@ fn settings(play: &Table<'_>) -> Result<PlayerSettings, ConfigError> {
         backend: backend.map(Into::into),
         session: Some(play.count("session")?).filter(|session| *session > 0),
         ignored,
+        until: Some(play.count("until")?).filter(|last| *last > 0),
+        answers: answers(play)?,
         repeat: match play.choice("repeat")?.as_str() {
             "last" => Repeat::Last,
             "cycle" => Repeat::Cycle,
@@ -88,6 +92,15 @@ fn settings(play: &Table<'_>) -> Result<PlayerSettings, ConfigError> {
         },
         speed: speed(play)?,
     })
+}
+
+/// A relative file is taken from the folder of the configuration.
+fn answers(play: &Table<'_>) -> Result<Arc<EditedAnswers>, ConfigError> {
+    let Some(text) = play.text("answers")?.filter(|text| !text.value.is_empty()) else { return Ok(Arc::default()) };
+    let path = play.document.file.and_then(Path::parent).map_or_else(PathBuf::new, Path::to_path_buf).join(&text.value);
+    let wrong =
+        |error: EditedAnswersError| play.document.error(&text.path, text.at, Problem::BadFile(error.to_string()));
+    EditedAnswers::read(&path).map(Arc::new).map_err(wrong)
 }
 
 fn speed(play: &Table<'_>) -> Result<Option<f64>, ConfigError> {

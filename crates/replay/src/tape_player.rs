@@ -10,6 +10,7 @@
 //! - what cannot be played (no body, no answer) is never found, and counted in [`Holes`].
 
 use crate::call_gatherer::CallGatherer;
+use crate::edited_answers::EditedAnswers;
 use crate::holes::Holes;
 use crate::match_key::MatchKey;
 use crate::offer::{Hello, Items, Offer};
@@ -55,6 +56,10 @@ pub struct PlayerSettings {
     pub session: Option<u64>,
     /// What does not tell calls apart.
     pub ignored: Paths,
+    /// The number of the last call that is played; those after it are as if they were not on the tape.
+    pub until: Option<u64>,
+    /// Answers that take the place of recorded ones, by the number of their call.
+    pub answers: Arc<EditedAnswers>,
     /// What follows the last recorded answer.
     pub repeat: Repeat,
     /// How fast: 1 keeps the recorded pauses, 2 halves them. Without one there are no pauses.
@@ -63,7 +68,15 @@ pub struct PlayerSettings {
 
 impl Default for PlayerSettings {
     fn default() -> Self {
-        Self { backend: None, session: None, ignored: Paths::default(), repeat: Repeat::Refuse, speed: None }
+        Self {
+            backend: None,
+            session: None,
+            ignored: Paths::default(),
+            until: None,
+            answers: Arc::default(),
+            repeat: Repeat::Refuse,
+            speed: None,
+        }
     }
 }
 
@@ -285,10 +298,13 @@ impl Reading {
         Ok(())
     }
 
-    fn add(&mut self, call: RecordedCall, settings: &PlayerSettings) {
-        if settings.session.is_some() && call.session != settings.session || is_answered_otherwise(&call.method) {
+    fn add(&mut self, mut call: RecordedCall, settings: &PlayerSettings) {
+        let elsewhere = settings.session.is_some() && call.session != settings.session;
+        let beyond = settings.until.is_some_and(|last| call.number > last);
+        if elsewhere || beyond || is_answered_otherwise(&call.method) {
             return;
         }
+        settings.answers.apply(&mut call);
         self.holes.count(&call);
         self.offer.spoke(call.era);
         let (Some(key), true) = (call.key, call.is_playable()) else { return };
@@ -335,7 +351,8 @@ impl Reading {
                 None => gatherer.finish(),
             }
             let mut found = std::iter::from_fn(|| gatherer.next_call());
-            if let Some(call) = found.find(|call| call.number == place.number) {
+            if let Some(mut call) = found.find(|call| call.number == place.number) {
+                settings.answers.apply(&mut call);
                 break Arc::new(call);
             }
         };

@@ -117,38 +117,69 @@ async fn serve(folder: &Path, tape: &Path, more: &[&str]) -> Served {
     Served { url: url.await.unwrap(), _process: process }
 }
 
-/// A conversation with the notes server on a tape: create, read, delete.
-async fn notes_tape(folder: &Path) -> PathBuf {
+/// A client on the pipe of a program.
+struct Talk {
+    process: Spawned,
+    id: u64,
+}
+
+impl Talk {
+    async fn begin(command: Command) -> Self {
+        let mut talk = Self { process: Spawned::start(command).unwrap(), id: 0 };
+        let client = json!({"name": "t", "version": "1"});
+        talk.ask("initialize", json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}))
+            .await;
+        talk.process.write_line(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await.unwrap();
+        talk
+    }
+
+    async fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.id += 1;
+        let request = json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params});
+        self.process.write_line(&request.to_string()).await.unwrap();
+        let answer = async || {
+            let answers = self.process.lines().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+            answers.filter(|answer| answer["id"] == json!(self.id)).last()
+        };
+        eventually("an answer", answer).await.unwrap()
+    }
+
+    /// Calls a tool and returns the text of its answer.
+    async fn call(&mut self, tool: &str, arguments: Value) -> String {
+        let answer = self.ask("tools/call", json!({"name": tool, "arguments": arguments})).await;
+        let said = answer["result"]["content"][0]["text"].as_str();
+        said.map_or_else(|| answer.to_string(), ToOwned::to_owned)
+    }
+
+    async fn end(mut self) {
+        self.process.close_input();
+        self.process.wait(std::time::Duration::from_secs(30)).await.unwrap();
+    }
+}
+
+/// The id that the notes server minted.
+fn note_of(created: &str) -> String {
+    created.trim_start_matches("Created ").trim_end_matches('.').to_owned()
+}
+
+/// The notes server behind `wrap`, which writes a tape.
+async fn recording(folder: &Path) -> (Talk, PathBuf) {
     let tape = folder.join("notes.tape");
     let mut command = Command::new(built("signalbox").unwrap());
     command.args(["wrap", "--tape", text(&tape), "--data-dir", text(&folder.join("wrap")), "--"]);
     command.arg(built("notes-server").unwrap()).arg(folder.join("recorded-writes"));
-    let mut wrapped = Spawned::start(command).unwrap();
-    let mut id = 0;
-    let mut ask = async |method: &str, params: Value| -> Value {
-        id += 1;
-        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-        wrapped.write_line(&request.to_string()).await.unwrap();
-        let answer = async || {
-            let answers = wrapped.lines().into_iter().filter_map(|line| serde_json::from_str::<Value>(&line).ok());
-            answers.filter(|answer| answer["id"] == json!(id)).last()
-        };
-        eventually("an answer", answer).await.unwrap()
-    };
-    ask(
-        "initialize",
-        json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}),
-    )
-    .await;
-    ask("tools/list", json!({})).await;
-    let created = ask("tools/call", json!({"name": "create_note", "arguments": {"text": "milk"}})).await;
-    let said = created["result"]["content"][0]["text"].as_str().unwrap().to_owned();
-    let note = said.trim_start_matches("Created ").trim_end_matches('.').to_owned();
+    (Talk::begin(command).await, tape)
+}
+
+/// A conversation with the notes server on a tape: create, read, delete.
+async fn notes_tape(folder: &Path) -> PathBuf {
+    let (mut talk, tape) = recording(folder).await;
+    talk.ask("tools/list", json!({})).await;
+    let note = note_of(&talk.call("create_note", json!({"text": "milk"})).await);
     for tool in ["read_note", "delete_note", "read_note"] {
-        ask("tools/call", json!({"name": tool, "arguments": {"note": note}})).await;
+        talk.call(tool, json!({"note": note})).await;
     }
-    wrapped.close_input();
-    wrapped.wait(std::time::Duration::from_secs(30)).await.unwrap();
+    talk.end().await;
     tape
 }
 
@@ -235,8 +266,7 @@ async fn equal_calls_are_answered_in_order_and_unknown_ones_with_the_nearest() {
         client.request(id, "tools/call", json!({"name": tool, "arguments": arguments})).await.unwrap()
     };
     let created = call("create_note", json!({"text": "milk"})).await;
-    let said = created["result"]["content"][0]["text"].as_str().unwrap();
-    let note = said.trim_start_matches("Created ").trim_end_matches('.').to_owned();
+    let note = note_of(created["result"]["content"][0]["text"].as_str().unwrap());
     // Recorded before and after the note was deleted.
     let read = json!({"note": note});
     assert!(call("read_note", read.clone()).await["result"]["content"][0]["text"].as_str().unwrap().contains("milk"));
@@ -270,4 +300,68 @@ async fn unknown_calls_go_to_the_live_server_and_onto_a_child_tape_where_that_is
     drop(served);
     let parent = signalbox_tape::TapeSource::open(&child).unwrap().info().parent.clone();
     assert_eq!(parent, Some(signalbox_tape::TapeSource::open(&tape).unwrap().info().id.clone()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failing_tape_of_200_calls_shrinks_to_the_two_that_matter() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut talk, tape) = recording(folder.path()).await;
+    talk.ask("tools/list", json!({})).await;
+    let mut notes = Vec::new();
+    for number in 0..150 {
+        notes.push(note_of(&talk.call("create_note", json!({"text": format!("note {number}")})).await));
+    }
+    for note in &notes[..48] {
+        talk.call("delete_note", json!({"note": note})).await;
+    }
+    talk.call("read_note", json!({"note": notes[77]})).await;
+    talk.end().await;
+    let least = folder.path().join("least.tape");
+    let mut command = Command::new(built("signalbox").unwrap());
+    command.args(["replay", "shrink", text(&tape), "-o", text(&least), "--allow-writes"]);
+    command.args(["--data-dir", text(&folder.path().join("shrink")), "--"]);
+    command.arg(built("notes-server").unwrap()).arg(folder.path().join("writes")).arg("--changed");
+    let output = command.output().await.unwrap();
+    let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.starts_with("2 of 20"), "{said}");
+    let (code, told, _) = run_notes(folder.path(), &least, &["--allow-writes"], &["--changed"]).await;
+    assert!(code == 1 && told.contains("1 the same, 1 different"), "{told}");
+    let (code, told, _) = run_notes(folder.path(), &least, &["--allow-writes"], &[]).await;
+    assert!(code == 0 && told.contains("2 the same"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_branch_goes_on_live_from_a_call_and_is_a_child_tape() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = notes_tape(folder.path()).await;
+    let (child, writes) = (folder.path().join("branch.tape"), folder.path().join("writes"));
+    let mut command = Command::new(built("signalbox").unwrap());
+    // Call 1 is the handshake, 2 the list, 3 creates the note, 4 reads it.
+    command.args(["replay", "branch", text(&tape), "--at", "4", "--tape-to", text(&child)]);
+    command.args(["--data-dir", text(&folder.path().join("branch")), "--"]);
+    command.arg(built("notes-server").unwrap()).arg(&writes);
+    let mut talk = Talk::begin(command).await;
+    let note = note_of(&talk.call("create_note", json!({"text": "milk"})).await);
+    assert!(talk.call("read_note", json!({"note": note})).await.contains("milk"));
+    assert_eq!(std::fs::read_to_string(&writes).unwrap(), "0", "the tape answers up to call 4");
+    assert_eq!(talk.call("delete_note", json!({"note": note})).await, "There is no such note.", "the server answers");
+    assert_eq!(std::fs::read_to_string(&writes).unwrap(), "1");
+    talk.end().await;
+    let head = |path: &Path| signalbox_tape::TapeSource::open(path).unwrap().info().clone();
+    assert_eq!(head(&child).parent, Some(head(&tape).id));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s47_a_branch_may_begin_with_another_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = notes_tape(folder.path()).await;
+    let mut command = Command::new(built("signalbox").unwrap());
+    let answer = r#"{"content":[{"type":"text","text":"bread"}]}"#;
+    command.args(["replay", "branch", text(&tape), "--at", "4", "--answer", answer]);
+    command.args(["--data-dir", text(&folder.path().join("branch"))]);
+    let mut talk = Talk::begin(command).await;
+    let note = note_of(&talk.call("create_note", json!({"text": "milk"})).await);
+    assert_eq!(talk.call("read_note", json!({"note": note})).await, "bread");
+    assert!(talk.call("delete_note", json!({"note": note})).await.starts_with("Deleted"), "the tape goes on");
+    talk.end().await;
 }

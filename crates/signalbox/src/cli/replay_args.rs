@@ -22,6 +22,17 @@ pub enum ReplayCommand {
     /// that the server makes up anew take the place of the recorded ones in later calls. Exits with 1 if an answer differs.
     #[command(after_help = RUN_HELP)]
     Run(Box<ReplayRunArgs>),
+    /// Go another way from some call of a tape on
+    ///
+    /// The tape answers up to that call, perhaps with another answer to it; from there on the live server answers, or, without
+    /// one, the rest of the tape. What happens is recorded onto a new tape that names this one as its parent.
+    #[command(after_help = BRANCH_HELP)]
+    Branch(Box<ReplayBranchArgs>),
+    /// Find the fewest calls of a tape with which `replay run` still fails
+    ///
+    /// Tries ever fewer calls, each time against the server started anew, and writes those that are needed onto a new tape.
+    #[command(after_help = SHRINK_HELP)]
+    Shrink(Box<ReplayShrinkArgs>),
 }
 
 /// Arguments of `replay run`.
@@ -29,8 +40,81 @@ pub enum ReplayCommand {
 pub struct ReplayRunArgs {
     /// The tape: a file, a recorded tape by its name, or `last`
     pub tape: String,
+    /// What is sent, where, and what counts.
+    #[command(flatten)]
+    pub trial: TrialArgs,
+    /// Accept the new answers: record them onto this new tape, whose parent is this one
+    #[arg(long, value_name = "FILE")]
+    pub update: Option<PathBuf>,
+    /// Run so many times, at least a second apart, and print the paths that differ from run to run
+    #[arg(long, value_name = "TIMES", num_args = 0..=1, default_missing_value = "2", value_parser = clap::value_parser!(u32).range(2..=100))]
+    pub learn: Option<u32>,
+    /// Write a JUnit report to this file
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write a SARIF report to this file
+    #[arg(long, value_name = "FILE")]
+    pub sarif: Option<PathBuf>,
+    /// Print annotations for GitHub too [default: where GITHUB_ACTIONS is set]
+    #[arg(long)]
+    pub github: bool,
+    /// The server to start
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "against", required_unless_present = "against")]
+    pub command: Vec<OsString>,
+}
+
+/// Arguments of `replay shrink`.
+#[derive(Debug, Clone, Args)]
+pub struct ReplayShrinkArgs {
+    /// The tape: a file, a recorded tape by its name, or `last`
+    pub tape: String,
+    /// The new tape, a file that must not exist yet
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// What is sent, where, and what counts.
+    #[command(flatten)]
+    pub trial: TrialArgs,
+    /// The server to start, anew for each try
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "against", required_unless_present = "against")]
+    pub command: Vec<OsString>,
+}
+
+/// Arguments of `replay branch`.
+#[derive(Debug, Clone, Args)]
+pub struct ReplayBranchArgs {
+    /// The tape: a file, a recorded tape by its name, or `last`
+    pub tape: String,
+    /// The number of the last call that the tape answers, as `tape show` has it
+    #[arg(long, value_name = "CALL")]
+    pub at: u64,
+    /// Answer that call with this instead: a result as JSON, or @FILE
+    #[arg(long, value_name = "JSON")]
+    pub answer: Option<String>,
+    /// Listen on this address instead of standard input; port 0 takes any free one
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<ListenAddr>,
+    /// Speak on standard input and output, whatever they are
+    #[arg(long, conflicts_with = "listen")]
+    pub stdio: bool,
+    /// The new tape, a file that must not exist yet [default: a tape in the data folder]
+    #[arg(long, value_name = "FILE")]
+    pub tape_to: Option<PathBuf>,
+    /// Apply the rules of this file
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
+    /// The address of the server that answers from there on
+    #[arg(long, value_name = "URL")]
+    pub against: Option<String>,
+    /// The server that answers from there on
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "against")]
+    pub command: Vec<OsString>,
+}
+
+/// What of a tape is sent to which server, and what counts as a difference.
+#[derive(Debug, Clone, Args)]
+pub struct TrialArgs {
     /// The address of the server
-    #[arg(long, value_name = "URL", conflicts_with = "command", required_unless_present = "command")]
+    #[arg(long, value_name = "URL")]
     pub against: Option<String>,
     /// The only session of the tape whose calls are sent
     #[arg(long, value_name = "NUMBER")]
@@ -83,24 +167,6 @@ pub struct ReplayRunArgs {
     /// Apply the rules of this file between tape and server: they may change, delay or damage what passes
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
-    /// Accept the new answers: record them onto this new tape, whose parent is this one
-    #[arg(long, value_name = "FILE")]
-    pub update: Option<PathBuf>,
-    /// Run so many times, at least a second apart, and print the paths that differ from run to run
-    #[arg(long, value_name = "TIMES", num_args = 0..=1, default_missing_value = "2", value_parser = clap::value_parser!(u32).range(2..=100))]
-    pub learn: Option<u32>,
-    /// Write a JUnit report to this file
-    #[arg(long, value_name = "FILE")]
-    pub junit: Option<PathBuf>,
-    /// Write a SARIF report to this file
-    #[arg(long, value_name = "FILE")]
-    pub sarif: Option<PathBuf>,
-    /// Print annotations for GitHub too [default: where GITHUB_ACTIONS is set]
-    #[arg(long)]
-    pub github: bool,
-    /// The server to start
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<OsString>,
 }
 
 /// How fast a tape is played; none has no pauses.
@@ -243,3 +309,12 @@ Examples:
   signalbox replay run talk.tape --against http://127.0.0.1:3001/mcp --junit report.xml
   signalbox replay run talk.tape --learn -- my-server > volatile.paths
   signalbox replay run talk.tape --ignore-file volatile.paths -- my-server";
+
+const BRANCH_HELP: &str = "\
+Examples:
+  signalbox replay branch talk.tape --at 7 -- my-server
+  signalbox replay branch talk.tape --at 7 --answer '{\"content\": [], \"isError\": true}' --tape-to other.tape";
+
+const SHRINK_HELP: &str = "\
+Example:
+  signalbox replay shrink failing.tape -o least.tape --allow-writes -- my-server";

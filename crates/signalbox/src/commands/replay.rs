@@ -1,7 +1,10 @@
 //! `signalbox replay`: tapes that answer, and tapes that test.
 
+mod branch;
 mod run;
 mod serve;
+mod shrink;
+mod trial;
 
 use super::block_on;
 use crate::cli::{Global, ReplayCommand};
@@ -18,6 +21,11 @@ pub(super) fn run(global: &Global, command: ReplayCommand) -> Result<ExitCode, F
         ReplayCommand::Run(args) => {
             let _logs = logging::start(global.log_level.unwrap_or(LogLevel::Warn), global.json);
             block_on(run::run(global, &args))
+        }
+        ReplayCommand::Branch(args) => branch::run(global, &args),
+        ReplayCommand::Shrink(args) => {
+            let _logs = logging::start(global.log_level.unwrap_or(LogLevel::Error), global.json);
+            block_on(shrink::run(global, &args))
         }
     }
 }

@@ -9,9 +9,9 @@ use crate::cli::{Global, PlayArgs, RecordMode, RepeatMode, ReplayServeArgs};
 use crate::failure::Failure;
 use crate::intent::is_piped;
 use signalbox_assembly::logging;
-use signalbox_config::{Overrides, Record};
+use signalbox_config::{ListenAddr, Overrides, Record};
 use signalbox_tape::source::is_file;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// As `stdio` or `serve`, with the tape as the only backend.
@@ -40,28 +40,63 @@ pub(super) fn run(global: &Global, args: &ReplayServeArgs) -> Result<ExitCode, F
     } else {
         args.tape_to.as_deref().map(absolute).transpose()?
     };
-    let record = load(global, Overrides::default())?.config.record;
-    let record = Record { enabled: live.is_some() || file.is_some(), file, parent, ..record };
     let mut play = play(&args.play);
     play.extend(live.map(|live| ("live", quoted(live))));
-    let server = server.filter(|_| live.is_some());
-    let text = ad_hoc::replayed(tape.as_deref(), server, &play, args.rules.as_deref())?;
-    let (config, global) = prepare(global, &text)?;
-    let by_pipe = args.stdio || args.listen.is_none() && is_piped();
-    let overrides = Overrides { record: Some(record), listen: args.listen, ..Overrides::default() };
-    let loader = loader(&global, overrides)?;
-    let loaded = loader.load()?;
-    let _logs = logging::start(loaded.config.log_level, global.json);
-    let ended = match by_pipe {
-        true => block_on(stdio::run(loaded, loader)),
-        false => block_on(serve::run(loaded, loader, global.json)),
+    let serving = Serving {
+        tape,
+        server: server.filter(|_| live.is_some()),
+        play,
+        rules: args.rules.as_deref(),
+        records: live.is_some() || file.is_some(),
+        file,
+        parent,
+        listen: args.listen,
+        stdio: args.stdio,
     };
-    drop(config);
-    ended
+    serving.run(global)
+}
+
+/// A gateway whose only backend is a tape.
+pub(super) struct Serving<'a> {
+    /// The tape as a configuration names it; without one only the server answers.
+    pub(super) tape: Option<String>,
+    /// The server beside it.
+    pub(super) server: Option<Server<'a>>,
+    /// The further lines of the backend's table.
+    pub(super) play: Vec<(&'static str, String)>,
+    pub(super) rules: Option<&'a Path>,
+    pub(super) records: bool,
+    /// Where it is recorded, if not in the data folder.
+    pub(super) file: Option<PathBuf>,
+    /// The tape that this one goes on from.
+    pub(super) parent: Option<String>,
+    pub(super) listen: Option<ListenAddr>,
+    pub(super) stdio: bool,
+}
+
+impl Serving<'_> {
+    /// As `stdio` or `serve`.
+    pub(super) fn run(self, global: &Global) -> Result<ExitCode, Failure> {
+        let record = load(global, Overrides::default())?.config.record;
+        let record = Record { enabled: self.records, file: self.file, parent: self.parent, ..record };
+        let text = ad_hoc::replayed(self.tape.as_deref(), self.server, &self.play, self.rules)?;
+        let (config, global) = prepare(global, &text)?;
+        let by_pipe = self.stdio || self.listen.is_none() && is_piped();
+        let overrides = Overrides { record: Some(record), listen: self.listen, ..Overrides::default() };
+        let loader = loader(&global, overrides)?;
+        let loaded = loader.load()?;
+        let _logs = logging::start(loaded.config.log_level, global.json);
+        let ended = match by_pipe {
+            true => block_on(stdio::run(loaded, loader)),
+            false => block_on(serve::run(loaded, loader, global.json)),
+        };
+        drop(config);
+        ended
+    }
 }
 
 /// The tape as a configuration names it, and its id.
-fn tape(global: &Global, name: &str) -> Result<(String, String), Failure> {
+pub(super) fn tape(global: &Global, name: &str) -> Result<(String, String), Failure> {
     let id = find_tape(global, name)?.info().id.clone();
     if !is_file(name) {
         return Ok((id.clone(), id));

@@ -1,0 +1,64 @@
+//! `signalbox replay branch`: another way from some call of a tape on.
+
+use super::absolute;
+use super::serve::{Serving, tape};
+use crate::ad_hoc::{Server, quoted};
+use crate::cli::{Global, ReplayBranchArgs};
+use crate::failure::Failure;
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// Serves the tape up to the call, then the server or the rest of the tape.
+pub(super) fn run(global: &Global, args: &ReplayBranchArgs) -> Result<ExitCode, Failure> {
+    let names: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
+    let server = match (&args.against, args.command.as_slice()) {
+        (Some(url), _) => Some(Server::Url(url)),
+        (None, []) => None,
+        (None, command) => Some(Server::Command(command, &names)),
+    };
+    if server.is_none() && args.answer.is_none() {
+        let text = "a branch needs another answer (`--answer JSON`) or a server that goes on (`--against URL`, or `-- COMMAND`)";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let (name, parent) = tape(global, &args.tape)?;
+    let mut play = Vec::new();
+    if server.is_some() {
+        play.extend([("until", args.at.to_string()), ("live", quoted("new"))]);
+    }
+    // The file is read when the configuration is, and gone with this command.
+    let answers = args.answer.as_deref().map(|answer| answers(args.at, answer)).transpose()?;
+    if let Some(path) = answers.as_ref().and_then(|file| file.path().to_str()) {
+        play.push(("answers", quoted(path)));
+    }
+    let serving = Serving {
+        tape: Some(name),
+        server,
+        play,
+        rules: args.rules.as_deref(),
+        records: true,
+        file: args.tape_to.as_deref().map(absolute).transpose()?,
+        parent: Some(parent),
+        listen: args.listen,
+        stdio: args.stdio,
+    };
+    serving.run(global)
+}
+
+/// Writes down the answer to the call, which is a result, or a message with one or with an error.
+fn answers(call: u64, answer: &str) -> Result<tempfile::NamedTempFile, Failure> {
+    let text = match answer.strip_prefix('@') {
+        Some(file) => std::fs::read_to_string(file).map_err(|error| Failure::File { path: file.into(), error })?,
+        None => answer.to_owned(),
+    };
+    let told: Value =
+        serde_json::from_str(&text).map_err(|error| Failure::Usage(format!("--answer must be JSON: {error}")))?;
+    let message =
+        if told.get("result").is_some() || told.get("error").is_some() { told } else { json!({"result": told}) };
+    let write = || {
+        let mut file = tempfile::Builder::new().suffix(".json").tempfile()?;
+        file.write_all(json!({call.to_string(): message}).to_string().as_bytes())?;
+        file.flush().map(|()| file)
+    };
+    write().map_err(Failure::Start)
+}

@@ -1,0 +1,213 @@
+//! One try of a tape's calls against a server.
+
+use super::super::governed::prepare;
+use super::super::{load, loader};
+use crate::ad_hoc::{self, Server};
+use crate::cli::{Global, OnErrorMode, OrderMode, TrialArgs};
+use crate::failure::Failure;
+use bytes::Bytes;
+use signalbox_assembly::assemble::{App, assemble};
+use signalbox_assembly::data_dir::DataDir;
+use signalbox_assembly::recording::Recording;
+use signalbox_config::{Config, Overrides, Record};
+use signalbox_engine::record::TapeKind;
+use signalbox_engine::{Caller, Principal, Proof};
+use signalbox_replay::call_gatherer::gather;
+use signalbox_replay::diff::{Comparison, Masks};
+use signalbox_replay::offer::Offer;
+use signalbox_replay::run::{Connection, OnError, Order, RunReport, RunSettings, Runner, TimeShift, read_only_tools};
+use signalbox_replay::{Holes, Paths, RecordedCall, Side, ignore_file};
+use signalbox_tape::TapeSource;
+use signalbox_transport::stdio_front;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::sync::mpsc;
+
+/// Bytes that may be on their way in each direction.
+const BUFFER: usize = 1 << 20;
+/// Messages that may wait.
+const QUEUE: usize = 256;
+/// How long the gateway may take to end.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// What is needed of a tape.
+pub(super) struct Tape {
+    id: String,
+    redaction: Vec<String>,
+    pub(super) calls: Vec<Arc<RecordedCall>>,
+    offer: Offer,
+    pub(super) holes: Holes,
+}
+
+impl Tape {
+    pub(super) fn read(source: &mut TapeSource, session: Option<u64>) -> Result<Self, Failure> {
+        let (id, redaction) = (source.info().id.clone(), source.info().redaction.clone());
+        let side = Side::of(source)?;
+        let mut holes = Holes::of_tape(source);
+        let mut offer = Offer::default();
+        let entries = source.entries(None).inspect(|entry| {
+            if let Ok(entry) = entry {
+                holes.look(entry);
+                offer.learn(&side, entry);
+            }
+        });
+        let mut calls = gather(entries, side.clone(), Paths::default())?;
+        calls.retain(|call| session.is_none() || call.session == session);
+        calls.iter().for_each(|call| holes.count(call));
+        Ok(Self { id, redaction, calls, offer, holes })
+    }
+}
+
+fn settings(args: &TrialArgs, tape: &Tape) -> Result<RunSettings, Failure> {
+    let usage = |error: &dyn std::fmt::Display| Failure::Usage(error.to_string());
+    let mut ignored = Paths::parse(&args.ignore).map_err(|error| usage(&error))?;
+    for file in &args.ignore_file {
+        ignore_file::add(file, &mut ignored).map_err(|error| usage(&error))?;
+    }
+    let unordered = Paths::parse(&args.unordered).map_err(|error| usage(&error))?;
+    Ok(RunSettings {
+        speed: args.speed.0,
+        order: match args.order {
+            OrderMode::Sequential => Order::Sequential,
+            OrderMode::Correlated => Order::Correlated,
+            OrderMode::Priority => Order::Priority,
+            OrderMode::Random => Order::Random(args.seed),
+        },
+        methods: args.method.clone(),
+        subjects: args.tool.clone(),
+        allow_writes: args.allow_writes,
+        read_only: read_only_tools(&tape.offer),
+        also_read_only: args.read_only.clone(),
+        comparison: Comparison { ignored, unordered, tolerance: args.tolerance, json_in_text: true, meta: false },
+        masks: Masks::of_rules(&tape.redaction),
+        timing: args.timing,
+        timeout: args.timeout,
+        on_error: match args.on_error {
+            OnErrorMode::Continue => OnError::Continue,
+            OnErrorMode::Stop => OnError::Stop,
+            OnErrorMode::Retry => OnError::Retry,
+        },
+        ..RunSettings::default()
+    })
+}
+
+/// A server, and what is asked of it.
+pub(super) struct Trial<'a> {
+    global: &'a Global,
+    args: &'a TrialArgs,
+    command: &'a [OsString],
+    parent: String,
+    /// Where the answers are recorded, if they are.
+    update: Option<PathBuf>,
+    pub(super) settings: RunSettings,
+}
+
+impl<'a> Trial<'a> {
+    pub(super) fn new(
+        global: &'a Global,
+        args: &'a TrialArgs,
+        command: &'a [OsString],
+        tape: &Tape,
+        update: Option<PathBuf>,
+    ) -> Result<Self, Failure> {
+        Ok(Self { global, args, command, parent: tape.id.clone(), update, settings: settings(args, tape)? })
+    }
+
+    /// Sends these calls to the server, which is started, or connected to, for this.
+    pub(super) async fn run(
+        &self,
+        calls: &[Arc<RecordedCall>],
+    ) -> Result<(RunReport, BTreeMap<u64, serde_json::Value>), Failure> {
+        let app = self.start()?;
+        let shift = self.args.update_timestamps.then(|| TimeShift::to(SystemTime::now()));
+        let mut runner = Runner::new(&self.settings);
+        if let Some(shift) = &shift {
+            runner = runner.with(shift);
+        }
+        let mut outcome = Ok(());
+        for calls in sessions(calls) {
+            let mut connection = connect(&app);
+            outcome = runner.session(&calls, &mut connection).await;
+            if outcome.is_err() {
+                break;
+            }
+        }
+        app.shut_down(DRAIN).await;
+        outcome.map_err(Failure::Run)?;
+        Ok(runner.finish())
+    }
+
+    /// A gateway with the server behind it.
+    fn start(&self) -> Result<App, Failure> {
+        let names: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
+        let server = match &self.args.against {
+            Some(url) => Server::Url(url),
+            None => Server::Command(self.command, &names),
+        };
+        let record = load(self.global, Overrides::default())?.config.record;
+        let file = self.update.clone();
+        let record = Record { enabled: file.is_some(), file, parent: Some(self.parent.clone()), ..record };
+        let text = ad_hoc::replayed(None, Some(server), &[], self.args.rules.as_deref())?;
+        let (config, global) = prepare(self.global, &text)?;
+        let loaded = loader(&global, Overrides { record: Some(record), ..Overrides::default() })?.load()?;
+        drop(config);
+        start(&loaded.config)
+    }
+}
+
+fn start(config: &Config) -> Result<App, Failure> {
+    let data_dir = DataDir::prepare(&config.data_dir)?;
+    let recording = Recording::start(config, TapeKind::Stdio, &data_dir)?;
+    let app = assemble(config, Principal::local("replay"), None, recording)?;
+    app.gateway.start();
+    Ok(app)
+}
+
+/// A session with the gateway inside this process.
+fn connect(app: &App) -> Connection {
+    let (ours, theirs) = tokio::io::duplex(BUFFER);
+    let (from, to) = tokio::io::split(theirs);
+    let gateway = Arc::clone(&app.gateway);
+    let caller = Caller::of(Principal::local("replay"), Proof::LocalUser, "stdio");
+    tokio::spawn(async move {
+        if let Err(error) = stdio_front::serve(from, to, gateway, caller, Duration::ZERO).await {
+            tracing::debug!(%error, "the session ended");
+        }
+    });
+    let (heard, said) = tokio::io::split(ours);
+    let (to_server, outgoing) = mpsc::channel::<Bytes>(QUEUE);
+    let (incoming, from_server) = mpsc::channel::<Bytes>(QUEUE);
+    tokio::spawn(write_lines(outgoing, said));
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(heard).split(b'\n');
+        while let Ok(Some(line)) = lines.next_segment().await {
+            if incoming.send(line.into()).await.is_err() {
+                return;
+            }
+        }
+    });
+    Connection::new(to_server, from_server)
+}
+
+async fn write_lines(mut from: mpsc::Receiver<Bytes>, mut to: impl tokio::io::AsyncWrite + Unpin) {
+    while let Some(message) = from.recv().await {
+        if to.write_all(&message).await.is_err() || to.write_all(b"\n").await.is_err() {
+            return;
+        }
+    }
+}
+
+/// The calls of each session, in the order in which they began; those without one come as one.
+fn sessions(all: &[Arc<RecordedCall>]) -> Vec<Vec<Arc<RecordedCall>>> {
+    let mut sessions: BTreeMap<u64, (Option<u64>, Vec<_>)> = BTreeMap::new();
+    for call in all {
+        let first = sessions.iter().find(|(_, (session, _))| *session == call.session).map(|(first, _)| *first);
+        let place = first.unwrap_or(call.seq);
+        sessions.entry(place).or_insert_with(|| (call.session, Vec::new())).1.push(Arc::clone(call));
+    }
+    sessions.into_values().map(|(_, calls)| calls).collect()
+}
