@@ -25,7 +25,7 @@ pub(super) fn as_text(old: &TapeInfo, new: &TapeInfo, found: &TapeDiff) -> Strin
     }
     let unlisted = found.counts.differing.saturating_sub(found.calls.len() as u64);
     if unlisted > 0 {
-        text.push_str(&format!("and {unlisted} more calls that differ; see --limit\n"));
+        text.push_str(&format!("{unlisted} more differ and are not listed; see --limit\n"));
     }
     if !found.offers.is_empty() {
         let rows: Vec<Vec<String>> = found.offers.iter().take(MAX_OFFERS).map(offer_row).collect();
@@ -55,7 +55,8 @@ pub(super) fn as_text(old: &TapeInfo, new: &TapeInfo, found: &TapeDiff) -> Strin
 }
 
 fn about(which: &str, tape: &TapeInfo, calls: u64) -> String {
-    let line = format!("{which}: {} of {}, began {}, {calls} calls", tape.id, tape.target, moment::shown(tape.started));
+    let (began, calls) = (moment::shown(tape.started), count(calls, "call"));
+    let line = format!("{which}: {} of {}, began {began}, {calls}", tape.id, tape.target);
     format!("{}\n", table::harmless(&line))
 }
 
@@ -104,10 +105,14 @@ fn offer_row(offer: &OfferChange) -> Vec<String> {
     vec![backend, change.subject.clone(), change.tier.word().to_owned(), what]
 }
 
+fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
 fn summary(found: &TapeDiff) -> String {
     let Counts { paired, differing, breaking, removed, added, moved, slower, not_comparable, masked, .. } =
         found.counts;
-    let mut lines = vec![format!("{paired} calls compared, {differing} differ")];
+    let mut lines = vec![format!("{} compared, {differing} differ", count(paired, "call"))];
     let details = [
         (breaking, "breaking"),
         (removed, "only on the old tape"),
@@ -121,14 +126,15 @@ fn summary(found: &TapeDiff) -> String {
         lines[0].push_str(&format!(" ({})", told.join(", ")));
     }
     if not_comparable > 0 {
-        lines.push(format!("{not_comparable} calls not comparable: a message of theirs is not on its tape"));
+        lines.push(format!("{} not comparable: a message is not on its tape", count(not_comparable, "call")));
     }
     if masked > 0 {
-        lines.push(format!("{masked} places not compared: redacted or encrypted"));
+        lines.push(format!("{} not compared: redacted or encrypted", count(masked, "place")));
     }
     if !found.offers.is_empty() {
         let breaking = found.offers.iter().filter(|offer| offer.change.tier.word() == "breaking").count();
-        lines.push(format!("{} changes of what servers offer, {breaking} breaking", found.offers.len()));
+        lines
+            .push(format!("{} of what servers offer, {breaking} breaking", count(found.offers.len() as u64, "change")));
     }
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
