@@ -1,7 +1,7 @@
 //! Compares two tapes: call by call, field by field, in time, and by what their servers offered.
 //!
 //! Each tape is read once. Of every call its key, a digest of its answer and its place are kept in memory; requests and answers
-//! go to a temporary file and come back one pair at a time, so that memory grows by about a hundred bytes a call. Calls are
+//! go to a temporary file and come back one pair at a time, so that memory grows by a few hundred bytes a call. Calls are
 //! aligned by [`crate::MatchKey`]: equal calls in the same order are pairs, equal calls in another order are pairs that moved, and
 //! calls of the same tool between the same neighbours are pairs whose request changed.
 //!

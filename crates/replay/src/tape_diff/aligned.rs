@@ -160,7 +160,7 @@ mod tests {
         let [old, new]: [Vec<Key>; 2] = [0, 7].map(|shift| {
             let key =
                 |at: u32| MatchKey::of(&json!({"method": ((at + shift) * 7919 % 4001).to_string()}), &Paths::default());
-            (0..4001).map(|at| key(at)).rev().collect()
+            (0..4001).map(key).rev().collect()
         });
         let mut shuffled = new.clone();
         shuffled.sort_by_key(|key| format!("{key:?}"));

@@ -6,8 +6,7 @@ use crate::diff::Masks;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use signalbox_engine::record::BackendSeen;
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Most bytes of offers that are kept of one tape.
 const MAX_BYTES: usize = 64 << 20;
@@ -125,7 +124,7 @@ fn backend(name: &str, old: &Offers, new: &Offers, masks: &Masks, notes: &mut Ve
             (was, is) => pairs.extend(was.zip(is)),
         }
     }
-    let mut changes: Vec<OfferChange> = Vec::new();
+    let (mut changes, mut told) = (Vec::new(), HashSet::new());
     for (was, is) in pairs {
         let left: BTreeSet<&String> = was.left.iter().chain(&is.left).collect();
         for part in &left {
@@ -133,7 +132,7 @@ fn backend(name: &str, old: &Offers, new: &Offers, masks: &Masks, notes: &mut Ve
         }
         for change in offer(was, is, masks) {
             // Several kinds of clients are shown the same.
-            if !changes.iter().any(|known| known.change == change) {
+            if told.insert(format!("{change:?}")) {
                 changes.push(OfferChange { backend: Some(name.to_owned()), change });
             }
         }
@@ -165,7 +164,7 @@ fn offer(was: &BackendSeen, is: &BackendSeen, masks: &Masks) -> Vec<Change> {
     changes
 }
 
-fn part(name: &Cow<'static, str>, bytes: &Bytes) -> Value {
+fn part(name: &str, bytes: &Bytes) -> Value {
     let text = || Value::from(String::from_utf8_lossy(bytes).into_owned());
     if name == "instructions" { text() } else { serde_json::from_slice(bytes).unwrap_or_else(|_| text()) }
 }
