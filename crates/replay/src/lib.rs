@@ -18,6 +18,7 @@ pub mod run;
 pub mod shrink;
 pub mod side;
 pub mod tape_connector;
+pub mod tape_diff;
 pub mod tape_player;
 
 pub use edited_answers::EditedAnswers;

@@ -2,6 +2,7 @@
 
 use crate::paths::Paths;
 use serde_json::Value;
+use signalbox_tape::redact::MAX_KEY_ID;
 use std::collections::HashSet;
 
 /// What a recorder writes unless it is told another text.
@@ -13,6 +14,8 @@ const HASH: &str = "hash:";
 const HASH_DIGITS: usize = 16;
 /// What begins an encrypted value: `enc:KEY-ID:BASE64`.
 const ENCRYPTED: &str = "enc:";
+/// Shortest encrypted value: a nonce and a tag are there always.
+const LEAST_SEALED: usize = 28;
 /// Most rules of one tape that are read.
 const MAX_RULES: usize = 1000;
 
@@ -138,22 +141,26 @@ fn pieces(text: &str) -> Option<Vec<&str>> {
 
 /// Where the first mask of a text begins and ends.
 fn next_mask(text: &str) -> Option<(usize, usize)> {
-    let fixed = [REPLACED, STARS].into_iter().filter_map(|mask| text.find(mask).map(|at| (at, at + mask.len())));
-    let hash = text.match_indices(HASH).find_map(|(at, _)| {
-        let end = at + HASH.len() + HASH_DIGITS;
-        let digits = text.get(at + HASH.len()..end)?;
-        digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some((at, end))
-    });
-    let encrypted = text.match_indices(ENCRYPTED).find_map(|(at, _)| encrypted(text, at));
-    fixed.chain(hash).chain(encrypted).min()
+    let begins = |byte: u8| matches!(byte, b'[' | b'*' | b'h' | b'e');
+    let places = text.bytes().enumerate().filter(|(_, byte)| begins(*byte));
+    places.map(|(at, _)| at).find_map(|at| Some((at, at + mask_at(text.get(at..)?)?)))
 }
 
-fn encrypted(text: &str, at: usize) -> Option<(usize, usize)> {
-    let (id, sealed) = text.get(at + ENCRYPTED.len()..)?.split_once(':')?;
-    let is_id = !id.is_empty() && id.bytes().all(|one| one.is_ascii_alphanumeric() || b"-_.".contains(&one));
+/// How long the mask is that stands at the beginning of a text.
+fn mask_at(text: &str) -> Option<usize> {
+    if let Some(mask) = [REPLACED, STARS].into_iter().find(|mask| text.starts_with(mask)) {
+        return Some(mask.len());
+    }
+    if let Some(digits) = text.strip_prefix(HASH) {
+        let digits = digits.get(..HASH_DIGITS)?;
+        return digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(HASH.len() + HASH_DIGITS);
+    }
+    let rest = text.strip_prefix(ENCRYPTED)?;
+    let is_of_id = |one: &u8| one.is_ascii_alphanumeric() || b"-_.".contains(one);
+    let id = rest.bytes().take(MAX_KEY_ID + 1).take_while(is_of_id).count();
+    let sealed = rest.get(id..)?.strip_prefix(':')?;
     let length = sealed.bytes().take_while(|one| one.is_ascii_alphanumeric() || b"+/=".contains(one)).count();
-    // A nonce and a tag are there always.
-    (is_id && length >= 28).then_some((at, at + ENCRYPTED.len() + id.len() + 1 + length))
+    (id > 0 && length >= LEAST_SEALED).then_some(ENCRYPTED.len() + id + 1 + length)
 }
 
 #[cfg(test)]
@@ -174,6 +181,13 @@ mod tests {
         }
         assert!(fits("****1234", "41111234") && !fits("****1234", "41115678"));
         assert!(fits("a hash:0000000000000000 b", "a hash:ffffffffffffffff b"));
+    }
+
+    #[test]
+    fn texts_full_of_masks_take_linear_time() {
+        let many = format!("{}{}", "[redacted] ".repeat(200_000), "enc:".repeat(200_000));
+        assert_eq!(pieces(&many).unwrap().len(), 200_001);
+        assert!(fits(&many, &many.replace("[redacted]", "x")));
     }
 
     #[test]

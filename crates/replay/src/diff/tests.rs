@@ -183,7 +183,7 @@ fn tiers_of_results() {
 
 #[test]
 fn deep_and_nested_documents_end() {
-    let nest = |value: Value| (0..2000).fold(value, |inner, _| json!({"a": inner}));
+    let nest = |value: Value| (0..600).fold(value, |inner, _| json!({"a": inner}));
     std::thread::Builder::new()
         .stack_size(64 << 20)
         .spawn(move || {

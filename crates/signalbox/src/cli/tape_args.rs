@@ -27,6 +27,7 @@ Examples:
   signalbox tape search timeout --facets
   signalbox tape stats last
   signalbox tape export last -o calls.html
+  signalbox tape diff before.tape last --ignore '/**/timestamp'
   signalbox tape keep
   signalbox tape prune --older-than 7d --dry-run";
 
@@ -44,6 +45,11 @@ pub enum TapeCommand {
         /// The tape [default: all tapes]
         tape: Option<String>,
     },
+    /// Compare two tapes: calls, answers by field, times, and what the servers offer
+    ///
+    /// Exit codes: 0 nothing differs, 1 something does, 2 the tapes cannot be compared.
+    #[command(after_help = DIFF_HELP)]
+    Diff(Box<DiffArgs>),
     /// Write a tape to a file: a tape file, JSON lines, HAR, OTLP or a page for a browser
     Export(ExportArgs),
     /// Import a tape file, or exported JSON lines, into the store
@@ -163,6 +169,87 @@ pub struct SearchArgs {
     /// Count the calls by method, tool, backend, principal, outcome and error code, instead of listing them
     #[arg(long)]
     pub facets: bool,
+}
+
+/// What is shown below the help of `signalbox tape diff`.
+const DIFF_HELP: &str = "\
+A PATH is a JSON pointer from the top of a message, in which `*` stands for any one member or item and `**` for any number of \
+them. `@json` leads into the JSON that a text holds: /result/content/0/text/@json/items/*/id.
+
+Examples:
+  signalbox tape diff before.tape after.tape
+  signalbox tape diff before.tape last --ignore '/**/timestamp' --tolerance
+  signalbox tape diff before.tape last --ignore-file volatile.paths --timing 100ms
+  signalbox tape diff before.tape last --breaking --json";
+
+/// Arguments of `tape diff`.
+#[derive(Debug, Clone, Args)]
+pub struct DiffArgs {
+    /// The tape that is compared with
+    pub old: String,
+    /// The tape that is compared
+    pub new: String,
+    /// A place in messages that does not count, such as /**/timestamp. May be given several times
+    #[arg(long, value_name = "PATH")]
+    pub ignore: Vec<String>,
+    /// A file with such paths, one per line; lines that begin with # are comments. May be given several times
+    #[arg(long, value_name = "FILE")]
+    pub ignore_file: Vec<PathBuf>,
+    /// A place in messages whose array may come in any order. May be given several times
+    #[arg(long, value_name = "PATH")]
+    pub unordered: Vec<String>,
+    /// Two numbers are the same if they differ by at most this much, or this part of the larger one [without a number: 0.01]
+    #[arg(long, value_name = "NUMBER", num_args = 0..=1, require_equals = true, default_missing_value = "0.01", value_parser = tolerance)]
+    pub tolerance: Option<f64>,
+    /// Compare JSON in texts as text, character by character
+    #[arg(long)]
+    pub exact_text: bool,
+    /// Compare _meta too
+    #[arg(long)]
+    pub meta: bool,
+    /// Calls that come in another order are no difference
+    #[arg(long)]
+    pub any_order: bool,
+    /// Only calls of this method; a trailing * stands for any rest. May be given several times
+    #[arg(long, value_name = "METHOD")]
+    pub method: Vec<String>,
+    /// Only calls of this tool, prompt or URI
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<String>,
+    /// Only calls of this session of both tapes; OLD:NEW if it has another number on each
+    #[arg(long, value_name = "NUMBER", value_parser = sessions)]
+    pub session: Option<(u64, u64)>,
+    /// Name calls that are slower by more than this, such as 100ms; a plain number means milliseconds
+    #[arg(long, value_name = "TIME", value_parser = millis)]
+    pub timing: Option<Duration>,
+    /// Name them only if they also take more than this many times as long
+    #[arg(long, value_name = "NUMBER", default_value_t = 1.5, requires = "timing", value_parser = tolerance)]
+    pub timing_factor: f64,
+    /// Exit with 1 only if something breaks clients that relied on the old tape
+    #[arg(long)]
+    pub breaking: bool,
+    /// List at most this many calls
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    pub limit: usize,
+    /// Decrypt values with the key in this file. May be given several times
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Vec<PathBuf>,
+}
+
+/// A text that is not a number as it is wanted here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadNumber(&'static str);
+
+fn tolerance(text: &str) -> Result<f64, BadNumber> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    number.ok_or(BadNumber("it must be a number that is not negative, such as 0.01"))
+}
+
+fn sessions(text: &str) -> Result<(u64, u64), BadNumber> {
+    let (old, new) = text.split_once(':').unwrap_or((text, text));
+    let numbers = old.parse().ok().zip(new.parse().ok());
+    numbers.ok_or(BadNumber("it must be the number of a session, or two: OLD:NEW"))
 }
 
 /// What a tape is exported as.

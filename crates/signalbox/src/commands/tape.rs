@@ -1,6 +1,8 @@
 //! `signalbox tape`: what was recorded.
 
 mod analysis;
+mod diff;
+mod diff_report;
 mod entry_json;
 mod export;
 mod facets;
@@ -44,6 +46,7 @@ pub(super) fn run(global: &Global, command: TapeCommand) -> Result<ExitCode, Fai
         TapeCommand::Show(args) => show::run(global, &args),
         TapeCommand::Search(args) => search::run(global, &args),
         TapeCommand::Stats { tape } => stats::run(global, tape.as_deref()),
+        TapeCommand::Diff(args) => diff::run(global, &args),
         TapeCommand::Export(args) => export::run(global, &args),
         TapeCommand::Import { file } => import::run(global, &file),
         TapeCommand::Keep { which } => keep::run(global, &which),

@@ -7,6 +7,7 @@ mod doctor;
 mod manual;
 mod program;
 mod status;
+mod tape_diff;
 mod tapes;
 mod tools;
 

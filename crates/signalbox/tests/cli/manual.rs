@@ -40,6 +40,7 @@ const COMMANDS: &[&[&str]] = &[
     &["tape", "show"],
     &["tape", "search"],
     &["tape", "stats"],
+    &["tape", "diff"],
     &["tape", "export"],
     &["tape", "import"],
     &["tape", "keep"],

@@ -1,0 +1,68 @@
+//! How long calls took on two tapes, side by side.
+
+use super::names::{Name, Names};
+use super::reel::Call;
+use signalbox_engine::percentiles::rank;
+use std::collections::BTreeMap;
+
+/// Most rows of the table, methods and tools each.
+const MAX_ROWS: usize = 100;
+
+/// How long some calls took.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Timing {
+    /// How many calls.
+    pub calls: u64,
+    /// Half took at most this long, in nanoseconds.
+    pub p50: u64,
+    /// 95 of 100 took at most this long.
+    pub p95: u64,
+}
+
+/// The times of one method, or of one tool.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TimingRow {
+    /// The method.
+    pub method: String,
+    /// The tool or prompt; none for the whole method.
+    pub subject: Option<String>,
+    /// On the old tape.
+    pub old: Timing,
+    /// On the new tape.
+    pub new: Timing,
+}
+
+/// A row for each method, then one for each tool and prompt, those with most calls first.
+pub(super) fn table(old: &[Call], new: &[Call], names: &Names) -> Vec<TimingRow> {
+    let mut rows: BTreeMap<(bool, String, Option<String>), [Vec<u64>; 2]> = BTreeMap::new();
+    for (side, calls) in [old, new].into_iter().enumerate() {
+        for call in calls {
+            let Name { method, subject } = names.name(call.name);
+            let mut add = |is_tool: bool, subject: Option<String>| {
+                let times = rows.entry((is_tool, method.to_string(), subject)).or_default();
+                times[side].push(call.took);
+            };
+            add(false, None);
+            if let Some(subject) = subject.filter(|_| matches!(&*method, "tools/call" | "prompts/get")) {
+                add(true, Some(subject.to_string()));
+            }
+        }
+    }
+    let mut shown: Vec<(bool, TimingRow)> = rows
+        .into_iter()
+        .map(|((is_tool, method, subject), [old, new])| {
+            (is_tool, TimingRow { method, subject, old: timing(old), new: timing(new) })
+        })
+        .collect();
+    shown.sort_by_key(|(is_tool, row)| (*is_tool, std::cmp::Reverse(row.old.calls + row.new.calls)));
+    let methods = shown.iter().filter(|(is_tool, _)| !is_tool).take(MAX_ROWS);
+    let tools = shown.iter().filter(|(is_tool, _)| *is_tool).take(MAX_ROWS);
+    methods.chain(tools).map(|(_, row)| row.clone()).collect()
+}
+
+fn timing(mut times: Vec<u64>) -> Timing {
+    times.sort_unstable();
+    let calls = times.len() as u64;
+    let at = |percent| usize::try_from(rank(calls, percent) - 1).ok().and_then(|place| times.get(place)).copied();
+    Timing { calls, p50: at(50).unwrap_or_default(), p95: at(95).unwrap_or_default() }
+}

@@ -1,0 +1,57 @@
+//! `signalbox tape diff`: what differs between two tapes.
+
+use super::{diff_report, find_tape, keys};
+use crate::cli::{DiffArgs, Global};
+use crate::failure::Failure;
+use crate::output;
+use signalbox_replay::diff::Comparison;
+use signalbox_replay::tape_diff::{self, TapeDiffSettings, TimingBudget};
+use signalbox_replay::{Paths, ignore_file};
+use std::process::ExitCode;
+
+/// Does it. Whatever goes wrong exits with 2, since 1 says that the tapes differ.
+pub(super) fn run(global: &Global, args: &DiffArgs) -> Result<ExitCode, Failure> {
+    compare(global, args).map_err(|failure| Failure::Usage(failure.to_string()))
+}
+
+fn compare(global: &Global, args: &DiffArgs) -> Result<ExitCode, Failure> {
+    let settings = settings(args)?;
+    let (mut old, mut new) = (find_tape(global, &args.old)?, find_tape(global, &args.new)?);
+    let mut decryptor = keys::decryptor(&args.key_file)?;
+    let found = tape_diff::diff(&mut old, &mut new, &settings, decryptor.as_mut())
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    keys::tell(decryptor.as_ref());
+    let text = if global.json {
+        format!("{}\n", diff_report::as_json(old.info(), new.info(), &found))
+    } else {
+        diff_report::as_text(old.info(), new.info(), &found)
+    };
+    output::result(&text)?;
+    let differs = if args.breaking { found.is_breaking() } else { !found.is_same() };
+    Ok(if differs { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn settings(args: &DiffArgs) -> Result<TapeDiffSettings, Failure> {
+    let bad = |error: &dyn std::error::Error| Failure::Usage(error.to_string());
+    let mut ignored = Paths::parse(&args.ignore).map_err(|error| bad(&error))?;
+    for file in &args.ignore_file {
+        ignore_file::add(file, &mut ignored).map_err(|error| bad(&error))?;
+    }
+    let unordered = Paths::parse(&args.unordered).map_err(|error| bad(&error))?;
+    let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    Ok(TapeDiffSettings {
+        comparison: Comparison {
+            ignored,
+            unordered,
+            tolerance: args.tolerance.unwrap_or_default(),
+            json_in_text: !args.exact_text,
+            meta: args.meta,
+        },
+        methods: args.method.clone(),
+        tool: args.tool.clone(),
+        sessions: [args.session.map(|session| session.0), args.session.map(|session| session.1)],
+        timing: args.timing.map(|time| TimingBudget { budget: nanos(time), factor: args.timing_factor }),
+        any_order: args.any_order,
+        limit: args.limit,
+    })
+}
