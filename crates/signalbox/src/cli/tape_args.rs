@@ -46,10 +46,16 @@ pub enum TapeCommand {
     },
     /// Write a tape to a file: a tape file, JSON lines, HAR, OTLP or a page for a browser
     Export(ExportArgs),
-    /// Import a tape file, or exported JSON lines, into the store
+    /// Import a tape file, exported JSON lines, or a recording of another program into the store
+    ///
+    /// The format is told by the content. From recordings of other programs, secrets are taken out as `record.redact` says.
+    /// Nothing is kept of a file that cannot be read to its end.
     Import {
         /// The file
         file: PathBuf,
+        /// Format [default: by the content]
+        #[arg(long, value_enum)]
+        format: Option<ImportFormat>,
     },
     /// Have a running gateway write the calls in its ring to the tape
     ///
@@ -178,6 +184,27 @@ pub enum Format {
     Otlp,
     /// A page for a browser, in one file
     Html,
+}
+
+/// The formats that are imported.
+#[derive(Debug, Copy, Clone, PartialEq, Eq, ValueEnum)]
+pub enum ImportFormat {
+    /// A tape file
+    Tape,
+    /// The JSON lines that `tape export` writes
+    Jsonl,
+    /// HTTP Archive 1.2, of this program, a browser or a proxy
+    Har,
+    /// One MCP message per line, bare or with its direction and time
+    Messages,
+    /// `mcporter record`
+    Mcporter,
+    /// `mcp-rec record`
+    McpRec,
+    /// A cassette of `mcp-recorder`
+    McpRecorder,
+    /// A session log of `mcpsnoop`
+    Mcpsnoop,
 }
 
 /// Arguments of `tape export`.

@@ -4,6 +4,7 @@
 
 mod check;
 mod doctor;
+mod imports;
 mod manual;
 mod program;
 mod status;
