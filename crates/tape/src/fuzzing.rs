@@ -4,6 +4,7 @@
 
 #![allow(clippy::expect_used, reason = "a fuzz target reports what does not hold by panicking")]
 
+use crate::export;
 use crate::file::frame::{self, FrameKind};
 use crate::file::proto;
 use crate::import::{Entries, ImportFormat};
@@ -27,6 +28,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("import_har", import_har),
     ("import_lines", import_lines),
     ("import_cassette", import_cassette),
+    ("export_calls", export_calls),
 ];
 
 /// What is read from a file can be written to another, and is the same there. The bytes are read as a file, and as what is
@@ -106,6 +108,40 @@ pub fn import_lines(data: &[u8]) {
 pub fn import_cassette(data: &[u8]) {
     import(data, ImportFormat::McpRecorder);
 }
+
+/// Lines of messages, exported as calls: documents are whole, and scripts are in ASCII, so that no letter of a tape can end
+/// a line or a literal.
+pub fn export_calls(data: &[u8]) {
+    let Ok(recording) = crate::import::read(&Bytes::copy_from_slice(data), ImportFormat::Messages) else { return };
+    let entries: Vec<_> = Entries::new(recording, Redactor::none(), None, 1).collect();
+    let info = TapeInfo::new("i".to_owned(), TapeKind::Import, String::new(), 1);
+    let target = export::Target::new(&info, None, "i".to_owned());
+    let made = |write: Exporter| {
+        let (mut out, mut all) = (Vec::new(), entries.iter().cloned().map(Ok));
+        let source = export::Source { info: &info, sessions: &[], entries: &mut all };
+        write(source, &target, &mut out).expect("memory takes it");
+        String::from_utf8(out).expect("text")
+    };
+    const DOCUMENTS: [Exporter; 2] = [
+        |source, target, out| export::postman::write(source, target, out),
+        |source, target, out| export::insomnia::write(source, target, out),
+    ];
+    for write in DOCUMENTS {
+        serde_json::from_str::<serde_json::Value>(&made(write)).expect("a JSON document");
+    }
+    const SCRIPTS: [Exporter; 4] = [
+        |source, target, out| export::k6::write(source, target, out),
+        |source, target, out| export::playwright::write(source, target, out),
+        |source, target, out| export::vitest::write(source, target, out),
+        |source, target, out| export::pytest::write(source, target, out),
+    ];
+    for write in SCRIPTS {
+        assert!(made(write).bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)));
+    }
+    made(|source, target, out| export::curl::write(source, target, out));
+}
+
+type Exporter = fn(export::Source<'_>, &export::Target, &mut Vec<u8>) -> Result<(), export::ExportError>;
 
 /// Whatever is read becomes entries in order, of which each exchange ends at most once, and which a tape file carries.
 fn import(data: &[u8], format: ImportFormat) {

@@ -29,6 +29,15 @@ impl TapeKind {
         }
     }
 
+    /// The command of `signalbox` that made it.
+    #[must_use]
+    pub fn command(self) -> &'static str {
+        match self {
+            Self::Import => "tape import",
+            other => other.word(),
+        }
+    }
+
     /// The kind that has this word.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {

@@ -184,6 +184,20 @@ pub enum Format {
     Otlp,
     /// A page for a browser, in one file
     Html,
+    /// A shell script that makes the calls again with curl
+    Curl,
+    /// A Postman collection, version 2.1
+    Postman,
+    /// An Insomnia workspace, export format 4
+    Insomnia,
+    /// A load test for k6
+    K6,
+    /// A test for Playwright, over HTTP
+    Playwright,
+    /// A test for pytest, against `signalbox replay serve`
+    Pytest,
+    /// A test for vitest, against `signalbox replay serve`
+    Vitest,
 }
 
 /// The formats that are imported.
@@ -215,12 +229,17 @@ pub struct ExportArgs {
     /// Where to write; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Format [default: by the extension of the file: .tape, .jsonl, .har, .otlp or .json, .html]
+    /// Format [default: by the end of the name: .tape, .jsonl, .har, .otlp or .json, .html, .sh, .postman_collection.json,
+    /// .insomnia.json, .k6.js, .spec.js, .test.js, .py]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
     /// Only this session
     #[arg(long, value_name = "NUMBER")]
     pub session: Option<u64>,
+    /// Where calls go, for formats that make them over HTTP [default: the server that `proxy` recorded, else
+    /// http://127.0.0.1:8080/mcp]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
     /// Decrypt values with the key in this file before writing. May be given several times
     #[arg(long, value_name = "FILE")]
     pub key_file: Vec<PathBuf>,
