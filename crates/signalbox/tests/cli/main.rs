@@ -4,6 +4,7 @@
 
 mod check;
 mod doctor;
+mod exports;
 mod imports;
 mod manual;
 mod program;
