@@ -11,10 +11,10 @@ fn recording(name: &str) -> PathBuf {
 async fn recordings_of_other_programs_are_imported_shown_and_exported() {
     let folder = tempfile::tempdir().unwrap();
     for (name, format, call) in [
-        ("mcporter.ndjson", "mcporter", "tools/call echo"),
-        ("mcp-rec.jsonl", "mcp-rec", "tools/call convert_time"),
-        ("mcp-recorder.json", "mcp-recorder", "tools/call convert_time"),
-        ("mitmproxy.har", "har", "tools/call echo"),
+        ("mcporter.ndjson", "mcporter", "echo"),
+        ("mcp-rec.jsonl", "mcp-rec", "convert_time"),
+        ("mcp-recorder.json", "mcp-recorder", "convert_time"),
+        ("mitmproxy.har", "har", "echo"),
     ] {
         let file = recording(name).display().to_string();
         let imported = run(folder.path(), &["tape", "import", &file], "").await;

@@ -20,7 +20,7 @@ pub fn write(source: Source<'_>, target: &Target, mut to: impl Write) -> Result<
         "_id": "env_signalbox", "_type": "environment", "parentId": WORKSPACE, "name": "Base Environment",
         "data": {"url": target.url},
     });
-    write!(to, "{{\"_type\":\"export\",\"__export_format\":4,\"__export_source\":\"signalbox\",\"resources\":[\n")?;
+    writeln!(to, "{{\"_type\":\"export\",\"__export_format\":4,\"__export_source\":\"signalbox\",\"resources\":[")?;
     write!(to, "{workspace},\n{environment}")?;
     let mut place = 0;
     for step in Calls::new(source) {

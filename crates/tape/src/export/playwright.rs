@@ -76,7 +76,7 @@ fn call(call: &Call, to: &mut impl Write) -> Result<(), ExportError> {
     match call.error_code() {
         Some(code) => writeln!(to, "    expect(answer.error?.code).toBe({code});")?,
         None if call.result().is_some() => {
-            let failed = call.result().is_some_and(|result| is_tool_error(result));
+            let failed = call.result().is_some_and(is_tool_error);
             writeln!(to, "    expect(answer.result).toBeDefined();")?;
             writeln!(to, "    expect(answer.result.isError ?? false).toBe({failed});")?;
         }
