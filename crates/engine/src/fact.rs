@@ -7,7 +7,7 @@ use crate::keys::{ExchangeId, SessionKey};
 use crate::profile::ClientProfile;
 use crate::trace::{Carrier, Trace};
 use bytes::Bytes;
-use signalbox_wire::{Envelope, Era};
+use signalbox_wire::{Envelope, Era, Kind};
 use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -65,6 +65,18 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// How an exchange with this answer ended.
+    #[must_use]
+    pub fn of(answer: &Envelope) -> Self {
+        if answer.kind() == Kind::Error {
+            return Self::BackendError;
+        }
+        match answer.result_member("isError").map(|span| span.of(answer.bytes())) {
+            Some(b"true") => Self::ToolError,
+            _ => Self::Ok,
+        }
+    }
+
     /// A short word for metrics.
     #[must_use]
     pub fn label(self) -> &'static str {

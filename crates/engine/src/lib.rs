@@ -23,6 +23,7 @@ pub mod fault;
 pub mod front;
 pub mod health;
 pub mod histogram;
+pub mod http_head;
 pub mod keys;
 pub mod limit;
 pub mod lock;

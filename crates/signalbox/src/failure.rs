@@ -10,6 +10,7 @@ use signalbox_control::pipe::PipeError;
 use signalbox_engine::record::StoreError;
 use signalbox_tape::TapeFileError;
 use signalbox_tape::export::ExportError;
+use signalbox_tape::import::ImportError;
 use signalbox_transport::router::RouteError;
 use signalbox_transport::stdio_front::StdioError;
 use signalbox_transport::tls::{SelfSignedError, TlsError};
@@ -77,6 +78,17 @@ pub enum Failure {
     /// An export or import failed.
     #[error(transparent)]
     Export(#[from] ExportError),
+    /// A recording of another program cannot be read.
+    #[error("{}: {error}", path.display())]
+    Import {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: ImportError,
+    },
+    /// A file that can be imported is not a tape yet.
+    #[error("{path} is not a tape file; import it first: signalbox tape import {path}", path = .0.display())]
+    ImportFirst(PathBuf),
     /// Rules that cannot be used.
     #[error(transparent)]
     Rules(#[from] RulesError),

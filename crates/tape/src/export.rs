@@ -1,13 +1,25 @@
 //! Tapes in forms that other programs read. Every export is written as the entries come; none holds a tape in memory.
 
+#[cfg(test)]
+mod call_tests;
+mod calls;
+pub mod curl;
 mod error;
 pub mod har;
 pub mod html;
+pub mod insomnia;
 pub mod jsonl;
+pub mod k6;
 pub mod otlp;
+pub mod playwright;
+pub mod postman;
+pub mod pytest;
+mod quoting;
 #[cfg(test)]
 mod tests;
+pub mod vitest;
 
+pub use calls::{Target, is_url};
 pub use error::ExportError;
 
 use signalbox_engine::record::{Entry, SessionInfo, StoreError, TapeInfo};

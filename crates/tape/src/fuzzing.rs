@@ -4,13 +4,17 @@
 
 #![allow(clippy::expect_used, reason = "a fuzz target reports what does not hold by panicking")]
 
+use crate::export;
 use crate::file::frame::{self, FrameKind};
 use crate::file::proto;
+use crate::import::{Entries, ImportFormat};
 use crate::redact::{Action, KeyRule, PathRule, Redacted, RedactionSettings, Redactor};
 use crate::{Bodies, Select, TapeFile, TapeFileWriter};
 use bytes::Bytes;
 use prost::Message;
+use signalbox_engine::record::{Content, TapeInfo, TapeKind};
 use signalbox_wire::{Envelope, Limits, scan};
+use std::collections::HashSet;
 use std::io::Cursor;
 use std::sync::LazyLock;
 
@@ -18,7 +22,14 @@ use std::sync::LazyLock;
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: &[(&str, Target)] = &[("tape_file", tape_file), ("redact", redact)];
+pub const TARGETS: &[(&str, Target)] = &[
+    ("tape_file", tape_file),
+    ("redact", redact),
+    ("import_har", import_har),
+    ("import_lines", import_lines),
+    ("import_cassette", import_cassette),
+    ("export_calls", export_calls),
+];
 
 /// What is read from a file can be written to another, and is the same there. The bytes are read as a file, and as what is
 /// in a frame of one, since hardly any change to a file gets past its checksums.
@@ -79,6 +90,78 @@ pub fn redact(data: &[u8]) {
             assert_eq!((after.kind(), after.id().is_some()), (message.kind(), message.id().is_some()));
         }
     }
+}
+
+/// A HAR file of anybody.
+pub fn import_har(data: &[u8]) {
+    import(data, ImportFormat::Har);
+}
+
+/// Lines of messages, in every form.
+pub fn import_lines(data: &[u8]) {
+    for format in [ImportFormat::Messages, ImportFormat::Mcporter, ImportFormat::Mcpsnoop] {
+        import(data, format);
+    }
+}
+
+/// A cassette of mcp-recorder.
+pub fn import_cassette(data: &[u8]) {
+    import(data, ImportFormat::McpRecorder);
+}
+
+/// Lines of messages, exported as calls: documents are whole, and scripts are in ASCII, so that no letter of a tape can end
+/// a line or a literal.
+pub fn export_calls(data: &[u8]) {
+    let Ok(recording) = crate::import::read(&Bytes::copy_from_slice(data), ImportFormat::Messages) else { return };
+    let entries: Vec<_> = Entries::new(recording, Redactor::none(), None, 1).collect();
+    let info = TapeInfo::new("i".to_owned(), TapeKind::Import, String::new(), 1);
+    let target = export::Target::new(&info, None, "i".to_owned());
+    let made = |write: Exporter| {
+        let (mut out, mut all) = (Vec::new(), entries.iter().cloned().map(Ok));
+        let source = export::Source { info: &info, sessions: &[], entries: &mut all };
+        write(source, &target, &mut out).expect("memory takes it");
+        String::from_utf8(out).expect("text")
+    };
+    const DOCUMENTS: [Exporter; 2] = [
+        |source, target, out| export::postman::write(source, target, out),
+        |source, target, out| export::insomnia::write(source, target, out),
+    ];
+    for write in DOCUMENTS {
+        serde_json::from_str::<serde_json::Value>(&made(write)).expect("a JSON document");
+    }
+    const SCRIPTS: [Exporter; 4] = [
+        |source, target, out| export::k6::write(source, target, out),
+        |source, target, out| export::playwright::write(source, target, out),
+        |source, target, out| export::vitest::write(source, target, out),
+        |source, target, out| export::pytest::write(source, target, out),
+    ];
+    for write in SCRIPTS {
+        assert!(made(write).bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)));
+    }
+    made(|source, target, out| export::curl::write(source, target, out));
+}
+
+type Exporter = fn(export::Source<'_>, &export::Target, &mut Vec<u8>) -> Result<(), export::ExportError>;
+
+/// Whatever is read becomes entries in order, of which each exchange ends at most once, and which a tape file carries.
+fn import(data: &[u8], format: ImportFormat) {
+    let _ = crate::import::Content::of(data);
+    let Ok(recording) = crate::import::read(&Bytes::copy_from_slice(data), format) else { return };
+    let entries: Vec<_> = Entries::new(recording, Redactor::none(), None, 1).collect();
+    let mut ended = HashSet::new();
+    for (entry, seq) in entries.iter().zip(1..) {
+        assert_eq!(entry.seq, seq);
+        if matches!(entry.content, Content::Finished(_)) {
+            assert!(ended.insert(entry.exchange), "{:?} ends twice", entry.exchange);
+        }
+    }
+    assert!(entries.is_sorted_by_key(|entry| entry.at));
+    let info = TapeInfo::new("i".to_owned(), TapeKind::Import, String::new(), 1);
+    let mut writer = TapeFileWriter::new(vec![], &info, &[]).expect("memory takes it");
+    entries.iter().for_each(|entry| writer.push(entry).expect("memory takes it"));
+    let written = writer.finish(None).expect("memory takes it");
+    let mut again = TapeFile::open(Cursor::new(&written[..])).expect("what was written is read");
+    assert!(again.entries(Select::default()).map(|entry| entry.expect("whole")).eq(entries));
 }
 
 #[cfg(test)]
@@ -154,6 +237,17 @@ mod tests {
         });
         let mut seeds = vec![writer.finish(None).unwrap(), content.collect()];
         seeds.extend(texts.iter().map(|text| text.as_bytes().to_vec()));
+        let recordings: [&[u8]; 4] = [
+            include_bytes!("../tests/recordings/mitmproxy.har"),
+            include_bytes!("../tests/recordings/mcporter.ndjson"),
+            include_bytes!("../tests/recordings/mcp-rec.jsonl"),
+            include_bytes!("../tests/recordings/mcp-recorder.json"),
+        ];
+        seeds.extend(recordings.map(<[u8]>::to_vec));
+        let (info, mut har, mut entries) = (sample::info(), Vec::new(), sample::entries().into_iter().map(Ok));
+        let source = crate::export::Source { info: &info, sessions: &[], entries: &mut entries };
+        crate::export::har::write(source, &mut har).unwrap();
+        seeds.push(har);
         seeds
     }
 

@@ -10,6 +10,7 @@ pub mod file;
 pub mod fuzzing;
 pub mod gather;
 pub mod glob;
+pub mod import;
 pub mod marks;
 mod pretty;
 pub mod recorder;

@@ -45,7 +45,7 @@ mod counters;
 mod exchanges;
 mod filter;
 mod maker;
-mod message;
+pub(crate) mod message;
 mod message_arena;
 mod numbering;
 mod priority;

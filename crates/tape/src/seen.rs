@@ -20,12 +20,6 @@ const HASH_BYTES: usize = 16;
 #[must_use]
 pub fn backend(name: &Arc<str>, key: &ViewKey, view: &View) -> BackendSeen {
     let profile = &view.profile;
-    let mut seen = BackendSeen {
-        backend: Arc::clone(name),
-        view: words(key),
-        revision: Some(profile.revision.as_str().to_owned()),
-        ..BackendSeen::default()
-    };
     let instructions = profile.instructions.as_ref().map(|text| Bytes::copy_from_slice(text.as_bytes()));
     let own = [
         ("server", Some(profile.info.clone())),
@@ -34,9 +28,21 @@ pub fn backend(name: &Arc<str>, key: &ViewKey, view: &View) -> BackendSeen {
     ];
     let lists = [ListKind::Tools, ListKind::Prompts, ListKind::Resources, ListKind::Templates]
         .map(|kind| (kind.member(), (!view.list(kind).is_empty()).then(|| list(view, kind))));
-    let mut hash = Sha256::new_with_prefix(profile.revision.as_str());
+    of_parts(name, words(key), Some(profile.revision.as_str()), own.into_iter().chain(lists))
+}
+
+/// A backend of which these parts are known.
+pub(crate) fn of_parts(
+    name: &Arc<str>,
+    view: String,
+    revision: Option<&str>,
+    parts: impl Iterator<Item = (&'static str, Option<Bytes>)>,
+) -> BackendSeen {
+    let (backend, revision) = (Arc::clone(name), revision.map(str::to_owned));
+    let mut seen = BackendSeen { backend, view, revision, ..BackendSeen::default() };
+    let mut hash = Sha256::new_with_prefix(seen.revision.as_deref().unwrap_or_default());
     let mut room = MAX_PARTS;
-    for (name, part) in own.into_iter().chain(lists) {
+    for (name, part) in parts {
         let Some(part) = part else { continue };
         hash.update(name);
         hash.update((part.len() as u64).to_be_bytes());

@@ -110,7 +110,13 @@ pub fn encode_value(text: &str) -> Cow<'_, str> {
     if is_plain(text.as_bytes()) && encoded_part(text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
     }
-    Cow::Owned(format!("{ENCODED_START}{}{ENCODED_END}", STANDARD.encode(text)))
+    Cow::Owned(encode_base64(text))
+}
+
+/// `text` as the value of `Mcp-Name` or `Mcp-Param-*`, in base64 in any case.
+#[must_use]
+pub fn encode_base64(text: &str) -> String {
+    format!("{ENCODED_START}{}{ENCODED_END}", STANDARD.encode(text))
 }
 
 /// What the raw value of `Mcp-Name` or `Mcp-Param-*` means.

@@ -67,6 +67,49 @@ pub fn unix_seconds((year, month, day): (i32, u8, u8), (hour, minute, second): (
     Some(date.with_time(time).assume_utc().unix_timestamp())
 }
 
+/// Nanoseconds since 1970 of a text like `2026-09-21T14:26:40.001Z` or `2026-09-21T16:26:40+02:00`; a text without a zone
+/// is UTC. None where it is no such moment, or one before 1970.
+#[must_use]
+pub fn parse_rfc3339(text: &str) -> Option<u64> {
+    let number = |text: &str, digits: usize| -> Option<u8> {
+        (text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
+    };
+    let (date, rest) = text.split_once(['T', 't', ' '])?;
+    let (time, offset) = zone(rest)?;
+    let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
+    if fraction.len() > 18 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let mut date = date.split('-');
+    let year = date.next().filter(|year| year.len() == 4)?.parse().ok()?;
+    let (month, day) = (number(date.next()?, 2)?, number(date.next()?, 2)?);
+    let mut time = time.split(':');
+    let (hour, minute) = (number(time.next()?, 2)?, number(time.next()?, 2)?);
+    // A leap second is told as the second before it.
+    let second = time.next().map_or(Some(0), |second| number(second, 2))?.min(59);
+    if date.next().is_some() || time.next().is_some() {
+        return None;
+    }
+    let seconds = unix_seconds((year, month, day), (hour, minute, second))?.checked_sub(offset)?;
+    let nanos = format!("{fraction:0<9}").get(..9)?.parse::<u64>().ok()?;
+    u64::try_from(seconds).ok()?.checked_mul(1_000_000_000)?.checked_add(nanos)
+}
+
+/// A time of day without its zone, and how many seconds that zone is ahead of UTC.
+fn zone(text: &str) -> Option<(&str, i64)> {
+    if let Some(time) = text.strip_suffix(['Z', 'z']) {
+        return Some((time, 0));
+    }
+    let Some(at) = text.rfind(['+', '-']) else { return Some((text, 0)) };
+    let (time, zone) = text.split_at_checked(at)?;
+    let digits: String = zone.chars().skip(1).filter(|letter| *letter != ':').collect();
+    let hours: i64 = digits.get(..2)?.parse().ok()?;
+    let minutes: i64 = digits.get(2..4).map_or(Some(0), |minutes| minutes.parse().ok())?;
+    let ahead = hours * 3600 + minutes * 60;
+    (digits.len() <= 4 && hours < 24 && minutes < 60)
+        .then_some((time, if zone.starts_with('-') { -ahead } else { ahead }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,5 +158,26 @@ mod tests {
         }
         assert_eq!(unix_seconds((2026, 2, 29), midnight), None, "the calendar has no such day");
         assert_eq!(unix_seconds((2026, 2, 28), (24, 0, 0)), None);
+    }
+
+    #[test]
+    fn moments_are_read_with_and_without_a_zone() {
+        for (text, expected) in [
+            ("1970-01-01T00:00:00Z", Some(0)),
+            ("2026-09-21T14:26:40.001Z", Some(1_790_000_800_001_000_000)),
+            ("2026-09-21T16:26:40.001+02:00", Some(1_790_000_800_001_000_000)),
+            ("2026-09-21 09:26:40-0500", Some(1_790_000_800_000_000_000)),
+            ("2026-09-21T14:26:40.123456789123", Some(1_790_000_800_123_456_789)),
+            ("2026-09-21T14:26", Some(1_790_000_760_000_000_000)),
+            ("1969-12-31T23:59:59Z", None),
+            ("2026-02-30T00:00:00Z", None),
+            ("2026-09-21", None),
+            ("2026-09-21T14:26:40.x", None),
+            ("2026-09-21T14:26:40+\u{e4}1", None),
+            ("T", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_rfc3339(text), expected, "{text}");
+        }
     }
 }

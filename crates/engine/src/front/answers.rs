@@ -64,7 +64,7 @@ impl FrontMachine {
             let id = task.id.clone();
             self.write_down(&id, TaskEntry::new(backend, TaskHost::Legacy, Some(task), ctx.now), ctx, out);
         }
-        let then = Continuation::Answer { status, outcome: outcome(message), own: false };
+        let then = Continuation::Answer { status, outcome: Outcome::of(message), own: false };
         self.judge_answer(id, bytes, then, ctx, out);
     }
 
@@ -132,16 +132,6 @@ fn id_member(exchange: &Exchange) -> Vec<u8> {
     member.extend_from_slice(exchange.client_id.token());
     member.push(b',');
     member
-}
-
-pub(super) fn outcome(message: &Envelope) -> Outcome {
-    if message.kind() == Kind::Error {
-        return Outcome::BackendError;
-    }
-    match message.result_member("isError").map(|span| span.of(message.bytes())) {
-        Some(b"true") => Outcome::ToolError,
-        _ => Outcome::Ok,
-    }
 }
 
 /// The command to cache the result of a plain read, if it may be cached.

@@ -52,7 +52,7 @@ impl Continuation {
             Self::Answer { status, own, .. } => {
                 let given = Some(status).filter(|_| error_code(before) == error_code(message));
                 let status = super::answers::http_status(era, message, message.bytes(), given);
-                Self::Answer { status, outcome: super::answers::outcome(message), own }
+                Self::Answer { status, outcome: Outcome::of(message), own }
             }
             other => other,
         }

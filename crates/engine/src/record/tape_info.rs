@@ -9,11 +9,13 @@ pub enum TapeKind {
     Wrap,
     /// `signalbox proxy`.
     Proxy,
+    /// `signalbox tape import`, from a recording of another program.
+    Import,
 }
 
 impl TapeKind {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Serve, Self::Stdio, Self::Wrap, Self::Proxy];
+    pub const ALL: [Self; 5] = [Self::Serve, Self::Stdio, Self::Wrap, Self::Proxy, Self::Import];
 
     /// The word for it in listings and stored forms.
     #[must_use]
@@ -23,6 +25,16 @@ impl TapeKind {
             Self::Stdio => "stdio",
             Self::Wrap => "wrap",
             Self::Proxy => "proxy",
+            Self::Import => "import",
+        }
+    }
+
+    /// The command of `signalbox` that made it.
+    #[must_use]
+    pub fn command(self) -> &'static str {
+        match self {
+            Self::Import => "tape import",
+            other => other.word(),
         }
     }
 

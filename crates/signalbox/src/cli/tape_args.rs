@@ -52,10 +52,16 @@ pub enum TapeCommand {
     Diff(Box<DiffArgs>),
     /// Write a tape to a file: a tape file, JSON lines, HAR, OTLP or a page for a browser
     Export(ExportArgs),
-    /// Import a tape file, or exported JSON lines, into the store
+    /// Import a tape file, exported JSON lines, or a recording of another program into the store
+    ///
+    /// The format is told by the content. From recordings of other programs, secrets are taken out as `record.redact` says.
+    /// Nothing is kept of a file that cannot be read to its end.
     Import {
         /// The file
         file: PathBuf,
+        /// Format [default: by the content]
+        #[arg(long, value_enum)]
+        format: Option<ImportFormat>,
     },
     /// Have a running gateway write the calls in its ring to the tape
     ///
@@ -265,6 +271,41 @@ pub enum Format {
     Otlp,
     /// A page for a browser, in one file
     Html,
+    /// A shell script that makes the calls again with curl
+    Curl,
+    /// A Postman collection, version 2.1
+    Postman,
+    /// An Insomnia workspace, export format 4
+    Insomnia,
+    /// A load test for k6
+    K6,
+    /// A test for Playwright, over HTTP
+    Playwright,
+    /// A test for pytest, against `signalbox replay serve`
+    Pytest,
+    /// A test for vitest, against `signalbox replay serve`
+    Vitest,
+}
+
+/// The formats that are imported.
+#[derive(Debug, Copy, Clone, PartialEq, Eq, ValueEnum)]
+pub enum ImportFormat {
+    /// A tape file
+    Tape,
+    /// The JSON lines that `tape export` writes
+    Jsonl,
+    /// HTTP Archive 1.2, of this program, a browser or a proxy
+    Har,
+    /// One MCP message per line, bare or with its direction and time
+    Messages,
+    /// `mcporter record`
+    Mcporter,
+    /// `mcp-rec record`
+    McpRec,
+    /// A cassette of `mcp-recorder`
+    McpRecorder,
+    /// A session log of `mcpsnoop`
+    Mcpsnoop,
 }
 
 /// Arguments of `tape export`.
@@ -275,12 +316,17 @@ pub struct ExportArgs {
     /// Where to write; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Format [default: by the extension of the file: .tape, .jsonl, .har, .otlp or .json, .html]
+    /// Format [default: by the end of the name: .tape, .jsonl, .har, .otlp or .json, .html, .sh, .postman_collection.json,
+    /// .insomnia.json, .k6.js, .spec.js, .test.js, .py]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
     /// Only this session
     #[arg(long, value_name = "NUMBER")]
     pub session: Option<u64>,
+    /// Where calls go, for formats that make them over HTTP [default: the server that `proxy` recorded, else
+    /// http://127.0.0.1:8080/mcp]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
     /// Decrypt values with the key in this file before writing. May be given several times
     #[arg(long, value_name = "FILE")]
     pub key_file: Vec<PathBuf>,

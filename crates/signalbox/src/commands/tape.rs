@@ -48,7 +48,7 @@ pub(super) fn run(global: &Global, command: TapeCommand) -> Result<ExitCode, Fai
         TapeCommand::Stats { tape } => stats::run(global, tape.as_deref()),
         TapeCommand::Diff(args) => diff::run(global, &args),
         TapeCommand::Export(args) => export::run(global, &args),
-        TapeCommand::Import { file } => import::run(global, &file),
+        TapeCommand::Import { file, format } => import::run(global, &file, format),
         TapeCommand::Keep { which } => keep::run(global, &which),
         TapeCommand::Prune(args) => prune::run(global, &args),
         TapeCommand::Delete { tape, yes } => prune::delete(global, &tape, yes),
@@ -75,14 +75,20 @@ fn store(global: &Global) -> Result<Arc<dyn TapeStore>, Failure> {
 pub(super) fn find_tape(global: &Global, name: &str) -> Result<TapeSource, Failure> {
     if is_file(name) {
         let path = Path::new(name);
-        return TapeSource::open(path).map_err(|error| match error {
-            TapeFileError::Io(error) => Failure::File { path: path.into(), error },
-            other => other.into(),
-        });
+        return TapeSource::open(path).map_err(|error| unreadable(path, error));
     }
     let store = store(global)?;
     let tape = store.tape(name)?;
     Ok(TapeSource::Stored(store, tape))
+}
+
+/// Why a file cannot be shown as a tape. One that `tape import` reads is not a tape yet.
+fn unreadable(path: &Path, error: TapeFileError) -> Failure {
+    match error {
+        TapeFileError::Io(error) => Failure::File { path: path.into(), error },
+        TapeFileError::NotATape if import::look(path).is_ok() => Failure::ImportFirst(path.into()),
+        other => other.into(),
+    }
 }
 
 fn list(global: &Global) -> Result<ExitCode, Failure> {

@@ -4,6 +4,8 @@
 
 mod check;
 mod doctor;
+mod exports;
+mod imports;
 mod manual;
 mod program;
 mod status;

@@ -11,7 +11,7 @@ use signalbox_engine::record::{Entry, SessionInfo, StoreError, TapeInfo, TapeKin
 use std::io::{BufRead, Read, Write};
 
 /// The form that is written, as the first line says.
-const FORMAT: &str = "signalbox-tape-jsonl";
+pub(crate) const FORMAT: &str = "signalbox-tape-jsonl";
 /// Its version.
 const VERSION: u32 = 2;
 /// Longest line that is read.

@@ -264,7 +264,7 @@ impl Conversation {
             self.introduce(at, introduction::at(&client, revision), after);
         }
         self.counts.answered += 1;
-        self.finish(at, asked, outcome(message), message.bytes().len(), after);
+        self.finish(at, asked, Outcome::of(message), message.bytes().len(), after);
         Some(exchange)
     }
 
@@ -342,12 +342,4 @@ fn subject(message: &Envelope, method: &str) -> Option<Box<str>> {
     };
     let span = message.param(member)?;
     json::string(span.of(message.bytes())).map(|text| text.into_owned().into())
-}
-
-fn outcome(answer: &Envelope) -> Outcome {
-    if answer.kind() == Kind::Error {
-        return Outcome::BackendError;
-    }
-    let failed = answer.result_member("isError").is_some_and(|span| span.of(answer.bytes()) == b"true");
-    if failed { Outcome::ToolError } else { Outcome::Ok }
 }

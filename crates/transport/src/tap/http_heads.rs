@@ -1,88 +1,28 @@
-//! What a tape may know of the heads of HTTP: everything but credentials.
+//! The heads of HTTP as a tape may know them.
 
 use http::HeaderMap;
 use signalbox_engine::fact::HttpHead;
 
-/// What stands in the place of a credential.
-const REDACTED: &str = "[redacted]";
-/// Most headers of one head that are told; what is beyond is left out.
-const MAX_HEADERS: usize = 100;
-/// Longest value that is told.
-const MAX_VALUE: usize = 4096;
-
-/// Headers that are credentials or may hold them. The id of a session is one: whoever has it is the client.
-const SECRET_HEADERS: [&str; 10] = [
-    "authorization",
-    "proxy-authorization",
-    "www-authenticate",
-    "proxy-authenticate",
-    "cookie",
-    "set-cookie",
-    "mcp-session-id",
-    "x-api-key",
-    "api-key",
-    "x-auth-token",
-];
-/// Words that make a header or a member of a query a credential.
-const SECRET_WORDS: [&str; 8] = ["token", "secret", "password", "session", "apikey", "signature", "credential", "auth"];
-
 /// The head of a request for this path and query.
 #[must_use]
 pub fn of_request(method: &str, place: &str, headers: &HeaderMap) -> HttpHead {
-    let mut head = HttpHead { method: Some(method.to_owned()), ..HttpHead::default() };
-    head.url = Some(without_secrets(place, &mut head.redacted));
-    add(headers, &mut head);
-    head
+    HttpHead::of_request(method, place, pairs(headers))
 }
 
 /// The head of an answer.
 #[must_use]
 pub fn of_answer(status: u16, headers: &HeaderMap) -> HttpHead {
-    let mut head = HttpHead { status: Some(status), ..HttpHead::default() };
-    add(headers, &mut head);
-    head
+    HttpHead::of_answer(status, pairs(headers))
 }
 
-fn add(headers: &HeaderMap, head: &mut HttpHead) {
-    for (name, value) in headers.iter().take(MAX_HEADERS) {
-        let value = if SECRET_HEADERS.contains(&name.as_str()) || is_secret(name.as_str()) {
-            head.redacted = true;
-            REDACTED.to_owned()
-        } else if name == http::header::LOCATION || name == http::header::REFERER {
-            without_secrets(&String::from_utf8_lossy(value.as_bytes()), &mut head.redacted)
-        } else {
-            let mut value = String::from_utf8_lossy(value.as_bytes()).into_owned();
-            while value.len() > MAX_VALUE {
-                value.pop();
-            }
-            value
-        };
-        head.headers.push((name.as_str().to_owned(), value));
-    }
-}
-
-fn is_secret(name: &str) -> bool {
-    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    matches!(&*plain, "key" | "code" | "sig" | "state") || SECRET_WORDS.iter().any(|word| plain.contains(word))
-}
-
-/// An address whose query has no credentials.
-fn without_secrets(url: &str, redacted: &mut bool) -> String {
-    let Some((path, query)) = url.split_once('?') else { return url.to_owned() };
-    let member = |part: &str| match part.split_once('=') {
-        Some((name, value)) if !value.is_empty() && is_secret(name) => {
-            *redacted = true;
-            format!("{name}={REDACTED}")
-        }
-        _ => part.to_owned(),
-    };
-    let query: Vec<String> = query.split('&').map(member).collect();
-    format!("{path}?{}", query.join("&"))
+fn pairs(headers: &HeaderMap) -> impl Iterator<Item = (&str, &[u8])> {
+    headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use signalbox_engine::http_head::{MAX_HEADERS, MAX_VALUE};
 
     fn headers(list: &[(&'static str, &'static str)]) -> HeaderMap {
         list.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()

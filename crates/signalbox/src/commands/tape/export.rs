@@ -8,7 +8,10 @@ use crate::output;
 use signalbox_control::table;
 use signalbox_engine::record::{Entry, SessionInfo, StoreError, TapeInfo};
 use signalbox_tape::TapeFileWriter;
-use signalbox_tape::export::{ExportError, Source, har, html, jsonl, otlp};
+use signalbox_tape::export::{
+    ExportError, Source, Target, curl, har, html, insomnia, is_url, jsonl, k6, otlp, playwright, postman, pytest,
+    vitest,
+};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -25,6 +28,14 @@ pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failur
         Some(format) => format,
         None => by_name(&args.output)?,
     };
+    if let Some(url) = args.url.as_deref().filter(|url| !is_url(url)) {
+        let why = format!(
+            "`{}` is not an address for calls; give one that begins with http:// or https://",
+            table::harmless(url)
+        );
+        return Err(Failure::Usage(why));
+    }
+    let target = Target::new(&info, args.url.clone(), args.tape.clone());
     let mut progress = Progress::new("exported", global.json);
     let mut decryptor = keys::decryptor(&args.key_file)?;
     let mut decrypted = |entry: Entry| match &mut decryptor {
@@ -34,14 +45,14 @@ pub(super) fn run(global: &Global, args: &ExportArgs) -> Result<ExitCode, Failur
     let mut entries = source.entries(args.session).inspect(|_| progress.step()).map(|entry| entry.map(&mut decrypted));
     let head = (&info, &sessions[..]);
     if args.output == Path::new("-") {
-        write(head, &mut entries, format, io::stdout().lock())?;
+        write(head, &mut entries, (format, &target), io::stdout().lock())?;
         return Ok(ExitCode::SUCCESS);
     }
     // A file that breaks off must not be taken for the whole: it gets its name at the end.
     let beside = args.output.with_extension("part");
     let failed = |error| Failure::File { path: args.output.clone(), error };
     let file = create(&beside).map_err(failed)?;
-    let written = write(head, &mut entries, format, BufWriter::new(file));
+    let written = write(head, &mut entries, (format, &target), BufWriter::new(file));
     drop(entries);
     if let Err(error) = written {
         let _ = std::fs::remove_file(&beside);
@@ -61,26 +72,47 @@ fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
+/// Ends of names, and what files of such a name hold. The longer ones come first.
+const ENDS: [(&str, Format); 20] = [
+    (".postman_collection.json", Format::Postman),
+    (".postman.json", Format::Postman),
+    (".insomnia.json", Format::Insomnia),
+    (".k6.js", Format::K6),
+    (".spec.js", Format::Playwright),
+    (".spec.ts", Format::Playwright),
+    (".spec.mjs", Format::Playwright),
+    (".test.js", Format::Vitest),
+    (".test.ts", Format::Vitest),
+    (".test.mjs", Format::Vitest),
+    (".tape", Format::Tape),
+    (".jsonl", Format::Jsonl),
+    (".ndjson", Format::Jsonl),
+    (".har", Format::Har),
+    (".otlp", Format::Otlp),
+    (".json", Format::Otlp),
+    (".html", Format::Html),
+    (".htm", Format::Html),
+    (".sh", Format::Curl),
+    (".py", Format::Pytest),
+];
+
 /// What a file of this name holds.
 fn by_name(path: &Path) -> Result<Format, Failure> {
-    match path.extension().and_then(|end| end.to_str()) {
-        Some("tape") => Ok(Format::Tape),
-        Some("jsonl" | "ndjson") => Ok(Format::Jsonl),
-        Some("har") => Ok(Format::Har),
-        Some("otlp" | "json") => Ok(Format::Otlp),
-        Some("html" | "htm") => Ok(Format::Html),
-        _ => Err(Failure::Usage(format!(
-            "`{}` does not show which format to write; name a file that ends in .tape, .jsonl, .har, .otlp, .json or .html, or use \
-             --format",
-            path.display()
-        ))),
-    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let known = ENDS.iter().find(|(end, _)| name.ends_with(end)).map(|(_, format)| *format);
+    known.ok_or_else(|| {
+        Failure::Usage(format!(
+            "`{}` does not show which format to write; name a file that ends in {}, or use --format",
+            path.display(),
+            ENDS.map(|(end, _)| end).join(", "),
+        ))
+    })
 }
 
 fn write(
     (info, sessions): (&TapeInfo, &[(u64, SessionInfo)]),
     entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>,
-    format: Format,
+    (format, target): (Format, &Target),
     to: impl Write,
 ) -> Result<(), ExportError> {
     let source = Source { info, sessions, entries };
@@ -90,6 +122,13 @@ fn write(
         Format::Har => har::write(source, to),
         Format::Otlp => otlp::write(source, to),
         Format::Html => html::write(source, html::Bounds::default(), to),
+        Format::Curl => curl::write(source, target, to),
+        Format::Postman => postman::write(source, target, to),
+        Format::Insomnia => insomnia::write(source, target, to),
+        Format::K6 => k6::write(source, target, to),
+        Format::Playwright => playwright::write(source, target, to),
+        Format::Pytest => pytest::write(source, target, to),
+        Format::Vitest => vitest::write(source, target, to),
     }
 }
 

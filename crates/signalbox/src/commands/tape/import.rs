@@ -1,44 +1,61 @@
-//! `signalbox tape import`: reads a tape file, or exported JSON lines, into the store.
+//! `signalbox tape import`: reads a tape file, exported JSON lines or a recording of another program into the store.
 
 use super::progress::Progress;
 use super::{config, head};
-use crate::cli::Global;
+use crate::cli::{Global, ImportFormat as Asked};
 use crate::failure::Failure;
 use crate::output;
+use bytes::Bytes;
 use signalbox_assembly::data_dir::DataDir;
-use signalbox_assembly::recording::StorePlace;
+use signalbox_assembly::recording::{StorePlace, redactor, session_hash, tape_id, unix_nanos};
+use signalbox_config::Config;
 use signalbox_control::table;
-use signalbox_engine::record::{Entry, StoreError, TapeInfo};
+use signalbox_engine::record::{Entry, StoreError, TapeInfo, TapeKind};
 use signalbox_tape::export::jsonl::Reader;
+use signalbox_tape::import::{self, Content, Entries, ImportError, ImportFormat};
+use signalbox_tape::recorder::Sampling;
 use signalbox_tape::{Select, TapeFile};
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
 
+/// How much of a file is looked at first to tell its format. That does not do for a large document.
+const LOOK: u64 = 1 << 20;
+
 /// Does it.
-pub(super) fn run(global: &Global, path: &Path) -> Result<ExitCode, Failure> {
+pub(super) fn run(global: &Global, path: &Path, format: Option<Asked>) -> Result<ExitCode, Failure> {
     let config = config(global)?;
     DataDir::prepare(&config.data_dir)?;
     let store = StorePlace::of(&config.record, &config.data_dir).open()?;
-    let open = || File::open(path).map(BufReader::new).map_err(|error| Failure::File { path: path.into(), error });
     let mut progress = Progress::new("imported", global.json);
     let mut keep = |info: &TapeInfo, entries: &mut dyn Iterator<Item = Result<Entry, StoreError>>| {
         store.import(info, &mut entries.inspect(|_| progress.step()))
     };
-    let lines = path.extension().is_some_and(|end| end == "jsonl" || end == "ndjson");
-    let (info, count, missing) = if lines {
-        let reader = Reader::open(open()?)?;
-        let info = reader.info().clone();
-        let mut entries = reader.map(|entry| entry.map_err(|error| StoreError::Other(error.to_string())));
-        let count = keep(&info, &mut entries)?;
-        (info, count, None)
-    } else {
-        let mut file = TapeFile::open(open()?)?;
-        let info = file.info().clone();
-        let count = keep(&info, &mut file.entries(Select::default()).map(|entry| entry.map_err(StoreError::from)))?;
-        let missing = file.missing().map(str::to_owned);
-        (info, count, missing)
+    let content = match format {
+        Some(format) => named(format),
+        None => look(path)?,
+    };
+    let (info, count, missing) = match content {
+        Content::Jsonl => {
+            let reader = Reader::open(open(path)?)?;
+            let info = reader.info().clone();
+            let mut entries = reader.map(|entry| entry.map_err(|error| StoreError::Other(error.to_string())));
+            let count = keep(&info, &mut entries)?;
+            (info, count, None)
+        }
+        Content::Tape => {
+            let mut file = TapeFile::open(open(path)?)?;
+            let info = file.info().clone();
+            let count = keep(&info, &mut file.entries(Select::default()).map(|entry| entry.map_err(StoreError::from)))?;
+            let missing = file.missing().map(str::to_owned);
+            (info, count, missing)
+        }
+        Content::Other(format) => {
+            let (info, entries) = foreign(&config, path, format)?;
+            let count = keep(&info, &mut entries.map(Ok))?;
+            (info, count, None)
+        }
     };
     progress.done();
     if let Some(missing) = missing {
@@ -50,4 +67,69 @@ pub(super) fn run(global: &Global, path: &Path) -> Result<ExitCode, Failure> {
     };
     output::result(&format!("{text}\n"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn open(path: &Path) -> Result<BufReader<File>, Failure> {
+    File::open(path).map(BufReader::new).map_err(|error| Failure::File { path: path.into(), error })
+}
+
+fn named(format: Asked) -> Content {
+    Content::Other(match format {
+        Asked::Tape => return Content::Tape,
+        Asked::Jsonl => return Content::Jsonl,
+        Asked::Har => ImportFormat::Har,
+        Asked::Messages => ImportFormat::Messages,
+        Asked::Mcporter => ImportFormat::Mcporter,
+        Asked::McpRec => ImportFormat::McpRec,
+        Asked::McpRecorder => ImportFormat::McpRecorder,
+        Asked::Mcpsnoop => ImportFormat::Mcpsnoop,
+    })
+}
+
+/// Tells the format by the content, and where that does not do, by the end of the name.
+pub(super) fn look(path: &Path) -> Result<Content, Failure> {
+    let mut content = Content::of(&bytes(path, LOOK)?);
+    if content.is_err() {
+        content = Content::of(&bytes(path, import::MAX_FILE)?);
+    }
+    let by_name = match path.extension().and_then(|end| end.to_str()) {
+        Some("tape") => Some(Content::Tape),
+        Some("har") => Some(Content::Other(ImportFormat::Har)),
+        _ => None,
+    };
+    content.or_else(|error| by_name.ok_or(error)).map_err(|error| unreadable(path, error))
+}
+
+fn bytes(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = open(path)?.take(most).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::File { path: path.into(), error })?;
+    Ok(bytes)
+}
+
+fn unreadable(path: &Path, error: ImportError) -> Failure {
+    Failure::Import { path: path.into(), error }
+}
+
+/// Reads a recording of another program, and makes the head of a tape for it.
+fn foreign(config: &Config, path: &Path, format: ImportFormat) -> Result<(TapeInfo, Entries), Failure> {
+    let file = Bytes::from(bytes(path, import::MAX_FILE + 1)?);
+    let recording = import::read(&file, format).map_err(|error| unreadable(path, error))?;
+    let redactor = redactor(&config.record.redaction)?;
+    let (started, ended) = recording.times().unwrap_or_else(|| (unix_nanos(), unix_nanos()));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let info = TapeInfo {
+        ended: Some(ended),
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        redaction: redactor.describe(),
+        sampling: Sampling::All.words(),
+        ..TapeInfo::new(
+            tape_id().map_err(Failure::Start)?,
+            TapeKind::Import,
+            format!("{}: {name}", format.word()),
+            started,
+        )
+    };
+    let hash = session_hash(&config.data_dir).map_err(Failure::Start)?;
+    Ok((info, Entries::new(recording, redactor, Some(&hash), started)))
 }

@@ -2,7 +2,7 @@
 //! everything that can be asked of a stored tape can be asked of a file.
 
 use super::progress::Progress;
-use super::store;
+use super::{store, unreadable};
 use crate::cli::Global;
 use crate::failure::Failure;
 use crate::output;
@@ -40,7 +40,8 @@ impl NamedTape {
 
     fn of_file(global: &Global, path: &Path) -> Result<Self, Failure> {
         let here = |error| Failure::File { path: path.into(), error };
-        let mut file = TapeFile::open(BufReader::new(File::open(path).map_err(here)?))?;
+        let file = BufReader::new(File::open(path).map_err(here)?);
+        let mut file = TapeFile::open(file).map_err(|error| unreadable(path, error))?;
         let folder = tempfile::Builder::new().prefix("signalbox-").tempdir();
         let folder = folder.map_err(|error| Failure::File { path: std::env::temp_dir(), error })?;
         let store = StorePlace::Sqlite(folder.path().join("file.db")).open()?;

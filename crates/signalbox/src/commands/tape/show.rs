@@ -214,7 +214,7 @@ fn about(source: &mut TapeSource) -> Result<String, Failure> {
     let mut text = format!(
         "tape {} by `signalbox {}` of {}, began {}\n",
         table::harmless(&tape.id),
-        tape.kind.word(),
+        tape.kind.command(),
         table::harmless(&tape.target),
         moment::shown(tape.started)
     );

@@ -1,0 +1,314 @@
+//! One conversation that is written down as a recorder would have done it: which message belongs to which exchange, how
+//! each exchange ended, who the client and the server are.
+
+use super::offers::Offers;
+use super::recording::{Heard, Side, Talk};
+use crate::recorder::SessionHash;
+use crate::recorder::message::{Seen, look};
+use crate::redact::{Redacted, Redactor};
+use bytes::Bytes;
+use signalbox_engine::fact::{Outcome, Point};
+use signalbox_engine::record::{
+    BackendSeen, Body, ClientEntry, Content, FinishedEntry, MessageEntry, MessageKind, SessionInfo,
+};
+use signalbox_wire::{Envelope, json, meta, method};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The name of a server that did not introduce itself.
+const NAMELESS: &str = "server";
+/// What transports are called of which the file does not tell.
+const UNKNOWN: &str = "unknown";
+/// The end of an exchange whose answer is no message.
+const HTTP_ERROR: &str = "http_error";
+
+/// What is to be written, and to which exchange it belongs.
+pub(super) type Draft = (Option<u64>, Content);
+
+/// What is remembered of a request that waits for its answer.
+struct Asked {
+    exchange: Option<u64>,
+    seen: Seen,
+    at: u64,
+    bytes: u64,
+    server: Arc<str>,
+    redacted: bool,
+    token: Option<Bytes>,
+    /// It asks for a further page of a list.
+    continued: bool,
+}
+
+/// What all conversations of a file share.
+pub(super) struct Shared {
+    pub(super) redactor: Redactor,
+    /// The number that the last exchange got.
+    pub(super) exchanges: u64,
+    /// How many offers of servers may still be written down.
+    pub(super) offers: usize,
+}
+
+/// One conversation.
+pub(super) struct Conversation {
+    /// The number of its session, or of its caller if it has none.
+    number: u64,
+    stateless: bool,
+    info: SessionInfo,
+    told: Option<SessionInfo>,
+    server: Arc<str>,
+    by_client: HashMap<Bytes, Asked>,
+    by_server: HashMap<Bytes, Asked>,
+    tokens: HashMap<Bytes, Bytes>,
+    offers: Offers,
+}
+
+impl Conversation {
+    pub(super) fn new(number: u64, talk: Talk, hash: Option<&SessionHash>) -> Self {
+        let info = SessionInfo {
+            external: talk.external.zip(hash).map(|(id, hash)| hash.of(&id)),
+            revision: talk.revision.clone(),
+            transport: if talk.transport.is_empty() { UNKNOWN } else { talk.transport }.to_owned(),
+            ..SessionInfo::default()
+        };
+        Self {
+            number,
+            stateless: talk.stateless,
+            info,
+            told: None,
+            server: talk.server.unwrap_or_else(|| NAMELESS.to_owned()).into(),
+            by_client: HashMap::new(),
+            by_server: HashMap::new(),
+            tokens: HashMap::new(),
+            offers: Offers::of_revision(talk.revision),
+        }
+    }
+
+    /// The number of the session, if it is one.
+    pub(super) fn session(&self) -> Option<u64> {
+        (!self.stateless).then_some(self.number)
+    }
+
+    /// Takes in the next message, and says what is to be written.
+    pub(super) fn heard(&mut self, at: u64, heard: &Heard, shared: &mut Shared, out: &mut Vec<Draft>) {
+        let message = Envelope::parse(heard.bytes.clone()).ok();
+        if let (Side::Client, Some(message)) = (heard.from, &message) {
+            self.introduce(message);
+        }
+        self.tell(shared, out);
+        match heard.from {
+            Side::Client => self.of_client(at, heard, message.as_ref(), shared, out),
+            Side::Server => self.of_server(at, heard, message.as_ref(), shared, out),
+        }
+    }
+
+    /// Notes what a client says about itself: in `initialize`, or with every request of the new era.
+    fn introduce(&mut self, message: &Envelope) {
+        let params = message.params().unwrap_or_default();
+        let text = |path: &[&str]| {
+            let span = json::path(params, path)?;
+            json::string(span.of(params)).map(|text| text.into_owned())
+        };
+        let (info, revision) = match message.method() {
+            Some(method::INITIALIZE) => (&["clientInfo"][..], text(&["protocolVersion"])),
+            _ => (&[meta::META, meta::CLIENT_INFO][..], text(&[meta::META, meta::PROTOCOL_VERSION])),
+        };
+        self.info.client = text(&[info, &["name"]].concat()).or_else(|| self.info.client.take());
+        self.info.client_version = text(&[info, &["version"]].concat()).or_else(|| self.info.client_version.take());
+        self.info.revision = revision.or_else(|| self.info.revision.take());
+    }
+
+    /// Writes down the session or the caller, if more is known about it than before.
+    fn tell(&mut self, shared: &Shared, out: &mut Vec<Draft>) {
+        if self.told.as_ref() == Some(&self.info) || self.stateless && self.told.is_some() {
+            return;
+        }
+        self.told = Some(self.info.clone());
+        let mut info = self.info.clone();
+        for text in [&mut info.client, &mut info.client_version, &mut info.revision] {
+            *text = text.take().map(|text| shared.redactor.text(text));
+        }
+        let content = match self.stateless {
+            true => Content::Client(ClientEntry { number: self.number, info }),
+            false => Content::Session(info),
+        };
+        out.push((None, content));
+    }
+
+    fn of_client(
+        &mut self,
+        at: u64,
+        heard: &Heard,
+        message: Option<&Envelope>,
+        shared: &mut Shared,
+        out: &mut Vec<Draft>,
+    ) {
+        let mut seen = look(&heard.bytes, Point::ClientIn);
+        let id = message.and_then(Envelope::id).map(|id| id.bytes().clone());
+        match (seen.kind, id) {
+            (MessageKind::Request, Some(id)) => {
+                let mut asked = self.asked(at, heard, seen, shared);
+                shared.exchanges += 1;
+                asked.exchange = Some(shared.exchanges);
+                asked.token = message.and_then(|message| {
+                    message.param_meta(meta::PROGRESS_TOKEN).map(|span| heard.bytes.slice(span.range()))
+                });
+                asked.continued = message.is_some_and(|message| message.param("cursor").is_some());
+                let entry = self.message(heard, &asked.seen, asked.redacted, shared);
+                out.push((asked.exchange, entry));
+                if let Some(token) = &asked.token {
+                    self.tokens.insert(token.clone(), id.clone());
+                }
+                self.by_client.insert(id, asked);
+            }
+            (MessageKind::Result | MessageKind::Error, Some(id)) => {
+                let asked = self.by_server.remove(&id);
+                seen.method = asked.as_ref().and_then(|asked| asked.seen.method.clone());
+                let entry = self.message(heard, &seen, false, shared);
+                out.push((asked.and_then(|asked| asked.exchange), entry));
+            }
+            _ => {
+                let cancelled = message.filter(|_| seen.method.as_deref() == Some(method::CANCELLED));
+                let cancelled = cancelled.and_then(|message| message.param("requestId"));
+                let asked = cancelled.and_then(|span| self.by_client.remove(&heard.bytes.slice(span.range())));
+                let entry = self.message(heard, &seen, false, shared);
+                out.push((asked.as_ref().and_then(|asked| asked.exchange), entry));
+                if let Some(asked) = asked {
+                    self.finish(at, &asked, "cancelled", 0, out);
+                }
+            }
+        }
+    }
+
+    fn of_server(
+        &mut self,
+        at: u64,
+        heard: &Heard,
+        message: Option<&Envelope>,
+        shared: &mut Shared,
+        out: &mut Vec<Draft>,
+    ) {
+        let mut seen = look(&heard.bytes, Point::ClientOut);
+        let id = message.and_then(Envelope::id).map(|id| id.bytes().clone());
+        // What is no message, or an error without an id, answers the request that it came with.
+        let answers = match seen.kind {
+            MessageKind::Result | MessageKind::Error => {
+                id.clone().filter(|id| id != "null").or_else(|| heard.during.clone())
+            }
+            MessageKind::Raw => heard.during.clone(),
+            MessageKind::Request | MessageKind::Notification => None,
+        };
+        if let Some(asked) = answers.and_then(|id| self.by_client.remove(&id)) {
+            seen.method.clone_from(&asked.seen.method);
+            seen.subject.clone_from(&asked.seen.subject);
+            out.push((asked.exchange, self.message(heard, &seen, asked.redacted, shared)));
+            let outcome = message.map_or(HTTP_ERROR, |message| Outcome::of(message).label());
+            self.finish(at, &asked, outcome, heard.bytes.len() as u64, out);
+            if let Some(message) = message {
+                self.learn(message, &asked, shared, out);
+            }
+            return;
+        }
+        let exchange = self.middle_of(heard, message);
+        match (seen.kind, id) {
+            (MessageKind::Request, Some(id)) => {
+                let mut asked = self.asked(at, heard, seen, shared);
+                asked.exchange = exchange;
+                out.push((exchange, self.message(heard, &asked.seen, false, shared)));
+                self.by_server.insert(id, asked);
+            }
+            _ => out.push((exchange, self.message(heard, &seen, false, shared))),
+        }
+    }
+
+    /// The exchange in the middle of which a server said something.
+    fn middle_of(&self, heard: &Heard, message: Option<&Envelope>) -> Option<u64> {
+        let token = || message?.param("progressToken").map(|span| heard.bytes.slice(span.range()));
+        let by_token = || self.tokens.get(&token()?);
+        let asked = match heard.during.as_ref().or_else(by_token) {
+            Some(id) => self.by_client.get(id),
+            None if message?.method() == Some(method::PROGRESS) => None,
+            // With one open request, a question can only be about that one.
+            None => message?.id().and_then(|_| self.by_client.values().next().filter(|_| self.by_client.len() == 1)),
+        };
+        asked.and_then(|asked| asked.exchange)
+    }
+
+    fn asked(&self, at: u64, heard: &Heard, mut seen: Seen, shared: &Shared) -> Asked {
+        // A name may hold a secret as well: a URI with a key in its query.
+        let subject = seen.subject.as_ref().map(|subject| Arc::from(shared.redactor.text(subject.to_string())));
+        let redacted = subject != seen.subject;
+        seen.subject = subject;
+        let server = heard.server.clone().unwrap_or_else(|| Arc::clone(&self.server));
+        let bytes = heard.bytes.len() as u64;
+        Asked { exchange: None, seen, at, bytes, server, redacted, token: None, continued: false }
+    }
+
+    fn message(&self, heard: &Heard, seen: &Seen, redacted: bool, shared: &Shared) -> Content {
+        let (body, changed) = match shared.redactor.message(&heard.bytes, seen.method.as_deref()) {
+            Redacted::Same => (Body::Whole(heard.bytes.clone()), false),
+            Redacted::Changed(bytes) => (Body::Whole(bytes), true),
+            Redacted::Withheld => (Body::Left, true),
+        };
+        let point = match heard.from {
+            Side::Client => Point::ClientIn,
+            Side::Server => Point::ClientOut,
+        };
+        Content::Message(MessageEntry {
+            method: seen.method.clone(),
+            subject: seen.subject.clone(),
+            backend: Some(heard.server.clone().unwrap_or_else(|| Arc::clone(&self.server))),
+            error_code: seen.error_code,
+            redacted: redacted || changed,
+            carried: heard.carried.clone(),
+            ..MessageEntry::new(point, seen.kind, heard.bytes.len() as u64, body)
+        })
+    }
+
+    fn finish(&mut self, at: u64, asked: &Asked, outcome: &'static str, bytes_out: u64, out: &mut Vec<Draft>) {
+        if let Some(token) = &asked.token {
+            self.tokens.remove(token);
+        }
+        let content = Content::Finished(FinishedEntry {
+            method: asked.seen.method.clone().unwrap_or_default(),
+            subject: asked.seen.subject.clone(),
+            backend: Some(Arc::clone(&asked.server)),
+            outcome: outcome.into(),
+            took: at.saturating_sub(asked.at),
+            bytes_in: asked.bytes,
+            bytes_out,
+            client: self.stateless.then_some(self.number),
+            redacted: asked.redacted,
+            ..FinishedEntry::default()
+        });
+        out.push((asked.exchange, content));
+    }
+
+    /// Notes what an answer tells about the server.
+    fn learn(&mut self, message: &Envelope, asked: &Asked, shared: &mut Shared, out: &mut Vec<Draft>) {
+        let Some(result) = message.result_span().map(|span| message.bytes().slice(span.range())) else { return };
+        let name = asked.seen.method.as_deref().unwrap_or_default();
+        if !self.offers.answered(name, &result, asked.continued) {
+            return;
+        }
+        if name == method::INITIALIZE {
+            self.info.revision = self.offers.revision.clone().or_else(|| self.info.revision.take());
+            self.tell(shared, out);
+        }
+        if shared.offers == 0 {
+            return;
+        }
+        let view = if self.stateless { "stateless" } else { "sessions" };
+        if let Some(seen) = self.offers.told(&asked.server, view) {
+            shared.offers -= 1;
+            out.push((None, Content::Backend(Box::new(redacted(seen, &shared.redactor)))));
+        }
+    }
+}
+
+fn redacted(mut seen: BackendSeen, redactor: &Redactor) -> BackendSeen {
+    for (_, part) in &mut seen.parts {
+        let (kept, changed) = redactor.bytes(part);
+        *part = kept;
+        seen.redacted |= changed;
+    }
+    seen
+}

@@ -1,0 +1,41 @@
+//! NDJSON of `mcporter record`: each line is a message with one more member, `_meta`, which tells the direction, the server
+//! and the time. Lines about the transport (`$transport/start`) begin and end conversations.
+
+use super::direction::Told;
+use super::lines::{Beginnings, Said, moment, text, value};
+use super::recording::{Side, Talk};
+use bytes::Bytes;
+use signalbox_wire::json;
+
+pub(super) fn said(line: &Bytes, beginnings: &mut Beginnings) -> Result<Option<Said>, String> {
+    let about = value(line, "_meta").ok_or("`_meta` is missing")?;
+    let server = text(&about, "server").ok_or("`_meta.server` is missing")?;
+    let side = match text(&about, "dir").as_deref() {
+        Some("send") => Side::Client,
+        Some("recv") => Side::Server,
+        Some("lifecycle") => {
+            if text(line, "method").as_deref() == Some("$transport/start") {
+                *beginnings.entry(server).or_default() += 1;
+            }
+            return Ok(None);
+        }
+        _ => return Err("`_meta.dir` is none of send, recv and lifecycle".to_owned()),
+    };
+    let at = value(&about, "ts").and_then(|ts| moment(&ts));
+    let key = format!("{} {server}", beginnings.get(&server).copied().unwrap_or_default());
+    let talk = Talk { server: Some(server), ..Talk::default() };
+    Ok(Some(Said { told: Told::From(side), at, key, talk, messages: vec![without_meta(line)] }))
+}
+
+/// The message as it was sent.
+fn without_meta(line: &Bytes) -> Bytes {
+    let mut message = vec![b'{'];
+    for member in json::members(line).filter(|member| !json::key_eq(member.key.of(line), "_meta")) {
+        if message.len() > 1 {
+            message.push(b',');
+        }
+        message.extend_from_slice(member.whole.of(line));
+    }
+    message.push(b'}');
+    message.into()
+}

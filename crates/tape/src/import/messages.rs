@@ -1,0 +1,67 @@
+//! One MCP message a line: bare, or in an object that tells its direction and time. `mcp-rec` writes such lines, and so do
+//! the logs of many proxies.
+
+use super::direction::Told;
+use super::lines::{Beginnings, Said, messages, moment, text, value};
+use super::recording::Talk;
+use bytes::Bytes;
+use signalbox_wire::{Envelope, json};
+
+/// Names of the member that holds the message.
+const MESSAGE: [&str; 8] = ["message", "msg", "raw", "payload", "frame", "data", "body", "content"];
+/// Names of the member that tells the direction.
+const DIRECTION: [&str; 7] = ["direction", "dir", "from", "sender", "source", "side", "type"];
+/// Names of the member that tells the time.
+const TIME: [&str; 6] = ["timestamp", "ts", "time", "at", "datetime", "date"];
+/// Names of the member that tells the session.
+const SESSION: [&str; 5] = ["session_id", "sessionId", "session", "connection_id", "connectionId"];
+/// Names of the member that tells the server.
+const SERVER: [&str; 3] = ["server", "server_name", "serverName"];
+
+pub(super) fn said(line: &Bytes, _: &mut Beginnings) -> Result<Option<Said>, String> {
+    if line.first() == Some(&b'[') || Envelope::parse(line.clone()).is_ok() {
+        let talk = Talk::default();
+        return Ok(Some(Said {
+            told: Told::Nothing,
+            at: None,
+            key: String::new(),
+            talk,
+            messages: messages(line.clone()),
+        }));
+    }
+    let any = |names: &[&str]| names.iter().find_map(|name| text(line, name));
+    let Some(message) = MESSAGE.iter().find_map(|name| message(&value(line, name)?)) else {
+        return Err(format!(
+            "neither an MCP message nor an object that holds one as {}",
+            MESSAGE.map(|name| format!("`{name}`")).join(", ")
+        ));
+    };
+    let server = any(&SERVER);
+    let session = any(&SESSION);
+    let key = format!("{} {}", session.as_deref().unwrap_or_default(), server.as_deref().unwrap_or_default());
+    let words = DIRECTION.iter().filter_map(|name| text(line, name));
+    let told = words.map(|word| Told::of_word(&word)).find(|told| *told != Told::Nothing).unwrap_or(Told::Nothing);
+    let at = TIME.iter().find_map(|name| moment(&value(line, name)?));
+    let talk = Talk { external: session, server, ..Talk::default() };
+    Ok(Some(Said { told, at, key, talk, messages: message }))
+}
+
+/// The messages in a member: JSON, the same as a text, or what `mcp-rec` writes of a line that is not JSON.
+fn message(value: &Bytes) -> Option<Vec<Bytes>> {
+    match value.first()? {
+        b'{' => {
+            let raw = json::member(value, "_raw").filter(|_| json::member(value, "_unparsed").is_some());
+            let raw = raw.and_then(|span| json::string(span.of(value)));
+            match raw {
+                Some(raw) => Some(vec![Bytes::from(raw.into_owned())]),
+                None => Envelope::parse(value.clone()).is_ok().then(|| vec![value.clone()]),
+            }
+        }
+        b'[' => Some(messages(value.clone())),
+        b'"' => {
+            let text = Bytes::from(json::string(value)?.into_owned());
+            Envelope::parse(text.clone()).is_ok().then(|| vec![text])
+        }
+        _ => None,
+    }
+}
