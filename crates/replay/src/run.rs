@@ -15,6 +15,33 @@
 //! - without [`RunSettings::allow_writes`] only what is known to be read-only is sent;
 //! - questions of the server are answered as the recorded client answered them, and with an error where the tape has no answer;
 //! - every call of the tape is in the report once, whatever became of it.
+//!
+//! ```no_run
+//! use signalbox_replay::call_gatherer::gather;
+//! use signalbox_replay::run::{Connection, MessageTransformer, RunSettings, Runner};
+//! use signalbox_replay::{Paths, RecordedCall, Side};
+//! use signalbox_tape::TapeSource;
+//!
+//! /// Sends every call to a test account.
+//! struct TestAccount;
+//!
+//! impl MessageTransformer for TestAccount {
+//!     fn transform_request(&self, request: &mut serde_json::Value, _call: &RecordedCall) {
+//!         request["params"]["arguments"]["account"] = "test".into();
+//!     }
+//! }
+//!
+//! # async fn example(mut connection: Connection) -> Result<(), Box<dyn std::error::Error>> {
+//! let mut tape = TapeSource::open("talk.tape".as_ref())?;
+//! let side = Side::of(&mut tape)?;
+//! let calls = gather(tape.entries(None), side, Paths::default())?;
+//! let settings = RunSettings { allow_writes: true, ..RunSettings::default() };
+//! let mut runner = Runner::new(&settings).with(&TestAccount);
+//! runner.session(&calls, &mut connection).await?;
+//! let (report, _) = runner.finish();
+//! println!("{}", report.to_text());
+//! # Ok(()) }
+//! ```
 
 mod answer_book;
 mod connection;
