@@ -166,6 +166,7 @@ fn a_command_backend() {
             env_pass: texts(&["SSH_AUTH_SOCK"]),
             cwd: Some(PathBuf::from("/etc/box/work")),
         },
+        tape: None,
         tools: ToolFilter { include: texts(&["read_*"]), exclude: texts(&["*_all"]) },
         callers: Vec::new(),
         category: Some("files".to_owned()),

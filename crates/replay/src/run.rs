@@ -208,14 +208,15 @@ impl<'a> Runner<'a> {
                 let Some(waiting) = pending.remove(&id) else { return Ok(()) };
                 let Some(call) = calls.get(waiting.index) else { return Ok(()) };
                 let failed = message.get("error").is_some() && !recorded_error(call);
-                if failed && self.settings.on_error == OnError::Retry && waiting.tries < self.settings.tries {
-                    if let Ok(request) = self.request(call) {
-                        let id = connection.send_request(request).await?;
-                        let asked = AnswerBook::new(call);
-                        pending
-                            .insert(id, Pending { tries: waiting.tries + 1, sent: Instant::now(), asked, ..waiting });
-                        return Ok(());
-                    }
+                if failed
+                    && self.settings.on_error == OnError::Retry
+                    && waiting.tries < self.settings.tries
+                    && let Ok(request) = self.request(call)
+                {
+                    let id = connection.send_request(request).await?;
+                    let asked = AnswerBook::new(call);
+                    pending.insert(id, Pending { tries: waiting.tries + 1, sent: Instant::now(), asked, ..waiting });
+                    return Ok(());
                 }
                 self.compare(call, message, waiting.sent.elapsed());
                 schedule.done(waiting.index);

@@ -130,11 +130,14 @@ struct Reading {
     ended: bool,
     calls: Vec<Place>,
     by_key: HashMap<MatchKey, Vec<u32>>,
-    by_subject: HashMap<(Arc<str>, Option<Arc<str>>), Vec<u32>>,
+    by_subject: HashMap<Subject, Vec<u32>>,
     kept: HashMap<u32, Arc<RecordedCall>>,
     kept_order: VecDeque<u32>,
     kept_bytes: usize,
 }
+
+/// A method, and its tool, prompt or URI.
+type Subject = (Arc<str>, Option<Arc<str>>);
 
 /// Where a call stands in the tape.
 #[derive(Copy, Clone, Debug)]
@@ -156,8 +159,7 @@ impl TapePlayer {
     /// If the tape cannot be read.
     pub fn open(source: TapeSource, settings: PlayerSettings) -> Result<Self, StoreError> {
         let mut reading = Reading::new(source, &settings)?;
-        while !reading.ended && reading.read < INTRODUCTION && !(reading.offer.is_known() && !reading.calls.is_empty())
-        {
+        while !reading.ended && reading.read < INTRODUCTION && !reading.can_begin() {
             reading.advance(&settings)?;
         }
         Ok(Self { settings, reading: Mutex::new(reading) })
@@ -275,6 +277,11 @@ impl Reading {
         })
     }
 
+    /// True if a client can be told what the server is, and asks for something that has been read.
+    fn can_begin(&self) -> bool {
+        self.offer.is_known() && !self.calls.is_empty()
+    }
+
     /// Reads on.
     fn advance(&mut self, settings: &PlayerSettings) -> Result<(), StoreError> {
         let mut batch = self.source.kept_after(self.read);
@@ -387,4 +394,178 @@ fn is_answered_otherwise(method: &str) -> bool {
     use signalbox_wire::method as m;
     let own = [m::INITIALIZE, m::SERVER_DISCOVER, m::PING, m::SUBSCRIPTIONS_LISTEN];
     own.contains(&method) || ListKind::of_method(method).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use signalbox_engine::fact::Point;
+    use signalbox_engine::record::{BackendSeen, Body, Content, Entry, MessageEntry, MessageKind, TapeInfo, TapeKind};
+    use signalbox_tape::TapeFileWriter;
+    use std::fs::File;
+
+    /// A tape of calls of the tool `t`: the argument of each, and its answer.
+    struct Tape {
+        folder: tempfile::TempDir,
+        entries: Vec<Entry>,
+    }
+
+    impl Tape {
+        fn new() -> Self {
+            Self { folder: tempfile::tempdir().unwrap(), entries: Vec::new() }
+        }
+
+        fn push(&mut self, exchange: Option<u64>, content: Content) {
+            let seq = self.entries.len() as u64 + 1;
+            let entry = Entry::new(seq, seq * 1000, "me".into(), content);
+            self.entries.push(Entry { exchange, session: Some(1), ..entry });
+        }
+
+        fn message(&mut self, number: u64, point: Point, kind: MessageKind, body: Body) {
+            let mut message = MessageEntry::new(point, kind, 0, body);
+            (message.method, message.subject) = (Some("tools/call".into()), Some("t".into()));
+            self.push(Some(number), Content::Message(message));
+        }
+
+        fn call(&mut self, number: u64, argument: &str, answer: &str) {
+            self.message(
+                number,
+                Point::ClientIn,
+                MessageKind::Request,
+                Body::Whole(request(argument).to_string().into()),
+            );
+            let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": answer}});
+            self.message(number, Point::ClientOut, MessageKind::Result, Body::Whole(answer.to_string().into()));
+        }
+
+        fn play(&self, settings: PlayerSettings) -> TapePlayer {
+            let path = self.folder.path().join("x.tape");
+            let info = TapeInfo::new("x".to_owned(), TapeKind::Serve, "x".to_owned(), 1);
+            let mut writer = TapeFileWriter::new(File::create(&path).unwrap(), &info, &[]).unwrap();
+            self.entries.iter().for_each(|entry| writer.push(entry).unwrap());
+            writer.finish(Some(9)).unwrap();
+            TapePlayer::open(TapeSource::open(&path).unwrap(), settings).unwrap()
+        }
+    }
+
+    fn request(argument: &str) -> Value {
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "t", "arguments": {"a": argument}}})
+    }
+
+    fn said(player: &TapePlayer, cursor: &mut Cursor, argument: &str) -> String {
+        match player.find(cursor, &request(argument)).unwrap() {
+            Found::Call(call) => {
+                let answer: Value = serde_json::from_slice(call.answer.unwrap_said()).unwrap();
+                answer["result"]["content"].as_str().unwrap().to_owned()
+            }
+            Found::Exhausted(times) => format!("recorded {times} times"),
+            Found::Nothing(near) => format!("nothing, near {:?}", near.map(|call| call.number)),
+        }
+    }
+
+    trait UnwrapSaid {
+        fn unwrap_said(&self) -> &[u8];
+    }
+
+    impl UnwrapSaid for Option<crate::recorded_call::Said> {
+        fn unwrap_said(&self) -> &[u8] {
+            self.as_ref().unwrap().bytes.as_ref().unwrap()
+        }
+    }
+
+    #[test]
+    fn equal_calls_get_their_answers_in_order_each_conversation_for_itself() {
+        let mut tape = Tape::new();
+        tape.call(1, "x", "first");
+        tape.call(2, "y", "other");
+        tape.call(3, "x", "second");
+        let player = tape.play(PlayerSettings::default());
+        let (mut one, mut other) = (Cursor::default(), Cursor::default());
+        assert_eq!(said(&player, &mut one, "x"), "first");
+        assert_eq!(said(&player, &mut one, "x"), "second");
+        assert_eq!(said(&player, &mut other, "x"), "first");
+        assert_eq!(said(&player, &mut one, "x"), "recorded 2 times");
+        assert_eq!(said(&player, &mut one, "y"), "other");
+        assert_eq!(said(&player, &mut one, "z"), "nothing, near Some(1)");
+    }
+
+    #[test]
+    fn beyond_the_last_answer_it_is_repeated_or_all_are() {
+        let mut tape = Tape::new();
+        tape.call(1, "x", "first");
+        tape.call(2, "x", "second");
+        for (repeat, expected) in [(Repeat::Last, "second second"), (Repeat::Cycle, "first second")] {
+            let player = tape.play(PlayerSettings { repeat, ..PlayerSettings::default() });
+            let mut cursor = Cursor::default();
+            let mut next = || said(&player, &mut cursor, "x");
+            assert_eq!((next(), next()), ("first".to_owned(), "second".to_owned()));
+            assert_eq!(format!("{} {}", next(), next()), expected);
+        }
+    }
+
+    #[test]
+    fn calls_that_overlap_keep_the_order_of_their_requests() {
+        let mut tape = Tape::new();
+        let body = |text: &Value| Body::Whole(text.to_string().into());
+        let answer = |text: &str| body(&json!({"jsonrpc": "2.0", "id": 1, "result": {"content": text}}));
+        tape.message(1, Point::ClientIn, MessageKind::Request, body(&request("x")));
+        tape.message(2, Point::ClientIn, MessageKind::Request, body(&request("x")));
+        tape.message(2, Point::ClientOut, MessageKind::Result, answer("of the second"));
+        for _ in 0..BATCH {
+            tape.push(None, Content::SessionEnded);
+        }
+        tape.message(1, Point::ClientOut, MessageKind::Result, answer("of the first"));
+        let player = tape.play(PlayerSettings::default());
+        let mut cursor = Cursor::default();
+        assert_eq!(said(&player, &mut cursor, "x"), "of the first");
+        assert_eq!(said(&player, &mut cursor, "x"), "of the second");
+    }
+
+    #[test]
+    fn a_long_tape_is_read_as_far_as_needed_and_calls_that_are_not_kept_are_read_again() {
+        let mut tape = Tape::new();
+        let long = "y".repeat(20_000);
+        tape.push(None, Content::Backend(Box::new(BackendSeen { backend: "b".into(), ..BackendSeen::default() })));
+        for number in 1..=3_000 {
+            tape.call(number, &number.to_string(), &format!("{number} {long}"));
+        }
+        let player = tape.play(PlayerSettings::default());
+        let (read, all) = player.calls();
+        assert!(read < 3_000 && !all, "{read}");
+        let mut cursor = Cursor::default();
+        let mut number = |argument: &str| said(&player, &mut cursor, argument).split(' ').next().unwrap().to_owned();
+        assert_eq!(number("2999"), "2999");
+        assert!(player.reading().kept_bytes <= CACHE && !player.reading().kept.contains_key(&0));
+        assert_eq!(number("1"), "1", "it is read again from its place");
+        assert_eq!(number("4000"), "nothing,");
+    }
+
+    #[test]
+    fn what_cannot_be_played_is_counted_and_never_found() {
+        let mut tape = Tape::new();
+        tape.message(1, Point::ClientIn, MessageKind::Request, Body::Left);
+        tape.message(1, Point::ClientOut, MessageKind::Result, Body::Whole("{}".into()));
+        tape.message(2, Point::ClientIn, MessageKind::Request, Body::Whole(request("x").to_string().into()));
+        tape.message(2, Point::ClientOut, MessageKind::Result, Body::Left);
+        let player = tape.play(PlayerSettings::default());
+        let holes = player.holes();
+        assert_eq!((holes.left, holes.unanswered), (1, 1));
+        assert_eq!(holes.to_string().lines().count(), 2, "{holes}");
+        assert_eq!(said(&player, &mut Cursor::default(), "x"), "nothing, near None");
+    }
+
+    #[test]
+    fn s47_until_and_edited_answers_make_a_branch() {
+        let mut tape = Tape::new();
+        tape.call(1, "x", "first");
+        tape.call(2, "x", "second");
+        let mut answers = EditedAnswers::default();
+        answers.insert(1, &json!({"result": {"content": "another"}}));
+        let settings = PlayerSettings { until: Some(1), answers: Arc::new(answers), ..PlayerSettings::default() };
+        let player = tape.play(settings);
+        let mut cursor = Cursor::default();
+        assert_eq!(said(&player, &mut cursor, "x"), "another");
+        assert_eq!(said(&player, &mut cursor, "x"), "recorded 1 times");
+    }
 }
