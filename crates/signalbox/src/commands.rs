@@ -1,5 +1,6 @@
 //! Runs each command. A command is a file of its own; what several of them need is here.
 
+mod backtest;
 mod check;
 mod completions;
 mod doctor;
@@ -98,6 +99,10 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Tape { command } => {
             let _logs = quiet_logs(&global);
             tape::run(&global, command)
+        }
+        Command::Backtest(args) => {
+            let _logs = quiet_logs(&global);
+            backtest::run(&global, &args)
         }
         Command::Rules { command } => rules::run(&global, command),
         Command::Check => check::run(&global),
