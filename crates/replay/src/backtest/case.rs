@@ -1,11 +1,12 @@
 //! What is known of sessions, callers and backends of a tape, and the case of a message made of it.
 
 use super::open::Open;
+use signalbox_engine::bridge::{self, Reach};
 use signalbox_engine::chain::{Case, Phase};
 use signalbox_engine::keys::{ExchangeId, SessionKey, StreamId};
 use signalbox_engine::record::{BackendSeen, SessionInfo};
 use signalbox_engine::{Caller, Exchange, Principal, Proof};
-use signalbox_wire::{Envelope, Era, RawId, Revision, json};
+use signalbox_wire::{Edits, Envelope, Era, RawId, Revision, json};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
@@ -95,10 +96,19 @@ impl Known {
         session.or(client)?.revision.as_deref()
     }
 
-    /// True if client and backend of an exchange speak the same revision, so that its answer is not translated.
-    pub fn is_untranslated(&self, open: &Open) -> bool {
+    /// The answer of a backend as the client's revision has it. `None` if that takes more than the message: a client of the
+    /// new era is told by which gateway it was answered.
+    pub fn translated(&self, open: &Open, message: Envelope) -> Option<Envelope> {
         let backend = open.backend.as_ref().and_then(|name| self.revisions.get(name));
-        backend.is_some_and(|revision| self.revision(open) == Some(revision))
+        let revisions = (Revision::parse(self.revision(open)?)?, Revision::parse(backend?)?);
+        if revisions.0 == revisions.1 {
+            return Some(message);
+        }
+        let mut edits = Edits::new();
+        let method = open.method.as_deref().unwrap_or_default();
+        let reach = bridge::answer(method, revisions, &message, &mut edits, &mut Vec::new()).ok()?;
+        let fits = revisions.0.era() == Era::Legacy && reach == Reach::Whole;
+        fits.then(|| Envelope::parse(edits.apply(message.bytes())).ok()).flatten()
     }
 
     /// Shows a message to somebody as the gateway would.

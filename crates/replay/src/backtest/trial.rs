@@ -100,7 +100,8 @@ impl<'a> Trial<'a> {
         match kind {
             EventKind::Whole if matches!(phase, Phase::Request | Phase::ToGateway) => {
                 self.report.calls += 1;
-                self.begin(open, phase, open.request.clone(), &mut walks, since, at);
+                let message = open.request.as_ref().and_then(Image::envelope);
+                self.begin(open, phase, message, open.request.clone(), &mut walks, since, at);
             }
             EventKind::Whole => {
                 self.conclude(open, since);
@@ -117,11 +118,13 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Judges a request, or an answer as the client would get it.
+    /// Judges a request, or an answer as the client would get it. `image` is what it was read from.
+    #[allow(clippy::too_many_arguments, reason = "the parts of a message, each needed once")]
     fn begin(
         &mut self,
         open: &mut Open,
         phase: Phase,
+        message: Option<Envelope>,
         image: Option<Image>,
         walks: &mut VecDeque<Walk>,
         since: i128,
@@ -132,7 +135,7 @@ impl<'a> Trial<'a> {
         walk.add_to(&mut progress.then);
         let judged = self.set.judges(phase, open.method.as_deref());
         let needed = judged || self.rules.looks_at(phase);
-        match image.as_ref().and_then(Image::envelope) {
+        match message {
             _ if !needed => {}
             _ if open.at_breakpoint => progress.unknown = Some(Reason::Breakpoint),
             Some(message) => {
@@ -161,14 +164,18 @@ impl<'a> Trial<'a> {
             true => open.answer.clone(),
             false => open.as_answered().cloned(),
         };
-        if !as_it_was && self.set.judges(phase, open.method.as_deref()) && !self.known.is_untranslated(open) {
-            self.answer_unknown(open, phase, Reason::Translated, since);
-            return;
+        let mut message = image.as_ref().and_then(Image::envelope);
+        if let Some(answered) = message.take_if(|_| !as_it_was) {
+            message = self.known.translated(open, answered);
+            if message.is_none() {
+                self.answer_unknown(open, phase, Reason::Translated, since);
+                return;
+            }
         }
-        if image.as_ref().and_then(Image::envelope).is_none() {
+        if message.is_none() {
             self.forget_answer(open, since);
         }
-        self.begin(open, phase, image, walks, since, at);
+        self.begin(open, phase, message, image, walks, since, at);
     }
 
     fn answer_unknown(&mut self, open: &mut Open, phase: Phase, reason: Reason, since: i128) {
