@@ -30,7 +30,7 @@ pub(super) struct Intake<'a> {
 impl<'a> Intake<'a> {
     pub fn new(set: &RuleSet, info: &TapeInfo, report: &'a mut Report) -> Self {
         let trial = Trial::new(set, info, report);
-        Self { order: Order::default(), trial, loose: None, next_loose: LOOSE, last: info.started }
+        Self { order: Order::new(info.started), trial, loose: None, next_loose: LOOSE, last: info.started }
     }
 
     /// Takes the next entry.

@@ -19,7 +19,7 @@ const MAX_OPEN: usize = 100_000;
 #[derive(Copy, Clone, Debug)]
 enum Place {
     Turn(u64, i128),
-    Time(i128, u64),
+    Time(u64, u64),
 }
 
 /// An exchange, where its next event stands, and how many bytes of it are counted.
@@ -37,15 +37,22 @@ pub(super) struct Order {
     /// In the order in which they began, to find the oldest.
     begun: VecDeque<u64>,
     by_turn: BTreeSet<(u64, i128, u64)>,
-    by_time: BTreeSet<(i128, u64, u64)>,
+    by_time: BTreeSet<(u64, u64, u64)>,
     arrived: u64,
     waiting: usize,
     bytes: usize,
+    /// When the tape began.
+    began: u64,
     /// The time on the tape's clock at which the turns begin to count; the earliest that any entry tells.
     origin: Option<i128>,
 }
 
 impl Order {
+    /// For a tape that began then.
+    pub fn new(began: u64) -> Self {
+        Self { began, ..Self::default() }
+    }
+
     /// The exchange of this number, which begins now if it is not known.
     pub fn open(&mut self, number: u64) -> &mut Open {
         let begun = &mut self.begun;
@@ -74,7 +81,7 @@ impl Order {
 
     /// The time of an entry, counted as turns are.
     pub fn since(&self, at: u64) -> i128 {
-        self.origin.map_or(0, |origin| i128::from(at) - origin)
+        i128::from(at) - self.origin.unwrap_or_else(|| i128::from(self.began))
     }
 
     /// True if the next event should not wait any longer.
@@ -100,7 +107,7 @@ impl Order {
         let turn = self.by_turn.first().copied();
         let time = self.by_time.first().copied();
         let number = match (turn, time) {
-            (Some((_, since, number)), Some((later, ..))) if since <= later => number,
+            (Some((_, since, number)), Some((at, ..))) if since <= self.since(at) => number,
             (Some((.., number)), None) | (_, Some((.., number))) => number,
             (None, None) => return None,
         };
@@ -138,19 +145,18 @@ impl Order {
 
     fn place(&mut self, number: u64) {
         self.unplace(number);
-        let origin = self.origin.unwrap_or(0);
         let Some(Standing { open, place, counted }) = self.open.get_mut(&number) else { return };
         self.bytes = (self.bytes + open.weight()).saturating_sub(*counted);
         *counted = open.weight();
         let turned = (open.turned > 0).then(|| open.queue.iter().find_map(|(_, event)| event.turn)).flatten();
         *place = match (turned, open.queue.front()) {
             (Some(turn), _) => Some(Place::Turn(turn.number, turn.since)),
-            (None, Some((arrived, event))) => Some(Place::Time(i128::from(event.at) - origin, *arrived)),
+            (None, Some((arrived, event))) => Some(Place::Time(event.at, *arrived)),
             (None, None) => None,
         };
         match *place {
             Some(Place::Turn(turn, since)) => drop(self.by_turn.insert((turn, since, number))),
-            Some(Place::Time(since, arrived)) => drop(self.by_time.insert((since, arrived, number))),
+            Some(Place::Time(at, arrived)) => drop(self.by_time.insert((at, arrived, number))),
             None => {}
         }
     }
@@ -159,7 +165,7 @@ impl Order {
         let Some(standing) = self.open.get_mut(&number) else { return };
         match standing.place.take() {
             Some(Place::Turn(turn, since)) => drop(self.by_turn.remove(&(turn, since, number))),
-            Some(Place::Time(since, arrived)) => drop(self.by_time.remove(&(since, arrived, number))),
+            Some(Place::Time(at, arrived)) => drop(self.by_time.remove(&(at, arrived, number))),
             None => {}
         }
     }
