@@ -24,6 +24,7 @@ mod intake;
 mod open;
 mod order;
 mod outcome;
+mod progress;
 mod report;
 #[cfg(test)]
 mod tests;

@@ -96,14 +96,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
             block_on(doctor::run(&global))
         }
         Command::Man(args) => man::run(&args),
-        Command::Tape { command } => {
-            let _logs = quiet_logs(&global);
-            tape::run(&global, command)
-        }
-        Command::Backtest(args) => {
-            let _logs = quiet_logs(&global);
-            backtest::run(&global, &args)
-        }
+        Command::Tape { command } => tape::run(&global, command),
+        Command::Backtest(args) => backtest::run(&global, &args),
         Command::Rules { command } => rules::run(&global, command),
         Command::Check => check::run(&global),
         Command::Import(args) => import::run(&args),

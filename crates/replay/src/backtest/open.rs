@@ -2,7 +2,7 @@
 
 use super::event::Event;
 use super::image::Image;
-use super::trial::Progress;
+use super::progress::Progress;
 use signalbox_engine::chain::Phase;
 use signalbox_wire::method;
 use std::collections::VecDeque;

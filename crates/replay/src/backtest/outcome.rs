@@ -88,7 +88,7 @@ impl Outcome {
             Kind::Pass => &[],
             Kind::Changed => &self.changed_by,
             Kind::Held => self.holds.last().map_or(&[], std::slice::from_ref),
-            Kind::Answered | Kind::Refused => self.ended_by.as_ref().map_or(&[], std::slice::from_ref),
+            Kind::Answered | Kind::Refused => self.ended_by.as_slice(),
         }
     }
 

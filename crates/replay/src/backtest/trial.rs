@@ -5,18 +5,16 @@ use super::class::{Class, Reason};
 use super::event::{Event, EventKind};
 use super::image::Image;
 use super::open::{Forward, Open};
-use super::outcome::{Content, Kind, Outcome};
+use super::outcome::Outcome;
+use super::progress::{Progress, arguments, has_content, recorded_content, told};
 use super::report::{Difference, Example, Report, TapeNote};
 use super::walk::Walk;
-use bytes::Bytes;
-use serde_json::Value;
-use signalbox_engine::bridge;
-use signalbox_engine::chain::{Hold, HoldAnswer, HoldQuestion, Interceptor, Phase, Resumed, Ruling, Verdict};
+use signalbox_engine::chain::{Hold, HoldAnswer, HoldQuestion, Interceptor, Phase, Resumed, Verdict};
 use signalbox_engine::fact::{Finished, Outcome as Ended};
 use signalbox_engine::keys::{ExchangeId, SessionKey};
 use signalbox_engine::record::TapeInfo;
 use signalbox_engine::{Caller, Principal};
-use signalbox_rules::{Recorded, Retried, RuleSet, Rules, Use, answer_of};
+use signalbox_rules::{Recorded, Retried, RuleSet, Rules, answer_of};
 use signalbox_wire::{Envelope, Era};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -24,31 +22,6 @@ use std::time::{Duration, Instant};
 
 /// How many times a message that cannot wait is let go on before it is refused, as in the gateway.
 const MAX_HOLDS: usize = 1100;
-/// Longest arguments of an example, in characters.
-const SHORT: usize = 120;
-/// Members of params that the gateway may change by itself on the way to a backend.
-const OWN_MEMBERS: [&str; 6] = ["_meta", "name", "uri", "requestState", "inputResponses", "task"];
-
-/// The judging of the request or the answer of an exchange, while it goes on.
-#[derive(Debug)]
-pub(super) struct Progress {
-    phase: Phase,
-    then: Outcome,
-    now: Outcome,
-    unknown: Option<Reason>,
-    /// State of earlier messages that the verdict depends on, and when it was used.
-    uses: Vec<(Use, i128)>,
-    held: Option<HeldNow>,
-}
-
-/// A message that waits as it did on the tape.
-#[derive(Debug)]
-struct HeldNow {
-    rule: Arc<str>,
-    cursor: u32,
-    message: Envelope,
-}
-
 /// One walk to be done again.
 struct Again<'a> {
     phase: Phase,
@@ -431,76 +404,6 @@ impl<'a> Trial<'a> {
     }
 }
 
-impl Progress {
-    fn new(phase: Phase) -> Self {
-        let (then, now) = Default::default();
-        Self { phase, then, now, unknown: None, uses: vec![], held: None }
-    }
-
-    fn waits(&mut self, holder: Option<&Arc<Ruling>>, cursor: u32, message: Envelope) {
-        let rule = holder.and_then(|holder| holder.rule.clone()).unwrap_or_default();
-        self.now.verdict("hold");
-        self.held = Some(HeldNow { rule, cursor, message });
-    }
-
-    /// The rules are done with the message. `typed` is the method of an exchange whose client gets results with their type.
-    fn ends(&mut self, verdict: Verdict, message: &Envelope, typed: Option<&str>) {
-        let (word, content) = match verdict {
-            Verdict::Pass => ("pass", Some(message.bytes().clone())),
-            Verdict::Modify(message) => ("modify", Some(message.bytes().clone())),
-            Verdict::Reply(result) => {
-                ("reply", Some(typed.map_or_else(|| result.clone(), |method| bridge::complete_result(method, &result))))
-            }
-            Verdict::Error(_) => ("error", None),
-            Verdict::Refuse(_) => ("refuse", None),
-            Verdict::Hold(_) => ("hold", None),
-        };
-        self.now.verdict(word);
-        let value = || content.and_then(|bytes: Bytes| serde_json::from_slice::<Value>(&bytes).ok());
-        let content = match self.now.kind {
-            Kind::Changed => value().and_then(|message| compared(self.phase, message)),
-            Kind::Answered => value(),
-            _ => None,
-        };
-        self.now.content = content.map_or(Content::Incomparable, Content::Is);
-    }
-}
-
-/// What became of the message on the tape, where it can be compared.
-fn recorded_content(open: &Open, progress: &Progress) -> Content {
-    let member = |image: Option<&Image>, name: &str| image.and_then(|image| image.member(name));
-    let found = match (progress.then.kind, progress.phase) {
-        (kind, _) if kind != progress.now.kind => None,
-        (Kind::Changed, Phase::Request) => member(open.as_sent_on(), "params").map(without_own),
-        (Kind::Changed, Phase::Response | Phase::FromGateway) => member(open.answer.as_ref(), "result"),
-        (Kind::Answered, Phase::Request | Phase::Response | Phase::ToGateway | Phase::FromGateway) => {
-            member(open.answer.as_ref(), "result")
-        }
-        _ => None,
-    };
-    found.map_or(Content::Incomparable, Content::Is)
-}
-
-/// The part of a changed message that the tape has too.
-fn compared(phase: Phase, mut message: Value) -> Option<Value> {
-    match phase {
-        Phase::Request => message.get_mut("params").map(Value::take).map(without_own),
-        _ => message.get_mut("result").map(Value::take),
-    }
-}
-
-fn without_own(mut params: Value) -> Value {
-    if let Some(members) = params.as_object_mut() {
-        members.retain(|name, _| !OWN_MEMBERS.contains(&name.as_str()));
-    }
-    params
-}
-
-/// True if what ended a wait says more than that it is over.
-fn has_content(answer: &HoldAnswer) -> bool {
-    matches!(answer, HoldAnswer::Edited { .. } | HoldAnswer::Result { .. } | HoldAnswer::Webhook { .. })
-}
-
 fn key(open: &Open) -> (SessionKey, ExchangeId) {
     (SessionKey(open.session.unwrap_or_default()), ExchangeId(open.exchange.unwrap_or_default()))
 }
@@ -524,30 +427,5 @@ fn finished(open: &Open, at: Instant) -> Finished {
         bytes_in: 0,
         bytes_out: 0,
         trace: None,
-    }
-}
-
-/// An outcome in words.
-fn told(outcome: &Outcome) -> String {
-    let mut text = outcome.kind.word().to_owned();
-    if let Some(rule) = outcome.decided_by().last() {
-        text.push_str(&format!(" by {rule}"));
-    }
-    for (rule, time) in &outcome.delays {
-        text.push_str(&format!(", delayed by {rule} {time}"));
-    }
-    for rule in outcome.holds.iter().filter(|_| outcome.kind != Kind::Held) {
-        text.push_str(&format!(", held by {rule}"));
-    }
-    text
-}
-
-/// The arguments of a call, or its params, shortened.
-fn arguments(request: Option<&Image>) -> String {
-    let Some(params) = request.and_then(|request| request.shown("params")) else { return String::new() };
-    let text = params.get("arguments").unwrap_or(&params).to_string();
-    match text.char_indices().nth(SHORT) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
     }
 }

@@ -1,7 +1,7 @@
 //! `signalbox backtest`: tries rules on recorded tapes.
 
-use super::load;
 use super::tape::find_tape;
+use super::{load, quiet_logs};
 use crate::cli::{BacktestArgs, Global};
 use crate::failure::Failure;
 use crate::output;
@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 /// Does it.
 pub(super) fn run(global: &Global, args: &BacktestArgs) -> Result<ExitCode, Failure> {
+    let _logs = quiet_logs(global);
     let failing = classes(&args.fail_on)?;
     let mut backtest = Backtest::new(rules(global, args)?, args.examples);
     let started = Instant::now();
