@@ -1,5 +1,6 @@
 //! Tapes that answer like a server, tapes as tests, and policies tried on the past.
 
+pub mod backtest;
 pub mod call_gatherer;
 pub mod contract;
 mod conversation;

@@ -4,7 +4,7 @@ use crate::action::{Action, Cache, FailKind, Failing, Mock, RateLimit, Webhook};
 use crate::damage::damaged;
 use crate::facts::{Root, View};
 use crate::limits;
-use crate::outside::{CacheAsk, LimitAsk, Limited, Slot, cached_text, input_text};
+use crate::outside::{CacheAsk, InTurn, LimitAsk, Limited, Slot, Turn, cached_text, input_text};
 use crate::patch;
 use crate::phases::Phases;
 use crate::rule::Rule;
@@ -143,6 +143,12 @@ impl<'a> Walk<'a> {
         draw
     }
 
+    fn turn(&mut self, turn: Option<Turn>) {
+        if let Some(turn) = turn {
+            self.input("turn", turn.text());
+        }
+    }
+
     fn delay(&mut self, slot: &Slot, least: Duration, most: Duration) -> Step {
         let mut time = least;
         if most > least {
@@ -172,8 +178,9 @@ impl<'a> Walk<'a> {
         let template = match mock {
             Mock::Always(template) => Some(template),
             Mock::InTurn(list) => {
-                let position = self.outside.position(slot);
+                let InTurn { answer: position, turn } = self.outside.position(slot, view.facts.now);
                 self.input("position", position.to_string());
+                self.turn(turn);
                 list.get(chosen(list, position))
             }
             Mock::AtRandom(list, seed) => list.get(chosen(list, self.draw(slot, *seed))),
@@ -221,8 +228,10 @@ impl<'a> Walk<'a> {
         }
         let key = self.fill(rule, view, |filling| limit.key.render_key(filling, limits::KEY));
         let now = view.facts.now;
-        let limited = self.outside.limit(&LimitAsk { slot, key: &key, limit: limit.limit, per: limit.per, now });
+        let ask = LimitAsk { slot, key: &key, limit: limit.limit, per: limit.per, now };
+        let InTurn { answer: limited, turn } = self.outside.limit(&ask);
         self.input("limiter", limited.text());
+        self.turn(turn);
         let Limited::Over { wait } = limited else { return Step::Next };
         let seconds = wait.as_secs_f64().ceil().max(1.0);
         let message = format!("more than {} in {:?}; try again in {seconds} s", limit.limit, limit.per);
@@ -242,8 +251,9 @@ impl<'a> Walk<'a> {
         let key = format!("{whose}\0{key}");
         let (exchange, now) = (view.facts.exchange, view.facts.now);
         let ask = CacheAsk { slot, key: &key, exchange, ttl: cache.ttl, max_entries: cache.max_entries, now };
-        let found = self.outside.cached(&ask);
+        let InTurn { answer: found, turn } = self.outside.cached(&ask);
         self.input("cache", cached_text(found.as_ref()));
+        self.turn(turn);
         match found {
             Some(result) => {
                 self.note("reply", "with the cached answer");
@@ -306,6 +316,7 @@ impl<'a> Walk<'a> {
             }
             HoldAnswer::Edited { by, message } => {
                 self.input("person", format!("edited by {}", name(by)));
+                self.input("message", input_text(message));
                 match edited(view.message, message.clone(), &Limits::default()) {
                     Ok(message) => {
                         self.note("modify", format!("edited by {}", name(by)));
@@ -318,6 +329,7 @@ impl<'a> Walk<'a> {
             }
             HoldAnswer::Result { by, result } => {
                 self.input("person", format!("answered by {}", name(by)));
+                self.input("result", input_text(result));
                 if result.starts_with(b"{") && scan(result, &Limits::default()).is_ok() {
                     self.note("reply", format!("answered by {}", name(by)));
                     return Step::End(Verdict::Reply(result.clone()));
@@ -326,6 +338,7 @@ impl<'a> Walk<'a> {
             }
             HoldAnswer::Refused { by, reason } => {
                 self.input("person", format!("refused by {}", name(by)));
+                self.input("reason", reason.clone());
                 self.refuse(rule, FaultKind::Refused, format!("refused by {}: {reason}", name(by)))
             }
             HoldAnswer::Expired | HoldAnswer::Failed(_) | HoldAnswer::Webhook { .. } => Step::Next,

@@ -181,7 +181,7 @@ impl Leaf {
             Self::Tool(names) => view.method() == Some("tools/call") && fit(names, view, strictly),
             Self::Subject(names) => fit(names, view, strictly),
             Self::Principal(names) => names.fit(facts.principal),
-            Self::Session(names) => facts.session.is_some_and(|id| names.fit(id)),
+            Self::Session(names) => view.session().is_some_and(|id| names.fit(id)),
             Self::SessionAge(bound) => facts.session_age > *bound,
             Self::Revision(list) => facts.revision.is_some_and(|spoken| list.iter().any(|one| **one == *spoken)),
             Self::Phase(phases) | Self::Direction(phases) => phases.has(facts.phase),

@@ -59,6 +59,43 @@ pub(crate) struct Facts<'a> {
     pub request: Option<&'a Envelope>,
     /// True for a result that comes by a task, long after its request.
     pub by_task: bool,
+    /// What the record of the message does not show; nothing for a message that is there.
+    pub hidden: Option<&'a Hidden<'a>>,
+}
+
+/// How a record writes the id of a session.
+const HASHED: &str = "hmac:";
+
+/// Tells which values of a message are not what was sent, because they were taken out of its record.
+pub type Hides<'a> = &'a dyn Fn(Option<&[u8]>) -> bool;
+
+/// Notes whether a rule looked at such a value.
+pub(crate) struct Hidden<'a> {
+    hides: Option<Hides<'a>>,
+    seen: Cell<bool>,
+}
+
+impl<'a> Hidden<'a> {
+    pub fn new(hides: Option<Hides<'a>>) -> Self {
+        Self { hides, seen: Cell::new(false) }
+    }
+
+    fn looked_at(&self, value: Option<&[u8]>) {
+        if self.hides.is_some_and(|hides| hides(value)) {
+            self.seen.set(true);
+        }
+    }
+
+    /// True if a rule looked at a value that is not what was sent.
+    pub fn seen(&self) -> bool {
+        self.seen.get()
+    }
+}
+
+impl std::fmt::Debug for Hidden<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hidden").field("seen", &self.seen).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Facts<'a> {
@@ -81,6 +118,7 @@ impl<'a> Facts<'a> {
             unix_ms: case.unix_ms,
             request: None,
             by_task: case.by_task,
+            hidden: None,
         }
     }
 
@@ -168,7 +206,9 @@ impl<'a> View<'a> {
             Phase::Request => subject_of(self.message).or(self.facts.subject.map(Cow::Borrowed)),
             _ => self.facts.subject.map(Cow::Borrowed),
         };
-        self.subject.get_or_init(find).as_deref()
+        let subject = self.subject.get_or_init(find).as_deref();
+        self.shown(subject.map(str::as_bytes));
+        subject
     }
 
     /// All names of the subject. A rule before may have changed it: then only the message tells what it is.
@@ -205,7 +245,23 @@ impl<'a> View<'a> {
                 found
             }
         };
-        found.map(|span| span.of(message.bytes()))
+        self.shown(found.map(|span| span.of(message.bytes())))
+    }
+
+    /// The id of the session. It is a credential, so a record has a hash in its place.
+    pub fn session(&self) -> Option<&'a str> {
+        if let Some(hidden) = self.facts.hidden {
+            hidden.seen.set(hidden.seen() || self.facts.session.is_some_and(|id| id.starts_with(HASHED)));
+        }
+        self.facts.session
+    }
+
+    /// Passes a value on, and notes it where the record of the message hides some.
+    fn shown<'v>(&self, value: Option<&'v [u8]>) -> Option<&'v [u8]> {
+        if let Some(hidden) = self.facts.hidden {
+            hidden.looked_at(value);
+        }
+        value
     }
 
     /// The beginning of a text that was looked at before, where it can be told.
@@ -219,7 +275,7 @@ impl<'a> View<'a> {
     /// A value that is looked for where it is needed, without being remembered.
     pub fn seek(&self, root: Root, pointer: &Pointer) -> Option<&'a [u8]> {
         let message = self.holder(root)?;
-        self.look(message, root, pointer).map(|span| span.of(message.bytes()))
+        self.shown(self.look(message, root, pointer).map(|span| span.of(message.bytes())))
     }
 
     fn holder(&self, root: Root) -> Option<&'a Envelope> {
@@ -257,7 +313,7 @@ impl<'a> View<'a> {
     /// The text of an error.
     pub fn error_text(&self) -> Option<Cow<'a, str>> {
         let error = self.message.error()?;
-        json::string(json::member(error, "message")?.of(error))
+        json::string(self.shown(json::member(error, "message").map(|span| span.of(error)))?)
     }
 }
 

@@ -4,13 +4,14 @@ use crate::cache_store::CacheStore;
 use crate::limiter::Limiter;
 use crate::limits;
 use crate::memory::{Memory, Miss};
-use crate::outside::{CacheAsk, LimitAsk, Limited, Outside, Slot};
+use crate::outside::{CacheAsk, InTurn, LimitAsk, Limited, Outside, Slot, Turn};
 use bytes::Bytes;
 use signalbox_engine::bridge::tasks::TaskState;
 use signalbox_engine::keys::{ExchangeId, SessionKey};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_wire::{Envelope, json};
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,17 @@ pub(crate) struct Live {
     limiter: Mutex<Limiter>,
     caches: Mutex<CacheStore>,
     memory: Memory,
+    began: Instant,
+    /// How often the state was used. Counted under the lock of what is used, so that the turns have the order of the uses.
+    turns: AtomicU64,
+}
+
+/// An answer that a cache took, for which rule and for how long.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub rule: Arc<str>,
+    pub ttl: Duration,
+    pub turn: Turn,
 }
 
 #[derive(Copy, Clone, Default, Debug)]
@@ -50,7 +62,22 @@ impl Live {
             limiter: Mutex::default(),
             caches: Mutex::default(),
             memory: Memory::default(),
+            began: Instant::now(),
+            turns: AtomicU64::new(0),
         }
+    }
+
+    /// When the turns begin to count.
+    pub fn began(&self) -> Instant {
+        self.began
+    }
+
+    fn turn(&self, now: Instant) -> Turn {
+        let since = match now.checked_duration_since(self.began) {
+            Some(later) => later.as_nanos().cast_signed(),
+            None => -self.began.duration_since(now).as_nanos().cast_signed(),
+        };
+        Turn { number: self.turns.fetch_add(1, Ordering::Relaxed), since }
     }
 
     /// Forgets what belongs to rules that are gone.
@@ -72,15 +99,30 @@ impl Live {
     }
 
     /// Keeps the answer of an exchange that a cache had nothing for.
-    pub fn answered(&self, exchange: (SessionKey, ExchangeId), message: &Envelope, now: Instant) {
+    pub fn answered(&self, exchange: (SessionKey, ExchangeId), message: &Envelope, now: Instant) -> Vec<Stored> {
         let misses = self.memory.misses(exchange);
-        if let (false, Some(result)) = (misses.is_empty(), message.result_span().filter(|_| worth_keeping(message))) {
-            let result = message.bytes().slice(result.range());
-            let mut caches = self.caches.lock().unpoisoned();
-            for miss in misses {
-                caches.put(miss, result.clone(), now);
-            }
+        if misses.is_empty() {
+            return vec![];
         }
+        match message.result_span().filter(|_| worth_keeping(message)) {
+            Some(result) => self.store(misses, &message.bytes().slice(result.range()), now),
+            None => vec![],
+        }
+    }
+
+    /// Notes in the caches that had nothing for an exchange that its answer is not known: [`UNKNOWN_ANSWER`] stands for it.
+    pub fn answered_unknown(&self, exchange: (SessionKey, ExchangeId), now: Instant) {
+        self.store(self.memory.misses(exchange), &UNKNOWN_ANSWER, now);
+    }
+
+    fn store(&self, misses: Vec<Miss>, result: &Bytes, now: Instant) -> Vec<Stored> {
+        let mut caches = self.caches.lock().unpoisoned();
+        let mut stored = Vec::with_capacity(misses.len());
+        for miss in misses {
+            stored.push(Stored { rule: Arc::clone(&miss.slot.rule), ttl: miss.ttl, turn: self.turn(now) });
+            caches.put(miss, result.clone(), now);
+        }
+        stored
     }
 
     /// Keeps a request beyond its answer, which tells of a task, for the result that will come by it.
@@ -101,18 +143,26 @@ impl Live {
         }
     }
 
-    fn count(&self, slot: &Slot, next: impl FnOnce(&mut Counts) -> &mut u64) -> u64 {
+    /// The next number of a slot's own row for a seed.
+    pub fn seeded(&self, slot: &Slot, seed: u64) -> u64 {
         let mut slots = self.slots.lock().unpoisoned();
-        // Not by `entry`, so that the slot is copied only once in its life.
-        if !slots.contains_key(slot) {
-            slots.insert(slot.clone(), Counts::default());
-        }
-        let Some(counts) = slots.get_mut(slot) else { return 0 };
-        let number = next(counts);
-        *number += 1;
-        *number - 1
+        mixed(seed, count(&mut slots, slot, |counts| &mut counts.draws))
     }
 }
+
+fn count(slots: &mut HashMap<Slot, Counts>, slot: &Slot, next: impl FnOnce(&mut Counts) -> &mut u64) -> u64 {
+    // Not by `entry`, so that the slot is copied only once in its life.
+    if !slots.contains_key(slot) {
+        slots.insert(slot.clone(), Counts::default());
+    }
+    let Some(counts) = slots.get_mut(slot) else { return 0 };
+    let number = next(counts);
+    *number += 1;
+    *number - 1
+}
+
+/// Stands in a cache for an answer that would have been kept but is not known. No result is empty.
+pub(crate) const UNKNOWN_ANSWER: Bytes = Bytes::from_static(b"");
 
 /// A result that is whole, and no error: an answer that asks for more, or that is a task, is not to be given to another call.
 fn worth_keeping(message: &Envelope) -> bool {
@@ -123,26 +173,32 @@ fn worth_keeping(message: &Envelope) -> bool {
 }
 
 impl Outside for Live {
-    fn limit(&self, ask: &LimitAsk<'_>) -> Limited {
-        self.limiter.lock().unpoisoned().ask(ask)
+    fn limit(&self, ask: &LimitAsk<'_>) -> InTurn<Limited> {
+        let mut limiter = self.limiter.lock().unpoisoned();
+        InTurn { answer: limiter.ask(ask), turn: Some(self.turn(ask.now)) }
     }
 
     fn draw(&self, slot: &Slot, seed: Option<u64>) -> u64 {
-        let number = self.count(slot, |counts| &mut counts.draws);
-        mixed(seed.unwrap_or(self.seed ^ crate::rule_set::fnv(u64::from(slot.action), slot.rule.as_bytes())), number)
+        let own = self.seed ^ crate::rule_set::fnv(u64::from(slot.action), slot.rule.as_bytes());
+        self.seeded(slot, seed.unwrap_or(own))
     }
 
-    fn position(&self, slot: &Slot) -> u64 {
-        self.count(slot, |counts| &mut counts.positions)
+    fn position(&self, slot: &Slot, now: Instant) -> InTurn<u64> {
+        let mut slots = self.slots.lock().unpoisoned();
+        let answer = count(&mut slots, slot, |counts| &mut counts.positions);
+        InTurn { answer, turn: Some(self.turn(now)) }
     }
 
-    fn cached(&self, ask: &CacheAsk<'_>) -> Option<Bytes> {
-        let found = self.caches.lock().unpoisoned().get(ask);
+    fn cached(&self, ask: &CacheAsk<'_>) -> InTurn<Option<Bytes>> {
+        let (found, turn) = {
+            let mut caches = self.caches.lock().unpoisoned();
+            (caches.get(ask), self.turn(ask.now))
+        };
         if let (None, Some(exchange)) = (&found, ask.exchange) {
             let miss = Miss { slot: ask.slot.clone(), key: ask.key.into(), ttl: ask.ttl, max_entries: ask.max_entries };
             self.memory.missed(exchange, miss);
         }
-        found
+        InTurn { answer: found, turn: Some(turn) }
     }
 
     fn unix_ms(&self, now: u64) -> u64 {

@@ -64,18 +64,59 @@ pub struct CacheAsk<'a> {
     pub now: Instant,
 }
 
+/// The place of a use of shared state in the order of all of them, and its time. Several threads write one tape, so the order
+/// of its entries is not the order in which their calls met a counter; this is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Turn {
+    /// How many uses came before.
+    pub number: u64,
+    /// Nanoseconds since the state was made, by the clock of the message.
+    pub since: i128,
+}
+
+/// An answer of shared state, and the turn in which it was given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InTurn<T> {
+    /// The answer.
+    pub answer: T,
+    /// The turn, if there is an order.
+    pub turn: Option<Turn>,
+}
+
+impl<T> InTurn<T> {
+    /// An answer outside of any order.
+    pub fn alone(answer: T) -> Self {
+        Self { answer, turn: None }
+    }
+}
+
 /// What is asked of the outside.
 pub trait Outside {
     /// Whether one more use is within a limit.
-    fn limit(&self, ask: &LimitAsk<'_>) -> Limited;
+    fn limit(&self, ask: &LimitAsk<'_>) -> InTurn<Limited>;
     /// A random number; with a seed, the next one of its row.
     fn draw(&self, slot: &Slot, seed: Option<u64>) -> u64;
     /// The next place in a list, counted from 0 without end.
-    fn position(&self, slot: &Slot) -> u64;
+    fn position(&self, slot: &Slot, now: Instant) -> InTurn<u64>;
     /// The answer that was kept under a key.
-    fn cached(&self, ask: &CacheAsk<'_>) -> Option<Bytes>;
+    fn cached(&self, ask: &CacheAsk<'_>) -> InTurn<Option<Bytes>>;
     /// The wall clock; `now` is what the message's arrival says.
     fn unix_ms(&self, now: u64) -> u64;
+}
+
+impl Turn {
+    /// The text of it in a ruling.
+    #[must_use]
+    pub fn text(self) -> String {
+        format!("{} at {}", self.number, self.since)
+    }
+
+    /// Reads such a text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (number, since) = text.split_once(" at ")?;
+        Some(Self { number: number.parse().ok()?, since: since.parse().ok()? })
+    }
 }
 
 impl Limited {

@@ -1,11 +1,12 @@
 //! The outside as it was written down: the answers of a tape, given again in their order.
 
-use crate::outside::{CacheAsk, LimitAsk, Limited, Outside, Slot};
+use crate::outside::{CacheAsk, InTurn, LimitAsk, Limited, Outside, Slot, Turn};
 use bytes::Bytes;
 use signalbox_engine::lock::LockResultExt;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Answers that are given in order, each kind by itself.
 ///
@@ -38,29 +39,36 @@ impl Played {
         }
         answer
     }
+
+    /// An answer with its turn, which tapes of earlier versions do not have.
+    fn in_turn<T>(&self, answer: T) -> InTurn<T> {
+        let mut left = self.left.lock().unpoisoned();
+        let at = left.iter().position(|(name, _)| name == "turn");
+        InTurn { answer, turn: at.and_then(|at| left.remove(at)).and_then(|(_, text)| Turn::parse(&text)) }
+    }
 }
 
 impl Outside for Played {
-    fn limit(&self, _ask: &LimitAsk<'_>) -> Limited {
-        self.take("limiter", Limited::parse).unwrap_or(Limited::Passed { left: 0 })
+    fn limit(&self, _ask: &LimitAsk<'_>) -> InTurn<Limited> {
+        self.in_turn(self.take("limiter", Limited::parse).unwrap_or(Limited::Passed { left: 0 }))
     }
 
     fn draw(&self, _slot: &Slot, _seed: Option<u64>) -> u64 {
         self.take("random", |text| text.parse().ok()).unwrap_or(0)
     }
 
-    fn position(&self, _slot: &Slot) -> u64 {
-        self.take("position", |text| text.parse().ok()).unwrap_or(0)
+    fn position(&self, _slot: &Slot, _now: Instant) -> InTurn<u64> {
+        self.in_turn(self.take("position", |text| text.parse().ok()).unwrap_or(0))
     }
 
-    fn cached(&self, _ask: &CacheAsk<'_>) -> Option<Bytes> {
+    fn cached(&self, _ask: &CacheAsk<'_>) -> InTurn<Option<Bytes>> {
         let read = |text: &str| match text.strip_prefix("hit ") {
             Some(hit) if hit.starts_with('{') => Some(Some(Bytes::copy_from_slice(hit.as_bytes()))),
             // What was too large for the ruling is in the tape as the answer that the client got.
             Some(_) => Some(Some(Bytes::from_static(b"{}"))),
             None => Some(None),
         };
-        self.take("cache", read).flatten()
+        self.in_turn(self.take("cache", read).flatten())
     }
 
     fn unix_ms(&self, now: u64) -> u64 {
@@ -73,20 +81,20 @@ impl Outside for Played {
 pub(crate) struct Fresh;
 
 impl Outside for Fresh {
-    fn limit(&self, ask: &LimitAsk<'_>) -> Limited {
-        Limited::Passed { left: ask.limit.saturating_sub(1) }
+    fn limit(&self, ask: &LimitAsk<'_>) -> InTurn<Limited> {
+        InTurn::alone(Limited::Passed { left: ask.limit.saturating_sub(1) })
     }
 
     fn draw(&self, _slot: &Slot, seed: Option<u64>) -> u64 {
         crate::live::mixed(seed.unwrap_or(0), 0)
     }
 
-    fn position(&self, _slot: &Slot) -> u64 {
-        0
+    fn position(&self, _slot: &Slot, _now: Instant) -> InTurn<u64> {
+        InTurn::alone(0)
     }
 
-    fn cached(&self, _ask: &CacheAsk<'_>) -> Option<Bytes> {
-        None
+    fn cached(&self, _ask: &CacheAsk<'_>) -> InTurn<Option<Bytes>> {
+        InTurn::alone(None)
     }
 
     fn unix_ms(&self, now: u64) -> u64 {
@@ -106,5 +114,9 @@ mod tests {
         }
         assert_eq!(Limited::parse("passed left=x"), None);
         assert_eq!(Limited::parse(""), None);
+        for turn in [Turn { number: 7, since: 1_500 }, Turn { number: 0, since: -3 }] {
+            assert_eq!(Turn::parse(&turn.text()), Some(turn));
+        }
+        assert_eq!((Turn::parse("7"), Turn::parse("x at 1"), Turn::parse("1 at ")), (None, None, None));
     }
 }

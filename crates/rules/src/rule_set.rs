@@ -245,6 +245,12 @@ impl RuleSet {
         bits.next().is_none().then_some(out)
     }
 
+    /// True if some rule may match messages of this phase and method.
+    #[must_use]
+    pub fn judges(&self, phase: Phase, method: Option<&str>) -> bool {
+        !self.candidates(phase, method).is_empty()
+    }
+
     /// False if no rule has anything to do with messages of this phase.
     pub(crate) fn looks_at(&self, phase: Phase) -> bool {
         self.phases.has(phase)

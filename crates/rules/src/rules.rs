@@ -1,21 +1,25 @@
 //! The rules as an interceptor: a set that can be replaced while messages pass, and what it remembers.
 
 use crate::ends::Ends;
-use crate::facts::Facts;
+use crate::facts::{Facts, Hidden};
 use crate::limits;
-use crate::live::{Live, Overflows};
+use crate::live::{Live, Overflows, Stored};
+use crate::outside::Outside;
+use crate::recorded::{Recorded, Retried};
 use crate::rule_set::RuleSet;
 use crate::walk::{Walk, place_of};
 use arc_swap::ArcSwap;
 use signalbox_engine::bridge::tasks::TaskState;
-use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Verdict};
+use signalbox_engine::chain::{Case, Interceptor, Judgement, Phase, Resumed, Ruling, Rulings, Verdict};
 use signalbox_engine::fact::Finished;
 use signalbox_engine::fault::{Fault, FaultKind};
+use signalbox_engine::keys::{ExchangeId, SessionKey};
 use signalbox_engine::lock::LockResultExt;
 use signalbox_wire::Envelope;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 /// Rules that judge messages.
 #[derive(Debug)]
@@ -76,13 +80,42 @@ impl Rules {
         self.live.overflows()
     }
 
+    /// Judges a recorded message: with the state that the recorded messages before it left, and with what the tape says of
+    /// its webhooks, persons and random draws.
+    #[must_use]
+    pub fn judge_recorded(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>, recorded: Recorded<'_>) -> Retried {
+        let hidden = Hidden::new(recorded.hides);
+        let outside = recorded.outside(&self.live);
+        let judgement = self.judged_by(case, resumed, &outside, Some(&hidden));
+        outside.retried(judgement, hidden.seen())
+    }
+
+    /// Notes that the answer to a recorded request, which is let through now, is not on the tape: caches that would have
+    /// kept it cannot tell what they hold.
+    pub fn answer_is_unknown(&self, exchange: (SessionKey, ExchangeId), now: Instant) {
+        self.live.answered_unknown(exchange, now);
+    }
+
+    /// The moment at which the turns of the rules begin ([`crate::outside::Turn::since`]).
+    #[must_use]
+    pub fn began(&self) -> Instant {
+        self.live.began()
+    }
+
     fn version(&self, generation: u16) -> Option<Arc<Version>> {
         let versions = self.versions.lock().unpoisoned();
         versions.iter().find(|version| version.generation == generation).cloned()
     }
 
-    fn walk(&self, version: &Version, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
-        let mut facts = Facts::of(case);
+    fn walk(
+        &self,
+        version: &Version,
+        case: &Case<'_>,
+        resumed: Option<Resumed<'_>>,
+        outside: &dyn Outside,
+        hidden: Option<&Hidden<'_>>,
+    ) -> Judgement {
+        let mut facts = Facts { hidden, ..Facts::of(case) };
         let method = facts.method(case.message);
         let set = &*version.set;
         let remembers = method.is_some_and(|method| set.remembers(method));
@@ -95,43 +128,73 @@ impl Rules {
         facts.request = request.as_ref();
         let judgement = match resumed {
             _ if !judges => Judgement::pass(),
-            None => Walk::new(set, version.generation, &version.ends, facts, case.message, &self.live).run(),
+            None => Walk::new(set, version.generation, &version.ends, facts, case.message, outside).run(),
             Some(resumed) => {
                 let (_, at) = place_of(resumed.cursor);
-                Walk::new(set, version.generation, &version.ends, facts, case.message, &self.live)
+                Walk::new(set, version.generation, &version.ends, facts, case.message, outside)
                     .resume(at, resumed.answer)
             }
         };
-        if self.remember(case, &facts, &judgement.verdict, remembers) {
-            return judgement;
+        match self.remember(case, &facts, &judgement.verdict, remembers) {
+            Some(stored) if stored.is_empty() => return judgement,
+            Some(stored) => return Judgement { rulings: with_stored(&judgement.rulings, stored), ..judgement },
+            None => {}
         }
         let text = "too many calls are waiting for answers that rules compare with their requests; try again later";
         let verdict = Verdict::Refuse(Fault::new(FaultKind::Overloaded, text));
         Judgement { verdict, ..judgement }
     }
 
-    /// Keeps what the answer needs of a request, and what a cache wants of an answer. False if a request cannot be kept
-    /// without which no rule could judge its answer.
-    fn remember(&self, case: &Case<'_>, facts: &Facts<'_>, verdict: &Verdict, remembers: bool) -> bool {
-        let Some(exchange) = facts.exchange else { return true };
+    /// Keeps what the answer needs of a request, and what a cache wants of an answer, and tells what caches took. `None` if
+    /// a request cannot be kept without which no rule could judge its answer.
+    fn remember(&self, case: &Case<'_>, facts: &Facts<'_>, verdict: &Verdict, remembers: bool) -> Option<Vec<Stored>> {
+        let Some(exchange) = facts.exchange else { return Some(vec![]) };
         let message: &Envelope = match verdict {
             Verdict::Pass => case.message,
             Verdict::Modify(message) => message,
-            _ => return true,
+            _ => return Some(vec![]),
         };
         match case.phase {
-            Phase::Request if remembers => return self.live.remember(exchange, message),
+            Phase::Request if remembers && !self.live.remember(exchange, message) => return None,
             Phase::Response if case.by_task => {}
             Phase::Response => {
-                self.live.answered(exchange, message, case.now);
+                let stored = self.live.answered(exchange, message, case.now);
                 if remembers && let Some(task) = message.result().and_then(TaskState::read) {
                     self.live.keep_for_task(exchange, &task, case.now);
                 }
+                return Some(stored);
             }
             _ => {}
         }
-        true
+        Some(vec![])
     }
+
+    fn judged_by(
+        &self,
+        case: &Case<'_>,
+        resumed: Option<Resumed<'_>>,
+        outside: &dyn Outside,
+        hidden: Option<&Hidden<'_>>,
+    ) -> Judgement {
+        let Some(told) = resumed else { return self.walk(&self.current.load(), case, None, outside, hidden) };
+        match self.version(place_of(told.cursor).0) {
+            Some(version) => self.walk(&version, case, resumed, outside, hidden),
+            None => {
+                let text = "the rules that held this message have been replaced too often meanwhile; send it again";
+                Verdict::Refuse(Fault::new(FaultKind::Refused, text)).into()
+            }
+        }
+    }
+}
+
+/// The rulings about an answer that caches took, with one for each cache before them.
+fn with_stored(rulings: &Rulings, stored: Vec<Stored>) -> Rulings {
+    let told = |one: Stored| {
+        let detail = format!("the answer is kept for {:?}", one.ttl);
+        let inputs = vec![("turn", one.turn.text())];
+        Arc::new(Ruling { rule: Some(one.rule), verdict: "cached", detail, inputs, ..Ruling::default() })
+    };
+    stored.into_iter().map(told).chain(rulings.iter().cloned()).collect::<Vec<_>>().into()
 }
 
 fn bit(phase: Phase) -> u16 {
@@ -156,14 +219,7 @@ impl Interceptor for Rules {
     }
 
     fn judge(&self, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
-        let Some(told) = resumed else { return self.walk(&self.current.load(), case, None) };
-        match self.version(place_of(told.cursor).0) {
-            Some(version) => self.walk(&version, case, resumed),
-            None => {
-                let text = "the rules that held this message have been replaced too often meanwhile; send it again";
-                Verdict::Refuse(Fault::new(FaultKind::Refused, text)).into()
-            }
-        }
+        self.judged_by(case, resumed, &self.live, None)
     }
 
     fn finished(&self, finished: &Finished) {

@@ -131,6 +131,16 @@ impl Dialogue {
     }
 
     fn says(&mut self, phase: Phase, message: &Envelope, resumed: Option<Resumed<'_>>) -> String {
+        let Judgement { verdict, rulings, effects } =
+            self.with_case(phase, message, |rules, case| rules.judge(case, resumed));
+        self.rulings = rulings;
+        let mut said: Vec<String> = effects.iter().map(effect).collect();
+        said.push(self.verdict(verdict, message, phase));
+        said.join(" | ")
+    }
+
+    /// Shows a message to the rules.
+    fn with_case<T>(&self, phase: Phase, message: &Envelope, judge: impl FnOnce(&Rules, &Case<'_>) -> T) -> T {
         let exchange = self.exchange();
         let of_exchange = matches!(phase, Phase::Request | Phase::Response);
         let case = Case {
@@ -150,11 +160,7 @@ impl Dialogue {
             now: self.now,
             unix_ms: 1_700_000_000_000,
         };
-        let Judgement { verdict, rulings, effects } = self.rules.judge(&case, resumed);
-        self.rulings = rulings;
-        let mut said: Vec<String> = effects.iter().map(effect).collect();
-        said.push(self.verdict(verdict, message, phase));
-        said.join(" | ")
+        judge(&self.rules, &case)
     }
 
     fn exchange(&self) -> Exchange {
@@ -216,10 +222,11 @@ impl Dialogue {
         self.rulings.iter().find(|ruling| ruling.rule.as_deref() == Some(id)).map(|ruling| &**ruling)
     }
 
-    /// The inputs of the last message's rulings, without those of the message as a whole.
+    /// The inputs of the last message's rulings, without those of the message as a whole and without turns.
     fn inputs(&self) -> Vec<String> {
         let of_rules = self.rulings.iter().filter(|ruling| ruling.rule.is_some());
-        of_rules.flat_map(|ruling| &ruling.inputs).map(|(kind, text)| format!("{kind}: {text}")).collect()
+        let inputs = of_rules.flat_map(|ruling| &ruling.inputs).filter(|(kind, _)| *kind != "turn");
+        inputs.map(|(kind, text)| format!("{kind}: {text}")).collect()
     }
 }
 

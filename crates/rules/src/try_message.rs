@@ -110,6 +110,7 @@ pub fn try_with(
         unix_ms: supposed.unix_ms,
         request: request.as_ref(),
         by_task: false,
+        hidden: None,
     };
     let ends = Ends::default();
     let mut judged = Walk::new(set, 0, &ends, facts, &message, outside).run();

@@ -1,11 +1,14 @@
 //! The command line.
 
+mod backtest_args;
 mod hold;
 mod replay_args;
 mod rules_args;
 mod tape_args;
 mod transparent;
 
+use backtest_args::BACKTEST_HELP;
+pub use backtest_args::BacktestArgs;
 pub use hold::{EditArgs, HoldCommand, How, SessionsCommand, WatchArgs, Which};
 use transparent::{PROXY_HELP, WRAP_HELP};
 pub use transparent::{ProxyArgs, TapeTo, WrapArgs};
@@ -147,6 +150,9 @@ pub enum Command {
         #[command(subcommand)]
         command: RulesCommand,
     },
+    /// Try rules on recorded tapes: what they would now block, change, hold, answer or let through
+    #[command(after_help = BACKTEST_HELP)]
+    Backtest(BacktestArgs),
     /// Check the configuration without starting anything
     #[command(after_help = CHECK_HELP)]
     Check,

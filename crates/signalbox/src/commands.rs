@@ -1,5 +1,6 @@
 //! Runs each command. A command is a file of its own; what several of them need is here.
 
+mod backtest;
 mod check;
 mod completions;
 mod doctor;
@@ -96,11 +97,9 @@ pub fn run(cli: Cli) -> Result<ExitCode, Failure> {
             block_on(doctor::run(&global))
         }
         Command::Man(args) => man::run(&args),
-        Command::Tape { command } => {
-            let _logs = quiet_logs(&global);
-            tape::run(&global, command)
-        }
+        Command::Tape { command } => tape::run(&global, command),
         Command::Replay { command } => replay::run(&global, command),
+        Command::Backtest(args) => backtest::run(&global, &args),
         Command::Rules { command } => rules::run(&global, command),
         Command::Check => check::run(&global),
         Command::Import(args) => import::run(&args),

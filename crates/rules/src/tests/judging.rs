@@ -1,7 +1,9 @@
 //! Order, rulings, what is written down, and judging again from it.
 
 use super::*;
+use crate::outside::Turn;
 use crate::played::Played;
+use crate::recorded::{Lack, Recorded};
 use crate::try_message::{Supposed, try_message, try_with};
 
 #[test]
@@ -299,4 +301,66 @@ fn a_limit_counts_a_tool_under_all_its_names() {
     assert_eq!(dialogue.asks(&call("read")), "pass");
     assert_eq!(dialogue.asks(&call("files__read")), "pass");
     assert!(dialogue.asks(&call("read")).starts_with("refuse"));
+}
+
+#[test]
+fn every_use_of_shared_state_tells_its_turn() {
+    let text = r#"
+        [[rules]]
+        id = "limit"
+        priority = 2
+        when = { tool = "echo" }
+        then = [{ rate_limit = { limit = 9, per = "1h" } }, { cache = { ttl = "1h" } }]
+    "#;
+    let mut dialogue = Dialogue::new(text);
+    let turns = |dialogue: &Dialogue| -> Vec<Turn> {
+        let inputs = dialogue.rulings.iter().flat_map(|ruling| &ruling.inputs);
+        inputs.filter(|(kind, _)| *kind == "turn").filter_map(|(_, text)| Turn::parse(text)).collect()
+    };
+    dialogue.asks(CALL);
+    let asked = turns(&dialogue);
+    assert_eq!(asked.iter().map(|turn| turn.number).collect::<Vec<_>>(), [0, 1]);
+    dialogue.later(5);
+    dialogue.answers(r#"{"jsonrpc":"2.0","id":1,"result":{"n":1}}"#);
+    let kept = turns(&dialogue);
+    assert_eq!(kept.iter().map(|turn| turn.number).collect::<Vec<_>>(), [2]);
+    assert_eq!(kept[0].since - asked[0].since, 5_000_000_000);
+    assert_eq!(dialogue.ruling("limit").unwrap().verdict, "cached");
+    dialogue.asks(CALL);
+    dialogue.answers(r#"{"jsonrpc":"2.0","id":1,"result":{"n":1}}"#);
+    assert!(turns(&dialogue).is_empty(), "nothing is kept of an answer that came from the cache");
+}
+
+#[test]
+fn a_recorded_message_is_judged_with_what_the_tape_says_and_nothing_is_guessed() {
+    let text = r#"
+        [[rules]]
+        id = "chance"
+        priority = 3
+        when = { tool = "echo" }
+        then = { fault = { kind = "error", probability = 0.5 } }
+        [[rules]]
+        id = "seeded"
+        priority = 2
+        when = { tool = "echo" }
+        then = { fault = { kind = "error", probability = 0.5, seed = 7 } }
+        [[rules]]
+        id = "word"
+        when = { tool = "echo", params = { "/arguments/text" = "hello" } }
+        then = { block = "no" }
+    "#;
+    let mut dialogue = Dialogue::new(text);
+    let high = u64::MAX.to_string();
+    let inputs = vec![("chance", "random", &*high), ("seeded", "random", &*high)];
+    let message = envelope(CALL);
+    let judged = |dialogue: &mut Dialogue, recorded: Recorded<'_>| {
+        dialogue.with_case(Phase::Request, &message, |rules, case| rules.judge_recorded(case, None, recorded))
+    };
+    let again = judged(&mut dialogue, Recorded { inputs: inputs.clone(), hides: None });
+    assert!(again.lacks.is_empty() && matches!(again.judgement.verdict, Verdict::Refuse(_)), "{again:?}");
+    let hides = |value: Option<&[u8]>| value == Some(b"\"hello\"");
+    let hidden = judged(&mut dialogue, Recorded { inputs, hides: Some(&hides) });
+    assert_eq!(hidden.lacks, [Lack::HiddenValue]);
+    let nothing = judged(&mut dialogue, Recorded::default());
+    assert_eq!(nothing.lacks, [Lack::Draw("chance".into())], "the seeded one draws the next number of its row");
 }

@@ -54,7 +54,7 @@ fn a_person_may_edit_answer_or_refuse_what_is_held() {
     dialogue.asks(CALL);
     let refused = HoldAnswer::Refused { by: somebody("eve"), reason: "not today".to_owned() };
     assert_eq!(dialogue.hears(&refused), "refuse refused: refused by eve: not today");
-    assert_eq!(dialogue.inputs(), ["person: refused by eve"]);
+    assert_eq!(dialogue.inputs(), ["person: refused by eve", "reason: not today"]);
 }
 
 #[test]

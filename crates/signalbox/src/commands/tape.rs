@@ -22,7 +22,7 @@ mod stats;
 mod tests;
 mod unfinished;
 
-use super::load;
+use super::{load, quiet_logs};
 use crate::cli::{Global, TapeCommand};
 use crate::failure::Failure;
 use crate::moment;
@@ -41,6 +41,7 @@ use std::sync::Arc;
 
 /// Does it.
 pub(super) fn run(global: &Global, command: TapeCommand) -> Result<ExitCode, Failure> {
+    let _logs = quiet_logs(global);
     match command {
         TapeCommand::List => list(global),
         TapeCommand::Show(args) => show::run(global, &args),

@@ -1,0 +1,204 @@
+//! What is known of sessions, callers and backends of a tape, and the case of a message made of it.
+
+use super::open::Open;
+use signalbox_engine::bridge::{self, Reach};
+use signalbox_engine::chain::{Case, Phase};
+use signalbox_engine::keys::{ExchangeId, SessionKey, StreamId};
+use signalbox_engine::record::{BackendSeen, SessionInfo};
+use signalbox_engine::{Caller, Exchange, Principal, Proof};
+use signalbox_wire::{Edits, Envelope, Era, RawId, Revision, json};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Most sessions, callers and names that are remembered.
+const MAX_KNOWN: usize = 100_000;
+
+/// When a message is judged.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Moment {
+    pub now: Instant,
+    /// On the clock of the tape.
+    pub at: u64,
+}
+
+#[derive(Debug)]
+struct Session {
+    info: SessionInfo,
+    started: u64,
+}
+
+/// What a tape has told so far besides its exchanges.
+#[derive(Default, Debug)]
+pub(super) struct Known {
+    sessions: HashMap<u64, Session>,
+    order: VecDeque<u64>,
+    clients: HashMap<u64, SessionInfo>,
+    /// The revision that each backend speaks.
+    revisions: HashMap<Arc<str>, String>,
+    /// The backend of each name and URI that clients use.
+    routes: HashMap<Arc<str>, Arc<str>>,
+}
+
+impl Known {
+    pub fn session(&mut self, number: u64, at: u64, info: SessionInfo) {
+        if let Some(known) = self.sessions.get_mut(&number) {
+            known.info = info;
+            return;
+        }
+        self.sessions.insert(number, Session { info, started: at });
+        self.order.push_back(number);
+        if self.order.len() > MAX_KNOWN
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.sessions.remove(&oldest);
+        }
+    }
+
+    pub fn client(&mut self, number: u64, info: SessionInfo) {
+        if self.clients.len() < MAX_KNOWN {
+            self.clients.insert(number, info);
+        }
+    }
+
+    /// Learns what a backend offers. A plain name belongs to the backend that had it first.
+    pub fn backend(&mut self, seen: &BackendSeen) {
+        if let Some(revision) = &seen.revision {
+            self.revisions.insert(Arc::clone(&seen.backend), revision.clone());
+        }
+        for (list, name) in [("tools", "name"), ("prompts", "name"), ("resources", "uri")] {
+            let part = seen.parts.iter().find(|(part, _)| part == list).map(|(_, bytes)| bytes);
+            for item in part.into_iter().flat_map(|bytes| json::elements(bytes).map(|span| span.of(bytes))) {
+                if let Some(text) = json::member(item, name).and_then(|span| json::string(span.of(item))) {
+                    self.route(&text, &seen.backend);
+                }
+            }
+        }
+    }
+
+    /// Learns whose a name is.
+    pub fn route(&mut self, subject: &str, backend: &Arc<str>) {
+        if self.routes.len() < MAX_KNOWN && !self.routes.contains_key(subject) {
+            self.routes.insert(subject.into(), Arc::clone(backend));
+        }
+    }
+
+    fn backend_of(&self, open: &Open) -> Option<Arc<str>> {
+        let subject = || open.subject.as_deref().filter(|_| open.needs_backend());
+        let qualified = |name: &str| self.revisions.keys().find(|backend| belongs_to(name, backend)).cloned();
+        let guessed = || subject().and_then(|name| self.routes.get(name).cloned().or_else(|| qualified(name)));
+        open.backend.clone().or_else(guessed)
+    }
+
+    pub fn revision(&self, open: &Open) -> Option<&str> {
+        let session = open.session.and_then(|number| self.sessions.get(&number)).map(|session| &session.info);
+        let client = open.client.and_then(|number| self.clients.get(&number));
+        session.or(client)?.revision.as_deref()
+    }
+
+    /// The answer of a backend as the client's revision has it. `None` if that takes more than the message: a client of the
+    /// new era is told by which gateway it was answered.
+    pub fn translated(&self, open: &Open, message: Envelope) -> Option<Envelope> {
+        let backend = open.backend.as_ref().and_then(|name| self.revisions.get(name));
+        let revisions = (Revision::parse(self.revision(open)?)?, Revision::parse(backend?)?);
+        if revisions.0 == revisions.1 {
+            return Some(message);
+        }
+        let mut edits = Edits::new();
+        let method = open.method.as_deref().unwrap_or_default();
+        let reach = bridge::answer(method, revisions, &message, &mut edits, &mut Vec::new()).ok()?;
+        let fits = revisions.0.era() == Era::Legacy && reach == Reach::Whole;
+        fits.then(|| Envelope::parse(edits.apply(message.bytes())).ok()).flatten()
+    }
+
+    /// Shows a message to somebody as the gateway would.
+    pub fn with_case<T>(
+        &self,
+        open: &Open,
+        (phase, can_wait): (Phase, bool),
+        message: &Envelope,
+        moment: Moment,
+        show: impl FnOnce(&Case<'_>) -> T,
+    ) -> T {
+        let caller = Caller::of(Principal::named(&open.principal), Proof::Unproved, "");
+        let backend = self.backend_of(open);
+        let exchange = open.exchange.map(|number| exchange(open, number, &caller, backend.clone(), moment));
+        let session = open.session.and_then(|number| self.sessions.get(&number));
+        // A tape has a hash of the id, or no id at all.
+        let id = session.filter(|session| session.info.transport != "stdio").map(|session| {
+            let id = session.info.external.clone();
+            id.unwrap_or_else(|| format!("hmac:{}", open.session.unwrap_or_default()))
+        });
+        let age = session.map(|session| moment.at.saturating_sub(session.started)).unwrap_or_default();
+        show(&Case {
+            phase,
+            message,
+            exchange: exchange.as_ref(),
+            caller: &caller,
+            session: id.as_deref(),
+            session_started: moment.now.checked_sub(std::time::Duration::from_nanos(age)).unwrap_or(moment.now),
+            revision: self.revision(open),
+            backend: backend.as_deref(),
+            definition: None,
+            attempt: 1,
+            round: open.round.unwrap_or(1),
+            can_wait,
+            by_task: false,
+            now: moment.now,
+            unix_ms: moment.at / 1_000_000,
+        })
+    }
+}
+
+fn exchange(open: &Open, number: u64, caller: &Caller, backend: Option<Arc<str>>, moment: Moment) -> Exchange {
+    let id = ExchangeId(number);
+    Exchange {
+        id,
+        session: SessionKey(open.session.unwrap_or_default()),
+        caller: caller.clone(),
+        operation: id,
+        round: open.round.unwrap_or(1),
+        attempt: 1,
+        consulted: false,
+        asks: false,
+        client_id: RawId::string(""),
+        stream: StreamId(0),
+        stream_open: true,
+        era: Era::Legacy,
+        client: None,
+        log_level: None,
+        method: open.method.as_deref().unwrap_or_default().to_owned().into(),
+        subject: open.subject.as_deref().map(Box::from),
+        own_name: own_name(open, backend.as_deref()),
+        backend,
+        progress_token: None,
+        renamed_uri: None,
+        read: None,
+        progress: 0.0,
+        wants_task: false,
+        started: moment.now,
+        bytes_in: 0,
+        trace: None,
+    }
+}
+
+/// The backend's own name of what an exchange is about: as the backend got it, or without the name of the backend.
+fn own_name(open: &Open, backend: Option<&str>) -> Option<Box<str>> {
+    let sent = open.as_sent_on().and_then(|image| image.shown("params"));
+    let named = sent.as_ref().and_then(|params| params.get("name").or_else(|| params.get("uri"))?.as_str());
+    if let Some(name) = named {
+        return Some(name.into());
+    }
+    let (subject, backend) = (open.subject.as_deref()?, backend?);
+    let own = subject.strip_prefix(backend).and_then(|rest| rest.strip_prefix("__").or(rest.strip_prefix('+')));
+    Some(own.unwrap_or(subject).into())
+}
+
+fn belongs_to(name: &str, backend: &str) -> bool {
+    name.strip_prefix(backend).is_some_and(|rest| rest.starts_with("__") || rest.starts_with('+'))
+}
+
+/// True if the client of this revision gets results with their type.
+pub(super) fn has_result_types(revision: Option<&str>) -> bool {
+    revision.and_then(Revision::parse).is_some_and(Revision::result_type)
+}

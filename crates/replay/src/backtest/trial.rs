@@ -1,0 +1,431 @@
+//! Judges events with the rules of now, and compares what comes of it with the tape.
+
+use super::case::{Known, Moment, has_result_types};
+use super::class::{Class, Reason};
+use super::event::{Event, EventKind};
+use super::image::Image;
+use super::open::{Forward, Open};
+use super::outcome::Outcome;
+use super::progress::{Progress, arguments, has_content, recorded_content, told};
+use super::report::{Difference, Example, Report, TapeNote};
+use super::walk::Walk;
+use signalbox_engine::chain::{Hold, HoldAnswer, HoldQuestion, Interceptor, Phase, Resumed, Verdict};
+use signalbox_engine::fact::{Finished, Outcome as Ended};
+use signalbox_engine::keys::{ExchangeId, SessionKey};
+use signalbox_engine::record::TapeInfo;
+use signalbox_engine::{Caller, Principal};
+use signalbox_rules::{Recorded, Retried, RuleSet, Rules, answer_of};
+use signalbox_wire::{Envelope, Era};
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How many times a message that cannot wait is let go on before it is refused, as in the gateway.
+const MAX_HOLDS: usize = 1100;
+/// One walk to be done again.
+struct Again<'a> {
+    phase: Phase,
+    can_wait: bool,
+    hides: Option<&'a Image>,
+    since: i128,
+    at: u64,
+}
+
+/// The rules of now, on one tape.
+pub(super) struct Trial<'a> {
+    set: RuleSet,
+    rules: Rules,
+    /// The moment at which turns begin to count.
+    start: Instant,
+    pub known: Known,
+    tape: String,
+    sampled: bool,
+    /// When something was last missing on the tape.
+    gap: Option<i128>,
+    /// When a verdict of each phase was last unknown.
+    doubts: HashMap<Phase, i128>,
+    report: &'a mut Report,
+}
+
+impl<'a> Trial<'a> {
+    pub fn new(set: &RuleSet, info: &TapeInfo, report: &'a mut Report) -> Self {
+        let sampling = Some(info.sampling.clone()).filter(|words| !words.is_empty() && words != "all");
+        let sampled = sampling.is_some();
+        report.tapes.push(TapeNote { id: info.id.clone(), sampling, gaps: 0, missing: 0 });
+        let rules = Rules::new(set.clone(), 0);
+        // Sessions may be older than the first turn.
+        let start = rules.began() + Duration::from_secs(366 * 24 * 60 * 60);
+        let (known, doubts) = Default::default();
+        Self { set: set.clone(), rules, start, known, tape: info.id.clone(), sampled, gap: None, doubts, report }
+    }
+
+    /// So many facts are missing here.
+    pub fn gap(&mut self, facts: u64, since: i128) {
+        self.gap = Some(since);
+        if let Some(note) = self.report.note() {
+            note.gaps += 1;
+            note.missing += facts;
+        }
+    }
+
+    pub fn judge(&mut self, open: &mut Open, event: Event, since: i128) {
+        let Event { at, phase, kind, mut walks, .. } = event;
+        match kind {
+            EventKind::Whole if matches!(phase, Phase::Request | Phase::ToGateway) => {
+                self.report.calls += 1;
+                let message = open.request.as_ref().and_then(Image::envelope);
+                self.begin(open, phase, message, open.request.clone(), &mut walks, since, at);
+            }
+            EventKind::Whole => {
+                self.conclude(open, since);
+                self.answer(open, phase, &mut walks, since, at);
+            }
+            EventKind::Resumed => self.resume(open, phase, &mut walks, since, at),
+            EventKind::Midway(image) => self.midway(open, phase, &image, &mut walks, since, at),
+            EventKind::Beyond => {
+                if self.set.judges(phase, open.method.as_deref()) {
+                    self.unknown(open, phase, Reason::FurtherRound, since);
+                }
+            }
+            EventKind::End => self.end(open, since),
+        }
+    }
+
+    /// Judges a request, or an answer as the client would get it. `image` is what it was read from.
+    #[allow(clippy::too_many_arguments, reason = "the parts of a message, each needed once")]
+    fn begin(
+        &mut self,
+        open: &mut Open,
+        phase: Phase,
+        message: Option<Envelope>,
+        image: Option<Image>,
+        walks: &mut VecDeque<Walk>,
+        since: i128,
+        at: u64,
+    ) {
+        let walk = walks.pop_front().unwrap_or_default();
+        let mut progress = Progress::new(phase);
+        walk.add_to(&mut progress.then);
+        let judged = self.set.judges(phase, open.method.as_deref());
+        let needed = judged || self.rules.looks_at(phase);
+        match message {
+            _ if !needed => {}
+            _ if open.at_breakpoint => progress.unknown = Some(Reason::Breakpoint),
+            Some(message) => {
+                let again = Again { phase, can_wait: true, hides: image.as_ref(), since, at };
+                self.walk(open, &mut progress, message, None, walk, walks, &again);
+            }
+            None if judged => progress.unknown = Some(Reason::NoMessage),
+            None => {}
+        }
+        open.progress = Some(progress);
+    }
+
+    /// Judges an answer, if the request comes to the backend now as it did.
+    fn answer(&mut self, open: &mut Open, phase: Phase, walks: &mut VecDeque<Walk>, since: i128, at: u64) {
+        let reason = match open.forward {
+            Some(Forward::AsRecorded) | None => None,
+            Some(Forward::Otherwise) => Some(Reason::OtherRequest),
+            Some(Forward::Unanswered | Forward::Stopped | Forward::Unknown) => return,
+        };
+        if let Some(reason) = reason {
+            self.answer_unknown(open, phase, reason, since);
+            return;
+        }
+        let as_it_was = walks.front().is_none_or(|first| first.verdict() == "pass");
+        let image = match as_it_was {
+            true => open.answer.clone(),
+            false => open.as_answered().cloned(),
+        };
+        let mut message = image.as_ref().and_then(Image::envelope);
+        if let Some(answered) = message.take_if(|_| !as_it_was) {
+            message = self.known.translated(open, answered);
+            if message.is_none() {
+                self.answer_unknown(open, phase, Reason::Translated, since);
+                return;
+            }
+        }
+        if message.is_none() {
+            self.forget_answer(open, since);
+        }
+        self.begin(open, phase, message, image, walks, since, at);
+    }
+
+    fn answer_unknown(&mut self, open: &mut Open, phase: Phase, reason: Reason, since: i128) {
+        self.forget_answer(open, since);
+        if self.set.judges(phase, open.method.as_deref()) {
+            self.unknown(open, phase, reason, since);
+        }
+    }
+
+    /// Tells the caches that the answer to a request which goes on now is not known.
+    fn forget_answer(&self, open: &Open, since: i128) {
+        self.rules.answer_is_unknown(key(open), self.moment(since, 0).now);
+    }
+
+    /// A message that waited on the tape went on.
+    fn resume(&mut self, open: &mut Open, phase: Phase, walks: &mut VecDeque<Walk>, since: i128, at: u64) {
+        let Some(walk) = walks.pop_front() else { return };
+        let Some(mut progress) = open.progress.take_if(|progress| progress.phase == phase) else { return };
+        walk.add_to(&mut progress.then);
+        if let Some(held) = progress.held.take_if(|held| walk.after() == Some(&*held.rule)) {
+            let answer = answer_of(walk.answer(&held.rule));
+            let told = |answer: &HoldAnswer| !walk.is_redacted() || !has_content(answer);
+            match answer.filter(told) {
+                Some(answer) => {
+                    let again = Again { phase, can_wait: true, hides: None, since, at };
+                    let told = Some((held.cursor, answer));
+                    self.walk(open, &mut progress, held.message, told, walk, walks, &again);
+                }
+                None => progress.unknown = Some(Reason::NoAnswerToHold),
+            }
+        }
+        open.progress = Some(progress);
+    }
+
+    /// Judges a message that cannot wait.
+    fn midway(
+        &mut self,
+        open: &mut Open,
+        phase: Phase,
+        image: &Image,
+        walks: &mut VecDeque<Walk>,
+        since: i128,
+        at: u64,
+    ) {
+        if !self.set.judges(phase, open.method.as_deref()) && walks.is_empty() {
+            return;
+        }
+        let walk = walks.pop_front().unwrap_or_default();
+        let mut progress = Progress::new(phase);
+        walk.add_to(&mut progress.then);
+        match image.envelope() {
+            Some(message) => {
+                let again = Again { phase, can_wait: false, hides: Some(image), since, at };
+                self.walk(open, &mut progress, message, None, walk, walks, &again);
+            }
+            None => progress.unknown = Some(Reason::NoMessage),
+        }
+        self.compare(open, progress, since);
+    }
+
+    /// Takes a message past the rules until they are done with it, or it waits.
+    #[allow(clippy::too_many_arguments, reason = "the parts of a walk, each needed once")]
+    fn walk(
+        &self,
+        open: &Open,
+        progress: &mut Progress,
+        mut message: Envelope,
+        mut told: Option<(u32, HoldAnswer)>,
+        mut walk: Walk,
+        later: &mut VecDeque<Walk>,
+        again: &Again<'_>,
+    ) {
+        for _ in 0..MAX_HOLDS {
+            let Retried { judgement, lacks, uses } = self.ask(open, &message, told.as_ref(), &walk, again);
+            progress.uses.extend(uses.into_iter().map(|one| (one, again.since)));
+            if let Some(lack) = lacks.into_iter().next() {
+                progress.unknown = Some(Reason::Lack(lack));
+                return;
+            }
+            let mut changes = Vec::new();
+            for ruling in judgement.rulings.iter() {
+                let Some(rule) = &ruling.rule else { continue };
+                progress.now.note(rule, ruling.verdict, &ruling.detail);
+                if ruling.verdict == "modify" {
+                    changes.push((&**rule, &*ruling.detail));
+                }
+            }
+            let hold = match judgement.verdict {
+                Verdict::Hold(hold) => hold,
+                end => {
+                    let typed = open.method.as_deref().filter(|_| has_result_types(self.known.revision(open)));
+                    return progress.ends(end, &message, typed);
+                }
+            };
+            let Hold { question, cursor, message: changed } = hold;
+            message = changed.unwrap_or(message);
+            let pauses = matches!(question, HoldQuestion::Pause(_));
+            let holder = judgement.rulings.iter().rev().find(|ruling| ruling.rule.is_some());
+            let as_recorded = holder.is_some_and(|holder| walk.holds_as(holder)) && walk.changes().eq(changes);
+            match question {
+                _ if as_recorded && again.can_wait => return progress.waits(holder, cursor, message),
+                HoldQuestion::Pause(_) => {}
+                _ if !again.can_wait => return progress.now.verdict("refuse"),
+                HoldQuestion::Person { .. } => return progress.now.verdict("hold"),
+                HoldQuestion::Webhook { .. } => return progress.unknown = Some(Reason::Webhook),
+            }
+            if pauses
+                && as_recorded
+                && let Some(next) = later.pop_front()
+            {
+                next.add_to(&mut progress.then);
+                walk = next;
+            }
+            told = Some((cursor, HoldAnswer::GoOn { by: None }));
+        }
+        progress.now.verdict("refuse");
+    }
+
+    fn ask(
+        &self,
+        open: &Open,
+        message: &Envelope,
+        told: Option<&(u32, HoldAnswer)>,
+        walk: &Walk,
+        again: &Again<'_>,
+    ) -> Retried {
+        let hides = |value: Option<&[u8]>| again.hides.is_some_and(|image| image.hides(value));
+        let recorded = Recorded { inputs: walk.inputs().collect(), hides: Some(&hides) };
+        let resumed = told.map(|(cursor, answer)| Resumed { cursor: *cursor, answer });
+        let moment = self.moment(again.since, again.at);
+        self.known.with_case(open, (again.phase, again.can_wait), message, moment, |case| {
+            self.rules.judge_recorded(case, resumed, recorded)
+        })
+    }
+
+    fn moment(&self, since: i128, at: u64) -> Moment {
+        let nanos = u64::try_from(since.unsigned_abs()).unwrap_or(u64::MAX);
+        let distance = Duration::from_nanos(nanos);
+        let now = if since < 0 { self.start.checked_sub(distance) } else { self.start.checked_add(distance) };
+        Moment { now: now.unwrap_or(self.start), at }
+    }
+
+    /// The request, or the answer, has come to its end.
+    fn conclude(&mut self, open: &mut Open, since: i128) {
+        let Some(mut progress) = open.progress.take() else { return };
+        if progress.held.is_some() {
+            progress.now.verdict("hold");
+        }
+        let asks = matches!(progress.phase, Phase::Request | Phase::ToGateway);
+        let then_goes_on = progress.then.goes_on();
+        let now_goes_on = progress.now.goes_on();
+        let class = self.compare(open, progress, since);
+        if asks {
+            open.forward = Some(match class {
+                Class::Unknown => Forward::Unknown,
+                _ if !now_goes_on => Forward::Stopped,
+                _ if !then_goes_on => Forward::Unanswered,
+                Class::Changed | Class::Differently | Class::Unchanged => Forward::Otherwise,
+                _ => Forward::AsRecorded,
+            });
+        }
+    }
+
+    fn end(&mut self, open: &mut Open, since: i128) {
+        self.conclude(open, since);
+        match open.forward {
+            Some(Forward::Unanswered) => {
+                if let Some(phase) = open.answering() {
+                    self.answer_unknown(open, phase, Reason::NoAnswer, since);
+                }
+            }
+            Some(Forward::Unknown) => self.forget_answer(open, since),
+            _ => {}
+        }
+        self.rules.finished(&finished(open, self.start));
+    }
+
+    /// Compares both sides, and tells the difference.
+    fn compare(&mut self, open: &Open, mut progress: Progress, since: i128) -> Class {
+        if let Some(reason) = progress.unknown {
+            let rule = progress.then.chief().cloned();
+            return self.differs(
+                open,
+                progress.phase,
+                Class::Unknown,
+                rule,
+                Some(reason),
+                (&progress.then, None),
+                since,
+            );
+        }
+        progress.then.content = recorded_content(open, &progress);
+        let class = Class::of(&progress.then, &progress.now);
+        if class == Class::Same {
+            self.report.same();
+            return class;
+        }
+        let rule = progress.now.chief().or(progress.then.chief()).cloned();
+        let sides = (&progress.then, Some(&progress.now));
+        match self.doubt(&progress) {
+            Some(reason) => self.differs(open, progress.phase, Class::Unknown, rule, Some(reason), sides, since),
+            None => self.differs(open, progress.phase, class, rule, None, sides, since),
+        }
+    }
+
+    /// Why a difference may come from what is not known of earlier messages.
+    fn doubt(&self, progress: &Progress) -> Option<Reason> {
+        let reached = |from: Option<i128>| {
+            from.is_some_and(|from| {
+                progress.uses.iter().any(|(one, at)| {
+                    one.reaches.is_none_or(|span| at - from <= i128::try_from(span.as_nanos()).unwrap_or(i128::MAX))
+                })
+            })
+        };
+        let sampled = self.sampled && !progress.uses.is_empty();
+        if sampled || reached(self.gap) {
+            return Some(Reason::Gap);
+        }
+        reached(self.doubts.get(&progress.phase).copied()).then_some(Reason::EarlierUnknown)
+    }
+
+    fn unknown(&mut self, open: &Open, phase: Phase, reason: Reason, since: i128) {
+        self.differs(open, phase, Class::Unknown, None, Some(reason), (&Outcome::default(), None), since);
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "what a difference consists of")]
+    fn differs(
+        &mut self,
+        open: &Open,
+        phase: Phase,
+        class: Class,
+        rule: Option<Arc<str>>,
+        reason: Option<Reason>,
+        (then, now): (&Outcome, Option<&Outcome>),
+        since: i128,
+    ) -> Class {
+        // Whether it goes on to rules that count is not known, so what they count is not either.
+        if matches!(class, Class::Unknown | Class::Held) {
+            self.doubts.insert(phase, since);
+        }
+        let tool = open.subject.clone().or_else(|| open.method.clone()).unwrap_or_default();
+        let tape = &self.tape;
+        let example = || Example {
+            tape: tape.clone(),
+            exchange: open.exchange,
+            caller: Arc::clone(&open.principal),
+            arguments: arguments(open.request.as_ref()),
+            then: told(then),
+            now: now.map_or_else(|| "unknown".to_owned(), told),
+        };
+        self.report.differs(Difference { class, rule, tool, phase, reason, example: &example });
+        class
+    }
+}
+
+fn key(open: &Open) -> (SessionKey, ExchangeId) {
+    (SessionKey(open.session.unwrap_or_default()), ExchangeId(open.exchange.unwrap_or_default()))
+}
+
+fn finished(open: &Open, at: Instant) -> Finished {
+    let (session, exchange) = key(open);
+    Finished {
+        at,
+        session,
+        caller: Caller::gateway(Principal::named(&open.principal)),
+        exchange,
+        era: Era::Legacy,
+        method: String::new().into(),
+        subject: None,
+        backend: None,
+        client: None,
+        operation: exchange,
+        round: 1,
+        outcome: Ended::Ok,
+        took: Duration::ZERO,
+        bytes_in: 0,
+        bytes_out: 0,
+        trace: None,
+    }
+}

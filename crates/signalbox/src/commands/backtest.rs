@@ -1,0 +1,179 @@
+//! `signalbox backtest`: tries rules on recorded tapes.
+
+use super::tape::find_tape;
+use super::{load, quiet_logs};
+use crate::cli::{BacktestArgs, Global};
+use crate::failure::Failure;
+use crate::output;
+use serde_json::{Value, json};
+use signalbox_config::Overrides;
+use signalbox_config::rules::read_file;
+use signalbox_control::table;
+use signalbox_replay::backtest::{Backtest, Class, Example, Group, Report};
+use signalbox_rules::RuleSet;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Does it.
+pub(super) fn run(global: &Global, args: &BacktestArgs) -> Result<ExitCode, Failure> {
+    let _logs = quiet_logs(global);
+    let failing = classes(&args.fail_on)?;
+    let mut backtest = Backtest::new(rules(global, args)?, args.examples);
+    let started = Instant::now();
+    for name in &args.tapes {
+        let mut tape = find_tape(global, name)?;
+        let info = tape.info().clone();
+        backtest.tape(&info, &mut tape.entries(None))?;
+    }
+    let report = backtest.report();
+    let text = match global.json {
+        true => format!("{}\n", as_json(report)),
+        false => as_text(report, started.elapsed()),
+    };
+    output::result(&text)?;
+    let failed = failing.iter().any(|class| report.count(*class) > 0);
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn rules(global: &Global, args: &BacktestArgs) -> Result<RuleSet, Failure> {
+    if args.rules.is_empty() {
+        return Ok(RuleSet::clone(&load(global, Overrides::default())?.config.rules.set));
+    }
+    let mut sets = Vec::new();
+    for file in &args.rules {
+        sets.push(RuleSet::clone(&read_file(file)?.set));
+    }
+    RuleSet::merge(sets).map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// The classes that make the command fail.
+fn classes(words: &[String]) -> Result<Vec<Class>, Failure> {
+    let differences = || Class::ALL.into_iter().filter(|class| *class != Class::Same);
+    let mut all = Vec::new();
+    for word in words {
+        match (word.as_str(), Class::of_word(word)) {
+            ("any", _) => all.extend(differences()),
+            ("none", _) => {}
+            (_, Some(class)) if class != Class::Same => all.push(class),
+            _ => {
+                let known: Vec<&str> = differences().map(Class::word).collect();
+                let text = format!("--fail-on: `{word}` is not a class; use {}, any or none", known.join(", "));
+                return Err(Failure::Usage(text));
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn as_text(report: &Report, took: Duration) -> String {
+    let mut text = String::new();
+    for tape in &report.tapes {
+        let id = table::harmless(&tape.id);
+        if let Some(sampling) = &tape.sampling {
+            let sampling = table::harmless(sampling);
+            text.push_str(&format!(
+                "note: tape {id} is a sample ({sampling}): limiters, caches and lists saw calls that are not on it\n"
+            ));
+        }
+        if tape.gaps > 0 {
+            let (gaps, missing) = (tape.gaps, tape.missing);
+            text.push_str(&format!("note: tape {id} has {gaps} gaps, in which {missing} facts are missing\n"));
+        }
+    }
+    if report.ungrouped > 0 {
+        text.push_str(&format!(
+            "note: {} differences are only counted, since there are too many kinds\n",
+            report.ungrouped
+        ));
+    }
+    let groups: Vec<&Group> = report.groups().collect();
+    if !groups.is_empty() {
+        let rows: Vec<Vec<String>> = groups.iter().map(|group| row(group)).collect();
+        text.push_str(&table::render(&["NOW", "COUNT", "RULE", "TOOL", "OF", "WHY"], &rows));
+        text.push_str(&examples(&groups));
+    }
+    let seconds = took.as_secs_f64().max(1e-9);
+    let rate = report.judged as f64 / seconds;
+    let counts = Class::ALL.into_iter().map(|class| (class, report.count(class))).filter(|(_, count)| *count > 0);
+    let counts: Vec<String> = counts.map(|(class, count)| format!("{count} {}", class.word())).collect();
+    text.push_str(&format!(
+        "{} calls, {} messages judged: {} ({rate:.0} messages/s)\n",
+        report.calls,
+        report.judged,
+        if counts.is_empty() { "none".to_owned() } else { counts.join(", ") },
+    ));
+    text
+}
+
+fn row(group: &Group) -> Vec<String> {
+    vec![
+        group.class.word().to_owned(),
+        group.count.to_string(),
+        group.rule.as_deref().unwrap_or("-").to_owned(),
+        group.tool.to_string(),
+        group.phase.to_owned(),
+        group.reason.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
+    ]
+}
+
+fn examples(groups: &[&Group]) -> String {
+    let mut text = String::new();
+    for group in groups.iter().filter(|group| !group.examples.is_empty()) {
+        let rule = group.rule.as_deref().map(|rule| format!(" by {rule}")).unwrap_or_default();
+        text.push_str(&format!(
+            "\n{}{}, {}:\n",
+            group.class.word(),
+            table::harmless(&rule),
+            table::harmless(&group.tool)
+        ));
+        for example in &group.examples {
+            let Example { tape, exchange, caller, arguments, then, now } = example;
+            let number = exchange.map_or_else(|| "-".to_owned(), |number| number.to_string());
+            let line = format!("  {tape} exchange {number}, {caller}: {arguments}: {then}, now {now}");
+            text.push_str(&table::harmless(&line));
+            text.push('\n');
+        }
+    }
+    text.push('\n');
+    text
+}
+
+fn as_json(report: &Report) -> Value {
+    let counts: serde_json::Map<String, Value> =
+        Class::ALL.into_iter().map(|class| (class.word().to_owned(), report.count(class).into())).collect();
+    let tapes: Vec<Value> = report
+        .tapes
+        .iter()
+        .map(|tape| json!({"id": tape.id, "sampling": tape.sampling, "gaps": tape.gaps, "missing": tape.missing}))
+        .collect();
+    json!({
+        "tapes": tapes,
+        "calls": report.calls,
+        "judged": report.judged,
+        "classes": counts,
+        "groups": report.groups().map(group_json).collect::<Vec<_>>(),
+        "ungrouped": report.ungrouped,
+    })
+}
+
+fn group_json(group: &Group) -> Value {
+    let example = |one: &Example| {
+        json!({
+            "tape": one.tape,
+            "exchange": one.exchange,
+            "caller": &*one.caller,
+            "arguments": one.arguments,
+            "then": one.then,
+            "now": one.now,
+        })
+    };
+    json!({
+        "class": group.class.word(),
+        "rule": group.rule.as_deref(),
+        "tool": &*group.tool,
+        "phase": group.phase,
+        "reason": group.reason.as_ref().map(ToString::to_string),
+        "count": group.count,
+        "examples": group.examples.iter().map(example).collect::<Vec<_>>(),
+    })
+}
