@@ -13,12 +13,10 @@ use crate::http_back::backend::Backend;
 use crate::http_back::{HttpConnector, HttpSpec};
 use crate::spec_error::SpecError;
 use crate::sse_back;
-use bytes::Bytes;
+use crate::watched::{Notice, Watched};
 use question::Verdict;
-use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
-use signalbox_wire::{Envelope, Rejected};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -131,8 +129,8 @@ impl Opening {
     }
 
     async fn http(self) -> Result<Arc<dyn Link>, Fault> {
-        let events = Arc::new(Watched { events: self.events, found: self.found, heard: AtomicBool::new(false) });
-        self.http.open(events).await
+        let notice = Finding { found: self.found, heard: AtomicBool::new(false) };
+        self.http.open(Arc::new(Watched { events: self.events, notice })).await
     }
 
     fn backend(&self) -> &Arc<Backend> {
@@ -140,66 +138,24 @@ impl Opening {
     }
 }
 
-/// Passes on what happens on a Streamable HTTP link. Its first message shows that the backend speaks that; if requests fail
-/// before there was any, opening has failed, and what was found out before may be out of date.
-struct Watched {
-    events: Arc<dyn LinkEvents>,
+/// Remembers that the backend speaks Streamable HTTP once a message came on such a link. Where requests fail before there was
+/// any, opening has failed, and what was found out before may be out of date.
+struct Finding {
     found: Arc<AtomicU8>,
     heard: AtomicBool,
 }
 
-impl Watched {
-    fn hear(&self) {
+impl Notice for Finding {
+    fn heard(&self) {
         if !self.heard.load(Ordering::Relaxed) {
             self.heard.store(true, Ordering::Relaxed);
             self.found.store(HTTP, Ordering::Relaxed);
         }
     }
-}
 
-impl LinkEvents for Watched {
-    fn received(&self, bytes: Bytes, about: Option<u64>, status: Option<u16>) {
-        self.hear();
-        self.events.received(bytes, about, status);
-    }
-
-    fn message(&self, message: Envelope, about: Option<u64>, status: Option<u16>) {
-        self.hear();
-        self.events.message(message, about, status);
-    }
-
-    fn room(&self) -> Option<BoxFuture<()>> {
-        self.events.room()
-    }
-
-    fn failed(&self, key: u64, fault: Fault) {
+    fn failed(&self) {
         if !self.heard.load(Ordering::Relaxed) {
             self.found.store(UNKNOWN, Ordering::Relaxed);
         }
-        self.events.failed(key, fault);
-    }
-
-    fn is_wanted(&self, key: u64) -> bool {
-        self.events.is_wanted(key)
-    }
-
-    fn parted(&self, key: u64, retry: Option<Duration>) {
-        self.events.parted(key, retry);
-    }
-
-    fn expired(&self, message: ToBackend) {
-        self.events.expired(message);
-    }
-
-    fn doubted(&self) {
-        self.events.doubted();
-    }
-
-    fn garbage(&self, why: &Rejected) {
-        self.events.garbage(why);
-    }
-
-    fn lost(&self, why: String) {
-        self.events.lost(why);
     }
 }

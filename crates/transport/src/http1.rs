@@ -65,11 +65,11 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use conn::{Conn, ConnectError, HttpError, SendError};
+pub(crate) use conn::{Conn, HttpError, SendError};
 #[cfg(doc)]
 use framing::Malformed;
 pub(crate) use head::{Content, Head};
 pub(crate) use pool::Pool;
 pub(crate) use request::{Draft, Request};
-pub(crate) use target::Target;
 pub use target::TargetError;
+pub(crate) use target::{ConnectError, Target};

@@ -6,6 +6,8 @@
 
 pub(crate) mod answer;
 pub(crate) mod backend;
+pub(crate) mod event_reader;
+pub(crate) mod gate;
 mod general;
 pub(crate) mod headers;
 mod link;

@@ -2,6 +2,7 @@
 
 pub mod admission;
 pub mod auto_back;
+mod backend_fault;
 mod batch;
 pub mod child;
 pub mod control_front;
@@ -27,6 +28,7 @@ pub mod tls;
 pub mod transparent_http;
 pub mod transparent_stdio;
 pub mod turned_away;
+mod watched;
 pub mod web_post;
 mod websocket;
 pub mod workers;

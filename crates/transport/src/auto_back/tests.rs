@@ -3,6 +3,9 @@
 use super::*;
 use crate::child::recorder::recorder;
 use crate::http_back::tests::server::{Act, Seen, Server, chunk, events_head, json, message, response, result, until};
+use bytes::Bytes;
+use signalbox_engine::back::ToBackend;
+use signalbox_wire::Envelope;
 use signalbox_wire::Revision;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;

@@ -6,8 +6,8 @@
 use super::framing::{Framing, Malformed, Step};
 use super::head::{self, Head};
 use super::request::Request;
-use super::target::Target;
-use crate::tls::{BackTlsError, Stream};
+use super::target::{ConnectError, Target};
+use crate::tls::Stream;
 use bytes::{Bytes, BytesMut};
 use std::future::{Future as _, poll_fn};
 use std::io;
@@ -15,7 +15,6 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWrite as _};
-use tokio::net::TcpStream;
 
 /// Room that is made for reading, in bytes.
 const ROOM: usize = 8 * 1024;
@@ -34,19 +33,6 @@ const MAX_INTERIM: u32 = 16;
 
 /// How much earlier than the server an idle connection is given up, so that no call meets the closing.
 const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
-
-/// Why a connection could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ConnectError {
-    #[error("{0}")]
-    Io(#[from] io::Error),
-    #[error("no connection within {} s", .0.as_secs_f32())]
-    TimedOut(Duration),
-    #[error("{0}")]
-    Tls(#[from] BackTlsError),
-    #[error("no TLS handshake within {} s", .0.as_secs_f32())]
-    TlsTimedOut(Duration),
-}
 
 /// Why there is no response, or not all of it.
 #[derive(Debug, thiserror::Error)]
@@ -94,13 +80,8 @@ pub(crate) struct Conn {
 impl Conn {
     /// Connects. No byte is sent yet.
     pub(crate) async fn open(target: &Target, timeout: Duration) -> Result<Box<Self>, ConnectError> {
-        let connect = TcpStream::connect((&*target.host, target.port));
-        let stream = tokio::time::timeout(timeout, connect).await.map_err(|_| ConnectError::TimedOut(timeout))??;
-        stream.set_nodelay(true)?;
-        let securing = tokio::time::timeout(timeout, target.secured(stream));
-        let stream = securing.await.map_err(|_| ConnectError::TlsTimedOut(timeout))??;
         Ok(Box::new(Self {
-            stream,
+            stream: target.connect(timeout).await?,
             out: None,
             room: Vec::new(),
             came: BytesMut::new(),

@@ -1,7 +1,9 @@
 use crate::tls::{BackTls, BackTlsError, BackTlsSpec, Stream, TlsError};
 use http::header::HeaderValue;
 use http::uri::{PathAndQuery, Uri};
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpStream;
 
 /// The ports of an address that names none.
@@ -28,6 +30,19 @@ pub enum TargetError {
     /// TLS is configured in a way that cannot work.
     #[error("{0}")]
     Tls(#[from] TlsError),
+}
+
+/// Why a connection could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("no connection within {} s", .0.as_secs_f32())]
+    TimedOut(Duration),
+    #[error("{0}")]
+    Tls(#[from] BackTlsError),
+    #[error("no TLS handshake within {} s", .0.as_secs_f32())]
+    TlsTimedOut(Duration),
 }
 
 /// A checked address: where to connect to, and what to ask for there.
@@ -90,6 +105,15 @@ impl Target {
             self.tls = Some(BackTls::new(name, spec, &self.host)?);
         }
         Ok(self)
+    }
+
+    /// Connects, and shakes hands where the scheme asks for TLS. Each of the two may take so long.
+    pub(crate) async fn connect(&self, timeout: Duration) -> Result<Stream, ConnectError> {
+        let connect = TcpStream::connect((&*self.host, self.port));
+        let socket = tokio::time::timeout(timeout, connect).await.map_err(|_| ConnectError::TimedOut(timeout))??;
+        socket.set_nodelay(true)?;
+        let securing = tokio::time::timeout(timeout, self.secured(socket));
+        Ok(securing.await.map_err(|_| ConnectError::TlsTimedOut(timeout))??)
     }
 
     /// The connection to speak on, over a socket that is connected.

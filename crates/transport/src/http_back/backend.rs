@@ -1,6 +1,7 @@
 //! What all links to one backend share, and the one way a request goes out.
 
 use super::{HttpSpec, headers};
+use crate::backend_fault::{ended_tls, fault, unreachable};
 use crate::http1::{Conn, ConnectError, Draft, Head, HttpError, Pool, Request, SendError, Target, body};
 use crate::spec_error::SpecError;
 use crate::tls;
@@ -101,18 +102,17 @@ impl Backend {
 
     /// A fault of this backend. `text` goes on after its name.
     pub(crate) fn fault(&self, kind: FaultKind, text: impl std::fmt::Display) -> Fault {
-        Fault::new(kind, format!("backend `{}` {text}", self.name)).with_str("backend", &self.name)
+        fault(&self.name, kind, text)
     }
 
     fn unreachable(&self, error: &ConnectError) -> Fault {
-        let text = format!("cannot be reached at {}: {error}", self.target);
-        self.fault(FaultKind::BackendDown, text)
+        unreachable(&self.name, &self.target, error)
     }
 
     /// The request did not go out.
     fn untaken(&self, why: Option<&HttpError>) -> Fault {
         let text = match why.and_then(|error| tls::find(error)) {
-            Some(error) => format!("ended the TLS connection: {}", tls::words(error)),
+            Some(error) => ended_tls(error),
             None => "closed the connection before it took the request".to_owned(),
         };
         self.fault(FaultKind::BackendDown, text)
@@ -121,8 +121,7 @@ impl Backend {
     /// The request went out and no response came.
     fn no_answer(&self, error: &HttpError) -> Fault {
         if let Some(error) = tls::find(error) {
-            // A server of TLS 1.3 looks at our certificate after the handshake is over for us.
-            let text = format!("ended the TLS connection: {}", tls::words(error));
+            let text = ended_tls(error);
             return self.fault(FaultKind::BackendDied, text);
         }
         if matches!(error, HttpError::Malformed(_)) {
@@ -131,6 +130,15 @@ impl Backend {
         }
         let text = format!("closed the connection before the answer ({error})");
         self.fault(FaultKind::BackendDied, text)
+    }
+
+    /// Adds the beginning of a body to a text, where there is one.
+    pub(crate) fn quote(&self, text: &mut String, body: &[u8], session: Option<&HeaderValue>) {
+        let excerpt = self.excerpt(body, session);
+        if !excerpt.is_empty() {
+            text.push_str(": ");
+            text.push_str(&excerpt);
+        }
     }
 
     /// The beginning of a body for people, on one line and without anything we have sent in confidence.

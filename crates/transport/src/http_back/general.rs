@@ -2,18 +2,18 @@
 
 use super::answer::{Came, Post};
 use super::backend::Backend;
+use super::event_reader::EventReader;
+use super::gate::Hold;
 use super::headers;
 use super::link::Shared;
 use super::stream::Cursor;
 use crate::http1::{Conn, Content};
-use crate::read_charge::ReadCharge;
 use http::header::HeaderValue;
 use signalbox_runtime::LinkEvents;
 use signalbox_wire::{Revision, SseDecoder};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 
 /// After this many tries that brought nothing the wait has reached its bound.
 const MAX_BACKOFF: u32 = 5;
@@ -25,12 +25,7 @@ const DOUBTFUL: u32 = 1;
 const HEAD_START: Duration = Duration::from_millis(500);
 
 /// Holds the stream until the backend says that it has none. `holds` is let go as soon as it is open, or will not be.
-pub(super) async fn run(
-    shared: Arc<Shared>,
-    session: Option<HeaderValue>,
-    revision: Option<Revision>,
-    holds: watch::Sender<()>,
-) {
+pub(super) async fn run(shared: Arc<Shared>, session: Option<HeaderValue>, revision: Option<Revision>, holds: Hold) {
     let backend = &*shared.backend;
     let mut holds = Some(holds);
     let mut cursor = Cursor::default();
@@ -75,7 +70,7 @@ pub(super) async fn run(
     }
 }
 
-async fn until_open<T>(opening: impl Future<Output = T>, holds: Option<watch::Sender<()>>) -> T {
+async fn until_open<T>(opening: impl Future<Output = T>, holds: Option<Hold>) -> T {
     let mut opening = pin!(opening);
     if holds.is_some()
         && let Ok(opened) = tokio::time::timeout(HEAD_START, opening.as_mut()).await
@@ -95,28 +90,16 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// Posts what comes until the stream ends.
     async fn read(&mut self, conn: &mut Conn) {
-        let mut decoder = SseDecoder::new(self.backend.limits.sse_event);
-        let mut charge = ReadCharge::new(self.events.share());
-        while let Some(Ok(chunk)) = conn.frame().await {
-            decoder.push(&chunk);
-            if let Err(error) = charge.cover(decoder.buffered()).await {
-                tracing::warn!(backend = %self.backend.name, %error, "an event of the general stream is dropped");
-                self.events.dropped("no_room");
-                decoder.skip_event();
-            }
-            if let Some(room) = self.events.room() {
-                room.await;
-            }
-            while let Some(event) = decoder.next_event() {
-                let mut event = match event {
-                    Ok(event) => event,
-                    Err(error) => {
-                        tracing::warn!(backend = %self.backend.name, %error, "on the general stream");
-                        continue;
-                    }
-                };
-                if self.cursor.take(&mut event) {
-                    self.post(charge.give(event.data));
+        let decoder = SseDecoder::new(self.backend.limits.sse_event);
+        let mut reader = EventReader::new(self.backend, self.events, decoder);
+        while let Some(Ok(())) = reader.read(conn).await {
+            reader.admit().await;
+            reader.wait_for_room().await;
+            while let Some(event) = reader.next() {
+                if let Ok(mut event) = event
+                    && self.cursor.take(&mut event)
+                {
+                    self.post(event.data);
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! A session with an HTTP backend, or a series of stateless requests to one.
 
 use super::backend::Backend;
+use super::gate::{self, Closed, Gate, Hold};
 use super::{general, headers, post};
 use crate::http1::Head;
 use http::header::HeaderValue;
@@ -16,11 +17,8 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// Most messages of one link that are on their way at once.
-const MAX_RUNNING: usize = 10_000;
 /// Longest session id that is kept, in bytes.
 const MAX_SESSION_ID: usize = 4096;
 /// How long the end of a session may take to be told.
@@ -49,14 +47,9 @@ struct State {
     serial: u64,
     requests: KeyMap<u64, (u64, AbortHandle)>,
     notes: KeyMap<u64, AbortHandle>,
-    gate: Option<Gate>,
+    gate: Gate,
     general: Option<AbortHandle>,
 }
-
-/// Closed while `notifications/initialized` is on its way, since POSTs overtake each other and some servers refuse a
-/// request that comes before it; and while the general stream opens, since some servers ask there in the middle of a call,
-/// and what they say before somebody listens is lost. It opens when the sender is dropped.
-type Gate = watch::Receiver<()>;
 
 impl HttpLink {
     pub(super) fn new(backend: Arc<Backend>, events: Arc<dyn LinkEvents>, runtime: Handle) -> Self {
@@ -64,13 +57,8 @@ impl HttpLink {
         Self { shared: Arc::new(Shared { backend, events, state }), runtime }
     }
 
-    /// Runs a task where the message came from, so that a call stays on one thread; where that is no runtime's, on the
-    /// one that the link was opened on.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        match Handle::try_current() {
-            Ok(here) => here.spawn(task),
-            Err(_) => self.runtime.spawn(task),
-        }
+        post::spawn(&self.runtime, task)
     }
 }
 
@@ -82,8 +70,8 @@ impl Link for HttpLink {
         if state.closed {
             return Err(backend.fault(FaultKind::BackendDown, "has no open link"));
         }
-        if state.requests.len() + state.notes.len() >= MAX_RUNNING {
-            let text = format!("already has {MAX_RUNNING} messages on their way");
+        if state.requests.len() + state.notes.len() >= post::MAX_RUNNING {
+            let text = format!("already has {} messages on their way", post::MAX_RUNNING);
             return Err(backend.fault(FaultKind::Overloaded, text));
         }
         let session = state.session_for(&message);
@@ -91,15 +79,13 @@ impl Link for HttpLink {
             shared: Arc::clone(&self.shared),
             key: message.key(),
             serial: state.serial,
-            behind: state.gate(),
+            behind: state.gate.closed(),
             holds: None,
             begun: false,
         };
         state.serial += 1;
         if message.key().is_none() && message.method() == method::INITIALIZED {
-            let (holds, gate) = watch::channel(());
-            running.holds = Some(holds);
-            state.gate = Some(gate);
+            running.holds = Some(state.gate.close());
         }
         let (key, serial) = (message.key(), running.serial);
         // The lock is held until the task is registered, so that the task cannot end before.
@@ -128,13 +114,12 @@ impl Link for HttpLink {
         if state.closed || state.general.is_some() {
             return;
         }
-        let gate = state.gate();
+        let closed = state.gate.closed();
         let (session, revision) = (state.session.clone(), state.revision);
         let shared = Arc::clone(&self.shared);
-        let (holds, opened) = watch::channel(());
-        state.gate = Some(opened);
+        let holds = state.gate.close();
         let task = self.spawn(async move {
-            wait(gate).await;
+            gate::wait(closed).await;
             general::run(shared, session, revision, holds).await;
         });
         state.general = Some(task.abort_handle());
@@ -195,17 +180,6 @@ impl State {
         self.revision = message.revision().or(self.revision);
         self.session.clone()
     }
-
-    fn gate(&mut self) -> Option<Gate> {
-        self.gate.take_if(|gate| gate.has_changed().is_err());
-        self.gate.clone()
-    }
-}
-
-async fn wait(gate: Option<Gate>) {
-    if let Some(mut gate) = gate {
-        while gate.changed().await.is_ok() {}
-    }
 }
 
 /// Tells the backend that the session is over. Whether it listens does not matter.
@@ -228,9 +202,9 @@ pub(super) struct Running {
     key: Option<u64>,
     serial: u64,
     /// What has to be accepted before this message is sent.
-    behind: Option<Gate>,
+    behind: Option<Closed>,
     /// Set if others have to wait for this message.
-    holds: Option<watch::Sender<()>>,
+    holds: Option<Hold>,
     /// Set once the task runs. One that is dropped before, by a runtime that shuts down, may be so inside
     /// [`HttpLink::send`], which holds the lock.
     begun: bool,
@@ -252,7 +226,7 @@ impl Running {
 
     pub(super) async fn wait_for_gate(&self) {
         if self.behind.is_some() {
-            wait(self.behind.clone()).await;
+            gate::wait(self.behind.clone()).await;
         }
     }
 

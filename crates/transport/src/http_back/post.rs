@@ -15,7 +15,11 @@ use signalbox_engine::{Fault, FaultKind, pacing};
 use signalbox_wire::{Revision, method};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
+/// Most messages of one link that are on their way at once.
+pub(crate) const MAX_RUNNING: usize = 10_000;
 /// How long a message that gets no answer may take to be accepted. Requests are timed by the engine.
 const NOTE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -30,11 +34,7 @@ pub(super) async fn run(mut running: Running, message: ToBackend, session: Optio
     let ended = if key.is_some() {
         post(&running, &message, session.as_ref()).await
     } else {
-        let posting = Box::pin(post(&running, &message, session.as_ref()));
-        match Box::pin(tokio::time::timeout(NOTE_TIMEOUT, posting)).await {
-            Ok(ended) => ended,
-            Err(_) => Err(running.backend().fault(FaultKind::TimedOut, "did not accept a notification in time")),
-        }
+        Box::pin(in_time(running.backend(), post(&running, &message, session.as_ref()))).await
     };
     let ended = match (ended, key) {
         (Err(fault), Some(key)) if fault.kind == FaultKind::BackendDown && running.backend().retries > 0 => {
@@ -49,7 +49,24 @@ pub(super) async fn run(mut running: Running, message: ToBackend, session: Optio
     }
 }
 
-/// A server that is gone does not hear that either; its end is told elsewhere.
+/// Bounds the time of a message that gets no answer.
+pub(crate) async fn in_time(backend: &Backend, posting: impl Future<Output = Result<(), Fault>>) -> Result<(), Fault> {
+    match tokio::time::timeout(NOTE_TIMEOUT, posting).await {
+        Ok(posted) => posted,
+        Err(_) => Err(backend.fault(FaultKind::TimedOut, "did not accept a notification in time")),
+    }
+}
+
+/// Runs a task where the message came from, so that a call stays on one thread; where that is no runtime's, on the one that
+/// the link was opened on.
+pub(crate) fn spawn(opened_on: &Handle, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    match Handle::try_current() {
+        Ok(here) => here.spawn(task),
+        Err(_) => opened_on.spawn(task),
+    }
+}
+
+/// Logs a message that did not arrive. That a server is gone is reported elsewhere.
 pub(crate) fn undelivered(fault: &Fault) {
     if matches!(fault.kind, FaultKind::BackendDown | FaultKind::BackendDied) {
         tracing::debug!(%fault, "a notification or response found no server");
@@ -223,11 +240,7 @@ impl<'a> Reply<'a> {
             401 | 403 => format!("wants authentication (HTTP {})", self.status),
             status => format!("answered HTTP {status}"),
         };
-        let excerpt = self.backend().excerpt(bytes, self.session);
-        if !excerpt.is_empty() {
-            text.push_str(": ");
-            text.push_str(&excerpt);
-        }
+        self.backend().quote(&mut text, bytes, self.session);
         self.backend().fault(refusal_kind(self.status), text)
     }
 

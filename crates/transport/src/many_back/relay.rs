@@ -5,6 +5,7 @@ use bytes::Bytes;
 use signalbox_engine::Fault;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::breaker::CallResult;
+use signalbox_engine::budget::Share;
 use signalbox_runtime::{BoxFuture, LinkEvents};
 use signalbox_wire::{Envelope, Kind, Rejected, batch, limits};
 use std::sync::{Arc, Weak};
@@ -62,6 +63,10 @@ impl LinkEvents for Relay {
         self.shared.upgrade()?.events.room()
     }
 
+    fn share(&self) -> Option<Arc<Share>> {
+        self.shared.upgrade()?.events.share()
+    }
+
     fn failed(&self, key: u64, fault: Fault) {
         if let Some(shared) = self.shared.upgrade() {
             shared.failed(key, fault);
@@ -70,6 +75,12 @@ impl LinkEvents for Relay {
 
     fn is_wanted(&self, key: u64) -> bool {
         self.shared.upgrade().is_some_and(|shared| shared.events.is_wanted(key))
+    }
+
+    fn retried(&self, key: u64) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.events.retried(key);
+        }
     }
 
     fn parted(&self, key: u64, retry: Option<Duration>) {
@@ -95,6 +106,12 @@ impl LinkEvents for Relay {
     fn garbage(&self, why: &Rejected) {
         if let Some(shared) = self.shared.upgrade() {
             shared.events.garbage(why);
+        }
+    }
+
+    fn dropped(&self, reason: &'static str) {
+        if let Some(shared) = self.shared.upgrade() {
+            shared.events.dropped(reason);
         }
     }
 

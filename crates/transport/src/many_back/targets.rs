@@ -1,6 +1,7 @@
 //! The addresses of one backend, what is under way at each, and which of them fail.
 
 use super::{Address, ManySpec};
+use crate::backend_fault;
 use signalbox_engine::balance::{Candidate, Turns};
 use signalbox_engine::breaker::{Breaker, BreakerRules, CallResult};
 use signalbox_engine::lock::LockResultExt;
@@ -146,8 +147,7 @@ impl Targets {
 
     /// A fault of this backend. `text` goes on after its name.
     pub(super) fn fault(&self, kind: FaultKind, text: &str) -> Fault {
-        let name = &self.spec.name;
-        Fault::new(kind, format!("backend `{name}` {text}")).with_str("backend", name)
+        backend_fault::fault(&self.spec.name, kind, text)
     }
 }
 

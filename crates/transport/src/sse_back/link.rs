@@ -3,6 +3,8 @@
 use super::post;
 use super::stream::Opened;
 use crate::http_back::backend::Backend;
+use crate::http_back::gate::{self, Closed, Gate, Hold};
+use crate::http_back::post::{MAX_RUNNING, spawn};
 use http::Uri;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::keys::KeyMap;
@@ -10,14 +12,9 @@ use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Link, LinkEvents};
 use signalbox_wire::method;
-use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinHandle};
-
-/// Most messages of one link that are on their way at once.
-const MAX_RUNNING: usize = 10_000;
+use tokio::task::AbortHandle;
 
 /// An open connection. Dropping it closes it.
 pub(super) struct SseLink {
@@ -41,12 +38,8 @@ struct State {
     serial: u64,
     /// The messages on their way, by serial: the key of a request, and its task.
     running: KeyMap<u64, (Option<u64>, AbortHandle)>,
-    gate: Option<Gate>,
+    gate: Gate,
 }
-
-/// Closed while `notifications/initialized` is on its way: POSTs overtake each other, and some servers refuse a request
-/// that comes before it. It opens when the sender is dropped.
-type Gate = watch::Receiver<()>;
 
 impl SseLink {
     /// Goes on reading a stream that was opened.
@@ -55,15 +48,6 @@ impl SseLink {
         let shared = Arc::new(Shared { backend, events, post_to, state: Mutex::default() });
         let reader = tokio::spawn(opened.follow(Arc::clone(&shared))).abort_handle();
         Self { shared, reader, runtime: Handle::current() }
-    }
-
-    /// Runs a task where the message came from, as its connection is kept there; where that is no runtime's, on the one
-    /// that the link was opened on.
-    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-        match Handle::try_current() {
-            Ok(here) => here.spawn(task),
-            Err(_) => self.runtime.spawn(task),
-        }
     }
 }
 
@@ -82,19 +66,17 @@ impl Link for SseLink {
         let mut running = Running {
             shared: Arc::clone(&self.shared),
             serial: state.serial,
-            behind: state.gate(),
+            behind: state.gate.closed(),
             holds: None,
             begun: false,
         };
         state.serial += 1;
         if message.key().is_none() && message.method() == method::INITIALIZED {
-            let (holds, gate) = watch::channel(());
-            running.holds = Some(holds);
-            state.gate = Some(gate);
+            running.holds = Some(state.gate.close());
         }
         let (key, serial) = (message.key(), running.serial);
         // The lock is held until the task is registered, so that the task cannot end before.
-        let task = self.spawn(post::run(running, message));
+        let task = spawn(&self.runtime, post::run(running, message));
         if task.is_finished() {
             // A runtime that shuts down drops a task instead of taking it.
             return Err(backend.fault(FaultKind::BackendDown, "is not called any more: the gateway is shutting down"));
@@ -144,21 +126,14 @@ impl Shared {
     }
 }
 
-impl State {
-    fn gate(&mut self) -> Option<Gate> {
-        self.gate.take_if(|gate| gate.has_changed().is_err());
-        self.gate.clone()
-    }
-}
-
 /// A message on its way. Dropping it takes the message off the link's books, however its task ends.
 pub(super) struct Running {
     shared: Arc<Shared>,
     serial: u64,
     /// What has to be accepted before this message is sent.
-    behind: Option<Gate>,
+    behind: Option<Closed>,
     /// Set if others have to wait for this message.
-    holds: Option<watch::Sender<()>>,
+    holds: Option<Hold>,
     /// Set once the task runs. One that is dropped before, by a runtime that shuts down, may be so inside
     /// [`SseLink::send`], which holds the lock.
     begun: bool,
@@ -175,9 +150,7 @@ impl Running {
     }
 
     pub(super) async fn wait_for_gate(&self) {
-        if let Some(mut gate) = self.behind.clone() {
-            while gate.changed().await.is_ok() {}
-        }
+        gate::wait(self.behind.clone()).await;
     }
 }
 

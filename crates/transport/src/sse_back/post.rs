@@ -4,16 +4,12 @@ use super::link::Running;
 use super::stream::refusal;
 use crate::http_back::backend::Backend;
 use crate::http_back::headers;
-use crate::http_back::post::{refusal_kind, undelivered};
+use crate::http_back::post::{in_time, refusal_kind, undelivered};
 use crate::http1::Request;
 use http::header;
 use http::{Method, Uri};
+use signalbox_engine::Fault;
 use signalbox_engine::back::ToBackend;
-use signalbox_engine::{Fault, FaultKind};
-use std::time::Duration;
-
-/// How long a message that gets no answer may take to be accepted. Requests are timed by the engine.
-const NOTE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Sends the message. A request that is refused has failed; a notification that is refused is only logged.
 pub(super) async fn run(mut running: Running, message: ToBackend) {
@@ -22,11 +18,7 @@ pub(super) async fn run(mut running: Running, message: ToBackend) {
     let shared = running.shared();
     let posting = post(&shared.backend, &shared.post_to, &message);
     let Some(key) = message.key() else {
-        let posted = match tokio::time::timeout(NOTE_TIMEOUT, posting).await {
-            Ok(posted) => posted,
-            Err(_) => Err(shared.backend.fault(FaultKind::TimedOut, "did not accept a notification in time")),
-        };
-        if let Err(fault) = posted {
+        if let Err(fault) = in_time(&shared.backend, posting).await {
             undelivered(&fault);
         }
         return;

@@ -3,9 +3,9 @@
 use super::link::Shared;
 use crate::http_back::answer::{Came, Post};
 use crate::http_back::backend::Backend;
+use crate::http_back::event_reader::EventReader;
 use crate::http_back::headers;
 use crate::http1::{Conn, Content, Head, body};
-use crate::read_charge::ReadCharge;
 use bytes::Bytes;
 use http::Uri;
 use http::uri::PathAndQuery;
@@ -82,32 +82,23 @@ impl Opened {
 
     /// Hands on what comes until the stream ends, and reports that once.
     pub(super) async fn follow(mut self, shared: Arc<Shared>) {
-        let mut charge = ReadCharge::new(shared.events.share());
+        let mut reader = EventReader::new(&shared.backend, &*shared.events, self.decoder);
         let why = loop {
-            if let Err(error) = charge.cover(self.decoder.buffered()).await {
-                tracing::warn!(backend = %shared.backend.name, %error, "an event of the stream is dropped");
-                shared.events.dropped("no_room");
-                self.decoder.skip_event();
-            }
-            while let Some(event) = self.decoder.next_event() {
+            reader.admit().await;
+            while let Some(event) = reader.next() {
                 match event {
                     Ok(event) if event.event.as_deref().is_none_or(|kind| kind == "message") => {
-                        take(&shared, charge.give(event.data));
+                        take(&shared, event.data);
                     }
                     Ok(_) => {}
-                    // Whose answer it was cannot be known: that call times out, and nobody else is hurt.
-                    Err(error) => {
-                        tracing::warn!(backend = %shared.backend.name, %error, "on the event stream");
-                        // An empty message is none, and so the loss is counted.
-                        shared.events.received(Bytes::new(), None, None);
-                    }
+                    // Nobody knows whose answer it was: that call times out, and no other is affected. An empty message is
+                    // none, so that the loss is counted.
+                    Err(_) => shared.events.received(Bytes::new(), None, None),
                 }
             }
-            if let Some(room) = shared.events.room() {
-                room.await;
-            }
-            match self.conn.frame().await {
-                Some(Ok(chunk)) => self.decoder.push(&chunk),
+            reader.wait_for_room().await;
+            match reader.read(&mut self.conn).await {
+                Some(Ok(())) => {}
                 Some(Err(error)) => break format!("its event stream broke ({error})"),
                 None => break "it closed its event stream".to_owned(),
             }
@@ -148,11 +139,7 @@ pub(super) async fn refusal(backend: &Backend, mut conn: Box<Conn>, head: &Head,
     if status >= 400 && head.content != Content::Events {
         let reading = tokio::time::timeout(REASON_TIME, body::whole(&mut conn, REASON_BYTES, || None));
         if let Ok(Ok(bytes)) = reading.await {
-            let excerpt = backend.excerpt(&bytes, None);
-            if !excerpt.is_empty() {
-                text.push_str(": ");
-                text.push_str(&excerpt);
-            }
+            backend.quote(&mut text, &bytes, None);
             backend.pool.put(conn);
         }
     }

@@ -1,0 +1,22 @@
+//! Faults of backends, in the same words whichever transport reports them.
+
+use crate::http1::Target;
+use crate::tls;
+use signalbox_engine::{Fault, FaultKind};
+use std::fmt::Display;
+
+/// A fault of this backend. `text` goes on after its name.
+pub(crate) fn fault(name: &str, kind: FaultKind, text: impl Display) -> Fault {
+    Fault::new(kind, format!("backend `{name}` {text}")).with_str("backend", name)
+}
+
+/// There is no connection with it.
+pub(crate) fn unreachable(name: &str, target: &Target, why: &dyn Display) -> Fault {
+    fault(name, FaultKind::BackendDown, format_args!("cannot be reached at {target}: {why}"))
+}
+
+/// What a backend did that ended the TLS connection with this error. A server of TLS 1.3 looks at our certificate after the
+/// handshake is over for us.
+pub(crate) fn ended_tls(error: &rustls::Error) -> String {
+    format!("ended the TLS connection: {}", tls::words(error))
+}
