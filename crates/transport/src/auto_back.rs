@@ -3,7 +3,7 @@
 //!
 //! It is found out when a connection is opened, and remembered until opening one fails. HTTP+SSE is only believed where the
 //! backend really opens a stream and names an address to post to; in any other case Streamable HTTP is spoken, whose own
-//! handshake then says what is wrong. A Streamable HTTP backend so gets one request more than it would otherwise, once.
+//! handshake then says what is wrong. This costs a Streamable HTTP backend one extra request, once.
 
 mod question;
 #[cfg(test)]
@@ -107,7 +107,7 @@ impl Opening {
         if !asked_first {
             match tokio::time::timeout(PATIENCE, question::ask(self.backend(), &*self.events)).await {
                 Ok(Ok(Verdict::PerhapsSse)) => {}
-                // Nobody is there: trying another way would bring the same.
+                // Nothing listens there, so that another transport would fail in the same way.
                 Ok(Err(fault)) if fault.kind == FaultKind::BackendDown => return Err(fault),
                 Ok(Ok(Verdict::Other) | Err(_)) | Err(_) => return self.http().await,
             }

@@ -5,7 +5,6 @@
 //! the whole group ends with it.
 
 mod allowance;
-pub(crate) mod closing;
 mod counts;
 pub(crate) mod group;
 mod life;

@@ -19,7 +19,7 @@ use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
 use std::fmt;
 use std::sync::Arc;
 
-/// For people.
+/// How this transport is shown to people.
 pub(crate) const KIND: &str = "sse";
 
 /// Opens links to one HTTP+SSE backend.

@@ -128,7 +128,7 @@ async fn secured(socket: TcpStream, tls: &FrontTls, gateway: &Arc<Gateway>, spec
         Ok(Err(error)) => return tracing::debug!(%error, "a connection ended before its first message"),
         Err(_) => {
             gateway.counters.refused(Limit::HeadTime);
-            return tracing::debug!("a connection was closed that had said nothing");
+            return tracing::debug!("closed a connection on which nothing came");
         }
     }
     let (input, output) = tokio::io::split(stream);
@@ -176,7 +176,7 @@ async fn greeted(socket: &mut TcpStream, gateway: &Gateway, within: Duration) ->
         Ok(Err(error)) => tracing::debug!(%error, "a connection ended before its first message"),
         Err(_) => {
             gateway.counters.refused(Limit::HeadTime);
-            tracing::debug!("a connection was closed that had said nothing");
+            tracing::debug!("closed a connection on which nothing came");
         }
     }
     false

@@ -10,9 +10,7 @@ mod front;
 mod handshake;
 mod inspect;
 mod pair;
-mod resolver;
 mod self_signed;
-mod stamp;
 mod stream;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,6 @@
 
 mod connect;
 mod life;
-mod link;
 #[cfg(test)]
 mod tests;
 

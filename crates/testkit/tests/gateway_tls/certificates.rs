@@ -139,8 +139,9 @@ async fn a_broken_replacement_is_told_and_the_old_certificate_stays() {
     let error = error.await.unwrap();
     assert!(error.contains("used.pem is not PEM"), "{error}");
     assert_eq!(subject(&gateway).await, "subject=CN = used");
-    let logged =
-        async || gateway.process.error_lines().iter().any(|line| line.contains("those in use stay")).then_some(());
+    let logged = async || {
+        gateway.process.error_lines().iter().any(|line| line.contains("keeping the previous ones")).then_some(())
+    };
     eventually("the line in the log", logged).await.unwrap();
     std::fs::write(&issued.cert, good).unwrap();
     let healed = async || status(&data_dir).await.ok().filter(|status| status["tls"]["last_error"].is_null());

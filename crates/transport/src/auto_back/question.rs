@@ -34,7 +34,7 @@ pub(super) async fn ask(backend: &Backend, events: &dyn LinkEvents) -> Result<Ve
     let (mut conn, head) = backend.exchange(kept, request).await?;
     let (status, content) = (head.status.as_u16(), head.content);
     if !matches!(status, 400 | 404 | 405) {
-        // A stream may be long in coming, and nobody wants it; a whole answer is told of.
+        // Nobody wants a stream, which may take long to end; a whole answer is recorded.
         if content != Content::Events
             && let Ok(bytes) = body::whole(&mut conn, MAX_ANSWER, || None).await
         {

@@ -4,7 +4,6 @@
 //! or dropped; it reports the end once, and then sees to it that the whole group goes.
 
 use super::ChildSpec;
-use super::closing::closed;
 use super::counts::ChildCounts;
 use super::group::Group;
 use super::link::ChildLink;
@@ -14,6 +13,7 @@ use super::spawn::SpawnError;
 use super::stderr::{Follower, LastWords};
 use super::task::Task;
 use super::writer::Writer;
+use crate::send_queue::closed;
 use crate::send_queue::{QUEUE, SendQueue};
 use rustix::process::Signal;
 use signalbox_runtime::LinkEvents;

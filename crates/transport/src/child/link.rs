@@ -1,5 +1,3 @@
-//! The runtime's end of a child.
-
 use super::counts::ChildCounts;
 use crate::send_queue::{NotQueued, SendQueue};
 use signalbox_engine::back::ToBackend;

@@ -1,5 +1,3 @@
-//! Reads a child's standard output.
-
 use super::ChildSpec;
 use super::allowance::Allowance;
 use super::counts::ChildCounts;

@@ -1,8 +1,3 @@
-//! One HTTP/1.1 connection, driven by whoever uses it.
-//!
-//! A call needs little of HTTP: a head that is the same each time but for a few lines, and of the response its status, its
-//! type and where it ends. A client for everything spends as much on a call as all the rest of the gateway does.
-
 use super::framing::{Framing, Malformed, Step};
 use super::head::{self, Head};
 use super::request::Request;
@@ -18,13 +13,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWrite as _};
 
 /// Room that is made for reading, in bytes.
 const ROOM: usize = 8 * 1024;
-/// With less than this nothing is read, in bytes: a small response should come at once.
+/// The buffer is enlarged before a read when less room than this is left, in bytes, so that one read brings a small response.
 const LEAST_ROOM: usize = 1024;
-/// Most room that is made because the last response was large, or on the word of a `Content-Length`, in bytes.
+/// Most room that is made because the last response was large or a `Content-Length` announces one, in bytes.
 const MAX_ROOM: usize = 1024 * 1024;
 /// Most room that is made for the next piece of a body of unknown length, in bytes.
 const MAX_STRIDE: usize = 256 * 1024;
-/// Room beyond what is awaited, so that a read which brings all of it also tells that nothing is left.
+/// Extra room for a read, so that a buffer that is not full shows that nothing more is there.
 const SLACK: usize = 64;
 /// Largest buffer that is kept with an idle connection, in bytes.
 const MAX_KEPT: usize = 16 * 1024;
@@ -61,7 +56,7 @@ pub(crate) struct Conn {
     /// The buffer of the last request's head.
     room: Vec<u8>,
     came: BytesMut,
-    /// So much of what came is known to hold no whole head.
+    /// This many of the bytes that came were searched, and hold no whole head.
     seen: usize,
     /// What is left of the response's body.
     body: Framing,
@@ -134,7 +129,7 @@ impl Conn {
         loop {
             match self.take_head(interim) {
                 Ok(Some(head)) => {
-                    // Whoever answers before all was read may take the rest for another request.
+                    // A server that answers before it has read the whole request may take the rest for another request.
                     self.kept &= self.out.is_none();
                     return Poll::Ready(Ok(head));
                 }
@@ -150,7 +145,7 @@ impl Conn {
     /// The head of the response, if it has come. Those that only say that it will come are passed over.
     fn take_head(&mut self, interim: &mut u32) -> Result<Option<Head>, Malformed> {
         loop {
-            // What came is looked through again only once the end of a head is among it.
+            // The bytes are parsed again only once they may hold the end of a head.
             if self.came.is_empty() || self.seen > 0 && !head::may_end(&self.came, self.seen) {
                 self.seen = self.came.len();
                 if self.seen > head::MAX_HEAD {
@@ -224,7 +219,7 @@ impl Conn {
         }
     }
 
-    /// Waits until so much of a body of known length is there. It then is one piece, which nobody has to join.
+    /// Waits until this many bytes of a body of known length have come, so that they are one piece and need no copying.
     ///
     /// # Errors
     /// When the connection ends before.
@@ -236,7 +231,7 @@ impl Conn {
             poll_fn(|cx| {
                 self.poll_rest(cx);
                 let missing = missing(length, &self.came);
-                // Beyond what is believed on word, room grows with what has really come.
+                // Room beyond MAX_ROOM grows only as fast as bytes really come, whatever length was announced.
                 self.poll_more(cx, missing.min(LEAST_ROOM), missing.min(MAX_ROOM.max(self.came.len())))
             })
             .await?;
@@ -254,9 +249,9 @@ impl Conn {
         self.kept && self.out.is_none() && self.body == Framing::Done && self.came.is_empty()
     }
 
-    /// Lets go of what an idle connection does not need.
+    /// Frees large buffers before the connection becomes idle.
     pub(crate) fn rest(&mut self) {
-        // What is left of a buffer may be little and still hold on to all of it, with the response that was in it.
+        // Even a nearly empty rest of a buffer keeps the whole allocation alive, with the response that was in it.
         if self.came.capacity() > MAX_KEPT || self.usual > MAX_KEPT || self.widest > MAX_KEPT {
             self.came = BytesMut::new();
         }
@@ -329,7 +324,7 @@ impl Conn {
         pin!(self.stream.read_buf(&mut self.came)).poll(cx)
     }
 
-    /// Others may hold pieces of what came before, so that a buffer is left to them rather than grown.
+    /// Allocates a new buffer rather than growing this one, since others may hold pieces of it.
     fn make_room(&mut self, room: usize) {
         if self.came.capacity() - self.came.len() < room {
             let mut larger = BytesMut::with_capacity(self.came.len() + room);

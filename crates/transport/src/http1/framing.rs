@@ -4,7 +4,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 
 /// Longest line between chunks, in bytes.
 const MAX_CHUNK_LINE: usize = 4096;
-/// Most bytes that a body may spend on what is said about its chunks, and on what follows the last one.
+/// Most bytes of chunk extensions and trailers in one body.
 const MAX_BESIDES: usize = 16 * 1024;
 /// Most digits of a chunk's size.
 const MAX_SIZE_DIGITS: usize = 15;
@@ -14,7 +14,7 @@ const MAX_SIZE_DIGITS: usize = 15;
 #[error("{0}")]
 pub(crate) struct Malformed(pub &'static str);
 
-/// How a body is told from what follows it.
+/// How the end of a body is found.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Framing {
     /// Nothing is left of it.
@@ -43,7 +43,7 @@ enum At {
     Trailers,
 }
 
-/// What a body holds next.
+/// The next piece of a body.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Step {
     /// These bytes.
@@ -60,7 +60,7 @@ impl Framing {
         Self::Chunked(Chunked { at: At::Size, besides: 0 })
     }
 
-    /// Takes what has come of the body out of `came`.
+    /// Takes the next piece of the body out of the bytes that have come.
     pub(crate) fn next(&mut self, came: &mut BytesMut) -> Result<Step, Malformed> {
         let step = match self {
             Self::Done => Step::End,
@@ -110,14 +110,14 @@ impl Chunked {
                 At::Trailers if line.is_empty() => return Ok(Step::End),
                 At::Trailers if !is_field(&line) => return Err(Malformed("a trailer is no header field")),
                 At::Trailers => self.spend(line.len())?,
-                At::Break | At::Data(_) => return Err(Malformed("a chunk is longer than it says")),
+                At::Break | At::Data(_) => return Err(Malformed("a chunk is longer than its size")),
             }
         }
     }
 
     fn spend(&mut self, bytes: usize) -> Result<(), Malformed> {
         self.besides += bytes;
-        if self.besides > MAX_BESIDES { Err(Malformed("too much is said about chunks")) } else { Ok(()) }
+        if self.besides > MAX_BESIDES { Err(Malformed("chunk extensions and trailers are too long")) } else { Ok(()) }
     }
 }
 
@@ -133,7 +133,7 @@ fn line(came: &mut BytesMut) -> Result<Option<BytesMut>, Malformed> {
     let mut line = came.split_to(end);
     came.advance(1);
     if line.last() != Some(&b'\r') || line.len() > MAX_CHUNK_LINE {
-        return Err(Malformed("a line between chunks does not end as it must"));
+        return Err(Malformed("a line between chunks is too long or does not end in CR LF"));
     }
     line.truncate(line.len() - 1);
     // Others on the way may take a bare CR for the end of a line.
@@ -151,14 +151,14 @@ fn is_field(line: &[u8]) -> bool {
 
 /// The size that a line names, and how many bytes besides the line holds.
 fn chunk_size(line: &[u8]) -> Result<(u64, usize), Malformed> {
-    let bad = Malformed("a chunk has no size");
+    let bad = Malformed("the size of a chunk is invalid");
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let (number, rest) = line.split_at_checked(digits).ok_or(bad)?;
     if digits == 0 || digits > MAX_SIZE_DIGITS || !matches!(rest.trim_ascii_start().first(), None | Some(b';')) {
         return Err(bad);
     }
     let number = std::str::from_utf8(number).map_err(|_| bad)?;
-    // Blanks behind a size say nothing; they are bounded with their line.
+    // Blanks after a size are not counted; the length of the line bounds them.
     Ok((u64::from_str_radix(number, 16).map_err(|_| bad)?, rest.trim_ascii().len()))
 }
 

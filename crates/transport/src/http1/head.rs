@@ -43,7 +43,7 @@ impl Content {
 pub(crate) struct Head {
     /// The status.
     pub status: StatusCode,
-    /// What the body is said to be.
+    /// What `Content-Type` says.
     pub content: Content,
     bytes: Bytes,
 }
@@ -59,7 +59,7 @@ impl Head {
     }
 }
 
-/// What a head says of its connection.
+/// What a head says about its connection.
 pub(crate) struct Manner {
     /// Where the body ends.
     pub framing: Framing,
@@ -79,10 +79,10 @@ pub(crate) fn take(came: &mut BytesMut) -> Result<Option<(Head, Manner)>, Malfor
         Ok(Status::Partial) if came.len() <= MAX_HEAD => return Ok(None),
         Ok(_) => return Err(Malformed("a head that is too large")),
         Err(httparse::Error::TooManyHeaders) => return Err(Malformed("too many headers")),
-        Err(_) => return Err(Malformed("a head that is not one")),
+        Err(_) => return Err(Malformed("a head that cannot be parsed")),
     };
     let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
-    let status = status.ok_or(Malformed("a status that is none"))?;
+    let status = status.ok_or(Malformed("an invalid status code"))?;
     let said = Said::read(response.headers)?;
     let content = said.content;
     let manner = said.manner(status, response.version == Some(1))?;
@@ -157,9 +157,9 @@ impl Said {
         if any { Ok(()) } else { Err(Malformed("an empty transfer-encoding")) }
     }
 
-    /// Whoever names two lengths leaves open where the next response begins.
+    /// With two different lengths nobody knows where the next response begins.
     fn length(&mut self, value: &[u8]) -> Result<(), Malformed> {
-        let bad = Malformed("a content-length that is none");
+        let bad = Malformed("an invalid content-length");
         for one in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
             let digits = !one.is_empty() && one.iter().all(u8::is_ascii_digit);
             let text = std::str::from_utf8(one).ok().filter(|_| digits);
@@ -177,7 +177,7 @@ impl Said {
         let mut kept = !self.close && (modern || self.keep_alive) && status != StatusCode::SWITCHING_PROTOCOLS;
         let framing = match (self.coded, self.length) {
             _ if bodyless => {
-                // A body that is announced where there is none may come all the same, behind the next request. Only 304 may
+                // The announced body may still come, and would be taken for the response to the next request. Only 304 may
                 // tell the length that its body would have.
                 let announced = self.coded.is_some() || self.length.is_some_and(|length| length > 0);
                 kept &= !announced || status == StatusCode::NOT_MODIFIED;
@@ -185,7 +185,7 @@ impl Said {
             }
             (Some(_), _) if !modern => return Err(Malformed("a transfer coding in HTTP/1.0")),
             (Some(true), length) => {
-                // Two ways to say where the body ends: whoever is on the way may have taken the other.
+                // The two may disagree on where the body ends, and a proxy on the way may have believed the length.
                 kept &= length.is_none();
                 Framing::chunked()
             }

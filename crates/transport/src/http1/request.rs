@@ -1,5 +1,3 @@
-//! A request as the bytes that go out.
-
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};
 use http::{Method, Uri};

@@ -14,7 +14,7 @@ const DEFAULT_TLS_PORT: u16 = 443;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum TargetError {
     /// The address cannot be read. Holds the scheme that is served.
-    #[error("the url is not one; expected {0}://host:port/path or {0}s://host/path")]
+    #[error("the url cannot be parsed; expected {0}://host:port/path or {0}s://host/path")]
     Url(&'static str),
     /// The address has a scheme that is not served.
     #[error("the url's scheme is {found:?}, but only {served} and {served}s are served")]

@@ -1,4 +1,4 @@
-//! Telling what a message of a backend is, and posting it.
+//! Finding out whether a message is the answer to a request, and posting it.
 
 use bytes::Bytes;
 use signalbox_runtime::LinkEvents;
@@ -29,8 +29,8 @@ pub(crate) struct Post<'a> {
 }
 
 impl Post<'_> {
-    /// Posts a whole body. What is wrong with a large one that names the request is left to whoever reads it next: looking
-    /// through it twice costs too much.
+    /// Posts a whole body. A large one that names the request is not checked here, since its receiver checks it and a second
+    /// pass costs too much.
     pub(crate) fn body(&self, bytes: Bytes) -> Came {
         if bytes.len() > LOOKED_INTO && bytes.first() == Some(&b'{') && self.about.is_some_and(|key| names(&bytes, key))
         {

@@ -1,4 +1,4 @@
-//! What all links to one backend share, and the one way a request goes out.
+//! What all links to one backend share: its address, headers and connections, and how a request is sent.
 
 use super::{HttpSpec, headers};
 use crate::backend_fault::{ended_tls, fault, unreachable};

@@ -33,14 +33,14 @@ pub(super) async fn run(shared: Arc<Shared>, session: Option<HeaderValue>, revis
     loop {
         let last = cursor.last_event.as_deref();
         let Some(request) = headers::get(backend, session.as_ref(), revision, last) else {
-            // The id cannot be sent back; what is lost is lost.
+            // The id fits into no header, so the stream is opened without resuming.
             cursor.last_event = None;
             continue;
         };
         match until_open(backend.exchange_alone(request), holds.take()).await {
             Err(fault) => {
                 tracing::debug!(%fault, "the general stream could not be opened");
-                // Where there are other addresses, whoever asks for the session finds it a place at one of them.
+                // With several addresses, asking for the session moves it to another one.
                 if session.is_some() && fruitless == DOUBTFUL {
                     shared.events.doubted();
                 }

@@ -41,7 +41,7 @@ pub(super) struct Shared {
 struct State {
     closed: bool,
     session: Option<HeaderValue>,
-    /// What the last message of the old era spoke, for requests that carry none.
+    /// The revision of the last message of the old era, for requests that carry none.
     revision: Option<Revision>,
     /// Tells tasks of one key apart: a message may be sent again before the task of its first try has ended.
     serial: u64,
@@ -188,11 +188,11 @@ async fn end_session(backend: Arc<Backend>, session: HeaderValue, revision: Opti
     let telling = async {
         match backend.exchange(backend.pool.take(), request).await {
             Ok((conn, _)) => backend.finish(conn).await,
-            Err(fault) => tracing::debug!(%fault, "the end of the session was not told"),
+            Err(fault) => tracing::debug!(%fault, "the backend was not told that the session is over"),
         }
     };
     if tokio::time::timeout(DELETE_TIMEOUT, telling).await.is_err() {
-        tracing::debug!(backend = %backend.name, "the end of the session was not accepted in time");
+        tracing::debug!(backend = %backend.name, "the backend did not accept the end of the session in time");
     }
 }
 

@@ -1,4 +1,4 @@
-//! One message on its way: the POST, and what is made of the response to it.
+//! Sending one message as a POST, and handling the response.
 
 use super::answer::{self, Came, OnSession, Post};
 use super::backend::Backend;
@@ -69,14 +69,14 @@ pub(crate) fn spawn(opened_on: &Handle, task: impl Future<Output = ()> + Send + 
 /// Logs a message that did not arrive. That a server is gone is reported elsewhere.
 pub(crate) fn undelivered(fault: &Fault) {
     if matches!(fault.kind, FaultKind::BackendDown | FaultKind::BackendDied) {
-        tracing::debug!(%fault, "a notification or response found no server");
+        tracing::debug!(%fault, "a notification or response was not sent: the server is gone");
     } else {
         tracing::warn!(%fault, "a notification or response was not delivered");
     }
 }
 
-/// Sends a request again of which the backend has seen nothing, since nobody took the connection. Whoever gives the request
-/// up meanwhile ends this task, or does not want it any more.
+/// Sends a request again of which the backend has seen nothing, since it did not take the connection. A caller that gives the
+/// request up meanwhile aborts this task, or no longer wants the answer.
 async fn again(
     running: &Running,
     message: &ToBackend,
@@ -174,7 +174,7 @@ impl<'a> Reply<'a> {
     async fn json(mut self, key: u64) -> Result<(), Fault> {
         let bytes = self.read().await?;
         let (backend, post) = (self.backend(), self.post(key));
-        // First the connection, so that the call which this answer sets off finds it.
+        // The connection goes back first, so that a call which follows this answer finds it.
         backend.pool.put(self.conn);
         let text = match post.body(bytes) {
             Came::Answer => return Ok(()),

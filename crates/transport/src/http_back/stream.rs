@@ -113,7 +113,7 @@ impl<'a> Stream<'a> {
         let (conn, head) = match self.backend().exchange(kept, request).await {
             Ok(exchange) => exchange,
             Err(fault) => {
-                tracing::debug!(%fault, "a stream could not be taken up yet");
+                tracing::debug!(%fault, "a stream could not be resumed yet");
                 return Ok(End::Early);
             }
         };

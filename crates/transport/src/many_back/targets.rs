@@ -114,7 +114,7 @@ impl Targets {
         }
         if fell {
             let seconds = self.spec.recovery.as_secs_f32();
-            tracing::warn!(backend = %self.spec.name, address = %place.label, seconds, "an address fails and is left out");
+            tracing::warn!(backend = %self.spec.name, address = %place.label, seconds, "an address keeps failing and is skipped for now");
         }
     }
 

@@ -113,7 +113,7 @@ impl Streamed {
     /// The next bytes. A panic ends the stream, and nothing else.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         catch_unwind(AssertUnwindSafe(|| self.chunks.poll_chunk(cx))).unwrap_or_else(|_| {
-            tracing::error!("what makes the body of an answer panicked");
+            tracing::error!("a panic while the body of an answer was produced");
             Poll::Ready(Some(Err(Broken("a fault in the gateway".to_owned()))))
         })
     }

@@ -1,5 +1,3 @@
-//! The runtime's end of an HTTP+SSE connection.
-
 use super::post;
 use super::stream::Opened;
 use crate::http_back::backend::Backend;

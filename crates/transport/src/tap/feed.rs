@@ -150,7 +150,7 @@ fn listen<T: Tap>(
         let chunks = gauge.lost_chunks.swap(0, Ordering::Acquire);
         if chunks > 0 {
             let bytes = gauge.lost_bytes.swap(0, Ordering::Relaxed);
-            tracing::warn!(chunks, bytes, "recording does not come along; some of what passed is missing on the tape");
+            tracing::warn!(chunks, bytes, "recording cannot keep up; some of what passed is missing on the tape");
             tap.lost(now, Lost { chunks, bytes }, &mut out);
         }
         match given {

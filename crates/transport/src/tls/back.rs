@@ -1,8 +1,8 @@
 //! The side toward a backend: whom to believe, and what to show.
 
+use super::file::Stamp;
 use super::front::{TlsError, roots};
 use super::pair::PairFiles;
-use super::stamp::Stamp;
 use super::stream::Stream;
 use super::words::{find, words};
 use super::{LOOK, MinVersion, provider};
@@ -120,7 +120,7 @@ impl BackTls {
                 tracing::info!(backend = %self.backend, "the certificates were read again");
             }
             Err(error) => {
-                tracing::warn!(backend = %self.backend, %error, "changed certificates cannot be used; the old ones stay");
+                tracing::warn!(backend = %self.backend, %error, "the changed certificates cannot be used; keeping the previous ones");
             }
         }
     }

@@ -1,5 +1,3 @@
-//! A connection with or without TLS.
-
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
