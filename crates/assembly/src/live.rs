@@ -1,9 +1,7 @@
 //! Sends facts to watchers as they happen. Without watchers a fact costs one atomic load.
 
-pub mod line;
-
+use crate::live_line::{self as line, Clock};
 use bytes::Bytes;
-use line::Clock;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::{Fact, FactSink};
 use signalbox_runtime::Gateway;

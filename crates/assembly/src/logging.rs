@@ -3,16 +3,15 @@
 //! Lines go through a bounded queue to a thread of their own: a client that starts us and never reads our standard error
 //! must not be able to stop us. Lines that find the queue full are counted and reported later.
 
-mod exchange_log;
 mod queue;
-
-pub use exchange_log::ExchangeLog;
 
 pub use queue::Flusher;
 
 use signalbox_config::{LogLevel, Warning};
+use signalbox_engine::{Fact, FactSink};
 use std::io::{self, IsTerminal as _};
 use std::sync::OnceLock;
+use tracing::Level;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::time::SystemTime;
 
@@ -69,4 +68,29 @@ fn filter(level: LogLevel) -> EnvFilter {
     }
     // A prefix: it names all of our crates.
     EnvFilter::new(format!("warn,signalbox={word}"))
+}
+
+/// Logs the end of every exchange at `debug`, by the numbers under which tapes and `watch` know it.
+pub struct ExchangeLog;
+
+impl FactSink for ExchangeLog {
+    fn wants_messages(&self) -> bool {
+        false
+    }
+
+    fn fact(&self, fact: &Fact) {
+        let Fact::Finished(end) = fact else { return };
+        if tracing::enabled!(Level::DEBUG) {
+            tracing::debug!(
+                exchange = %end.exchange,
+                session = %end.session,
+                method = %end.method,
+                subject = end.subject.as_deref(),
+                backend = end.backend.as_deref(),
+                outcome = end.outcome.label(),
+                took = ?end.took,
+                "a call ended"
+            );
+        }
+    }
 }

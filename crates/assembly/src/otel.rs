@@ -5,7 +5,6 @@
 //! what finds it full is dropped and counted. Spans hold names, ids, times and outcomes, never arguments or results.
 
 mod exporter;
-mod lost;
 mod proto;
 mod semantics;
 mod span;

@@ -3,12 +3,9 @@
 mod breakpoints;
 mod holds;
 mod mcp;
-mod probes;
 mod process;
 pub mod routes;
 mod sessions;
-mod tape;
-mod tools;
 pub mod transparent;
 
 use crate::status::{Overview, Place};

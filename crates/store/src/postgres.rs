@@ -5,6 +5,7 @@
 mod convert;
 mod copy;
 mod escape;
+mod filter;
 mod find;
 mod forget;
 mod link;

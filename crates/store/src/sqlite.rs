@@ -4,6 +4,7 @@ mod connection;
 mod convert;
 mod exchanges;
 mod failure;
+mod filter;
 mod find;
 mod forget;
 mod index;
@@ -11,7 +12,6 @@ mod key;
 mod names;
 mod notifications;
 mod prune;
-mod reader;
 mod row;
 mod schema;
 mod stats;
@@ -19,9 +19,8 @@ mod tapes;
 mod writer;
 
 use crate::room::Room;
-use connection::Place;
+use connection::{Place, Reader};
 use failure::Failure;
-use reader::Reader;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{
     Entry, EntryPage, Pruned, Query, Retention, SessionInfo, Stats, StoreError, TapeInfo, TapeStore, TapeWriter,

@@ -1,6 +1,5 @@
 //! Posting spans to a collector, from a thread that nothing else waits for.
 
-use super::lost::{Lost, NOT_EXPORTED};
 use super::proto;
 use super::semantics::Places;
 use super::span::Span;
@@ -13,7 +12,7 @@ use hyper_util::rt::TokioIo;
 use signalbox_config::{Config, Otel};
 use signalbox_runtime::Gateway;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
@@ -219,5 +218,27 @@ fn gather(job: Job, batch: &mut Vec<Span>) -> Option<oneshot::Sender<()>> {
             None
         }
         Job::Flush(done) => Some(done),
+    }
+}
+
+/// A span that found the queue full.
+pub(super) const QUEUE_FULL: &str = "span_queue_full";
+/// A span that the collector did not take.
+pub(super) const NOT_EXPORTED: &str = "span_not_exported";
+
+/// Counts among all that the gateway drops, once there is one.
+#[derive(Default)]
+pub(super) struct Lost(OnceLock<Weak<Gateway>>);
+
+impl Lost {
+    /// From here on, this gateway's counters are used.
+    pub(super) fn count_at(&self, gateway: Weak<Gateway>) {
+        let _ = self.0.set(gateway);
+    }
+
+    pub(super) fn count(&self, reason: &'static str, spans: usize) {
+        if let Some(gateway) = self.0.get().and_then(Weak::upgrade) {
+            (0..spans).for_each(|_| gateway.counters.dropped(reason));
+        }
     }
 }

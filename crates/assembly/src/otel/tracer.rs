@@ -1,7 +1,7 @@
 //! Gives each request its place in a trace, and makes spans of finished ones.
 
 use super::exporter::Job;
-use super::lost::{Lost, QUEUE_FULL};
+use super::exporter::{Lost, QUEUE_FULL};
 use super::semantics::{Clock, Places, spans};
 use aws_lc_rs::digest;
 use signalbox_config::otel::Ratio;

@@ -1,11 +1,17 @@
-//! `/api/v1/status`, `/api/v1/version`, `/api/v1/reload` and `/api/v1/live`: the process as a whole.
+//! The process as a whole: probes and metrics, `/api/v1/status`, `version`, `reload`, `live`, `tools` and `tape/keep`.
 
 use super::{Served, ok};
+use crate::metrics;
+use crate::pipe::Pipe;
+use crate::tool_list::ToolList;
 use bytes::Bytes;
 use http::StatusCode;
 use serde_json::json;
 use signalbox_assembly::live::{Live, Watching};
+use signalbox_assembly::recording::KeepError;
 use signalbox_assembly::reload::Trigger;
+use signalbox_runtime::Gateway;
+use signalbox_runtime::status::BackendStatus;
 use signalbox_transport::router::{Answer, Answered, Chunks as _, Event, Events, Problem, Request};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -73,4 +79,75 @@ impl Events for FactEvents {
             self.waiting.extend(whole.map(|line| lines.slice_ref(line)));
         }
     }
+}
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+pub(super) async fn alive<S>(_: Arc<S>, _: Request) -> Answered {
+    Ok(text(StatusCode::OK, "ok\n".to_owned()))
+}
+
+pub(super) async fn ready(served: Arc<Served>, _: Request) -> Answered {
+    let app = served.app();
+    let recording = app.recording.as_ref().filter(|recording| recording.is_required());
+    let failing = recording.and_then(|recording| recording.stats().failing);
+    Ok(readiness(&app.gateway, failing))
+}
+
+pub(super) async fn counted(served: Arc<Served>, _: Request) -> Answered {
+    Ok(Answer::whole(StatusCode::OK, metrics::CONTENT_TYPE, metrics::render(served.app())))
+}
+
+/// Ready while something can be served, and recorded if that is asked for; the backends that are not up are named either
+/// way. None is started for it.
+fn readiness(gateway: &Gateway, not_recording: Option<String>) -> Answer {
+    let serves = gateway.is_ready() || (gateway.backends().is_empty() && !gateway.is_draining());
+    let ready = serves && not_recording.is_none();
+    let mut body = if ready { "ready\n" } else { "not ready\n" }.to_owned();
+    if gateway.is_draining() {
+        body.push_str("the gateway is shutting down\n");
+    }
+    if let Some(why) = not_recording {
+        body.push_str(&format!("calls cannot be recorded: {why}\n"));
+    }
+    for backend in gateway.status().backends.iter().filter(|backend| backend.state != "up") {
+        let more = if backend.state == "asleep" { ": it is stopped, and its next use starts it" } else { "" };
+        body.push_str(&format!("backend `{}` is {}{more}\n", backend.name, backend.state));
+    }
+    let unwell = |one: &BackendStatus| one.health.as_ref().is_some_and(|health| health.state == "unwell");
+    for backend in gateway.status().backends.iter().filter(|backend| backend.state == "up" && unwell(backend)) {
+        body.push_str(&format!("backend `{}` does not answer pings\n", backend.name));
+    }
+    text(if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, body)
+}
+
+fn text(status: StatusCode, body: String) -> Answer {
+    Answer::whole(status, TEXT, body)
+}
+
+/// Writes down what the ring holds.
+pub(super) async fn keep(served: Arc<Served>, request: Request) -> Answered {
+    let app = served.app();
+    let none = || Problem::new(StatusCode::CONFLICT, "nothing is recorded: `record.enabled` is false");
+    let recording = app.recording.as_ref().ok_or_else(none)?;
+    // What has happened until now belongs to it.
+    app.gateway.settle();
+    let entries = recording.keep().await.map_err(|error| {
+        let status = match error {
+            KeepError::NoRing(_) => StatusCode::CONFLICT,
+            KeepError::NotWritten(_) => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Problem::new(status, error)
+    })?;
+    let tape = &recording.tape().id;
+    tracing::info!(entries, %tape, by = %request.caller, "a person had the ring written to the tape");
+    Ok(ok(&json!({"tape": tape, "entries": entries})))
+}
+
+pub(super) async fn tools(served: Arc<Served>, request: Request) -> Answered {
+    let failed = |error| Problem::new(StatusCode::SERVICE_UNAVAILABLE, error);
+    let gateway = &served.app().gateway;
+    let mut pipe = Pipe::open(gateway, request.caller.clone()).await.map_err(failed)?;
+    let tools = ToolList::ask(&mut pipe, gateway, &served.reloader.current()).await.map_err(failed)?;
+    Ok(ok(&tools.to_json()))
 }

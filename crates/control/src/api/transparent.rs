@@ -2,7 +2,7 @@
 //! gone on before anybody sees it; requests to do so are refused with the reason.
 
 use super::routes::{BREAKPOINTS, Bind, HEALTH, HOLDS, KEEP, LIVE, RELOAD, SESSIONS, STATUS, TOOLS, VERSION};
-use super::{ok, probes, process};
+use super::{ok, process};
 use crate::status::PassageOverview;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ impl Passing {
 pub fn router(passing: &Arc<Passing>) -> Result<Arc<Router>, RouteError> {
     let to = Bind(passing);
     let list = vec![
-        to.route(Method::GET, HEALTH, Mount::Control, probes::alive),
+        to.route(Method::GET, HEALTH, Mount::Control, process::alive),
         to.route(Method::GET, VERSION, Mount::Control, process::version),
         to.route(Method::GET, STATUS, Mount::Control, status),
         to.route(Method::GET, LIVE, Mount::Control, live),

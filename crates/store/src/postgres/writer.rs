@@ -12,8 +12,8 @@ use crate::extra;
 use crate::notifications::Notifications;
 use crate::retention::weight;
 use crate::room::Room;
-use crate::seen::Seen;
 use crate::splice;
+use crate::sums::Seen;
 use crate::sums::{Sums, check_order};
 use crate::text::is_searched;
 use ::postgres::{Client, Statement, Transaction};
@@ -303,7 +303,7 @@ fn keep_exchanges(
     seen: Seen<'_>,
 ) -> Result<(), Failure> {
     let parts = seen.parts();
-    let numbers = |number: fn(&(u64, crate::seen::Part<'_>)) -> u64| -> Vec<i64> {
+    let numbers = |number: fn(&(u64, crate::sums::Part<'_>)) -> u64| -> Vec<i64> {
         parts.iter().map(|part| number(part) as i64).collect()
     };
     let finished = || parts.iter().map(|(_, part)| part.finished);

@@ -1,7 +1,8 @@
-//! Opens the file with the pragmas that every connection needs.
+//! Opens the file with the pragmas that every connection needs; a [`Reader`] answers questions over one.
 
 use super::failure::Failure;
 use super::schema;
+use crate::body_codec::BodyCodec;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use signalbox_engine::record::StoreError;
 use std::fs::{OpenOptions, Permissions};
@@ -92,6 +93,32 @@ fn journal_mode(connection: &Connection) -> rusqlite::Result<()> {
         // Both can only be set before the first table is made.
         connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
         connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    }
+    Ok(())
+}
+
+/// One connection for questions.
+pub struct Reader {
+    /// The connection.
+    pub connection: Connection,
+    /// Unpacks bodies.
+    pub codec: BodyCodec,
+}
+
+impl Reader {
+    /// A reader.
+    pub fn new(connection: Connection) -> Self {
+        Self { connection, codec: BodyCodec::new() }
+    }
+}
+
+/// Learns the dictionaries that were made since the last time.
+pub fn learn(connection: &Connection, codec: &mut BodyCodec) -> Result<(), Failure> {
+    let mut select = connection.prepare_cached("SELECT number, bytes FROM dictionaries WHERE number > ?1")?;
+    let mut rows = select.query([codec.latest() as i64])?;
+    while let Some(row) = rows.next()? {
+        let number: i64 = row.get(0)?;
+        codec.learn(number as u64, row.get(1)?);
     }
     Ok(())
 }

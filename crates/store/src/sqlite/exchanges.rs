@@ -2,7 +2,7 @@
 
 use super::names::{self, NameIds, Role};
 use super::schema::SLOW;
-use crate::seen::Seen;
+use crate::sums::Seen;
 use crate::tally::SUCCESS;
 use foldhash::HashSet;
 use rusqlite::{Connection, OptionalExtension, params};

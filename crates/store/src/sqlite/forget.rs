@@ -1,11 +1,11 @@
 //! Deletes a tape or its beginning a slice at a time, so that nobody waits long for the file.
 
+use super::connection::learn;
 use super::failure::Failure;
 use super::index;
 use super::key::{MAX_SEQ, key, seq_of};
 use super::names::{NameIds, Role};
 use super::notifications;
-use super::reader::learn;
 use super::row::{ASIDE, Bases, StoredRow};
 use super::writer::NEAR;
 use crate::body_codec::{BodyCodec, Packed};

@@ -1,10 +1,10 @@
 //! Deletes what is older or larger than the retention allows, oldest first.
 
+use super::connection::Reader;
 use super::failure::Failure;
 use super::find::place_of;
 use super::forget::{self, Cut};
 use super::key::{key, seq_of};
-use super::reader::Reader;
 use super::row::BYTES;
 use super::tapes;
 use crate::body_codec::BodyCodec;

@@ -1,10 +1,10 @@
 //! Turns a query into conditions in SQL and words of the index.
 
+use super::failure::Failure;
+use super::index::{error_mark, name_mark, session_mark};
+use super::names::{self, Role};
+use super::row::StoredRow;
 use crate::content::{FINISHED, MESSAGE};
-use crate::sqlite::failure::Failure;
-use crate::sqlite::index::{error_mark, name_mark, session_mark};
-use crate::sqlite::names::{self, Role};
-use crate::sqlite::row::StoredRow;
 use crate::tape_row::TapeRow;
 use crate::text::Needle;
 use rusqlite::Connection;

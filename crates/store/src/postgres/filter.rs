@@ -1,7 +1,7 @@
 //! Turns a query into conditions in SQL.
 
+use super::escape::escape;
 use crate::content::{FINISHED, MESSAGE};
-use crate::postgres::escape::escape;
 use crate::tape_row::TapeRow;
 use ::postgres::types::ToSql;
 use signalbox_engine::record::Query;
