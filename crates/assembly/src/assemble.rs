@@ -4,7 +4,7 @@ use crate::interceptors;
 use crate::live::Live;
 use crate::logging::ExchangeLog;
 use crate::recording::Recording;
-use signalbox_config::{BackendConfig, Config, Era, Target, UrlTransport};
+use signalbox_config::{BackendConfig, BackendTarget, Config, Era, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
 use signalbox_engine::budget;
@@ -221,7 +221,7 @@ fn callers(config: &Config) -> BackendCallers {
 
 fn connector(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Result<Arc<dyn Connector>, AssembleError> {
     match &backend.target {
-        Target::Command { program, args, env, env_pass, cwd } => {
+        BackendTarget::Command { program, args, env, env_pass, cwd } => {
             let spec = ChildSpec {
                 args: args.clone(),
                 env: env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect(),
@@ -232,10 +232,10 @@ fn connector(backend: &BackendConfig, reaper: &Reaper, limits: &Limits) -> Resul
             };
             Ok(Arc::new(ChildConnector::new(spec).with_reaper(reaper)))
         }
-        Target::Url { url, .. } if backend.addresses.all.is_empty() => {
+        BackendTarget::Url { url, .. } if backend.addresses.all.is_empty() => {
             remote(backend, url, backend.failing.retries, limits)
         }
-        Target::Url { .. } => many(backend, limits),
+        BackendTarget::Url { .. } => many(backend, limits),
     }
 }
 
@@ -262,7 +262,9 @@ fn remote(
     retries: u32,
     limits: &Limits,
 ) -> Result<Arc<dyn Connector>, AssembleError> {
-    let Target::Url { headers, transport, tls, .. } = &backend.target else { return Err(AssembleError::NoAddress) };
+    let BackendTarget::Url { headers, transport, tls, .. } = &backend.target else {
+        return Err(AssembleError::NoAddress);
+    };
     let headers = headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     if is_websocket(url) {
         let spec = WsSpec {
@@ -302,7 +304,9 @@ pub(crate) fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec 
         start_timeout: backend.start_timeout,
         max_children: backend.max_children,
         wish: match backend.era {
-            Era::Auto if matches!(backend.target, Target::Url { transport: UrlTransport::Sse, .. }) => Wish::Legacy,
+            Era::Auto if matches!(backend.target, BackendTarget::Url { transport: UrlTransport::Sse, .. }) => {
+                Wish::Legacy
+            }
             Era::Auto => Wish::Auto,
             Era::Old => Wish::Legacy,
             Era::New => Wish::Modern,
@@ -320,11 +324,11 @@ pub(crate) fn spec(backend: &BackendConfig, settings: &Settings) -> BackendSpec 
 fn source(backend: &BackendConfig) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &backend.target {
-        Target::Command { program, args, env, env_pass, cwd } => {
+        BackendTarget::Command { program, args, env, env_pass, cwd } => {
             (program, args, env_pass, cwd).hash(&mut hasher);
             env.iter().for_each(|(name, _)| name.hash(&mut hasher));
         }
-        Target::Url { .. } => return 0,
+        BackendTarget::Url { .. } => return 0,
     }
     (&backend.tools.include, &backend.tools.exclude).hash(&mut hasher);
     hasher.finish()

@@ -10,7 +10,7 @@ use super::backend::{self, BackendConfig, COMMAND_KEYS, MAX_NAME, URL_KEYS};
 use super::error::{self, ConfigError, Note, Problem, Warning};
 use super::keys::FOREIGN_KEYS;
 use super::path::KeyPath;
-use super::raw::{Entry, Node, Value};
+use super::raw::{Node, RawEntry, Value};
 use super::read::{Document, Table};
 
 /// The keys that a list of servers stands under, first come first served.
@@ -38,7 +38,7 @@ impl Server {
     }
 
     /// Its keys, of those that Signalbox reads.
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[RawEntry] {
         match &self.node.value {
             Value::Table(entries) => entries,
             _ => &[],
@@ -114,7 +114,7 @@ pub(crate) fn check(
 
 fn note_others(root: &Table<'_>, read: &[&str], warnings: &mut Vec<Warning>) {
     const SHOWN: usize = 5;
-    let others: Vec<&Entry> = root.entries.iter().filter(|entry| !read.contains(&entry.key.as_str())).collect();
+    let others: Vec<&RawEntry> = root.entries.iter().filter(|entry| !read.contains(&entry.key.as_str())).collect();
     let Some(first) = others.first() else {
         return;
     };
@@ -131,7 +131,7 @@ fn note_others(root: &Table<'_>, read: &[&str], warnings: &mut Vec<Warning>) {
 
 fn server<'a>(
     list: &Table<'a>,
-    entry: &'a Entry,
+    entry: &'a RawEntry,
     of_project: bool,
     taken: &mut HashSet<String>,
     warnings: &mut Vec<Warning>,
@@ -154,7 +154,7 @@ fn server<'a>(
         name
     };
     let (has_command, has_url) = (is_given(&table, "command"), is_given(&table, "url"));
-    let mut kept: Vec<Entry> = Vec::new();
+    let mut kept: Vec<RawEntry> = Vec::new();
     for entry in table.entries.iter().filter(|entry| entry.node.value != Value::Null) {
         let key = entry.key.as_str();
         let path = table.path.child(key);
@@ -188,7 +188,7 @@ fn server<'a>(
 }
 
 /// Clients' files often spell out the headers that HTTP transport has anyway. Any other value of them would be wrong.
-fn without_set_headers(entry: &Entry, mut dropped: impl FnMut(usize, &str)) -> Entry {
+fn without_set_headers(entry: &RawEntry, mut dropped: impl FnMut(usize, &str)) -> RawEntry {
     let mut entry = entry.clone();
     if let (true, Value::Table(headers)) = (entry.key == "headers", &mut entry.node.value) {
         headers.retain(|header| {
@@ -207,7 +207,7 @@ fn is_given(table: &Table<'_>, key: &str) -> bool {
 }
 
 /// Some clients have `"enabled": false` for `"disabled": true`. To skip it would start what the user switched off.
-fn switch_off_if_not_enabled(table: &Table<'_>, kept: &mut Vec<Entry>) -> Result<(), ConfigError> {
+fn switch_off_if_not_enabled(table: &Table<'_>, kept: &mut Vec<RawEntry>) -> Result<(), ConfigError> {
     let Some(entry) = table.entry("enabled") else {
         return Ok(());
     };
@@ -215,7 +215,7 @@ fn switch_off_if_not_enabled(table: &Table<'_>, kept: &mut Vec<Entry>) -> Result
         Value::Bool(true) | Value::Null => Ok(()),
         Value::Bool(false) => {
             kept.retain(|other| other.key != "disabled");
-            kept.push(Entry {
+            kept.push(RawEntry {
                 key: "disabled".to_owned(),
                 key_at: entry.key_at,
                 node: Node { value: Value::Bool(true), at: entry.node.at },
@@ -231,14 +231,14 @@ fn switch_off_if_not_enabled(table: &Table<'_>, kept: &mut Vec<Entry>) -> Result
 }
 
 /// Says what is spoken at the address in our own words, beside the address.
-fn name_transport(kind: &str, at: usize, kept: &mut Vec<Entry>) {
+fn name_transport(kind: &str, at: usize, kept: &mut Vec<RawEntry>) {
     let word = match kind {
         "sse" => "sse",
         "http" | "streamable-http" => "http",
         _ => return,
     };
     let entry =
-        Entry { key: "transport".to_owned(), key_at: at, node: Node { value: Value::Text(word.to_owned()), at } };
+        RawEntry { key: "transport".to_owned(), key_at: at, node: Node { value: Value::Text(word.to_owned()), at } };
     let place = kept.iter().position(|other| other.key == "url").map_or(kept.len(), |url| url + 1);
     kept.insert(place, entry);
 }

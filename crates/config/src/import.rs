@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::expand::to_own;
 use crate::foreign::{self, Server};
 use crate::path::{KeyPath, is_bare};
-use crate::raw::{Entry, Value};
+use crate::raw::{RawEntry, Value};
 use crate::read::Document;
 use crate::{ConfigError, Env, Note, Problem, Warning, with_foreign};
 
@@ -78,7 +78,7 @@ fn write_server(toml: &mut String, server: &Server) {
 }
 
 /// `key = value`. The check before has seen to it that only strings, lists of strings and booleans come here.
-fn write_entry(toml: &mut String, entry: &Entry) {
+fn write_entry(toml: &mut String, entry: &RawEntry) {
     let value = match &entry.node.value {
         Value::Text(text) => quoted(&to_own(text)),
         Value::Bool(flag) => flag.to_string(),

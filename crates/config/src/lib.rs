@@ -43,8 +43,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use addresses::Addresses;
-pub use backend::{BackendConfig, Era, Target, TrustLevel, UrlTransport};
-pub use error::{ConfigError, Note, Place, Problem, Warning};
+pub use backend::{BackendConfig, BackendTarget, Era, TrustLevel, UrlTransport};
+pub use error::{ConfigError, ConfigPlace, Note, Problem, Warning};
 pub use expand::Env;
 pub use layers::{Environment, Overrides};
 pub use listen::{Listen, ListenAddr, ListenError, Transport};
@@ -206,7 +206,7 @@ impl Config {
             .clone()
             .or(settings.data_dir)
             .or_else(|| in_state().map(|folder| folder.join("signalbox")))
-            .ok_or_else(|| ConfigError::new(Place::variable("HOME"), Problem::NoHome))?;
+            .ok_or_else(|| ConfigError::new(ConfigPlace::variable("HOME"), Problem::NoHome))?;
         let mut config = Self {
             listen: settings.listen,
             gateway: settings.gateway,
@@ -219,7 +219,7 @@ impl Config {
         };
         overrides.apply(&mut config);
         if !config.listen.may_be_reached() {
-            return Err(ConfigError::new(Place::overrides("listen"), Problem::BeyondLoopback));
+            return Err(ConfigError::new(ConfigPlace::overrides("listen"), Problem::BeyondLoopback));
         }
         Ok(Loaded { config, warnings })
     }

@@ -159,7 +159,7 @@ fn a_command_backend() {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let expected = BackendConfig {
         name: "zeta".to_owned(),
-        target: Target::Command {
+        target: BackendTarget::Command {
             program: "npx".to_owned(),
             args: texts(&["-y", "server", "--token=s3cret", "$5"]),
             env: vec![("API_KEY".to_owned(), Secret::new("s3cret")), ("MODE".to_owned(), Secret::new("fast"))],
@@ -185,7 +185,7 @@ fn a_command_backend() {
 #[test]
 fn a_remote_backend() {
     let backends = good(FULL).backends;
-    let Target::Url { url, headers, .. } = &backends[1].target else {
+    let BackendTarget::Url { url, headers, .. } = &backends[1].target else {
         panic!("{:?}", backends[1]);
     };
     assert_eq!(url.to_string(), "http://localhost:9000/mcp?key=s3cret");
@@ -242,10 +242,9 @@ fn defaults() {
 fn every_key_of_the_reference_is_known_to_the_parser() {
     for key in keys::KEYS {
         let path = key.path.replace(keys::NAME, "x");
-        let list = key
-            .path
-            .rsplit_once('.')
-            .filter(|(list, _)| keys::KEYS.iter().any(|other| other.path == *list && other.kind == keys::Kind::Tables));
+        let list = key.path.rsplit_once('.').filter(|(list, _)| {
+            keys::KEYS.iter().any(|other| other.path == *list && other.kind == keys::KeyKind::Tables)
+        });
         let text = match list {
             Some((list, name)) => format!("[[{list}]]\n{name} = 1979-05-27\n"),
             None => format!("{path} = 1979-05-27\n"),
@@ -274,7 +273,7 @@ fn a_websocket_backend() {
     let text = "[backends.a]\nurl = 'ws://localhost:9000/mcp'\nheaders = { Authorization = 'x' }\n\
                 [backends.b]\nurl = 'wss://h/mcp'\ndisabled = true\n";
     let backends = good(text).backends;
-    let Target::Url { url, headers, .. } = &backends[0].target else { panic!("{:?}", backends[0]) };
+    let BackendTarget::Url { url, headers, .. } = &backends[0].target else { panic!("{:?}", backends[0]) };
     assert_eq!((url.scheme_str(), headers.len(), backends[1].disabled), (Some("ws"), 1, true));
 }
 

@@ -8,7 +8,7 @@ pub mod routes;
 mod sessions;
 pub mod transparent;
 
-use crate::status::{Overview, Place};
+use crate::status::{Overview, ProcessInfo};
 use http::StatusCode;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub struct Served {
 impl Served {
     /// A process that is kept to its configuration by this, at this place. Needs a runtime.
     #[must_use]
-    pub fn new(reloader: &Arc<Reloader>, place: Place) -> Arc<Self> {
+    pub fn new(reloader: &Arc<Reloader>, place: ProcessInfo) -> Arc<Self> {
         name_check::follow(reloader.gateway());
         Arc::new(Self { reloader: Arc::clone(reloader), overview: Overview::new(reloader, place) })
     }

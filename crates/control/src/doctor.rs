@@ -23,7 +23,7 @@ use program::Start;
 use serde_json::Value;
 use signalbox_assembly::assemble::uses_demo;
 use signalbox_assembly::name_check;
-use signalbox_config::{BackendConfig, Config, ConfigError, Env, Loaded, Located, Target};
+use signalbox_config::{BackendConfig, BackendTarget, Config, ConfigError, Env, Loaded, Located};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -108,7 +108,7 @@ async fn machine_and_backends(config: &Config, env: &Env<'_>, now: SystemTime) -
 
 /// How a local backend is started.
 fn start<'a>(backend: &'a BackendConfig, env: &Env<'_>) -> Option<Start<'a>> {
-    let Target::Command { program, args, env: set, cwd, .. } = &backend.target else { return None };
+    let BackendTarget::Command { program, args, env: set, cwd, .. } = &backend.target else { return None };
     let path = set.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.expose().to_owned());
     let path = path.or_else(|| env("PATH")).map(OsString::from);
     Some(Start { backend: &backend.name, program, args, cwd: cwd.as_deref(), path })
@@ -138,11 +138,11 @@ async fn look_at_backends(
             continue;
         }
         let fault = match &backend.target {
-            Target::Command { .. } => start(backend, env).and_then(|start| {
+            BackendTarget::Command { .. } => start(backend, env).and_then(|start| {
                 versions.extend(start.runtime().map(|program| (program, start.path.clone())));
                 start.fault()
             }),
-            Target::Url { url, headers, tls, .. } => {
+            BackendTarget::Url { url, headers, tls, .. } => {
                 findings.extend(certificate::of_backend(tls, SystemTime::now()));
                 let address = Address { backend: &backend.name, url, headers };
                 let look = address.look().await;
@@ -194,7 +194,7 @@ async fn started(trial: &Config, mut seen: BTreeMap<&str, Seen>) -> Vec<Finding>
 /// Why a backend does not serve; where it is a remote one, perhaps MCP is under another path.
 async fn other_path(outcome: &Outcome, backend: Option<&BackendConfig>) -> Finding {
     let finding = backends::failed(outcome, backend);
-    if let Some(BackendConfig { name, target: Target::Url { url, headers, .. }, .. }) = backend {
+    if let Some(BackendConfig { name, target: BackendTarget::Url { url, headers, .. }, .. }) = backend {
         let address = Address { backend: name, url, headers };
         let finding = finding.at(format!("backends.{name}.url"));
         return match address.likely().await {

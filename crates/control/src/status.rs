@@ -131,7 +131,7 @@ impl TapeStatus {
 }
 
 /// Which process speaks on a control socket.
-pub struct Place {
+pub struct ProcessInfo {
     /// The command that it runs.
     pub command: &'static str,
     /// Where clients connect.
@@ -143,14 +143,14 @@ pub struct Place {
 /// What a process tells about itself.
 pub struct Overview {
     reloader: Arc<Reloader>,
-    place: Place,
+    place: ProcessInfo,
     recent: Arc<Recent>,
 }
 
 impl Overview {
     /// Of this process. Needs a runtime, on which the traffic of the last minute is followed.
     #[must_use]
-    pub fn new(reloader: &Arc<Reloader>, place: Place) -> Self {
+    pub fn new(reloader: &Arc<Reloader>, place: ProcessInfo) -> Self {
         Self { reloader: Arc::clone(reloader), recent: Recent::follow(reloader.metrics()), place }
     }
 

@@ -1,6 +1,6 @@
 //! What a rule file says, as a tree in which every value knows its position, and the words for what does not fit.
 
-use crate::error::{Place, Problem, RuleError, closest, shown};
+use crate::error::{Problem, RuleError, RulePlace, closest, shown};
 use crate::files::Files;
 use crate::limits;
 use serde_json::Value as Json;
@@ -28,8 +28,8 @@ impl Source<'_> {
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
     }
 
-    pub fn place(&self, offset: usize, key: &str) -> Place {
-        Place { file: self.file.to_owned(), position: Some(self.position(offset)), key: key.to_owned() }
+    pub fn place(&self, offset: usize, key: &str) -> RulePlace {
+        RulePlace { file: self.file.to_owned(), position: Some(self.position(offset)), key: key.to_owned() }
     }
 }
 
@@ -53,7 +53,7 @@ impl<'a> Node<'a> {
         Self { source, key, at: value.span().start, value: value.get_ref() }
     }
 
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> RulePlace {
         self.source.place(self.at, &self.key)
     }
 

@@ -1,6 +1,6 @@
 //! Reading the `then` of a rule.
 
-use crate::action::{Action, Cache, FAIL_KINDS, FailKind, Failing, RateLimit, Target, Webhook};
+use crate::action::{Action, Cache, FAIL_KINDS, FailKind, Failing, MessageTarget, RateLimit, Webhook};
 use crate::error::{Problem, RuleError, closest};
 use crate::facts::Root;
 use crate::limits;
@@ -110,7 +110,7 @@ fn remove(node: &Node<'_>) -> Result<Action, RuleError> {
     Ok(Action::Remove(pointers.into_iter().map(|pointer| target(node, pointer)).collect::<Result<_, _>>()?))
 }
 
-fn target(node: &Node<'_>, pointer: &str) -> Result<Target, RuleError> {
+fn target(node: &Node<'_>, pointer: &str) -> Result<MessageTarget, RuleError> {
     let read = rooted(pointer).filter(|(root, pointer)| *root != Root::Error && !pointer.segments().is_empty());
     let (root, pointer) = read.ok_or_else(|| {
         let expected = "a pointer that starts with /params/ or /result/, such as \"/params/arguments/limit\"; \
@@ -118,7 +118,7 @@ fn target(node: &Node<'_>, pointer: &str) -> Result<Target, RuleError> {
             .to_owned();
         node.fail(Problem::Expected { expected, found: crate::error::shown(pointer) })
     })?;
-    Ok(Target { root, pointer })
+    Ok(MessageTarget { root, pointer })
 }
 
 pub(crate) fn object(node: &Node<'_>) -> Result<JsonTemplate, RuleError> {

@@ -2,7 +2,7 @@
 
 use crate::action::{Action, MockFile};
 use crate::condition::Condition;
-use crate::error::{Place, Problem, RuleError};
+use crate::error::{Problem, RuleError, RulePlace};
 use crate::limits;
 use crate::node::Node;
 use crate::phases::Phases;
@@ -35,7 +35,7 @@ pub(crate) struct Rule {
     pub patterns: usize,
     /// How many bytes of files it holds.
     pub read_bytes: usize,
-    pub place: Place,
+    pub place: RulePlace,
     /// The whole rule as JSON, from which the version of the set is made.
     pub canonical: String,
 }

@@ -29,7 +29,7 @@ pub(crate) struct Position {
 }
 
 /// What became of a message with one action.
-pub(crate) enum Step {
+pub(crate) enum WalkStep {
     /// The next action.
     Next,
     /// The next action, with another message.
@@ -215,16 +215,16 @@ impl<'a> Walk<'a> {
         None
     }
 
-    fn stepped(&mut self, step: Step, at: Position) -> Option<Leg> {
+    fn stepped(&mut self, step: WalkStep, at: Position) -> Option<Leg> {
         match step {
-            Step::Next => None,
-            Step::Stop => Some(Leg::End(self.passed())),
-            Step::End(verdict) => Some(Leg::End(verdict)),
-            Step::Change(message) => {
+            WalkStep::Next => None,
+            WalkStep::Stop => Some(Leg::End(self.passed())),
+            WalkStep::End(verdict) => Some(Leg::End(verdict)),
+            WalkStep::Change(message) => {
                 self.changed = Some(message);
                 Some(Leg::Changed(Position { rule: at.rule, action: at.action.saturating_add(1) }))
             }
-            Step::Wait(question) => {
+            WalkStep::Wait(question) => {
                 let cursor = cursor(self.generation, at);
                 Some(Leg::End(Verdict::Hold(Hold { question, cursor, message: self.changed.take() })))
             }

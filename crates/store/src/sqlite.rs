@@ -19,7 +19,7 @@ mod tapes;
 mod writer;
 
 use crate::room::Room;
-use connection::{Place, Reader};
+use connection::{Reader, SqliteFile};
 use failure::Failure;
 use signalbox_engine::lock::LockResultExt;
 use signalbox_engine::record::{
@@ -41,7 +41,7 @@ const IMPORT_BATCH: usize = 500;
 
 /// Tapes in a SQLite file. Only its owner can read the file.
 pub struct SqliteStore {
-    place: Place,
+    place: SqliteFile,
     most: Option<u64>,
     readers: Mutex<Vec<Reader>>,
 }
@@ -60,7 +60,7 @@ impl SqliteStore {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_waiting(path: impl AsRef<Path>, wait: Duration) -> Result<Self, StoreError> {
-        let place = Place::new(path.as_ref(), wait);
+        let place = SqliteFile::new(path.as_ref(), wait);
         let reader = place.told(connection::create(&place).map(Reader::new))?;
         Ok(Self { place, most: None, readers: Mutex::new(vec![reader]) })
     }

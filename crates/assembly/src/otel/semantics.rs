@@ -1,7 +1,7 @@
 //! What the spans of an exchange are called and say, after the semantic conventions of OpenTelemetry for MCP.
 
-use super::span::{Kind, Span, cut};
-use signalbox_config::{Config, Target};
+use super::span::{Span, SpanKind, cut};
+use signalbox_config::{BackendTarget, Config};
 use signalbox_engine::fact::{Finished, Outcome};
 use signalbox_engine::trace::{Sent, Trace};
 use signalbox_wire::{TraceParent, json, method};
@@ -28,9 +28,9 @@ struct Place {
 impl Places {
     /// The places of a configuration; `pipe` says that clients come by standard input.
     pub(super) fn new(config: &Config, pipe: bool) -> Self {
-        let place = |target: &Target| match target {
-            Target::Command { .. } => Place { transport: "pipe", host: None },
-            Target::Url { url, .. } => {
+        let place = |target: &BackendTarget| match target {
+            BackendTarget::Command { .. } => Place { transport: "pipe", host: None },
+            BackendTarget::Url { url, .. } => {
                 let secure = url.scheme_str().is_some_and(|scheme| matches!(scheme, "https" | "wss"));
                 let port = url.port_u16().unwrap_or(if secure { 443 } else { 80 });
                 let host = url.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
@@ -73,7 +73,7 @@ pub(super) fn spans(finished: &Finished, trace: &Trace, places: &Places, clock: 
 fn server(finished: &Finished, trace: &Trace, places: &Places, clock: Clock) -> Span {
     let start = finished.at.checked_sub(finished.took).unwrap_or(finished.at);
     let ids = (trace.span, trace.parent);
-    let mut span = common(Kind::Server, ids, finished, finished.subject.as_deref(), (start, clock));
+    let mut span = common(SpanKind::Server, ids, finished, finished.subject.as_deref(), (start, clock));
     if let Some(ended) = &trace.ended {
         let id = json::string(ended.request.token());
         span.text("jsonrpc.request.id", &id.unwrap_or_else(|| String::from_utf8_lossy(ended.request.token())));
@@ -92,7 +92,7 @@ fn server(finished: &Finished, trace: &Trace, places: &Places, clock: Clock) -> 
 
 fn client(finished: &Finished, trace: &Trace, sent: &Sent, places: &Places, clock: Clock) -> Span {
     let ids = (trace.told.call, Some(trace.span.span));
-    let mut span = common(Kind::Client, ids, finished, sent.name.as_deref(), (sent.at, clock));
+    let mut span = common(SpanKind::Client, ids, finished, sent.name.as_deref(), (sent.at, clock));
     span.text("jsonrpc.request.id", &sent.id.to_string());
     span.text("mcp.protocol.version", sent.revision.as_str());
     let place = finished.backend.as_deref().and_then(|backend| places.backends.get(backend));
@@ -108,7 +108,7 @@ fn client(finished: &Finished, trace: &Trace, sent: &Sent, places: &Places, cloc
 }
 
 fn common(
-    kind: Kind,
+    kind: SpanKind,
     (own, parent): (TraceParent, Option<[u8; 8]>),
     finished: &Finished,
     subject: Option<&str>,

@@ -7,7 +7,7 @@ const MAX_TEXT: usize = 1024;
 
 /// Which side of a call a span is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
+pub(super) enum SpanKind {
     /// We were called.
     Server,
     /// We called.
@@ -28,7 +28,7 @@ pub(super) struct Span {
     pub(super) own: TraceParent,
     pub(super) parent: Option<[u8; 8]>,
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: SpanKind,
     /// Nanoseconds since 1970.
     pub(super) start: u64,
     pub(super) end: u64,

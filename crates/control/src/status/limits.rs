@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
-use signalbox_config::{Config, Target};
+use signalbox_config::{BackendTarget, Config};
 use signalbox_runtime::status::Status;
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(super) struct Bounds {
 
 impl Bounds {
     pub(super) fn of(config: &Config) -> Self {
-        let processes = config.backends.iter().filter(|one| matches!(one.target, Target::Command { .. }));
+        let processes = config.backends.iter().filter(|one| matches!(one.target, BackendTarget::Command { .. }));
         Self {
             sessions: config.gateway.max_sessions,
             connections: config.gateway.max_connections,

@@ -1,7 +1,7 @@
 //! The tables, and their version.
 
+use super::address::PostgresAddress;
 use super::convert::CONVERTERS;
-use super::place::Place;
 use super::{Failure, notifications};
 use ::postgres::{Client, Transaction};
 use signalbox_engine::record::StoreError;
@@ -109,7 +109,7 @@ CREATE INDEX tape_search ON tape_words USING gin (words);
 ";
 
 /// Makes the tables, or checks their version and converts them. One process at a time does that, all of it or nothing.
-pub fn prepare(client: &mut Client, place: &Place) -> Result<(), Failure> {
+pub fn prepare(client: &mut Client, place: &PostgresAddress) -> Result<(), Failure> {
     let mut transaction = client.transaction()?;
     transaction.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK])?;
     let there: Option<String> = transaction.query_one("SELECT to_regclass('signalbox.meta')::text", &[])?.get(0);
@@ -124,7 +124,7 @@ pub fn prepare(client: &mut Client, place: &Place) -> Result<(), Failure> {
 }
 
 /// Takes one step after the other up to this version.
-fn convert(transaction: &mut Transaction<'_>, place: &Place) -> Result<(), Failure> {
+fn convert(transaction: &mut Transaction<'_>, place: &PostgresAddress) -> Result<(), Failure> {
     let found: String = transaction.query_one("SELECT value FROM meta WHERE key = 'version'", &[])?.get(0);
     let mut version: u32 = found.parse().unwrap_or(0);
     if version > VERSION {

@@ -1,9 +1,9 @@
 //! Appends entries to one tape and does its deferred work: indexing, training, making room.
 
+use super::address::PostgresAddress;
 use super::copy::{Copy, EntryRow};
 use super::escape::escape;
 use super::link::{Link, Ready};
-use super::place::Place;
 use super::words::Runs;
 use super::{Failure, notifications, prune, row, tapes};
 use crate::body_codec::BodyCodec;
@@ -36,7 +36,7 @@ const MAX_RECENT_BYTES: usize = 1 << 20;
 
 /// The writing side of one tape in a PostgreSQL database.
 pub struct PostgresWriter {
-    place: Place,
+    place: PostgresAddress,
     link: Option<Link>,
     codec: BodyCodec,
     recent: VecDeque<(u64, Bytes)>,
@@ -52,7 +52,12 @@ pub struct PostgresWriter {
 
 impl PostgresWriter {
     /// Keeps the head of a tape.
-    pub fn begin(place: Place, info: &TapeInfo, hidden: bool, room: Option<Room>) -> Result<Self, StoreError> {
+    pub fn begin(
+        place: PostgresAddress,
+        info: &TapeInfo,
+        hidden: bool,
+        room: Option<Room>,
+    ) -> Result<Self, StoreError> {
         let mut client = place.connect()?;
         let number = place.told(begin(&mut client, info, hidden))?;
         Ok(Self {

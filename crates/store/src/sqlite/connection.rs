@@ -22,13 +22,13 @@ const MAX_LOG_BYTES: u64 = 64 << 20;
 
 /// Where the file is, and how long to wait for others.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct SqliteFile {
     path: Arc<PathBuf>,
     shown: Arc<str>,
     wait: Duration,
 }
 
-impl Place {
+impl SqliteFile {
     /// A place.
     pub fn new(path: &Path, wait: Duration) -> Self {
         Self { shown: path.display().to_string().into(), path: Arc::new(path.to_owned()), wait }
@@ -45,7 +45,7 @@ impl Place {
 }
 
 /// Opens the file, makes it if it is missing, and brings it to the version of this program.
-pub fn create(place: &Place) -> Result<Connection, Failure> {
+pub fn create(place: &SqliteFile) -> Result<Connection, Failure> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&*place.path);
     let file = file.map_err(|error| place.cannot(error))?;
     let mut connection = open(place)?;
@@ -58,7 +58,7 @@ pub fn create(place: &Place) -> Result<Connection, Failure> {
 }
 
 /// One more connection to a file that is there.
-pub fn open(place: &Place) -> Result<Connection, Failure> {
+pub fn open(place: &SqliteFile) -> Result<Connection, Failure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(&*place.path, flags)?;
     connection.busy_timeout(place.wait)?;

@@ -8,7 +8,7 @@ use super::key::{key, seq_of};
 use super::row::BYTES;
 use super::tapes;
 use crate::body_codec::BodyCodec;
-use crate::retention::{self, Measure, Scale, Step};
+use crate::retention::{self, Measure, Removal, Scale};
 use crate::tape_row::{ENTRY_BYTES, TapeRow};
 use rusqlite::Connection;
 use signalbox_engine::record::{Pruned, Retention};
@@ -90,7 +90,7 @@ fn sweep(connection: &mut Connection, now: u64) -> Result<(), Failure> {
 fn take(
     connection: &mut Connection,
     codec: &mut BodyCodec,
-    step: &Step,
+    step: &Removal,
     dry_run: bool,
     pruned: &mut Pruned,
 ) -> Result<(), Failure> {
@@ -141,13 +141,13 @@ impl Measure for Inside<'_> {
     }
 }
 
-fn by_age(connection: &Connection, cutoff: u64, now: u64) -> Result<Vec<Step>, Failure> {
+fn by_age(connection: &Connection, cutoff: u64, now: u64) -> Result<Vec<Removal>, Failure> {
     let tapes = tapes::weighed(connection)?;
     let scale = Scale::new(forget::used(connection)?, &tapes);
     retention::by_age(&mut Inside(connection), &scale, tapes, cutoff, now)
 }
 
-fn by_size(connection: &Connection, excess: u64, now: u64, gone: &[String]) -> Result<Vec<Step>, Failure> {
+fn by_size(connection: &Connection, excess: u64, now: u64, gone: &[String]) -> Result<Vec<Removal>, Failure> {
     let tapes = tapes::weighed(connection)?;
     let scale = Scale::new(forget::used(connection)?, &tapes);
     retention::by_size(&mut Inside(connection), &scale, tapes, excess, now, gone)

@@ -1,6 +1,6 @@
 //! Appends entries to one tape and does its deferred work: indexing, training, making room.
 
-use super::connection::Place;
+use super::connection::SqliteFile;
 use super::connection::learn;
 use super::exchanges;
 use super::failure::Failure;
@@ -33,7 +33,7 @@ const MAX_OTHERS: i64 = 100;
 
 /// The writing side of one tape in a SQLite file.
 pub struct SqliteWriter {
-    place: Place,
+    place: SqliteFile,
     connection: Connection,
     codec: BodyCodec,
     names: NameIds,
@@ -53,7 +53,7 @@ pub struct SqliteWriter {
 impl SqliteWriter {
     /// Keeps the head of a tape.
     pub fn begin(
-        place: Place,
+        place: SqliteFile,
         mut connection: Connection,
         info: &TapeInfo,
         hidden: bool,
@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn a_full_file_keeps_nothing_of_the_batch_and_all_of_it_later() {
         let folder = tempfile::TempDir::new().unwrap();
-        let place = Place::new(&folder.path().join("tapes.db"), Duration::from_secs(5));
+        let place = SqliteFile::new(&folder.path().join("tapes.db"), Duration::from_secs(5));
         let connection = connection::create(&place).unwrap();
         let info = TapeInfo::new("t".into(), TapeKind::Serve, String::new(), 1);
         let mut writer = SqliteWriter::begin(place, connection, &info, false, None).unwrap();
