@@ -7,9 +7,9 @@
 pub(crate) mod answer;
 pub(crate) mod backend;
 pub(crate) mod event_reader;
-pub(crate) mod gate;
 mod general;
 pub(crate) mod headers;
+pub(crate) mod in_flight;
 mod link;
 pub(crate) mod post;
 mod stream;

@@ -3,8 +3,8 @@
 use super::answer::{Came, Post};
 use super::backend::Backend;
 use super::event_reader::EventReader;
-use super::gate::Hold;
 use super::headers;
+use super::in_flight::Hold;
 use super::link::Shared;
 use super::stream::Cursor;
 use crate::http1::{Conn, Content};

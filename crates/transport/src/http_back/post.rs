@@ -15,11 +15,7 @@ use signalbox_engine::{Fault, FaultKind, pacing};
 use signalbox_wire::{Revision, method};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 
-/// Most messages of one link that are on their way at once.
-pub(crate) const MAX_RUNNING: usize = 10_000;
 /// How long a message that gets no answer may take to be accepted. Requests are timed by the engine.
 const NOTE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -28,8 +24,7 @@ const NOTE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The task of every call holds this future, and tokio moves it more than once. So what a call with a JSON answer on a
 /// kept connection does not need is boxed, here and below.
 pub(super) async fn run(mut running: Running, message: ToBackend, session: Option<HeaderValue>) {
-    running.begin();
-    running.wait_for_gate().await;
+    running.begin().await;
     let key = message.key();
     let ended = if key.is_some() {
         post(&running, &message, session.as_ref()).await
@@ -54,15 +49,6 @@ pub(crate) async fn in_time(backend: &Backend, posting: impl Future<Output = Res
     match tokio::time::timeout(NOTE_TIMEOUT, posting).await {
         Ok(posted) => posted,
         Err(_) => Err(backend.fault(FaultKind::TimedOut, "did not accept a notification in time")),
-    }
-}
-
-/// Runs a task where the message came from, so that a call stays on one thread; where that is no runtime's, on the one that
-/// the link was opened on.
-pub(crate) fn spawn(opened_on: &Handle, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
-    match Handle::try_current() {
-        Ok(here) => here.spawn(task),
-        Err(_) => opened_on.spawn(task),
     }
 }
 

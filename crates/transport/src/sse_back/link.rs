@@ -1,15 +1,12 @@
 use super::post;
 use super::stream::Opened;
 use crate::http_back::backend::Backend;
-use crate::http_back::gate::{self, Closed, Gate, Hold};
-use crate::http_back::post::{MAX_RUNNING, spawn};
+use crate::http_back::in_flight::{self, InFlight, LinkShared, Ticket};
 use http::Uri;
+use signalbox_engine::Fault;
 use signalbox_engine::back::ToBackend;
-use signalbox_engine::keys::KeyMap;
 use signalbox_engine::lock::LockResultExt;
-use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Link, LinkEvents};
-use signalbox_wire::method;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
@@ -27,23 +24,14 @@ pub(super) struct Shared {
     pub events: Arc<dyn LinkEvents>,
     /// Where messages are posted to.
     pub post_to: Uri,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    closed: bool,
-    serial: u64,
-    /// The messages on their way, by serial: the key of a request, and its task.
-    running: KeyMap<u64, (Option<u64>, AbortHandle)>,
-    gate: Gate,
+    in_flight: Mutex<InFlight>,
 }
 
 impl SseLink {
     /// Goes on reading a stream that was opened.
     pub(super) fn begin(backend: Arc<Backend>, events: Arc<dyn LinkEvents>, opened: Opened) -> Self {
         let post_to = opened.post_to.clone();
-        let shared = Arc::new(Shared { backend, events, post_to, state: Mutex::default() });
+        let shared = Arc::new(Shared { backend, events, post_to, in_flight: Mutex::default() });
         let reader = tokio::spawn(opened.follow(Arc::clone(&shared))).abort_handle();
         Self { shared, reader, runtime: Handle::current() }
     }
@@ -51,44 +39,16 @@ impl SseLink {
 
 impl Link for SseLink {
     fn send(&self, message: ToBackend) -> Result<(), Fault> {
-        let mut guard = self.shared.lock();
-        let state = &mut *guard;
-        let backend = &self.shared.backend;
-        if state.closed {
-            return Err(backend.fault(FaultKind::BackendDown, "has no open event stream"));
-        }
-        if state.running.len() >= MAX_RUNNING {
-            let text = format!("already has {MAX_RUNNING} messages on their way");
-            return Err(backend.fault(FaultKind::Overloaded, text));
-        }
-        let mut running = Running {
-            shared: Arc::clone(&self.shared),
-            serial: state.serial,
-            behind: state.gate.closed(),
-            holds: None,
-            begun: false,
-        };
-        state.serial += 1;
-        if message.key().is_none() && message.method() == method::INITIALIZED {
-            running.holds = Some(state.gate.close());
-        }
-        let (key, serial) = (message.key(), running.serial);
-        // The lock is held until the task is registered, so that the task cannot end before.
-        let task = spawn(&self.runtime, post::run(running, message));
-        if task.is_finished() {
-            // A runtime that shuts down drops a task instead of taking it.
-            return Err(backend.fault(FaultKind::BackendDown, "is not called any more: the gateway is shutting down"));
-        }
-        state.running.insert(serial, (key, task.abort_handle()));
-        Ok(())
+        let mut in_flight = self.shared.lock();
+        let running = in_flight.begin(&self.shared, &message)?;
+        let ticket = running.ticket();
+        let task = in_flight::spawn(&self.runtime, post::run(running, message));
+        in_flight.register(&self.shared.backend, ticket, &task)
     }
 
     fn abort(&self, key: u64) {
-        let found = {
-            let state = self.shared.lock();
-            state.running.values().find(|(found, _)| *found == Some(key)).map(|(_, task)| task.clone())
-        };
-        if let Some(task) = found {
+        let request = self.shared.lock().remove(key);
+        if let Some(task) = request {
             task.abort();
         }
     }
@@ -96,11 +56,11 @@ impl Link for SseLink {
     fn close(&self) {
         self.reader.abort();
         let running = {
-            let mut state = self.shared.lock();
-            state.closed = true;
-            std::mem::take(&mut state.running)
+            let mut in_flight = self.shared.lock();
+            in_flight.close();
+            in_flight.take_all()
         };
-        for (_, task) in running.into_values() {
+        for task in running {
             task.abort();
         }
     }
@@ -115,47 +75,23 @@ impl Drop for SseLink {
 impl Shared {
     /// The stream has ended, and nothing can be answered any more.
     pub(super) fn lost(&self, why: String) {
-        self.lock().closed = true;
+        self.lock().close();
         self.events.lost(why);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unpoisoned()
+    fn lock(&self) -> MutexGuard<'_, InFlight> {
+        self.in_flight.lock().unpoisoned()
     }
 }
 
-/// A message on its way. Dropping it takes the message off the link's books, however its task ends.
-pub(super) struct Running {
-    shared: Arc<Shared>,
-    serial: u64,
-    /// What has to be accepted before this message is sent.
-    behind: Option<Closed>,
-    /// Set if others have to wait for this message.
-    holds: Option<Hold>,
-    /// Set once the task runs. One that is dropped before, by a runtime that shuts down, may be so inside
-    /// [`SseLink::send`], which holds the lock.
-    begun: bool,
-}
+impl LinkShared for Shared {
+    const NOT_OPEN: &'static str = "has no open event stream";
 
-impl Running {
-    /// The task runs.
-    pub(super) fn begin(&mut self) {
-        self.begun = true;
+    fn backend(&self) -> &Backend {
+        &self.backend
     }
 
-    pub(super) fn shared(&self) -> &Shared {
-        &self.shared
-    }
-
-    pub(super) async fn wait_for_gate(&self) {
-        gate::wait(self.behind.clone()).await;
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.begun {
-            self.shared.lock().running.remove(&self.serial);
-        }
+    fn ended(&self, ticket: Ticket) {
+        self.lock().end(ticket);
     }
 }

@@ -1,9 +1,10 @@
 //! One message on its way: the POST that carries it. What the backend makes of it arrives on the stream of events.
 
-use super::link::Running;
+use super::link::Shared;
 use super::stream::refusal;
 use crate::http_back::backend::Backend;
 use crate::http_back::headers;
+use crate::http_back::in_flight::Running;
 use crate::http_back::post::{in_time, refusal_kind, undelivered};
 use crate::http1::Request;
 use http::header;
@@ -12,10 +13,9 @@ use signalbox_engine::Fault;
 use signalbox_engine::back::ToBackend;
 
 /// Sends the message. A request that is refused has failed; a notification that is refused is only logged.
-pub(super) async fn run(mut running: Running, message: ToBackend) {
-    running.begin();
-    running.wait_for_gate().await;
-    let shared = running.shared();
+pub(super) async fn run(mut running: Running<Shared>, message: ToBackend) {
+    running.begin().await;
+    let shared = &*running.shared;
     let posting = post(&shared.backend, &shared.post_to, &message);
     let Some(key) = message.key() else {
         if let Err(fault) = in_time(&shared.backend, posting).await {
