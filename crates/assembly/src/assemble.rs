@@ -1,26 +1,24 @@
 //! From a configuration to a gateway that is ready to start.
 
-use crate::interceptors;
 use crate::live::Live;
 use crate::logging::ExchangeLog;
 use crate::recording::Recording;
 use signalbox_config::{BackendConfig, BackendTarget, Config, Era, UrlTransport};
 use signalbox_demo::{DemoError, DemoServer};
 use signalbox_engine::back::Wish;
-use signalbox_engine::budget;
 use signalbox_engine::metrics::MethodMetrics;
-use signalbox_engine::{FactSink, Principal};
+use signalbox_engine::{Chain, FactSink, Principal, budget};
 use signalbox_rules::{RuleSet, Rules};
 use signalbox_runtime::{
     Backend, BackendCallers, BackendSpec, Breakpoints, Connector, FailureRules, Gateway, GatewayParts, Lifetime,
     Settings,
 };
+use signalbox_transport::SpecError;
 use signalbox_transport::auto_back::AutoConnector;
 use signalbox_transport::child::{ChildConnector, ChildSpec, KILL_GRACE, Reaper};
 use signalbox_transport::http_back::{HttpConnector, HttpSpec};
 use signalbox_transport::in_process::InProcessConnector;
 use signalbox_transport::many_back::{Address, ManyConnector, ManySpec};
-use signalbox_transport::spec_error::SpecError;
 use signalbox_transport::sse_back::SseConnector;
 use signalbox_transport::web_post::WebPost;
 use signalbox_transport::ws_back::{WsConnector, WsSpec};
@@ -134,7 +132,7 @@ pub fn assemble(
     let gateway = Gateway::new(GatewayParts {
         settings,
         backends,
-        chain: interceptors::chain(&breakpoints, &rules),
+        chain: interceptor_chain(&breakpoints, &rules),
         facts,
         post: Some(Arc::new(WebPost::default())),
         principal,
@@ -357,4 +355,14 @@ pub(crate) fn demo_spec(config: &Config, settings: &Settings) -> BackendSpec {
         source: 0,
         allows: Box::new(|_| true),
     }
+}
+
+/// The chain, asked from top to bottom for requests and from bottom to top for answers.
+#[must_use]
+pub fn interceptor_chain(breakpoints: &Arc<Breakpoints>, rules: &Arc<Rules>) -> Chain {
+    Chain::new(vec![
+        // A person's edit of a request is judged by the rules too, and of an answer a person sees what they made of it.
+        Arc::clone(breakpoints) as _,
+        Arc::clone(rules) as _,
+    ])
 }

@@ -3,7 +3,6 @@
 
 pub mod assemble;
 pub mod data_dir;
-pub mod interceptors;
 pub mod live;
 pub mod live_line;
 pub mod logging;

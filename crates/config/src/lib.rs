@@ -11,7 +11,6 @@ pub mod duration;
 pub mod error;
 mod expand;
 mod failing;
-mod faults;
 mod foreign;
 pub mod import;
 mod json;
@@ -56,8 +55,8 @@ pub use secret::Secret;
 pub use tls::{Certificates, ListenTls};
 pub use tools::ToolFilter;
 
+use check::Faults;
 use expand::Dialect;
-use faults::Faults;
 use read::{Document, Table};
 
 /// Everything that can be set, checked.

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::check::Faults;
 use super::error::{self, ConfigError, ConfigPlace, Origin, Position, Problem};
 use super::expand::{Dialect, Env, ExpandFault, expand};
-use super::faults::Faults;
 use super::keys::{self, ConfigKey, KeyKind, KeyState, Known, LEAST_SECONDS};
 use super::path::KeyPath;
 use super::raw::{Node, RawEntry, Value};

@@ -1,7 +1,7 @@
 //! Where rules are: `[[rules]]` in the configuration itself, and files of their own.
 
+use super::check::Faults;
 use super::error::{ConfigError, ConfigPlace, Problem};
-use super::faults::Faults;
 use super::read::Table;
 use signalbox_rules::{FileError, Files, RuleError, RuleSet};
 use std::cell::RefCell;

@@ -9,7 +9,6 @@ mod clock;
 mod configuration;
 mod data_folder;
 pub mod finding;
-mod open_files;
 mod port;
 mod program;
 mod recording;
@@ -88,7 +87,7 @@ fn certificates(config: &Path, text: &str, now: SystemTime) -> Vec<Finding> {
 
 async fn machine_and_backends(config: &Config, env: &Env<'_>, now: SystemTime) -> Vec<Finding> {
     let mut findings = data_folder::check(&config.data_dir);
-    findings.push(open_files::check(config.gateway.max_connections));
+    findings.push(crate::open_files::check_limit(config.gateway.max_connections));
     let (running, told) = running::check(&config.data_dir).await;
     findings.extend(told);
     findings.extend(recording::check(config).await);

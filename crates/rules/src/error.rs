@@ -92,7 +92,7 @@ pub enum Problem {
     Json(String),
     /// A file that a rule names and that cannot be read.
     #[error("cannot be read: {0}")]
-    Unreadable(crate::files::FileError),
+    Unreadable(crate::outside::FileError),
     /// Something in a file that a rule names.
     #[error("`{file}`: {problem}")]
     InFile {

@@ -12,7 +12,6 @@ mod damage;
 mod ends;
 pub mod error;
 mod facts;
-pub mod files;
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -48,10 +47,10 @@ pub mod webhook;
 mod tests;
 
 pub use error::{RuleError, Warning};
-pub use files::{FileError, Files};
 pub use live::Overflows;
 pub use names::KnownNames;
 pub use outside::Outside;
+pub use outside::{FileError, Files};
 pub use played::Played;
 pub use rule_set::{Retraced, RuleRow, RuleSet};
 pub use rules::Rules;

@@ -1,8 +1,8 @@
 //! What a rule file says, as a tree in which every value knows its position, and the words for what does not fit.
 
 use crate::error::{Problem, RuleError, RulePlace, closest, shown};
-use crate::files::Files;
 use crate::limits;
+use crate::outside::Files;
 use serde_json::Value as Json;
 use std::time::Duration;
 use toml::Spanned;

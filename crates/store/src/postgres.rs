@@ -3,9 +3,7 @@
 //! All calls block; they are made from threads that are not part of an async runtime.
 
 mod address;
-mod convert;
 mod copy;
-mod escape;
 mod filter;
 mod find;
 mod forget;

@@ -3,20 +3,17 @@
 //! The runner is the npm package `@modelcontextprotocol/conformance`; it needs Node 22. Nothing of it is kept here: a
 //! test gives the path of `node` and of the runner's `dist/index.js`.
 
-mod as_client;
 mod known;
 
-pub use as_client::ClientVerdict;
 pub use known::Known;
 
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
-
-use anyhow::{Context as _, bail};
-use serde::Deserialize;
 use tokio::process::Command;
 
 /// How long one run may take.
@@ -316,6 +313,35 @@ fn scenario(folder: &str) -> &str {
     match end.and_then(|end| name.split_at_checked(end)) {
         Some((scenario, stamp)) if stamp.starts_with('-') && stamp.ends_with('Z') => scenario,
         _ => name,
+    }
+}
+
+/// What the runner said about a client, and what the client itself says.
+#[derive(Clone, Debug, Default)]
+pub struct ClientVerdict {
+    /// The runner's own checks.
+    pub verdict: Verdict,
+    /// What the client and the runner said, where the client did not end well.
+    pub complaint: Option<String>,
+}
+
+impl Runner {
+    /// Has the client judged that this command line starts, in every scenario of a revision but those of authorization. The
+    /// runner appends the URL of its server.
+    ///
+    /// # Errors
+    /// When the runner cannot be run, takes too long or leaves no results. A client that fails is not an error.
+    pub async fn judge_client(&self, client: &str, revision: &str) -> anyhow::Result<ClientVerdict> {
+        let results = tempfile::tempdir()?;
+        let mut command = self.command();
+        command.args(["client", "--command", client, "--suite", "all", "--spec-version", revision]);
+        command.arg("-o").arg(results.path());
+        let output = self.output(command).await?;
+        // The folders of authorization lie one deeper and are not read.
+        let verdict = read(results.path(), true).with_context(|| told(&output))?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let ended_badly = said.contains("Client exited with code") || said.contains("Client timed out");
+        Ok(ClientVerdict { verdict, complaint: ended_badly.then_some(said) })
     }
 }
 

@@ -5,18 +5,18 @@
 //! backend really opens a stream and names an address to post to; in any other case Streamable HTTP is spoken, whose own
 //! handshake then says what is wrong. This costs a Streamable HTTP backend one extra request, once.
 
-mod question;
 #[cfg(test)]
 mod tests;
 
+use crate::backend_fault::SpecError;
 use crate::http_back::backend::Backend;
-use crate::http_back::{HttpConnector, HttpSpec};
-use crate::spec_error::SpecError;
+use crate::http_back::{HttpConnector, HttpSpec, headers};
+use crate::http1::{Content, body};
 use crate::sse_back;
 use crate::watched::{Notice, Watched};
-use question::Verdict;
-use signalbox_engine::{Fault, FaultKind};
+use signalbox_engine::{Fault, FaultKind, back};
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};
+use signalbox_wire::Envelope;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -105,7 +105,7 @@ impl Opening {
     async fn find_out(self) -> Result<Arc<dyn Link>, Fault> {
         let asked_first = self.backend().target.uri.path().trim_end_matches('/').ends_with(SSE_PATH);
         if !asked_first {
-            match tokio::time::timeout(PATIENCE, question::ask(self.backend(), &*self.events)).await {
+            match tokio::time::timeout(PATIENCE, tell_transport(self.backend(), &*self.events)).await {
                 Ok(Ok(Verdict::PerhapsSse)) => {}
                 // Nothing listens there, so that another transport would fail in the same way.
                 Ok(Err(fault)) if fault.kind == FaultKind::BackendDown => return Err(fault),
@@ -158,4 +158,48 @@ impl Notice for Finding {
             self.found.store(UNKNOWN, Ordering::Relaxed);
         }
     }
+}
+
+/// Most bytes of the answer that are read.
+const MAX_ANSWER: usize = 64 * 1024;
+
+/// How the gateway calls itself.
+const INFO: &str = concat!(r#"{"name":"signalbox","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
+
+/// What the answer means.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Verdict {
+    /// It may come from a server that knows no POST at this address.
+    PerhapsSse,
+    /// It comes from Streamable HTTP, or from something that asking for a stream would not explain either.
+    Other,
+}
+
+/// Sends the one request that tells Streamable HTTP from HTTP+SSE: a POST that either era of the former answers in its own way.
+///
+/// # Errors
+/// If there is no answer.
+async fn tell_transport(backend: &Backend, events: &dyn LinkEvents) -> Result<Verdict, Fault> {
+    let probe = events.asks(back::probe(INFO));
+    let request = headers::post(backend, &probe, None, Vec::new())?;
+    let kept = backend.pool.take();
+    let (mut conn, head) = backend.exchange(kept, request).await?;
+    let (status, content) = (head.status.as_u16(), head.content);
+    if !matches!(status, 400 | 404 | 405) {
+        // Nobody wants a stream, which may take long to end; a whole answer is recorded.
+        if content != Content::Events
+            && let Ok(bytes) = body::whole(&mut conn, MAX_ANSWER, || None).await
+        {
+            events.told(&bytes);
+            backend.pool.put(conn);
+        }
+        return Ok(Verdict::Other);
+    }
+    let read = body::whole(&mut conn, MAX_ANSWER, || None).await;
+    let speaks = read.is_ok_and(|bytes| {
+        backend.pool.put(conn);
+        events.told(&bytes);
+        Envelope::parse(bytes).is_ok()
+    });
+    Ok(if speaks { Verdict::Other } else { Verdict::PerhapsSse })
 }

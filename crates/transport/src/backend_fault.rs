@@ -1,9 +1,10 @@
 //! Faults of backends, in the same words whichever transport reports them.
 
-use crate::http1::Target;
+use crate::http1::{Target, TargetError};
 use crate::tls;
 use signalbox_engine::{Fault, FaultKind};
 use std::fmt::Display;
+use std::sync::Arc;
 
 /// A fault of this backend. `text` goes on after its name.
 pub(crate) fn fault(name: &str, kind: FaultKind, text: impl Display) -> Fault {
@@ -19,4 +20,25 @@ pub(crate) fn unreachable(name: &str, target: &Target, why: &dyn Display) -> Fau
 /// handshake is over for us.
 pub(crate) fn ended_tls(error: &rustls::Error) -> String {
     format!("ended the TLS connection: {}", tls::words(error))
+}
+
+/// What is wrong with the configured address, TLS or headers of a backend.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SpecError {
+    /// The address, or the TLS that it asks for, cannot be used.
+    #[error("backend `{backend}`: {error}")]
+    Target {
+        /// The backend.
+        backend: Arc<str>,
+        /// What is wrong.
+        error: TargetError,
+    },
+    /// A header that the transport sets itself.
+    #[error("backend `{backend}`: header {header} is set by the gateway and cannot be configured")]
+    ReservedHeader {
+        /// The backend.
+        backend: Arc<str>,
+        /// The header.
+        header: String,
+    },
 }

@@ -37,8 +37,6 @@
 
 mod accepts;
 mod answer;
-mod batch;
-mod body;
 mod client_connection;
 mod connection;
 mod cors;
@@ -252,9 +250,9 @@ async fn serve_connection(socket: Stream, connection: Arc<ClientConnection>) {
 }
 
 /// The answer type of this front.
-pub(crate) type Answer = http::Response<body::FrontBody>;
+pub(crate) type Answer = http::Response<routed::FrontBody>;
 
 /// A body that is there as a whole.
-pub(crate) fn whole(bytes: impl Into<Bytes>) -> body::FrontBody {
-    body::FrontBody::whole(bytes.into())
+pub(crate) fn whole(bytes: impl Into<Bytes>) -> routed::FrontBody {
+    routed::FrontBody::whole(bytes.into())
 }

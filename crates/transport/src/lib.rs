@@ -19,7 +19,6 @@ pub mod read_body;
 pub mod read_charge;
 pub mod router;
 pub mod send_queue;
-pub mod spec_error;
 pub mod sse_back;
 pub mod stdio_front;
 pub mod tap;
@@ -33,3 +32,5 @@ pub mod web_post;
 mod websocket;
 pub mod workers;
 pub mod ws_back;
+
+pub use backend_fault::SpecError;

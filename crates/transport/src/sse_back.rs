@@ -5,14 +5,13 @@
 //! which call caused it, a cancellation is a notification, and the end of the stream is the end of the connection.
 
 mod link;
-mod post;
 mod stream;
 #[cfg(test)]
 mod tests;
 
+use crate::backend_fault::SpecError;
 use crate::http_back::backend::Backend;
 use crate::http_back::{HttpConnector, HttpSpec};
-use crate::spec_error::SpecError;
 use link::SseLink;
 use signalbox_engine::Fault;
 use signalbox_runtime::{BoxFuture, Connector, Link, LinkEvents};

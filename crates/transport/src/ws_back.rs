@@ -7,9 +7,9 @@ mod life;
 #[cfg(test)]
 mod tests;
 
+use crate::backend_fault::SpecError;
 use crate::http_back::CONNECT_TIMEOUT;
 use crate::http1::Target;
-use crate::spec_error::SpecError;
 use crate::tls::BackTlsSpec;
 use http::header::{self, HeaderName, HeaderValue};
 use signalbox_engine::Fault;

@@ -1,9 +1,8 @@
 //! Posting spans to a collector, from a thread that nothing else waits for.
 
-use super::proto;
 use super::semantics::Places;
-use super::span::Span;
 use super::tracer::Tracer;
+use super::{Span, proto};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderValue, Method, Request, StatusCode};

@@ -3,7 +3,7 @@
 //! In this form a field is a key (its number and how its value is laid out) and the value; a message inside another is
 //! preceded by its length.
 
-use super::span::{Span, SpanKind, Value};
+use super::{Span, SpanKind, Value};
 
 /// The name under which the spans say who made them.
 const SCOPE: &str = "signalbox";

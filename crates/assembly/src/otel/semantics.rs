@@ -1,6 +1,6 @@
 //! What the spans of an exchange are called and say, after the semantic conventions of OpenTelemetry for MCP.
 
-use super::span::{Span, SpanKind, cut};
+use super::{Span, SpanKind, cut};
 use signalbox_config::{BackendTarget, Config};
 use signalbox_engine::fact::{Finished, Outcome};
 use signalbox_engine::trace::{Sent, Trace};
@@ -167,8 +167,8 @@ fn failed(span: &mut Span, finished: &Finished, trace: &Trace) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::span::Value;
     use super::*;
+    use crate::otel::Value;
     use signalbox_engine::trace::{TraceSent, TraceState};
     use signalbox_engine::{Caller, ExchangeId, SessionKey};
     use signalbox_wire::Era;

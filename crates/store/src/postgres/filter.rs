@@ -1,6 +1,6 @@
 //! Turns a query into conditions in SQL.
 
-use super::escape::escape;
+use super::row::escape;
 use crate::content::{FINISHED, MESSAGE};
 use crate::tape_row::TapeRow;
 use ::postgres::types::ToSql;

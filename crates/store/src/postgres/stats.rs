@@ -1,6 +1,6 @@
 //! Reads the numbers of `signalbox tape stats` from the tables.
 
-use super::escape::unescape;
+use super::row::unescape;
 use super::{Failure, notifications, tapes};
 use crate::notifications::NotificationCounts;
 use crate::tally::{Finished, SUCCESS, Tally};

@@ -1,7 +1,7 @@
 //! The heads of tapes, and their sessions.
 
 use super::Failure;
-use super::escape::{escape, unescape};
+use super::row::{escape, unescape};
 use crate::around::{pack_claims, unpack_claims};
 use crate::tape_row::{self, TapeRow};
 use ::postgres::{Client, GenericClient, Row};

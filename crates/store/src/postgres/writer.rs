@@ -2,20 +2,17 @@
 
 use super::address::PostgresAddress;
 use super::copy::{Copy, EntryRow};
-use super::escape::escape;
 use super::link::{Link, Ready};
+use super::row::{self, escape};
 use super::words::Runs;
-use super::{Failure, notifications, prune, row, tapes};
+use super::{Failure, notifications, prune, tapes};
 use crate::body_codec::BodyCodec;
-use crate::content;
-use crate::extra;
 use crate::notifications::Notifications;
 use crate::retention::weight;
 use crate::room::Room;
-use crate::splice;
-use crate::sums::Seen;
-use crate::sums::{Sums, check_order};
+use crate::sums::{Seen, Sums, check_order};
 use crate::text::is_searched;
+use crate::{content, extra, splice};
 use ::postgres::{Client, Statement, Transaction};
 use bytes::Bytes;
 use foldhash::HashMap;

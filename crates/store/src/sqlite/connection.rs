@@ -1,7 +1,6 @@
 //! Opens the file with the pragmas that every connection needs; a [`Reader`] answers questions over one.
 
-use super::failure::Failure;
-use super::schema;
+use super::{Failure, schema};
 use crate::body_codec::BodyCodec;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use signalbox_engine::record::StoreError;

@@ -1,6 +1,6 @@
 //! Turns a query into conditions in SQL and words of the index.
 
-use super::failure::Failure;
+use super::Failure;
 use super::index::{error_mark, name_mark, session_mark};
 use super::names::{self, Role};
 use super::row::StoredRow;

@@ -2,12 +2,10 @@
 
 use super::connection::{Reader, learn};
 use super::exchanges::{self, Ending, Few};
-use super::failure::Failure;
 use super::filter::Filter;
-use super::key::{MAX_SEQ, group, key, keys_of, seq_of};
 use super::names::NamesById;
-use super::row::{Bases, StoredRow};
-use super::tapes;
+use super::row::{Bases, MAX_SEQ, StoredRow, group, key, keys_of, seq_of};
+use super::{Failure, tapes};
 use crate::body_codec::BodyCodec;
 use crate::limits::MAX_PAGE_BYTES;
 use crate::merge::{Merge, promising};

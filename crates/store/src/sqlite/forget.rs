@@ -1,13 +1,10 @@
 //! Deletes a tape or its beginning a slice at a time, so that nobody waits long for the file.
 
 use super::connection::learn;
-use super::failure::Failure;
-use super::index;
-use super::key::{MAX_SEQ, key, seq_of};
 use super::names::{NameIds, Role};
-use super::notifications;
-use super::row::{ASIDE, Bases, StoredRow};
+use super::row::{ASIDE, Bases, MAX_SEQ, StoredRow, key, seq_of};
 use super::writer::NEAR;
+use super::{Failure, index, notifications};
 use crate::body_codec::{BodyCodec, Packed};
 use crate::content::{self, Columns};
 use crate::retention::Marks;

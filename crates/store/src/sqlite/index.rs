@@ -2,11 +2,10 @@
 //!
 //! What is behind the index is looked through one by one, so that a search misses nothing; the index only makes it quick.
 
+use super::Failure;
 use super::connection::learn;
-use super::failure::Failure;
-use super::key::{complete, group, key, keys_of, seq_of};
 use super::names::Role;
-use super::row::{Bases, StoredRow};
+use super::row::{Bases, StoredRow, complete, group, key, keys_of, seq_of};
 use crate::body_codec::BodyCodec;
 use crate::text::{is_searched, words_of};
 use foldhash::HashSet;

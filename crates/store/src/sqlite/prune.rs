@@ -1,12 +1,10 @@
 //! Deletes what is older or larger than the retention allows, oldest first.
 
 use super::connection::Reader;
-use super::failure::Failure;
 use super::find::place_of;
 use super::forget::{self, Cut};
-use super::key::{key, seq_of};
-use super::row::BYTES;
-use super::tapes;
+use super::row::{BYTES, key, seq_of};
+use super::{Failure, tapes};
 use crate::body_codec::BodyCodec;
 use crate::retention::{self, Measure, Removal, Scale};
 use crate::tape_row::{ENTRY_BYTES, TapeRow};

@@ -1,9 +1,7 @@
 //! Reads the numbers of `signalbox tape stats` from the tables.
 
-use super::failure::Failure;
 use super::names::NamesById;
-use super::notifications;
-use super::tapes;
+use super::{Failure, notifications, tapes};
 use crate::notifications::NotificationCounts;
 use crate::tally::{Finished, Tally};
 use rusqlite::Connection;

@@ -1,6 +1,6 @@
 //! The heads of tapes, and their sessions.
 
-use super::failure::Failure;
+use super::Failure;
 use crate::around::{pack_claims, unpack_claims};
 use crate::pack::Torn;
 use crate::tape_row::{self, TapeRow};

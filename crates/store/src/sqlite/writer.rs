@@ -1,23 +1,14 @@
 //! Appends entries to one tape and does its deferred work: indexing, training, making room.
 
-use super::connection::SqliteFile;
-use super::connection::learn;
-use super::exchanges;
-use super::failure::Failure;
-use super::forget;
-use super::index;
-use super::key::{MAX_TAPE, key};
+use super::connection::{SqliteFile, learn};
 use super::names::{NameIds, Role};
-use super::notifications;
-use super::prune;
-use super::tapes;
+use super::row::{MAX_TAPE, key};
+use super::{Failure, exchanges, forget, index, notifications, prune, tapes};
 use crate::body_codec::{BodyCodec, refers_to};
-use crate::content;
-use crate::extra;
 use crate::notifications::Notifications;
 use crate::room::Room;
-use crate::sums::Seen;
-use crate::sums::{Sums, check_order};
+use crate::sums::{Seen, Sums, check_order};
+use crate::{content, extra};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use signalbox_engine::record::{Content, Entry, Pruned, StoreError, TapeInfo, TapeWriter};
 use std::time::{SystemTime, UNIX_EPOCH};

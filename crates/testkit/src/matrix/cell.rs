@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::expected::{Expected, expected};
-use super::feature::Feature;
+use super::feature::{Expected, Feature, expected};
 use super::journal::Journal;
 use super::measure;
 use crate::revision::Revision;

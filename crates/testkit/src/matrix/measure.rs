@@ -1,13 +1,11 @@
 //! How each feature is tried.
 
-use anyhow::{Context as _, ensure};
-use serde_json::{Value, json};
-
 use super::cell::{Cell, Seen};
 use super::feature::Feature;
-use super::questions;
 use crate::revision::Revision;
 use crate::revision_client::Reply;
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
 
 /// The resource that is followed.
 const WATCHED: &str = "test://watched";
@@ -30,9 +28,9 @@ pub async fn measure(cell: &Cell<'_>, feature: Feature) -> anyhow::Result<Seen> 
         Feature::Log => log(cell).await,
         Feature::ListChanged => list_changed(cell).await,
         Feature::ResourceUpdate => resource_update(cell).await,
-        Feature::Elicitation => questions::elicitation(cell).await,
-        Feature::Sampling => questions::sampling(cell).await,
-        Feature::Roots => questions::roots(cell).await,
+        Feature::Elicitation => elicitation(cell).await,
+        Feature::Sampling => sampling(cell).await,
+        Feature::Roots => roots(cell).await,
         Feature::Completion => completion(cell).await,
         Feature::Paging => paging(cell).await,
     }
@@ -172,5 +170,54 @@ async fn paging(cell: &Cell<'_>) -> anyhow::Result<Seen> {
     let prompts = cell.client.list("prompts/list", "prompts").await?;
     let names: Vec<&str> = prompts.iter().filter_map(|prompt| prompt["name"].as_str()).collect();
     ensure!(names == ["prompt_1", "prompt_2", "prompt_3", "prompt_4", "prompt_5"], "the pages hold {names:?}");
+    Ok(Seen::Works)
+}
+
+/// A tool asks the user: alone, before another question, and beside one.
+///
+/// # Errors
+/// When something else comes of it than working or being refused.
+pub async fn elicitation(cell: &Cell<'_>) -> anyhow::Result<Seen> {
+    let hello = format!("hello {}", cell.name);
+    let both = format!("{hello}, word for {}", cell.name);
+    let (user, model) = ("elicitation/create", "sampling/createMessage");
+    let tools =
+        [("ask_elicitation", &hello, &[user][..]), ("ask_twice", &both, &[user, model]), ("ask_both", &both, &[])];
+    for (tool, wanted, order) in tools {
+        let before = cell.client.asked().len();
+        match ask(cell, tool, wanted).await? {
+            Seen::Works => {}
+            other => return Ok(other),
+        }
+        let asked = cell.client.asked().split_off(before);
+        ensure!(order.is_empty() || asked == *order, "{tool} asked {asked:?}");
+        ensure!(!order.is_empty() || asked.len() == 2, "{tool} asked {asked:?}");
+    }
+    Ok(Seen::Works)
+}
+
+/// A tool asks the model.
+///
+/// # Errors
+/// When something else comes of it than working or being refused.
+pub async fn sampling(cell: &Cell<'_>) -> anyhow::Result<Seen> {
+    ask(cell, "ask_sampling", &format!("word for {}", cell.name)).await
+}
+
+/// A tool asks for the roots.
+///
+/// # Errors
+/// When something else comes of it than working or being refused.
+pub async fn roots(cell: &Cell<'_>) -> anyhow::Result<Seen> {
+    ask(cell, "ask_roots", &format!("file:///{}", cell.name)).await
+}
+
+async fn ask(cell: &Cell<'_>, tool: &str, wanted: &str) -> anyhow::Result<Seen> {
+    let result = match cell.call(tool, json!({})).await? {
+        Reply::Error(error) => return Ok(Seen::Refused(error.to_string())),
+        Reply::Result(result) if result["isError"] == true => return Ok(Seen::Refused(result.to_string())),
+        Reply::Result(result) => result,
+    };
+    ensure!(result["content"][0]["text"] == wanted, "{tool} answers {result} instead of {wanted}");
     Ok(Seen::Works)
 }

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::cell::Verdict;
-use super::expected::{Expected, expected};
-use super::feature::Feature;
+use super::feature::{Expected, Feature, expected};
 use super::places::{Back, Front};
 use super::plan::Measured;
 use crate::revision::Revision;

@@ -1,7 +1,6 @@
-use super::ChildSpec;
-use super::allowance::Allowance;
-use super::counts::ChildCounts;
 use super::printable::printable;
+use super::stderr::Allowance;
+use super::{ChildCounts, ChildSpec};
 use crate::read_charge::ReadCharge;
 use bytes::Bytes;
 use signalbox_engine::budget::OverBudget;

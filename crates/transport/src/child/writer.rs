@@ -1,6 +1,6 @@
 //! The only writer of a child's standard input.
 
-use super::counts::ChildCounts;
+use super::ChildCounts;
 use crate::line_writer::LineWriter;
 use crate::send_queue::closed;
 use bytes::Bytes;

@@ -1,9 +1,8 @@
 //! What all links to one backend share: its address, headers and connections, and how a request is sent.
 
 use super::{HttpSpec, headers};
-use crate::backend_fault::{ended_tls, fault, unreachable};
+use crate::backend_fault::{SpecError, ended_tls, fault, unreachable};
 use crate::http1::{Conn, ConnectError, Draft, Head, HttpError, Pool, Request, SendError, Target, body};
-use crate::spec_error::SpecError;
 use crate::tls;
 use http::header::{HeaderName, HeaderValue};
 use signalbox_engine::{Fault, FaultKind};

@@ -2,9 +2,8 @@
 
 use super::answer::{self, Came, OnSession, Post};
 use super::backend::Backend;
-use super::headers;
 use super::link::Running;
-use super::stream;
+use super::{headers, stream};
 use crate::http1::body::{self, BodyError};
 use crate::http1::{Conn, Content, Head};
 use bytes::Bytes;

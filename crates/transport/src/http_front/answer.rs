@@ -1,8 +1,8 @@
 //! From what a session sends on a stream to an HTTP answer.
 
 use super::accepts::Accepts;
-use super::body::FrontBody;
 use super::client_connection::{ClientConnection, Held};
+use super::routed::FrontBody;
 use super::sse_body::{Resumable, SseBody};
 use super::{Answer, whole};
 use bytes::Bytes;

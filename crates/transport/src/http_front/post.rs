@@ -1,11 +1,12 @@
 //! A POST: one message of a client, and the answer to it.
 
 use super::accepts::Accepts;
-use super::answer::{self, SESSION_ID, plain, refusal, sentence};
+use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, refusal, sentence};
 use super::client_connection::ClientConnection;
 use super::heads::Heads;
-use super::service::{resumable, session_named};
-use super::{Answer, Front, batch};
+use super::service::{resumable, revision_in, session_named, session_of, speaks_modern};
+use super::{Answer, Front};
+use crate::batch;
 use crate::read_body::{BodyError, read_body};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_TYPE};
@@ -13,6 +14,7 @@ use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 use signalbox_engine::front::Mode;
 use signalbox_engine::{Carrier, Fault, FaultKind, Limit};
+use signalbox_runtime::counters::Counters;
 use signalbox_runtime::{Gateway, Session, StreamReader};
 use signalbox_wire::batch::is_array;
 use signalbox_wire::header::{self, HeaderValues};
@@ -44,7 +46,7 @@ pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incomin
         room.await;
     }
     if is_array(&bytes) {
-        return Box::pin(batch::handle(connection, headers, &bytes, accepts)).await;
+        return Box::pin(handle_batch(connection, headers, &bytes, accepts)).await;
     }
     let message = match read_message(front, bytes) {
         Ok(message) => message,
@@ -265,4 +267,49 @@ fn check_headers(front: &Front, heads: &Heads<'_>, message: &Envelope) -> Result
         }
     }
     Ok(())
+}
+
+/// Answers the POST. Without a session there is no revision that was agreed on, and so no batch.
+pub(super) async fn handle_batch(
+    connection: &Arc<ClientConnection>,
+    headers: HeaderMap,
+    bytes: &Bytes,
+    accepts: Accepts,
+) -> Answer {
+    let front = &connection.front;
+    let refuse = |fault: &Fault| {
+        Counters::add(&front.gateway.counters.malformed);
+        refusal(StatusCode::BAD_REQUEST, None, Era::Legacy, fault)
+    };
+    if speaks_modern(&headers) || !headers.contains_key(&SESSION_ID) {
+        return refuse(&batch::unwelcome(bytes));
+    }
+    let version = headers.get(&PROTOCOL_VERSION);
+    if let Some(version) = version.filter(|version| revision_in(version).is_none()) {
+        return unknown_version(version);
+    }
+    let session = match session_of(connection, &headers) {
+        Ok(session) => session,
+        Err(answer) => return *answer,
+    };
+    let batch = match batch::read(&front.gateway, &session, bytes) {
+        Ok(batch) => batch,
+        Err(fault) => return refuse(&fault),
+    };
+    let expects_answers = batch.answers() > 0;
+    // A session with too many event streams still gets its answers, but nothing that comes before them.
+    let full = expects_answers && session.at_stream_limit();
+    let accepts = if full { Accepts { sse: false, rather_sse: false, ..accepts } } else { accepts };
+    let opened = if accepts.sse { session.open_stream() } else { session.open_answer_stream() };
+    let Some(reader) = opened.filter(|_| !accepts.nothing()) else {
+        front.gateway.counters.refused(Limit::Streams);
+        let fault = Fault::new(FaultKind::Overloaded, "too many streams are open in this session");
+        return refusal(StatusCode::TOO_MANY_REQUESTS, None, Era::Legacy, &fault);
+    };
+    session.receive_batch(&reader, batch);
+    if !expects_answers {
+        return plain(StatusCode::ACCEPTED);
+    }
+    let resumable = || resumable(front, &session).filter(|_| accepts.sse);
+    answer::of_batch(connection, reader, accepts, resumable, headers).await
 }

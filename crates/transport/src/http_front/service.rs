@@ -1,10 +1,10 @@
 //! Which part of the front a request is for.
 
 use super::answer::{PROTOCOL_VERSION, Refused, SESSION_ID, plain, refusal, sentence};
-use super::body::FrontBody;
 use super::client_connection::ClientConnection;
+use super::routed::{self, FrontBody};
 use super::sse_body::Resumable;
-use super::{Answer, Front, cors, get, post, routed, sse, upgrade};
+use super::{Answer, Front, cors, get, post, sse, upgrade};
 use crate::router::Door;
 use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};

@@ -1,8 +1,10 @@
-use super::post;
-use super::stream::Opened;
+use super::stream::{Opened, refusal};
 use crate::http_back::backend::Backend;
-use crate::http_back::in_flight::{self, InFlight, LinkShared, Ticket};
-use http::Uri;
+use crate::http_back::headers;
+use crate::http_back::in_flight::{self, InFlight, LinkShared, Running, Ticket};
+use crate::http_back::post::{in_time, refusal_kind, undelivered};
+use crate::http1::Request;
+use http::{Method, Uri, header};
 use signalbox_engine::Fault;
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::lock::LockResultExt;
@@ -42,7 +44,7 @@ impl Link for SseLink {
         let mut in_flight = self.shared.lock();
         let running = in_flight.begin(&self.shared, &message)?;
         let ticket = running.ticket();
-        let task = in_flight::spawn(&self.runtime, post::run(running, message));
+        let task = in_flight::spawn(&self.runtime, run(running, message));
         in_flight.register(&self.shared.backend, ticket, &task)
     }
 
@@ -94,4 +96,38 @@ impl LinkShared for Shared {
     fn ended(&self, ticket: Ticket) {
         self.lock().end(ticket);
     }
+}
+
+/// Sends the message. A request that is refused has failed; a notification that is refused is only logged.
+pub(super) async fn run(mut running: Running<Shared>, message: ToBackend) {
+    running.begin().await;
+    let shared = &*running.shared;
+    let posting = post(&shared.backend, &shared.post_to, &message);
+    let Some(key) = message.key() else {
+        if let Err(fault) = in_time(&shared.backend, posting).await {
+            undelivered(&fault);
+        }
+        return;
+    };
+    if let Err(fault) = posting.await {
+        shared.events.failed(key, fault);
+    }
+}
+
+async fn post(backend: &Backend, to: &Uri, message: &ToBackend) -> Result<(), Fault> {
+    let kept = backend.pool.take();
+    let (conn, head) = backend.exchange(kept, request(backend, to, message)).await?;
+    if head.status.is_success() {
+        backend.finish(conn).await;
+        return Ok(());
+    }
+    let kind = refusal_kind(head.status.as_u16());
+    Err(Fault { kind, ..refusal(backend, conn, &head, "a message").await })
+}
+
+fn request(backend: &Backend, to: &Uri, message: &ToBackend) -> Request {
+    let mut draft = headers::bare(backend, &Method::POST, to);
+    draft.add(&header::CONTENT_TYPE, &headers::JSON);
+    headers::add_session(&mut draft, None, message.revision());
+    draft.with_body(message.bytes().clone())
 }

@@ -3,7 +3,7 @@
 use super::link::Shared;
 use crate::http_back::answer::{Came, Post};
 use crate::http_back::backend::Backend;
-use crate::http_back::event_reader::EventReader;
+use crate::http_back::general::EventReader;
 use crate::http_back::headers;
 use crate::http1::{Conn, Content, Head, body};
 use bytes::Bytes;

@@ -1,13 +1,14 @@
 //! One conversation of a client and a server, overheard.
 
-use super::counts::TapCounts;
+use super::TapCounts;
 use super::introduction::{self, INITIALIZE};
 use super::waiting::{Asked, UNANSWERED_AFTER, Waiting};
 use bytes::Bytes;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::exchange::MethodName;
-use signalbox_engine::fact::Carried;
-use signalbox_engine::fact::{Decision, Fact, Finished, MessageFact, Outcome, Point, RefusedFact, SessionFact};
+use signalbox_engine::fact::{
+    Carried, Decision, Fact, Finished, MessageFact, Outcome, Point, RefusedFact, SessionFact,
+};
 use signalbox_engine::keys::Numbers;
 use signalbox_engine::{Caller, ClientProfile, ExchangeId, SessionKey};
 use signalbox_wire::{Envelope, Era, Kind, Message, RawId, json};

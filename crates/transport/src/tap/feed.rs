@@ -1,6 +1,6 @@
 //! The queue between a proxy and its tap, and the thread behind it.
 
-use super::counts::TapCounts;
+use super::TapCounts;
 use signalbox_engine::{Fact, FactSink};
 use std::io;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Listening to a conversation over standard input and output, one message a line.
 
+use super::TapCounts;
 use super::conversation::{Conversation, Side, Who};
-use super::counts::TapCounts;
 use super::feed::{Lost, Tap, Weigh};
 use super::line_cutter::{LineCutter, Piece};
 use bytes::Bytes;
