@@ -19,7 +19,7 @@ use crate::connection::Connection;
 use crate::events::Events;
 use crate::load::{Session, refused};
 use crate::plan::ID_FIRST;
-use crate::request::{Era, Target, Way};
+use crate::request::{Channel, Era, LoadTarget};
 
 /// The flags of `hold` that take a value.
 pub const FLAGS: &[&str] = &["url", "sessions", "streams", "era", "follow", "source"];
@@ -36,7 +36,7 @@ const BUFFER: usize = 4096;
 const SLOW_BUFFER: u32 = 4096;
 
 struct Plan {
-    target: Target,
+    target: LoadTarget,
     address: SocketAddr,
     source: IpAddr,
     sessions: usize,
@@ -48,8 +48,8 @@ struct Plan {
 
 impl Plan {
     fn read(args: &Args) -> io::Result<Self> {
-        let target = Target::parse(&args.required::<String>("url")?, args.or("era", Era::Old)?)?;
-        let Way::Http { address, .. } = target.way else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let target = LoadTarget::parse(&args.required::<String>("url")?, args.or("era", Era::Old)?)?;
+        let Channel::Http { address, .. } = target.way else { return Err(io::ErrorKind::InvalidInput.into()) };
         let (sessions, streams) = (args.or("sessions", 0)?, args.or("streams", 0)?);
         if sessions > SESSIONS_MAX || streams > STREAMS_MAX {
             return Err(usage(format!("at most {SESSIONS_MAX} sessions and {STREAMS_MAX} streams")));

@@ -17,11 +17,11 @@ use tokio::time::{sleep, timeout};
 use crate::args::Args;
 use crate::connection::{Connection, Head};
 use crate::gauge::{Peaks, Reading};
-use crate::outcome::{Outcome, Tally};
+use crate::outcome::{LoadOutcome, Tally};
 use crate::pace::Pace;
 use crate::pipe::Pipe;
 use crate::plan::{ID_FIRST, ID_SPAN, Plan};
-use crate::request::{Call, Era, Target, Way};
+use crate::request::{Channel, Era, LoadTarget, PreparedCall};
 
 /// Failed calls after which a connection gives up.
 pub const ERRORS_MAX: u64 = 1000;
@@ -80,10 +80,10 @@ struct Ready {
     pids: Vec<u32>,
 }
 
-async fn drive(plan: &Plan) -> io::Result<Outcome> {
+async fn drive(plan: &Plan) -> io::Result<LoadOutcome> {
     let Ready { mut running, phase, body_bytes, pids } = match &plan.target.way {
-        Way::Http { .. } => connect(plan).await?,
-        Way::Pipe => pipe(plan).await?,
+        Channel::Http { .. } => connect(plan).await?,
+        Channel::Pipe => pipe(plan).await?,
     };
     // Not a moment is waited where none was asked for: a few calls may be over by then.
     if !plan.warmup.is_zero() {
@@ -101,7 +101,7 @@ async fn drive(plan: &Plan) -> io::Result<Outcome> {
     if ended_early.is_err() && timeout(GRACE, tally.gather(&mut running)).await.is_err() {
         tally.fail(running.len() as u64, "calls were never answered");
     }
-    Ok(Outcome { body_bytes, elapsed, pids, used, peaks, tally })
+    Ok(LoadOutcome { body_bytes, elapsed, pids, used, peaks, tally })
 }
 
 async fn pipe(plan: &Plan) -> io::Result<Ready> {
@@ -160,26 +160,26 @@ pub struct Session {
 }
 
 impl Session {
-    async fn connection(target: &Target) -> io::Result<Connection> {
+    async fn connection(target: &LoadTarget) -> io::Result<Connection> {
         match &target.way {
-            Way::Http { address, .. } => Connection::open(*address).await,
-            Way::Pipe => Err(io::Error::other("a pipe has no connections")),
+            Channel::Http { address, .. } => Connection::open(*address).await,
+            Channel::Pipe => Err(io::Error::other("a pipe has no connections")),
         }
     }
 
     /// One more connection of a session that is open.
-    async fn join(target: &Target, id: String) -> io::Result<Self> {
+    async fn join(target: &LoadTarget, id: String) -> io::Result<Self> {
         Ok(Self { connection: Self::connection(target).await?, id: Some(id) })
     }
 
-    async fn open(target: &Target) -> io::Result<Self> {
+    async fn open(target: &LoadTarget) -> io::Result<Self> {
         let mut opened = Self { connection: Self::connection(target).await?, id: None };
         opened.initialize(target).await?;
         Ok(opened)
     }
 
     /// Opens a session on this connection, which may have carried others before.
-    pub async fn initialize(&mut self, target: &Target) -> io::Result<()> {
+    pub async fn initialize(&mut self, target: &LoadTarget) -> io::Result<()> {
         if target.era == Era::New {
             return Ok(());
         }
@@ -197,7 +197,7 @@ impl Session {
 
     /// The tool whose name is or ends with `echo`; a gateway may put its backend's name in front, and may need a moment
     /// until it knows its backends.
-    async fn find_tool(&mut self, target: &Target) -> io::Result<String> {
+    async fn find_tool(&mut self, target: &LoadTarget) -> io::Result<String> {
         let request = target.list(self.id.as_deref());
         let mut tries = GRACE.as_millis() / LIST_RETRY.as_millis();
         loop {
@@ -235,7 +235,7 @@ pub fn refused(what: &str, head: &Head, connection: &Connection) -> io::Error {
 /// One connection's loop.
 struct Caller {
     connection: Connection,
-    call: Call,
+    call: PreparedCall,
     next_id: u64,
     calls_left: u64,
     pace: Option<Pace>,
@@ -277,7 +277,7 @@ impl Caller {
 }
 
 /// Whether this is the result of that call: its id is there, the text can be, and it is no failure in the form of a result.
-pub fn is_answer(body: &[u8], call: &Call) -> bool {
+pub fn is_answer(body: &[u8], call: &PreparedCall) -> bool {
     body.len() > call.text_bytes
         && memmem::find(body, call.id()).is_some()
         && memmem::find(body, br#""result""#).is_some()

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use crate::load::{ERRORS_MAX, Phase, echo_tool, is_answer};
 use crate::outcome::Tally;
 use crate::plan::{ID_FIRST, ID_SPAN, Plan};
-use crate::request::{Call, Era, ID_DIGITS};
+use crate::request::{Era, ID_DIGITS, PreparedCall};
 
 /// Room for what is read at once.
 const BUFFER: usize = 256 * 1024;
@@ -31,7 +31,7 @@ pub struct Pipe {
 
 /// One call under way.
 struct Slot {
-    call: Call,
+    call: PreparedCall,
     next_id: u64,
     calls_left: u64,
     started: Instant,

@@ -47,7 +47,7 @@ impl fmt::Display for Era {
 
 /// What requests travel over.
 #[derive(Clone, Debug)]
-pub enum Way {
+pub enum Channel {
     /// POST requests to this address and path.
     Http {
         /// The server's address.
@@ -61,26 +61,26 @@ pub enum Way {
 
 /// Where requests go, and in which era.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct LoadTarget {
     /// What they travel over.
-    pub way: Way,
+    pub way: Channel,
     /// How to speak to it.
     pub era: Era,
 }
 
-impl Target {
+impl LoadTarget {
     /// Reads `http://IP:PORT/path`.
     pub fn parse(url: &str, era: Era) -> io::Result<Self> {
         let bad = || usage(format!("--url {url}: expected http://IP:PORT/path"));
         let rest = url.strip_prefix("http://").ok_or_else(bad)?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let address = authority.parse().map_err(|_| bad())?;
-        Ok(Self { way: Way::Http { address, path: format!("/{path}") }, era })
+        Ok(Self { way: Channel::Http { address, path: format!("/{path}") }, era })
     }
 
     /// A server that is spoken to over its standard input and output.
     pub fn pipe(era: Era) -> Self {
-        Self { way: Way::Pipe, era }
+        Self { way: Channel::Pipe, era }
     }
 
     /// The `initialize` that opens a session.
@@ -109,7 +109,7 @@ impl Target {
     }
 
     /// A call of `tool` whose body is `size` bytes long, or as short as it can be.
-    pub fn call(&self, session: Option<&str>, tool: &str, size: usize) -> Call {
+    pub fn call(&self, session: Option<&str>, tool: &str, size: usize) -> PreparedCall {
         let meta = match self.era {
             Era::Old => String::new(),
             Era::New => format!("{META},"),
@@ -122,9 +122,9 @@ impl Target {
         let text = "x".repeat(size.saturating_sub(fixed).max(TEXT_MIN));
         let body = [before_id, &zeros, &before_text, &text, after_text].concat();
         let bytes = self.framed(&self.headers(session, "tools/call", Some(tool)), &body);
-        let line_end = usize::from(matches!(self.way, Way::Pipe));
+        let line_end = usize::from(matches!(self.way, Channel::Pipe));
         let body_at = bytes.len() - line_end - body.len();
-        Call { id_at: body_at + before_id.len(), body_bytes: body.len(), text_bytes: text.len(), bytes }
+        PreparedCall { id_at: body_at + before_id.len(), body_bytes: body.len(), text_bytes: text.len(), bytes }
     }
 
     fn headers(&self, session: Option<&str>, method: &str, name: Option<&str>) -> String {
@@ -157,14 +157,14 @@ impl Target {
 
     /// A request without a body: the stream of events that belong to no call.
     pub fn get(&self, session: Option<&str>) -> Vec<u8> {
-        let Way::Http { address, path } = &self.way else { return Vec::new() };
+        let Channel::Http { address, path } = &self.way else { return Vec::new() };
         let headers = self.headers(session, "", None);
         format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n{headers}\r\n").into_bytes()
     }
 
     /// A message as it travels; a pipe has no place for headers.
     fn framed(&self, headers: &str, body: &str) -> Vec<u8> {
-        let Way::Http { address, path } = &self.way else { return format!("{body}\n").into_bytes() };
+        let Channel::Http { address, path } = &self.way else { return format!("{body}\n").into_bytes() };
         format!(
             "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n{headers}Content-Length: {}\r\n\r\n{body}",
             body.len(),
@@ -175,7 +175,7 @@ impl Target {
 
 /// A prebuilt `tools/call`.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct PreparedCall {
     bytes: Vec<u8>,
     id_at: usize,
     /// Length of the body.
@@ -184,7 +184,7 @@ pub struct Call {
     pub text_bytes: usize,
 }
 
-impl Call {
+impl PreparedCall {
     /// The request with this id in it; an id has at most `ID_DIGITS` digits.
     pub fn with_id(&mut self, id: u64) -> &[u8] {
         let mut rest = id;
@@ -203,11 +203,11 @@ impl Call {
 
 #[cfg(test)]
 mod tests {
-    use super::{Era, Target};
+    use super::{Era, LoadTarget};
     use crate::scan::scan;
 
     fn call(era: Era, size: usize) -> (String, String) {
-        let target = Target::parse("http://127.0.0.1:9/mcp", era).unwrap();
+        let target = LoadTarget::parse("http://127.0.0.1:9/mcp", era).unwrap();
         let mut call = target.call(Some("s1"), "echo", size);
         let request = String::from_utf8(call.with_id(100_000_000_007).to_vec()).unwrap();
         assert_eq!(call.id(), b"100000000007");

@@ -20,7 +20,7 @@ pub(super) const LISTS: [&str; 2] = ["mcpServers", "servers"];
 pub(super) const PROJECTS: &str = "projects";
 
 /// One server of a client's file, with only the keys that Signalbox reads.
-pub(crate) struct Server {
+pub(crate) struct ForeignServer {
     /// Its name here.
     pub(crate) name: String,
     /// Its name in the file.
@@ -31,7 +31,7 @@ pub(crate) struct Server {
     kind: Option<(String, usize)>,
 }
 
-impl Server {
+impl ForeignServer {
     /// Where it is in the file.
     pub(crate) fn path(&self) -> &KeyPath {
         &self.path
@@ -51,7 +51,7 @@ pub(super) fn servers(
     document: &Document<'_>,
     root: &Node,
     warnings: &mut Vec<Warning>,
-) -> Result<Vec<Server>, ConfigError> {
+) -> Result<Vec<ForeignServer>, ConfigError> {
     let root = Table::root(document, root)?;
     let mut lists = Vec::new();
     if let Some(list) = LISTS.iter().find_map(|key| root.entry(key)) {
@@ -95,7 +95,7 @@ fn of_projects<'a>(root: &Table<'a>) -> Vec<Table<'a>> {
 /// Check one server, as far as the environment allows.
 pub(crate) fn check(
     document: &Document<'_>,
-    server: &Server,
+    server: &ForeignServer,
     call_timeout: Duration,
     warnings: &mut Vec<Warning>,
 ) -> Result<BackendConfig, ConfigError> {
@@ -135,7 +135,7 @@ fn server<'a>(
     of_project: bool,
     taken: &mut HashSet<String>,
     warnings: &mut Vec<Warning>,
-) -> Result<Server, ConfigError> {
+) -> Result<ForeignServer, ConfigError> {
     let table = list.inside(entry)?;
     let mut warn = |path: &KeyPath, at, note| {
         let place = list.document.place(path, at);
@@ -177,7 +177,7 @@ fn server<'a>(
     if let Some((kind, at)) = kind.as_ref().filter(|_| has_url && !has_command) {
         name_transport(kind, *at, &mut kept);
     }
-    Ok(Server {
+    Ok(ForeignServer {
         name,
         original: entry.key.clone(),
         path: table.path.clone(),

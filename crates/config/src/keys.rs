@@ -145,7 +145,7 @@ pub const NAME: &str = "NAME";
 
 /// What the table knows of a path.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Known {
+pub enum KnownPath {
     /// It is a key.
     Key(&'static ConfigKey),
     /// It is a table with known keys in it.
@@ -155,12 +155,12 @@ pub enum Known {
 }
 
 /// Look a path up.
-pub fn look_up(path: &[String]) -> Known {
-    let mut known = Known::Unknown;
+pub fn look_up(path: &[String]) -> KnownPath {
+    let mut known = KnownPath::Unknown;
     for key in KEYS {
         match key.below(path).map(|mut rest| rest.next()) {
-            Some(None) => return Known::Key(key),
-            Some(Some(_)) => known = Known::Table,
+            Some(None) => return KnownPath::Key(key),
+            Some(Some(_)) => known = KnownPath::Table,
             None => {}
         }
     }
@@ -191,11 +191,11 @@ mod tests {
 
     #[test]
     fn paths_are_found() {
-        assert!(matches!(look_up(&path("backends.files.command")), Known::Key(_)));
-        assert!(matches!(look_up(&path("mcp.protocol.rate_limits")), Known::Key(_)));
-        assert_eq!(look_up(&path("backends.files")), Known::Table);
-        assert_eq!(look_up(&path("backends.files.comand")), Known::Unknown);
-        assert_eq!(look_up(&path("gateway.drain.x")), Known::Unknown);
+        assert!(matches!(look_up(&path("backends.files.command")), KnownPath::Key(_)));
+        assert!(matches!(look_up(&path("mcp.protocol.rate_limits")), KnownPath::Key(_)));
+        assert_eq!(look_up(&path("backends.files")), KnownPath::Table);
+        assert_eq!(look_up(&path("backends.files.comand")), KnownPath::Unknown);
+        assert_eq!(look_up(&path("gateway.drain.x")), KnownPath::Unknown);
         assert_eq!(children(&[]), ["mcp", "gateway", "backends", "rules", "record"]);
         assert_eq!(children(&path("backends.x.tools")), ["include", "exclude"]);
     }

@@ -265,7 +265,7 @@ pub(crate) fn with_foreign(
     text: &str,
     env: &Env<'_>,
     warnings: &mut Vec<Warning>,
-    mut each: impl FnMut(&Document<'_>, &foreign::Server, &mut Vec<Warning>) -> Result<(), ConfigError>,
+    mut each: impl FnMut(&Document<'_>, &foreign::ForeignServer, &mut Vec<Warning>) -> Result<(), ConfigError>,
 ) -> Result<(), ConfigError> {
     let dialect = Dialect::Foreign;
     let document = Document { file, text, dialect, env };

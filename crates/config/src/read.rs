@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::check::Faults;
 use super::error::{self, ConfigError, ConfigPlace, Origin, Position, Problem};
 use super::expand::{Dialect, Env, ExpandFault, expand};
-use super::keys::{self, ConfigKey, KeyKind, KeyState, Known, LEAST_SECONDS};
+use super::keys::{self, ConfigKey, KeyKind, KeyState, KnownPath, LEAST_SECONDS};
 use super::path::KeyPath;
 use super::raw::{Node, RawEntry, Value};
 use crate::duration;
@@ -276,9 +276,9 @@ impl<'a> Table<'a> {
     /// What the table of keys says about a key. A key that is not there is unknown, whoever asks for it.
     fn kind(&self, key: &str) -> Result<KeyKind, ConfigError> {
         match keys::look_up(self.known_as.child(key).segments()) {
-            Known::Key(known) => Ok(known.kind),
-            Known::Table => Ok(KeyKind::Table),
-            Known::Unknown => Err(self.unknown(key)),
+            KnownPath::Key(known) => Ok(known.kind),
+            KnownPath::Table => Ok(KeyKind::Table),
+            KnownPath::Unknown => Err(self.unknown(key)),
         }
     }
 
@@ -302,9 +302,9 @@ impl<'a> Table<'a> {
         let mut faults = Faults::default();
         for entry in self.entries {
             let checked = match keys::look_up(self.known_as.child(&entry.key).segments()) {
-                Known::Key(known) => self.check_key(entry, known),
-                Known::Table => self.inside(entry).and_then(|table| table.check_keys()),
-                Known::Unknown => Err(self.unknown(&entry.key)),
+                KnownPath::Key(known) => self.check_key(entry, known),
+                KnownPath::Table => self.inside(entry).and_then(|table| table.check_keys()),
+                KnownPath::Unknown => Err(self.unknown(&entry.key)),
             };
             faults.take(checked);
         }

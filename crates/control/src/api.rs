@@ -15,7 +15,7 @@ use serde_json::Value;
 use signalbox_assembly::assemble::App;
 use signalbox_assembly::name_check;
 use signalbox_assembly::reload::Reloader;
-use signalbox_transport::router::{Answer, Body, Problem, Request};
+use signalbox_transport::router::{Body, Problem, Request, RoutedAnswer};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,8 +42,8 @@ impl Served {
 }
 
 /// What was asked for.
-fn ok(value: &Value) -> Answer {
-    Answer::json(StatusCode::OK, value.to_string())
+fn ok(value: &Value) -> RoutedAnswer {
+    RoutedAnswer::json(StatusCode::OK, value.to_string())
 }
 
 fn bad(why: impl std::fmt::Display) -> Problem {

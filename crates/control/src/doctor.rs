@@ -15,8 +15,8 @@ mod recording;
 pub mod report;
 mod running;
 
-use address::{Address, Seen};
-use backends::Outcome;
+use address::{Address, AddressReport};
+use backends::BackendProbe;
 use finding::{Finding, Severity};
 use program::Start;
 use serde_json::Value;
@@ -128,7 +128,7 @@ async fn look_at_backends(
     dates: &mut Vec<(String, SystemTime)>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut seen: BTreeMap<&str, Seen> = BTreeMap::new();
+    let mut seen: BTreeMap<&str, AddressReport> = BTreeMap::new();
     let mut versions: BTreeMap<&'static str, Option<OsString>> = BTreeMap::new();
     let mut trial = Config { backends: Vec::new(), ..config.clone() };
     for backend in &config.backends {
@@ -164,7 +164,7 @@ async fn look_at_backends(
     findings
 }
 
-async fn started(trial: &Config, mut seen: BTreeMap<&str, Seen>) -> Vec<Finding> {
+async fn started(trial: &Config, mut seen: BTreeMap<&str, AddressReport>) -> Vec<Finding> {
     let outcomes = match backends::try_out(trial).await {
         Ok(outcomes) => outcomes,
         Err(error) => {
@@ -191,7 +191,7 @@ async fn started(trial: &Config, mut seen: BTreeMap<&str, Seen>) -> Vec<Finding>
 }
 
 /// Why a backend does not serve; where it is a remote one, perhaps MCP is under another path.
-async fn other_path(outcome: &Outcome, backend: Option<&BackendConfig>) -> Finding {
+async fn other_path(outcome: &BackendProbe, backend: Option<&BackendConfig>) -> Finding {
     let finding = backends::failed(outcome, backend);
     if let Some(BackendConfig { name, target: BackendTarget::Url { url, headers, .. }, .. }) = backend {
         let address = Address { backend: name, url, headers };

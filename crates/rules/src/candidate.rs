@@ -34,12 +34,12 @@ const NONE: u16 = u16::MAX;
 
 /// The beginning of the text that was last looked at, since rules that follow each other mostly look at the same.
 #[derive(Copy, Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenBeginning {
     slot: u16,
     beginning: Option<Beginning>,
 }
 
-impl Seen {
+impl SeenBeginning {
     /// Nothing yet, or something that may have changed.
     pub const NOTHING: Self = Self { slot: NONE, beginning: None };
 }
@@ -98,12 +98,12 @@ impl Candidate {
 
     /// True if the rule certainly does not match; then the outcomes of what was looked at are noted.
     #[inline]
-    pub fn misses(&self, view: &View<'_>, seen: &mut Seen, outcomes: &mut Outcomes) -> bool {
+    pub fn misses(&self, view: &View<'_>, seen: &mut SeenBeginning, outcomes: &mut Outcomes) -> bool {
         if self.slot == NONE {
             return false;
         }
         if seen.slot != self.slot {
-            *seen = Seen { slot: self.slot, beginning: view.beginning(usize::from(self.slot)) };
+            *seen = SeenBeginning { slot: self.slot, beginning: view.beginning(usize::from(self.slot)) };
         }
         let missed = seen.beginning.is_some_and(|seen| !seen.may_be(self.beginning));
         if missed {

@@ -1,8 +1,8 @@
 //! One message on its way past the rules, from the first that can match it to the end, or from where it was held.
 
 use crate::action::Action;
-use crate::candidate::Seen;
-use crate::ends::{Ends, Plain, Way};
+use crate::candidate::SeenBeginning;
+use crate::ends::{Ends, Plain, RulingPath};
 use crate::facts::{Facts, View};
 use crate::limits;
 use crate::open_ruling::OpenRuling;
@@ -62,7 +62,7 @@ pub(crate) struct Walk<'a> {
     generation: u16,
     ends: &'a Ends,
     changed: Option<Envelope>,
-    way: Way,
+    way: RulingPath,
     looked: bool,
     /// True if a rule could not be found to match or not.
     guessed: bool,
@@ -94,7 +94,7 @@ impl<'a> Walk<'a> {
             generation,
             ends,
             changed: None,
-            way: Way::default(),
+            way: RulingPath::default(),
             looked: false,
             guessed: false,
             tallied: SmallVec::new(),
@@ -160,7 +160,7 @@ impl<'a> Walk<'a> {
         let candidates = set.candidates(view.facts.phase, view.method());
         self.way.list = candidates.as_ptr() as usize;
         let behind = candidates.partition_point(|one| one.rule < first);
-        let mut seen = Seen::NOTHING;
+        let mut seen = SeenBeginning::NOTHING;
         for candidate in &candidates[behind..] {
             self.looked = true;
             if candidate.misses(view, &mut seen, &mut self.way.outcomes) {
@@ -171,7 +171,7 @@ impl<'a> Walk<'a> {
             let held = candidate.fits(&mut self.way.outcomes)
                 || rule.when.holds(view, set.slots(), rule.permits(), &mut self.way.outcomes);
             // A text may have been looked at for the first time.
-            seen = Seen::NOTHING;
+            seen = SeenBeginning::NOTHING;
             if view.tired() {
                 return Leg::End(self.too_much());
             }

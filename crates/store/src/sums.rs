@@ -68,11 +68,11 @@ pub fn check_order(tape: &str, mut before: u64, entries: &[Entry]) -> Result<(),
 
 /// The exchanges of a batch.
 #[derive(Default, Debug)]
-pub struct Seen<'a>(HashMap<u64, Part<'a>>);
+pub struct BatchExchanges<'a>(HashMap<u64, ExchangePart<'a>>);
 
 /// What a batch holds of one exchange.
 #[derive(Debug)]
-pub struct Part<'a> {
+pub struct ExchangePart<'a> {
     /// Its first place in the batch.
     pub first: u64,
     /// Its last place in the batch.
@@ -81,11 +81,11 @@ pub struct Part<'a> {
     pub finished: Option<&'a FinishedEntry>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> BatchExchanges<'a> {
     /// One more entry.
     pub fn add(&mut self, entry: &'a Entry) {
         let Some(exchange) = entry.exchange else { return };
-        let part = self.0.entry(exchange).or_insert(Part { first: entry.seq, last: entry.seq, finished: None });
+        let part = self.0.entry(exchange).or_insert(ExchangePart { first: entry.seq, last: entry.seq, finished: None });
         part.last = entry.seq;
         if let Content::Finished(finished) = &entry.content {
             part.finished = Some(finished);
@@ -93,7 +93,7 @@ impl<'a> Seen<'a> {
     }
 
     /// All of them, by their number.
-    pub fn parts(self) -> Vec<(u64, Part<'a>)> {
+    pub fn parts(self) -> Vec<(u64, ExchangePart<'a>)> {
         let mut parts: Vec<_> = self.0.into_iter().collect();
         parts.sort_unstable_by_key(|(exchange, _)| *exchange);
         parts

@@ -33,20 +33,20 @@ use std::borrow::Cow;
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Which wires it serves.
-    pub era: Era,
+    pub era: ServedEra,
     /// What it calls itself in `serverInfo.name`.
     pub name: String,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { era: Era::Both, name: "signalbox-fixture".to_owned() }
+        Self { era: ServedEra::Both, name: "signalbox-fixture".to_owned() }
     }
 }
 
 /// Which wires the fixture serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Era {
+pub enum ServedEra {
     /// The initialize-based revisions and the stateless one, on the same endpoint.
     Both,
     /// Only the initialize-based revisions, as a server that has never heard of 2026-07-28.
@@ -55,7 +55,7 @@ pub enum Era {
     New,
 }
 
-impl Era {
+impl ServedEra {
     /// The revisions a server of this era supports.
     pub(crate) fn versions(self) -> Cow<'static, [ProtocolVersion]> {
         match self {

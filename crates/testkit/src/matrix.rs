@@ -11,7 +11,7 @@ mod page;
 mod places;
 mod plan;
 
-pub use cell::{Cell, Verdict, try_all};
+pub use cell::{Cell, CellVerdict, try_all};
 pub use feature::Feature;
 pub use feature::{Expected, expected};
 pub use journal::Journal;

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use serde_json::{Value, json};
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::pipe_client::{End, PipeClient};
@@ -14,7 +14,8 @@ use tokio::net::TcpStream;
 const VERSION: &str = "2025-06-18";
 
 async fn gateway(more: &str) -> GatewayProcess {
-    let config = format!("[mcp.protocol.transport]\ntype = \"tcp\"\n{more}\n{}", child("one", Era::Old, "").unwrap());
+    let config =
+        format!("[mcp.protocol.transport]\ntype = \"tcp\"\n{more}\n{}", child("one", ServedEra::Old, "").unwrap());
     GatewayProcess::serve_tcp(&config).await.unwrap()
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use signalbox_testkit::clients::run;
-use signalbox_testkit::fixture::Era;
+use signalbox_testkit::fixture::ServedEra;
 use signalbox_testkit::gateway::GatewayProcess;
 use signalbox_testkit::http_client::HttpClient;
 use signalbox_testkit::pipe_client::{End, PipeClient};
@@ -12,7 +12,7 @@ use signalbox_testkit::scene::{ask, call, child, eventually, signal, status, tex
 const VERSION: &str = "2025-06-18";
 
 async fn gateway(more: &str) -> GatewayProcess {
-    GatewayProcess::serve(&format!("{more}\n{}", child("one", Era::Old, "").unwrap())).await.unwrap()
+    GatewayProcess::serve(&format!("{more}\n{}", child("one", ServedEra::Old, "").unwrap())).await.unwrap()
 }
 
 async fn open(gateway: &GatewayProcess) -> PipeClient {

@@ -5,11 +5,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use signalbox_testkit::matrix::{Back, Cell, Expected, Journal, Verdict, expected, try_all};
+use signalbox_testkit::matrix::{Back, Cell, CellVerdict, Expected, Journal, expected, try_all};
 use signalbox_testkit::process::built;
 use signalbox_testkit::revision::Revision;
 use signalbox_testkit::revision_client::{Answers, Client, Reach, Reply};
-use signalbox_testkit::revision_server::{Network, Options, Running, start};
+use signalbox_testkit::revision_server::{Network, Options, RunningServer, start};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 struct Scene {
     _folder: tempfile::TempDir,
     journal: Journal,
-    server: Option<Running>,
+    server: Option<RunningServer>,
     reach: Reach,
 }
 
@@ -80,7 +80,7 @@ async fn everything_over(scene: &Scene, revision: Revision, over: &str) {
         patience: PATIENCE,
     };
     for (feature, verdict) in try_all(&cell).await {
-        let wanted = Verdict::Fits(expected(feature, revision, revision));
+        let wanted = CellVerdict::Fits(expected(feature, revision, revision));
         assert_eq!(verdict, wanted, "{revision} over {over}: {feature:?}\n{:?}", client.error_lines());
     }
     assert_eq!(scene.journal.violations(), Vec::<String>::new());

@@ -36,11 +36,11 @@ impl Admission {
 
     /// A place for one more connection, if there is one.
     #[must_use]
-    pub fn enter(self: &Arc<Self>) -> Option<Place> {
+    pub fn enter(self: &Arc<Self>) -> Option<ConnectionPermit> {
         let most = self.most();
         let one_more = |open: usize| (open < most).then_some(open + 1);
         let entered = self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok();
-        entered.then(|| Place(Arc::clone(self)))
+        entered.then(|| ConnectionPermit(Arc::clone(self)))
     }
 
     /// True where a request with these headers, an `Origin` among them or not, may be looked at.
@@ -56,10 +56,10 @@ impl fmt::Debug for Admission {
     }
 }
 
-/// The place of one connection, until it is dropped.
-pub struct Place(Arc<Admission>);
+/// Counts as one connection until it is dropped.
+pub struct ConnectionPermit(Arc<Admission>);
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::Relaxed);
     }

@@ -11,7 +11,7 @@ mod tests;
 use crate::backend_fault::SpecError;
 use crate::http_back::backend::Backend;
 use crate::http_back::{HttpConnector, HttpSpec, headers};
-use crate::http1::{Content, body};
+use crate::http1::{ContentKind, body};
 use crate::sse_back;
 use crate::watched::{Notice, Watched};
 use signalbox_engine::{Fault, FaultKind, back};
@@ -187,7 +187,7 @@ async fn tell_transport(backend: &Backend, events: &dyn LinkEvents) -> Result<Ve
     let (status, content) = (head.status.as_u16(), head.content);
     if !matches!(status, 400 | 404 | 405) {
         // Nobody wants a stream, which may take long to end; a whole answer is recorded.
-        if content != Content::Events
+        if content != ContentKind::Events
             && let Ok(bytes) = body::whole(&mut conn, MAX_ANSWER, || None).await
         {
             events.told(&bytes);

@@ -1,6 +1,6 @@
 //! Faults of backends, in the same words whichever transport reports them.
 
-use crate::http1::{Target, TargetError};
+use crate::http1::{HttpTarget, TargetError};
 use crate::tls;
 use signalbox_engine::{Fault, FaultKind};
 use std::fmt::Display;
@@ -12,7 +12,7 @@ pub(crate) fn fault(name: &str, kind: FaultKind, text: impl Display) -> Fault {
 }
 
 /// There is no connection with it.
-pub(crate) fn unreachable(name: &str, target: &Target, why: &dyn Display) -> Fault {
+pub(crate) fn unreachable(name: &str, target: &HttpTarget, why: &dyn Display) -> Fault {
     fault(name, FaultKind::BackendDown, format_args!("cannot be reached at {target}: {why}"))
 }
 

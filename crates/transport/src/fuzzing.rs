@@ -2,16 +2,13 @@
 //!
 //! They live here so that the ordinary tests run them too, over mutated seeds.
 
-use crate::http1::framing::{Framing, Malformed, Step};
+use crate::http1::framing::{BodyPiece, Framing, Malformed};
 use crate::http1::head;
 use crate::tls::der;
 use bytes::BytesMut;
 
-/// Takes any bytes, and panics when something does not hold for them.
-pub type Target = fn(&[u8]);
-
 /// All targets by name.
-pub const TARGETS: &[(&str, Target)] = &[("http_head", http_head), ("http_body", http_body), ("der", der)];
+pub const TARGETS: &[(&str, fn(&[u8]))] = &[("http_head", http_head), ("http_body", http_body), ("der", der)];
 
 /// Longest input whose every beginning is tried.
 const TRIED_AT_EVERY_BYTE: usize = 400;
@@ -78,9 +75,9 @@ fn read(mut framing: Framing, bytes: &[u8], piece: usize) -> Read {
     let mut pieces = bytes.chunks(piece.max(1));
     let ended = loop {
         match framing.next(&mut came) {
-            Ok(Step::Data(data)) => body.extend_from_slice(&data),
-            Ok(Step::End) => break Ended::Whole([&came[..], &pieces.collect::<Vec<_>>().concat()].concat()),
-            Ok(Step::More) => match pieces.next() {
+            Ok(BodyPiece::Data(data)) => body.extend_from_slice(&data),
+            Ok(BodyPiece::End) => break Ended::Whole([&came[..], &pieces.collect::<Vec<_>>().concat()].concat()),
+            Ok(BodyPiece::More) => match pieces.next() {
                 Some(piece) => came.extend_from_slice(piece),
                 None => break Ended::Early,
             },

@@ -37,10 +37,10 @@
 //! | an empty `Transfer-Encoding`, or one that names `chunked` twice | refused | 6.1 |
 //! | `Transfer-Encoding` that ends in `chunked` | read in chunks; other codings before it are left to the caller | 6.3, rule 4 |
 //! | `Transfer-Encoding` that ends in something else | read until the connection closes | 6.3, rule 4 |
-//! | `Transfer-Encoding` together with `Content-Length` | the coding decides, and the connection is not used again | 6.3, rule 3 |
-//! | several equal `Content-Length` values, in one line or many | accepted as one | 6.3, rule 5 |
-//! | several different `Content-Length` values | refused | 6.3, rule 5 |
-//! | a `Content-Length` that is not digits, or beyond 64 bits | refused | 6.3, rule 5 |
+//! | `Transfer-Encoding` together with `ContentKind-Length` | the coding decides, and the connection is not used again | 6.3, rule 3 |
+//! | several equal `ContentKind-Length` values, in one line or many | accepted as one | 6.3, rule 5 |
+//! | several different `ContentKind-Length` values | refused | 6.3, rule 5 |
+//! | a `ContentKind-Length` that is not digits, or beyond 64 bits | refused | 6.3, rule 5 |
 //! | neither of the two | read until the connection closes | 6.3, rule 8 |
 //! | a body that ends before its length or its last chunk | an error, never a shorter body | 8 |
 //! | a chunk size that is not 1 to 15 hexadecimal digits | refused | 7.1 |
@@ -68,8 +68,8 @@ mod tests;
 pub(crate) use conn::{Conn, HttpError, SendError};
 #[cfg(doc)]
 use framing::Malformed;
-pub(crate) use head::{Content, Head};
+pub(crate) use head::{ContentKind, Head};
 pub(crate) use pool::Pool;
 pub(crate) use request::{Draft, Request};
 pub use target::TargetError;
-pub(crate) use target::{ConnectError, Target};
+pub(crate) use target::{ConnectError, HttpTarget};

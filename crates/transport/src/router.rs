@@ -12,7 +12,7 @@ mod problem;
 mod query;
 mod request;
 
-pub use answer::{Answer, Broken, Chunks, Content, Event, Events, Streamed};
+pub use answer::{AnswerBody, Broken, Chunks, Event, Events, RoutedAnswer, Streamed};
 pub use pattern::PatternError;
 pub use problem::{Allowed, Problem};
 pub use query::{MAX_PARAMETERS, Query, QueryError, Undecodable};
@@ -33,7 +33,7 @@ use std::time::Duration;
 pub const MAX_BODY: usize = 64 * 1024;
 
 /// What a handler gives: an answer, or why there is none.
-pub type Answered = Result<Answer, Problem>;
+pub type Answered = Result<RoutedAnswer, Problem>;
 
 /// A handler at work.
 type Doing = Pin<Box<dyn Future<Output = Answered> + Send>>;

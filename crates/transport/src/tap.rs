@@ -21,8 +21,8 @@ mod tests;
 mod waiting;
 
 pub use conversation::{Conversation, Side, Who};
-pub use feed::{Feed, Lost, MAX_HELD, Running, Tap, Weigh};
-pub use http_seen::{Answered, Asked, HttpSeen, Step};
+pub use feed::{Feed, MAX_HELD, Running, Tap, TapLoss, Weigh};
+pub use http_seen::{Answered, Asked, HttpSeen, HttpStep};
 pub use http_tap::{HttpTap, MAX_GATHERED};
 pub use line_cutter::{LineCutter, Piece};
 pub use stdio_tap::{Chunk, StdioTap};

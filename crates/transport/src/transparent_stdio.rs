@@ -47,14 +47,14 @@ pub struct WrapSpec {
 
 /// How a server ended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Ended {
+pub enum ServerEnd {
     /// With this code.
     Code(i32),
     /// By this signal.
     Signal(i32),
 }
 
-impl Ended {
+impl ServerEnd {
     fn of(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => Self::Code(code),
@@ -95,7 +95,7 @@ pub async fn run<R, W>(
     output: W,
     feed: Option<Feed<Chunk>>,
     mut signals: mpsc::Receiver<Signal>,
-) -> Result<Ended, WrapError>
+) -> Result<ServerEnd, WrapError>
 where
     R: Read + Send + 'static,
     W: Write + Send + 'static,
@@ -184,11 +184,11 @@ async fn drain(pace: &Pace, news: &mut mpsc::Receiver<News>, signals: &mut mpsc:
 }
 
 /// Takes note of how the server ended. Until this, its number cannot become that of a stranger.
-fn reap(child: &mut Child, group: Option<&Group>) -> Result<Ended, WrapError> {
+fn reap(child: &mut Child, group: Option<&Group>) -> Result<ServerEnd, WrapError> {
     if let Some(group) = group {
         group.forget();
     }
-    child.wait().map(Ended::of).map_err(WrapError::Wait)
+    child.wait().map(ServerEnd::of).map_err(WrapError::Wait)
 }
 
 /// Tells when the process has ended, and leaves it to be reaped.

@@ -19,10 +19,10 @@ use crate::splice::Edits;
 use crate::sse::{self, SseDecoder};
 
 /// Takes any bytes, and panics when something does not hold for them.
-pub type Target = fn(&[u8]);
+pub type FuzzTarget = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: &[(&str, Target)] =
+pub const TARGETS: &[(&str, FuzzTarget)] =
     &[("envelope", envelope), ("scan", scan), ("line", line), ("sse", sse), ("header", header), ("endpoint", endpoint)];
 
 /// Whatever parses can be given another id and other members, and still parses to the same parts.
@@ -230,7 +230,7 @@ pub fn endpoint(data: &[u8]) {
 /// Gives every target each seed, and then `runs` inputs (`MCP_TEST_FUZZ_RUNS` says otherwise) that are seeds with up to six
 /// mutations, among them the insertion of a piece that matters to some parser. The inputs are the same each time, so that a
 /// failure can be run again.
-pub fn run_mutated(targets: &[(&str, Target)], seeds: &[Vec<u8>], pieces: &[&[u8]], runs: usize) {
+pub fn run_mutated(targets: &[(&str, FuzzTarget)], seeds: &[Vec<u8>], pieces: &[&[u8]], runs: usize) {
     let asked = std::env::var("MCP_TEST_FUZZ_RUNS").ok().and_then(|text| text.parse().ok());
     let runs = asked.unwrap_or(runs);
     let mut random = Xorshift(0x9E37_79B9_7F4A_7C15);

@@ -52,7 +52,7 @@ impl Telemetry {
     /// If the system gives no thread.
     pub fn start(otel: &Otel, config: &Config, pipe: bool) -> io::Result<Self> {
         let (jobs, queue) = mpsc::channel(QUEUE);
-        let lost = Arc::new(Lost::default());
+        let lost = Arc::new(DroppedSpans::default());
         let exporter = Exporter::new(otel.clone(), Arc::clone(&lost));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new()
@@ -116,12 +116,12 @@ impl ExportError {
 struct Exporter {
     otel: Otel,
     instance: String,
-    lost: Arc<Lost>,
+    lost: Arc<DroppedSpans>,
     complained: Option<Instant>,
 }
 
 impl Exporter {
-    fn new(otel: Otel, lost: Arc<Lost>) -> Self {
+    fn new(otel: Otel, lost: Arc<DroppedSpans>) -> Self {
         let mut id = [0_u8; 16];
         // Without randomness the number of the process has to do.
         let instance = match getrandom::fill(&mut id) {
@@ -227,9 +227,9 @@ pub(super) const NOT_EXPORTED: &str = "span_not_exported";
 
 /// Counts among all that the gateway drops, once there is one.
 #[derive(Default)]
-pub(super) struct Lost(OnceLock<Weak<Gateway>>);
+pub(super) struct DroppedSpans(OnceLock<Weak<Gateway>>);
 
-impl Lost {
+impl DroppedSpans {
     /// From here on, this gateway's counters are used.
     pub(super) fn count_at(&self, gateway: Weak<Gateway>) {
         let _ = self.0.set(gateway);

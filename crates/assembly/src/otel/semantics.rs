@@ -44,12 +44,12 @@ impl Places {
 
 /// The wall clock at a moment of the other one.
 #[derive(Copy, Clone)]
-pub(super) struct Clock {
+pub(super) struct SpanClock {
     wall: u64,
     now: Instant,
 }
 
-impl Clock {
+impl SpanClock {
     pub(super) fn read() -> Self {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self { wall: u64::try_from(since.as_nanos()).unwrap_or(u64::MAX), now: Instant::now() }
@@ -62,7 +62,7 @@ impl Clock {
 }
 
 /// The spans of an exchange: the request as the client made it, and the call at the backend if there was one.
-pub(super) fn spans(finished: &Finished, trace: &Trace, places: &Places, clock: Clock) -> Vec<Span> {
+pub(super) fn spans(finished: &Finished, trace: &Trace, places: &Places, clock: SpanClock) -> Vec<Span> {
     let mut spans = vec![server(finished, trace, places, clock)];
     if let Some(sent) = trace.told.sent.get() {
         spans.push(client(finished, trace, sent, places, clock));
@@ -70,7 +70,7 @@ pub(super) fn spans(finished: &Finished, trace: &Trace, places: &Places, clock: 
     spans
 }
 
-fn server(finished: &Finished, trace: &Trace, places: &Places, clock: Clock) -> Span {
+fn server(finished: &Finished, trace: &Trace, places: &Places, clock: SpanClock) -> Span {
     let start = finished.at.checked_sub(finished.took).unwrap_or(finished.at);
     let ids = (trace.span, trace.parent);
     let mut span = common(SpanKind::Server, ids, finished, finished.subject.as_deref(), (start, clock));
@@ -90,7 +90,7 @@ fn server(finished: &Finished, trace: &Trace, places: &Places, clock: Clock) -> 
     span
 }
 
-fn client(finished: &Finished, trace: &Trace, sent: &Sent, places: &Places, clock: Clock) -> Span {
+fn client(finished: &Finished, trace: &Trace, sent: &Sent, places: &Places, clock: SpanClock) -> Span {
     let ids = (trace.told.call, Some(trace.span.span));
     let mut span = common(SpanKind::Client, ids, finished, sent.name.as_deref(), (sent.at, clock));
     span.text("jsonrpc.request.id", &sent.id.to_string());
@@ -112,7 +112,7 @@ fn common(
     (own, parent): (TraceParent, Option<[u8; 8]>),
     finished: &Finished,
     subject: Option<&str>,
-    (start, clock): (Instant, Clock),
+    (start, clock): (Instant, SpanClock),
 ) -> Span {
     let known = method::intern(&finished.method);
     let mut span = Span {
@@ -198,7 +198,7 @@ mod tests {
         let told = Arc::new(TraceSent { call: own, state: TraceState::Kept, sent: OnceLock::new() });
         let trace = Trace { span: own, parent: None, session: None, told, ended: None };
         let places = Places { clients: "pipe", backends: HashMap::new() };
-        let mut spans = spans(&finished, &trace, &places, Clock::read());
+        let mut spans = spans(&finished, &trace, &places, SpanClock::read());
         assert_eq!(spans.len(), 1, "nothing was sent, so there is no call");
         spans.remove(0)
     }

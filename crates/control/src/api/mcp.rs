@@ -4,7 +4,7 @@
 use super::{Served, bad};
 use bytes::Bytes;
 use http::StatusCode;
-use signalbox_transport::router::{Answer, Answered, Broken, Chunks, Problem, Request};
+use signalbox_transport::router::{Answered, Broken, Chunks, Problem, Request, RoutedAnswer};
 use signalbox_transport::stdio_front;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) async fn speak(served: Arc<Served>, request: Request) -> Answered {
             tracing::debug!(%error, "a session at the control socket ended");
         }
     });
-    Ok(Answer::live(LINES, Lines { pipe: ours }))
+    Ok(RoutedAnswer::live(LINES, Lines { pipe: ours }))
 }
 
 /// What the gateway says. Whoever drops it ends the session, and what that waits for is cancelled.

@@ -12,7 +12,7 @@ use signalbox_assembly::recording::KeepError;
 use signalbox_assembly::reload::Trigger;
 use signalbox_runtime::Gateway;
 use signalbox_runtime::status::BackendStatus;
-use signalbox_transport::router::{Answer, Answered, Chunks as _, Event, Events, Problem, Request};
+use signalbox_transport::router::{Answered, Chunks as _, Event, Events, Problem, Request, RoutedAnswer};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -27,7 +27,7 @@ pub(super) async fn status(served: Arc<Served>, _: Request) -> Answered {
 /// The state of a process, if it could be written.
 pub(super) fn told(state: serde_json::Result<String>) -> Answered {
     state
-        .map(|text| Answer::json(StatusCode::OK, text))
+        .map(|text| RoutedAnswer::json(StatusCode::OK, text))
         .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format_args!("the status: {error}")))
 }
 
@@ -55,8 +55,10 @@ pub(super) async fn live(served: Arc<Served>, request: Request) -> Answered {
 /// Facts as they happen: lines, or events for a client that would rather have those, as a browser would.
 pub(super) fn watch(live: &Arc<Live>, request: &Request) -> Answered {
     match live.watch() {
-        Ok(watching) if request.wants_events() => Ok(Answer::events(FactEvents { watching, waiting: VecDeque::new() })),
-        Ok(watching) => Ok(Answer::live(LINES, watching)),
+        Ok(watching) if request.wants_events() => {
+            Ok(RoutedAnswer::events(FactEvents { watching, waiting: VecDeque::new() }))
+        }
+        Ok(watching) => Ok(RoutedAnswer::live(LINES, watching)),
         Err(error) => Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, error)),
     }
 }
@@ -95,12 +97,12 @@ pub(super) async fn ready(served: Arc<Served>, _: Request) -> Answered {
 }
 
 pub(super) async fn counted(served: Arc<Served>, _: Request) -> Answered {
-    Ok(Answer::whole(StatusCode::OK, metrics::CONTENT_TYPE, metrics::render(served.app())))
+    Ok(RoutedAnswer::whole(StatusCode::OK, metrics::CONTENT_TYPE, metrics::render(served.app())))
 }
 
 /// Ready while something can be served, and recorded if that is asked for; the backends that are not up are named either
 /// way. None is started for it.
-fn readiness(gateway: &Gateway, not_recording: Option<String>) -> Answer {
+fn readiness(gateway: &Gateway, not_recording: Option<String>) -> RoutedAnswer {
     let serves = gateway.is_ready() || (gateway.backends().is_empty() && !gateway.is_draining());
     let ready = serves && not_recording.is_none();
     let mut body = if ready { "ready\n" } else { "not ready\n" }.to_owned();
@@ -121,8 +123,8 @@ fn readiness(gateway: &Gateway, not_recording: Option<String>) -> Answer {
     text(if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, body)
 }
 
-fn text(status: StatusCode, body: String) -> Answer {
-    Answer::whole(status, TEXT, body)
+fn text(status: StatusCode, body: String) -> RoutedAnswer {
+    RoutedAnswer::whole(status, TEXT, body)
 }
 
 /// Writes down what the ring holds.

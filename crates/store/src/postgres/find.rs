@@ -62,12 +62,12 @@ pub struct Search<'a> {
     filter: Filter,
     range: Range,
     room: usize,
-    found: Found,
+    found: FoundEntries,
 }
 
 /// What a search found, in order.
 #[derive(Default)]
-pub struct Found {
+pub struct FoundEntries {
     /// The entries.
     pub hits: Vec<Hit>,
     /// True if it ended early because of their size.
@@ -87,11 +87,11 @@ impl<'a> Search<'a> {
     ) -> Result<Option<Self>, Failure> {
         let Some(range) = range(client, tape, query)? else { return Ok(None) };
         let filter = Filter::read(tape, query, needle.is_some());
-        Ok(Some(Self { client, codec, tape, query, needle, filter, range, room, found: Found::default() }))
+        Ok(Some(Self { client, codec, tape, query, needle, filter, range, room, found: FoundEntries::default() }))
     }
 
     /// Looks.
-    pub fn run(mut self) -> Result<Found, Failure> {
+    pub fn run(mut self) -> Result<FoundEntries, Failure> {
         if let Some(few) = self.few()? {
             for part in few.chunks(MAX_RUNS) {
                 if !self.look(part)? {

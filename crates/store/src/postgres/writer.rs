@@ -10,7 +10,7 @@ use crate::body_codec::BodyCodec;
 use crate::notifications::Notifications;
 use crate::retention::weight;
 use crate::room::Room;
-use crate::sums::{Seen, Sums, check_order};
+use crate::sums::{BatchExchanges, Sums, check_order};
 use crate::text::is_searched;
 use crate::{content, extra, splice};
 use ::postgres::{Client, Statement, Transaction};
@@ -108,7 +108,7 @@ impl PostgresWriter {
             tapes::insert(&mut transaction, &self.info, Some(self.number), None)?;
         }
         let mut sums = Sums::default();
-        let mut seen = Seen::default();
+        let mut seen = BatchExchanges::default();
         let mut counted = Notifications::default();
         let bases = self.bases(&mut transaction, entries)?;
         for entry in entries {
@@ -302,10 +302,10 @@ fn keep_exchanges(
     transaction: &mut Transaction<'_>,
     statement: &Statement,
     tape: i64,
-    seen: Seen<'_>,
+    seen: BatchExchanges<'_>,
 ) -> Result<(), Failure> {
     let parts = seen.parts();
-    let numbers = |number: fn(&(u64, crate::sums::Part<'_>)) -> u64| -> Vec<i64> {
+    let numbers = |number: fn(&(u64, crate::sums::ExchangePart<'_>)) -> u64| -> Vec<i64> {
         parts.iter().map(|part| number(part) as i64).collect()
     };
     let finished = || parts.iter().map(|(_, part)| part.finished);

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use super::index::{error_mark, name_mark, session_mark};
-use super::names::{self, Role};
+use super::names::{self, NameRole};
 use super::row::StoredRow;
 use crate::content::{FINISHED, MESSAGE};
 use crate::tape_row::TapeRow;
@@ -31,9 +31,9 @@ impl Filter {
     ) -> Result<Option<Self>, Failure> {
         let mut filter = Self::default();
         let named = [
-            (Role::Subject, "subject", &query.subject),
-            (Role::Backend, "backend", &query.backend),
-            (Role::Principal, "principal", &query.principal),
+            (NameRole::Subject, "subject", &query.subject),
+            (NameRole::Backend, "backend", &query.backend),
+            (NameRole::Principal, "principal", &query.principal),
         ];
         for (role, column, wanted) in named {
             let Some(wanted) = wanted else { continue };
@@ -73,13 +73,13 @@ impl Filter {
         for method in wanted {
             match method.strip_suffix('*') {
                 Some(beginning) => {
-                    ids.extend(names::beginning(connection, tape, Role::Method, beginning, MAX_METHODS)?);
+                    ids.extend(names::beginning(connection, tape, NameRole::Method, beginning, MAX_METHODS)?);
                 }
-                None => ids.extend(names::find(connection, tape, Role::Method, method)?),
+                None => ids.extend(names::find(connection, tape, NameRole::Method, method)?),
             }
         }
         let list: Vec<String> = ids.iter().map(i64::to_string).collect();
-        let marks: Vec<String> = ids.iter().map(|id| format!("\"{}\"", name_mark(Role::Method, *id))).collect();
+        let marks: Vec<String> = ids.iter().map(|id| format!("\"{}\"", name_mark(NameRole::Method, *id))).collect();
         self.conditions.push(format!("method IN ({})", list.join(", ")));
         self.index.push(format!("({})", marks.join(" OR ")));
         Ok(!ids.is_empty())

@@ -1,7 +1,7 @@
 //! Finds entries, over one tape or all. A tape is searched with its index first, and row by row where that does not help.
 
 use super::connection::{Reader, learn};
-use super::exchanges::{self, Ending, Few};
+use super::exchanges::{self, Few, WantedEnding};
 use super::filter::Filter;
 use super::names::NamesById;
 use super::row::{Bases, MAX_SEQ, StoredRow, group, key, keys_of, seq_of};
@@ -46,7 +46,7 @@ const FEW: usize = 10_000;
 enum Judge {
     All,
     Few(Few),
-    Each(Ending, Option<(i64, bool)>),
+    Each(WantedEnding, Option<(i64, bool)>),
 }
 
 /// One tape, and what is looked for in it.
@@ -79,7 +79,7 @@ impl<'a> Search<'a> {
     ) -> Result<Option<Self>, Failure> {
         let Some(filter) = Filter::read(connection, tape, query, needle)? else { return Ok(None) };
         let Some(range) = range(connection, tape, query)? else { return Ok(None) };
-        let ending = Ending::read(connection, tape.number, query.outcome.as_deref(), query.slower_than)?;
+        let ending = WantedEnding::read(connection, tape.number, query.outcome.as_deref(), query.slower_than)?;
         let judge = match ending {
             None => Judge::All,
             Some(None) => return Ok(None),

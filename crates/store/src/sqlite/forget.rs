@@ -1,7 +1,7 @@
 //! Deletes a tape or its beginning a slice at a time, so that nobody waits long for the file.
 
 use super::connection::learn;
-use super::names::{NameIds, Role};
+use super::names::{NameIds, NameRole};
 use super::row::{ASIDE, Bases, MAX_SEQ, StoredRow, key, seq_of};
 use super::writer::NEAR;
 use super::{Failure, index, notifications};
@@ -135,7 +135,7 @@ fn put_mark(
     content: &Content,
 ) -> rusqlite::Result<i64> {
     let packed = content::pack(content, codec);
-    let principal = NameIds::default().id(transaction, tape, Role::Principal, "")?;
+    let principal = NameIds::default().id(transaction, tape, NameRole::Principal, "")?;
     let sql = "INSERT INTO tape_entries (id, at, principal, what, form, body) VALUES (?1,
         coalesce((SELECT at FROM tape_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT 1),
         (SELECT last_at FROM tapes WHERE number = ?3), 0), ?4, ?5, ?6, ?7)";

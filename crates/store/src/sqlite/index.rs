@@ -4,7 +4,7 @@
 
 use super::Failure;
 use super::connection::learn;
-use super::names::Role;
+use super::names::NameRole;
 use super::row::{Bases, StoredRow, complete, group, key, keys_of, seq_of};
 use crate::body_codec::BodyCodec;
 use crate::text::{is_searched, words_of};
@@ -22,7 +22,7 @@ const WORTH: u64 = 4_096;
 const MARK: char = '§';
 
 /// The word under which a name is indexed.
-pub fn name_mark(role: Role, id: i64) -> String {
+pub fn name_mark(role: NameRole, id: i64) -> String {
     format!("{MARK}{}{id}", role.letter())
 }
 
@@ -133,10 +133,10 @@ impl Words {
         bases: &mut Bases,
         row: &StoredRow<'_>,
     ) -> Result<(), Failure> {
-        self.name(Role::Principal.letter(), Some(row.principal));
-        self.name(Role::Method.letter(), row.method);
-        self.name(Role::Subject.letter(), row.subject);
-        self.name(Role::Backend.letter(), row.backend);
+        self.name(NameRole::Principal.letter(), Some(row.principal));
+        self.name(NameRole::Method.letter(), row.method);
+        self.name(NameRole::Subject.letter(), row.subject);
+        self.name(NameRole::Backend.letter(), row.backend);
         self.name("n", row.session);
         if let Some(code) = row.error_code
             && self.names.insert(("e", code))

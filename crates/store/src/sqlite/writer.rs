@@ -1,13 +1,13 @@
 //! Appends entries to one tape and does its deferred work: indexing, training, making room.
 
 use super::connection::{SqliteFile, learn};
-use super::names::{NameIds, Role};
+use super::names::{NameIds, NameRole};
 use super::row::{MAX_TAPE, key};
 use super::{Failure, exchanges, forget, index, notifications, prune, tapes};
 use crate::body_codec::{BodyCodec, refers_to};
 use crate::notifications::Notifications;
 use crate::room::Room;
-use crate::sums::{Seen, Sums, check_order};
+use crate::sums::{BatchExchanges, Sums, check_order};
 use crate::{content, extra};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use signalbox_engine::record::{Content, Entry, Pruned, StoreError, TapeInfo, TapeWriter};
@@ -230,7 +230,7 @@ struct Batch<'a> {
 impl Batch<'_> {
     fn write(&mut self, transaction: &Transaction<'_>, entries: &[Entry]) -> rusqlite::Result<Sums> {
         let mut sums = Sums::default();
-        let mut seen = Seen::default();
+        let mut seen = BatchExchanges::default();
         let mut counted = Notifications::default();
         let mut more = Vec::new();
         let sql = "INSERT INTO tape_entries
@@ -249,18 +249,18 @@ impl Batch<'_> {
             let mut id = |role, name: Option<&str>| {
                 name.map(|name| self.names.id(transaction, self.tape, role, name)).transpose()
             };
-            let method = id(Role::Method, asked.method)?;
+            let method = id(NameRole::Method, asked.method)?;
             counted.add(what, method);
             insert.execute(params![
                 key(self.tape, entry.seq),
                 entry.at as i64,
                 entry.session.map(|number| number as i64),
                 entry.exchange.map(|number| number as i64),
-                id(Role::Principal, Some(&entry.principal))?,
+                id(NameRole::Principal, Some(&entry.principal))?,
                 what,
                 method,
-                id(Role::Subject, asked.subject)?,
-                id(Role::Backend, asked.backend)?,
+                id(NameRole::Subject, asked.subject)?,
+                id(NameRole::Backend, asked.backend)?,
                 asked.error_code,
                 length.map(|length| length as i64),
                 packed.form,

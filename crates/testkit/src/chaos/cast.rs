@@ -36,7 +36,7 @@ pub enum Kind {
 
 /// One backend.
 #[derive(Debug)]
-pub struct Part {
+pub struct CastMember {
     /// Its name in the config.
     pub name: &'static str,
     /// How it is reached.
@@ -59,7 +59,7 @@ pub struct Part {
 #[derive(Debug)]
 pub struct Cast {
     /// The backends.
-    pub parts: Vec<Part>,
+    pub parts: Vec<CastMember>,
     folder: tempfile::TempDir,
 }
 
@@ -87,7 +87,7 @@ impl Cast {
         let mut parts = Vec::new();
         for (name, kind, modern, steady) in PARTS {
             let address = if *kind == Kind::Child { None } else { Some(free_address()?) };
-            let part = Part {
+            let part = CastMember {
                 name,
                 kind: *kind,
                 modern: *modern,
@@ -110,7 +110,7 @@ impl Cast {
     /// # Errors
     /// When the server is not built.
     pub fn config(&self) -> anyhow::Result<String> {
-        self.parts.iter().map(Part::config).collect()
+        self.parts.iter().map(CastMember::config).collect()
     }
 
     /// Where files of the storm may lie.
@@ -137,7 +137,7 @@ impl Cast {
     }
 }
 
-impl Part {
+impl CastMember {
     fn arguments(&self) -> Vec<String> {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let mut arguments = vec!["--name".to_owned(), self.name.to_owned()];

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::call_log::{Call, CallLog};
+use super::call_log::{CallLog, LoggedCall};
 use super::cast::Cast;
 use super::dice::Dice;
 
@@ -91,12 +91,12 @@ impl Caller {
     }
 
     /// The next call, of any backend's tool.
-    pub fn call(&mut self) -> Option<Call> {
+    pub fn call(&mut self) -> Option<LoggedCall> {
         let part = self.dice.pick(&self.world.cast.parts)?;
         let id = self.next_id;
         self.next_id += 1;
         self.world.call_log.made(self.kind);
-        Some(Call {
+        Some(LoggedCall {
             id,
             tag: format!("{}-{}", self.kind, self.world.number()),
             backend: part.name,

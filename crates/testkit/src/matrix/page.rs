@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::cell::Verdict;
+use super::cell::CellVerdict;
 use super::feature::{Expected, Feature, expected};
 use super::places::{Back, Front};
 use super::plan::Measured;
@@ -120,12 +120,12 @@ fn cell(measured: &[Measured], place: (Revision, Front, Revision, Back), notes: 
     let mut failed = Vec::new();
     for (feature, verdict) in &found.verdicts {
         match verdict {
-            Verdict::Fits(Expected::Works) => {}
-            Verdict::Fits(note) => {
+            CellVerdict::Fits(Expected::Works) => {}
+            CellVerdict::Fits(note) => {
                 let number = notes.iter().position(|known| known == note).map_or(0, |place| place + 1);
                 numbers.push(number.to_string());
             }
-            Verdict::Fails(_) => failed.push(feature.name()),
+            CellVerdict::Fails(_) => failed.push(feature.name()),
         }
     }
     if failed.len() == Feature::ALL.len() {

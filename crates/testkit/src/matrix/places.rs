@@ -2,7 +2,7 @@
 
 use crate::process::built;
 use crate::revision::Revision;
-use crate::revision_server::{self, Network, Options, Running};
+use crate::revision_server::{self, Network, Options, RunningServer};
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -94,7 +94,7 @@ impl Back {
 ///
 /// # Errors
 /// When the server is not built, or does not start.
-pub async fn backend(options: &Options, back: Back) -> anyhow::Result<(String, Option<Running>)> {
+pub async fn backend(options: &Options, back: Back) -> anyhow::Result<(String, Option<RunningServer>)> {
     let network = match back {
         Back::Stdio => {
             let program = text(&built("revision-server")?)?;

@@ -11,7 +11,7 @@ use tokio::process::Command;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::cell::{Cell, Verdict, try_all};
+use super::cell::{Cell, CellVerdict, try_all};
 use super::feature::Feature;
 use super::journal::Journal;
 use super::places::{Back, Front, backend};
@@ -43,7 +43,7 @@ pub struct Measured {
     /// How the gateway reached it.
     pub back: Back,
     /// What came of every feature.
-    pub verdicts: Vec<(Feature, Verdict)>,
+    pub verdicts: Vec<(Feature, CellVerdict)>,
 }
 
 /// Cells that share a gateway. They run one after the other, so that what the server wrote down belongs to one of them.
@@ -135,7 +135,7 @@ impl Group {
         if let Some((_, verdict)) = measured.last_mut().and_then(|cell| cell.verdicts.last_mut())
             && !late.is_empty()
         {
-            *verdict = Verdict::Fails(format!("the server says: {}", late.join("; ")));
+            *verdict = CellVerdict::Fails(format!("the server says: {}", late.join("; ")));
         }
         Ok(measured)
     }
@@ -148,7 +148,7 @@ impl Group {
         config: &str,
         journal: &Journal,
         name: &str,
-    ) -> anyhow::Result<Vec<(Feature, Verdict)>> {
+    ) -> anyhow::Result<Vec<(Feature, CellVerdict)>> {
         let own = tempfile::tempdir()?;
         let reach = match (front, gateway) {
             (Front::Http, Serving::Web(gateway)) => Reach::Http(gateway.url()),
@@ -215,7 +215,7 @@ async fn tcp_gateway(config: &str, folder: &Path) -> anyhow::Result<Serving> {
 }
 
 /// Verdicts of a cell in which nothing could be tried.
-fn nothing(error: &anyhow::Error) -> Vec<(Feature, Verdict)> {
+fn nothing(error: &anyhow::Error) -> Vec<(Feature, CellVerdict)> {
     let why = format!("{error:#}").replace('\n', " ");
-    Feature::ALL.into_iter().map(|feature| (feature, Verdict::Fails(why.clone()))).collect()
+    Feature::ALL.into_iter().map(|feature| (feature, CellVerdict::Fails(why.clone()))).collect()
 }

@@ -23,7 +23,7 @@ const BOTH: &str = "application/json, text/event-stream";
 
 /// A path at an address.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct HttpEndpoint {
     /// Host and port.
     pub address: String,
     /// The path.
@@ -39,7 +39,7 @@ pub struct Opened {
     pub connection: Guard,
 }
 
-impl Place {
+impl HttpEndpoint {
     /// The place of an `http://` URL.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ pub struct Http(Arc<Endpoint>, Mutex<Vec<Guard>>);
 
 #[derive(Debug)]
 struct Endpoint {
-    place: Place,
+    place: HttpEndpoint,
     ears: Arc<Ears>,
     session: Mutex<Option<String>>,
 }
@@ -85,7 +85,7 @@ impl Http {
     /// # Errors
     /// When it is no `http://` URL.
     pub fn new(url: &str, ears: Arc<Ears>) -> anyhow::Result<Self> {
-        let endpoint = Endpoint { place: Place::of(url)?, ears, session: Mutex::default() };
+        let endpoint = Endpoint { place: HttpEndpoint::of(url)?, ears, session: Mutex::default() };
         Ok(Self(Arc::new(endpoint), Mutex::default()))
     }
 

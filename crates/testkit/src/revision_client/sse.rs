@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::ears::Ears;
 use super::events::Events;
-use super::http::{Opened, Place};
+use super::http::{HttpEndpoint, Opened};
 use super::wire::{Guard, QUEUE, Wire};
 use crate::wire_log::Tap;
 
@@ -20,7 +20,7 @@ use crate::wire_log::Tap;
 /// # Errors
 /// When the server refuses.
 pub async fn open(url: &str, ears: Arc<Ears>) -> anyhow::Result<Wire> {
-    let place = Place::of(url)?;
+    let place = HttpEndpoint::of(url)?;
     let opened = place.open(Method::GET, &[("accept", "text/event-stream")], String::new()).await?;
     ensure!(opened.response.status() == 200, "the stream is refused with {}", opened.response.status());
     let kind = opened.response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -33,7 +33,7 @@ pub async fn open(url: &str, ears: Arc<Ears>) -> anyhow::Result<Wire> {
     let path = endpoint.await.context("the stream ended without an endpoint")?;
     let path = path.strip_prefix(&format!("http://{}", place.address)).unwrap_or(&path).to_owned();
     ensure!(path.starts_with('/'), "the endpoint {path} is elsewhere");
-    let place = Place { path, ..place };
+    let place = HttpEndpoint { path, ..place };
     let writing = tokio::spawn(write(place, ears, queue, tap)).abort_handle();
     Ok(Wire::Pipe { out, tasks: vec![reading, Guard(writing)], child: None })
 }
@@ -67,7 +67,7 @@ async fn read(opened: Opened, ears: Arc<Ears>, (out, tap): (mpsc::Sender<Value>,
     ears.closed("the stream ended");
 }
 
-async fn write(place: Place, ears: Arc<Ears>, mut queue: mpsc::Receiver<Value>, tap: Tap) {
+async fn write(place: HttpEndpoint, ears: Arc<Ears>, mut queue: mpsc::Receiver<Value>, tap: Tap) {
     while let Some(message) = queue.recv().await {
         let text = message.to_string();
         tap.sent(&text);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
-use super::fault::Fault;
+use super::fault::RpcFault;
 use super::methods;
 use super::oddities;
 use super::question::Question;
@@ -28,7 +28,7 @@ impl Out {
     }
 
     /// An error answer of this conversation.
-    pub fn fault(talk: &Talk, fault: &Fault, id: &Value) -> Self {
+    pub fn fault(talk: &Talk, fault: &RpcFault, id: &Value) -> Self {
         // Errors of the old era are answers like any other, but for what concerns the transport.
         let status = if talk.shared.revision.modern() { fault.status } else { 200 };
         Self { message: fault.reply(id), status }
@@ -43,7 +43,7 @@ pub const OUTLET: usize = 1024;
 
 /// A request, and everything needed to answer it.
 #[derive(Debug)]
-pub struct Call {
+pub struct ServedCall {
     /// The conversation it came in.
     pub talk: Arc<Talk>,
     /// Its id.
@@ -58,7 +58,7 @@ pub struct Call {
     pub cancel: Arc<Notify>,
 }
 
-impl Call {
+impl ServedCall {
     /// The revision spoken.
     pub fn revision(&self) -> Revision {
         self.talk.shared.revision

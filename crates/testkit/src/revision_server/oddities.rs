@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::call::{Call, Out};
+use super::call::{Out, ServedCall};
 use super::catalog::tool;
-use super::fault::Fault;
+use super::fault::RpcFault;
 use super::methods::complete;
 use super::question::Question;
 use super::talk::Kind;
@@ -46,7 +46,7 @@ pub fn streams(message: &Value) -> bool {
 }
 
 /// Whether a call goes on although it is cancelled. A client of the new era that leaves over HTTP cannot be answered.
-pub fn stays(call: &Call) -> bool {
+pub fn stays(call: &ServedCall) -> bool {
     call.method == "tools/call" && call.params["name"] == LATE && call.talk.kind != Kind::Stateless
 }
 
@@ -54,7 +54,7 @@ pub fn stays(call: &Call) -> bool {
 ///
 /// # Errors
 /// When the client does not answer as it has to.
-pub async fn run(call: &Call, name: &str) -> Result<Value, Fault> {
+pub async fn run(call: &ServedCall, name: &str) -> Result<Value, RpcFault> {
     let send = async |message: Value| {
         // A client that left reads nothing more.
         let _ = call.out.send(Out::note(message)).await;
@@ -72,7 +72,7 @@ pub async fn run(call: &Call, name: &str) -> Result<Value, Fault> {
         "withdraw" => withdraw(call).await,
         "ping_client" => {
             let answer = call.ask(Question::Ping, Question::Ping.params(call.revision())).await;
-            answer.map_err(|error| Fault::new(-32603, format!("{error:#}")))?;
+            answer.map_err(|error| RpcFault::new(-32603, format!("{error:#}")))?;
         }
         _ => {
             let note = |number: u8| {
@@ -87,7 +87,7 @@ pub async fn run(call: &Call, name: &str) -> Result<Value, Fault> {
 }
 
 /// Asks, and does not want to know any more.
-async fn withdraw(call: &Call) {
+async fn withdraw(call: &ServedCall) {
     if !call.capabilities()[Question::Sample.capability()].is_object() {
         return;
     }

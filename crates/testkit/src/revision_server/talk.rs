@@ -7,10 +7,10 @@ use anyhow::anyhow;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 
-use super::call::{Call, Out, Outlet};
-use super::fault::Fault;
+use super::call::{Out, Outlet, ServedCall};
+use super::fault::RpcFault;
 use super::question::Question;
-use super::shared::Shared;
+use super::shared::ServerShared;
 use super::{rules, rules_modern};
 
 /// Messages that wait for a client to open its general stream.
@@ -46,7 +46,7 @@ pub enum Phase {
 #[derive(Debug)]
 pub struct Talk {
     /// What it shares with others.
-    pub shared: Arc<Shared>,
+    pub shared: Arc<ServerShared>,
     /// What carries it.
     pub kind: Kind,
     inner: Mutex<Inner>,
@@ -68,7 +68,7 @@ struct Inner {
 
 impl Talk {
     /// A conversation that just began.
-    pub fn new(shared: Arc<Shared>, kind: Kind, general: Option<Outlet>) -> Arc<Self> {
+    pub fn new(shared: Arc<ServerShared>, kind: Kind, general: Option<Outlet>) -> Arc<Self> {
         let inner = Inner {
             phase: Phase::New,
             capabilities: json!({}),
@@ -119,7 +119,7 @@ impl Talk {
         }
     }
 
-    fn request(self: &Arc<Self>, mut message: Value, out: &Outlet) -> Result<(), Fault> {
+    fn request(self: &Arc<Self>, mut message: Value, out: &Outlet) -> Result<(), RpcFault> {
         let method = message["method"].as_str().unwrap_or_default().to_owned();
         let judged = match self.shared.revision.modern() {
             true => rules_modern::request(&method, &message),
@@ -136,13 +136,13 @@ impl Talk {
             // Here and not where it is answered, so that messages are judged in the order they came.
             self.initialized(params["capabilities"].clone());
         }
-        let call = Call { talk: self.clone(), id, method, params, out: out.clone(), cancel };
+        let call = ServedCall { talk: self.clone(), id, method, params, out: out.clone(), cancel };
         tokio::spawn(call.run());
         Ok(())
     }
 
     /// Remembers a request that begins.
-    fn started(&self, id: &Value, token: &Value) -> Result<Arc<Notify>, Fault> {
+    fn started(&self, id: &Value, token: &Value) -> Result<Arc<Notify>, RpcFault> {
         let cancel = Arc::new(Notify::new());
         // Ids and tokens of different clients may be the same where no connection tells them apart.
         if self.kind == Kind::Stateless {
@@ -150,7 +150,7 @@ impl Talk {
         }
         let mut inner = self.inner();
         if inner.used.len() >= MAX_REQUESTS || inner.running.len() >= MAX_REQUESTS {
-            return Err(Fault::new(-32603, "too many requests"));
+            return Err(RpcFault::new(-32603, "too many requests"));
         }
         let key = id.to_string();
         let before = if self.shared.revision.modern() {
@@ -163,7 +163,7 @@ impl Talk {
             drop(inner);
             let what = if before { format!("id {id} used before") } else { format!("progress token {token} in use") };
             self.shared.violation(&what);
-            return Err(Fault::new(-32600, what));
+            return Err(RpcFault::new(-32600, what));
         }
         if !token.is_null() {
             inner.tokens.insert(key.clone(), token.clone());
@@ -179,7 +179,7 @@ impl Talk {
         inner.tokens.remove(&id.to_string());
     }
 
-    fn notification(&self, message: &Value) -> Result<(), Fault> {
+    fn notification(&self, message: &Value) -> Result<(), RpcFault> {
         let method = message["method"].as_str().unwrap_or_default();
         let judged = match self.shared.revision.modern() {
             true => rules_modern::notification(method, message, self.kind),
@@ -199,12 +199,12 @@ impl Talk {
         Ok(())
     }
 
-    fn response(&self, message: &Value) -> Result<(), Fault> {
+    fn response(&self, message: &Value) -> Result<(), RpcFault> {
         let asked = self.inner().asked.remove(&message["id"].to_string());
         let Some((question, answer)) = asked else {
             let what = format!("no request nor the answer to one: {message}");
             self.shared.violation(&what);
-            return Err(Fault::new(-32600, what));
+            return Err(RpcFault::new(-32600, what));
         };
         let outcome = match question.judge(message, self.shared.revision) {
             Ok(outcome) => outcome,

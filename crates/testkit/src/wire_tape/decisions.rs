@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::compare::label;
-use super::finding::{Fault, Finding};
+use super::finding::{Finding, TapeFault};
 use super::{Point, Tape, Taped};
 
 /// A phase of rules, and the messages that are judged in it.
@@ -48,7 +48,7 @@ pub fn undecided(tape: &Tape, phases: &[Judged]) -> Vec<Finding> {
             };
             if !decided {
                 let text = message.text.as_deref().unwrap_or_default();
-                findings.push(Finding::new(Fault::Undecided, message.point, label(message), text));
+                findings.push(Finding::new(TapeFault::Undecided, message.point, label(message), text));
             }
         }
     }

@@ -5,7 +5,7 @@ use std::future::Future;
 use serde_json::{Value, json};
 
 use super::scene::{Cell, PATIENCE};
-use crate::matrix::{self, Back, Journal, Verdict};
+use crate::matrix::{self, Back, CellVerdict, Journal};
 use crate::revision::Revision;
 use crate::revision_client::{Client, Reply};
 
@@ -24,7 +24,7 @@ pub async fn meet(cell: &Cell, client: &Client, journal: &Journal) -> Vec<(Strin
     };
     let mut troubles = Vec::new();
     for (feature, verdict) in matrix::try_all(&tried).await {
-        if let Verdict::Fails(why) = verdict {
+        if let CellVerdict::Fails(why) = verdict {
             troubles.push((feature.name().to_owned(), why));
         }
     }

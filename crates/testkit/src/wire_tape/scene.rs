@@ -15,7 +15,7 @@ use crate::ports::free_address;
 use crate::process::{Spawned, built};
 use crate::revision::Revision;
 use crate::revision_client::{Answers, Client, Reach};
-use crate::revision_server::{Options, Running};
+use crate::revision_server::{Options, RunningServer};
 use crate::scene::signal;
 use crate::wire_log::{self, Logged};
 
@@ -121,7 +121,9 @@ async fn known(client: &Client, log: &Path, refused: bool) {
 /// Whether the server was asked for its tools and answered.
 fn listed(log: &Path) -> bool {
     let messages = wire_log::read(log).unwrap_or_default();
-    messages.iter().any(|message| message.way == wire_log::Way::Sent && message.text.contains("\"tools\":["))
+    messages
+        .iter()
+        .any(|message| message.way == wire_log::MessageDirection::Sent && message.text.contains("\"tools\":["))
 }
 
 fn transport(front: Front) -> &'static str {
@@ -176,7 +178,7 @@ async fn quiet(client: &Client, log: &Path) {
 async fn end(
     gateway: Option<Spawned>,
     mut client: Client,
-    server: Option<Running>,
+    server: Option<RunningServer>,
 ) -> anyhow::Result<(u64, Vec<Logged>)> {
     let began = wire_log::now();
     match gateway {

@@ -80,7 +80,7 @@ impl Follower {
 
     /// Reads until the pipe ends or fails.
     pub(super) async fn run(self, mut pipe: impl AsyncRead + Unpin) {
-        let mut allowance = Allowance::new(LOGGED, LOG_WINDOW, Instant::now());
+        let mut allowance = LogAllowance::new(LOGGED, LOG_WINDOW, Instant::now());
         let mut line = Vec::new();
         let mut chunk = vec![0; CHUNK];
         while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
@@ -98,7 +98,7 @@ impl Follower {
         self.say_missed(allowance.missed());
     }
 
-    fn take(&self, line: &[u8], allowance: &mut Allowance) {
+    fn take(&self, line: &[u8], allowance: &mut LogAllowance) {
         let line = line.trim_ascii_end();
         if line.is_empty() {
             return;
@@ -129,7 +129,7 @@ fn keep(line: &mut Vec<u8>, more: &[u8]) {
 
 /// At most so many in one window of time; the rest is counted.
 #[derive(Debug)]
-pub(super) struct Allowance {
+pub(super) struct LogAllowance {
     most: u32,
     window: Duration,
     since: Instant,
@@ -137,7 +137,7 @@ pub(super) struct Allowance {
     missed: u64,
 }
 
-impl Allowance {
+impl LogAllowance {
     pub(super) fn new(most: u32, window: Duration, now: Instant) -> Self {
         Self { most, window, since: now, used: 0, missed: 0 }
     }
@@ -213,7 +213,7 @@ mod tests {
     fn beyond_the_bound_it_counts_until_the_next_window() {
         let start = Instant::now();
         let second = Duration::from_secs(1);
-        let mut allowance = Allowance::new(2, second, start);
+        let mut allowance = LogAllowance::new(2, second, start);
         assert_eq!(allowance.take(start), Some(0));
         assert_eq!(allowance.take(start), Some(0));
         assert_eq!(allowance.take(start), None);

@@ -1,8 +1,8 @@
-use super::framing::{Framing, Malformed, Step};
+use super::framing::{BodyPiece, Framing, Malformed};
 use super::head::{self, Head};
 use super::request::Request;
-use super::target::{ConnectError, Target};
-use crate::tls::Stream;
+use super::target::{ConnectError, HttpTarget};
+use crate::tls::MaybeTlsStream;
 use bytes::{Bytes, BytesMut};
 use std::future::{Future as _, poll_fn};
 use std::io;
@@ -50,7 +50,7 @@ pub(crate) enum SendError {
 
 /// A connection. Dropping it closes the socket.
 pub(crate) struct Conn {
-    stream: Stream,
+    stream: MaybeTlsStream,
     /// The request that is not written yet.
     out: Option<Request>,
     /// The buffer of the last request's head.
@@ -74,7 +74,7 @@ pub(crate) struct Conn {
 
 impl Conn {
     /// Connects. No byte is sent yet.
-    pub(crate) async fn open(target: &Target, timeout: Duration) -> Result<Box<Self>, ConnectError> {
+    pub(crate) async fn open(target: &HttpTarget, timeout: Duration) -> Result<Box<Self>, ConnectError> {
         Ok(Box::new(Self {
             stream: target.connect(timeout).await?,
             out: None,
@@ -198,9 +198,9 @@ impl Conn {
         self.poll_rest(cx);
         loop {
             match self.body.next(&mut self.came) {
-                Ok(Step::Data(bytes)) => return Poll::Ready(Some(Ok(bytes))),
-                Ok(Step::End) => return Poll::Ready(None),
-                Ok(Step::More) => {}
+                Ok(BodyPiece::Data(bytes)) => return Poll::Ready(Some(Ok(bytes))),
+                Ok(BodyPiece::End) => return Poll::Ready(None),
+                Ok(BodyPiece::More) => {}
                 Err(error) => return self.broken(error.into()),
             }
             match ready!(self.poll_more(cx, LEAST_ROOM, self.stride)) {

@@ -45,7 +45,7 @@ enum At {
 
 /// The next piece of a body.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum BodyPiece {
     /// These bytes.
     Data(Bytes),
     /// More must come first.
@@ -61,15 +61,15 @@ impl Framing {
     }
 
     /// Takes the next piece of the body out of the bytes that have come.
-    pub(crate) fn next(&mut self, came: &mut BytesMut) -> Result<Step, Malformed> {
+    pub(crate) fn next(&mut self, came: &mut BytesMut) -> Result<BodyPiece, Malformed> {
         let step = match self {
-            Self::Done => Step::End,
+            Self::Done => BodyPiece::End,
             Self::Length(left) => data(came, left),
             Self::Chunked(chunked) => chunked.next(came)?,
-            Self::UntilClose if came.is_empty() => Step::More,
-            Self::UntilClose => Step::Data(came.split().freeze()),
+            Self::UntilClose if came.is_empty() => BodyPiece::More,
+            Self::UntilClose => BodyPiece::Data(came.split().freeze()),
         };
-        if step == Step::End || *self == Self::Length(0) {
+        if step == BodyPiece::End || *self == Self::Length(0) {
             *self = Self::Done;
         }
         Ok(step)
@@ -77,20 +77,20 @@ impl Framing {
 }
 
 /// As much of the next `left` bytes as has come.
-fn data(came: &mut BytesMut, left: &mut u64) -> Step {
+fn data(came: &mut BytesMut, left: &mut u64) -> BodyPiece {
     if *left == 0 {
-        return Step::End;
+        return BodyPiece::End;
     }
     if came.is_empty() {
-        return Step::More;
+        return BodyPiece::More;
     }
     let length = usize::try_from(*left).map_or(came.len(), |left| left.min(came.len()));
     *left -= length as u64;
-    Step::Data(came.split_to(length).freeze())
+    BodyPiece::Data(came.split_to(length).freeze())
 }
 
 impl Chunked {
-    fn next(&mut self, came: &mut BytesMut) -> Result<Step, Malformed> {
+    fn next(&mut self, came: &mut BytesMut) -> Result<BodyPiece, Malformed> {
         loop {
             if let At::Data(left) = &mut self.at {
                 let step = data(came, left);
@@ -99,7 +99,7 @@ impl Chunked {
                 }
                 return Ok(step);
             }
-            let Some(line) = line(came)? else { return Ok(Step::More) };
+            let Some(line) = line(came)? else { return Ok(BodyPiece::More) };
             match self.at {
                 At::Size => {
                     let (size, besides) = chunk_size(&line)?;
@@ -107,7 +107,7 @@ impl Chunked {
                     self.at = if size == 0 { At::Trailers } else { At::Data(size) };
                 }
                 At::Break if line.is_empty() => self.at = At::Size,
-                At::Trailers if line.is_empty() => return Ok(Step::End),
+                At::Trailers if line.is_empty() => return Ok(BodyPiece::End),
                 At::Trailers if !is_field(&line) => return Err(Malformed("a trailer is no header field")),
                 At::Trailers => self.spend(line.len())?,
                 At::Break | At::Data(_) => return Err(Malformed("a chunk is longer than its size")),
@@ -176,12 +176,12 @@ mod tests {
         let mut pieces = bytes.chunks(piece.max(1));
         loop {
             match framing.next(&mut came)? {
-                Step::Data(data) => body.extend_from_slice(&data),
-                Step::End => {
+                BodyPiece::Data(data) => body.extend_from_slice(&data),
+                BodyPiece::End => {
                     assert_eq!(framing, Framing::Done);
                     return Ok(Some((body, [&came[..], &pieces.collect::<Vec<_>>().concat()].concat())));
                 }
-                Step::More => match pieces.next() {
+                BodyPiece::More => match pieces.next() {
                     Some(piece) => came.extend_from_slice(piece),
                     None => return Ok(None),
                 },

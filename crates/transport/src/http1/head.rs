@@ -13,9 +13,9 @@ pub(crate) const MAX_HEAD: usize = 64 * 1024;
 /// Most lines of a response head.
 const MAX_LINES: usize = 100;
 
-/// What `Content-Type` says, as far as callers tell types apart.
+/// What `ContentKind-Type` says, as far as callers tell types apart.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) enum Content {
+pub(crate) enum ContentKind {
     /// `application/json`, or no type at all.
     #[default]
     Json,
@@ -25,7 +25,7 @@ pub(crate) enum Content {
     Other,
 }
 
-impl Content {
+impl ContentKind {
     fn of_value(value: &[u8]) -> Self {
         let end = memchr::memchr(b';', value).unwrap_or(value.len());
         let kind = value.get(..end).unwrap_or(value).trim_ascii();
@@ -43,8 +43,8 @@ impl Content {
 pub(crate) struct Head {
     /// The status.
     pub status: StatusCode,
-    /// What `Content-Type` says.
-    pub content: Content,
+    /// What `ContentKind-Type` says.
+    pub content: ContentKind,
     bytes: Bytes,
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn may_end(bytes: &[u8], seen: usize) -> bool {
 /// The header lines that matter to the connection.
 #[derive(Default)]
 struct Said {
-    content: Content,
+    content: ContentKind,
     typed: bool,
     length: Option<u64>,
     /// There is a coding; true where chunks are the last one.
@@ -124,7 +124,7 @@ impl Said {
                 10 if is("keep-alive") => said.keep = std::str::from_utf8(line.value).ok().and_then(keep_alive),
                 12 if is("content-type") && !said.typed => {
                     said.typed = true;
-                    said.content = Content::of_value(line.value);
+                    said.content = ContentKind::of_value(line.value);
                 }
                 14 if is("content-length") => said.length(line.value)?,
                 17 if is("transfer-encoding") => said.codings(line.value)?,
@@ -300,7 +300,7 @@ mod tests {
     fn headers_are_found_under_any_case() {
         let text = "HTTP/1.1 200 OK\r\nLocation: a\r\nlocation: b\r\nCONTENT-TYPE: Text/Event-Stream; x\r\n\r\nrest";
         let (head, _) = read(text).unwrap().unwrap();
-        assert_eq!((head.status, head.content), (StatusCode::OK, Content::Events));
+        assert_eq!((head.status, head.content), (StatusCode::OK, ContentKind::Events));
         assert_eq!((head.get(&LOCATION).unwrap(), head.get(&SERVER)), (HeaderValue::from_static("a"), None));
     }
 }

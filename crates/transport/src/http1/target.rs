@@ -1,4 +1,4 @@
-use crate::tls::{BackTls, BackTlsError, BackTlsSpec, Stream, TlsError};
+use crate::tls::{BackTls, BackTlsError, BackTlsSpec, MaybeTlsStream, TlsError};
 use http::header::HeaderValue;
 use http::uri::{PathAndQuery, Uri};
 use std::io;
@@ -47,7 +47,7 @@ pub(crate) enum ConnectError {
 
 /// A checked address: where to connect to, and what to ask for there.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct HttpTarget {
     /// The name or address to connect to, without brackets.
     pub host: Box<str>,
     /// The port to connect to.
@@ -62,7 +62,7 @@ pub(crate) struct Target {
     tls: Option<Arc<BackTls>>,
 }
 
-impl Target {
+impl HttpTarget {
     /// Reads an address with this scheme, or its form with TLS: `http` or `https`.
     pub(crate) fn parse(url: &str, scheme: &'static str) -> Result<Self, TargetError> {
         let bad = || TargetError::Url(scheme);
@@ -108,7 +108,7 @@ impl Target {
     }
 
     /// Connects, and shakes hands where the scheme asks for TLS. Each of the two may take so long.
-    pub(crate) async fn connect(&self, timeout: Duration) -> Result<Stream, ConnectError> {
+    pub(crate) async fn connect(&self, timeout: Duration) -> Result<MaybeTlsStream, ConnectError> {
         let connect = TcpStream::connect((&*self.host, self.port));
         let socket = tokio::time::timeout(timeout, connect).await.map_err(|_| ConnectError::TimedOut(timeout))??;
         socket.set_nodelay(true)?;
@@ -117,16 +117,16 @@ impl Target {
     }
 
     /// The connection to speak on, over a socket that is connected.
-    pub(crate) async fn secured(&self, socket: TcpStream) -> Result<Stream, BackTlsError> {
+    pub(crate) async fn secured(&self, socket: TcpStream) -> Result<MaybeTlsStream, BackTlsError> {
         match &self.tls {
-            None => Ok(Stream::Plain(socket)),
+            None => Ok(MaybeTlsStream::Plain(socket)),
             // Boxed, so that connections without TLS do not carry the room for it.
             Some(tls) => Box::pin(tls.connect(socket)).await,
         }
     }
 }
 
-impl std::fmt::Display for Target {
+impl std::fmt::Display for HttpTarget {
     /// Host and port only: the path may hold a secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.host.contains(':') {
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn addresses_are_read() {
         let check = |url: &str, shown: &str, host: &str, line: &str| {
-            let target = Target::parse(url, "http").unwrap();
+            let target = HttpTarget::parse(url, "http").unwrap();
             assert_eq!(target.to_string(), shown);
             assert_eq!(target.authority, host);
             assert_eq!(target.uri.to_string(), line);
@@ -173,7 +173,7 @@ mod tests {
             "ftp://h/secret",
             "http://me:secret@h/",
         ] {
-            let error = Target::parse(url, "http").unwrap_err();
+            let error = HttpTarget::parse(url, "http").unwrap_err();
             assert!(!error.to_string().contains("secret"), "{url}: {error}");
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{HttpSpec, headers};
 use crate::backend_fault::{SpecError, ended_tls, fault, unreachable};
-use crate::http1::{Conn, ConnectError, Draft, Head, HttpError, Pool, Request, SendError, Target, body};
+use crate::http1::{Conn, ConnectError, Draft, Head, HttpError, HttpTarget, Pool, Request, SendError, body};
 use crate::tls;
 use http::header::{HeaderName, HeaderValue};
 use signalbox_engine::{Fault, FaultKind};
@@ -28,7 +28,7 @@ const SHORTEST_SECRET: usize = 6;
 /// A backend, its configured headers and its connections.
 pub(crate) struct Backend {
     pub name: Arc<str>,
-    pub target: Target,
+    pub target: HttpTarget,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// How the head of every POST begins.
     pub post_start: Draft,
@@ -43,7 +43,7 @@ pub(crate) struct Backend {
 
 impl Backend {
     pub(crate) fn new(spec: HttpSpec) -> Result<Self, SpecError> {
-        let target = Target::parse(&spec.url, SCHEME).and_then(|target| target.with_tls(&spec.name, spec.tls));
+        let target = HttpTarget::parse(&spec.url, SCHEME).and_then(|target| target.with_tls(&spec.name, spec.tls));
         let target = target.map_err(|error| SpecError::Target { backend: Arc::clone(&spec.name), error })?;
         let mut headers = spec.headers;
         for (_, value) in &mut headers {

@@ -3,10 +3,10 @@
 use super::answer::{Came, Post};
 use super::backend::Backend;
 use super::headers;
-use super::in_flight::Hold;
-use super::link::Shared;
+use super::in_flight::GateHold;
+use super::link::HttpShared;
 use super::stream::Cursor;
-use crate::http1::{Conn, Content, HttpError};
+use crate::http1::{Conn, ContentKind, HttpError};
 use crate::read_charge::ReadCharge;
 use http::header::HeaderValue;
 use signalbox_runtime::LinkEvents;
@@ -25,7 +25,12 @@ const DOUBTFUL: u32 = 1;
 const HEAD_START: Duration = Duration::from_millis(500);
 
 /// Holds the stream until the backend says that it has none. `holds` is let go as soon as it is open, or will not be.
-pub(super) async fn run(shared: Arc<Shared>, session: Option<HeaderValue>, revision: Option<Revision>, holds: Hold) {
+pub(super) async fn run(
+    shared: Arc<HttpShared>,
+    session: Option<HeaderValue>,
+    revision: Option<Revision>,
+    holds: GateHold,
+) {
     let backend = &*shared.backend;
     let mut holds = Some(holds);
     let mut cursor = Cursor::default();
@@ -48,7 +53,7 @@ pub(super) async fn run(shared: Arc<Shared>, session: Option<HeaderValue>, revis
             Ok((mut conn, head)) => {
                 let status = head.status.as_u16();
                 match (status, head.content) {
-                    (200, Content::Events) => {
+                    (200, ContentKind::Events) => {
                         let mut reader = Reader { backend, events: &*shared.events, cursor: &mut cursor };
                         reader.read(&mut conn).await;
                     }
@@ -70,7 +75,7 @@ pub(super) async fn run(shared: Arc<Shared>, session: Option<HeaderValue>, revis
     }
 }
 
-async fn until_open<T>(opening: impl Future<Output = T>, holds: Option<Hold>) -> T {
+async fn until_open<T>(opening: impl Future<Output = T>, holds: Option<GateHold>) -> T {
     let mut opening = pin!(opening);
     if holds.is_some()
         && let Ok(opened) = tokio::time::timeout(HEAD_START, opening.as_mut()).await

@@ -1,7 +1,7 @@
 //! The requests that are sent to a backend, with the headers of each revision.
 
 use super::backend::Backend;
-use crate::http1::{Draft, Request, Target};
+use crate::http1::{Draft, HttpTarget, Request};
 use bytes::Bytes;
 use http::Uri;
 use http::header::{self, HeaderName, HeaderValue};
@@ -51,7 +51,7 @@ pub(crate) fn is_modern(message: &ToBackend) -> bool {
 }
 
 /// How the head of every POST to a backend begins.
-pub(crate) fn post_start(target: &Target, configured: &[(HeaderName, HeaderValue)]) -> Draft {
+pub(crate) fn post_start(target: &HttpTarget, configured: &[(HeaderName, HeaderValue)]) -> Draft {
     let mut draft = start(target, configured, &Method::POST, &target.uri);
     draft.add(&header::CONTENT_TYPE, &JSON);
     draft.add(&header::ACCEPT, &BOTH);
@@ -108,7 +108,7 @@ pub(crate) fn bare(backend: &Backend, method: &Method, line: &Uri) -> Draft {
 }
 
 /// `Host` may be configured, and must not be there twice: the last one counts.
-fn start(target: &Target, configured: &[(HeaderName, HeaderValue)], method: &Method, line: &Uri) -> Draft {
+fn start(target: &HttpTarget, configured: &[(HeaderName, HeaderValue)], method: &Method, line: &Uri) -> Draft {
     let host = configured.iter().rev().find(|(name, _)| name == header::HOST).map(|(_, value)| value);
     let mut draft = Draft::new(method, line, host.unwrap_or(&target.authority));
     for (name, value) in configured.iter().filter(|(name, _)| name != header::HOST) {

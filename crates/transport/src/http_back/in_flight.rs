@@ -27,13 +27,13 @@ pub(crate) trait LinkShared {
     fn backend(&self) -> &Backend;
 
     /// Takes the message of a task that has ended off the books.
-    fn ended(&self, ticket: Ticket);
+    fn ended(&self, slot: MessageSlot);
 }
 
 /// One message among those of its link. A request may be sent again before the task of its first try has ended; the serial
 /// number tells the two apart.
 #[derive(Copy, Clone)]
-pub(crate) struct Ticket {
+pub(crate) struct MessageSlot {
     key: Option<u64>,
     serial: u64,
 }
@@ -65,25 +65,30 @@ impl InFlight {
             let text = format!("already has {MAX_RUNNING} messages on their way");
             return Err(shared.backend().fault(FaultKind::Overloaded, text));
         }
-        let ticket = Ticket { key: message.key(), serial: self.serial };
+        let slot = MessageSlot { key: message.key(), serial: self.serial };
         self.serial += 1;
         let behind = self.gate.closed();
         let opens = message.key().is_none() && message.method() == method::INITIALIZED;
         let holds = opens.then(|| self.gate.close());
-        Ok(Running { shared: Arc::clone(shared), ticket, behind, _holds: holds, begun: false })
+        Ok(Running { shared: Arc::clone(shared), slot, behind, _holds: holds, begun: false })
     }
 
     /// Remembers the task of a message.
     ///
     /// # Errors
     /// When a runtime that shuts down has dropped the task instead of taking it.
-    pub(crate) fn register(&mut self, backend: &Backend, ticket: Ticket, task: &JoinHandle<()>) -> Result<(), Fault> {
+    pub(crate) fn register(
+        &mut self,
+        backend: &Backend,
+        slot: MessageSlot,
+        task: &JoinHandle<()>,
+    ) -> Result<(), Fault> {
         if task.is_finished() {
             return Err(backend.fault(FaultKind::BackendDown, "is not called any more: the gateway is shutting down"));
         }
-        match ticket.key {
-            Some(key) => drop(self.requests.insert(key, (ticket.serial, task.abort_handle()))),
-            None => drop(self.notes.insert(ticket.serial, task.abort_handle())),
+        match slot.key {
+            Some(key) => drop(self.requests.insert(key, (slot.serial, task.abort_handle()))),
+            None => drop(self.notes.insert(slot.serial, task.abort_handle())),
         }
         Ok(())
     }
@@ -105,16 +110,16 @@ impl InFlight {
     }
 
     /// Takes a message off the books, unless the same request was sent again since.
-    pub(crate) fn end(&mut self, ticket: Ticket) {
-        match ticket.key {
+    pub(crate) fn end(&mut self, slot: MessageSlot) {
+        match slot.key {
             Some(key) => {
                 if let Entry::Occupied(found) = self.requests.entry(key)
-                    && found.get().0 == ticket.serial
+                    && found.get().0 == slot.serial
                 {
                     found.remove();
                 }
             }
-            None => drop(self.notes.remove(&ticket.serial)),
+            None => drop(self.notes.remove(&slot.serial)),
         }
     }
 }
@@ -122,19 +127,19 @@ impl InFlight {
 /// A message on its way. Dropping it takes the message off the link's books, however its task ends.
 pub(crate) struct Running<S: LinkShared> {
     pub shared: Arc<S>,
-    ticket: Ticket,
+    slot: MessageSlot,
     /// What has to be accepted before this message is sent.
-    behind: Option<Closed>,
+    behind: Option<GateWait>,
     /// Set if others have to wait for this message.
-    _holds: Option<Hold>,
+    _holds: Option<GateHold>,
     /// Set once the task runs. One that is dropped before, by a runtime that shuts down, may be so while the link that sends
     /// holds its lock.
     begun: bool,
 }
 
 impl<S: LinkShared> Running<S> {
-    pub(crate) fn ticket(&self) -> Ticket {
-        self.ticket
+    pub(crate) fn slot(&self) -> MessageSlot {
+        self.slot
     }
 
     /// The task runs: waits until the message may be sent.
@@ -149,7 +154,7 @@ impl<S: LinkShared> Running<S> {
 impl<S: LinkShared> Drop for Running<S> {
     fn drop(&mut self) {
         if self.begun {
-            self.shared.ended(self.ticket);
+            self.shared.ended(self.slot);
         }
     }
 }
@@ -167,30 +172,30 @@ pub(crate) fn spawn(opened_on: &Handle, task: impl Future<Output = ()> + Send + 
 /// that comes before it; and while the stream for what belongs to no request opens, since some servers ask there in the middle
 /// of a call, and what they say before somebody listens is lost.
 #[derive(Default)]
-pub(crate) struct Gate(Option<Closed>);
+pub(crate) struct Gate(Option<GateWait>);
 
 /// What a message waits for.
-pub(crate) type Closed = watch::Receiver<()>;
+pub(crate) type GateWait = watch::Receiver<()>;
 
 /// Dropping it opens the gate.
-pub(crate) type Hold = watch::Sender<()>;
+pub(crate) type GateHold = watch::Sender<()>;
 
 impl Gate {
     /// Closes the gate for messages that are sent from now on.
-    pub(crate) fn close(&mut self) -> Hold {
+    pub(crate) fn close(&mut self) -> GateHold {
         let (hold, closed) = watch::channel(());
         self.0 = Some(closed);
         hold
     }
 
     /// What a message that is sent now has to wait for; none where the gate is open.
-    pub(crate) fn closed(&mut self) -> Option<Closed> {
+    pub(crate) fn closed(&mut self) -> Option<GateWait> {
         self.0.take_if(|closed| closed.has_changed().is_err());
         self.0.clone()
     }
 }
 
 /// Waits until the gate opens.
-pub(crate) async fn wait(mut closed: Closed) {
+pub(crate) async fn wait(mut closed: GateWait) {
     while closed.changed().await.is_ok() {}
 }

@@ -1,7 +1,7 @@
 //! A session with an HTTP backend, or a series of stateless requests to one.
 
 use super::backend::Backend;
-use super::in_flight::{self, InFlight, LinkShared, Ticket};
+use super::in_flight::{self, InFlight, LinkShared, MessageSlot};
 use super::{general, headers, post};
 use crate::http1::Head;
 use http::header::HeaderValue;
@@ -24,12 +24,12 @@ const DELETE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A link to an HTTP backend. Dropping it closes it.
 pub struct HttpLink {
-    shared: Arc<Shared>,
+    shared: Arc<HttpShared>,
     runtime: Handle,
 }
 
 /// What the link and its tasks share.
-pub(super) struct Shared {
+pub(super) struct HttpShared {
     pub backend: Arc<Backend>,
     pub events: Arc<dyn LinkEvents>,
     state: Mutex<State>,
@@ -47,7 +47,7 @@ struct State {
 impl HttpLink {
     pub(super) fn new(backend: Arc<Backend>, events: Arc<dyn LinkEvents>, runtime: Handle) -> Self {
         let state = Mutex::default();
-        Self { shared: Arc::new(Shared { backend, events, state }), runtime }
+        Self { shared: Arc::new(HttpShared { backend, events, state }), runtime }
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
@@ -59,10 +59,10 @@ impl Link for HttpLink {
     fn send(&self, message: ToBackend) -> Result<(), Fault> {
         let mut state = self.shared.lock();
         let running = state.in_flight.begin(&self.shared, &message)?;
-        let (ticket, session) = (running.ticket(), state.session_for(&message));
+        let (slot, session) = (running.slot(), state.session_for(&message));
         // Boxed, since tokio would move the whole of it into its task and out again, piece by piece.
         let task = self.spawn(Box::pin(post::run(running, message, session)));
-        state.in_flight.register(&self.shared.backend, ticket, &task)
+        state.in_flight.register(&self.shared.backend, slot, &task)
     }
 
     fn abort(&self, key: u64) {
@@ -130,21 +130,21 @@ impl fmt::Debug for HttpLink {
     }
 }
 
-impl Shared {
+impl HttpShared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unpoisoned()
     }
 }
 
-impl LinkShared for Shared {
+impl LinkShared for HttpShared {
     const NOT_OPEN: &'static str = "has no open link";
 
     fn backend(&self) -> &Backend {
         &self.backend
     }
 
-    fn ended(&self, ticket: Ticket) {
-        self.lock().in_flight.end(ticket);
+    fn ended(&self, slot: MessageSlot) {
+        self.lock().in_flight.end(slot);
     }
 }
 
@@ -174,7 +174,7 @@ async fn end_session(backend: Arc<Backend>, session: HeaderValue, revision: Opti
 }
 
 /// A message of this link on its way.
-pub(super) type Running = in_flight::Running<Shared>;
+pub(super) type Running = in_flight::Running<HttpShared>;
 
 impl Running {
     pub(super) fn backend(&self) -> &Backend {

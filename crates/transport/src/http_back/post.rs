@@ -5,7 +5,7 @@ use super::backend::Backend;
 use super::link::Running;
 use super::{headers, stream};
 use crate::http1::body::{self, BodyError};
-use crate::http1::{Conn, Content, Head};
+use crate::http1::{Conn, ContentKind, Head};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{StatusCode, Uri};
@@ -103,7 +103,7 @@ async fn post(running: &Running, message: &ToBackend, session: Option<&HeaderVal
     let reply = Reply { running, revision: message.revision(), session, conn, status, content };
     match (message.key(), status, content) {
         (_, 400, _) if session.is_some() => Box::pin(reply.bad_request(message)).await,
-        (Some(key), 200, Content::Json) => reply.json(key).await,
+        (Some(key), 200, ContentKind::Json) => reply.json(key).await,
         (Some(key), ..) => Box::pin(reply.answered(key, head)).await,
         (None, ..) => Box::pin(reply.accepted(head)).await,
     }
@@ -116,7 +116,7 @@ struct Reply<'a> {
     session: Option<&'a HeaderValue>,
     conn: Box<Conn>,
     status: u16,
-    content: Content,
+    content: ContentKind,
 }
 
 impl<'a> Reply<'a> {
@@ -129,12 +129,12 @@ impl<'a> Reply<'a> {
                 Box::pin(self.finish()).await;
                 Err(fault)
             }
-            (200..=299, Content::Events) => {
-                let stream = stream::Stream::new(self.running, self.revision, key);
+            (200..=299, ContentKind::Events) => {
+                let stream = stream::AnswerStream::new(self.running, self.revision, key);
                 Box::pin(stream.follow(self.conn)).await
             }
-            (200..=299, Content::Json) => self.json(key).await,
-            (200..=299, Content::Other) => Err(self.wrong_content(&head)),
+            (200..=299, ContentKind::Json) => self.json(key).await,
+            (200..=299, ContentKind::Other) => Err(self.wrong_content(&head)),
             (300..=399, _) => {
                 let fault = self.redirected(&head);
                 Box::pin(self.finish()).await;
@@ -174,8 +174,8 @@ impl<'a> Reply<'a> {
     async fn bad_request(mut self, message: &ToBackend) -> Result<(), Fault> {
         let events = self.running.events();
         let bytes = match self.content {
-            Content::Events => Bytes::new(),
-            Content::Json | Content::Other => self.read().await?,
+            ContentKind::Events => Bytes::new(),
+            ContentKind::Json | ContentKind::Other => self.read().await?,
         };
         let ping = message.method() == method::PING;
         match answer::on_session(&bytes, message.key()) {
@@ -195,7 +195,7 @@ impl<'a> Reply<'a> {
     /// A status that says no. The body may still be an answer.
     async fn refused(mut self, key: Option<u64>) -> Result<(), Fault> {
         // A stream may never end, and holds nothing that would explain the status.
-        if self.content == Content::Events {
+        if self.content == ContentKind::Events {
             return Err(self.refusal(b""));
         }
         let bytes = self.read().await?;
@@ -215,7 +215,7 @@ impl<'a> Reply<'a> {
 
     /// Gives the connection back, unless a stream that may never end is on it.
     fn release(self) {
-        if self.content != Content::Events {
+        if self.content != ContentKind::Events {
             self.running.backend().pool.put(self.conn);
         }
     }

@@ -4,7 +4,7 @@ use super::answer::{Came, Post};
 use super::backend::{Backend, DRAIN_TIME};
 use super::headers;
 use super::link::Running;
-use crate::http1::{Conn, Content};
+use crate::http1::{Conn, ContentKind};
 use crate::read_charge::ReadCharge;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_wire::{Revision, SseDecoder, SseEvent};
@@ -70,14 +70,14 @@ enum End {
 }
 
 /// The stream of one request.
-pub(super) struct Stream<'a> {
+pub(super) struct AnswerStream<'a> {
     running: &'a Running,
     key: u64,
     revision: Option<Revision>,
     cursor: Cursor,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> AnswerStream<'a> {
     pub(super) fn new(running: &'a Running, revision: Option<Revision>, key: u64) -> Self {
         Self { running, key, revision, cursor: Cursor::default() }
     }
@@ -118,7 +118,7 @@ impl<'a> Stream<'a> {
             }
         };
         let status = head.status.as_u16();
-        if status == 200 && head.content == Content::Events {
+        if status == 200 && head.content == ContentKind::Events {
             return self.read(conn).await;
         }
         self.backend().finish(conn).await;

@@ -5,7 +5,7 @@ use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, refusal, sentence
 use super::client_connection::ClientConnection;
 use super::heads::Heads;
 use super::service::{resumable, revision_in, session_named, session_of, speaks_modern};
-use super::{Answer, Front};
+use super::{Front, FrontAnswer};
 use crate::batch;
 use crate::read_body::{BodyError, read_body};
 use bytes::Bytes;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Answers a POST. What a call in a session does not need is boxed, so that nobody carries the room for it.
-pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incoming>) -> Answer {
+pub async fn handle(connection: &Arc<ClientConnection>, request: Request<Incoming>) -> FrontAnswer {
     let front = &connection.front;
     let (head, body) = request.into_parts();
     let headers = head.headers;
@@ -88,7 +88,7 @@ fn says_json(kind: Option<&HeaderValue>) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-pub(super) fn unreadable_body(front: &Front, error: BodyError) -> Answer {
+pub(super) fn unreadable_body(front: &Front, error: BodyError) -> FrontAnswer {
     if let Some(limit) = error.limit() {
         front.gateway.counters.refused(limit);
     }
@@ -103,7 +103,7 @@ pub(super) fn unreadable_body(front: &Front, error: BodyError) -> Answer {
 }
 
 /// Scans and parses a message; what fails is answered with the JSON-RPC error that says why.
-pub(super) fn read_message(front: &Front, bytes: Bytes) -> Result<Envelope, Box<Answer>> {
+pub(super) fn read_message(front: &Front, bytes: Bytes) -> Result<Envelope, Box<FrontAnswer>> {
     let settings = front.gateway.settings();
     let refuse = |code: i64, text: String, id: Option<&signalbox_wire::RawId>| {
         front.gateway.counters.malformed.fetch_add(1, Ordering::Relaxed);
@@ -140,7 +140,7 @@ async fn initialize(
     headers: &HeaderMap,
     message: Envelope,
     accepts: Accepts,
-) -> Answer {
+) -> FrontAnswer {
     let front = &connection.front;
     let id = message.id();
     let opened = Gateway::new_session_id()
@@ -165,12 +165,12 @@ async fn initialize(
 }
 
 /// The refusal of a version that nobody has published.
-pub fn unknown_version(version: &HeaderValue) -> Answer {
+pub fn unknown_version(version: &HeaderValue) -> FrontAnswer {
     let text = format!("protocol version {version:?} is not supported");
     sentence(StatusCode::BAD_REQUEST, FaultKind::InvalidRequest, &text)
 }
 
-fn find_session(connection: &ClientConnection, heads: &Heads<'_>) -> Result<Arc<Session>, Box<Answer>> {
+fn find_session(connection: &ClientConnection, heads: &Heads<'_>) -> Result<Arc<Session>, Box<FrontAnswer>> {
     match heads.version.filter(|_| heads.spoken.is_none()) {
         Some(version) => Err(Box::new(unknown_version(version))),
         None => session_named(connection, heads.session),
@@ -183,7 +183,7 @@ async fn legacy(
     headers: HeaderMap,
     message: Envelope,
     accepts: Accepts,
-) -> Answer {
+) -> FrontAnswer {
     let front = &connection.front;
     let expects_answer = message.kind() == Kind::Request;
     // A session with too many event streams still gets its answers, but nothing that comes before them.
@@ -208,7 +208,7 @@ fn open_modern(
     connection: &ClientConnection,
     heads: &Heads<'_>,
     message: &Envelope,
-) -> Result<(Arc<Session>, StreamReader), Box<Answer>> {
+) -> Result<(Arc<Session>, StreamReader), Box<FrontAnswer>> {
     let front = &connection.front;
     let refuse = |status, fault: &Fault| Box::new(refusal(status, message.id().as_ref(), Era::Modern, fault));
     if matches!(message.kind(), Kind::Response | Kind::Error) {
@@ -275,7 +275,7 @@ pub(super) async fn handle_batch(
     headers: HeaderMap,
     bytes: &Bytes,
     accepts: Accepts,
-) -> Answer {
+) -> FrontAnswer {
     let front = &connection.front;
     let refuse = |fault: &Fault| {
         Counters::add(&front.gateway.counters.malformed);

@@ -1,9 +1,9 @@
 //! What is not MCP: a request goes to the router, and what that gives back goes to the client.
 
-use super::client_connection::{ClientConnection, Held};
+use super::client_connection::{BusyConnection, ClientConnection};
 use super::sse_body::SseBody;
-use super::{Answer, whole};
-use crate::router::{Broken, Content, Door, Problem, Streamed};
+use super::{FrontAnswer, whole};
+use crate::router::{AnswerBody, Broken, Door, Problem, Streamed};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// Answers a request that came in by this door.
-pub async fn answer(connection: &Arc<ClientConnection>, door: Door, request: Request<Incoming>) -> Answer {
+pub async fn answer(connection: &Arc<ClientConnection>, door: Door, request: Request<Incoming>) -> FrontAnswer {
     let front = &connection.front;
     let only_head = request.method() == Method::HEAD;
     let answered = front.router.answer(door, request, connection.caller(), front.spec.body_timeout).await;
@@ -25,9 +25,11 @@ pub async fn answer(connection: &Arc<ClientConnection>, door: Door, request: Req
     let routed = answered.unwrap_or_else(|problem| problem.answer());
     let body = match routed.content {
         // Its length is told with the head.
-        Content::Whole(bytes) => whole(bytes),
-        Content::Stream(_) if only_head => whole(Bytes::new()),
-        Content::Stream(stream) => FrontBody::Routed(Box::new(Stream { stream, held: Held::new(connection) })),
+        AnswerBody::Whole(bytes) => whole(bytes),
+        AnswerBody::Stream(_) if only_head => whole(Bytes::new()),
+        AnswerBody::Stream(stream) => {
+            FrontBody::Routed(Box::new(RoutedStream { stream, held: BusyConnection::new(connection) }))
+        }
     };
     let mut answer = Response::new(body);
     *answer.status_mut() = routed.status;
@@ -36,12 +38,12 @@ pub async fn answer(connection: &Arc<ClientConnection>, door: Door, request: Req
 }
 
 /// A body that comes bit by bit, on a connection that is busy with it.
-pub struct Stream {
+pub struct RoutedStream {
     stream: Streamed,
-    held: Held,
+    held: BusyConnection,
 }
 
-impl Stream {
+impl RoutedStream {
     /// The next bytes. What would go on for ever ends when the front stops, which wakes its connections.
     pub fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
         if self.stream.endless && self.held.is_stopped() {
@@ -56,9 +58,9 @@ pub enum FrontBody {
     /// The whole answer.
     Whole(Option<Bytes>),
     /// Events until the stream ends.
-    Events(Box<(SseBody, Held)>),
+    Events(Box<(SseBody, BusyConnection)>),
     /// What the router gives bit by bit.
-    Routed(Box<Stream>),
+    Routed(Box<RoutedStream>),
 }
 
 impl FrontBody {

@@ -1,6 +1,6 @@
 //! Passes on what happens at one address of an HTTP backend.
 
-use super::link::Shared;
+use super::link::ManyShared;
 use bytes::Bytes;
 use signalbox_engine::Fault;
 use signalbox_engine::back::ToBackend;
@@ -13,17 +13,17 @@ use std::time::Duration;
 
 /// The events of the link to one address.
 pub(super) struct Relay {
-    shared: Weak<Shared>,
+    shared: Weak<ManyShared>,
     at: usize,
 }
 
 impl Relay {
-    pub(super) fn new(shared: &Arc<Shared>, at: usize) -> Self {
+    pub(super) fn new(shared: &Arc<ManyShared>, at: usize) -> Self {
         Self { shared: Arc::downgrade(shared), at }
     }
 
     /// An answer ends its request.
-    fn hear(shared: &Shared, message: &Envelope, about: Option<u64>) {
+    fn hear(shared: &ManyShared, message: &Envelope, about: Option<u64>) {
         if matches!(message.kind(), Kind::Response | Kind::Error)
             && let Some(key) = message.id().and_then(|id| id.as_u64()).or(about)
         {

@@ -1,6 +1,6 @@
 //! A connection to one of several addresses, for transports whose connections are pipes.
 
-use super::targets::{Targets, Ticket, outcome};
+use super::targets::{AddressUse, Targets, outcome};
 use crate::watched::{Notice, Watched};
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::breaker::CallResult;
@@ -12,21 +12,21 @@ use std::sync::Arc;
 pub(super) async fn open(targets: Arc<Targets>, events: Arc<dyn LinkEvents>) -> Result<Arc<dyn Link>, Fault> {
     let mut tried = Vec::new();
     let mut last = None;
-    while let Some(ticket) = targets.choose(&tried) {
-        let Some(place) = targets.all.get(ticket.at) else { break };
-        tried.push(ticket.at);
+    while let Some(chosen) = targets.choose(&tried) {
+        let Some(target) = targets.all.get(chosen.at) else { break };
+        tried.push(chosen.at);
         if tried.len() > 1 {
             targets.count_retry();
         }
-        let notice = Losing { targets: Arc::clone(&targets), ticket };
+        let notice = Losing { targets: Arc::clone(&targets), chosen };
         let watched = Arc::new(Watched { events: Arc::clone(&events), notice });
-        match place.connector.open(watched).await {
+        match target.connector.open(watched).await {
             Ok(inner) => {
-                targets.settle(ticket, CallResult::Answered);
-                return Ok(Arc::new(SingleLink { inner, targets, ticket }));
+                targets.settle(chosen, CallResult::Answered);
+                return Ok(Arc::new(SingleLink { inner, targets, chosen }));
             }
             Err(fault) => {
-                targets.end(ticket, outcome(fault.kind));
+                targets.end(chosen, outcome(fault.kind));
                 last = Some(fault);
             }
         }
@@ -38,7 +38,7 @@ pub(super) async fn open(targets: Arc<Targets>, events: Arc<dyn LinkEvents>) -> 
 struct SingleLink {
     inner: Arc<dyn Link>,
     targets: Arc<Targets>,
-    ticket: Ticket,
+    chosen: AddressUse,
 }
 
 impl Link for SingleLink {
@@ -69,18 +69,18 @@ impl Link for SingleLink {
 
 impl Drop for SingleLink {
     fn drop(&mut self) {
-        self.targets.end(self.ticket, CallResult::Unknown);
+        self.targets.end(self.chosen, CallResult::Unknown);
     }
 }
 
 /// Counts a lost connection as a failure of its address.
 struct Losing {
     targets: Arc<Targets>,
-    ticket: Ticket,
+    chosen: AddressUse,
 }
 
 impl Notice for Losing {
     fn lost(&self) {
-        self.targets.settle(self.ticket, CallResult::Failed);
+        self.targets.settle(self.chosen, CallResult::Failed);
     }
 }

@@ -20,29 +20,29 @@ const CHUNK: usize = 64 * 1024;
 
 /// An answer.
 #[derive(Debug)]
-pub struct Answer {
+pub struct RoutedAnswer {
     /// The status.
     pub status: StatusCode,
     /// The headers, with the type of the content.
     pub headers: HeaderMap,
     /// The body.
-    pub content: Content,
+    pub content: AnswerBody,
 }
 
 /// The body of an answer.
 #[derive(Debug)]
-pub enum Content {
+pub enum AnswerBody {
     /// It is there.
     Whole(Bytes),
     /// It comes bit by bit.
     Stream(Streamed),
 }
 
-impl Answer {
+impl RoutedAnswer {
     /// Content of this type, at once.
     pub fn whole(status: StatusCode, kind: &'static str, content: impl Into<Bytes>) -> Self {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
-        Self { status, headers, content: Content::Whole(content.into()) }
+        Self { status, headers, content: AnswerBody::Whole(content.into()) }
     }
 
     /// JSON, at once.
@@ -70,7 +70,7 @@ impl Answer {
 
     fn streamed(kind: &'static str, stream: Streamed) -> Self {
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]);
-        Self { status: StatusCode::OK, headers, content: Content::Stream(stream) }
+        Self { status: StatusCode::OK, headers, content: AnswerBody::Stream(stream) }
     }
 }
 

@@ -1,7 +1,7 @@
-use super::stream::{Opened, refusal};
+use super::stream::{OpenedStream, refusal};
 use crate::http_back::backend::Backend;
 use crate::http_back::headers;
-use crate::http_back::in_flight::{self, InFlight, LinkShared, Running, Ticket};
+use crate::http_back::in_flight::{self, InFlight, LinkShared, MessageSlot, Running};
 use crate::http_back::post::{in_time, refusal_kind, undelivered};
 use crate::http1::Request;
 use http::{Method, Uri, header};
@@ -15,13 +15,13 @@ use tokio::task::AbortHandle;
 
 /// An open connection. Dropping it closes it.
 pub(super) struct SseLink {
-    shared: Arc<Shared>,
+    shared: Arc<SseShared>,
     reader: AbortHandle,
     runtime: Handle,
 }
 
 /// What the link and its tasks share.
-pub(super) struct Shared {
+pub(super) struct SseShared {
     pub backend: Arc<Backend>,
     pub events: Arc<dyn LinkEvents>,
     /// Where messages are posted to.
@@ -31,9 +31,9 @@ pub(super) struct Shared {
 
 impl SseLink {
     /// Goes on reading a stream that was opened.
-    pub(super) fn begin(backend: Arc<Backend>, events: Arc<dyn LinkEvents>, opened: Opened) -> Self {
+    pub(super) fn begin(backend: Arc<Backend>, events: Arc<dyn LinkEvents>, opened: OpenedStream) -> Self {
         let post_to = opened.post_to.clone();
-        let shared = Arc::new(Shared { backend, events, post_to, in_flight: Mutex::default() });
+        let shared = Arc::new(SseShared { backend, events, post_to, in_flight: Mutex::default() });
         let reader = tokio::spawn(opened.follow(Arc::clone(&shared))).abort_handle();
         Self { shared, reader, runtime: Handle::current() }
     }
@@ -43,9 +43,9 @@ impl Link for SseLink {
     fn send(&self, message: ToBackend) -> Result<(), Fault> {
         let mut in_flight = self.shared.lock();
         let running = in_flight.begin(&self.shared, &message)?;
-        let ticket = running.ticket();
+        let slot = running.slot();
         let task = in_flight::spawn(&self.runtime, run(running, message));
-        in_flight.register(&self.shared.backend, ticket, &task)
+        in_flight.register(&self.shared.backend, slot, &task)
     }
 
     fn abort(&self, key: u64) {
@@ -74,7 +74,7 @@ impl Drop for SseLink {
     }
 }
 
-impl Shared {
+impl SseShared {
     /// The stream has ended, and nothing can be answered any more.
     pub(super) fn lost(&self, why: String) {
         self.lock().close();
@@ -86,20 +86,20 @@ impl Shared {
     }
 }
 
-impl LinkShared for Shared {
+impl LinkShared for SseShared {
     const NOT_OPEN: &'static str = "has no open event stream";
 
     fn backend(&self) -> &Backend {
         &self.backend
     }
 
-    fn ended(&self, ticket: Ticket) {
-        self.lock().end(ticket);
+    fn ended(&self, slot: MessageSlot) {
+        self.lock().end(slot);
     }
 }
 
 /// Sends the message. A request that is refused has failed; a notification that is refused is only logged.
-pub(super) async fn run(mut running: Running<Shared>, message: ToBackend) {
+pub(super) async fn run(mut running: Running<SseShared>, message: ToBackend) {
     running.begin().await;
     let shared = &*running.shared;
     let posting = post(&shared.backend, &shared.post_to, &message);

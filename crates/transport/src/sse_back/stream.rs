@@ -1,11 +1,11 @@
 //! The stream of events that everything a backend says arrives on.
 
-use super::link::Shared;
+use super::link::SseShared;
 use crate::http_back::answer::{Came, Post};
 use crate::http_back::backend::Backend;
 use crate::http_back::general::EventReader;
 use crate::http_back::headers;
-use crate::http1::{Conn, Content, Head, body};
+use crate::http1::{Conn, ContentKind, Head, body};
 use bytes::Bytes;
 use http::Uri;
 use http::uri::PathAndQuery;
@@ -25,7 +25,7 @@ pub(super) const REASON_BYTES: usize = 64 * 1024;
 pub(super) const REASON_TIME: Duration = Duration::from_secs(1);
 
 /// A stream whose first event has come.
-pub(super) struct Opened {
+pub(super) struct OpenedStream {
     conn: Box<Conn>,
     decoder: SseDecoder,
     /// Where messages are posted to.
@@ -33,21 +33,21 @@ pub(super) struct Opened {
 }
 
 /// Opens the stream and waits for the address to post to.
-pub(super) async fn open(backend: &Backend) -> Result<Opened, Fault> {
+pub(super) async fn open(backend: &Backend) -> Result<OpenedStream, Fault> {
     let Some(request) = headers::get(backend, None, None, None) else {
         return Err(backend.fault(FaultKind::Internal, "cannot be asked for its stream"));
     };
     let (conn, head) = backend.exchange_alone(request).await?;
     let (status, content) = (head.status.as_u16(), head.content);
-    if status != 200 || content != Content::Events {
+    if status != 200 || content != ContentKind::Events {
         return Err(refusal(backend, conn, &head, "the GET that opens its event stream").await);
     }
     let decoder = SseDecoder::new(backend.limits.sse_event);
-    let opened = Opened { conn, decoder, post_to: Uri::default() };
+    let opened = OpenedStream { conn, decoder, post_to: Uri::default() };
     opened.greeted(backend).await
 }
 
-impl Opened {
+impl OpenedStream {
     async fn greeted(mut self, backend: &Backend) -> Result<Self, Fault> {
         let garbage = |text: String| Err(backend.fault(FaultKind::BackendGarbage, text));
         let mut early = 0;
@@ -81,7 +81,7 @@ impl Opened {
     }
 
     /// Hands on what comes until the stream ends, and reports that once.
-    pub(super) async fn follow(mut self, shared: Arc<Shared>) {
+    pub(super) async fn follow(mut self, shared: Arc<SseShared>) {
         let mut reader = EventReader::new(&shared.backend, &*shared.events, self.decoder);
         let why = loop {
             reader.admit().await;
@@ -115,7 +115,7 @@ fn post_to(backend: &Backend, event: &[u8]) -> Result<Uri, EndpointError> {
     Ok(Uri::from(line))
 }
 
-fn take(shared: &Shared, data: Bytes) {
+fn take(shared: &SseShared, data: Bytes) {
     if data.is_empty() {
         return;
     }
@@ -136,7 +136,7 @@ pub(super) async fn refusal(backend: &Backend, mut conn: Box<Conn>, head: &Head,
         401 | 403 => format!("wants authentication for {what} (HTTP {status})"),
         _ => format!("answered {what} with HTTP {status}"),
     };
-    if status >= 400 && head.content != Content::Events {
+    if status >= 400 && head.content != ContentKind::Events {
         let reading = tokio::time::timeout(REASON_TIME, body::whole(&mut conn, REASON_BYTES, || None));
         if let Ok(Ok(bytes)) = reading.await {
             backend.quote(&mut text, &bytes, None);

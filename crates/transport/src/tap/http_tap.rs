@@ -2,8 +2,8 @@
 
 use super::TapCounts;
 use super::conversation::Side;
-use super::feed::{Lost, Tap};
-use super::http_seen::{Answered, Asked, HttpSeen, Step};
+use super::feed::{Tap, TapLoss};
+use super::http_seen::{Answered, Asked, HttpSeen, HttpStep};
 use super::talks::Talks;
 use bytes::{Bytes, BytesMut};
 use signalbox_engine::fact::{Carried, HttpHead, Outcome};
@@ -252,19 +252,19 @@ impl Tap for HttpTap {
     fn take(&mut self, at: Instant, seen: HttpSeen, out: &mut Vec<Fact>) {
         let number = seen.call;
         match seen.step {
-            Step::Asked(asked) => self.asked(at, number, asked, out),
-            Step::Answered(answered) => self.answered(at, number, &answered, out),
-            Step::Body(side, bytes) => self.body(at, number, side, &bytes, out),
-            Step::BodyEnd { side: Side::Client, .. } => self.finish_body(at, number, Side::Client, out),
-            Step::BodyEnd { side: Side::Server, complete } => self.over(at, number, complete, out),
-            Step::Failed => {
+            HttpStep::Asked(asked) => self.asked(at, number, asked, out),
+            HttpStep::Answered(answered) => self.answered(at, number, &answered, out),
+            HttpStep::Body(side, bytes) => self.body(at, number, side, &bytes, out),
+            HttpStep::BodyEnd { side: Side::Client, .. } => self.finish_body(at, number, Side::Client, out),
+            HttpStep::BodyEnd { side: Side::Server, complete } => self.over(at, number, complete, out),
+            HttpStep::Failed => {
                 self.unreachable(at, number, out);
                 self.over(at, number, true, out);
             }
         }
     }
 
-    fn lost(&mut self, at: Instant, lost: Lost, out: &mut Vec<Fact>) {
+    fn lost(&mut self, at: Instant, lost: TapLoss, out: &mut Vec<Fact>) {
         self.talks.missed(at, &lost.to_string(), out);
     }
 

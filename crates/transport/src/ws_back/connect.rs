@@ -2,7 +2,7 @@
 
 use super::Backend;
 use crate::backend_fault::{self, ended_tls};
-use crate::tls::{self, Stream};
+use crate::tls::{self, MaybeTlsStream};
 use crate::websocket::{Duplex, Patience, Role, SUBPROTOCOL, derive_accept_key};
 use bytes::Bytes;
 use http::header::{
@@ -28,7 +28,7 @@ const MAX_HEAD: usize = 64 * 1024;
 const PATIENCE: Patience = Patience { silent: 20, unfinished: 20 };
 
 /// Connects and shakes hands. What the backend sends is charged to its share.
-pub(super) async fn connect(backend: &Backend, share: Option<Arc<Share>>) -> Result<Duplex<Stream>, Fault> {
+pub(super) async fn connect(backend: &Backend, share: Option<Arc<Share>>) -> Result<Duplex<MaybeTlsStream>, Fault> {
     let within = backend.connect_timeout;
     let late = || {
         let text = format_args!("no answer to the handshake within {} s", within.as_secs_f32());
@@ -39,7 +39,7 @@ pub(super) async fn connect(backend: &Backend, share: Option<Arc<Share>>) -> Res
     Ok(Duplex::new(socket, &early, Role::Client, (backend.max_message, share), PATIENCE).await)
 }
 
-async fn shake_hands(backend: &Backend, socket: Stream) -> Result<(Stream, Bytes), Fault> {
+async fn shake_hands(backend: &Backend, socket: MaybeTlsStream) -> Result<(MaybeTlsStream, Bytes), Fault> {
     let broken = |error: hyper::Error| match tls::find(&error) {
         Some(error) => backend.unreachable(&format_args!("it {}", ended_tls(error))),
         None => backend.refused(&format_args!("with something that cannot be read ({error})")),
@@ -65,7 +65,7 @@ async fn shake_hands(backend: &Backend, socket: Stream) -> Result<(Stream, Bytes
         upgraded = &mut upgrade => upgraded,
         _ = &mut driver => upgrade.await,
     };
-    let parts = upgraded.map_err(broken)?.downcast::<TokioIo<Stream>>();
+    let parts = upgraded.map_err(broken)?.downcast::<TokioIo<MaybeTlsStream>>();
     let parts = parts.map_err(|_| backend.fault(FaultKind::Internal, "was connected to in an unknown way"))?;
     Ok((parts.io.into_inner(), parts.read_buf))
 }

@@ -2,8 +2,8 @@
 
 use crate::send_queue::closed;
 use crate::send_queue::{NotQueued, QUEUE, SendQueue};
-use crate::tls::Stream;
-use crate::websocket::{CloseCode, Duplex, Step, Utf8Bytes};
+use crate::tls::MaybeTlsStream;
+use crate::websocket::{CloseCode, Duplex, SocketEvent, Utf8Bytes};
 use signalbox_engine::back::ToBackend;
 use signalbox_engine::{Fault, FaultKind};
 use signalbox_runtime::{Link, LinkEvents};
@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, watch};
 const CLOSED: &str = "was closed by the gateway";
 
 /// Starts the task and gives the runtime its end.
-pub(super) fn begin(name: &Arc<str>, duplex: Duplex<Stream>, events: Arc<dyn LinkEvents>) -> WsLink {
+pub(super) fn begin(name: &Arc<str>, duplex: Duplex<MaybeTlsStream>, events: Arc<dyn LinkEvents>) -> WsLink {
     let (queue, queued) = mpsc::channel(QUEUE);
     let (closing, told) = watch::channel(false);
     let waiting = Arc::<AtomicUsize>::default();
@@ -42,7 +42,7 @@ struct Life {
 }
 
 impl Life {
-    async fn run(mut self, mut duplex: Duplex<Stream>, mut told: watch::Receiver<bool>) {
+    async fn run(mut self, mut duplex: Duplex<MaybeTlsStream>, mut told: watch::Receiver<bool>) {
         let ending = {
             let mut closing = std::pin::pin!(closed(&mut told));
             let mut closes = false;
@@ -56,15 +56,15 @@ impl Life {
                     duplex.poll_step(cx, true, |cx| self.poll_text(cx))
                 });
                 match step.await {
-                    Step::Message(bytes) => {
+                    SocketEvent::Message(bytes) => {
                         if let Some(room) = self.events.room() {
                             room.await;
                         }
                         self.events.received(bytes, None, None);
                     }
-                    Step::Written => {}
-                    Step::Finished => break None,
-                    Step::Ended(ending) => break Some(ending),
+                    SocketEvent::Written => {}
+                    SocketEvent::Finished => break None,
+                    SocketEvent::Ended(ending) => break Some(ending),
                 }
             }
         };

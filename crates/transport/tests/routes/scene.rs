@@ -6,7 +6,7 @@ use signalbox_engine::{Chain, Principal};
 use signalbox_runtime::{Gateway, GatewayParts, Settings};
 use signalbox_transport::http_front::FrontSpec;
 use signalbox_transport::router::{
-    Answer, Answered, Broken, Chunks, Door, Event, Events, Mount, Request, Route, Router,
+    Answered, Broken, Chunks, Door, Event, Events, Mount, Request, Route, RoutedAnswer, Router,
 };
 use signalbox_transport::workers::Workers;
 use signalbox_transport::{control_front, http_front};
@@ -102,7 +102,7 @@ impl Chunks for Midway {
 }
 
 fn text(text: impl Into<Bytes>) -> Answered {
-    Ok(Answer::whole(StatusCode::OK, "text/plain", text))
+    Ok(RoutedAnswer::whole(StatusCode::OK, "text/plain", text))
 }
 
 async fn echo(request: Request) -> Answered {
@@ -123,7 +123,7 @@ async fn pieces(mut request: Request) -> Answered {
 }
 
 fn routes(streams: &Streams) -> Vec<Route> {
-    let stream = |make: fn(Stream) -> Answer| {
+    let stream = |make: fn(Stream) -> RoutedAnswer| {
         let streams = streams.clone();
         move |_: Request| {
             let answer = make(streams.begin());
@@ -141,9 +141,9 @@ fn routes(streams: &Streams) -> Vec<Route> {
         }),
         Route::new(Method::POST, "/echo/{what}", Mount::Both, echo).max_body(1000),
         Route::new(Method::POST, "/pieces", Mount::Both, pieces).max_body(1000),
-        Route::new(get.clone(), "/live", Mount::Both, stream(|stream| Answer::live("text/plain", stream))),
-        Route::new(get.clone(), "/events", Mount::Both, stream(Answer::events)),
-        Route::new(get.clone(), "/download", Mount::Both, stream(|stream| Answer::stream("text/plain", stream))),
+        Route::new(get.clone(), "/live", Mount::Both, stream(|stream| RoutedAnswer::live("text/plain", stream))),
+        Route::new(get.clone(), "/events", Mount::Both, stream(RoutedAnswer::events)),
+        Route::new(get.clone(), "/download", Mount::Both, stream(|stream| RoutedAnswer::stream("text/plain", stream))),
         Route::new(get.clone(), "/panics/at-once", Mount::Both, |_| -> std::future::Ready<Answered> {
             panic!("as it should")
         }),
@@ -151,7 +151,7 @@ fn routes(streams: &Streams) -> Vec<Route> {
             tokio::task::yield_now().await;
             panic!("as it should")
         }),
-        Route::new(get, "/panics/midway", Mount::Both, async |_| Ok(Answer::stream("text/plain", Midway(0)))),
+        Route::new(get, "/panics/midway", Mount::Both, async |_| Ok(RoutedAnswer::stream("text/plain", Midway(0)))),
     ]
 }
 

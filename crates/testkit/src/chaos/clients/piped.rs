@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 
 use super::wire::{Means, Wire};
-use crate::chaos::call_log::Call;
+use crate::chaos::call_log::LoggedCall;
 use crate::chaos::world::{BOUND, Caller};
 
 /// Most calls at a time.
@@ -34,7 +34,7 @@ async fn connection(caller: &mut Caller, means: Means) -> anyhow::Result<()> {
     // A gateway of one's own takes a while to start, so that it is not left as lightly.
     let vanishes_after = if means == Means::Stdio { 400 } else { 60 };
     let mut stays = caller.dice.between(1, vanishes_after);
-    let mut pending: HashMap<u64, Call> = HashMap::new();
+    let mut pending: HashMap<u64, LoggedCall> = HashMap::new();
     let mut finishing = caller.world.finishing();
     loop {
         let leaves = *finishing.borrow_and_update();
@@ -70,7 +70,7 @@ async fn connection(caller: &mut Caller, means: Means) -> anyhow::Result<()> {
     }
 }
 
-fn heard(caller: &Caller, pending: &mut HashMap<u64, Call>, text: &str) -> anyhow::Result<()> {
+fn heard(caller: &Caller, pending: &mut HashMap<u64, LoggedCall>, text: &str) -> anyhow::Result<()> {
     let message: Value = serde_json::from_str(text).with_context(|| format!("no JSON: {text}"))?;
     let answers = message.get("method").is_none();
     match message["id"].as_u64().filter(|_| answers).and_then(|id| pending.remove(&id)) {
