@@ -1,4 +1,4 @@
-//! The echo server over Streamable HTTP: hyper, keep-alive, one JSON answer per POST.
+//! The echo server over Streamable HTTP (hyper, keep-alive, one JSON answer per POST) and over standard input and output.
 
 use crate::answer::Echo;
 use crate::args::Args;

@@ -15,13 +15,13 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::args::Args;
-use crate::connection::{Connection, Head};
+use crate::connection::{Connection, ResponseHead};
 use crate::gauge::{Peaks, Reading};
 use crate::outcome::{LoadOutcome, Tally};
 use crate::pace::Pace;
 use crate::pipe::Pipe;
 use crate::plan::{ID_FIRST, ID_SPAN, Plan};
-use crate::request::{Channel, Era, LoadTarget, PreparedCall};
+use crate::request::{Channel, LoadEra, LoadTarget, PreparedCall};
 
 /// Failed calls after which a connection gives up.
 pub const ERRORS_MAX: u64 = 1000;
@@ -35,9 +35,9 @@ const OVER: u8 = 2;
 
 /// Where the run is.
 #[derive(Clone, Debug, Default)]
-pub struct Phase(Arc<AtomicU8>);
+pub struct LoadPhase(Arc<AtomicU8>);
 
-impl Phase {
+impl LoadPhase {
     /// True once no call should be made any more.
     pub fn is_over(&self) -> bool {
         self.0.load(Ordering::Relaxed) == OVER
@@ -75,7 +75,7 @@ pub fn run(args: &Args) -> io::Result<ExitCode> {
 /// Everything that is about to make calls.
 struct Ready {
     running: JoinSet<Tally>,
-    phase: Phase,
+    phase: LoadPhase,
     body_bytes: usize,
     pids: Vec<u32>,
 }
@@ -106,7 +106,7 @@ async fn drive(plan: &Plan) -> io::Result<LoadOutcome> {
 
 async fn pipe(plan: &Plan) -> io::Result<Ready> {
     let pipe = timeout(GRACE, Pipe::open(plan)).await??;
-    let (phase, mut running) = (Phase::default(), JoinSet::new());
+    let (phase, mut running) = (LoadPhase::default(), JoinSet::new());
     phase.enter(WARMING);
     let (body_bytes, pids) = (pipe.body_bytes(), vec![pipe.pid()]);
     running.spawn(pipe.run(phase.clone()));
@@ -119,8 +119,8 @@ async fn connect(plan: &Plan) -> io::Result<Ready> {
     let mut shared = None;
     for index in 0..plan.connections {
         let opening = match shared.clone().filter(|_| plan.one_session) {
-            Some(id) => timeout(GRACE, Session::join(&plan.target, id)).await,
-            None => timeout(GRACE, Session::open(&plan.target)).await,
+            Some(id) => timeout(GRACE, LoadSession::join(&plan.target, id)).await,
+            None => timeout(GRACE, LoadSession::open(&plan.target)).await,
         };
         let mut session = opening??;
         shared = session.id.clone();
@@ -144,7 +144,7 @@ async fn connect(plan: &Plan) -> io::Result<Ready> {
         let turn = |pause: Duration| Pace::new(pause, pause.mul_f64(index as f64 / plan.connections as f64));
         caller.pace = plan.pause.map(turn).transpose()?;
     }
-    let (phase, mut running) = (Phase::default(), JoinSet::new());
+    let (phase, mut running) = (LoadPhase::default(), JoinSet::new());
     for caller in callers {
         running.spawn(caller.run(phase.clone()));
     }
@@ -152,14 +152,14 @@ async fn connect(plan: &Plan) -> io::Result<Ready> {
 }
 
 /// A connection that is ready for calls.
-pub struct Session {
+pub struct LoadSession {
     /// The connection.
     pub connection: Connection,
     /// The session's id, if the server gave one.
     pub id: Option<String>,
 }
 
-impl Session {
+impl LoadSession {
     async fn connection(target: &LoadTarget) -> io::Result<Connection> {
         match &target.way {
             Channel::Http { address, .. } => Connection::open(*address).await,
@@ -180,7 +180,7 @@ impl Session {
 
     /// Opens a session on this connection, which may have carried others before.
     pub async fn initialize(&mut self, target: &LoadTarget) -> io::Result<()> {
-        if target.era == Era::New {
+        if target.era == LoadEra::New {
             return Ok(());
         }
         let head = self.connection.exchange(&target.initialize()).await?;
@@ -226,7 +226,7 @@ pub fn echo_tool(list: &[u8]) -> Option<String> {
 }
 
 /// The error that says how a request was refused.
-pub fn refused(what: &str, head: &Head, connection: &Connection) -> io::Error {
+pub fn refused(what: &str, head: &ResponseHead, connection: &Connection) -> io::Error {
     let body = connection.body();
     let start = String::from_utf8_lossy(&body[..body.len().min(300)]);
     io::Error::other(format!("{what} was answered {} {start}", head.status))
@@ -242,7 +242,7 @@ struct Caller {
 }
 
 impl Caller {
-    async fn run(mut self, phase: Phase) -> Tally {
+    async fn run(mut self, phase: LoadPhase) -> Tally {
         let mut tally = Tally::default();
         while self.calls_left > 0 && tally.errors < ERRORS_MAX && !phase.is_over() {
             self.calls_left -= 1;

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::args::{Args, usage};
-use crate::request::{Era, LoadTarget};
+use crate::request::{LoadEra, LoadTarget};
 
 /// The flags of `load` that take a value.
 pub const FLAGS: &[&str] =
@@ -63,7 +63,7 @@ impl Plan {
         if !(0.0..=SECONDS_MAX).contains(&seconds) || !(0.0..=SECONDS_MAX).contains(&warmup) {
             return Err(usage(format!("at most {SECONDS_MAX} seconds")));
         }
-        let era = args.or("era", Era::Old)?;
+        let era = args.or("era", LoadEra::Old)?;
         let command: Option<String> = args.optional("command")?;
         let command: Vec<String> = command.iter().flat_map(|line| line.split_whitespace()).map(str::to_owned).collect();
         let target = if command.is_empty() {

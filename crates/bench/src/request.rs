@@ -17,14 +17,14 @@ const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
 
 /// How the client speaks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Era {
+pub enum LoadEra {
     /// A session of revision 2025-11-25 per connection.
     Old,
     /// Stateless requests of revision 2026-07-28.
     New,
 }
 
-impl FromStr for Era {
+impl FromStr for LoadEra {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -36,7 +36,7 @@ impl FromStr for Era {
     }
 }
 
-impl fmt::Display for Era {
+impl fmt::Display for LoadEra {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Old => "old",
@@ -65,12 +65,12 @@ pub struct LoadTarget {
     /// What they travel over.
     pub way: Channel,
     /// How to speak to it.
-    pub era: Era,
+    pub era: LoadEra,
 }
 
 impl LoadTarget {
     /// Reads `http://IP:PORT/path`.
-    pub fn parse(url: &str, era: Era) -> io::Result<Self> {
+    pub fn parse(url: &str, era: LoadEra) -> io::Result<Self> {
         let bad = || usage(format!("--url {url}: expected http://IP:PORT/path"));
         let rest = url.strip_prefix("http://").ok_or_else(bad)?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -79,7 +79,7 @@ impl LoadTarget {
     }
 
     /// A server that is spoken to over its standard input and output.
-    pub fn pipe(era: Era) -> Self {
+    pub fn pipe(era: LoadEra) -> Self {
         Self { way: Channel::Pipe, era }
     }
 
@@ -101,8 +101,8 @@ impl LoadTarget {
     /// A request for the list of tools.
     pub fn list(&self, session: Option<&str>) -> Vec<u8> {
         let params = match self.era {
-            Era::Old => "",
-            Era::New => META,
+            LoadEra::Old => "",
+            LoadEra::New => META,
         };
         let body = format!(r#"{{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{{{params}}}}}"#);
         self.framed(&self.headers(session, "tools/list", None), &body)
@@ -111,8 +111,8 @@ impl LoadTarget {
     /// A call of `tool` whose body is `size` bytes long, or as short as it can be.
     pub fn call(&self, session: Option<&str>, tool: &str, size: usize) -> PreparedCall {
         let meta = match self.era {
-            Era::Old => String::new(),
-            Era::New => format!("{META},"),
+            LoadEra::Old => String::new(),
+            LoadEra::New => format!("{META},"),
         };
         let before_id = r#"{"jsonrpc":"2.0","id":"#;
         let zeros = "0".repeat(ID_DIGITS);
@@ -129,11 +129,11 @@ impl LoadTarget {
 
     fn headers(&self, session: Option<&str>, method: &str, name: Option<&str>) -> String {
         match self.era {
-            Era::Old => {
+            LoadEra::Old => {
                 let session = session.map(|id| format!("Mcp-Session-Id: {id}\r\n"));
                 format!("MCP-Protocol-Version: {LEGACY}\r\n{}", session.unwrap_or_default())
             }
-            Era::New => {
+            LoadEra::New => {
                 let name = name.map(|name| format!("Mcp-Name: {name}\r\n"));
                 format!("MCP-Protocol-Version: {MODERN}\r\nMcp-Method: {method}\r\n{}", name.unwrap_or_default())
             }
@@ -203,10 +203,10 @@ impl PreparedCall {
 
 #[cfg(test)]
 mod tests {
-    use super::{Era, LoadTarget};
+    use super::{LoadEra, LoadTarget};
     use crate::scan::scan;
 
-    fn call(era: Era, size: usize) -> (String, String) {
+    fn call(era: LoadEra, size: usize) -> (String, String) {
         let target = LoadTarget::parse("http://127.0.0.1:9/mcp", era).unwrap();
         let mut call = target.call(Some("s1"), "echo", size);
         let request = String::from_utf8(call.with_id(100_000_000_007).to_vec()).unwrap();
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn an_old_call_carries_its_session() {
-        let (head, body) = call(Era::Old, 256);
+        let (head, body) = call(LoadEra::Old, 256);
         assert_eq!(body.len(), 256);
         assert!(head.contains("MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: s1\r\n"));
         assert!(head.ends_with("Content-Length: 256"));
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_new_call_carries_meta_and_headers() {
-        let (head, body) = call(Era::New, 65536);
+        let (head, body) = call(LoadEra::New, 65536);
         assert_eq!(body.len(), 65536);
         assert!(head.contains("Mcp-Method: tools/call\r\nMcp-Name: echo\r\n"));
         assert!(!head.contains("Session"));

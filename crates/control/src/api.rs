@@ -15,7 +15,7 @@ use serde_json::Value;
 use signalbox_assembly::assemble::App;
 use signalbox_assembly::name_check;
 use signalbox_assembly::reload::Reloader;
-use signalbox_transport::router::{Body, Problem, Request, RoutedAnswer};
+use signalbox_transport::router::{Problem, RoutedAnswer, RoutedBody, RoutedRequest};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,14 +51,14 @@ fn bad(why: impl std::fmt::Display) -> Problem {
 }
 
 /// The body as JSON; an empty one stands for `{}`.
-async fn json<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
+async fn json<T: DeserializeOwned>(body: RoutedBody) -> Result<T, Problem> {
     let body = body.bytes().await?;
     let body: &[u8] = if body.is_empty() { b"{}" } else { &body };
     serde_json::from_slice(body).map_err(|error| bad(format_args!("the body: {error}")))
 }
 
 /// The number in the path.
-fn id(request: &Request) -> Result<u64, Problem> {
+fn id(request: &RoutedRequest) -> Result<u64, Problem> {
     number(request.segment("id"))
 }
 

@@ -12,7 +12,7 @@ mod transparent;
 pub mod trouble;
 pub mod view;
 
-use limits::{Bounds, Limit};
+use limits::{Bounds, ShownLimit};
 use serde::Serialize;
 use signalbox_assembly::name_check;
 use signalbox_assembly::recording::Recording;
@@ -82,7 +82,7 @@ struct Whole<'a> {
     #[serde(flatten)]
     status: Status,
     traffic: Traffic,
-    limits: Vec<Limit>,
+    limits: Vec<ShownLimit>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tls: Option<TlsStatus>,
     /// Names that several backends have.

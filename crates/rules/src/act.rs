@@ -2,7 +2,7 @@
 
 use crate::action::{Action, Cache, FailKind, Failing, Mock, RateLimit, Webhook};
 use crate::damage::damaged;
-use crate::facts::{Root, View};
+use crate::facts::{MessageView, Root};
 use crate::limits;
 use crate::outside::{CacheAsk, LimitAsk, Limited, Slot, cached_text, input_text};
 use crate::patch;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl<'a> Walk<'a> {
-    pub fn act(&mut self, rule: &'a Rule, action: &'a Action, number: u8, view: &View<'_>) -> WalkStep {
+    pub fn act(&mut self, rule: &'a Rule, action: &'a Action, number: u8, view: &MessageView<'_>) -> WalkStep {
         let slot = || Slot { rule: Arc::clone(&rule.id), action: number };
         match action {
             Action::Allow => {
@@ -65,7 +65,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn text(&mut self, rule: &Rule, template: &Template, view: &View<'_>) -> String {
+    fn text(&mut self, rule: &Rule, template: &Template, view: &MessageView<'_>) -> String {
         self.fill(rule, view, |filling| template.render(filling, limits::TEXT * 4))
     }
 
@@ -74,7 +74,7 @@ impl<'a> Walk<'a> {
         WalkStep::End(Verdict::Refuse(Fault::new(kind, message).with_str("rule", &rule.id)))
     }
 
-    fn block(&mut self, rule: &Rule, message: &Template, code: Option<i64>, view: &View<'_>) -> WalkStep {
+    fn block(&mut self, rule: &Rule, message: &Template, code: Option<i64>, view: &MessageView<'_>) -> WalkStep {
         let message = self.text(rule, message, view);
         let Some(code) = code else { return self.refuse(rule, FaultKind::Refused, message) };
         self.note("refuse", &message);
@@ -82,7 +82,7 @@ impl<'a> Walk<'a> {
         WalkStep::End(Verdict::Error(error_object(code, &message, Some(data.as_bytes()))))
     }
 
-    fn change(&mut self, rule: &Rule, action: &Action, view: &View<'_>) -> WalkStep {
+    fn change(&mut self, rule: &Rule, action: &Action, view: &MessageView<'_>) -> WalkStep {
         let here = if Phases::RESULTS.has(view.facts.phase) { Root::Result } else { Root::Params };
         let mut bytes = view.message.bytes().clone();
         let mut done = Vec::new();
@@ -121,7 +121,7 @@ impl<'a> Walk<'a> {
         self.changed(view, bytes, done, left)
     }
 
-    fn changed(&mut self, view: &View<'_>, bytes: Bytes, mut done: Vec<String>, left: Vec<String>) -> WalkStep {
+    fn changed(&mut self, view: &MessageView<'_>, bytes: Bytes, mut done: Vec<String>, left: Vec<String>) -> WalkStep {
         let word = if done.is_empty() { "pass" } else { "modify" };
         done.extend(left);
         self.note(word, done.join("; "));
@@ -153,7 +153,7 @@ impl<'a> Walk<'a> {
         WalkStep::Wait(HoldQuestion::Pause(time))
     }
 
-    fn webhook(&mut self, rule: &Rule, hook: &Webhook, view: &View<'_>) -> WalkStep {
+    fn webhook(&mut self, rule: &Rule, hook: &Webhook, view: &MessageView<'_>) -> WalkStep {
         let body = webhook::body(rule, view);
         let (url, within) = (Arc::clone(&hook.url), hook.timeout);
         if hook.wait {
@@ -165,7 +165,7 @@ impl<'a> Walk<'a> {
         WalkStep::Next
     }
 
-    fn mock(&mut self, rule: &Rule, mock: &Mock, slot: &Slot, view: &View<'_>) -> WalkStep {
+    fn mock(&mut self, rule: &Rule, mock: &Mock, slot: &Slot, view: &MessageView<'_>) -> WalkStep {
         let chosen = |list: &'_ [JsonTemplate], number: u64| -> usize {
             usize::try_from(number % (list.len() as u64).max(1)).unwrap_or(0)
         };
@@ -187,7 +187,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn fail(&mut self, rule: &Rule, failing: &Failing, slot: &Slot, view: &View<'_>) -> WalkStep {
+    fn fail(&mut self, rule: &Rule, failing: &Failing, slot: &Slot, view: &MessageView<'_>) -> WalkStep {
         let spoils = matches!(failing.kind, FailKind::Truncate | FailKind::Garble);
         let draw = if spoils || failing.probability < 1.0 { self.draw(slot, failing.seed) } else { 0 };
         if unit(draw) >= failing.probability {
@@ -214,7 +214,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn rate_limit(&mut self, rule: &Rule, limit: &RateLimit, slot: &Slot, view: &View<'_>) -> WalkStep {
+    fn rate_limit(&mut self, rule: &Rule, limit: &RateLimit, slot: &Slot, view: &MessageView<'_>) -> WalkStep {
         // All rounds of a call are one call.
         if view.facts.round > 1 {
             return WalkStep::Next;
@@ -231,7 +231,7 @@ impl<'a> Walk<'a> {
         WalkStep::End(Verdict::Refuse(fault.with_raw("retryAfterMs", wait.as_millis().to_string())))
     }
 
-    fn cache(&mut self, rule: &Rule, cache: &Cache, slot: &Slot, view: &View<'_>) -> WalkStep {
+    fn cache(&mut self, rule: &Rule, cache: &Cache, slot: &Slot, view: &MessageView<'_>) -> WalkStep {
         // A key that had to be cut would meet other keys.
         let key = self.fill(rule, view, |filling| cache.key.render_key(filling, limits::KEY));
         if key.len() > limits::KEY {
@@ -254,7 +254,13 @@ impl<'a> Walk<'a> {
     }
 
     /// The question of an action is answered.
-    pub fn answered(&mut self, rule: &'a Rule, action: &'a Action, answer: &HoldAnswer, view: &View<'_>) -> WalkStep {
+    pub fn answered(
+        &mut self,
+        rule: &'a Rule,
+        action: &'a Action,
+        answer: &HoldAnswer,
+        view: &MessageView<'_>,
+    ) -> WalkStep {
         match (answer, action) {
             (HoldAnswer::Webhook { status, body }, Action::Webhook(hook)) => {
                 self.input("webhook", format!("{status} {}", input_text(body)));
@@ -292,7 +298,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A person may end any wait.
-    fn person(&mut self, rule: &Rule, answer: &HoldAnswer, view: &View<'_>) -> WalkStep {
+    fn person(&mut self, rule: &Rule, answer: &HoldAnswer, view: &MessageView<'_>) -> WalkStep {
         let name = |by: &Option<String>| by.clone().unwrap_or_else(|| "somebody".to_owned());
         match answer {
             HoldAnswer::GoOn { by } => {
@@ -367,7 +373,7 @@ impl<'a> Walk<'a> {
 }
 
 /// A result in the place of another, as the revision of the client has it.
-fn fitted(value: Bytes, root: Root, view: &View<'_>) -> Bytes {
+fn fitted(value: Bytes, root: Root, view: &MessageView<'_>) -> Bytes {
     let new = view.facts.revision.and_then(Revision::parse).is_some_and(Revision::result_type);
     match view.method().filter(|_| new && root == Root::Result) {
         Some(method) => bridge::complete_result(method, &value),

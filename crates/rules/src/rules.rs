@@ -1,7 +1,7 @@
 //! The rules as an interceptor: a set that can be replaced while messages pass, and what it remembers.
 
 use crate::ends::Ends;
-use crate::facts::Facts;
+use crate::facts::MessageFacts;
 use crate::limits;
 use crate::live::{Live, Overflows};
 use crate::rule_set::RuleSet;
@@ -82,7 +82,7 @@ impl Rules {
     }
 
     fn walk(&self, version: &Version, case: &Case<'_>, resumed: Option<Resumed<'_>>) -> Judgement {
-        let mut facts = Facts::of(case);
+        let mut facts = MessageFacts::of(case);
         let method = facts.method(case.message);
         let set = &*version.set;
         let remembers = method.is_some_and(|method| set.remembers(method));
@@ -112,7 +112,7 @@ impl Rules {
 
     /// Keeps what the answer needs of a request, and what a cache wants of an answer. False if a request cannot be kept
     /// without which no rule could judge its answer.
-    fn remember(&self, case: &Case<'_>, facts: &Facts<'_>, verdict: &Verdict, remembers: bool) -> bool {
+    fn remember(&self, case: &Case<'_>, facts: &MessageFacts<'_>, verdict: &Verdict, remembers: bool) -> bool {
         let Some(exchange) = facts.exchange else { return true };
         let message: &Envelope = match verdict {
             Verdict::Pass => case.message,

@@ -13,6 +13,8 @@ mod fact_buffer;
 pub mod gateway;
 pub mod holds;
 pub mod hosted_task;
+#[cfg(feature = "testing")]
+mod leftovers;
 pub mod link;
 pub mod list_wait;
 pub mod lists;

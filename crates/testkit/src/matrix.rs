@@ -11,11 +11,11 @@ mod page;
 mod places;
 mod plan;
 
-pub use cell::{Cell, CellVerdict, try_all};
+pub use cell::{CellVerdict, MatrixCell, try_all};
 pub use feature::Feature;
 pub use feature::{Expected, expected};
 pub use journal::Journal;
 pub use page::page;
 pub use places::backend;
-pub use places::{Back, Front};
+pub use places::{BackTransport, FrontTransport};
 pub use plan::{Measured, cells, run};

@@ -1,4 +1,4 @@
-//! Faults of backends, in the same words whichever transport reports them.
+//! What is wrong with a backend, in the same words whichever transport finds out: faults while it runs, and its configuration.
 
 use crate::http1::{HttpTarget, TargetError};
 use crate::tls;

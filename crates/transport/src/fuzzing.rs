@@ -2,7 +2,7 @@
 //!
 //! They live here so that the ordinary tests run them too, over mutated seeds.
 
-use crate::http1::framing::{BodyPiece, Framing, Malformed};
+use crate::http1::framing::{BodyPiece, Framing, MalformedBody};
 use crate::http1::head;
 use crate::tls::der;
 use bytes::BytesMut;
@@ -67,7 +67,7 @@ enum Ended {
     Whole(Vec<u8>),
     /// More would have to come.
     Early,
-    Malformed(Malformed),
+    Malformed(MalformedBody),
 }
 
 fn read(mut framing: Framing, bytes: &[u8], piece: usize) -> Read {

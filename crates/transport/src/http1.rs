@@ -10,13 +10,13 @@
 //! # How a connection is used
 //!
 //! A [`Conn`] has no task: whoever uses it drives it, and dropping it closes the socket. It carries one request at a time and
-//! never pipelines. A [`Request`] of which nothing was written can be sent again on another connection; any other may have
+//! never pipelines. A [`HttpRequest`] of which nothing was written can be sent again on another connection; any other may have
 //! been processed. [`Pool`] keeps idle connections for the runtime that opened them.
 //!
 //! # What is accepted and what is refused
 //!
 //! Section numbers are those of RFC 9112 where no other RFC is named. Whatever is refused ends the connection: the caller gets
-//! [`Malformed`], and the connection is not used again.
+//! [`MalformedBody`], and the connection is not used again.
 //!
 //! | what the server sends | what is done | section |
 //! |---|---|---|
@@ -67,9 +67,9 @@ mod tests;
 
 pub(crate) use conn::{Conn, HttpError, SendError};
 #[cfg(doc)]
-use framing::Malformed;
+use framing::MalformedBody;
 pub(crate) use head::{ContentKind, Head};
 pub(crate) use pool::Pool;
-pub(crate) use request::{Draft, Request};
+pub(crate) use request::{HttpRequest, RequestDraft};
 pub use target::TargetError;
 pub(crate) use target::{ConnectError, HttpTarget};

@@ -59,7 +59,7 @@ mod upgrade;
 pub(crate) use accepts::Accepts;
 pub(crate) use client_connection::{ClientConnection, ClientConnections, FrontClock, TICK};
 pub(crate) use connection::speak;
-pub(crate) use guard::Guard;
+pub(crate) use guard::OriginGuard;
 pub use resume::{MAX_PARKED, MAX_PARKED_BYTES, MAX_PARKED_PER_SESSION, PARKED_FOR};
 pub(crate) use service::handle_control;
 pub use sse::{POST_PATH, STREAM_PATH};
@@ -131,7 +131,7 @@ impl Default for FrontSpec {
 }
 
 /// What every connection needs.
-pub(crate) struct Front {
+pub(crate) struct FrontShared {
     pub gateway: Arc<Gateway>,
     pub spec: Arc<FrontSpec>,
     /// What is not MCP.
@@ -142,7 +142,7 @@ pub(crate) struct Front {
     pub stopping: AtomicBool,
 }
 
-impl Front {
+impl FrontShared {
     /// A front to which nobody has come yet.
     pub fn new(gateway: Arc<Gateway>, spec: Arc<FrontSpec>, router: Arc<Router>) -> Arc<Self> {
         let stopping = AtomicBool::new(false);
@@ -159,7 +159,7 @@ pub async fn serve(
     workers: &Workers,
     mut stop: watch::Receiver<bool>,
 ) {
-    let front = Front::new(gateway, spec, router);
+    let front = FrontShared::new(gateway, spec, router);
     let exit = Exit::default();
     let mut connections = tokio::task::JoinSet::new();
     let mut open = ClientConnections::default();

@@ -1,6 +1,6 @@
 //! Posting JSON to web addresses that rules name. Connections are kept per address, within bounds.
 
-use crate::http1::{Conn, Draft, Head, HttpTarget, Pool, Request, SendError, body};
+use crate::http1::{Conn, Head, HttpRequest, HttpTarget, Pool, RequestDraft, SendError, body};
 use crate::tls::BackTlsSpec;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
@@ -88,8 +88,8 @@ fn place(url: &str) -> Result<Place, WebhookError> {
     Ok(Place { target, pool: Pool::new(MAX_IDLE, IDLE_TIME) })
 }
 
-fn request(target: &HttpTarget, body: Bytes) -> Request {
-    let mut draft = Draft::new(&Method::POST, &target.uri, &target.authority);
+fn request(target: &HttpTarget, body: Bytes) -> HttpRequest {
+    let mut draft = RequestDraft::new(&Method::POST, &target.uri, &target.authority);
     draft.add(&CONTENT_TYPE, &HeaderValue::from_static("application/json"));
     draft.add(&ACCEPT, &HeaderValue::from_static("application/json"));
     draft.with_body(body)

@@ -12,7 +12,7 @@ use signalbox_assembly::recording::KeepError;
 use signalbox_assembly::reload::Trigger;
 use signalbox_runtime::Gateway;
 use signalbox_runtime::status::BackendStatus;
-use signalbox_transport::router::{Answered, Chunks as _, Event, Events, Problem, Request, RoutedAnswer};
+use signalbox_transport::router::{AnswerEvent, Answered, Chunks as _, Events, Problem, RoutedAnswer, RoutedRequest};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -20,7 +20,7 @@ use std::task::{Context, Poll, ready};
 /// One line of JSON for each fact.
 const LINES: &str = "application/x-ndjson";
 
-pub(super) async fn status(served: Arc<Served>, _: Request) -> Answered {
+pub(super) async fn status(served: Arc<Served>, _: RoutedRequest) -> Answered {
     told(served.overview.json())
 }
 
@@ -31,11 +31,11 @@ pub(super) fn told(state: serde_json::Result<String>) -> Answered {
         .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format_args!("the status: {error}")))
 }
 
-pub(super) async fn version<S>(_: Arc<S>, _: Request) -> Answered {
+pub(super) async fn version<S>(_: Arc<S>, _: RoutedRequest) -> Answered {
     Ok(ok(&json!({"name": "signalbox", "version": env!("CARGO_PKG_VERSION")})))
 }
 
-pub(super) async fn reload(served: Arc<Served>, _: Request) -> Answered {
+pub(super) async fn reload(served: Arc<Served>, _: RoutedRequest) -> Answered {
     let done = served.reloader.reload(Trigger::Command).await;
     let mut answer = json!({"command": served.overview.command(), "pid": std::process::id(), "ok": done.is_ok()});
     match done {
@@ -48,12 +48,12 @@ pub(super) async fn reload(served: Arc<Served>, _: Request) -> Answered {
     Ok(ok(&answer))
 }
 
-pub(super) async fn live(served: Arc<Served>, request: Request) -> Answered {
+pub(super) async fn live(served: Arc<Served>, request: RoutedRequest) -> Answered {
     watch(&served.app().live, &request)
 }
 
 /// Facts as they happen: lines, or events for a client that would rather have those, as a browser would.
-pub(super) fn watch(live: &Arc<Live>, request: &Request) -> Answered {
+pub(super) fn watch(live: &Arc<Live>, request: &RoutedRequest) -> Answered {
     match live.watch() {
         Ok(watching) if request.wants_events() => {
             Ok(RoutedAnswer::events(FactEvents { watching, waiting: VecDeque::new() }))
@@ -71,10 +71,10 @@ struct FactEvents {
 }
 
 impl Events for FactEvents {
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<AnswerEvent>> {
         loop {
             if let Some(data) = self.waiting.pop_front() {
-                return Poll::Ready(Some(Event { data, ..Event::default() }));
+                return Poll::Ready(Some(AnswerEvent { data, ..AnswerEvent::default() }));
             }
             let Some(Ok(lines)) = ready!(self.watching.poll_chunk(cx)) else { return Poll::Ready(None) };
             let whole = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
@@ -85,18 +85,18 @@ impl Events for FactEvents {
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-pub(super) async fn alive<S>(_: Arc<S>, _: Request) -> Answered {
+pub(super) async fn alive<S>(_: Arc<S>, _: RoutedRequest) -> Answered {
     Ok(text(StatusCode::OK, "ok\n".to_owned()))
 }
 
-pub(super) async fn ready(served: Arc<Served>, _: Request) -> Answered {
+pub(super) async fn ready(served: Arc<Served>, _: RoutedRequest) -> Answered {
     let app = served.app();
     let recording = app.recording.as_ref().filter(|recording| recording.is_required());
     let failing = recording.and_then(|recording| recording.stats().failing);
     Ok(readiness(&app.gateway, failing))
 }
 
-pub(super) async fn counted(served: Arc<Served>, _: Request) -> Answered {
+pub(super) async fn counted(served: Arc<Served>, _: RoutedRequest) -> Answered {
     Ok(RoutedAnswer::whole(StatusCode::OK, metrics::CONTENT_TYPE, metrics::render(served.app())))
 }
 
@@ -128,7 +128,7 @@ fn text(status: StatusCode, body: String) -> RoutedAnswer {
 }
 
 /// Writes down what the ring holds.
-pub(super) async fn keep(served: Arc<Served>, request: Request) -> Answered {
+pub(super) async fn keep(served: Arc<Served>, request: RoutedRequest) -> Answered {
     let app = served.app();
     let none = || Problem::new(StatusCode::CONFLICT, "nothing is recorded: `record.enabled` is false");
     let recording = app.recording.as_ref().ok_or_else(none)?;
@@ -146,7 +146,7 @@ pub(super) async fn keep(served: Arc<Served>, request: Request) -> Answered {
     Ok(ok(&json!({"tape": tape, "entries": entries})))
 }
 
-pub(super) async fn tools(served: Arc<Served>, request: Request) -> Answered {
+pub(super) async fn tools(served: Arc<Served>, request: RoutedRequest) -> Answered {
     let failed = |error| Problem::new(StatusCode::SERVICE_UNAVAILABLE, error);
     let gateway = &served.app().gateway;
     let mut pipe = Pipe::open(gateway, request.caller.clone()).await.map_err(failed)?;

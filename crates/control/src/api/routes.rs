@@ -3,7 +3,7 @@
 use super::{Served, breakpoints, holds, mcp, process, sessions};
 use http::Method;
 pub use signalbox_config::listen::{HEALTH, METRICS, READY};
-use signalbox_transport::router::{Answered, Mount, Request, Route, RouteError, Router};
+use signalbox_transport::router::{Answered, Mount, Route, RouteError, RoutedRequest, Router};
 use std::sync::Arc;
 
 /// The state of the process, as JSON.
@@ -82,7 +82,7 @@ pub(super) struct Bind<'a, S>(pub(super) &'a Arc<S>);
 impl<S: Send + Sync + 'static> Bind<'_, S> {
     pub(super) fn route<H, F>(&self, method: Method, path: &'static str, mount: Mount, handler: H) -> Route
     where
-        H: Fn(Arc<S>, Request) -> F + Send + Sync + 'static,
+        H: Fn(Arc<S>, RoutedRequest) -> F + Send + Sync + 'static,
         F: Future<Output = Answered> + Send + 'static,
     {
         let served = Arc::clone(self.0);

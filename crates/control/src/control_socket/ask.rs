@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::header::HOST;
-use http::{Method, Request, StatusCode};
+use http::{Method, RoutedRequest, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -91,7 +91,7 @@ async fn exchange(socket: &Path, method: Method, path: &str, body: Bytes) -> Res
     let stream = UnixStream::connect(socket).await?;
     let (mut sender, connection) = http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await?;
     let asking = async {
-        let request = Request::builder().method(method).uri(path).header(HOST, "signalbox").body(Full::new(body));
+        let request = RoutedRequest::builder().method(method).uri(path).header(HOST, "signalbox").body(Full::new(body));
         let request = request.map_err(|error| AskError::Body(error.to_string()))?;
         let answer = sender.send_request(request).await?;
         let status = answer.status();
@@ -125,7 +125,7 @@ mod tests {
     use signalbox_assembly::data_dir::DataDir;
     use signalbox_engine::{Chain, Principal};
     use signalbox_runtime::{Gateway, GatewayParts, Settings};
-    use signalbox_transport::router::{Answered, Mount, Request as Asked, Route, RoutedAnswer, Router};
+    use signalbox_transport::router::{Answered, Mount, Route, RoutedAnswer, RoutedRequest as Asked, Router};
     use std::path::PathBuf;
     use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// One bound.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Limit {
+pub struct ShownLimit {
     /// What is bounded.
     pub what: String,
     /// How much of it there is.
@@ -38,8 +38,8 @@ impl Bounds {
     }
 
     /// Every bound with what is used of it.
-    pub(super) fn used(&self, status: &Status) -> Vec<Limit> {
-        let limit = |what: String, used: u64, bound: u64, set_by: String| Limit { what, used, bound, set_by };
+    pub(super) fn used(&self, status: &Status) -> Vec<ShownLimit> {
+        let limit = |what: String, used: u64, bound: u64, set_by: String| ShownLimit { what, used, bound, set_by };
         let mut limits = vec![
             limit(
                 "sessions".to_owned(),

@@ -4,7 +4,7 @@
 use super::Backend;
 use super::connections::ConnectionRole;
 use super::follows::AGAIN;
-use super::routes::{Caller, Pick};
+use super::routes::{ConnectionRequest, Pick};
 use super::supervisor::BACKOFF_MAX;
 use crate::peer::Peer;
 use crate::session::Session;
@@ -81,8 +81,12 @@ impl Backend {
         let mut done = true;
         for one in missing {
             let client = one.session.client().filter(|_| one.era == Era::Legacy);
-            let caller =
-                Caller { session: &one.session, client: client.as_deref(), era: one.era, asks: client.is_some() };
+            let caller = ConnectionRequest {
+                session: &one.session,
+                client: client.as_deref(),
+                era: one.era,
+                asks: client.is_some(),
+            };
             done &= matches!(self.pick(&mut state, caller), Pick::Peer(..));
         }
         done |= state.stopping;

@@ -1,7 +1,7 @@
 //! Finds entries, over one tape or all. A tape is searched with its index first, and row by row where that does not help.
 
-use super::filter::Filter;
-use super::row::{self, COLUMNS, StoredRow};
+use super::filter::PostgresFilter;
+use super::row::{self, COLUMNS, PostgresRow};
 use super::{Failure, tapes, words};
 use crate::body_codec::BodyCodec;
 use crate::limits::MAX_PAGE_BYTES;
@@ -27,7 +27,7 @@ pub fn find(client: &mut Client, query: &Query) -> Result<EntryPage, Failure> {
         if merge.is_enough(&tape) {
             break;
         }
-        let search = Search::new(client, &mut codec, &tape, query, needle.as_ref(), merge.room())?;
+        let search = PostgresSearch::new(client, &mut codec, &tape, query, needle.as_ref(), merge.room())?;
         if let Some(search) = search {
             let found = search.run()?;
             merge.add(found.hits, found.cut);
@@ -53,13 +53,13 @@ const FEW: usize = 1_000;
 type Range = (i64, i64);
 
 /// One tape, and what is looked for in it.
-pub struct Search<'a> {
+pub struct PostgresSearch<'a> {
     client: &'a mut Client,
     codec: &'a mut BodyCodec,
     tape: &'a TapeRow,
     query: &'a Query,
     needle: Option<&'a Needle>,
-    filter: Filter,
+    filter: PostgresFilter,
     range: Range,
     room: usize,
     found: FoundEntries,
@@ -75,7 +75,7 @@ pub struct FoundEntries {
     bytes: usize,
 }
 
-impl<'a> Search<'a> {
+impl<'a> PostgresSearch<'a> {
     /// A search for up to `room` entries; none if nothing of the tape can match.
     pub fn new(
         client: &'a mut Client,
@@ -86,7 +86,7 @@ impl<'a> Search<'a> {
         room: usize,
     ) -> Result<Option<Self>, Failure> {
         let Some(range) = range(client, tape, query)? else { return Ok(None) };
-        let filter = Filter::read(tape, query, needle.is_some());
+        let filter = PostgresFilter::read(tape, query, needle.is_some());
         Ok(Some(Self { client, codec, tape, query, needle, filter, range, room, found: FoundEntries::default() }))
     }
 
@@ -188,7 +188,7 @@ impl<'a> Search<'a> {
         ranges: &[Range],
         (first, last): Range,
         count: usize,
-    ) -> Result<(Vec<StoredRow>, bool), Failure> {
+    ) -> Result<(Vec<PostgresRow>, bool), Failure> {
         let order = if self.query.newest_first { "DESC" } else { "ASC" };
         let (from, to): (Vec<i64>, Vec<i64>) = ranges.iter().copied().unzip();
         // One range needs no list.
@@ -219,7 +219,7 @@ impl<'a> Search<'a> {
         let (mut found, mut bytes) = (Vec::new(), 0);
         while let Some(row) = stream.next()? {
             bytes += row.get::<_, &[u8]>(14).len();
-            found.push(StoredRow::read(&row, self.codec)?);
+            found.push(PostgresRow::read(&row, self.codec)?);
             if bytes >= MAX_PAGE_BYTES {
                 return Ok((found, true));
             }
@@ -229,11 +229,11 @@ impl<'a> Search<'a> {
     }
 
     /// Keeps what is wanted of some rows, made whole a few at a time, because each may be large.
-    fn take(&mut self, rows: Vec<StoredRow>) -> Result<(), Failure> {
+    fn take(&mut self, rows: Vec<PostgresRow>) -> Result<(), Failure> {
         let needle = self.needle;
         let mut rows = rows.into_iter().filter(|row| needle.is_none() || is_searched(&row.body)).peekable();
         while rows.peek().is_some() {
-            let part: Vec<StoredRow> = rows.by_ref().take(MADE_WHOLE).collect();
+            let part: Vec<PostgresRow> = rows.by_ref().take(MADE_WHOLE).collect();
             let places: Vec<i64> = part.iter().filter_map(|row| row.base().map(|base| base as i64)).collect();
             let mut known = HashMap::default();
             if !places.is_empty() {

@@ -1,7 +1,7 @@
 //! Deletes what is older or larger than the retention allows, oldest first.
 
 use super::find::place_of;
-use super::forget::{self, Cut};
+use super::forget::{self, PostgresCut};
 use super::row::BYTES;
 use super::{Failure, tapes};
 use crate::retention::{self, Measure, Removal, Scale, weight};
@@ -84,7 +84,7 @@ fn take(client: &mut Client, step: &Removal, dry_run: bool, pruned: &mut Pruned)
         (true, _) => step.entries,
         (false, None) => forget::forget_number(client, step.tape.number)?,
         (false, Some(below)) => {
-            forget::forget_below(client, Cut { tape: step.tape.number, below, marked: step.marked })?
+            forget::forget_below(client, PostgresCut { tape: step.tape.number, below, marked: step.marked })?
         }
     };
     pruned.bytes += step.bytes;

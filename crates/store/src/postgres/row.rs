@@ -36,7 +36,7 @@ pub fn name_bytes(entry: &Entry) -> usize {
 
 /// A row, with its body as it is kept.
 #[derive(Debug)]
-pub struct StoredRow {
+pub struct PostgresRow {
     /// The number of its tape.
     pub tape: i64,
     /// What it was made of, apart from its body.
@@ -47,7 +47,7 @@ pub struct StoredRow {
     extra: Option<Vec<u8>>,
 }
 
-impl StoredRow {
+impl PostgresRow {
     /// Reads a row.
     pub fn read(row: &Row, codec: &mut BodyCodec) -> Result<Self, Torn> {
         let number = |place: usize| row.get::<_, i64>(place) as u64;

@@ -1,4 +1,4 @@
-//! The tables, and their version.
+//! The tables, and how those of an older version become tables of this version.
 
 use super::address::PostgresAddress;
 use super::row::{aside, escape};

@@ -2,7 +2,7 @@
 
 use super::address::PostgresAddress;
 use super::copy::{Copy, EntryRow};
-use super::link::{Link, Ready};
+use super::link::{Ready, WriterLink};
 use super::row::{self, escape};
 use super::words::Runs;
 use super::{Failure, notifications, prune, tapes};
@@ -34,7 +34,7 @@ const MAX_RECENT_BYTES: usize = 1 << 20;
 /// The writing side of one tape in a PostgreSQL database.
 pub struct PostgresWriter {
     place: PostgresAddress,
-    link: Option<Link>,
+    link: Option<WriterLink>,
     codec: BodyCodec,
     recent: VecDeque<(u64, Bytes)>,
     info: TapeInfo,
@@ -59,7 +59,7 @@ impl PostgresWriter {
         let number = place.told(begin(&mut client, info, hidden))?;
         Ok(Self {
             place,
-            link: Some(Link::new(client)),
+            link: Some(WriterLink::new(client)),
             codec: BodyCodec::new(),
             recent: VecDeque::new(),
             info: info.clone(),
@@ -86,10 +86,13 @@ impl PostgresWriter {
     }
 
     /// Does something with a connection, a fresh one where the last one was lost.
-    fn with<T>(&mut self, work: impl FnOnce(&mut Self, &mut Link) -> Result<T, Failure>) -> Result<T, StoreError> {
+    fn with<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self, &mut WriterLink) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
         let mut link = match self.link.take() {
             Some(link) if !link.client.is_closed() => link,
-            _ => Link::new(self.place.connect()?),
+            _ => WriterLink::new(self.place.connect()?),
         };
         let done = work(self, &mut link);
         // A connection that the server has ended may not know it yet when it says so: after any failure it is made again.
@@ -97,7 +100,7 @@ impl PostgresWriter {
         self.place.told(done)
     }
 
-    fn write(&mut self, link: &mut Link, entries: &[Entry], durable: bool) -> Result<Sums, Failure> {
+    fn write(&mut self, link: &mut WriterLink, entries: &[Entry], durable: bool) -> Result<Sums, Failure> {
         let ready = link.prepare(durable)?;
         let mut transaction = link.client.transaction()?;
         if transaction.query_opt(&ready.hold, &[&self.number])?.is_none() {

@@ -3,7 +3,7 @@
 use super::Failure;
 use super::index::{error_mark, name_mark, session_mark};
 use super::names::{self, NameRole};
-use super::row::StoredRow;
+use super::row::SqliteRow;
 use crate::content::{FINISHED, MESSAGE};
 use crate::tape_row::TapeRow;
 use crate::text::Needle;
@@ -15,12 +15,12 @@ const MAX_METHODS: usize = 500;
 
 /// Conditions on rows.
 #[derive(Default, Debug)]
-pub struct Filter {
+pub struct SqliteFilter {
     conditions: Vec<String>,
     index: Vec<String>,
 }
 
-impl Filter {
+impl SqliteFilter {
     /// What a query asks of the rows of a tape; none if nothing of the tape can match. All names are numbers by then, so
     /// that nothing of the query's text gets into SQL.
     pub fn read(
@@ -100,7 +100,7 @@ impl Filter {
 
     /// The question for rows between two keys.
     pub fn sql(&self, newest_first: bool) -> String {
-        let mut sql = format!("SELECT {} FROM tape_entries WHERE id BETWEEN ?1 AND ?2", StoredRow::COLUMNS);
+        let mut sql = format!("SELECT {} FROM tape_entries WHERE id BETWEEN ?1 AND ?2", SqliteRow::COLUMNS);
         for condition in &self.conditions {
             sql += " AND ";
             sql += condition;

@@ -2,9 +2,9 @@
 
 use super::connection::{Reader, learn};
 use super::exchanges::{self, Few, WantedEnding};
-use super::filter::Filter;
+use super::filter::SqliteFilter;
 use super::names::NamesById;
-use super::row::{Bases, MAX_SEQ, StoredRow, group, key, keys_of, seq_of};
+use super::row::{Bases, MAX_SEQ, SqliteRow, group, key, keys_of, seq_of};
 use super::{Failure, tapes};
 use crate::body_codec::BodyCodec;
 use crate::limits::MAX_PAGE_BYTES;
@@ -29,7 +29,7 @@ pub fn find(reader: &mut Reader, query: &Query) -> Result<EntryPage, Failure> {
         if merge.is_enough(&tape) {
             break;
         }
-        let search = Search::new(&transaction, &mut reader.codec, &tape, query, needle.as_ref(), merge.room())?;
+        let search = SqliteSearch::new(&transaction, &mut reader.codec, &tape, query, needle.as_ref(), merge.room())?;
         if let Some(search) = search {
             let (hits, cut) = search.run()?;
             merge.add(hits, cut);
@@ -50,13 +50,13 @@ enum Judge {
 }
 
 /// One tape, and what is looked for in it.
-pub struct Search<'a> {
+pub struct SqliteSearch<'a> {
     connection: &'a Connection,
     codec: &'a mut BodyCodec,
     tape: &'a TapeRow,
     needle: Option<&'a Needle>,
     newest_first: bool,
-    filter: Filter,
+    filter: SqliteFilter,
     sql: String,
     judge: Judge,
     range: (u64, u64),
@@ -67,7 +67,7 @@ pub struct Search<'a> {
     hits: Vec<Hit>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> SqliteSearch<'a> {
     /// A search for up to `room` entries; none if nothing of the tape can match.
     pub fn new(
         connection: &'a Connection,
@@ -77,7 +77,7 @@ impl<'a> Search<'a> {
         needle: Option<&'a Needle>,
         room: usize,
     ) -> Result<Option<Self>, Failure> {
-        let Some(filter) = Filter::read(connection, tape, query, needle)? else { return Ok(None) };
+        let Some(filter) = SqliteFilter::read(connection, tape, query, needle)? else { return Ok(None) };
         let Some(range) = range(connection, tape, query)? else { return Ok(None) };
         let ending = WantedEnding::read(connection, tape.number, query.outcome.as_deref(), query.slower_than)?;
         let judge = match ending {
@@ -168,7 +168,7 @@ impl<'a> Search<'a> {
         let mut select = connection.prepare_cached(&self.sql)?;
         let mut rows = select.query([key(self.tape.number, first), key(self.tape.number, last)])?;
         while let Some(row) = rows.next()? {
-            let row = StoredRow::read(row)?;
+            let row = SqliteRow::read(row)?;
             self.take(&row)?;
             if self.hits.len() >= self.room || self.bytes >= MAX_PAGE_BYTES {
                 return Ok(false);
@@ -177,7 +177,7 @@ impl<'a> Search<'a> {
         Ok(true)
     }
 
-    fn take(&mut self, row: &StoredRow<'_>) -> Result<(), Failure> {
+    fn take(&mut self, row: &SqliteRow<'_>) -> Result<(), Failure> {
         if !self.is_judged(row.exchange)? {
             return Ok(());
         }

@@ -5,7 +5,7 @@
 use super::Failure;
 use super::connection::learn;
 use super::names::NameRole;
-use super::row::{Bases, StoredRow, complete, group, key, keys_of, seq_of};
+use super::row::{Bases, SqliteRow, complete, group, key, keys_of, seq_of};
 use crate::body_codec::BodyCodec;
 use crate::text::{is_searched, words_of};
 use foldhash::HashSet;
@@ -93,7 +93,7 @@ fn read(
     upto: u64,
 ) -> Result<Vec<(i64, String)>, Failure> {
     learn(connection, codec)?;
-    let sql = format!("SELECT {} FROM tape_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id", StoredRow::COLUMNS);
+    let sql = format!("SELECT {} FROM tape_entries WHERE id BETWEEN ?1 AND ?2 ORDER BY id", SqliteRow::COLUMNS);
     let mut select = connection.prepare_cached(&sql)?;
     let mut rows = select.query([key(tape, from), key(tape, upto)])?;
     let mut bases = Bases::default();
@@ -101,7 +101,7 @@ fn read(
     let mut words = Words::default();
     let mut current = None;
     while let Some(row) = rows.next()? {
-        let row = StoredRow::read(row)?;
+        let row = SqliteRow::read(row)?;
         let this = group(row.id);
         if let Some(before) = current.replace(this)
             && before != this
@@ -131,7 +131,7 @@ impl Words {
         connection: &Connection,
         codec: &mut BodyCodec,
         bases: &mut Bases,
-        row: &StoredRow<'_>,
+        row: &SqliteRow<'_>,
     ) -> Result<(), Failure> {
         self.name(NameRole::Principal.letter(), Some(row.principal));
         self.name(NameRole::Method.letter(), row.method);

@@ -2,7 +2,7 @@
 
 use super::connection::Reader;
 use super::find::place_of;
-use super::forget::{self, Cut};
+use super::forget::{self, SqliteCut};
 use super::row::{BYTES, key, seq_of};
 use super::{Failure, tapes};
 use crate::body_codec::BodyCodec;
@@ -96,7 +96,7 @@ fn take(
         (true, _) => step.entries,
         (false, None) => forget::forget_number(connection, step.tape.number)?,
         (false, Some(below)) => {
-            let cut = Cut { tape: step.tape.number, below, marked: step.marked };
+            let cut = SqliteCut { tape: step.tape.number, below, marked: step.marked };
             forget::forget_below(connection, codec, cut)?
         }
     };

@@ -25,7 +25,7 @@ pub const ASIDE: &str =
 
 /// A row as it is stored.
 #[derive(Debug)]
-pub struct StoredRow<'a> {
+pub struct SqliteRow<'a> {
     /// Its key.
     pub id: i64,
     /// When.
@@ -52,7 +52,7 @@ pub struct StoredRow<'a> {
     extra: Option<&'a [u8]>,
 }
 
-impl<'a> StoredRow<'a> {
+impl<'a> SqliteRow<'a> {
     /// The columns, in the order in which they are read.
     pub const COLUMNS: &'static str =
         "id, at, session, exchange, principal, what, method, subject, backend, error_code, length, form, body, extra";

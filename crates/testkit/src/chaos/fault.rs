@@ -7,15 +7,15 @@ use rustix::process::Signal;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::cast::{Cast, CastMember, Kind, signal};
+use super::cast::{Cast, CastKind, CastMember, signal};
 use super::dice::Dice;
-use super::mode::Mode;
+use super::mode::ChaosMode;
 
 /// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChaosFault {
     /// The server answers in some way that it should not.
-    Mode(Mode),
+    Mode(ChaosMode),
     /// One process of it is killed; where nobody else starts it again, that is done after a while.
     Kill,
     /// It is killed and started again at once, on the same port.
@@ -40,10 +40,10 @@ impl ChaosFault {
         // Processes fare worse than words, so that these come more often than their number would make them.
         match dice.below(10) {
             0 => Self::Kill,
-            1 if part.kind != Kind::Child => Self::Restart,
+            1 if part.kind != CastKind::Child => Self::Restart,
             1 => Self::Kill,
             2 => Self::Stop,
-            _ => Self::Mode(dice.pick(&Mode::FAULTS).copied().unwrap_or(Mode::Hang)),
+            _ => Self::Mode(dice.pick(&ChaosMode::FAULTS).copied().unwrap_or(ChaosMode::Hang)),
         }
     }
 
@@ -56,9 +56,9 @@ impl ChaosFault {
             Self::Mode(mode) => {
                 part.order(mode)?;
                 sleep(stays).await;
-                part.order(Mode::Fine)
+                part.order(ChaosMode::Fine)
             }
-            Self::Kill if part.kind == Kind::Child => {
+            Self::Kill if part.kind == CastKind::Child => {
                 let pids = part.pids().await;
                 if let Some(pid) = dice.pick(&pids) {
                     signal(*pid, Signal::KILL);
@@ -128,8 +128,8 @@ impl Storm {
             done??;
         }
         for part in &self.cast.parts {
-            part.order(Mode::Fine)?;
-            if part.kind == Kind::Child {
+            part.order(ChaosMode::Fine)?;
+            if part.kind == CastKind::Child {
                 part.pids().await.iter().for_each(|pid| signal(*pid, Signal::CONT));
             }
         }

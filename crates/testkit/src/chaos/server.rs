@@ -21,7 +21,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
-use super::mode::Mode;
+use super::mode::ChaosMode;
 use speech::SpeechStep;
 
 pub use speech::tool;
@@ -33,7 +33,7 @@ pub struct ChaosOptions {
     pub name: String,
     /// Whether it speaks 2026-07-28, else 2025-06-18.
     pub modern: bool,
-    /// The file with the word of its [`Mode`].
+    /// The file with the word of its [`ChaosMode`].
     pub orders: PathBuf,
     /// The file that gets a line for every run of its tool.
     pub journal: PathBuf,
@@ -90,10 +90,10 @@ pub async fn serve(options: ChaosOptions, place: ServeOn) -> anyhow::Result<()> 
 
 impl Server {
     /// How to answer just now.
-    fn mode(&self) -> Mode {
+    fn mode(&self) -> ChaosMode {
         // The file is replaced as a whole, so that it is never seen half written; while it is away nothing is ordered.
         let word = std::fs::read_to_string(&self.options.orders).unwrap_or_default();
-        word.trim().parse().unwrap_or(Mode::Fine)
+        word.trim().parse().unwrap_or(ChaosMode::Fine)
     }
 
     fn number(&self) -> u64 {

@@ -72,7 +72,7 @@ impl World {
 
 /// Somebody who calls tools.
 #[derive(Debug)]
-pub struct Caller {
+pub struct StormCaller {
     /// Where it lives.
     pub world: Arc<World>,
     /// What kind of client it is.
@@ -84,7 +84,7 @@ pub struct Caller {
     next_id: u64,
 }
 
-impl Caller {
+impl StormCaller {
     /// A caller.
     pub fn new(world: &Arc<World>, kind: &'static str, modern: bool, dice: Dice) -> Self {
         Self { world: Arc::clone(world), kind, modern, dice, next_id: 1 }

@@ -13,7 +13,7 @@ use crate::revision_client::{Client, Reply};
 
 /// A cell that is being tried.
 #[derive(Debug)]
-pub struct Cell<'a> {
+pub struct MatrixCell<'a> {
     /// The client.
     pub client: &'a Client,
     /// What the servers wrote down.
@@ -59,7 +59,7 @@ impl fmt::Display for CellVerdict {
     }
 }
 
-impl Cell<'_> {
+impl MatrixCell<'_> {
     /// Calls a tool under a tag of its own.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ fn names(feature: Feature, words: &str) -> bool {
 }
 
 /// Tries everything.
-pub async fn try_all(cell: &Cell<'_>) -> Vec<(Feature, CellVerdict)> {
+pub async fn try_all(cell: &MatrixCell<'_>) -> Vec<(Feature, CellVerdict)> {
     let mut verdicts = Vec::new();
     for feature in Feature::ALL {
         verdicts.push((feature, cell.verdict(feature).await));

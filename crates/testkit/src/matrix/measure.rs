@@ -1,6 +1,6 @@
 //! How each feature is tried.
 
-use super::cell::{Cell, TrialResult};
+use super::cell::{MatrixCell, TrialResult};
 use super::feature::Feature;
 use crate::revision::Revision;
 use crate::revision_client::Reply;
@@ -16,7 +16,7 @@ const SLOW_MS: u64 = 60_000;
 ///
 /// # Errors
 /// When something else comes of it than working or being refused.
-pub async fn measure(cell: &Cell<'_>, feature: Feature) -> anyhow::Result<TrialResult> {
+pub async fn measure(cell: &MatrixCell<'_>, feature: Feature) -> anyhow::Result<TrialResult> {
     match feature {
         Feature::List => list(cell).await,
         Feature::Call => call(cell).await,
@@ -36,7 +36,7 @@ pub async fn measure(cell: &Cell<'_>, feature: Feature) -> anyhow::Result<TrialR
     }
 }
 
-async fn list(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
+async fn list(cell: &MatrixCell<'_>) -> anyhow::Result<TrialResult> {
     let tools = cell.client.list("tools/list", "tools").await?;
     let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
     let mut wanted = vec!["echo", "structured", "fail", "progress", "slow", "log", "change_tools", "touch"];
@@ -51,14 +51,14 @@ async fn list(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
     Ok(TrialResult::Works)
 }
 
-async fn call(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
+async fn call(cell: &MatrixCell<'_>) -> anyhow::Result<TrialResult> {
     let said = format!("grüße \"{}\"\n\u{1f600}", cell.name);
     let text = cell.call("echo", json!({"text": said})).await?.text()?;
     ensure!(text == said, "echo answers {text:?}");
     Ok(TrialResult::Works)
 }
 
-async fn structured(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
+async fn structured(cell: &MatrixCell<'_>) -> anyhow::Result<TrialResult> {
     let result = cell.call("structured", json!({})).await?.result()?;
     let text = result["content"][0]["text"].as_str().with_context(|| format!("no text: {result}"))?;
     let said: Value = serde_json::from_str(text).with_context(|| format!("no JSON in {text:?}"))?;
@@ -75,7 +75,7 @@ async fn structured(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
 }
 
 /// The client itself judges whether its revision has the content; here only that there is some.
-async fn content(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
+async fn content(cell: &MatrixCell<'_>) -> anyhow::Result<TrialResult> {
     let since = [("audio", Revision::R2), ("link", Revision::R3), ("number", Revision::R5)];
     for (tool, _) in since.into_iter().filter(|(_, since)| cell.server_revision >= *since) {
         let result = cell.call(tool, json!({})).await?.result()?;
@@ -92,14 +92,14 @@ async fn content(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
     Ok(TrialResult::Works)
 }
 
-async fn error(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
+async fn error(cell: &MatrixCell<'_>) -> anyhow::Result<TrialResult> {
     let result = cell.call("fail", json!({})).await?.result()?;
     ensure!(result["isError"] == true, "not told as failed: {result}");
     ensure!(result["content"][0]["text"] == "failed on purpose", "other words: {result}");
     Ok(TrialResult::Works)
 }
 
-async fn progress(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
+async fn progress(cell: &MatrixCell<'_>) -> anyhow::Result<TrialResult> {
     let mark = cell.client.mark();
     let token = format!("token {}", cell.name);
     let text = cell.call_with("progress", json!({"steps": 3}), Some(&token)).await?.text()?;
@@ -111,7 +111,7 @@ async fn progress(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
     Ok(TrialResult::Works)
 }
 
-async fn cancel(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
+async fn cancel(cell: &MatrixCell<'_>) -> anyhow::Result<TrialResult> {
     let (params, tag) = cell.params("slow", json!({"ms": SLOW_MS}), None);
     let begun = cell.client.begin("tools/call", params).await?;
     cell.journal.wait("started", &tag, cell.patience).await?;
@@ -120,7 +120,7 @@ async fn cancel(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
     Ok(TrialResult::Works)
 }
 
-async fn log(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
+async fn log(cell: &MatrixCell<'_>) -> anyhow::Result<TrialResult> {
     cell.client.set_level("info").await?;
     let mark = cell.client.mark();
     let (_, tag) = cell.params("log", json!({}), None);
@@ -137,7 +137,7 @@ async fn log(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
     Ok(TrialResult::Works)
 }
 
-async fn list_changed(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
+async fn list_changed(cell: &MatrixCell<'_>) -> anyhow::Result<TrialResult> {
     // In the new era one request listens to both kinds of change.
     cell.client.follow(WATCHED).await?;
     let mark = cell.client.mark();
@@ -146,7 +146,7 @@ async fn list_changed(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
     Ok(TrialResult::Works)
 }
 
-async fn resource_update(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
+async fn resource_update(cell: &MatrixCell<'_>) -> anyhow::Result<TrialResult> {
     let mark = cell.client.mark();
     cell.call("touch", json!({})).await?.text()?;
     let updated =
@@ -155,7 +155,7 @@ async fn resource_update(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
     Ok(TrialResult::Works)
 }
 
-async fn completion(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
+async fn completion(cell: &MatrixCell<'_>) -> anyhow::Result<TrialResult> {
     let params =
         json!({"ref": {"type": "ref/prompt", "name": "prompt_1"}, "argument": {"name": "name", "value": "al"}});
     let result = match cell.client.request("completion/complete", params).await? {
@@ -166,7 +166,7 @@ async fn completion(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
     Ok(TrialResult::Works)
 }
 
-async fn paging(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
+async fn paging(cell: &MatrixCell<'_>) -> anyhow::Result<TrialResult> {
     let prompts = cell.client.list("prompts/list", "prompts").await?;
     let names: Vec<&str> = prompts.iter().filter_map(|prompt| prompt["name"].as_str()).collect();
     ensure!(names == ["prompt_1", "prompt_2", "prompt_3", "prompt_4", "prompt_5"], "the pages hold {names:?}");
@@ -177,7 +177,7 @@ async fn paging(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
 ///
 /// # Errors
 /// When something else comes of it than working or being refused.
-pub async fn elicitation(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
+pub async fn elicitation(cell: &MatrixCell<'_>) -> anyhow::Result<TrialResult> {
     let hello = format!("hello {}", cell.name);
     let both = format!("{hello}, word for {}", cell.name);
     let (user, model) = ("elicitation/create", "sampling/createMessage");
@@ -200,7 +200,7 @@ pub async fn elicitation(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
 ///
 /// # Errors
 /// When something else comes of it than working or being refused.
-pub async fn sampling(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
+pub async fn sampling(cell: &MatrixCell<'_>) -> anyhow::Result<TrialResult> {
     ask(cell, "ask_sampling", &format!("word for {}", cell.name)).await
 }
 
@@ -208,11 +208,11 @@ pub async fn sampling(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
 ///
 /// # Errors
 /// When something else comes of it than working or being refused.
-pub async fn roots(cell: &Cell<'_>) -> anyhow::Result<TrialResult> {
+pub async fn roots(cell: &MatrixCell<'_>) -> anyhow::Result<TrialResult> {
     ask(cell, "ask_roots", &format!("file:///{}", cell.name)).await
 }
 
-async fn ask(cell: &Cell<'_>, tool: &str, wanted: &str) -> anyhow::Result<TrialResult> {
+async fn ask(cell: &MatrixCell<'_>, tool: &str, wanted: &str) -> anyhow::Result<TrialResult> {
     let result = match cell.call(tool, json!({})).await? {
         Reply::Error(error) => return Ok(TrialResult::Refused(error.to_string())),
         Reply::Result(result) if result["isError"] == true => return Ok(TrialResult::Refused(result.to_string())),

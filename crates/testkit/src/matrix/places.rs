@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// How a client reaches the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Front {
+pub enum FrontTransport {
     /// As a child process of the client.
     Stdio,
     /// Streamable HTTP.
@@ -23,7 +23,7 @@ pub enum Front {
     Tcp,
 }
 
-impl Front {
+impl FrontTransport {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Stdio, Self::Http, Self::Sse, Self::Ws, Self::Tcp];
 
@@ -55,7 +55,7 @@ impl Front {
 
 /// How the gateway reaches a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Back {
+pub enum BackTransport {
     /// As a child process of the gateway.
     Stdio,
     /// Streamable HTTP.
@@ -66,7 +66,7 @@ pub enum Back {
     Ws,
 }
 
-impl Back {
+impl BackTransport {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Stdio, Self::Http, Self::Sse, Self::Ws];
 
@@ -94,16 +94,16 @@ impl Back {
 ///
 /// # Errors
 /// When the server is not built, or does not start.
-pub async fn backend(options: &Options, back: Back) -> anyhow::Result<(String, Option<RunningServer>)> {
+pub async fn backend(options: &Options, back: BackTransport) -> anyhow::Result<(String, Option<RunningServer>)> {
     let network = match back {
-        Back::Stdio => {
+        BackTransport::Stdio => {
             let program = text(&built("revision-server")?)?;
             let arguments = json!(arguments(options)?);
             return Ok((format!("[backends.only]\ncommand = {program}\nargs = {arguments}\n"), None));
         }
-        Back::Http => Network::Http,
-        Back::Sse => Network::Sse,
-        Back::Ws => Network::Ws,
+        BackTransport::Http => Network::Http,
+        BackTransport::Sse => Network::Sse,
+        BackTransport::Ws => Network::Ws,
     };
     let server = revision_server::start(options, network, SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
     Ok((format!("[backends.only]\nurl = \"{}\"\n", server.url()), Some(server)))

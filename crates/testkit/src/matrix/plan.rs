@@ -11,10 +11,10 @@ use tokio::process::Command;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::cell::{Cell, CellVerdict, try_all};
+use super::cell::{CellVerdict, MatrixCell, try_all};
 use super::feature::Feature;
 use super::journal::Journal;
-use super::places::{Back, Front, backend};
+use super::places::{BackTransport, FrontTransport, backend};
 use crate::gateway::{GatewayProcess, stdio_command};
 use crate::ports::free_address;
 use crate::process::{Spawned, built};
@@ -37,11 +37,11 @@ pub struct Measured {
     /// The client's revision.
     pub client: Revision,
     /// How it reached the gateway.
-    pub front: Front,
+    pub front: FrontTransport,
     /// The server's revision.
     pub server: Revision,
     /// How the gateway reached it.
-    pub back: Back,
+    pub back: BackTransport,
     /// What came of every feature.
     pub verdicts: Vec<(Feature, CellVerdict)>,
 }
@@ -50,15 +50,17 @@ pub struct Measured {
 #[derive(Debug, Clone)]
 struct Group {
     server: Revision,
-    back: Back,
-    clients: Vec<(Revision, Front)>,
+    back: BackTransport,
+    clients: Vec<(Revision, FrontTransport)>,
 }
 
 /// Runs every cell that is wanted.
 ///
 /// # Errors
 /// When a group cannot be run at all, which is no verdict about the gateway.
-pub async fn run(wanted: impl Fn(Revision, Front, Revision, Back) -> bool) -> anyhow::Result<Vec<Measured>> {
+pub async fn run(
+    wanted: impl Fn(Revision, FrontTransport, Revision, BackTransport) -> bool,
+) -> anyhow::Result<Vec<Measured>> {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut running = JoinSet::new();
     for mut group in groups() {
@@ -84,12 +86,16 @@ pub async fn run(wanted: impl Fn(Revision, Front, Revision, Back) -> bool) -> an
 fn groups() -> Vec<Group> {
     let mut groups = Vec::new();
     for server in Revision::ALL {
-        for front in Front::ALL {
+        for front in FrontTransport::ALL {
             let clients = Revision::ALL.into_iter().filter(|client| front.fits(*client));
-            groups.push(Group { server, back: Back::Stdio, clients: clients.map(|client| (client, front)).collect() });
+            groups.push(Group {
+                server,
+                back: BackTransport::Stdio,
+                clients: clients.map(|client| (client, front)).collect(),
+            });
         }
-        for back in Back::ALL.into_iter().filter(|back| *back != Back::Stdio && back.fits(server)) {
-            let clients = Revision::ALL.into_iter().map(|client| (client, Front::main(client)));
+        for back in BackTransport::ALL.into_iter().filter(|back| *back != BackTransport::Stdio && back.fits(server)) {
+            let clients = Revision::ALL.into_iter().map(|client| (client, FrontTransport::main(client)));
             groups.push(Group { server, back, clients: clients.collect() });
         }
     }
@@ -97,7 +103,7 @@ fn groups() -> Vec<Group> {
 }
 
 /// All cells: the client's revision, its transport, the server's revision, its transport.
-pub fn cells() -> Vec<(Revision, Front, Revision, Back)> {
+pub fn cells() -> Vec<(Revision, FrontTransport, Revision, BackTransport)> {
     let all = groups().into_iter().flat_map(|Group { server, back, clients }| {
         clients.into_iter().map(move |(client, front)| (client, front, server, back))
     });
@@ -143,7 +149,7 @@ impl Group {
     async fn cell(
         &self,
         revision: Revision,
-        front: Front,
+        front: FrontTransport,
         gateway: &Serving,
         config: &str,
         journal: &Journal,
@@ -151,9 +157,9 @@ impl Group {
     ) -> anyhow::Result<Vec<(Feature, CellVerdict)>> {
         let own = tempfile::tempdir()?;
         let reach = match (front, gateway) {
-            (Front::Http, Serving::Web(gateway)) => Reach::Http(gateway.url()),
-            (Front::Sse, Serving::Web(gateway)) => Reach::Sse(format!("http://{}/sse", gateway.address())),
-            (Front::Ws, Serving::Web(gateway)) => Reach::Ws(format!("ws://{}/mcp", gateway.address())),
+            (FrontTransport::Http, Serving::Web(gateway)) => Reach::Http(gateway.url()),
+            (FrontTransport::Sse, Serving::Web(gateway)) => Reach::Sse(format!("http://{}/sse", gateway.address())),
+            (FrontTransport::Ws, Serving::Web(gateway)) => Reach::Ws(format!("ws://{}/mcp", gateway.address())),
             (_, Serving::Tcp(_, address)) => Reach::Tcp(address.to_string()),
             _ => Reach::Stdio(stdio_command(own.path(), config)?),
         };
@@ -161,7 +167,7 @@ impl Group {
         let client = opening.await.context("no handshake")?;
         // A backend may still be starting; what is measured begins when it is there.
         tokio::time::timeout(START, listed(&client)).await.context("no tools")??;
-        let cell = Cell {
+        let cell = MatrixCell {
             client: &client,
             journal,
             client_revision: revision,
@@ -181,11 +187,11 @@ async fn listed(client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn gateway(front: Front, config: &str, folder: &Path) -> anyhow::Result<Serving> {
+async fn gateway(front: FrontTransport, config: &str, folder: &Path) -> anyhow::Result<Serving> {
     match front {
-        Front::Stdio => Ok(Serving::Stdio),
-        Front::Tcp => tcp_gateway(config, folder).await,
-        Front::Http | Front::Sse | Front::Ws => {
+        FrontTransport::Stdio => Ok(Serving::Stdio),
+        FrontTransport::Tcp => tcp_gateway(config, folder).await,
+        FrontTransport::Http | FrontTransport::Sse | FrontTransport::Ws => {
             let gateway = GatewayProcess::serve(config).await?;
             gateway.ready().await?;
             Ok(Serving::Web(gateway))

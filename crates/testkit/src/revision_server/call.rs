@@ -8,8 +8,8 @@ use tokio::sync::{Notify, mpsc};
 use super::fault::RpcFault;
 use super::methods;
 use super::oddities;
-use super::question::Question;
-use super::talk::{Kind, Talk};
+use super::question::ServerQuestion;
+use super::talk::{Talk, TalkKind};
 use crate::revision::Revision;
 
 /// What goes out: a message, and the HTTP status it has if it is the whole answer.
@@ -92,7 +92,7 @@ impl ServedCall {
     ///
     /// # Errors
     /// When the client answers with an error, or with something of another shape.
-    pub async fn ask(&self, question: Question, params: Value) -> anyhow::Result<Value> {
+    pub async fn ask(&self, question: ServerQuestion, params: Value) -> anyhow::Result<Value> {
         let (id, answer) = self.talk.expect(question);
         let message = json!({"jsonrpc": "2.0", "id": id, "method": question.method(), "params": params});
         self.out.send(Out::note(message)).await?;
@@ -117,7 +117,7 @@ impl ServedCall {
 
     /// Waits until the client cancels: by a notification, or in the new era over HTTP by leaving.
     async fn gone(&self) {
-        if self.talk.kind == Kind::Stateless {
+        if self.talk.kind == TalkKind::Stateless {
             tokio::select! {
                 () = self.cancel.notified() => {}
                 () = self.out.closed() => {}

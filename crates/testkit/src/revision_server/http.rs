@@ -15,7 +15,7 @@ use super::oddities;
 use super::rules::PROBE;
 use super::rules_modern;
 use super::shared::ServerShared;
-use super::talk::{Kind, Phase, Talk};
+use super::talk::{Talk, TalkKind, TalkPhase};
 use super::web::{self, First, WebAnswer, header, names, plain};
 use crate::revision::Revision;
 use crate::wire_log::Tap;
@@ -36,7 +36,7 @@ struct Endpoint {
 
 /// Serves until the future is dropped.
 pub async fn accept(listener: TcpListener, shared: Arc<ServerShared>) {
-    let everyone = Talk::new(shared.clone(), Kind::Stateless, None);
+    let everyone = Talk::new(shared.clone(), TalkKind::Stateless, None);
     let endpoint = Arc::new(Endpoint { shared, everyone, sessions: Mutex::default() });
     web::serve(listener, move |request| endpoint.clone().answer(request)).await;
 }
@@ -129,10 +129,10 @@ impl Endpoint {
         if self.sessions.lock().unwrap_or_else(PoisonError::into_inner).len() >= MAX_SESSIONS {
             return plain(503, "too many sessions");
         }
-        let talk = Talk::new(self.shared.clone(), Kind::Session, None);
+        let talk = Talk::new(self.shared.clone(), TalkKind::Session, None);
         let id = format!("session-{}-{}", std::process::id(), self.shared.number());
         let mut answer = exchange(&talk, message, tap).await;
-        if talk.phase() == Phase::Answered
+        if talk.phase() == TalkPhase::Answered
             && let Ok(value) = HeaderValue::from_str(&id)
         {
             answer.headers_mut().insert(SESSION, value);

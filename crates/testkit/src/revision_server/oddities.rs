@@ -7,8 +7,8 @@ use super::call::{Out, ServedCall};
 use super::catalog::tool;
 use super::fault::RpcFault;
 use super::methods::complete;
-use super::question::Question;
-use super::talk::Kind;
+use super::question::ServerQuestion;
+use super::talk::TalkKind;
 use super::tools::text;
 use crate::revision::Revision;
 
@@ -47,7 +47,7 @@ pub fn streams(message: &Value) -> bool {
 
 /// Whether a call goes on although it is cancelled. A client of the new era that leaves over HTTP cannot be answered.
 pub fn stays(call: &ServedCall) -> bool {
-    call.method == "tools/call" && call.params["name"] == LATE && call.talk.kind != Kind::Stateless
+    call.method == "tools/call" && call.params["name"] == LATE && call.talk.kind != TalkKind::Stateless
 }
 
 /// Calls an odd tool.
@@ -71,7 +71,7 @@ pub async fn run(call: &ServedCall, name: &str) -> Result<Value, RpcFault> {
         "rumour" => call.notify("notifications/rumour", json!({"tag": call.tag()})).await,
         "withdraw" => withdraw(call).await,
         "ping_client" => {
-            let answer = call.ask(Question::Ping, Question::Ping.params(call.revision())).await;
+            let answer = call.ask(ServerQuestion::Ping, ServerQuestion::Ping.params(call.revision())).await;
             answer.map_err(|error| RpcFault::new(-32603, format!("{error:#}")))?;
         }
         _ => {
@@ -88,11 +88,11 @@ pub async fn run(call: &ServedCall, name: &str) -> Result<Value, RpcFault> {
 
 /// Asks, and does not want to know any more.
 async fn withdraw(call: &ServedCall) {
-    if !call.capabilities()[Question::Sample.capability()].is_object() {
+    if !call.capabilities()[ServerQuestion::Sample.capability()].is_object() {
         return;
     }
-    let (id, answer) = call.talk.expect(Question::Sample);
-    let (method, params) = (Question::Sample.method(), Question::Sample.params(call.revision()));
+    let (id, answer) = call.talk.expect(ServerQuestion::Sample);
+    let (method, params) = (ServerQuestion::Sample.method(), ServerQuestion::Sample.params(call.revision()));
     let question = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
     // A client that left reads nothing more.
     let _ = call.out.send(Out::note(question)).await;

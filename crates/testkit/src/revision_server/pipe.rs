@@ -12,7 +12,7 @@ use super::Options;
 use super::call::{OUTLET, Out};
 use super::fault::RpcFault;
 use super::shared::ServerShared;
-use super::talk::{Kind, Talk};
+use super::talk::{Talk, TalkKind};
 
 /// Serves standard input and output until the input ends.
 ///
@@ -37,7 +37,7 @@ pub async fn accept(listener: TcpListener, shared: Arc<ServerShared>) {
 
 async fn lines(input: impl AsyncBufRead + Unpin, mut output: impl AsyncWrite + Unpin, shared: Arc<ServerShared>) {
     let (out, mut queue) = mpsc::channel::<Out>(OUTLET);
-    let talk = Talk::new(shared.clone(), Kind::Pipe, Some(out.clone()));
+    let talk = Talk::new(shared.clone(), TalkKind::Pipe, Some(out.clone()));
     let tap = shared.tap();
     let mut lines = input.lines();
     loop {

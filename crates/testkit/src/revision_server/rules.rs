@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::fault::RpcFault;
 use super::shared::ServerShared;
-use super::talk::{Phase, Talk};
+use super::talk::{Talk, TalkPhase};
 use crate::revision::Revision;
 
 /// A rule that was broken; some are no violation, as a question whether a method exists.
@@ -106,10 +106,10 @@ pub fn request(talk: &Talk, method: &str, message: &Value) -> Result<(), Broken>
         return Err(Broken::rule(RpcFault::method(method)));
     }
     match (method, talk.phase()) {
-        ("ping", _) | ("initialize", Phase::New) => {}
+        ("ping", _) | ("initialize", TalkPhase::New) => {}
         ("initialize", _) => return Err(Broken::rule(RpcFault::new(-32600, "initialize came twice"))),
-        (_, Phase::Open) => {}
-        (_, Phase::New) => return Err(Broken::rule(RpcFault::new(-32600, "this comes before initialize"))),
+        (_, TalkPhase::Open) => {}
+        (_, TalkPhase::New) => return Err(Broken::rule(RpcFault::new(-32600, "this comes before initialize"))),
         _ => return Err(Broken::rule(RpcFault::new(-32600, "this comes before notifications/initialized"))),
     }
     members(revision, &message["params"])?;
@@ -168,7 +168,7 @@ pub fn notification(talk: &Talk, method: &str, message: &Value) -> Result<(), Br
     frame(message)?;
     let refuse = |what: String| Err(Broken::rule(RpcFault::new(-32600, what)));
     match method {
-        "notifications/initialized" if talk.phase() == Phase::Answered => Ok(()),
+        "notifications/initialized" if talk.phase() == TalkPhase::Answered => Ok(()),
         "notifications/initialized" => refuse(format!("this comes in the phase {:?}", talk.phase())),
         "notifications/cancelled" if !talk.knows(&message["params"]["requestId"]) => {
             refuse(format!("no request has the id {}", message["params"]["requestId"]))

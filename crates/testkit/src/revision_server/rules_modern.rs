@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::fault::RpcFault;
 use super::rules::{Broken, frame, token};
-use super::talk::Kind;
+use super::talk::TalkKind;
 use super::tools::LEVELS;
 use crate::revision::Revision;
 
@@ -86,11 +86,11 @@ pub fn request(method: &str, message: &Value) -> Result<(), Broken> {
 ///
 /// # Errors
 /// The rule that it breaks.
-pub fn notification(method: &str, message: &Value, kind: Kind) -> Result<(), Broken> {
+pub fn notification(method: &str, message: &Value, kind: TalkKind) -> Result<(), Broken> {
     frame(message)?;
     let refuse = |what: &str| Err(Broken::rule(RpcFault::new(-32600, what)));
     match (method, kind) {
-        ("notifications/cancelled", Kind::Stateless) => {
+        ("notifications/cancelled", TalkKind::Stateless) => {
             refuse("over HTTP a request is cancelled by closing its stream")
         }
         ("notifications/cancelled", _) if message["params"]["requestId"].is_null() => refuse("no requestId"),

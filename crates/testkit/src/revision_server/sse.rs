@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::call::{OUTLET, Outlet};
 use super::shared::ServerShared;
-use super::talk::{Kind, Talk};
+use super::talk::{Talk, TalkKind};
 use super::web::{self, First, WebAnswer, names, plain};
 use crate::wire_log::Tap;
 
@@ -43,7 +43,7 @@ fn open(shared: &Arc<ServerShared>, pipes: Arc<Pipes>, request: &Request<Incomin
         return plain(406, "Accept must name text/event-stream");
     }
     let (out, queue) = mpsc::channel(OUTLET);
-    let talk = Talk::new(shared.clone(), Kind::Pipe, Some(out.clone()));
+    let talk = Talk::new(shared.clone(), TalkKind::Pipe, Some(out.clone()));
     let tap = shared.tap();
     let id = format!("pipe-{}-{}", std::process::id(), shared.number());
     pipes.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), (talk.clone(), out, tap.clone()));

@@ -9,7 +9,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::call::{Out, Outlet, ServedCall};
 use super::fault::RpcFault;
-use super::question::Question;
+use super::question::ServerQuestion;
 use super::shared::ServerShared;
 use super::{rules, rules_modern};
 
@@ -22,7 +22,7 @@ const DEFAULT_LEVEL: usize = 1;
 
 /// What carries the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TalkKind {
     /// One connection that carries everything: stdio, HTTP+SSE, WebSocket.
     Pipe,
     /// A session of Streamable HTTP in the old era.
@@ -33,7 +33,7 @@ pub enum Kind {
 
 /// How far the handshake of the old era came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum TalkPhase {
     /// Nothing came.
     New,
     /// `initialize` was answered.
@@ -48,13 +48,13 @@ pub struct Talk {
     /// What it shares with others.
     pub shared: Arc<ServerShared>,
     /// What carries it.
-    pub kind: Kind,
+    pub kind: TalkKind,
     inner: Mutex<Inner>,
 }
 
 #[derive(Debug)]
 struct Inner {
-    phase: Phase,
+    phase: TalkPhase,
     capabilities: Value,
     level: usize,
     general: Option<Outlet>,
@@ -63,14 +63,14 @@ struct Inner {
     used: HashSet<String>,
     running: HashMap<String, Arc<Notify>>,
     tokens: HashMap<String, Value>,
-    asked: HashMap<String, (Question, oneshot::Sender<anyhow::Result<Value>>)>,
+    asked: HashMap<String, (ServerQuestion, oneshot::Sender<anyhow::Result<Value>>)>,
 }
 
 impl Talk {
     /// A conversation that just began.
-    pub fn new(shared: Arc<ServerShared>, kind: Kind, general: Option<Outlet>) -> Arc<Self> {
+    pub fn new(shared: Arc<ServerShared>, kind: TalkKind, general: Option<Outlet>) -> Arc<Self> {
         let inner = Inner {
-            phase: Phase::New,
+            phase: TalkPhase::New,
             capabilities: json!({}),
             level: DEFAULT_LEVEL,
             general,
@@ -145,7 +145,7 @@ impl Talk {
     fn started(&self, id: &Value, token: &Value) -> Result<Arc<Notify>, RpcFault> {
         let cancel = Arc::new(Notify::new());
         // Ids and tokens of different clients may be the same where no connection tells them apart.
-        if self.kind == Kind::Stateless {
+        if self.kind == TalkKind::Stateless {
             return Ok(cancel);
         }
         let mut inner = self.inner();
@@ -187,7 +187,7 @@ impl Talk {
         };
         judged.map_err(|broken| broken.told(&self.shared, method))?;
         match method {
-            "notifications/initialized" => self.inner().phase = Phase::Open,
+            "notifications/initialized" => self.inner().phase = TalkPhase::Open,
             "notifications/cancelled" => {
                 let running = self.inner().running.get(&message["params"]["requestId"].to_string()).cloned();
                 if let Some(cancel) = running {
@@ -220,7 +220,7 @@ impl Talk {
     }
 
     /// Waits for the answer to a question that is about to be asked; returns the id to ask it under.
-    pub fn expect(&self, question: Question) -> (Value, oneshot::Receiver<anyhow::Result<Value>>) {
+    pub fn expect(&self, question: ServerQuestion) -> (Value, oneshot::Receiver<anyhow::Result<Value>>) {
         let id = json!(format!("question-{}", self.shared.number()));
         let (sender, receiver) = oneshot::channel();
         self.inner().asked.insert(id.to_string(), (question, sender));
@@ -228,13 +228,13 @@ impl Talk {
     }
 
     /// How far the handshake came.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> TalkPhase {
         self.inner().phase
     }
 
     /// Whether the client said that it is ready.
     pub fn open(&self) -> bool {
-        self.phase() == Phase::Open
+        self.phase() == TalkPhase::Open
     }
 
     /// Whether a request of this id was made.
@@ -246,7 +246,7 @@ impl Talk {
     /// Takes what the client declares.
     fn initialized(&self, capabilities: Value) {
         let mut inner = self.inner();
-        inner.phase = Phase::Answered;
+        inner.phase = TalkPhase::Answered;
         inner.capabilities = capabilities;
     }
 

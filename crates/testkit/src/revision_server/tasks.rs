@@ -9,7 +9,7 @@ use tokio::sync::{oneshot, watch};
 use super::call::ServedCall;
 use super::fault::RpcFault;
 use super::methods::{TASKS, complete};
-use super::question::Question;
+use super::question::ServerQuestion;
 use super::talk::Talk;
 use super::tools::{failed, text};
 use crate::revision::Revision;
@@ -159,7 +159,7 @@ impl Task {
                 task["result"] = complete(self.result(), revision);
             }
             if status == Status::InputRequired {
-                let question = Question::Elicit;
+                let question = ServerQuestion::Elicit;
                 let request = json!({"method": question.method(), "params": question.params(revision)});
                 task["inputRequests"] = json!({question.capability(): request});
             }
@@ -234,8 +234,9 @@ fn update(call: &ServedCall, task: &Task) -> Result<Value, RpcFault> {
         call.talk.shared.violation(&format!("tasks/update: {what}"));
         RpcFault::params(what)
     };
-    let answer = answers.get(Question::Elicit.capability()).ok_or_else(|| refuse(format!("no answer in {answers}")))?;
-    let said = Question::Elicit.read(answer, call.revision()).map_err(|error| refuse(format!("{error:#}")))?;
+    let answer =
+        answers.get(ServerQuestion::Elicit.capability()).ok_or_else(|| refuse(format!("no answer in {answers}")))?;
+    let said = ServerQuestion::Elicit.read(answer, call.revision()).map_err(|error| refuse(format!("{error:#}")))?;
     task.give(said);
     Ok(complete(json!({}), call.revision()))
 }
@@ -253,10 +254,10 @@ async fn result(call: &ServedCall, task: &Task) -> Result<Value, RpcFault> {
             }
             Status::Cancelled => return Err(RpcFault::new(-32603, "the task was cancelled")),
             Status::InputRequired if !task.asked() => {
-                let mut params = Question::Elicit.params(call.revision());
+                let mut params = ServerQuestion::Elicit.params(call.revision());
                 params["_meta"][RELATED] = json!({"taskId": task.id});
-                let answer = call.ask(Question::Elicit, params).await;
-                let said = answer.and_then(|answer| Question::Elicit.read(&answer, call.revision()));
+                let answer = call.ask(ServerQuestion::Elicit, params).await;
+                let said = answer.and_then(|answer| ServerQuestion::Elicit.read(&answer, call.revision()));
                 task.give(said.unwrap_or_else(|error| format!("{error:#}")));
             }
             _ => status.changed().await.map_err(|error| RpcFault::new(-32603, error.to_string()))?,

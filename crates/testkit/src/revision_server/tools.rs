@@ -1,5 +1,3 @@
-//! The tools.
-
 use std::time::Duration;
 
 use serde_json::{Value, json};

@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode};
 use super::call::OUTLET;
 use super::fault::RpcFault;
 use super::shared::ServerShared;
-use super::talk::{Kind, Talk};
+use super::talk::{Talk, TalkKind};
 
 /// The path of the endpoint.
 const PATH: &str = "/mcp";
@@ -48,7 +48,7 @@ fn greet(request: &Request, mut response: Response) -> Result<Response, ErrorRes
 async fn converse(stream: TcpStream, shared: Arc<ServerShared>) {
     let Ok(mut socket) = tokio_tungstenite::accept_hdr_async(stream, greet).await else { return };
     let (out, mut queue) = mpsc::channel(OUTLET);
-    let talk = Talk::new(shared.clone(), Kind::Pipe, Some(out.clone()));
+    let talk = Talk::new(shared.clone(), TalkKind::Pipe, Some(out.clone()));
     let tap = shared.tap();
     loop {
         tokio::select! {

@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::finding::{Finding, TapeFault};
 use super::witness::{WitnessedMessage, outline};
-use super::{Point, Tape, Taped};
+use super::{Point, ReadTape, Taped};
 
 /// What is missing on the tape, what is on it besides, and what has other bytes there.
 ///
 /// From `ended` on the gateway was ending: what was sent to it since need not have been read, and what it sent since need
 /// not have arrived.
-pub fn compare(wire: &[WitnessedMessage], tape: &Tape, ended: u64) -> Vec<Finding> {
+pub fn compare(wire: &[WitnessedMessage], tape: &ReadTape, ended: u64) -> Vec<Finding> {
     let mut findings = Vec::new();
     for gap in &tape.gaps {
         findings.push(Finding::meeting("gap", gap));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     fn faults(wire: &[WitnessedMessage], messages: Vec<Taped>) -> Vec<(TapeFault, Option<Point>)> {
-        let tape = Tape { messages, ..Tape::default() };
+        let tape = ReadTape { messages, ..ReadTape::default() };
         compare(wire, &tape, 100).into_iter().map(|finding| (finding.fault, finding.point)).collect()
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::compare::label;
 use super::finding::{Finding, TapeFault};
-use super::{Point, Tape, Taped};
+use super::{Point, ReadTape, Taped};
 
 /// A phase of rules, and the messages that are judged in it.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ pub fn rules(phases: &[Judged]) -> String {
 }
 
 /// The messages that have to be decided about and are not.
-pub fn undecided(tape: &Tape, phases: &[Judged]) -> Vec<Finding> {
+pub fn undecided(tape: &ReadTape, phases: &[Judged]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for judged in phases {
         let mut loose = tape.decisions.iter().filter(|one| one.exchange.is_none() && one.phase == judged.word).count();

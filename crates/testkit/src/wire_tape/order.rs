@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::finding::{Finding, TapeFault};
 use super::witness::WitnessedMessage;
-use super::{Point, Tape};
+use super::{Point, ReadTape};
 
 /// What is out of order. What is not on the tape at all is another fault.
-pub fn order(wire: &[WitnessedMessage], tape: &Tape) -> Vec<Finding> {
+pub fn order(wire: &[WitnessedMessage], tape: &ReadTape) -> Vec<Finding> {
     let mut findings = Vec::new();
     for point in [Point::ClientIn, Point::ClientOut] {
         let mut connections: BTreeMap<u64, Vec<&WitnessedMessage>> = BTreeMap::new();
@@ -63,7 +63,10 @@ mod tests {
             again: None,
             delivered: true,
         };
-        let of = |texts: &[&str]| Tape { messages: texts.iter().enumerate().map(taped).collect(), ..Tape::default() };
+        let of = |texts: &[&str]| ReadTape {
+            messages: texts.iter().enumerate().map(taped).collect(),
+            ..ReadTape::default()
+        };
         let wire = [seen(1, "a"), seen(2, "x"), seen(1, "b")];
         assert_eq!(order(&wire, &of(&["x", "a", "b"])), []);
         assert_eq!(order(&wire, &of(&["a", "b"])), []);

@@ -72,9 +72,9 @@ pub(super) fn begin(
         name: Arc::clone(&spec.name),
         grace: spec.kill_grace,
         closing,
-        writer: Task::spawn(writer.run(stdin)),
-        reader: Task::spawn(reader.run(stdout)),
-        follower: Task::spawn(follower.run(stderr)),
+        writer: OwnedTask::spawn(writer.run(stdin)),
+        reader: OwnedTask::spawn(reader.run(stdout)),
+        follower: OwnedTask::spawn(follower.run(stderr)),
         progress,
         words,
         ended: Arc::clone(&ended),
@@ -101,9 +101,9 @@ struct Life {
     name: Arc<str>,
     grace: Duration,
     closing: watch::Receiver<bool>,
-    writer: Task,
-    reader: Task,
-    follower: Task,
+    writer: OwnedTask,
+    reader: OwnedTask,
+    follower: OwnedTask,
     progress: Arc<AtomicU64>,
     words: Arc<LastWords>,
     ended: Arc<OnceLock<String>>,
@@ -227,9 +227,9 @@ fn describe(status: &io::Result<ExitStatus>, last_words: Option<String>) -> Stri
 
 /// A spawned task. It may be awaited again after it has ended, and is aborted when dropped.
 #[derive(Debug)]
-pub(super) struct Task(Option<JoinHandle<()>>);
+pub(super) struct OwnedTask(Option<JoinHandle<()>>);
 
-impl Task {
+impl OwnedTask {
     pub(super) fn spawn(future: impl Future<Output = ()> + Send + 'static) -> Self {
         Self(Some(tokio::spawn(future)))
     }
@@ -252,7 +252,7 @@ impl Task {
     }
 }
 
-impl Drop for Task {
+impl Drop for OwnedTask {
     fn drop(&mut self) {
         if let Some(handle) = &self.0 {
             handle.abort();

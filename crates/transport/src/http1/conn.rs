@@ -1,6 +1,6 @@
-use super::framing::{BodyPiece, Framing, Malformed};
+use super::framing::{BodyPiece, Framing, MalformedBody};
 use super::head::{self, Head};
-use super::request::Request;
+use super::request::HttpRequest;
 use super::target::{ConnectError, HttpTarget};
 use crate::tls::MaybeTlsStream;
 use bytes::{Bytes, BytesMut};
@@ -37,13 +37,13 @@ pub(crate) enum HttpError {
     #[error("{0}")]
     Io(#[from] io::Error),
     #[error("{0}")]
-    Malformed(#[from] Malformed),
+    Malformed(#[from] MalformedBody),
 }
 
 /// Why a request got no response.
 pub(crate) enum SendError {
     /// The connection ended before any of it was written, with this error where it was one.
-    Unsent(Request, Option<io::Error>),
+    Unsent(HttpRequest, Option<io::Error>),
     /// It may have been processed.
     Failed(HttpError),
 }
@@ -52,7 +52,7 @@ pub(crate) enum SendError {
 pub(crate) struct Conn {
     stream: MaybeTlsStream,
     /// The request that is not written yet.
-    out: Option<Request>,
+    out: Option<HttpRequest>,
     /// The buffer of the last request's head.
     room: Vec<u8>,
     came: BytesMut,
@@ -99,7 +99,7 @@ impl Conn {
     ///
     /// # Errors
     /// Holds the request if the connection ended before any of it was written.
-    pub(crate) async fn send(&mut self, request: Request) -> Result<Head, SendError> {
+    pub(crate) async fn send(&mut self, request: HttpRequest) -> Result<Head, SendError> {
         if !self.is_idle() {
             return Err(SendError::Unsent(request, None));
         }
@@ -109,7 +109,7 @@ impl Conn {
     }
 
     fn poll_head(&mut self, cx: &mut Context<'_>, interim: &mut u32) -> Poll<Result<Head, SendError>> {
-        let begins = self.out.as_ref().is_some_and(Request::is_untouched);
+        let begins = self.out.as_ref().is_some_and(HttpRequest::is_untouched);
         // A server that has closed the connection, or speaks without being asked, will not see the request.
         let ended =
             if begins { self.poll_fill(cx, self.expected(), ROOM).map(|read| read.err()) } else { Poll::Pending };
@@ -143,13 +143,13 @@ impl Conn {
     }
 
     /// The head of the response, if it has come. Those that only say that it will come are passed over.
-    fn take_head(&mut self, interim: &mut u32) -> Result<Option<Head>, Malformed> {
+    fn take_head(&mut self, interim: &mut u32) -> Result<Option<Head>, MalformedBody> {
         loop {
             // The bytes are parsed again only once they may hold the end of a head.
             if self.came.is_empty() || self.seen > 0 && !head::may_end(&self.came, self.seen) {
                 self.seen = self.came.len();
                 if self.seen > head::MAX_HEAD {
-                    return Err(Malformed("a head that is too large"));
+                    return Err(MalformedBody("a head that is too large"));
                 }
                 return Ok(None);
             }
@@ -164,7 +164,7 @@ impl Conn {
                 // An interim head says nothing of its own about the connection, but it may announce a body.
                 self.kept &= manner.kept;
                 if *interim > MAX_INTERIM {
-                    return Err(Malformed("too many heads before the one of the response"));
+                    return Err(MalformedBody("too many heads before the one of the response"));
                 }
                 continue;
             }

@@ -12,7 +12,7 @@ const MAX_SIZE_DIGITS: usize = 15;
 /// Something in a response that HTTP/1.1 does not allow, or that is larger than it may be.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Malformed(pub &'static str);
+pub(crate) struct MalformedBody(pub &'static str);
 
 /// How the end of a body is found.
 #[derive(PartialEq, Eq, Debug)]
@@ -61,7 +61,7 @@ impl Framing {
     }
 
     /// Takes the next piece of the body out of the bytes that have come.
-    pub(crate) fn next(&mut self, came: &mut BytesMut) -> Result<BodyPiece, Malformed> {
+    pub(crate) fn next(&mut self, came: &mut BytesMut) -> Result<BodyPiece, MalformedBody> {
         let step = match self {
             Self::Done => BodyPiece::End,
             Self::Length(left) => data(came, left),
@@ -90,7 +90,7 @@ fn data(came: &mut BytesMut, left: &mut u64) -> BodyPiece {
 }
 
 impl Chunked {
-    fn next(&mut self, came: &mut BytesMut) -> Result<BodyPiece, Malformed> {
+    fn next(&mut self, came: &mut BytesMut) -> Result<BodyPiece, MalformedBody> {
         loop {
             if let At::Data(left) = &mut self.at {
                 let step = data(came, left);
@@ -108,24 +108,28 @@ impl Chunked {
                 }
                 At::Break if line.is_empty() => self.at = At::Size,
                 At::Trailers if line.is_empty() => return Ok(BodyPiece::End),
-                At::Trailers if !is_field(&line) => return Err(Malformed("a trailer is no header field")),
+                At::Trailers if !is_field(&line) => return Err(MalformedBody("a trailer is no header field")),
                 At::Trailers => self.spend(line.len())?,
-                At::Break | At::Data(_) => return Err(Malformed("a chunk is longer than its size")),
+                At::Break | At::Data(_) => return Err(MalformedBody("a chunk is longer than its size")),
             }
         }
     }
 
-    fn spend(&mut self, bytes: usize) -> Result<(), Malformed> {
+    fn spend(&mut self, bytes: usize) -> Result<(), MalformedBody> {
         self.besides += bytes;
-        if self.besides > MAX_BESIDES { Err(Malformed("chunk extensions and trailers are too long")) } else { Ok(()) }
+        if self.besides > MAX_BESIDES {
+            Err(MalformedBody("chunk extensions and trailers are too long"))
+        } else {
+            Ok(())
+        }
     }
 }
 
 /// The next line without its end, if it has come as a whole.
-fn line(came: &mut BytesMut) -> Result<Option<BytesMut>, Malformed> {
+fn line(came: &mut BytesMut) -> Result<Option<BytesMut>, MalformedBody> {
     let Some(end) = memchr::memchr(b'\n', came) else {
         return if came.len() > MAX_CHUNK_LINE {
-            Err(Malformed("a line between chunks is too long"))
+            Err(MalformedBody("a line between chunks is too long"))
         } else {
             Ok(None)
         };
@@ -133,12 +137,12 @@ fn line(came: &mut BytesMut) -> Result<Option<BytesMut>, Malformed> {
     let mut line = came.split_to(end);
     came.advance(1);
     if line.last() != Some(&b'\r') || line.len() > MAX_CHUNK_LINE {
-        return Err(Malformed("a line between chunks is too long or does not end in CR LF"));
+        return Err(MalformedBody("a line between chunks is too long or does not end in CR LF"));
     }
     line.truncate(line.len() - 1);
     // Others on the way may take a bare CR for the end of a line.
     if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
-        return Err(Malformed("a line between chunks holds a control character"));
+        return Err(MalformedBody("a line between chunks holds a control character"));
     }
     Ok(Some(line))
 }
@@ -150,8 +154,8 @@ fn is_field(line: &[u8]) -> bool {
 }
 
 /// The size that a line names, and how many bytes besides the line holds.
-fn chunk_size(line: &[u8]) -> Result<(u64, usize), Malformed> {
-    let bad = Malformed("the size of a chunk is invalid");
+fn chunk_size(line: &[u8]) -> Result<(u64, usize), MalformedBody> {
+    let bad = MalformedBody("the size of a chunk is invalid");
     let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let (number, rest) = line.split_at_checked(digits).ok_or(bad)?;
     if digits == 0 || digits > MAX_SIZE_DIGITS || !matches!(rest.trim_ascii_start().first(), None | Some(b';')) {
@@ -168,7 +172,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// A body, and what follows it; none where it does not end.
-    type Read = Result<Option<(Vec<u8>, Vec<u8>)>, Malformed>;
+    type Read = Result<Option<(Vec<u8>, Vec<u8>)>, MalformedBody>;
 
     /// Everything that a body of these bytes holds, if they come in pieces of this size; and what follows it.
     fn read(mut framing: Framing, bytes: &[u8], piece: usize) -> Read {

@@ -1,6 +1,6 @@
 //! The head of a response: one walk reads what the connection needs, other headers are looked up when somebody asks.
 
-use super::framing::{Framing, Malformed};
+use super::framing::{Framing, MalformedBody};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use http::header::{HeaderName, HeaderValue};
@@ -70,19 +70,19 @@ pub(crate) struct Manner {
 }
 
 /// Takes the head off the front of what came, if it has come as a whole.
-pub(crate) fn take(came: &mut BytesMut) -> Result<Option<(Head, Manner)>, Malformed> {
+pub(crate) fn take(came: &mut BytesMut) -> Result<Option<(Head, Manner)>, MalformedBody> {
     let mut lines = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_LINES];
     let mut response = Response::new(&mut []);
     let parsed = ParserConfig::default().parse_response_with_uninit_headers(&mut response, came, &mut lines);
     let length = match parsed {
         Ok(Status::Complete(length)) if length <= MAX_HEAD => length,
         Ok(Status::Partial) if came.len() <= MAX_HEAD => return Ok(None),
-        Ok(_) => return Err(Malformed("a head that is too large")),
-        Err(httparse::Error::TooManyHeaders) => return Err(Malformed("too many headers")),
-        Err(_) => return Err(Malformed("a head that cannot be parsed")),
+        Ok(_) => return Err(MalformedBody("a head that is too large")),
+        Err(httparse::Error::TooManyHeaders) => return Err(MalformedBody("too many headers")),
+        Err(_) => return Err(MalformedBody("a head that cannot be parsed")),
     };
     let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
-    let status = status.ok_or(Malformed("an invalid status code"))?;
+    let status = status.ok_or(MalformedBody("an invalid status code"))?;
     let said = Said::read(response.headers)?;
     let content = said.content;
     let manner = said.manner(status, response.version == Some(1))?;
@@ -115,7 +115,7 @@ struct Said {
 }
 
 impl Said {
-    fn read(lines: &[Header<'_>]) -> Result<Self, Malformed> {
+    fn read(lines: &[Header<'_>]) -> Result<Self, MalformedBody> {
         let mut said = Self::default();
         for line in lines {
             let is = |name: &str| line.name.eq_ignore_ascii_case(name);
@@ -142,24 +142,24 @@ impl Said {
     }
 
     /// Of several lines, the last coding of the last line is the outermost one.
-    fn codings(&mut self, value: &[u8]) -> Result<(), Malformed> {
+    fn codings(&mut self, value: &[u8]) -> Result<(), MalformedBody> {
         let codings = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|coding| !coding.is_empty());
         let mut any = false;
         for coding in codings {
             let chunked = coding.eq_ignore_ascii_case(b"chunked");
             if chunked && self.chunked {
-                return Err(Malformed("a body that is chunked twice"));
+                return Err(MalformedBody("a body that is chunked twice"));
             }
             self.chunked |= chunked;
             self.coded = Some(chunked);
             any = true;
         }
-        if any { Ok(()) } else { Err(Malformed("an empty transfer-encoding")) }
+        if any { Ok(()) } else { Err(MalformedBody("an empty transfer-encoding")) }
     }
 
     /// With two different lengths nobody knows where the next response begins.
-    fn length(&mut self, value: &[u8]) -> Result<(), Malformed> {
-        let bad = Malformed("an invalid content-length");
+    fn length(&mut self, value: &[u8]) -> Result<(), MalformedBody> {
+        let bad = MalformedBody("an invalid content-length");
         for one in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
             let digits = !one.is_empty() && one.iter().all(u8::is_ascii_digit);
             let text = std::str::from_utf8(one).ok().filter(|_| digits);
@@ -172,7 +172,7 @@ impl Said {
         Ok(())
     }
 
-    fn manner(self, status: StatusCode, modern: bool) -> Result<Manner, Malformed> {
+    fn manner(self, status: StatusCode, modern: bool) -> Result<Manner, MalformedBody> {
         let bodyless = status.is_informational() || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         let mut kept = !self.close && (modern || self.keep_alive) && status != StatusCode::SWITCHING_PROTOCOLS;
         let framing = match (self.coded, self.length) {
@@ -183,7 +183,7 @@ impl Said {
                 kept &= !announced || status == StatusCode::NOT_MODIFIED;
                 Framing::Done
             }
-            (Some(_), _) if !modern => return Err(Malformed("a transfer coding in HTTP/1.0")),
+            (Some(_), _) if !modern => return Err(MalformedBody("a transfer coding in HTTP/1.0")),
             (Some(true), length) => {
                 // The two may disagree on where the body ends, and a proxy on the way may have believed the length.
                 kept &= length.is_none();
@@ -215,7 +215,7 @@ mod tests {
     use http::header::{LOCATION, SERVER};
     use proptest::prelude::*;
 
-    fn read(head: &str) -> Result<Option<(Head, Manner)>, Malformed> {
+    fn read(head: &str) -> Result<Option<(Head, Manner)>, MalformedBody> {
         let mut came = BytesMut::from(head);
         let taken = take(&mut came);
         if let Ok(Some(_)) = taken {

@@ -21,14 +21,14 @@ pub(crate) enum Came {
 }
 
 /// Where messages go, and which request they are about.
-pub(crate) struct Post<'a> {
+pub(crate) struct AnswerPost<'a> {
     pub events: &'a dyn LinkEvents,
     pub limits: &'a Limits,
     pub about: Option<u64>,
     pub status: Option<u16>,
 }
 
-impl Post<'_> {
+impl AnswerPost<'_> {
     /// Posts a whole body. A large one that names the request is not checked here, since its receiver checks it and a second
     /// pass costs too much.
     pub(crate) fn body(&self, bytes: Bytes) -> Came {

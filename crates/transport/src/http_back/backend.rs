@@ -2,7 +2,7 @@
 
 use super::{HttpSpec, headers};
 use crate::backend_fault::{SpecError, ended_tls, fault, unreachable};
-use crate::http1::{Conn, ConnectError, Draft, Head, HttpError, HttpTarget, Pool, Request, SendError, body};
+use crate::http1::{Conn, ConnectError, Head, HttpError, HttpRequest, HttpTarget, Pool, RequestDraft, SendError, body};
 use crate::tls;
 use http::header::{HeaderName, HeaderValue};
 use signalbox_engine::{Fault, FaultKind};
@@ -31,7 +31,7 @@ pub(crate) struct Backend {
     pub target: HttpTarget,
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// How the head of every POST begins.
-    pub post_start: Draft,
+    pub post_start: RequestDraft,
     pub limits: Limits,
     pub pool: Arc<Pool>,
     /// How often a message is sent again that surely was not processed.
@@ -67,7 +67,7 @@ impl Backend {
     pub(crate) async fn exchange(
         &self,
         mut kept: Option<Box<Conn>>,
-        mut request: Request,
+        mut request: HttpRequest,
     ) -> Result<(Box<Conn>, Head), Fault> {
         while let Some(mut conn) = kept {
             request = match conn.send(request).await {
@@ -81,7 +81,7 @@ impl Backend {
     }
 
     /// Sends a request on a connection of its own.
-    pub(crate) async fn exchange_alone(&self, request: Request) -> Result<(Box<Conn>, Head), Fault> {
+    pub(crate) async fn exchange_alone(&self, request: HttpRequest) -> Result<(Box<Conn>, Head), Fault> {
         let mut conn =
             Conn::open(&self.target, self.connect_timeout).await.map_err(|error| self.unreachable(&error))?;
         match conn.send(request).await {

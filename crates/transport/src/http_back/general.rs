@@ -1,11 +1,11 @@
 //! The stream for what belongs to no request: a GET that is opened again whenever it ends.
 
-use super::answer::{Came, Post};
+use super::answer::{AnswerPost, Came};
 use super::backend::Backend;
 use super::headers;
 use super::in_flight::GateHold;
 use super::link::HttpShared;
-use super::stream::Cursor;
+use super::stream::StreamCursor;
 use crate::http1::{Conn, ContentKind, HttpError};
 use crate::read_charge::ReadCharge;
 use http::header::HeaderValue;
@@ -33,7 +33,7 @@ pub(super) async fn run(
 ) {
     let backend = &*shared.backend;
     let mut holds = Some(holds);
-    let mut cursor = Cursor::default();
+    let mut cursor = StreamCursor::default();
     let mut fruitless = 0;
     loop {
         let last = cursor.last_event.as_deref();
@@ -89,7 +89,7 @@ async fn until_open<T>(opening: impl Future<Output = T>, holds: Option<GateHold>
 struct Reader<'a> {
     backend: &'a Backend,
     events: &'a dyn LinkEvents,
-    cursor: &'a mut Cursor,
+    cursor: &'a mut StreamCursor,
 }
 
 impl Reader<'_> {
@@ -111,7 +111,7 @@ impl Reader<'_> {
     }
 
     fn post(&self, data: bytes::Bytes) {
-        let post = Post { events: self.events, limits: &self.backend.limits, about: None, status: None };
+        let post = AnswerPost { events: self.events, limits: &self.backend.limits, about: None, status: None };
         if let Came::Garbage(rejected) = post.messages(data) {
             self.events.garbage(&rejected);
         }

@@ -1,10 +1,10 @@
 //! Sending one message as a POST, and handling the response.
 
-use super::answer::{self, Came, OnSession, Post};
+use super::answer::{self, AnswerPost, Came, OnSession};
 use super::backend::Backend;
 use super::link::Running;
 use super::{headers, stream};
-use crate::http1::body::{self, BodyError};
+use crate::http1::body::{self, ResponseBodyError};
 use crate::http1::{Conn, ContentKind, Head};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
@@ -251,17 +251,19 @@ impl<'a> Reply<'a> {
         let max = self.backend().limits.message;
         let running = self.running;
         body::whole(&mut self.conn, max, || running.events().share()).await.map_err(|error| match error {
-            BodyError::TooLarge(_) => self.garbage(format!("answered with {error}")),
-            BodyError::NoRoom(_) => self.backend().fault(FaultKind::Overloaded, format!("answered with {error}")),
-            BodyError::Broken(_) => {
+            ResponseBodyError::TooLarge(_) => self.garbage(format!("answered with {error}")),
+            ResponseBodyError::NoRoom(_) => {
+                self.backend().fault(FaultKind::Overloaded, format!("answered with {error}"))
+            }
+            ResponseBodyError::Broken(_) => {
                 let text = format!("closed the connection in the middle of the answer ({error})");
                 self.backend().fault(FaultKind::BackendDied, text)
             }
         })
     }
 
-    fn post(&self, key: u64) -> Post<'a> {
-        Post {
+    fn post(&self, key: u64) -> AnswerPost<'a> {
+        AnswerPost {
             events: self.running.events(),
             limits: &self.backend().limits,
             about: Some(key),

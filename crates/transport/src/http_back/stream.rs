@@ -1,6 +1,6 @@
 //! A response that is a stream of events, and taking it up again where it broke off.
 
-use super::answer::{Came, Post};
+use super::answer::{AnswerPost, Came};
 use super::backend::{Backend, DRAIN_TIME};
 use super::headers;
 use super::link::Running;
@@ -22,7 +22,7 @@ const RESUME_TIME: Duration = Duration::from_secs(600);
 
 /// Where a stream of events is.
 #[derive(Default, Debug)]
-pub(super) struct Cursor {
+pub(super) struct StreamCursor {
     /// The id of the last event that had one.
     pub last_event: Option<String>,
     retry: Option<Duration>,
@@ -30,7 +30,7 @@ pub(super) struct Cursor {
     moved: bool,
 }
 
-impl Cursor {
+impl StreamCursor {
     /// Remembers what the event says about the stream. True if it holds a message.
     pub(super) fn take(&mut self, event: &mut SseEvent) -> bool {
         self.moved = true;
@@ -74,12 +74,12 @@ pub(super) struct AnswerStream<'a> {
     running: &'a Running,
     key: u64,
     revision: Option<Revision>,
-    cursor: Cursor,
+    cursor: StreamCursor,
 }
 
 impl<'a> AnswerStream<'a> {
     pub(super) fn new(running: &'a Running, revision: Option<Revision>, key: u64) -> Self {
-        Self { running, key, revision, cursor: Cursor::default() }
+        Self { running, key, revision, cursor: StreamCursor::default() }
     }
 
     /// Reads until the answer has come, taking the stream up again where the revision allows it.
@@ -182,7 +182,7 @@ impl<'a> AnswerStream<'a> {
             if !self.cursor.take(&mut event) {
                 continue;
             }
-            let post = Post {
+            let post = AnswerPost {
                 events: self.running.events(),
                 limits: &self.backend().limits,
                 about: Some(self.key),

@@ -5,7 +5,7 @@
 //! those that have taken too long.
 
 use super::upgrade::PendingUpgrade;
-use super::{COMMIT_AFTER, Front};
+use super::{COMMIT_AFTER, FrontShared};
 use crate::tls::MaybeTlsStream;
 use http::{HeaderMap, HeaderValue};
 use signalbox_engine::authenticator::Arrival;
@@ -82,7 +82,7 @@ fn ticks(time: Duration) -> u32 {
 /// A client's connection.
 pub struct ClientConnection {
     /// The front it came to.
-    pub front: Arc<Front>,
+    pub front: Arc<FrontShared>,
     /// The phase and the tick it began at.
     doing: AtomicU64,
     orders: AtomicU8,
@@ -101,7 +101,7 @@ pub struct ClientConnection {
 
 impl ClientConnection {
     /// A connection that was opened just now, from this address.
-    pub fn new(front: Arc<Front>, address: Option<SocketAddr>) -> Arc<Self> {
+    pub fn new(front: Arc<FrontShared>, address: Option<SocketAddr>) -> Arc<Self> {
         let doing = AtomicU64::new(pack(Phase::Head, front.clock.now()));
         Arc::new(Self {
             front,
@@ -350,7 +350,7 @@ impl ClientConnections {
 
     /// Moves the clock and tells those that have taken too long, and wakes all of them when the front stops. That is
     /// repeated at every tick until it is followed.
-    pub fn tick(&mut self, front: &Front) {
+    pub fn tick(&mut self, front: &FrontShared) {
         let now = front.clock.advance();
         let stopping = front.stopping.load(Ordering::Acquire);
         self.0.retain(|connection| {

@@ -6,7 +6,7 @@ use super::client_connection::ClientConnection;
 use super::service::{METHODS, not_allowed, resumable, session_of, speaks_modern};
 use super::sse_body::{Resumable, SseBody};
 use super::track::EventId;
-use super::{Front, FrontAnswer};
+use super::{FrontAnswer, FrontShared};
 use http::{HeaderMap, StatusCode};
 use signalbox_engine::{FaultKind, Limit};
 use signalbox_runtime::Session;
@@ -75,7 +75,7 @@ fn resume(connection: &Arc<ClientConnection>, session: &Arc<Session>, text: &str
 }
 
 /// Not 404, which would tell the client that its session has ended.
-fn lost(front: &Front, reason: &'static str, text: &str) -> FrontAnswer {
+fn lost(front: &FrontShared, reason: &'static str, text: &str) -> FrontAnswer {
     front.gateway.counters.dropped(reason);
     sentence(StatusCode::GONE, FaultKind::InvalidRequest, text)
 }

@@ -5,7 +5,7 @@ use super::answer::{self, PROTOCOL_VERSION, SESSION_ID, plain, refusal, sentence
 use super::client_connection::ClientConnection;
 use super::heads::Heads;
 use super::service::{resumable, revision_in, session_named, session_of, speaks_modern};
-use super::{Front, FrontAnswer};
+use super::{FrontAnswer, FrontShared};
 use crate::batch;
 use crate::read_body::{BodyError, read_body};
 use bytes::Bytes;
@@ -88,7 +88,7 @@ fn says_json(kind: Option<&HeaderValue>) -> bool {
     kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-pub(super) fn unreadable_body(front: &Front, error: BodyError) -> FrontAnswer {
+pub(super) fn unreadable_body(front: &FrontShared, error: BodyError) -> FrontAnswer {
     if let Some(limit) = error.limit() {
         front.gateway.counters.refused(limit);
     }
@@ -103,7 +103,7 @@ pub(super) fn unreadable_body(front: &Front, error: BodyError) -> FrontAnswer {
 }
 
 /// Scans and parses a message; what fails is answered with the JSON-RPC error that says why.
-pub(super) fn read_message(front: &Front, bytes: Bytes) -> Result<Envelope, Box<FrontAnswer>> {
+pub(super) fn read_message(front: &FrontShared, bytes: Bytes) -> Result<Envelope, Box<FrontAnswer>> {
     let settings = front.gateway.settings();
     let refuse = |code: i64, text: String, id: Option<&signalbox_wire::RawId>| {
         front.gateway.counters.malformed.fetch_add(1, Ordering::Relaxed);
@@ -231,7 +231,7 @@ fn open_modern(
 }
 
 /// The trace that the headers speak of; looked for only where somebody follows traces. Several `traceparent` are none.
-fn trace_of<'a>(front: &Front, headers: &'a HeaderMap) -> Carrier<'a> {
+fn trace_of<'a>(front: &FrontShared, headers: &'a HeaderMap) -> Carrier<'a> {
     if !front.gateway.traces() {
         return Carrier::default();
     }
@@ -243,7 +243,7 @@ fn trace_of<'a>(front: &Front, headers: &'a HeaderMap) -> Carrier<'a> {
 }
 
 /// The headers of the new era must say what the body says. A body without a version is told so by the engine.
-fn check_headers(front: &Front, heads: &Heads<'_>, message: &Envelope) -> Result<(), Fault> {
+fn check_headers(front: &FrontShared, heads: &Heads<'_>, message: &Envelope) -> Result<(), Fault> {
     let mismatch = |error: header::HeaderError| Fault::new(FaultKind::HeaderMismatch, error.to_string());
     let params = message.params().unwrap_or_default();
     let undescribed = || message.param_meta(meta::PROTOCOL_VERSION).is_none() && heads.speaks_modern();

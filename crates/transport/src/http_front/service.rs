@@ -4,7 +4,7 @@ use super::answer::{PROTOCOL_VERSION, Refused, SESSION_ID, plain, refusal, sente
 use super::client_connection::ClientConnection;
 use super::routed::{self, FrontBody};
 use super::sse_body::Resumable;
-use super::{Front, FrontAnswer, cors, get, post, sse, upgrade};
+use super::{FrontAnswer, FrontShared, cors, get, post, sse, upgrade};
 use crate::router::Door;
 use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
@@ -146,7 +146,7 @@ pub fn session_named(connection: &ClientConnection, id: HeaderValues<'_>) -> Res
 }
 
 /// How the events of a session's streams can be fetched again, where its revision knows that.
-pub fn resumable(front: &Arc<Front>, session: &Session) -> Option<Resumable> {
+pub fn resumable(front: &Arc<FrontShared>, session: &Session) -> Option<Resumable> {
     let revision = session.client().map(|client| client.revision)?;
     (revision >= Revision::V2025_03_26).then(|| Resumable {
         session: session.external.clone(),

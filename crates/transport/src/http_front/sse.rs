@@ -7,7 +7,7 @@ use super::client_connection::ClientConnection;
 use super::post::{is_json, read_message, unreadable_body};
 use super::service::not_allowed;
 use super::sse_body::SseBody;
-use super::{Front, FrontAnswer, whole};
+use super::{FrontAnswer, FrontShared, whole};
 use crate::batch;
 use crate::read_body::read_body;
 use bytes::Bytes;
@@ -97,7 +97,7 @@ pub async fn post(connection: &Arc<ClientConnection>, request: Request<Incoming>
 }
 
 /// Hands a message to the session. While its client does not read, nothing more is taken that would be answered.
-async fn take(front: &Front, session: &Arc<Session>, message: Envelope) -> FrontAnswer {
+async fn take(front: &FrontShared, session: &Arc<Session>, message: Envelope) -> FrontAnswer {
     let deadline = Instant::now() + BEHIND_WAIT;
     loop {
         match session.receive_on_general(&message) {
@@ -114,7 +114,7 @@ async fn take(front: &Front, session: &Arc<Session>, message: Envelope) -> Front
 }
 
 /// Hands an array of messages to a session that may have one (2025-03-26).
-fn take_batch(front: &Front, session: &Arc<Session>, bytes: &Bytes) -> FrontAnswer {
+fn take_batch(front: &FrontShared, session: &Arc<Session>, bytes: &Bytes) -> FrontAnswer {
     let refuse = |status, fault: &Fault| refusal(status, None, Era::Legacy, fault);
     let taken = match batch::read(&front.gateway, session, bytes) {
         Ok(batch) => session.receive_batch_on_general(batch),

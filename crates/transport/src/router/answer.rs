@@ -87,7 +87,7 @@ pub trait Chunks: Send {
 
 /// A server-sent event.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Event {
+pub struct AnswerEvent {
     /// Its id.
     pub id: Option<String>,
     /// Its kind.
@@ -99,7 +99,7 @@ pub struct Event {
 /// Events that come as they happen. Dropped when the client has gone.
 pub trait Events: Send {
     /// The next event; none at the end.
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>>;
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<AnswerEvent>>;
 }
 
 /// A body that comes bit by bit.
@@ -138,7 +138,7 @@ impl<E: Events> Chunks for Told<E> {
         let mut text = BytesMut::new();
         while text.len() < CHUNK && !self.ended {
             match self.events.poll_event(cx) {
-                Poll::Ready(Some(Event { id, name, data })) => {
+                Poll::Ready(Some(AnswerEvent { id, name, data })) => {
                     sse::encode_event(&mut text, id.as_deref(), name.as_deref(), None, &data);
                 }
                 Poll::Ready(None) => self.ended = true,

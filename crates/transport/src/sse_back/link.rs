@@ -3,7 +3,7 @@ use crate::http_back::backend::Backend;
 use crate::http_back::headers;
 use crate::http_back::in_flight::{self, InFlight, LinkShared, MessageSlot, Running};
 use crate::http_back::post::{in_time, refusal_kind, undelivered};
-use crate::http1::Request;
+use crate::http1::HttpRequest;
 use http::{Method, Uri, header};
 use signalbox_engine::Fault;
 use signalbox_engine::back::ToBackend;
@@ -125,7 +125,7 @@ async fn post(backend: &Backend, to: &Uri, message: &ToBackend) -> Result<(), Fa
     Err(Fault { kind, ..refusal(backend, conn, &head, "a message").await })
 }
 
-fn request(backend: &Backend, to: &Uri, message: &ToBackend) -> Request {
+fn request(backend: &Backend, to: &Uri, message: &ToBackend) -> HttpRequest {
     let mut draft = headers::bare(backend, &Method::POST, to);
     draft.add(&header::CONTENT_TYPE, &headers::JSON);
     headers::add_session(&mut draft, None, message.revision());

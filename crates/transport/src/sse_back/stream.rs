@@ -1,7 +1,7 @@
 //! The stream of events that everything a backend says arrives on.
 
 use super::link::SseShared;
-use crate::http_back::answer::{Came, Post};
+use crate::http_back::answer::{AnswerPost, Came};
 use crate::http_back::backend::Backend;
 use crate::http_back::general::EventReader;
 use crate::http_back::headers;
@@ -120,7 +120,7 @@ fn take(shared: &SseShared, data: Bytes) {
         return;
     }
     let backend = &shared.backend;
-    let post = Post { events: &*shared.events, limits: &backend.limits, about: None, status: None };
+    let post = AnswerPost { events: &*shared.events, limits: &backend.limits, about: None, status: None };
     if let Came::Garbage(_) = post.messages(data.clone()) {
         // Whoever receives it says what is wrong with it, and counts it.
         shared.events.received(data, None, None);

@@ -2,7 +2,7 @@
 
 use super::TapCounts;
 use super::introduction::{self, INITIALIZE};
-use super::waiting::{Asked, UNANSWERED_AFTER, Waiting};
+use super::waiting::{AskedRequest, UNANSWERED_AFTER, Waiting};
 use bytes::Bytes;
 use signalbox_engine::chain::Ruling;
 use signalbox_engine::exchange::MethodName;
@@ -233,7 +233,7 @@ impl Conversation {
         let exchange = self.numbers.exchange();
         let era = introduction::revision_of(message).map(|revision| revision.era()).unwrap_or_else(|| self.era());
         let method = method_of(message);
-        let asked = Asked {
+        let asked = AskedRequest {
             exchange,
             era,
             subject: subject(message, &method),
@@ -280,7 +280,7 @@ impl Conversation {
         }
     }
 
-    fn finish(&mut self, at: Instant, asked: Asked, outcome: Outcome, bytes_out: usize, out: &mut Vec<Fact>) {
+    fn finish(&mut self, at: Instant, asked: AskedRequest, outcome: Outcome, bytes_out: usize, out: &mut Vec<Fact>) {
         if bytes_out == 0 {
             self.counts.unanswered += 1;
         }

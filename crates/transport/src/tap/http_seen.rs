@@ -1,5 +1,3 @@
-//! What a transparent proxy sees of HTTP.
-
 use super::conversation::Side;
 use super::feed::Weigh;
 use bytes::Bytes;

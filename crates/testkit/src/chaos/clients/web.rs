@@ -14,14 +14,14 @@ use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
 use crate::chaos::call_log::LoggedCall;
-use crate::chaos::world::{BOUND, Caller};
+use crate::chaos::world::{BOUND, StormCaller};
 use crate::http_client::HttpAnswer;
 
 /// The revision that clients of the old era ask for.
 const OLD: &str = "2025-11-25";
 
 /// Calls until the world says to leave.
-pub async fn web(mut caller: Caller) {
+pub async fn web(mut caller: StormCaller) {
     let mut line = Line { address: caller.world.http, open: None, session: None };
     while !caller.world.is_finishing() {
         if let Err(error) = one(&mut caller, &mut line).await {
@@ -42,7 +42,7 @@ pub async fn web(mut caller: Caller) {
 }
 
 /// One call, and what comes before it.
-async fn one(caller: &mut Caller, line: &mut Line) -> anyhow::Result<()> {
+async fn one(caller: &mut StormCaller, line: &mut Line) -> anyhow::Result<()> {
     if !caller.modern && line.session.is_none() {
         line.initialize().await.context("no session")?;
     }
@@ -67,7 +67,7 @@ async fn one(caller: &mut Caller, line: &mut Line) -> anyhow::Result<()> {
     judge(caller, &call, &answer)
 }
 
-fn judge(caller: &Caller, call: &LoggedCall, answer: &HttpAnswer) -> anyhow::Result<()> {
+fn judge(caller: &StormCaller, call: &LoggedCall, answer: &HttpAnswer) -> anyhow::Result<()> {
     let messages = answer.messages()?;
     let is_answer = |message: &&Value| message["id"] == call.id && message.get("method").is_none();
     let answers: Vec<&Value> = messages.iter().filter(is_answer).collect();

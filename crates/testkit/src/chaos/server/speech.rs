@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::chaos::mode::Mode;
+use crate::chaos::mode::ChaosMode;
 
 /// How long a slow answer takes.
 const SLOW: Duration = Duration::from_millis(1200);
@@ -42,11 +42,11 @@ pub fn tool(name: &str) -> String {
 }
 
 /// What is done about a message.
-pub fn steps(name: &str, modern: bool, mode: Mode, message: &Value) -> Vec<SpeechStep> {
+pub fn steps(name: &str, modern: bool, mode: ChaosMode, message: &Value) -> Vec<SpeechStep> {
     let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) else { return Vec::new() };
     match mode {
-        Mode::Mute => return Vec::new(),
-        Mode::Refuse => return vec![SpeechStep::Refuse(error(id, -32050, "refused on purpose"))],
+        ChaosMode::Mute => return Vec::new(),
+        ChaosMode::Refuse => return vec![SpeechStep::Refuse(error(id, -32050, "refused on purpose"))],
         _ => {}
     }
     if method == "tools/call" {
@@ -72,7 +72,7 @@ pub fn steps(name: &str, modern: bool, mode: Mode, message: &Value) -> Vec<Speec
     vec![SpeechStep::Say(answer(id, result))]
 }
 
-fn call(name: &str, modern: bool, mode: Mode, id: &Value, params: &Value) -> Vec<SpeechStep> {
+fn call(name: &str, modern: bool, mode: ChaosMode, id: &Value, params: &Value) -> Vec<SpeechStep> {
     let text = |text: String| {
         let result = json!({"content": [{"type": "text", "text": text}]});
         if modern { complete(result) } else { result }
@@ -90,18 +90,18 @@ fn call(name: &str, modern: bool, mode: Mode, id: &Value, params: &Value) -> Vec
         steps.push(SpeechStep::Wait(Duration::from_millis(takes)));
     }
     match mode {
-        Mode::Fine | Mode::Mute | Mode::Refuse => steps.push(SpeechStep::Say(right)),
-        Mode::Slow => steps.extend([SpeechStep::Wait(SLOW), SpeechStep::Say(right)]),
-        Mode::Late => steps.extend([SpeechStep::Wait(LATE), SpeechStep::Say(right)]),
-        Mode::Hang => {}
-        Mode::Garbage => steps.extend([SpeechStep::Garbage, SpeechStep::Say(right)]),
-        Mode::Half => steps.push(SpeechStep::Half(right)),
-        Mode::Reset => steps.push(SpeechStep::Reset),
-        Mode::Twice => steps.extend([SpeechStep::Say(right), wrong(id)]),
-        Mode::WrongId => steps.extend([wrong(&json!(NO_ID)), wrong(&json!("no-id")), wrong(&Value::Null)]),
-        Mode::Cut => steps.push(SpeechStep::End),
-        Mode::Error => steps.push(SpeechStep::Say(error(id, -32055, "failed on purpose"))),
-        Mode::Flood => {
+        ChaosMode::Fine | ChaosMode::Mute | ChaosMode::Refuse => steps.push(SpeechStep::Say(right)),
+        ChaosMode::Slow => steps.extend([SpeechStep::Wait(SLOW), SpeechStep::Say(right)]),
+        ChaosMode::Late => steps.extend([SpeechStep::Wait(LATE), SpeechStep::Say(right)]),
+        ChaosMode::Hang => {}
+        ChaosMode::Garbage => steps.extend([SpeechStep::Garbage, SpeechStep::Say(right)]),
+        ChaosMode::Half => steps.push(SpeechStep::Half(right)),
+        ChaosMode::Reset => steps.push(SpeechStep::Reset),
+        ChaosMode::Twice => steps.extend([SpeechStep::Say(right), wrong(id)]),
+        ChaosMode::WrongId => steps.extend([wrong(&json!(NO_ID)), wrong(&json!("no-id")), wrong(&Value::Null)]),
+        ChaosMode::Cut => steps.push(SpeechStep::End),
+        ChaosMode::Error => steps.push(SpeechStep::Say(error(id, -32055, "failed on purpose"))),
+        ChaosMode::Flood => {
             let log = |line: u64| note("message", json!({"level": "error", "data": format!("line {line}")}));
             steps.extend((0..FLOOD).map(|line| SpeechStep::Say(log(line))));
             steps.push(SpeechStep::Say(right));
